@@ -1,0 +1,87 @@
+import type { Inputs } from "@pulumi/pulumi/output";
+import { CustomResource, type CustomResourceOptions } from "@pulumi/pulumi/resource";
+import { ClassifiedError } from "./errors";
+
+/*
+ * Pulumi is imported by submodule throughout: `@pulumi/pulumi` itself loads the closure serializer and the whole
+ * Automation API, 60 MiB of resident memory that an operator never uses.
+ */
+
+/** The plain values that cross the engine: what a resource was given and what it became. */
+export type Properties = Record<string, unknown>;
+
+/** A property that was refused, and why; shown by the engine beside the resource. */
+export interface CheckFailure {
+  property: string;
+  reason: string;
+}
+
+/** What has to be done to turn the recorded state into the wanted one. */
+export interface DiffResult {
+  changes: boolean;
+  /** Properties whose change needs a new resource instead of an update in place. */
+  replaces?: string[];
+  deleteBeforeReplace?: boolean;
+}
+
+/**
+ * The life of one type of resource, in Pulumi's dynamic-provider form.
+ *
+ * `Inputs` is what a program gives, `Outputs` what the state records. Providers are stateless: credentials and
+ * connections come from the environment when a method runs, never from properties.
+ */
+export interface DynamicProvider<I extends object = Properties, O extends object = Properties> {
+  check(olds: Properties, news: Properties): Promise<{ inputs: Properties; failures: CheckFailure[] }>;
+  diff(id: string, olds: O, news: I): Promise<DiffResult>;
+  create(inputs: I): Promise<{ id: string; outs: O }>;
+  /** The live state, or no `id` when the thing is gone. */
+  read(id: string, outs: O): Promise<{ id: string; props: O } | { id?: undefined; props?: undefined }>;
+  update(id: string, olds: O, news: I): Promise<{ outs: O }>;
+  /** Succeeds when there is nothing left to delete. */
+  delete(id: string, outs: O): Promise<void>;
+}
+
+/** The property under which Pulumi keeps a dynamic provider's code in the state. */
+export const PROVIDER_PROPERTY = "__provider";
+
+/**
+ * The code that Pulumi stores with each resource: not the provider, but where to find it.
+ *
+ * Serializing the provider itself would capture its closures in every resource's state and run last year's code on
+ * delete. `createRequire` looks from the project's directory, so that it finds Kindstack as the project itself (its
+ * own `exports`) as well as in `node_modules`.
+ */
+export function providerStub(module: string): string {
+  return `exports.handler = () => require("module").createRequire(process.cwd() + "/")("kindstack/providers/${module}").provider;`;
+}
+
+/** A resource whose provider is a {@link providerStub}; the base of every resource that Kindstack defines. */
+export abstract class DynamicResource extends CustomResource {
+  protected constructor(
+    type: { module: string; name: string; stub: string },
+    name: string,
+    inputs: Inputs,
+    options?: CustomResourceOptions,
+  ) {
+    super(
+      `pulumi-nodejs:dynamic/${type.module}:${type.name}`,
+      name,
+      { ...inputs, [PROVIDER_PROPERTY]: type.stub },
+      options,
+    );
+  }
+}
+
+/** Thrown for a creation that took effect but did not finish: the engine records the resource and reports the failure. */
+export class PartialCreateError extends ClassifiedError {
+  readonly errorClass = "retryable";
+
+  constructor(
+    readonly id: string,
+    readonly properties: Properties,
+    reason: string,
+    message: string,
+  ) {
+    super(reason, message);
+  }
+}

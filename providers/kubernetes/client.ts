@@ -1,0 +1,369 @@
+import type { KubeConfig } from "@kubernetes/client-node";
+import type { RequestOptions } from "node:https";
+import { Agent, type Dispatcher, request } from "undici";
+import { ClassifiedError, type ErrorClass } from "../errors";
+
+/** Who owns an object, as Kubernetes' garbage collector reads it. */
+export interface OwnerReference {
+  apiVersion: string;
+  kind: string;
+  name: string;
+  uid: string;
+  controller?: boolean;
+  blockOwnerDeletion?: boolean;
+}
+
+/** One field manager's record of the fields that it owns. */
+export interface ManagedFieldsEntry {
+  manager?: string;
+  operation?: string;
+  subresource?: string;
+  fieldsV1?: Record<string, unknown>;
+}
+
+export interface ObjectMeta {
+  name?: string;
+  generateName?: string;
+  namespace?: string;
+  uid?: string;
+  resourceVersion?: string;
+  generation?: number;
+  creationTimestamp?: string;
+  deletionTimestamp?: string;
+  labels?: Record<string, string>;
+  annotations?: Record<string, string>;
+  finalizers?: string[];
+  ownerReferences?: OwnerReference[];
+  managedFields?: ManagedFieldsEntry[];
+}
+
+/** What is written to the API server. */
+export interface Manifest {
+  apiVersion: string;
+  kind: string;
+  metadata: ObjectMeta;
+  [field: string]: unknown;
+}
+
+/** What the API server returned: it has a name, a UID and a version. */
+export interface LiveObject extends Manifest {
+  metadata: ObjectMeta & { name: string; uid: string; resourceVersion: string };
+}
+
+export interface ListResult {
+  items: LiveObject[];
+  resourceVersion: string;
+}
+
+/** Where objects of one kind are served. */
+export interface ResourceType {
+  apiVersion: string;
+  kind: string;
+  plural: string;
+  namespaced: boolean;
+}
+
+/** The API server's refusal, with its own words, status code and reason. */
+export class ApiError extends ClassifiedError {
+  readonly errorClass: ErrorClass;
+
+  constructor(
+    readonly status: number,
+    reason: string,
+    message: string,
+  ) {
+    super(reason, message);
+    // What the server understood and refused stays refused until somebody changes the request or the permissions.
+    this.errorClass = [400, 403, 405, 413, 415, 422].includes(status) ? "terminal" : "retryable";
+  }
+
+  get notFound(): boolean {
+    return this.status === 404;
+  }
+}
+
+/** The field manager of everything that Kindstack applies. */
+export const FIELD_MANAGER = "kindstack";
+
+export interface RequestArguments {
+  query?: Record<string, string | undefined>;
+  body?: unknown;
+  contentType?: string;
+  signal?: AbortSignal;
+}
+
+const REQUEST_TIMEOUT_MS = 30_000;
+const PAGE_SIZE = "500";
+
+/**
+ * A client of the API server for objects of any kind.
+ *
+ * The stock client is used for what it is good at, kubeconfigs and credentials; requests are made here, because its
+ * typed serializer drops the fields of newer servers and its watch cannot tell silence from health.
+ */
+export class KubernetesClient {
+  readonly #config: KubeConfig;
+  readonly #types = new Map<string, Promise<ResourceType[]>>();
+  #agent: { key: string; dispatcher: Agent } | undefined;
+
+  constructor(config: KubeConfig) {
+    this.#config = config;
+  }
+
+  get server(): string {
+    const cluster = this.#config.getCurrentCluster();
+    if (cluster === null) {
+      throw new ApiError(400, "NoCluster", "the kubeconfig names no current cluster: set KUBECONFIG or a context");
+    }
+    return cluster.server;
+  }
+
+  /** The type that serves `kind`, by discovery; known types are asked for once. */
+  async resourceType(apiVersion: string, kind: string): Promise<ResourceType> {
+    const known = (await this.#discover(apiVersion)).find((type) => type.kind === kind);
+    if (known !== undefined) return known;
+    this.#types.delete(apiVersion); // it may be installed later
+    throw new ApiError(404, "UnknownKind", `the API server does not serve ${kind} in ${apiVersion}: is its CRD installed?`);
+  }
+
+  #discover(apiVersion: string): Promise<ResourceType[]> {
+    let types = this.#types.get(apiVersion);
+    if (types === undefined) {
+      types = this.json<{ resources: { name: string; kind: string; namespaced: boolean }[] }>(
+        "GET",
+        groupVersionPath(apiVersion),
+      ).then((list) =>
+        list.resources
+          .filter(({ name }) => !name.includes("/"))
+          .map(({ name, kind, namespaced }) => ({ apiVersion, kind, plural: name, namespaced })),
+      );
+      types.catch(() => this.#types.delete(apiVersion));
+      this.#types.set(apiVersion, types);
+    }
+    return types;
+  }
+
+  /** One object, or `undefined` when there is none of that name. */
+  async get(type: ResourceType, name: string, namespace?: string): Promise<LiveObject | undefined> {
+    return this.json<LiveObject>("GET", objectPath(type, name, namespace)).catch(undefinedWhenNotFound);
+  }
+
+  /** All objects of a type, page by page; `namespace` and `labelSelector` narrow it. */
+  async list(
+    type: ResourceType,
+    options: { namespace?: string; labelSelector?: string; signal?: AbortSignal } = {},
+  ): Promise<ListResult> {
+    const items: LiveObject[] = [];
+    let next: string | undefined;
+    do {
+      const page = await this.json<{
+        metadata: { resourceVersion: string; continue?: string };
+        items: LiveObject[];
+      }>("GET", collectionPath(type, options.namespace), {
+        query: { labelSelector: options.labelSelector, limit: PAGE_SIZE, continue: next },
+        ...(options.signal && { signal: options.signal }),
+      });
+      // Lists leave out what they say once for all items.
+      for (const item of page.items) items.push({ ...item, apiVersion: type.apiVersion, kind: type.kind });
+      next = page.metadata.continue || undefined;
+      if (next === undefined) return { items, resourceVersion: page.metadata.resourceVersion };
+    } while (true);
+  }
+
+  /** Creates an object; the API server completes `generateName`. */
+  async create(type: ResourceType, manifest: Manifest): Promise<LiveObject> {
+    return this.json<LiveObject>("POST", collectionPath(type, manifest.metadata.namespace), {
+      query: { fieldManager: FIELD_MANAGER },
+      body: manifest,
+    });
+  }
+
+  /**
+   * Server-side apply: sets the fields of `manifest`, removes those that `fieldManager` set earlier and no longer
+   * names, leaves everyone else's. Creates the object when it does not exist; `created` says so.
+   */
+  async apply(
+    type: ResourceType,
+    manifest: Manifest,
+    options: { fieldManager?: string; subresource?: "status"; dryRun?: boolean } = {},
+  ): Promise<{ object: LiveObject; created: boolean }> {
+    const { name, namespace } = manifest.metadata;
+    if (name === undefined) throw new TypeError("server-side apply needs metadata.name");
+    const { status, body } = await this.send(
+      "PATCH",
+      objectPath(type, name, namespace) + (options.subresource ? `/${options.subresource}` : ""),
+      {
+        query: {
+          fieldManager: options.fieldManager ?? FIELD_MANAGER,
+          force: "true",
+          dryRun: options.dryRun ? "All" : undefined,
+        },
+        body: manifest,
+        contentType: "application/apply-patch+yaml",
+      },
+    );
+    return { object: body as LiveObject, created: status === 201 };
+  }
+
+  /** A JSON merge patch (RFC 7396); with `metadata.resourceVersion` in it, refused when the object changed meanwhile. */
+  async mergePatch(
+    type: ResourceType,
+    name: string,
+    namespace: string | undefined,
+    patch: object,
+  ): Promise<LiveObject> {
+    return this.json<LiveObject>("PATCH", objectPath(type, name, namespace), {
+      query: { fieldManager: FIELD_MANAGER },
+      body: patch,
+      contentType: "application/merge-patch+json",
+    });
+  }
+
+  /** Asks for deletion; `undefined` when it was gone already. `uid` guards against deleting a successor of that name. */
+  async delete(
+    type: ResourceType,
+    name: string,
+    namespace?: string,
+    options: { uid?: string; propagationPolicy?: "Background" | "Foreground" } = {},
+  ): Promise<LiveObject | undefined> {
+    return this.json<LiveObject>("DELETE", objectPath(type, name, namespace), {
+      body: {
+        kind: "DeleteOptions",
+        apiVersion: "v1",
+        propagationPolicy: options.propagationPolicy ?? "Background",
+        ...(options.uid !== undefined && { preconditions: { uid: options.uid } }),
+      },
+    }).catch(undefinedWhenNotFound);
+  }
+
+  /**
+   * A watch's raw response: newline-delimited JSON until the server ends it. The caller reads, times and aborts it.
+   *
+   * @throws ApiError when the server refuses, with status 410 when `resourceVersion` is too old
+   */
+  async watch(
+    type: ResourceType,
+    options: {
+      resourceVersion: string;
+      timeoutSeconds: number;
+      labelSelector?: string;
+      namespace?: string;
+      signal: AbortSignal;
+    },
+  ): Promise<AsyncIterable<Uint8Array>> {
+    const response = await this.#request("GET", collectionPath(type, options.namespace), {
+      query: {
+        watch: "true",
+        allowWatchBookmarks: "true",
+        resourceVersion: options.resourceVersion,
+        timeoutSeconds: String(options.timeoutSeconds),
+        labelSelector: options.labelSelector,
+      },
+      signal: options.signal,
+    });
+    if (response.statusCode >= 400) throw await errorOf(response);
+    return response.body;
+  }
+
+  async json<T>(method: Dispatcher.HttpMethod, path: string, options: RequestArguments = {}): Promise<T> {
+    return (await this.send(method, path, options)).body as T;
+  }
+
+  /** One request and its parsed answer. @throws ApiError for a refusal, RetryableError-like ApiError 0 for no answer */
+  async send(
+    method: Dispatcher.HttpMethod,
+    path: string,
+    options: RequestArguments = {},
+  ): Promise<{ status: number; body: unknown }> {
+    const timeout = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
+    const signal = options.signal ? AbortSignal.any([options.signal, timeout]) : timeout;
+    const response = await this.#request(method, path, { ...options, signal });
+    if (response.statusCode >= 400) throw await errorOf(response);
+    const text = await response.body.text();
+    return { status: response.statusCode, body: text.startsWith("{") ? JSON.parse(text) : text };
+  }
+
+  async #request(
+    method: Dispatcher.HttpMethod,
+    path: string,
+    { query = {}, body, contentType = "application/json", signal }: RequestArguments,
+  ): Promise<Dispatcher.ResponseData> {
+    const { dispatcher, headers } = await this.#credentials();
+    const url = new URL(this.server.replace(/\/$/, "") + path);
+    for (const [key, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(key, value);
+    try {
+      return await request(url, {
+        method,
+        dispatcher,
+        headers: {
+          ...headers,
+          accept: "application/json",
+          "user-agent": "kindstack",
+          ...(body !== undefined && { "content-type": contentType }),
+        },
+        body: body === undefined ? null : JSON.stringify(body),
+        ...(signal && { signal }),
+      });
+    } catch (error) {
+      if (signal?.aborted && signal.reason?.name !== "TimeoutError") throw error;
+      const cause = error as { code?: string; message?: string };
+      throw new ApiError(0, "Unreachable", `the API server at ${this.server} did not answer: ${cause.message || cause.code}`);
+    }
+  }
+
+  /** Tokens and certificates may be rotated, so they are asked for at every request; connections live while they agree. */
+  async #credentials(): Promise<{ dispatcher: Agent; headers: Record<string, string> }> {
+    const options: RequestOptions = { headers: {} };
+    await this.#config.applyToHTTPSOptions(options);
+    const connect = {
+      ca: options.ca as string | Buffer | undefined,
+      cert: options.cert as string | Buffer | undefined,
+      key: options.key as string | Buffer | undefined,
+      rejectUnauthorized: options.rejectUnauthorized ?? true,
+      ...(options.servername !== undefined && { servername: options.servername }),
+    };
+    const key = [connect.ca, connect.cert, connect.key, connect.rejectUnauthorized].map(String).join("\n");
+    if (this.#agent?.key !== key) {
+      void this.#agent?.dispatcher.close();
+      // A watch may be silent for as long as its own time-out; requests carry their own signal.
+      this.#agent = { key, dispatcher: new Agent({ connect, bodyTimeout: 0, headersTimeout: 0 }) };
+    }
+    const headers = { ...(options.headers as Record<string, string>) };
+    if (options.auth) headers["authorization"] = `Basic ${Buffer.from(options.auth).toString("base64")}`;
+    return { dispatcher: this.#agent.dispatcher, headers };
+  }
+
+  async close(): Promise<void> {
+    await this.#agent?.dispatcher.destroy();
+    this.#agent = undefined;
+  }
+}
+
+function groupVersionPath(apiVersion: string): string {
+  return apiVersion.includes("/") ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
+}
+
+function collectionPath(type: ResourceType, namespace?: string): string {
+  const scope = type.namespaced && namespace !== undefined ? `/namespaces/${encodeURIComponent(namespace)}` : "";
+  return `${groupVersionPath(type.apiVersion)}${scope}/${type.plural}`;
+}
+
+function objectPath(type: ResourceType, name: string, namespace?: string): string {
+  if (type.namespaced && !namespace) throw new TypeError(`${type.kind} ${name} needs a namespace`);
+  return `${collectionPath(type, namespace)}/${encodeURIComponent(name)}`;
+}
+
+async function errorOf(response: Dispatcher.ResponseData): Promise<ApiError> {
+  const text = await response.body.text();
+  try {
+    const status = JSON.parse(text) as { reason?: string; message?: string };
+    return new ApiError(response.statusCode, status.reason || `Http${response.statusCode}`, status.message ?? text);
+  } catch {
+    return new ApiError(response.statusCode, `Http${response.statusCode}`, text.slice(0, 1000));
+  }
+}
+
+function undefinedWhenNotFound(error: unknown): undefined {
+  if (error instanceof ApiError && error.notFound) return undefined;
+  throw error;
+}

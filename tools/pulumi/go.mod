@@ -1,0 +1,8 @@
+module kindstack.dev/tools/pulumi
+
+go 1.26.0
+
+require github.com/pulumi/pulumi/pkg/v3 v3.255.0
+
+// pkg/v3 itself carries this replacement; a main module has to repeat it.
+replace github.com/atotto/clipboard => github.com/tgummerer/clipboard v0.0.0-20241001131231-d02d263e614e
