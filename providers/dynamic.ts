@@ -1,6 +1,5 @@
 import type { Inputs } from "@pulumi/pulumi/output";
 import { CustomResource, type CustomResourceOptions } from "@pulumi/pulumi/resource";
-import { ClassifiedError } from "./errors";
 
 /*
  * Pulumi is imported by submodule throughout: `@pulumi/pulumi` itself loads the closure serializer and the whole
@@ -69,19 +68,5 @@ export abstract class DynamicResource extends CustomResource {
       { ...inputs, [PROVIDER_PROPERTY]: type.stub },
       options,
     );
-  }
-}
-
-/** Thrown for a creation that took effect but did not finish: the engine records the resource and reports the failure. */
-export class PartialCreateError extends ClassifiedError {
-  readonly errorClass = "retryable";
-
-  constructor(
-    readonly id: string,
-    readonly properties: Properties,
-    reason: string,
-    message: string,
-  ) {
-    super(reason, message);
   }
 }

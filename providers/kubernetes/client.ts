@@ -1,5 +1,5 @@
-import type { KubeConfig } from "@kubernetes/client-node";
 import type { RequestOptions } from "node:https";
+import type { KubeConfig } from "@kubernetes/client-node";
 import { Agent, type Dispatcher, request } from "undici";
 import { ClassifiedError, type ErrorClass } from "../errors";
 
@@ -74,7 +74,9 @@ export class ApiError extends ClassifiedError {
   ) {
     super(reason, message);
     // What the server understood and refused stays refused until somebody changes the request or the permissions.
-    this.errorClass = [400, 403, 405, 413, 415, 422].includes(status) ? "terminal" : "retryable";
+    const refused = [400, 403, 405, 413, 415, 422].includes(status);
+    // The server forbids creating anything in a namespace that is on its way out; it will be gone soon.
+    this.errorClass = refused && !message.includes("is being terminated") ? "terminal" : "retryable";
   }
 
   get notFound(): boolean {
@@ -123,7 +125,11 @@ export class KubernetesClient {
     const known = (await this.#discover(apiVersion)).find((type) => type.kind === kind);
     if (known !== undefined) return known;
     this.#types.delete(apiVersion); // it may be installed later
-    throw new ApiError(404, "UnknownKind", `the API server does not serve ${kind} in ${apiVersion}: is its CRD installed?`);
+    throw new ApiError(
+      404,
+      "UnknownKind",
+      `the API server does not serve ${kind} in ${apiVersion}: is its CRD installed?`,
+    );
   }
 
   #discover(apiVersion: string): Promise<ResourceType[]> {
@@ -154,6 +160,7 @@ export class KubernetesClient {
     options: { namespace?: string; labelSelector?: string; signal?: AbortSignal } = {},
   ): Promise<ListResult> {
     const items: LiveObject[] = [];
+    let resourceVersion = "";
     let next: string | undefined;
     do {
       const page = await this.json<{
@@ -165,9 +172,10 @@ export class KubernetesClient {
       });
       // Lists leave out what they say once for all items.
       for (const item of page.items) items.push({ ...item, apiVersion: type.apiVersion, kind: type.kind });
+      resourceVersion = page.metadata.resourceVersion;
       next = page.metadata.continue || undefined;
-      if (next === undefined) return { items, resourceVersion: page.metadata.resourceVersion };
-    } while (true);
+    } while (next !== undefined);
+    return { items, resourceVersion };
   }
 
   /** Creates an object; the API server completes `generateName`. */
@@ -307,7 +315,11 @@ export class KubernetesClient {
     } catch (error) {
       if (signal?.aborted && signal.reason?.name !== "TimeoutError") throw error;
       const cause = error as { code?: string; message?: string };
-      throw new ApiError(0, "Unreachable", `the API server at ${this.server} did not answer: ${cause.message || cause.code}`);
+      throw new ApiError(
+        0,
+        "Unreachable",
+        `the API server at ${this.server} did not answer: ${cause.message || cause.code}`,
+      );
     }
   }
 
@@ -329,7 +341,7 @@ export class KubernetesClient {
       this.#agent = { key, dispatcher: new Agent({ connect, bodyTimeout: 0, headersTimeout: 0 }) };
     }
     const headers = { ...(options.headers as Record<string, string>) };
-    if (options.auth) headers["authorization"] = `Basic ${Buffer.from(options.auth).toString("base64")}`;
+    if (options.auth) headers.authorization = `Basic ${Buffer.from(options.auth).toString("base64")}`;
     return { dispatcher: this.#agent.dispatcher, headers };
   }
 

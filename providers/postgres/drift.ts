@@ -1,0 +1,67 @@
+import { sqlStateOf } from "./errors";
+import { parseTableName, quoteIdentifier, quoteTableName } from "./identifier";
+import { type Connection, withConnection } from "./pool";
+import type { RowInputs } from "./row";
+
+/** A row as it should be, and whose it is. */
+export interface WantedRow extends Pick<RowInputs, "table" | "key" | "values"> {
+  uid: string;
+}
+
+const ROWS_PER_QUERY = 5_000;
+
+/** A table or a column that is gone has taken the rows with it; an update will say so better than this can. */
+const GONE_STATES = new Set(["42P01", "42703", "3F000"]);
+
+/**
+ * The UIDs of the rows that are missing or hold other values than they should, found with one query for the rows of one
+ * table. Values are compared by the database, in the columns' types.
+ *
+ * @throws ClassifiedError when the database cannot be asked
+ */
+export async function findDriftedRows(rows: readonly WantedRow[]): Promise<string[]> {
+  const drifted: string[] = [];
+  await withConnection(async (connection) => {
+    for (const alike of groupByColumns(rows)) {
+      for (let start = 0; start < alike.length; start += ROWS_PER_QUERY) {
+        drifted.push(...(await compare(connection, alike.slice(start, start + ROWS_PER_QUERY))));
+      }
+    }
+  });
+  return drifted;
+}
+
+/** Rows that one query can compare: of one table, with the same columns. */
+function groupByColumns(rows: readonly WantedRow[]): WantedRow[][] {
+  const groups = new Map<string, WantedRow[]>();
+  for (const row of rows) {
+    const group = JSON.stringify([row.table, Object.keys(row.key), Object.keys(row.values).sort()]);
+    const alike = groups.get(group);
+    if (alike === undefined) groups.set(group, [row]);
+    else alike.push(row);
+  }
+  return [...groups.values()];
+}
+
+async function compare(connection: Connection, alike: readonly WantedRow[]): Promise<string[]> {
+  const [first] = alike;
+  if (first === undefined) return [];
+  const table = quoteTableName(parseTableName(first.table, "table"));
+  const [key = ""] = Object.keys(first.key).map(quoteIdentifier);
+  const columns = Object.keys(first.values).map(quoteIdentifier);
+  const isDistinct = columns.map((column) => `live.${column} IS DISTINCT FROM wanted.${column}`);
+  try {
+    const { rows } = await connection.query<{ position: string }>(
+      `SELECT given.position
+       FROM jsonb_array_elements($1::jsonb) WITH ORDINALITY AS given (fields, position)
+       CROSS JOIN LATERAL jsonb_populate_record(NULL::${table}, given.fields) AS wanted
+       LEFT JOIN ${table} AS live ON live.${key} = wanted.${key}
+       WHERE ${[`live.${key} IS NULL`, ...isDistinct].join(" OR ")}`,
+      [JSON.stringify(alike.map((row) => ({ ...row.values, ...row.key })))],
+    );
+    return rows.flatMap(({ position }) => alike[Number(position) - 1]?.uid ?? []);
+  } catch (error) {
+    if (GONE_STATES.has(sqlStateOf(error) ?? "")) return alike.map(({ uid }) => uid);
+    throw error;
+  }
+}

@@ -1,0 +1,119 @@
+import { type ClassifiedError, RetryableError, TerminalError } from "../errors";
+
+/** A condition's message is read by people; databases repeat the value that they refuse, however long. */
+const MAX_MESSAGE_LENGTH = 1_000;
+
+/**
+ * What only a change of the object can put right: the values. Everything else may heal without the object being
+ * touched, and without anything telling us: a table is created, a permission given, a row that is in the way deleted.
+ */
+const TERMINAL_STATES: Record<string, string> = {
+  "22001": "ValueTooLong",
+  "22003": "ValueOutOfRange",
+  "22021": "InvalidText",
+  "22P05": "InvalidText",
+  "23502": "ValueMissing",
+  "23514": "ValueRefused",
+  "42804": "WrongType",
+  "42846": "WrongType",
+  "42883": "WrongType",
+};
+const TERMINAL_CLASSES: Record<string, string> = {
+  "22": "WrongType",
+};
+
+const RETRYABLE_STATES: Record<string, string> = {
+  "23503": "ForeignKeyViolation",
+  "23505": "UniqueViolation",
+  "23P01": "UniqueViolation",
+  "25006": "DatabaseReadOnly",
+  "3D000": "DatabaseMissing",
+  "40001": "TransactionConflict",
+  "40P01": "TransactionConflict",
+  "42501": "PermissionDenied",
+  "42703": "ColumnMissing",
+  "42P01": "TableMissing",
+  "42P10": "KeyNotUnique",
+  "3F000": "SchemaMissing",
+  "53300": "TooManyConnections",
+  "55P03": "LockTimeout",
+  "57014": "StatementTimeout",
+};
+const RETRYABLE_CLASSES: Record<string, string> = {
+  "08": "ConnectionLost",
+  "28": "AuthenticationFailed",
+  "53": "DatabaseOverloaded",
+  "57": "DatabaseUnavailable",
+  "58": "DatabaseUnavailable",
+};
+
+/** Errors of sockets, by Node.js' codes. */
+const CONNECTION_CODES: Record<string, string> = {
+  ECONNREFUSED: "ConnectionRefused",
+  ENOTFOUND: "HostUnknown",
+  EAI_AGAIN: "HostUnknown",
+  ETIMEDOUT: "ConnectionTimeout",
+  ECONNRESET: "ConnectionLost",
+  EPIPE: "ConnectionLost",
+};
+
+/** The five characters by which PostgreSQL names what went wrong, also of an error that was classified here. */
+export function sqlStateOf(error: unknown): string | undefined {
+  const { code, severity, cause } = (error ?? {}) as { code?: unknown; severity?: unknown; cause?: unknown };
+  if (typeof code === "string" && severity !== undefined) return code;
+  return cause === undefined ? undefined : sqlStateOf(cause);
+}
+
+/**
+ * The error of a statement with its class, a reason and the database's own words; anything that is neither the
+ * database's nor the connection's doing is returned as it is.
+ */
+export function classifyStatementError(error: unknown): unknown {
+  const state = sqlStateOf(error);
+  if (state !== undefined) return classifyRefusal(state, error as DatabaseError);
+  const { code, message = "" } = error as NodeJS.ErrnoException;
+  if (message === "Query read timeout") return retryable("StatementTimeout", error);
+  // The driver has no codes of its own for a connection that went away.
+  const lost = /^Connection terminated|Client has encountered a connection error|^Client was closed/.test(message);
+  const reason = CONNECTION_CODES[code ?? ""] ?? (lost ? "ConnectionLost" : undefined);
+  return reason === undefined ? error : retryable(reason, error);
+}
+
+/** The error of an attempt to connect, likewise; whatever it is, another attempt may succeed. */
+export function classifyConnectError(error: unknown): ClassifiedError {
+  const state = sqlStateOf(error);
+  if (state !== undefined) return classifyRefusal(state, error as DatabaseError);
+  const { code = "", message } = error as NodeJS.ErrnoException;
+  const isTimeout = /timeout/i.test(message);
+  const isTls = /SSL|TLS|CERT|certificate/i.test(`${code} ${message}`);
+  const other = isTimeout ? "ConnectionTimeout" : isTls ? "TlsFailed" : "ConnectionFailed";
+  return retryable(CONNECTION_CODES[code] ?? other, error);
+}
+
+interface DatabaseError extends Error {
+  detail?: string;
+  hint?: string;
+}
+
+function classifyRefusal(state: string, error: DatabaseError): ClassifiedError {
+  const message = shortened([error.message, error.detail, error.hint].filter(Boolean).join("; "));
+  const stateClass = state.slice(0, 2);
+  const terminal = TERMINAL_STATES[state] ?? TERMINAL_CLASSES[stateClass];
+  if (terminal !== undefined) return new TerminalError(terminal, message, { cause: error });
+  const reason = RETRYABLE_STATES[state] ?? RETRYABLE_CLASSES[stateClass] ?? "DatabaseError";
+  return new RetryableError(reason, message, { cause: error });
+}
+
+function retryable(reason: string, error: unknown): RetryableError {
+  return new RetryableError(reason, shortened(`the database cannot be reached: ${words(error)}`), { cause: error });
+}
+
+/** A host with several addresses fails with one error for each, and no message of its own. */
+function words(error: unknown): string {
+  const { message, errors, code } = error as AggregateError & NodeJS.ErrnoException;
+  return message || errors?.map(({ message }: Error) => message).join("; ") || code || "no reason given";
+}
+
+function shortened(message: string): string {
+  return message.length <= MAX_MESSAGE_LENGTH ? message : `${message.slice(0, MAX_MESSAGE_LENGTH)}…`;
+}

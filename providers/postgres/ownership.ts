@@ -1,0 +1,138 @@
+import { errorMessageOf, RetryableError } from "../errors";
+import type { Owner } from "../kubernetes/ownership";
+import { type ResolvedTable, refuseTable } from "./allow-list";
+import { sqlStateOf } from "./errors";
+import { formatTableName, quoteTableName, type TableName } from "./identifier";
+import { type Connection, withConnection, withTransaction } from "./pool";
+
+/*
+ * The books of who owns which row. A row cannot carry its owner's mark, as its columns are the user's; so the mark is a
+ * record in a table of Kindstack's own, written in the same transaction as the row.
+ */
+
+const CREATE_SCHEMA = "CREATE SCHEMA IF NOT EXISTS kindstack";
+const CREATE_TABLE = `CREATE TABLE IF NOT EXISTS kindstack.rows (
+  table_schema text NOT NULL,
+  table_name text NOT NULL,
+  key text NOT NULL,
+  owner text NOT NULL,
+  description text NOT NULL,
+  incarnation text NOT NULL,
+  PRIMARY KEY (table_schema, table_name, key)
+)`;
+
+/** Any number that nobody else uses: it keeps two operators from creating the table at the same moment. */
+const CREATION_LOCK = 7_046_029_254_386_353n;
+
+/**
+ * Runs `work` in a transaction in which the ownership records can be used; the first use in a database creates their
+ * table.
+ *
+ * @throws RetryableError `OwnershipTableMissing` with the SQL for an administrator when it may not be created
+ */
+export async function withOwnershipRecords<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+  try {
+    return await withTransaction(work);
+  } catch (error) {
+    if (!isOwnershipTableMissing(error)) throw error;
+    await createOwnershipTable();
+    return withTransaction(work);
+  }
+}
+
+/**
+ * Records that `owner` has the row with this key, and locks the record until the transaction's end: two who want the
+ * same row come one after the other, and the second sees what the first did.
+ *
+ * The record is taken over from a former owner by whoever knows its incarnation, which stands in one state only.
+ *
+ * @returns the table that the name means, and whether there was no record yet
+ * @throws RetryableError `RowConflict` when somebody else has the row, `TableMissing`; TerminalError `TableNotAllowed`
+ */
+export async function claimRow(
+  connection: Connection,
+  claim: { table: TableName; key: string; owner: Owner; incarnation: string },
+): Promise<{ table: ResolvedTable; isNew: boolean }> {
+  const { owner, key } = claim;
+  const { rows } = await connection.query<{ schema: string; name: string; visible: boolean; is_new: boolean | null }>(
+    `WITH target AS (
+       SELECT nspname, relname, pg_table_is_visible(pg_class.oid) AS visible
+       FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+       WHERE pg_class.oid = $1::regclass
+     ), claimed AS (
+       INSERT INTO kindstack.rows AS held (table_schema, table_name, key, owner, description, incarnation)
+       SELECT nspname, relname, $2, $3, $4, $5 FROM target
+       ON CONFLICT (table_schema, table_name, key) DO UPDATE
+       SET owner = excluded.owner, description = excluded.description, incarnation = excluded.incarnation
+       WHERE held.owner = excluded.owner OR held.incarnation = excluded.incarnation
+       RETURNING xmax = 0 AS is_new -- a record that was there before carries the lock of this update
+     )
+     SELECT nspname AS schema, relname AS name, visible, (SELECT is_new FROM claimed) FROM target`,
+    [quoteTableName(claim.table), key, owner.uid, owner.description, claim.incarnation],
+  );
+  const [target] = rows;
+  if (target === undefined) throw new RetryableError("TableMissing", `${formatTableName(claim.table)} was dropped`);
+  refuseTable(target);
+  if (target.is_new === null) {
+    const holder = await findHolder(connection, target, key);
+    throw rowConflict(target, key, `belongs to ${holder}`);
+  }
+  return { table: target, isNew: target.is_new };
+}
+
+/** Somebody else's row is in the way; it may go away without our hearing of it, so it is worth another try. */
+export function rowConflict(table: TableName, key: string, problem: string): RetryableError {
+  return new RetryableError("RowConflict", `row ${JSON.stringify(key)} of table ${formatTableName(table)} ${problem}`);
+}
+
+/** Forgets the row, if this incarnation has it. */
+export async function releaseRow(
+  connection: Connection,
+  { table, key, incarnation }: { table: { schema: string; name: string }; key: string; incarnation: string },
+): Promise<void> {
+  await connection.query(
+    "DELETE FROM kindstack.rows WHERE table_schema = $1 AND table_name = $2 AND key = $3 AND incarnation = $4",
+    [table.schema, table.name, key, incarnation],
+  );
+}
+
+async function findHolder(connection: Connection, table: ResolvedTable, key: string): Promise<string> {
+  const { rows } = await connection.query<{ owner: string; description: string }>(
+    "SELECT owner, description FROM kindstack.rows WHERE table_schema = $1 AND table_name = $2 AND key = $3",
+    [table.schema, table.name, key],
+  );
+  const [holder] = rows;
+  return holder === undefined ? "somebody who has just let go of it" : `${holder.description} (UID ${holder.owner})`;
+}
+
+function isOwnershipTableMissing(error: unknown): boolean {
+  // The message comes in the server's language, the name in it does not.
+  return sqlStateOf(error) === "42P01" && errorMessageOf(error).includes('"kindstack.rows"');
+}
+
+async function createOwnershipTable(): Promise<void> {
+  try {
+    await withTransaction(async (connection) => {
+      await connection.query("SELECT pg_advisory_xact_lock($1)", [CREATION_LOCK]);
+      const { rows } = await connection.query<{ exists: boolean }>(
+        "SELECT to_regnamespace('kindstack') IS NOT NULL AS exists",
+      );
+      // Even IF NOT EXISTS asks for the permission to create a schema.
+      if (!rows[0]?.exists) await connection.query(CREATE_SCHEMA);
+      await connection.query(CREATE_TABLE);
+    });
+  } catch (error) {
+    if (sqlStateOf(error) !== "42501") throw error;
+    const user = await withConnection((connection) =>
+      connection.query<{ name: string }>("SELECT quote_ident(current_user) AS name"),
+    );
+    const role = user.rows[0]?.name;
+    throw new RetryableError(
+      "OwnershipTableMissing",
+      `${errorMessageOf(error)}: Kindstack may not create the table of who owns which row; an administrator has to run: ` +
+        `${CREATE_SCHEMA}; ${CREATE_TABLE.replace(/\s+/g, " ")}; GRANT USAGE ON SCHEMA kindstack TO ${role}; ` +
+        `GRANT SELECT, INSERT, UPDATE, DELETE ON kindstack.rows TO ${role};`,
+      { cause: error },
+    );
+  }
+}

@@ -1,0 +1,94 @@
+import { Pool, type PoolClient, type QueryArrayResult, type QueryResult, type QueryResultRow } from "pg";
+import { poolConfig } from "./configuration";
+import { classifyConnectError, classifyStatementError, sqlStateOf } from "./errors";
+
+let pool: Pool | undefined;
+
+/** One connection of the pool; its errors are classified. */
+export class Connection {
+  readonly #client: PoolClient;
+  #isUsable = true;
+
+  constructor(client: PoolClient) {
+    this.#client = client;
+  }
+
+  /** Whether another statement can run on it: no, once anyone but the server has ended a statement. */
+  get isUsable(): boolean {
+    return this.#isUsable;
+  }
+
+  query<R extends QueryResultRow>(text: string, values: unknown[] = []): Promise<QueryResult<R>> {
+    return this.#classified(this.#client.query<R>(text, values));
+  }
+
+  /** Rows as arrays in the order of the select list, for columns whose names are somebody else's choice. */
+  queryArrays<R extends unknown[]>(text: string, values: unknown[]): Promise<QueryArrayResult<R>> {
+    return this.#classified(this.#client.query<R>({ text, values, rowMode: "array" }));
+  }
+
+  async #classified<T>(statement: Promise<T>): Promise<T> {
+    try {
+      return await statement;
+    } catch (error) {
+      this.#isUsable = sqlStateOf(error) !== undefined;
+      throw classifyStatementError(error);
+    }
+  }
+}
+
+/**
+ * Runs `work` on a connection of the process's one pool, which is made when it is first needed.
+ *
+ * @throws ClassifiedError with the database's own words; TerminalError `PostgresNotConfigured`
+ */
+export async function withConnection<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+  const client = await connect();
+  const connection = new Connection(client);
+  try {
+    return await work(connection);
+  } finally {
+    client.release(!connection.isUsable);
+  }
+}
+
+/** Runs `work` in one transaction: all of it takes effect or, when it throws, nothing. */
+export function withTransaction<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+  return withConnection(async (connection) => {
+    await connection.query("BEGIN ISOLATION LEVEL READ COMMITTED");
+    try {
+      const result = await work(connection);
+      await connection.query("COMMIT");
+      return result;
+    } catch (error) {
+      // A connection that is not usable is closed, and that rolls back as well.
+      if (connection.isUsable) await connection.query("ROLLBACK").catch(() => undefined);
+      throw error;
+    }
+  });
+}
+
+/** Closes the pool's connections after the statements that are running; the next use makes a new pool. */
+export async function closePool(): Promise<void> {
+  const closing = pool;
+  pool = undefined;
+  await closing?.end();
+}
+
+async function connect(): Promise<PoolClient> {
+  pool ??= openPool();
+  try {
+    return await pool.connect();
+  } catch (error) {
+    throw classifyConnectError(error);
+  }
+}
+
+function openPool(): Pool {
+  const opened = new Pool(poolConfig(process.env));
+  // A connection that breaks between two statements, idle or in a transaction, is dropped by the pool or reported by
+  // the next statement; as an event that nobody listens to, its error would end the process.
+  opened.on("error", () => undefined);
+  opened.on("connect", (client) => client.on("error", () => undefined));
+  return opened;
+}

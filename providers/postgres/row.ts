@@ -1,0 +1,223 @@
+import { randomUUID } from "node:crypto";
+import type { Input } from "@pulumi/pulumi/output";
+import type { CustomResourceOptions } from "@pulumi/pulumi/resource";
+import { type DiffResult, type DynamicProvider, DynamicResource, providerStub } from "../dynamic";
+import type { Owner } from "../kubernetes/ownership";
+import { refuseTableName } from "./allow-list";
+import { sqlStateOf } from "./errors";
+import { formatTableName, parseTableName, quoteIdentifier, quoteTableName, type TableName } from "./identifier";
+import { claimRow, releaseRow, rowConflict, withOwnershipRecords } from "./ownership";
+import { type Connection, withConnection } from "./pool";
+import { checkRow } from "./row-check";
+
+/** What a column can be given; PostgreSQL turns it into the column's type. */
+export type ColumnValue = string | number | boolean | null;
+
+/** What a program gives for one row. */
+export interface RowInputs {
+  /** `table` or `schema.table`, taken literally; it must be on the allow-list and have a unique key column. */
+  table: string;
+  /** The one column, with its value, by which the row is known: `{ id: "default/sample-student" }`. */
+  key: Record<string, string>;
+  /** The other columns that are written; columns that are not named here are left to their defaults and to others. */
+  values: Record<string, ColumnValue>;
+  /** For whom the row is; another owner's row is refused. */
+  owner: Owner;
+}
+
+/** What the state records of one row. `values` are as given where the database says they are equal, else as found. */
+export interface RowOutputs extends RowInputs {
+  /** The table that `table` meant when the row was made, whatever the `search_path` is later. */
+  location: { schema: string; name: string };
+  /**
+   * Made anew by each creation and recorded in the database as well. When a row was left and taken again, the delete of
+   * the former resource, which may come late, finds another incarnation and leaves the row.
+   */
+  incarnation: string;
+}
+
+export const ROW_STUB = providerStub("postgres/row");
+
+/** One row of a table, and nothing but that row: what somebody else made under the same key is refused. */
+export class Row extends DynamicResource {
+  constructor(
+    name: string,
+    inputs: { [Property in keyof RowInputs]: Input<RowInputs[Property]> },
+    options?: CustomResourceOptions,
+  ) {
+    super({ module: "postgres", name: "Row", stub: ROW_STUB }, name, inputs, options);
+  }
+}
+
+export const provider: DynamicProvider<RowInputs, RowOutputs> = {
+  /** @throws TerminalError `TableNotAllowed` */
+  async check(_olds, news) {
+    const failures = checkRow(news);
+    if (failures.length === 0) refuseTableName(parseTableName(news.table as string, "table"));
+    return { inputs: news, failures };
+  },
+
+  /** Another table or another key is another row, which is made before the old one is deleted. */
+  async diff(_id, olds, news): Promise<DiffResult> {
+    const replaces: string[] = [];
+    if (olds.table !== news.table && !(await isTableAt(olds.location, news.table))) replaces.push("table");
+    if (!sameColumns(olds.key, news.key)) replaces.push("key");
+    const changes =
+      replaces.length > 0 ||
+      olds.table !== news.table ||
+      !sameColumns(olds.values, news.values) ||
+      olds.owner.uid !== news.owner.uid ||
+      olds.owner.description !== news.owner.description;
+    return { changes, replaces, deleteBeforeReplace: false };
+  },
+
+  /** Makes the row, or takes over what a creation for the same owner made whose end was not recorded. */
+  async create(inputs) {
+    const outs = await writeRow(inputs, parseTableName(inputs.table, "table"), randomUUID(), false);
+    return { id: `${formatTableName(outs.location)}/${keyOf(inputs).value}`, outs };
+  },
+
+  async read(id, outs) {
+    const values = await readValues(outs).catch((error: unknown) => {
+      if (sqlStateOf(error) === "42P01") return undefined; // without the table there is no row
+      throw error;
+    });
+    return values === undefined ? {} : { id, props: { ...outs, values } };
+  },
+
+  /** Makes the row as it should be, also when it or the record of its owner was deleted behind our back. */
+  async update(_id, olds, news) {
+    return { outs: await writeRow(news, olds.location, olds.incarnation, true) };
+  },
+
+  async delete(_id, outs) {
+    await withOwnershipRecords((connection) => deleteRow(connection, outs)).catch(async (error: unknown) => {
+      if (sqlStateOf(error) !== "42P01") throw error;
+      await withOwnershipRecords((connection) => releaseRow(connection, identityOf(outs)));
+    });
+  },
+};
+
+/**
+ * Writes the row and the record of its owner.
+ *
+ * @param isOurs whether the state says that the row is ours, so that one without a record may be overwritten
+ * @throws RetryableError `RowConflict`, `TableMissing` and what else may heal; TerminalError for what cannot be written
+ */
+function writeRow(inputs: RowInputs, table: TableName, incarnation: string, isOurs: boolean): Promise<RowOutputs> {
+  const { table: written, key, values, owner } = inputs;
+  refuseTableName(table);
+  return withOwnershipRecords(async (connection) => {
+    const claim = { table, key: keyOf(inputs).value, owner, incarnation };
+    const claimed = await claimRow(connection, claim);
+    const { schema, name } = claimed.table;
+    await upsertRow(connection, { schema, name }, inputs, isOurs || !claimed.isNew);
+    return { table: written, key, values, owner, location: { schema, name }, incarnation };
+  });
+}
+
+async function upsertRow(
+  connection: Connection,
+  table: TableName,
+  inputs: RowInputs,
+  mayOverwrite: boolean,
+): Promise<void> {
+  const key = keyOf(inputs);
+  const columns = Object.keys(inputs.values).map(quoteIdentifier);
+  const { rowCount } = await connection.query(
+    `INSERT INTO ${quoteTableName(table)} (${[quoteIdentifier(key.column), ...columns].join(", ")})
+     VALUES ($2, ${columns.map((_, index) => `$${index + 3}`).join(", ")})
+     ON CONFLICT (${quoteIdentifier(key.column)}) DO UPDATE
+     SET ${columns.map((column) => `${column} = EXCLUDED.${column}`).join(", ")} WHERE $1::boolean`,
+    [mayOverwrite, key.value, ...Object.values(inputs.values)],
+  );
+  if (rowCount === 0) {
+    throw rowConflict(table, key.value, "was not made by Kindstack; delete it there, or use another table");
+  }
+}
+
+/**
+ * Deletes the row together with the record that it is ours. Without any record, as after the restore of a backup that
+ * left out the records, the row is deleted if it is just as we wrote it. The comparison is made in JSON because it must
+ * not fail: a column that has another type by now would otherwise keep its object from ever being deleted.
+ */
+async function deleteRow(connection: Connection, outs: RowOutputs): Promise<void> {
+  const { column, value } = keyOf(outs);
+  await connection.query(
+    `WITH released AS (
+       DELETE FROM kindstack.rows
+       WHERE table_schema = $1 AND table_name = $2 AND key = $3 AND incarnation = $4
+       RETURNING key
+     )
+     DELETE FROM ${quoteTableName(outs.location)} AS live
+     WHERE ${quoteIdentifier(column)} = $5 AND (
+       EXISTS (SELECT FROM released) OR
+       to_jsonb(live) @> $6::jsonb AND NOT EXISTS (
+         SELECT FROM kindstack.rows WHERE table_schema = $1 AND table_name = $2 AND key = $3
+       )
+     )`,
+    [outs.location.schema, outs.location.name, value, outs.incarnation, value, JSON.stringify(outs.values)],
+  );
+}
+
+/**
+ * The row's values: as the state has them where the database says that they are equal (23 is equal to a numeric's
+ * 23.00), else as they are, as text; `undefined` when there is no row.
+ */
+function readValues(outs: RowOutputs): Promise<Record<string, ColumnValue> | undefined> {
+  const key = keyOf(outs);
+  const wanted = Object.entries(outs.values);
+  const columns = wanted.map(([name]) => quoteIdentifier(name));
+  const source = `FROM ${quoteTableName(outs.location)} WHERE ${quoteIdentifier(key.column)} = $1`;
+  const isDistinct = columns.map((column, index) => `${column} IS DISTINCT FROM $${index + 2}`);
+  return withConnection(async (connection) => {
+    try {
+      const live = columns.map((column, index) => `CASE WHEN ${isDistinct[index]} THEN ${column}::text END`);
+      const { rows } = await connection.queryArrays<(boolean | string | null)[]>(
+        `SELECT ${[...isDistinct, ...live].join(", ")} ${source}`,
+        [key.value, ...Object.values(outs.values)],
+      );
+      return rows[0] && foundValues(wanted, rows[0]);
+    } catch (error) {
+      // A state's value that the column's present type has no notion of is not equal to whatever is there.
+      if (!sqlStateOf(error)?.startsWith("22") && sqlStateOf(error) !== "42883") throw error;
+      const live = columns.map((column) => `${column}::text`);
+      const { rows } = await connection.queryArrays<(string | null)[]>(`SELECT ${live.join(", ")} ${source}`, [
+        key.value,
+      ]);
+      return rows[0] && foundValues(wanted, [...columns.map(() => true), ...rows[0]]);
+    }
+  });
+}
+
+/** @param row for each column whether its value is another one, then the values of those */
+function foundValues(wanted: [string, ColumnValue][], row: (boolean | string | null)[]): Record<string, ColumnValue> {
+  return Object.fromEntries(
+    wanted.map(([name, value], index) => [name, row[index] ? (row[wanted.length + index] as string | null) : value]),
+  );
+}
+
+/** Whether a table's name means, here and now, the table at this place. */
+function isTableAt(location: { schema: string; name: string }, name: string): Promise<boolean> {
+  return withConnection(async (connection) => {
+    const { rows } = await connection.query<{ same: boolean }>(
+      "SELECT to_regclass($1) IS NOT DISTINCT FROM to_regclass($2) AND to_regclass($1) IS NOT NULL AS same",
+      [quoteTableName(location), quoteTableName(parseTableName(name, "table"))],
+    );
+    return rows[0]?.same === true;
+  });
+}
+
+function identityOf(outs: RowOutputs): { table: RowOutputs["location"]; key: string; incarnation: string } {
+  return { table: outs.location, key: keyOf(outs).value, incarnation: outs.incarnation };
+}
+
+function keyOf({ key }: RowInputs): { column: string; value: string } {
+  const [[column, value] = ["", ""]] = Object.entries(key);
+  return { column, value };
+}
+
+function sameColumns(olds: Record<string, ColumnValue>, news: Record<string, ColumnValue>): boolean {
+  const names = new Set([...Object.keys(olds), ...Object.keys(news)]);
+  return [...names].every((name) => (olds[name] ?? null) === (news[name] ?? null));
+}

@@ -1,0 +1,115 @@
+import Type from "typebox";
+import { Compile } from "typebox/compile";
+
+/** What the engine did to a resource. */
+export type Operation =
+  | "same"
+  | "create"
+  | "update"
+  | "delete"
+  | "replace"
+  | "create-replacement"
+  | "delete-replaced"
+  | "read"
+  | "refresh"
+  | "discard"
+  | "import"
+  | "remove-pending-replace";
+
+/** One resource as an update left it. */
+export interface StackResource {
+  urn: string;
+  type: string;
+  name: string;
+  operation: Operation;
+  outputs: Record<string, unknown>;
+}
+
+/** What the engine's event log says of one update. */
+export interface EngineReport {
+  /** How many resources each operation touched, without those that stayed the same. */
+  changes: Partial<Record<Operation, number>>;
+  /** The stack's own resources that took part and still exist. */
+  resources: StackResource[];
+  /** URNs of resources whose operation failed. */
+  failed: string[];
+  /** The engine's error texts, each with the resource that it is about, if it is about one. */
+  errors: { urn?: string; message: string }[];
+}
+
+// Only what is read here; the engine's events hold more.
+const stepSchema = Type.Object({
+  metadata: Type.Object({
+    op: Type.String(),
+    urn: Type.String(),
+    type: Type.String(),
+    new: Type.Optional(
+      Type.Union([
+        Type.Null(),
+        Type.Object({
+          outputs: Type.Optional(Type.Union([Type.Null(), Type.Unsafe<Record<string, unknown>>({ type: "object" })])),
+        }),
+      ]),
+    ),
+  }),
+});
+const eventSchema = Compile(
+  Type.Object({
+    resOutputsEvent: Type.Optional(stepSchema),
+    resOpFailedEvent: Type.Optional(Type.Object({ metadata: Type.Object({ urn: Type.String() }) })),
+    diagnosticEvent: Type.Optional(
+      Type.Object({ urn: Type.Optional(Type.String()), severity: Type.String(), message: Type.String() }),
+    ),
+  }),
+);
+
+const STACK_TYPE = "pulumi:pulumi:Stack";
+const GONE: readonly string[] = ["delete", "delete-replaced", "discard", "remove-pending-replace"];
+
+/** Reads an event log (newline-delimited JSON, as `--event-log` writes it); a torn last line is left out. */
+export function readEventLog(log: string): EngineReport {
+  const report: EngineReport = { changes: {}, resources: [], failed: [], errors: [] };
+  const resources = new Map<string, StackResource>();
+  for (const line of log.split("\n")) {
+    const event = parseLine(line);
+    if (event?.resOutputsEvent !== undefined) {
+      const { op, urn, type, new: state } = event.resOutputsEvent.metadata;
+      if (type === STACK_TYPE || type.startsWith("pulumi:providers:")) continue;
+      const operation = op as Operation;
+      if (operation !== "same" && operation !== "refresh") {
+        report.changes[operation] = (report.changes[operation] ?? 0) + 1;
+      }
+      if (GONE.includes(operation) || !state) {
+        if (operation !== "delete-replaced") resources.delete(urn);
+      } else {
+        resources.set(urn, { urn, type, name: nameOf(urn), operation, outputs: state.outputs ?? {} });
+      }
+    } else if (event?.resOpFailedEvent !== undefined) {
+      report.failed.push(event.resOpFailedEvent.metadata.urn);
+    } else if (event?.diagnosticEvent?.severity === "error") {
+      const { urn, message } = event.diagnosticEvent;
+      report.errors.push({ ...(urn && { urn }), message: plainText(message) });
+    }
+  }
+  report.resources = [...resources.values()];
+  return report;
+}
+
+function parseLine(line: string): ReturnType<typeof eventSchema.Parse> | undefined {
+  try {
+    const event: unknown = JSON.parse(line);
+    return eventSchema.Check(event) ? event : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The name of a resource: what stands behind the last `::` of its URN. */
+export function nameOf(urn: string): string {
+  return urn.split("::").slice(3).join("::");
+}
+
+/** The engine marks colours as `<{%fg 1%}>`. */
+function plainText(message: string): string {
+  return message.replace(/<\{%.*?%\}>/g, "").trim();
+}

@@ -1,0 +1,73 @@
+import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/*
+ * What Kindstack does by itself in Pulumi's `file://` backend, because the CLI has no flag for it or would need another
+ * process for every object: new stacks, pruned history, left-over backups. The layout is the CLI's (`version: 1`).
+ */
+
+/** Updates that are kept in a stack's history. */
+export const HISTORY_LIMIT = 20;
+
+/** The directory of a `file://` backend, or `undefined` for any other. */
+export function fileBackendDirectory(backendUrl: string): string | undefined {
+  if (!backendUrl.startsWith("file://")) return undefined;
+  const url = new URL(backendUrl);
+  return join(fileURLToPath(`file://${url.pathname}`), ".pulumi");
+}
+
+export function checkpointPath(directory: string, project: string, stack: string): string {
+  return join(directory, "stacks", project, `${stack}.json`);
+}
+
+/** Makes an empty stack by writing what `pulumi stack init` would write. Does nothing when the stack exists. */
+export async function createStack(directory: string, project: string, stack: string, template: string): Promise<void> {
+  const path = checkpointPath(directory, project, stack);
+  const checkpoint = JSON.parse(template) as { checkpoint: { stack: string } };
+  checkpoint.checkpoint.stack = `organization/${project}/${stack}`;
+  const aside = join(dirname(path), `.${basename(path)}.${process.pid}.tmp`);
+  await mkdir(dirname(path), { recursive: true });
+  await writeOnce(join(directory, "meta.yaml"), "version: 1\n");
+  // The CLI must never see half a checkpoint.
+  await writeFile(aside, JSON.stringify(checkpoint), { mode: 0o600 });
+  await rename(aside, path);
+}
+
+async function writeOnce(path: string, text: string): Promise<void> {
+  await writeFile(path, text, { flag: "wx" }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "EEXIST") throw error;
+  });
+}
+
+export async function stackExists(directory: string, project: string, stack: string): Promise<boolean> {
+  return (await readFile(checkpointPath(directory, project, stack)).catch(() => undefined)) !== undefined;
+}
+
+/** Removes all but the newest entries of a stack's history; Pulumi's own backend never does. */
+export async function pruneHistory(directory: string, project: string, stack: string): Promise<void> {
+  const history = join(directory, "history", project, stack);
+  const entries = new Map<string, string[]>();
+  for (const file of await readdir(history).catch(() => [])) {
+    const time = /-(\d+)\.(?:history|checkpoint)\.json/.exec(file)?.[1];
+    if (time !== undefined) entries.set(time, [...(entries.get(time) ?? []), file]);
+  }
+  const outdated = [...entries.keys()].sort((a, b) => Number(BigInt(b) - BigInt(a))).slice(HISTORY_LIMIT);
+  for (const file of outdated.flatMap((time) => entries.get(time) ?? []))
+    await rm(join(history, file), { force: true });
+}
+
+/** Removes what `pulumi destroy --remove` leaves of a stack: backups of its checkpoint and empty folders. */
+export async function removeLeftovers(directory: string, project: string, stack: string): Promise<void> {
+  const checkpoint = checkpointPath(directory, project, stack);
+  for (const path of [
+    `${checkpoint}.bak`,
+    `${checkpoint}.bak.attrs`,
+    `${checkpoint}.attrs`,
+    join(directory, "backups", project, stack),
+    join(directory, "history", project, stack),
+    join(directory, "locks", "organization", project, stack),
+  ]) {
+    await rm(path, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,44 @@
+import { readFileSync } from "node:fs";
+import { hostname } from "node:os";
+
+/** A lock on a stack in a self-managed backend, as the CLI's error describes it. */
+export interface StackLock {
+  host: string;
+  pid: number;
+  text: string;
+}
+
+/** Finds the locks in the CLI's `the stack is currently locked by …` error; empty when it says something else. */
+export function parseLocks(output: string): StackLock[] {
+  if (!output.includes("the stack is currently locked by")) return [];
+  return [...output.matchAll(/created by .*?@(\S+) \(pid (\d+)\) at \S+/g)].map(([text, host = "", pid]) => ({
+    host,
+    pid: Number(pid),
+    text,
+  }));
+}
+
+/**
+ * Whether the process that took a lock is gone. Locks have no expiry, so a crash leaves them for ever.
+ *
+ * A lock from another host is taken for stale: only one operator at a time works on a stack, and this one is at work;
+ * in a cluster every Pod is another host, and the predecessor's name does not come back.
+ */
+export function isStale(lock: StackLock): boolean {
+  if (lock.host !== hostname()) return true;
+  try {
+    process.kill(lock.pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "ESRCH";
+  }
+  return !looksLikePulumi(lock.pid);
+}
+
+/** Pids are used again: a living process that is not a Pulumi CLI did not take the lock. */
+function looksLikePulumi(pid: number): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("pulumi");
+  } catch {
+    return true; // not Linux: believe the pid
+  }
+}

@@ -1,0 +1,67 @@
+import { randomBytes } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { TerminalError } from "../providers/errors";
+
+/** Where the operator keeps its files, its state and the key to it. */
+export interface StateConfig {
+  /** Scratch files of the CLI; may be lost between runs. */
+  workDirectory: string;
+  backendUrl: string;
+  passphrase: { value: string } | { file: string };
+}
+
+const BACKENDS = ["file://", "postgres://", "s3://", "gs://", "azblob://"];
+
+/**
+ * Reads the state's configuration from Pulumi's own variables and `KINDSTACK_WORK_DIR`.
+ *
+ * @throws TerminalError naming the variable, its value and what is allowed
+ */
+export function readStateConfig(environment: NodeJS.ProcessEnv): StateConfig {
+  const workDirectory = resolve(environment.KINDSTACK_WORK_DIR || ".kindstack/work");
+  const backendUrl = environment.PULUMI_BACKEND_URL || `file://${join(workDirectory, "state")}`;
+  if (!BACKENDS.some((scheme) => backendUrl.startsWith(scheme))) {
+    const scheme = backendUrl.split("://")[0];
+    throw new TerminalError("Misconfigured", `PULUMI_BACKEND_URL: ${scheme} is not one of ${BACKENDS.join(", ")}`);
+  }
+  return { workDirectory, backendUrl, passphrase: readPassphrase(environment, workDirectory) };
+}
+
+/** Whether this process runs in a Pod. */
+export function inCluster(environment: NodeJS.ProcessEnv): boolean {
+  return environment.KUBERNETES_SERVICE_HOST !== undefined;
+}
+
+function readPassphrase(environment: NodeJS.ProcessEnv, workDirectory: string): StateConfig["passphrase"] {
+  const file = environment.PULUMI_CONFIG_PASSPHRASE_FILE;
+  if (file) {
+    if (!existsSync(file)) {
+      throw new TerminalError("Misconfigured", `PULUMI_CONFIG_PASSPHRASE_FILE: there is no file ${file}`);
+    }
+    if (readFileSync(file, "utf8").trim() === "") {
+      throw new TerminalError("Misconfigured", `PULUMI_CONFIG_PASSPHRASE_FILE: the file ${file} is empty`);
+    }
+    return { file: resolve(file) };
+  }
+  const value = environment.PULUMI_CONFIG_PASSPHRASE;
+  if (value) return { value };
+  if (inCluster(environment)) {
+    throw new TerminalError(
+      "Misconfigured",
+      "no passphrase for the state: mount a Secret and name it in PULUMI_CONFIG_PASSPHRASE_FILE, " +
+        "or set PULUMI_CONFIG_PASSPHRASE; it is not made up in a cluster, where it would be lost with the Pod",
+    );
+  }
+  return { file: generatedPassphrase(workDirectory) };
+}
+
+/** In development a passphrase is made once and kept, readable by its owner alone. */
+function generatedPassphrase(workDirectory: string): string {
+  const file = join(workDirectory, "passphrase");
+  if (!existsSync(file)) {
+    mkdirSync(workDirectory, { recursive: true });
+    writeFileSync(file, `${randomBytes(24).toString("base64url")}\n`, { mode: 0o600, flag: "wx" });
+  }
+  return file;
+}

@@ -1,0 +1,30 @@
+import { pathToFileURL } from "node:url";
+import type { Layout } from "./layout";
+import type { PostgresSettings } from "./postgres";
+
+/** The variables by which kubectl, psql, Pulumi and the operator find the cluster. */
+export function environmentOf(layout: Layout, postgres: PostgresSettings): Record<string, string> {
+  return {
+    KUBECONFIG: layout.kubeconfig,
+    PSQL_HOST: postgres.host,
+    PSQL_PORT: String(postgres.port),
+    PSQL_DBNAME: postgres.database,
+    PSQL_USER: postgres.user,
+    PSQL_PASSWORD: postgres.password,
+    PULUMI_BACKEND_URL: pathToFileURL(layout.state).href,
+    PULUMI_CONFIG_PASSPHRASE_FILE: layout.passphrase,
+    KINDSTACK_WORK_DIR: layout.work,
+  };
+}
+
+/** A file for a POSIX shell's `.` that exports the variables. */
+export function environmentFile(environment: Readonly<Record<string, string>>): string {
+  return Object.entries(environment)
+    .map(([name, value]) => `export ${name}=${quoteForShell(value)}\n`)
+    .join("");
+}
+
+/** One word for a POSIX shell, whatever is in it. */
+export function quoteForShell(word: string): string {
+  return `'${word.replaceAll("'", "'\\''")}'`;
+}

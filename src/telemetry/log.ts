@@ -1,0 +1,61 @@
+import { type DestinationStream, destination, type Logger, pino, stdTimeFunctions } from "pino";
+import pretty from "pino-pretty";
+import { TerminalError } from "../../providers/errors";
+
+export interface LoggerOptions {
+  /** Where `KINDSTACK_LOG_LEVEL` and `KINDSTACK_LOG_FORMAT` are looked up; by default the process's environment. */
+  environment?: Record<string, string | undefined>;
+  /** Whether a person reads along, which makes `pretty` the default format; by default whether stdout is a terminal. */
+  terminal?: boolean;
+  /** Where lines go; standard output by default. */
+  stream?: DestinationStream;
+}
+
+const LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"];
+const FORMATS = ["json", "pretty"];
+const SECRETS = ["password", "passphrase", "token", "authorization"];
+
+/**
+ * The program's logger: one JSON object a line, or coloured lines for people on a terminal.
+ *
+ * `KINDSTACK_LOG_LEVEL` is one of trace, debug, info (the default), warn, error, fatal and silent;
+ * `KINDSTACK_LOG_FORMAT` is json or pretty. Messages are constant strings; what varies goes into fields.
+ *
+ * Credentials are never logged: no code hands a password, a passphrase, a token or a whole environment to the logger.
+ * That fields of these names are blanked, at the top and one level below, is a net for mistakes and nothing to rely on.
+ *
+ * @throws TerminalError for a level or format that does not exist
+ */
+export function createLogger({
+  environment = process.env,
+  terminal = process.stdout.isTTY === true,
+  stream = destination({ dest: 1, sync: true }),
+}: LoggerOptions = {}): Logger {
+  const level = oneOf("KINDSTACK_LOG_LEVEL", environment.KINDSTACK_LOG_LEVEL || "info", LEVELS);
+  const format = oneOf(
+    "KINDSTACK_LOG_FORMAT",
+    environment.KINDSTACK_LOG_FORMAT || (terminal ? "pretty" : "json"),
+    FORMATS,
+  );
+  return pino(
+    {
+      level,
+      base: null,
+      timestamp: stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+      redact: { paths: SECRETS.flatMap((key) => [key, `*.${key}`]), censor: "[redacted]" },
+    },
+    // In this thread: lines written by a worker thread are lost when the process ends in a hurry.
+    format === "pretty"
+      ? pretty({ destination: stream as NodeJS.WritableStream, sync: true, colorize: terminal })
+      : stream,
+  );
+}
+
+function oneOf(variable: string, value: string, allowed: string[]): string {
+  if (allowed.includes(value)) return value;
+  throw new TerminalError(
+    "InvalidConfiguration",
+    `${variable} is "${value}", but must be one of ${allowed.join(", ")}`,
+  );
+}

@@ -1,0 +1,100 @@
+import fs from "node:fs/promises";
+import path from "node:path";
+import { ExecaError, execa } from "execa";
+import { packageRoot } from "../package";
+import type { Source } from "./tool";
+
+const NEEDED_GO = { major: 1, minor: 26 };
+
+/**
+ * Builds a Go program. The versions are those of `tools/<module>/go.mod`, authenticated by the go.sum beside it; both
+ * are copied, because the go command writes to them.
+ */
+export function goBuild(build: {
+  module: string;
+  package: string;
+  file: string;
+  /** Values of string variables that are set at link time, by their full name. */
+  variables?: Readonly<Record<string, string>>;
+  estimatedSeconds: number;
+}): Source {
+  return {
+    label: "go build",
+    estimatedSeconds: build.estimatedSeconds,
+    async make({ directory, scratch, signal }) {
+      const settings = Object.entries(build.variables ?? {}).map(([name, value]) => ` -X ${name}=${value}`);
+      await copyModule(build.module, scratch);
+      await go(
+        [
+          "build",
+          "-mod=mod",
+          "-trimpath",
+          "-ldflags",
+          `-s -w${settings.join("")}`,
+          "-o",
+          path.join(directory, build.file),
+          build.package,
+        ],
+        scratch,
+        signal,
+      );
+    },
+  };
+}
+
+/** Joins text files of a Go module into one, as YAML documents. */
+export function goModuleDocuments(documents: { module: string; path: string; files: string[]; file: string }): Source {
+  return {
+    label: "go mod download",
+    estimatedSeconds: 10,
+    async make({ directory, scratch, signal }) {
+      await copyModule(documents.module, scratch);
+      await go(["mod", "download", documents.path], scratch, signal);
+      const home = await go(["list", "-mod=mod", "-m", "-f", "{{.Dir}}", documents.path], scratch, signal);
+      const texts = await Promise.all(documents.files.map((file) => fs.readFile(path.join(home, file), "utf8")));
+      await fs.writeFile(path.join(directory, documents.file), texts.join("\n---\n"));
+    },
+  };
+}
+
+async function copyModule(module: string, into: string): Promise<void> {
+  for (const file of ["go.mod", "go.sum"]) {
+    await fs.copyFile(path.join(packageRoot, "tools", module, file), path.join(into, file));
+  }
+}
+
+async function go(goArguments: string[], cwd: string, signal: AbortSignal): Promise<string> {
+  await checkGo();
+  try {
+    const { stdout } = await execa("go", goArguments, {
+      cwd,
+      cancelSignal: signal,
+      killSignal: "SIGINT", // the go command then removes its own temporary files
+      stdin: "ignore",
+      env: { GOTOOLCHAIN: "local", GOWORK: "off", CGO_ENABLED: "0" },
+    });
+    return stdout.trim();
+  } catch (error) {
+    if (!(error instanceof ExecaError)) throw error;
+    const lines = String(error.stderr ?? "")
+      .split("\n")
+      .filter((line) => line !== "" && !line.startsWith("go: downloading"));
+    throw new Error(lines.slice(-8).join("\n") || error.shortMessage);
+  }
+}
+
+async function checkGo(): Promise<void> {
+  const version = await execa("go", ["env", "GOVERSION"], { env: { GOTOOLCHAIN: "local" } }).then(
+    ({ stdout }) => stdout.trim(),
+    () => {
+      throw new Error("Go is not installed (no go on PATH)");
+    },
+  );
+  const [, major, minor] = /^go(\d+)\.(\d+)/.exec(version) ?? [];
+  const suffices =
+    Number(major) > NEEDED_GO.major || (Number(major) === NEEDED_GO.major && Number(minor) >= NEEDED_GO.minor);
+  // What is not a release calls itself "devel ..." and is taken at its word.
+  if (major !== undefined && !suffices) {
+    throw new Error(`${version} is installed; Go ${NEEDED_GO.major}.${NEEDED_GO.minor} or later is needed`);
+  }
+}

@@ -1,0 +1,215 @@
+import { constants } from "node:fs";
+import fs from "node:fs/promises";
+import os from "node:os";
+import path from "node:path";
+import { execa } from "execa";
+import lockfile from "proper-lockfile";
+import { errorMessageOf } from "../../providers/errors";
+import { type Binary, type Source, type Tool, type ToolEvent, ToolUnavailableError } from "./tool";
+import { type ToolName, tools } from "./tools";
+
+export interface ResolveOptions {
+  /** Names the variables, PATH and the cache; the process's own by default. */
+  environment?: NodeJS.ProcessEnv;
+  signal?: AbortSignal;
+  observe?: (event: ToolEvent) => void;
+}
+
+const VERSION_TIMEOUT_MS = 10_000;
+const LOCK_STALE_MS = 20_000;
+const LOCK_RETRY_MS = 500;
+
+/** `KINDSTACK_CACHE_DIR`, or `kindstack` in the user's cache directory. */
+export function cacheDirectory(environment: NodeJS.ProcessEnv = process.env): string {
+  return path.resolve(
+    environment.KINDSTACK_CACHE_DIR ||
+      path.join(environment.XDG_CACHE_HOME || path.join(os.homedir(), ".cache"), "kindstack"),
+  );
+}
+
+/**
+ * Finds a tool, or makes it: the file that its variable names, PATH, the cache, then its sources in their order.
+ * Made tools go to `<cache>/<tool>/<version>/`; processes that want the same tool at once make it once.
+ *
+ * @throws ToolUnavailableError with the reason of every source
+ */
+export async function resolveBinary(name: ToolName | Tool, options: ResolveOptions = {}): Promise<Binary> {
+  const tool = typeof name === "string" ? tools[name] : name;
+  const environment = options.environment ?? process.env;
+
+  const named = environment[tool.variable];
+  if (named) return namedBinary(tool, path.resolve(named));
+
+  const reasons = [`${tool.variable}: not set`];
+  const found = await searchPath(tool, environment.PATH ?? "", reasons);
+  if (found !== undefined) return found;
+
+  const home = path.join(cacheDirectory(environment), tool.name);
+  const cached = await cachedBinary(tool, home);
+  if (cached !== undefined) return cached;
+  reasons.push(`cache: no ${path.join(home, tool.version, tool.file)}`);
+
+  return makeUnderLock(tool, home, reasons, options);
+}
+
+/** Several tools, one after the other: a build uses all cores by itself. */
+export async function resolveBinaries<Name extends ToolName>(
+  names: readonly Name[],
+  options: ResolveOptions = {},
+): Promise<Record<Name, string>> {
+  const paths: Partial<Record<Name, string>> = {};
+  for (const name of names) paths[name] = (await resolveBinary(name, options)).path;
+  return paths as Record<Name, string>;
+}
+
+async function namedBinary(tool: Tool, file: string): Promise<Binary> {
+  const version = await askVersion(tool, file).catch((error) => {
+    throw new ToolUnavailableError(`${tool.variable} names ${file}, which cannot be used: ${errorMessageOf(error)}`);
+  });
+  if (version !== tool.version) {
+    throw new ToolUnavailableError(
+      `${tool.variable} names ${file}, which is ${tool.name} ${version}; ${tool.version} is needed. ` +
+        `Name another file or unset ${tool.variable}.`,
+    );
+  }
+  return { path: file, version, origin: "variable" };
+}
+
+async function searchPath(tool: Tool, searched: string, reasons: string[]): Promise<Binary | undefined> {
+  if (tool.versionArguments === undefined) return undefined;
+  const unsuitable: string[] = [];
+  for (const directory of searched.split(path.delimiter).filter(Boolean)) {
+    const file = path.join(directory, tool.file);
+    if (!(await isExecutable(file))) continue;
+    try {
+      const version = await askVersion(tool, file);
+      if (version === tool.version) return { path: file, version, origin: "PATH" };
+      unsuitable.push(`${file} is ${version}`);
+    } catch (error) {
+      unsuitable.push(`${file}: ${errorMessageOf(error)}`);
+    }
+  }
+  reasons.push(`PATH: ${unsuitable.join(", ") || `no ${tool.file}`}`);
+  return undefined;
+}
+
+async function cachedBinary(tool: Tool, home: string): Promise<Binary | undefined> {
+  const file = path.join(home, tool.version, tool.file);
+  // What lies there was renamed into place when it was complete and had told its version.
+  return (await exists(file)) ? { path: file, version: tool.version, origin: "cache" } : undefined;
+}
+
+async function makeUnderLock(tool: Tool, home: string, reasons: string[], options: ResolveOptions): Promise<Binary> {
+  await fs.mkdir(home, { recursive: true });
+  const lost = new AbortController();
+  const signal = options.signal ? AbortSignal.any([options.signal, lost.signal]) : lost.signal;
+  const release = await acquire(
+    home,
+    (error) => lost.abort(error),
+    signal,
+    () => options.observe?.({ type: "waiting", tool }),
+  );
+  try {
+    const cached = await cachedBinary(tool, home); // whoever held the lock may have made it
+    if (cached !== undefined) return cached;
+    await removeLeftovers(home);
+    for (const source of tool.sources) {
+      options.observe?.({ type: "making", tool, source });
+      try {
+        await make(tool, source, home, signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        const reason = errorMessageOf(error);
+        reasons.push(`${source.label}: ${reason}`);
+        options.observe?.({ type: "failed", tool, source, reason });
+        continue;
+      }
+      options.observe?.({ type: "made", tool, source });
+      return { path: path.join(home, tool.version, tool.file), version: tool.version, origin: "made" };
+    }
+    throw new ToolUnavailableError(
+      `${tool.name} ${tool.version} could not be found or made:\n` +
+        `${reasons.map((reason) => `  - ${reason.replaceAll("\n", "\n    ")}`).join("\n")}\n` +
+        `Install Go 1.26 or later, so that it can be built, or set ${tool.variable} to a file of this version.`,
+    );
+  } finally {
+    if (!lost.signal.aborted) await release();
+  }
+}
+
+/** Makes the tool aside and renames it into place, so that the cache never holds half of one. */
+async function make(tool: Tool, source: Source, home: string, signal: AbortSignal): Promise<void> {
+  const aside = await fs.mkdtemp(path.join(home, LEFTOVER_PREFIX));
+  try {
+    const [directory, scratch] = [path.join(aside, "made"), path.join(aside, "scratch")];
+    await fs.mkdir(directory);
+    await fs.mkdir(scratch);
+    await source.make({ directory, scratch, signal });
+    signal.throwIfAborted();
+    const version = await askVersion(tool, path.join(directory, tool.file));
+    if (version !== tool.version) throw new Error(`it is ${version}, not ${tool.version}`);
+    await fs.rename(directory, path.join(home, tool.version));
+  } finally {
+    await fs.rm(aside, { recursive: true, force: true });
+  }
+}
+
+const LEFTOVER_PREFIX = ".making-";
+
+/** Removes what interrupted processes left; the caller holds the lock, so nobody is using it. */
+async function removeLeftovers(home: string): Promise<void> {
+  for (const entry of await fs.readdir(home)) {
+    if (entry.startsWith(LEFTOVER_PREFIX)) await fs.rm(path.join(home, entry), { recursive: true, force: true });
+  }
+}
+
+async function acquire(
+  home: string,
+  onCompromised: (error: Error) => void,
+  signal: AbortSignal,
+  onWait: () => void,
+): Promise<() => Promise<void>> {
+  for (let waited = false; ; waited = true) {
+    signal.throwIfAborted();
+    try {
+      return await lockfile.lock(home, {
+        lockfilePath: path.join(home, ".lock"),
+        stale: LOCK_STALE_MS,
+        onCompromised,
+      });
+    } catch (error) {
+      if ((error as { code?: string }).code !== "ELOCKED") throw error;
+      if (!waited) onWait();
+      await new Promise((resolve) => setTimeout(resolve, LOCK_RETRY_MS));
+    }
+  }
+}
+
+/** The version that a file tells; that of the tool when it cannot be asked but is there. */
+async function askVersion(tool: Tool, file: string): Promise<string> {
+  if (!(await exists(file))) throw new Error("there is no such file");
+  if (tool.versionArguments === undefined) return tool.version;
+  const { all } = await execa(file, tool.versionArguments, {
+    all: true,
+    stdin: "ignore",
+    timeout: VERSION_TIMEOUT_MS,
+    env: { PULUMI_SKIP_UPDATE_CHECK: "true" },
+  });
+  const version = /\bv?(\d+\.\d+\.\d+(?:-[0-9A-Za-z.]+)?)/.exec(all)?.[1];
+  if (version === undefined) throw new Error(`it tells no version: ${all.slice(0, 200)}`);
+  return version;
+}
+
+function isExecutable(file: string): Promise<boolean> {
+  return fs.access(file, constants.X_OK).then(
+    () => true,
+    () => false,
+  );
+}
+
+function exists(file: string): Promise<boolean> {
+  return fs.access(file).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,42 @@
+/** A file that Kindstack runs or reads and that no npm package carries. */
+export interface Tool {
+  readonly name: string;
+  readonly version: string;
+  /** The name of the file, on PATH and in the cache. */
+  readonly file: string;
+  /** The environment variable that names a file to be used instead of any other. */
+  readonly variable: string;
+  /** What makes it print its version. Without, the version cannot be asked, so PATH is not searched. */
+  readonly versionArguments?: readonly string[];
+  /** Where to get it from, tried in this order. */
+  readonly sources: readonly Source[];
+}
+
+/** One way to get a tool. */
+export interface Source {
+  /** As in "downloading from dl.k8s.io" and "go build": what failed, or is taking so long. */
+  readonly label: string;
+  /** How long it takes on two cores, in seconds. */
+  readonly estimatedSeconds: number;
+  /** Puts the tool's file into `directory`. `scratch` is another empty folder; both are the caller's to remove. */
+  make(places: { directory: string; scratch: string; signal: AbortSignal }): Promise<void>;
+}
+
+/** What happens while a tool is sought. */
+export type ToolEvent =
+  | { type: "waiting"; tool: Tool }
+  | { type: "making"; tool: Tool; source: Source }
+  | { type: "made"; tool: Tool; source: Source }
+  | { type: "failed"; tool: Tool; source: Source; reason: string };
+
+/** A tool of the right version. */
+export interface Binary {
+  readonly path: string;
+  readonly version: string;
+  readonly origin: "variable" | "PATH" | "cache" | "made";
+}
+
+/** A tool could not be had; the message says what each source answered and what the user can do. */
+export class ToolUnavailableError extends Error {
+  override readonly name = "ToolUnavailableError";
+}

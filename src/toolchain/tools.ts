@@ -1,0 +1,151 @@
+import { pulumiInstaller, vendorDownload } from "./download";
+import { goBuild, goModuleDocuments } from "./go";
+import type { Source, Tool } from "./tool";
+
+const ETCD = "3.6.10";
+const KUBERNETES = "1.36.3";
+const KWOK = "0.8.0";
+const PULUMI = "3.255.0";
+/** The last version of the SDK's Go module that contains the language host. */
+const LANGUAGE_NODEJS = "3.50.0";
+
+const platform = process.platform;
+const architecture = process.arch === "x64" ? "amd64" : process.arch;
+
+export type ToolName = keyof typeof tools;
+
+/** Every tool, its version and where it comes from. */
+export const tools = {
+  etcd: {
+    name: "etcd",
+    version: ETCD,
+    file: "etcd",
+    variable: "KINDSTACK_ETCD",
+    versionArguments: ["--version"],
+    sources: [
+      vendorDownload(etcdRelease()),
+      goBuild({ module: "etcd", package: "go.etcd.io/etcd/server/v3", file: "etcd", estimatedSeconds: 50 }),
+    ],
+  },
+  "kube-apiserver": kubernetes("kube-apiserver", "KINDSTACK_KUBE_APISERVER", 180),
+  "kube-controller-manager": kubernetes("kube-controller-manager", "KINDSTACK_KUBE_CONTROLLER_MANAGER", 60),
+  "kube-scheduler": kubernetes("kube-scheduler", "KINDSTACK_KUBE_SCHEDULER", 10),
+  kwok: {
+    name: "kwok",
+    version: KWOK,
+    file: "kwok",
+    variable: "KINDSTACK_KWOK",
+    versionArguments: ["--version"],
+    sources: [
+      kwokDownload(`kwok-${platform}-${architecture}`, "kwok"),
+      goBuild({
+        module: "kwok",
+        package: "sigs.k8s.io/kwok/cmd/kwok",
+        file: "kwok",
+        variables: { "sigs.k8s.io/kwok/pkg/consts.Version": `v${KWOK}` },
+        estimatedSeconds: 40,
+      }),
+    ],
+  },
+  /** What kwok does with nodes and Pods; the program has none of its own. */
+  "kwok-stages": {
+    name: "kwok-stages",
+    version: KWOK,
+    file: "stages.yaml",
+    variable: "KINDSTACK_KWOK_STAGES",
+    sources: [
+      kwokDownload("stage-fast.yaml", "stages.yaml"),
+      goModuleDocuments({
+        module: "kwok",
+        path: "sigs.k8s.io/kwok",
+        files: [
+          "kustomize/stage/node/fast/node-initialize.yaml",
+          "kustomize/stage/node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",
+          "kustomize/stage/pod/fast/pod-ready.yaml",
+          "kustomize/stage/pod/fast/pod-complete.yaml",
+          "kustomize/stage/pod/fast/pod-delete.yaml",
+        ],
+        file: "stages.yaml",
+      }),
+    ],
+  },
+  pulumi: {
+    name: "pulumi",
+    version: PULUMI,
+    file: "pulumi",
+    variable: "KINDSTACK_PULUMI",
+    versionArguments: ["version"],
+    sources: [
+      pulumiInstaller(),
+      goBuild({
+        module: "pulumi",
+        package: "github.com/pulumi/pulumi/pkg/v3/cmd/pulumi",
+        file: "pulumi",
+        variables: { "github.com/pulumi/pulumi/sdk/v3/go/common/version.Version": `v${PULUMI}` },
+        estimatedSeconds: 180,
+      }),
+    ],
+  },
+  /** What plain `pulumi up` runs Node.js programs with; the watcher does not need it. */
+  "pulumi-language-nodejs": {
+    name: "pulumi-language-nodejs",
+    version: LANGUAGE_NODEJS,
+    file: "pulumi-language-nodejs",
+    variable: "KINDSTACK_PULUMI_LANGUAGE_NODEJS",
+    sources: [
+      goBuild({
+        module: "language-nodejs",
+        package: "github.com/pulumi/pulumi/sdk/v3/nodejs/cmd/pulumi-language-nodejs",
+        file: "pulumi-language-nodejs",
+        estimatedSeconds: 30,
+      }),
+    ],
+  },
+} as const satisfies Record<string, Tool>;
+
+function etcdRelease() {
+  const folder = `etcd-v${ETCD}-${platform}-${architecture}`;
+  const release = `https://github.com/etcd-io/etcd/releases/download/v${ETCD}`;
+  return {
+    url: `${release}/${folder}.${platform === "linux" ? "tar.gz" : "zip"}`,
+    checksum: { type: "list" as const, url: `${release}/SHA256SUMS` },
+    file: "etcd",
+    member: `${folder}/etcd`,
+  };
+}
+
+function kubernetes(name: string, variable: string, estimatedSeconds: number): Tool {
+  const url = `https://dl.k8s.io/release/v${KUBERNETES}/bin/linux/${architecture}/${name}`;
+  const [major = "", minor = ""] = KUBERNETES.split(".");
+  const build = goBuild({
+    module: "kubernetes",
+    package: `k8s.io/kubernetes/cmd/${name}`,
+    file: name,
+    variables: {
+      "k8s.io/component-base/version.gitVersion": `v${KUBERNETES}`,
+      "k8s.io/component-base/version.gitMajor": major,
+      "k8s.io/component-base/version.gitMinor": minor,
+      "k8s.io/component-base/version.gitTreeState": "clean",
+    },
+    estimatedSeconds,
+  });
+  const download = vendorDownload({ url, checksum: { type: "file", url: `${url}.sha256` }, file: name });
+  return {
+    name,
+    version: KUBERNETES,
+    file: name,
+    variable,
+    versionArguments: ["--version"],
+    // The control plane is released for Linux only.
+    sources: platform === "linux" ? [download, build] : [build],
+  };
+}
+
+function kwokDownload(asset: string, file: string): Source {
+  const repository = "kubernetes-sigs/kwok";
+  return vendorDownload({
+    url: `https://github.com/${repository}/releases/download/v${KWOK}/${asset}`,
+    checksum: { type: "github-release", repository, tag: `v${KWOK}` },
+    file,
+  });
+}

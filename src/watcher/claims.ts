@@ -1,0 +1,58 @@
+/**
+ * Who holds what at most one object may hold, such as a namespace.
+ *
+ * The truth is the owner label on the live object; this bridges the time from the decision to update until that label
+ * is visible, so that of two objects that claim the same at once only one is updated at all.
+ */
+export class Claims {
+  /** Claimed id → UID of the holder. */
+  readonly #holders = new Map<string, string>();
+  readonly #waiting = new Map<string, Set<string>>();
+  readonly #wake: (queueKey: string) => void;
+
+  /** @param wake called with each queue key that waited for something that is free now */
+  constructor(wake: (queueKey: string) => void) {
+    this.#wake = wake;
+  }
+
+  /**
+   * Takes all of `ids` for `uid`, or none of them.
+   *
+   * @param liveHolder the UID that the live object is labelled with, when its owner exists
+   * @returns what somebody else holds, and who; `queueKey` is then woken when that becomes free
+   */
+  take(
+    uid: string,
+    ids: readonly string[],
+    queueKey: string,
+    liveHolder: (id: string) => string | undefined,
+  ): { id: string; holder: string } | undefined {
+    for (const id of ids) {
+      const holder = this.#holders.get(id) ?? liveHolder(id);
+      if (holder !== undefined && holder !== uid) {
+        const waiting = this.#waiting.get(id) ?? new Set();
+        this.#waiting.set(id, waiting.add(queueKey));
+        return { id, holder };
+      }
+    }
+    for (const id of ids) this.#holders.set(id, uid);
+    return undefined;
+  }
+
+  /** After an update that succeeded: `uid` holds `ids` and nothing else. After a destroy: with no ids. */
+  settle(uid: string, ids: readonly string[]): void {
+    const kept = new Set(ids);
+    for (const [id, holder] of this.#holders) {
+      if (holder !== uid || kept.has(id)) continue;
+      this.#holders.delete(id);
+      this.released(id);
+    }
+  }
+
+  /** Wakes who waits for `id`: it may be free. */
+  released(id: string): void {
+    const waiting = this.#waiting.get(id);
+    this.#waiting.delete(id);
+    for (const queueKey of waiting ?? []) this.#wake(queueKey);
+  }
+}

@@ -1,0 +1,99 @@
+import type { NewCondition } from "../../stacks/contract/condition";
+import type { UpdateFailure, UpdateResult } from "../automation/engine";
+import type { Cause } from "./decide";
+
+const MAX_MESSAGE = 2_000;
+
+const IN_PROGRESS: Record<Cause, string> = {
+  Creating: "making what the object stands for",
+  Updating: "bringing what exists to the new spec",
+  ProgramChanged: "bringing what exists to the operator's new version",
+  Repairing: "putting right what was changed from outside",
+  Retrying: "trying again",
+};
+
+/** While an update runs. `Ready` keeps what it says of an earlier generation, unless it never said anything. */
+export function updatingConditions(generation: number, cause: Cause, knownReady: boolean): NewCondition[] {
+  const reconciling: NewCondition = {
+    type: "Reconciling",
+    status: "True",
+    reason: cause,
+    message: IN_PROGRESS[cause],
+    observedGeneration: generation,
+  };
+  if (knownReady) return [reconciling];
+  return [{ ...reconciling, type: "Ready", status: "Unknown" }, reconciling];
+}
+
+/** After an update that succeeded. */
+export function succeededConditions(generation: number): NewCondition[] {
+  const message = "all that the object stands for is as specified";
+  return [
+    { type: "Ready", status: "True", reason: "Succeeded", message, observedGeneration: generation },
+    { type: "Reconciling", status: "False", reason: "Succeeded", message, observedGeneration: generation },
+    { type: "Stalled", status: "False", reason: "Succeeded", message, observedGeneration: generation },
+  ];
+}
+
+/** After something failed: `Stalled` when only the user can put it right, else `Reconciling`, as it is tried again. */
+export function failedConditions(generation: number, failures: readonly UpdateFailure[]): NewCondition[] {
+  const terminal = isTerminal(failures);
+  const [first] = failures;
+  const reason = first?.reason ?? "UpdateFailed";
+  const message = describeFailures(failures);
+  return [
+    { type: "Ready", status: "False", reason, message, observedGeneration: generation },
+    {
+      type: "Reconciling",
+      status: terminal ? "False" : "True",
+      reason: terminal ? "Stalled" : "Retrying",
+      message: terminal ? "waits for the object to be changed" : "will be tried again",
+      observedGeneration: generation,
+    },
+    {
+      type: "Stalled",
+      status: terminal ? "True" : "False",
+      reason: terminal ? reason : "Retrying",
+      message: terminal ? message : "will be tried again",
+      observedGeneration: generation,
+    },
+  ];
+}
+
+/** While an object is being deleted, with why that does not succeed, if it does not. */
+export function deletingConditions(generation: number, failures: readonly UpdateFailure[]): NewCondition[] {
+  const failed = failures.length > 0;
+  const message = failed ? `deletion will be tried again: ${describeFailures(failures)}` : "deleting what was made";
+  return [
+    {
+      type: "Ready",
+      status: "False",
+      reason: failed ? "DeletionFailed" : "Deleting",
+      message,
+      observedGeneration: generation,
+    },
+    { type: "Reconciling", status: "True", reason: "Deleting", message, observedGeneration: generation },
+    { type: "Stalled", status: "False", reason: "Deleting", message, observedGeneration: generation },
+  ];
+}
+
+/** Nothing is gained by trying again as long as each failure waits for the user. */
+export function isTerminal(failures: readonly UpdateFailure[]): boolean {
+  return failures.length > 0 && failures.every(({ errorClass }) => errorClass === "terminal");
+}
+
+export function describeFailures(failures: readonly UpdateFailure[]): string {
+  const text = failures.map(({ resource, message }) => (resource ? `${resource}: ${message}` : message)).join("; ");
+  return text.length > MAX_MESSAGE ? `${text.slice(0, MAX_MESSAGE - 1)}…` : text;
+}
+
+/** `2 created, 1 deleted`, for events and logs; empty when nothing changed. */
+export function describeChanges(changes: UpdateResult["changes"]): string {
+  const words = { create: "created", update: "updated", delete: "deleted", replace: "replaced" } as const;
+  return Object.entries(words)
+    .flatMap(([operation, word]) => {
+      const count = changes[operation as keyof typeof words];
+      return count ? [`${count} ${word}`] : [];
+    })
+    .join(", ");
+}

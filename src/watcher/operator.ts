@@ -1,0 +1,288 @@
+import { setInterval } from "node:timers";
+import type { Logger } from "pino";
+import { FIELD_MANAGER, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
+import { OWNER_UID_LABEL, ownerUidOf } from "../../providers/kubernetes/ownership";
+import { findCondition } from "../../stacks/contract/condition";
+import { programDigest } from "../../stacks/contract/digest";
+import { type AnyKind, kindApiVersion, kindName, statusOf } from "../../stacks/contract/kind";
+import { type KindObject, objectId, objectKey } from "../../stacks/contract/object";
+import type { StackEngine, UpdateResult } from "../automation/engine";
+import type { Metrics } from "../telemetry/metrics";
+import { Claims } from "./claims";
+import { Informer, type ObjectChange } from "./informer";
+import { WorkQueue } from "./queue";
+import { Reconciler } from "./reconcile";
+import type { EventRecorder } from "./recorder";
+
+export interface OperatorOptions {
+  kinds: readonly AnyKind[];
+  client: KubernetesClient;
+  engine: Pick<StackEngine, "up" | "destroy">;
+  recorder: EventRecorder;
+  metrics: Metrics;
+  logger: Logger;
+  /** Objects that are worked on at the same time. */
+  concurrency: number;
+  /** How often kinds are asked for drift that no watch shows. */
+  driftIntervalMs: number;
+  /** How long running updates may go on after the stop before they are interrupted. */
+  gracePeriodMs: number;
+}
+
+/** One kind at work. */
+interface Controller {
+  kind: AnyKind;
+  informer: Informer;
+  reconciler: Reconciler;
+}
+
+const OWNER_INDEX = "owner";
+const UID_INDEX = "uid";
+
+/**
+ * The watcher: informers fill caches and put names in the queue, workers take names and reconcile.
+ *
+ * ```
+ *   custom resources ─┐
+ *   owned objects ────┼→ queue of names → reconcile → engine (up, destroy) → status
+ *   drift queries ────┘
+ * ```
+ */
+export class Operator {
+  readonly #options: OperatorOptions;
+  readonly #queue: WorkQueue;
+  readonly #claims: Claims;
+  readonly #controllers = new Map<string, Controller>();
+  /** Informers of owned objects, by `apiVersion/kind`; kinds that own the same type share one. */
+  readonly #owned = new Map<string, Informer>();
+  #stopping = false;
+
+  constructor(options: OperatorOptions) {
+    this.#options = options;
+    this.#queue = new WorkQueue({ logger: options.logger, observer: options.metrics.workQueue("kindstack") });
+    this.#claims = new Claims((queueKey) => {
+      const [controller, key] = this.#locate(queueKey);
+      controller.reconciler.reconsider(key);
+      this.#queue.add(queueKey);
+    });
+  }
+
+  /** Why the operator does not work yet, or any more; `undefined` when it does. */
+  get notReady(): string | undefined {
+    if (this.#stopping) return "stopping";
+    const waiting = this.#informers().filter(({ hasSynced }) => !hasSynced);
+    return waiting.length > 0 || this.#controllers.size === 0 ? "caches are being filled" : undefined;
+  }
+
+  /**
+   * Works until `signal` is aborted, then lets running updates finish for the grace period and interrupts the rest.
+   *
+   * @throws ApiError when a kind is not installed in the cluster
+   */
+  async run(signal: AbortSignal): Promise<void> {
+    const { logger, kinds, concurrency, gracePeriodMs, recorder } = this.#options;
+    for (const kind of kinds) await this.#addKind(kind);
+    const informers = this.#informers().map((informer) => informer.start(signal));
+    await Promise.all(this.#informers().map(({ synced }) => synced));
+    logger.info({ kinds: kinds.map(kindName), objects: this.#objects() }, "caches are filled");
+
+    const driftTimer = setInterval(() => void this.#findDrift(), this.#options.driftIntervalMs);
+    const interrupt = new AbortController();
+    const onStop = () => {
+      this.#stopping = true;
+      logger.info({ running: this.#queue.running }, "stopping");
+      setTimeout(() => interrupt.abort(), gracePeriodMs).unref();
+    };
+    signal.addEventListener("abort", onStop, { once: true });
+    await this.#queue.run(concurrency, (queueKey) => this.#work(queueKey, interrupt.signal), signal);
+    clearInterval(driftTimer);
+    await Promise.all(informers);
+    await recorder.flush();
+  }
+
+  async #addKind(kind: AnyKind): Promise<void> {
+    const { client, engine, logger, recorder, metrics } = this.#options;
+    const type = await client.resourceType(kindApiVersion(kind), kind.kind);
+    for (const owned of kind.owns) await this.#watchOwned(owned);
+    const name = kindName(kind);
+    const queueKey = (key: string) => `${name}|${key}`;
+    const informer: Informer = new Informer({
+      client,
+      type,
+      logger,
+      indexers: { [UID_INDEX]: ({ metadata }) => [metadata.uid] },
+      transform: withoutManagedFields,
+      onChange: (change) => {
+        if (needsReconcile(change)) {
+          if (change.type === "modified") this.#queue.forget(queueKey(objectKey(change.object.metadata)));
+          this.#queue.add(queueKey(objectKey(change.object.metadata)));
+        }
+      },
+      observer: metrics.informer(name, () => informer.lastContact),
+    });
+    const reconciler = new Reconciler({
+      kind,
+      type,
+      program: programDigest(kind),
+      client,
+      engine,
+      claims: this.#claims,
+      recorder,
+      logger,
+      cached: (key) => informer.get(key),
+      queueKey,
+      owned: (uid) => this.#ownedBy(kind, uid),
+      view: (id) => this.#view(id),
+      describeOwner: (uid) => this.#describeOwner(uid),
+      observe: (result, cause) => this.#observe(kind, result, cause),
+    });
+    this.#controllers.set(name, { kind, informer, reconciler });
+  }
+
+  async #watchOwned({ apiVersion, kind }: { apiVersion: string; kind: string }): Promise<void> {
+    const name = `${apiVersion}/${kind}`;
+    if (this.#owned.has(name)) return;
+    const { client, logger, metrics } = this.#options;
+    const informer: Informer = new Informer({
+      client,
+      type: await client.resourceType(apiVersion, kind),
+      labelSelector: OWNER_UID_LABEL,
+      indexers: { [OWNER_INDEX]: (object) => [ownerUidOf(object) ?? ""] },
+      transform: withOwnManagedFields,
+      logger,
+      onChange: (change) => this.#ownedChanged(change),
+      observer: metrics.informer(name, () => informer.lastContact),
+    });
+    this.#owned.set(name, informer);
+  }
+
+  /** Puts the owner in the queue, before and after a change of owner; it will see whether anything is to be done. */
+  #ownedChanged(change: ObjectChange): void {
+    const before = change.type === "added" ? undefined : ownerUidOf(change.previous);
+    const after = change.type === "deleted" ? undefined : ownerUidOf(change.object);
+    if (before !== undefined && before !== after) this.#claims.released(objectId(change.object));
+    for (const uid of new Set([before, after])) {
+      const owner = uid === undefined ? undefined : this.#findOwner(uid);
+      if (owner !== undefined) this.#queue.add(owner.queueKey);
+    }
+  }
+
+  async #work(queueKey: string, signal: AbortSignal): Promise<void> {
+    const { metrics } = this.#options;
+    const [{ kind, reconciler }, key] = this.#locate(queueKey);
+    const labels = { controller: kindName(kind) };
+    metrics.activeWorkers.inc(labels);
+    const stopTimer = metrics.reconcileTime.startTimer(labels);
+    try {
+      const outcome = await reconciler.reconcile(key, signal);
+      if (outcome === "retry") this.#queue.addRateLimited(queueKey);
+      else this.#queue.forget(queueKey);
+      metrics.reconcileTotal.inc({ ...labels, result: outcome === "retry" ? "requeue" : "success" });
+    } catch (error) {
+      metrics.reconcileTotal.inc({ ...labels, result: "error" });
+      metrics.reconcileErrors.inc(labels);
+      throw error; // the queue logs it and backs off
+    } finally {
+      stopTimer();
+      metrics.activeWorkers.dec(labels);
+    }
+  }
+
+  /** Asks each kind once for all of its objects that are at rest. */
+  async #findDrift(): Promise<void> {
+    for (const { kind, informer, reconciler } of this.#controllers.values()) {
+      if (kind.findDrift === undefined) continue;
+      const settled = informer.list().filter(isSettled);
+      if (settled.length === 0) continue;
+      try {
+        const drifted = new Set(await kind.findDrift(settled as unknown as KindObject[]));
+        for (const { metadata } of settled.filter(({ metadata: { uid } }) => drifted.has(uid))) {
+          reconciler.markDrifted(objectKey(metadata));
+          this.#queue.add(`${kindName(kind)}|${objectKey(metadata)}`);
+        }
+      } catch (error) {
+        this.#options.logger.warn({ err: error, kind: kindName(kind) }, "could not look for drift");
+      }
+    }
+  }
+
+  #observe(kind: AnyKind, result: UpdateResult, cause: string): void {
+    const { metrics } = this.#options;
+    const labels = { kind: kindName(kind), operation: result.operation, result: result.outcome };
+    metrics.updates.inc(labels);
+    metrics.updateDuration.observe(labels, result.durationMs / 1000);
+    for (const [operation, count] of Object.entries(result.changes)) {
+      metrics.resourceOperations.inc({ kind: kindName(kind), operation }, count);
+    }
+    if (cause === "Repairing") metrics.driftRepairs.inc({ kind: kindName(kind) });
+  }
+
+  #ownedBy(kind: AnyKind, uid: string): LiveObject[] {
+    return kind.owns.flatMap(
+      (owned) => this.#owned.get(`${owned.apiVersion}/${owned.kind}`)?.byIndex(OWNER_INDEX, uid) ?? [],
+    );
+  }
+
+  #view(id: string): { object: LiveObject | undefined; cacheVersion: string } | undefined {
+    const parts = id.split("/");
+    const name = parts.pop() ?? "";
+    const namespace = parts.pop() ?? "";
+    const informer = this.#owned.get(parts.join("/"));
+    if (informer === undefined) return undefined;
+    return { object: informer.get(objectKey({ name, namespace })), cacheVersion: informer.resourceVersion };
+  }
+
+  #findOwner(uid: string): { controller: Controller; object: LiveObject; queueKey: string } | undefined {
+    for (const controller of this.#controllers.values()) {
+      const [object] = controller.informer.byIndex(UID_INDEX, uid);
+      if (object === undefined) continue;
+      return { controller, object, queueKey: `${kindName(controller.kind)}|${objectKey(object.metadata)}` };
+    }
+    return undefined;
+  }
+
+  #describeOwner(uid: string): string | undefined {
+    const owner = this.#findOwner(uid);
+    return owner && `${owner.controller.kind.kind} ${objectKey(owner.object.metadata)}`;
+  }
+
+  #locate(queueKey: string): [Controller, string] {
+    const [name = "", key = ""] = queueKey.split("|");
+    const controller = this.#controllers.get(name);
+    if (controller === undefined) throw new TypeError(`no controller for ${queueKey}`);
+    return [controller, key];
+  }
+
+  #informers(): Informer[] {
+    return [...[...this.#controllers.values()].map(({ informer }) => informer), ...this.#owned.values()];
+  }
+
+  #objects(): number {
+    return [...this.#controllers.values()].reduce((sum, { informer }) => sum + informer.list().length, 0);
+  }
+}
+
+/** Whether a change is one that an update may follow from; our own status writes are not. */
+function needsReconcile(change: ObjectChange): boolean {
+  if (change.type !== "modified") return true;
+  const [before, after] = [change.previous.metadata, change.object.metadata];
+  return before.generation !== after.generation || before.deletionTimestamp !== after.deletionTimestamp;
+}
+
+function isSettled(object: LiveObject): boolean {
+  const { generation, deletionTimestamp } = object.metadata;
+  const ready = findCondition(statusOf(object).conditions, "Ready");
+  return ready?.status === "True" && ready.observedGeneration === generation && !deletionTimestamp;
+}
+
+/** Nobody reads a custom resource's managed fields, and they are the larger part of a small object. */
+function withoutManagedFields(object: LiveObject): LiveObject {
+  const { managedFields: _, ...metadata } = object.metadata;
+  return { ...object, metadata };
+}
+
+/** Of owned objects Kindstack's own entry is kept: drift shows in it. */
+function withOwnManagedFields(object: LiveObject): LiveObject {
+  const managedFields = object.metadata.managedFields?.filter(({ manager }) => manager === FIELD_MANAGER) ?? [];
+  return { ...object, metadata: { ...object.metadata, managedFields } };
+}

@@ -1,0 +1,192 @@
+import os from "node:os";
+import type { Logger } from "pino";
+import { ApiError, type KubernetesClient, type LiveObject, type ResourceType } from "../../providers/kubernetes/client";
+
+export interface EventRecorderOptions {
+  client: Pick<KubernetesClient, "create" | "mergePatch">;
+  logger: Logger;
+  /** Which of several operators speaks; by default the host's name, which in a cluster is the Pod's. */
+  instance?: string;
+}
+
+const EVENTS: ResourceType = { apiVersion: "events.k8s.io/v1", kind: "Event", plural: "events", namespaced: true };
+const REPORTING_CONTROLLER = "kindstack.dev/operator";
+/** The API server counts bytes. */
+const NOTE_MAX_BYTES = 1024;
+const WORD_MAX_LENGTH = 128;
+/** Occurrences that follow each other within this time are one series. */
+const SERIES_WINDOW_MS = 10 * 60_000;
+const SERIES_MAX = 1_000;
+const PENDING_MAX = 100;
+const FLUSH_TIMEOUT_MS = 5_000;
+
+interface ObjectReference {
+  apiVersion: string;
+  kind: string;
+  namespace?: string;
+  name: string;
+  uid: string;
+  resourceVersion: string;
+}
+
+/** One thing that happened to one object, once or again and again. */
+interface Series {
+  regarding: ObjectReference;
+  type: "Normal" | "Warning";
+  reason: string;
+  action: string;
+  note: string;
+  firstAt: number;
+  lastAt: number;
+  count: number;
+  /** The Event that was created for it. */
+  name: string | undefined;
+}
+
+/**
+ * Tells people what happened to an object, as Kubernetes Events (`kubectl describe`, `kubectl events`).
+ *
+ * Events are a courtesy: writing them neither blocks nor fails anything. What repeats is counted in one Event; when
+ * too many wait, the newest are dropped.
+ */
+export class EventRecorder {
+  readonly #client: EventRecorderOptions["client"];
+  readonly #logger: Logger;
+  readonly #instance: string;
+  /** By UID, reason and note, least recently seen first. */
+  readonly #series = new Map<string, Series>();
+  readonly #pending = new Set<Series>();
+  #writing: Promise<void> | undefined;
+
+  constructor({ client, logger, instance = os.hostname() }: EventRecorderOptions) {
+    this.#client = client;
+    this.#logger = logger;
+    this.#instance = instance.slice(0, WORD_MAX_LENGTH);
+  }
+
+  /**
+   * Records that something happened to `object` and returns at once.
+   *
+   * @param reason why, in CamelCase, for machines
+   * @param message what, for people; cut to 1024 bytes
+   * @param action what Kindstack did or tried, in CamelCase; the reason by default
+   */
+  event(object: LiveObject, type: "Normal" | "Warning", reason: string, message: string, action = reason): void {
+    const note = truncated(message, NOTE_MAX_BYTES);
+    const key = JSON.stringify([object.metadata.uid, reason, note]);
+    const now = Date.now();
+    const known = this.#series.get(key);
+    const continued = known !== undefined && now - known.lastAt <= SERIES_WINDOW_MS;
+    const series: Series = continued
+      ? known
+      : {
+          regarding: referenceTo(object),
+          type,
+          reason,
+          action,
+          note,
+          firstAt: now,
+          lastAt: now,
+          count: 0,
+          name: undefined,
+        };
+    series.count++;
+    series.lastAt = now;
+    this.#remember(key, series);
+
+    if (this.#pending.size >= PENDING_MAX && !this.#pending.has(series)) {
+      this.#logger.debug({ reason, uid: object.metadata.uid }, "event dropped, too many are waiting");
+      return;
+    }
+    this.#pending.add(series);
+    this.#writing ??= this.#writeAll();
+  }
+
+  /** Resolves when what was recorded so far has been written, or after 5 s. */
+  async flush(): Promise<void> {
+    if (this.#writing === undefined) return;
+    let timer: NodeJS.Timeout | undefined;
+    const timeout = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, FLUSH_TIMEOUT_MS);
+    });
+    await Promise.race([this.#writing, timeout]);
+    clearTimeout(timer);
+  }
+
+  #remember(key: string, series: Series): void {
+    this.#series.delete(key);
+    this.#series.set(key, series);
+    const oldest = this.#series.keys().next();
+    if (this.#series.size > SERIES_MAX && !oldest.done) this.#series.delete(oldest.value);
+  }
+
+  async #writeAll(): Promise<void> {
+    await Promise.resolve(); // `event` returns before the first request is made
+    for (const series of this.#pending) {
+      this.#pending.delete(series);
+      try {
+        await this.#write(series);
+      } catch (error) {
+        this.#logger.debug({ err: error, reason: series.reason }, "event not written");
+      }
+    }
+    this.#writing = undefined;
+  }
+
+  async #write(series: Series): Promise<void> {
+    if (series.name !== undefined) {
+      try {
+        await this.#client.mergePatch(EVENTS, series.name, namespaceOf(series), { series: seriesOf(series) });
+        return;
+      } catch (error) {
+        if (!(error instanceof ApiError && error.notFound)) throw error; // else it has expired
+      }
+    }
+    const created = await this.#client.create(EVENTS, {
+      apiVersion: EVENTS.apiVersion,
+      kind: EVENTS.kind,
+      metadata: { generateName: `${series.regarding.name}-`, namespace: namespaceOf(series) },
+      eventTime: microTime(series.firstAt),
+      type: series.type,
+      reason: series.reason.slice(0, WORD_MAX_LENGTH),
+      action: series.action.slice(0, WORD_MAX_LENGTH),
+      note: series.note,
+      regarding: series.regarding,
+      reportingController: REPORTING_CONTROLLER,
+      reportingInstance: this.#instance,
+      ...(series.count > 1 && { series: seriesOf(series) }),
+    });
+    series.name = created.metadata.name;
+  }
+}
+
+function referenceTo({
+  apiVersion,
+  kind,
+  metadata: { namespace, name, uid, resourceVersion },
+}: LiveObject): ObjectReference {
+  return { apiVersion, kind, ...(namespace !== undefined && { namespace }), name, uid, resourceVersion };
+}
+
+/** Events of cluster-scoped objects are kept where `kubectl describe` looks for them. */
+function namespaceOf({ regarding }: Series): string {
+  return regarding.namespace ?? "default";
+}
+
+function seriesOf({ count, lastAt }: Series): object {
+  return { count, lastObservedTime: microTime(lastAt) };
+}
+
+/** The API server wants exactly six decimal places. */
+function microTime(ms: number): string {
+  return new Date(ms).toISOString().replace("Z", "000Z");
+}
+
+/** `text`, or as much of it as fits in `maxBytes` of UTF-8 with an ellipsis, cut between characters. */
+function truncated(text: string, maxBytes: number): string {
+  const bytes = Buffer.from(text);
+  if (bytes.length <= maxBytes) return text;
+  let end = maxBytes - Buffer.byteLength("…");
+  while (((bytes[end] ?? 0) & 0xc0) === 0x80) end--; // do not start the rest within a character
+  return `${bytes.subarray(0, end).toString()}…`;
+}

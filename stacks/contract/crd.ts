@@ -1,0 +1,77 @@
+import Type from "typebox";
+import type { Manifest } from "../../providers/kubernetes/client";
+import { conditionsSchema } from "./condition";
+import { type AnyKind, kindName } from "./kind";
+
+const stackSchema = Type.Object(
+  {
+    name: Type.String({ description: "The Pulumi stack that stands behind this object." }),
+    program: Type.String({ description: "Digest of the program of the last successful update." }),
+    resources: Type.Array(
+      Type.Object({
+        id: Type.String({ description: "apiVersion/kind/namespace/name of an object that the stack made." }),
+        fields: Type.String({ description: "Digest of the fields that Kindstack owns in it." }),
+      }),
+      { "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["id"] },
+    ),
+  },
+  { description: "What the last successful update left behind." },
+);
+
+/** The CustomResourceDefinition of a kind. */
+export function customResourceDefinition(kind: AnyKind): Manifest {
+  return {
+    apiVersion: "apiextensions.k8s.io/v1",
+    kind: "CustomResourceDefinition",
+    metadata: { name: kindName(kind), labels: { "app.kubernetes.io/managed-by": "kindstack" } },
+    spec: {
+      group: kind.group,
+      scope: kind.scope,
+      names: {
+        kind: kind.kind,
+        listKind: `${kind.kind}List`,
+        plural: kind.plural,
+        singular: kind.singular,
+        ...(kind.shortNames && { shortNames: [...kind.shortNames] }),
+      },
+      versions: [
+        {
+          name: kind.version,
+          served: true,
+          storage: true,
+          schema: { openAPIV3Schema: objectSchema(kind) },
+          subresources: { status: {} },
+          additionalPrinterColumns: [
+            ...kind.columns,
+            { name: "Ready", type: "string", jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
+            { name: "Age", type: "date", jsonPath: ".metadata.creationTimestamp" },
+          ],
+        },
+      ],
+    },
+  };
+}
+
+function objectSchema(kind: AnyKind): object {
+  const schema = Type.Object(
+    {
+      apiVersion: Type.Optional(Type.String()),
+      kind: Type.Optional(Type.String()),
+      metadata: Type.Optional(Type.Object({})),
+      spec: kind.spec,
+      status: Type.Optional(
+        Type.Partial(
+          Type.Object({
+            ...kind.status.properties,
+            observedGeneration: Type.Integer({ format: "int64" }),
+            conditions: conditionsSchema,
+            stack: stackSchema,
+          }),
+        ),
+      ),
+    },
+    { description: kind.description },
+  );
+  // TypeBox keeps its own marks in properties that are not enumerable; what is left is plain OpenAPI.
+  return JSON.parse(JSON.stringify(schema));
+}

@@ -1,0 +1,124 @@
+import type Type from "typebox";
+import { Compile } from "typebox/compile";
+import { TerminalError } from "../../providers/errors";
+import type { LiveObject } from "../../providers/kubernetes/client";
+import type { Owner } from "../../providers/kubernetes/ownership";
+import type { CommonStatus, KindObject } from "./object";
+
+/** A column of `kubectl get`; READY and AGE are added to every kind. */
+export interface PrinterColumn {
+  name: string;
+  type: "string" | "integer" | "date" | "boolean";
+  jsonPath: string;
+}
+
+/** What a program may know besides its object. */
+export interface ProgramContext {
+  /** Written on everything that the program makes, so that it can be found and is not taken by someone else. */
+  owner: Owner;
+}
+
+/**
+ * A kind: one folder under `stacks/`, and everything that the watcher, the command line and the CRD know of it.
+ *
+ * The schemas are TypeBox schemas: the same value is the CRD's structural OpenAPI schema and the TypeScript type.
+ */
+export interface Kind<Spec = unknown, Status = unknown> {
+  readonly group: string;
+  readonly version: string;
+  readonly kind: string;
+  readonly plural: string;
+  readonly singular: string;
+  readonly shortNames?: readonly string[];
+  readonly scope: "Cluster" | "Namespaced";
+  readonly description: string;
+
+  /** `x-kubernetes-validations` and defaults in the schema are enforced by the API server. */
+  readonly spec: Type.TSchema;
+  /** The kind's own fields; conditions and the like are added to every kind. */
+  readonly status: Type.TObject;
+  readonly columns: readonly PrinterColumn[];
+
+  /** `object`: a stack for each object. `namespace`: the objects of one namespace share a stack. */
+  readonly granularity: "object" | "namespace";
+  /** The types of Kubernetes objects that the program makes; they are watched for drift. */
+  readonly owns: readonly { apiVersion: string; kind: string }[];
+  /** The kind's folder, `__dirname`: its code is what the program's digest is made of, `sample.yaml` lies in it. */
+  readonly directory: string;
+
+  /** Rules that no schema can say. @throws TerminalError naming the field, its value and what is allowed */
+  validate?(object: KindObject<Spec, Status>): void;
+  /**
+   * Ids ({@link objectId}) of what at most one object may hold. An object that claims what another one holds gets a
+   * condition and is not updated at all until that one lets go.
+   */
+  claims?(object: KindObject<Spec, Status>): string[];
+  /** Registers the resources that the object stands for; runs as a Pulumi program. */
+  program(object: KindObject<Spec, Status>, context: ProgramContext): void | Promise<void>;
+  /** The kind's own status fields, of the object and of the live objects that it owns. Pure. */
+  report(object: KindObject<Spec, Status>, owned: readonly LiveObject[]): Status;
+  /**
+   * For resources that nothing in the cluster watches: which of these objects (all Ready) have drifted, as their UIDs.
+   * Called periodically with all objects of the kind, so that one query can answer for many.
+   */
+  findDrift?(objects: readonly KindObject<Spec, Status>[]): Promise<string[]>;
+}
+
+type Definition<S extends Type.TSchema, T extends Type.TObject> = Omit<
+  Kind<Type.Static<S>, Type.Static<T>>,
+  "spec" | "status"
+> & { readonly spec: S; readonly status: T };
+
+/** Declares a kind; the types of spec and status follow from the schemas. */
+export function defineKind<const S extends Type.TSchema, const T extends Type.TObject>(
+  definition: Definition<S, T>,
+): Kind<Type.Static<S>, Type.Static<T>> {
+  return definition as Kind<Type.Static<S>, Type.Static<T>>;
+}
+
+/** Any kind, as the watcher handles it: it never looks into a spec. */
+// biome-ignore lint/suspicious/noExplicitAny: the boundary between the kinds' own types and code that serves all kinds
+export type AnyKind = Kind<any, any>;
+
+export function kindApiVersion(kind: AnyKind): string {
+  return `${kind.group}/${kind.version}`;
+}
+
+/** `tenants.multitenancy.codereliant.io`: the name of a kind, unique in a cluster. */
+export function kindName(kind: AnyKind): string {
+  return `${kind.plural}.${kind.group}`;
+}
+
+const validators = new WeakMap<AnyKind, ReturnType<typeof Compile>>();
+
+/**
+ * Parses what came from the API server or a file. The API server has validated against the CRD that is installed;
+ * that may be an older one, and `pulumi up` reads files.
+ *
+ * @throws TerminalError naming the field, its value and what is allowed
+ */
+export function parseObject<Spec, Status>(kind: Kind<Spec, Status>, object: LiveObject): KindObject<Spec, Status> {
+  let validator = validators.get(kind);
+  if (validator === undefined) {
+    validator = Compile(kind.spec);
+    validators.set(kind, validator);
+  }
+  const spec = object.spec;
+  const [error] = validator.Errors(spec);
+  if (error !== undefined) {
+    const field = `spec${error.instancePath.replaceAll("/", ".")}`;
+    const value = error.instancePath
+      .split("/")
+      .slice(1)
+      .reduce<unknown>((part, name) => (part as Record<string, unknown> | undefined)?.[name], spec);
+    throw new TerminalError("Invalid", `${field}: ${JSON.stringify(value) ?? "missing"} ${error.message}`);
+  }
+  const parsed = object as unknown as KindObject<Spec, Status>;
+  kind.validate?.(parsed);
+  return parsed;
+}
+
+/** The status of an object as an untyped record; empty when it has none yet. */
+export function statusOf(object: LiveObject): CommonStatus {
+  return (object.status as CommonStatus | undefined) ?? {};
+}

@@ -1,0 +1,75 @@
+import { createHash } from "node:crypto";
+import type { LiveObject, OwnerReference } from "../../providers/kubernetes/client";
+import type { Condition } from "./condition";
+
+/** What every kind's status holds besides the kind's own fields. */
+export interface CommonStatus {
+  observedGeneration?: number;
+  conditions?: Condition[];
+  stack?: StackRecord;
+}
+
+/** What the last successful update left behind; enough to tell after a restart that nothing has to be done. */
+export interface StackRecord {
+  /** The Pulumi stack's name. */
+  name: string;
+  /** The digest of the program that ran ({@link programDigest}). */
+  program: string;
+  /** The Kubernetes objects in the stack that are watched for drift. */
+  resources: OwnedRecord[];
+}
+
+/** One watched object, and the digest of the fields that Kindstack owned after its last apply. */
+export interface OwnedRecord {
+  /** `<apiVersion>/<kind>/<namespace>/<name>`; see {@link objectId}. */
+  id: string;
+  fields: string;
+}
+
+/** An object of a kind, as parsed at the door: its spec has the schema's shape. */
+export interface KindObject<Spec = unknown, Status = unknown> {
+  apiVersion: string;
+  kind: string;
+  metadata: LiveObject["metadata"] & { generation: number };
+  spec: Spec;
+  status?: Partial<Status> & CommonStatus;
+}
+
+/** Names one Kubernetes object of any type: `v1/Namespace//acme`, `rbac.authorization.k8s.io/v1/RoleBinding/acme/edit`. */
+export function objectId(object: {
+  apiVersion: string;
+  kind: string;
+  metadata: { name?: string; namespace?: string };
+}): string {
+  return `${object.apiVersion}/${object.kind}/${object.metadata.namespace ?? ""}/${object.metadata.name ?? ""}`;
+}
+
+/** `namespace/name`, or `name` for what has no namespace: the field's usual key. */
+export function objectKey(metadata: { name?: string; namespace?: string }): string {
+  return metadata.namespace ? `${metadata.namespace}/${metadata.name}` : (metadata.name ?? "");
+}
+
+/** A controller's owner reference to an object, for kinds that want Kubernetes' garbage collection as well. */
+export function controllerReference(object: KindObject): OwnerReference {
+  return {
+    apiVersion: object.apiVersion,
+    kind: object.kind,
+    name: object.metadata.name,
+    uid: object.metadata.uid,
+    controller: true,
+    blockOwnerDeletion: true,
+  };
+}
+
+/**
+ * The name of an object's stack: readable, at most 100 characters of the set that Pulumi allows, and different for
+ * different objects, for which a digest of the full identity stands at its end.
+ *
+ * It is made of the name and not of the UID: whoever runs the same manifest, the watcher or `pulumi up`, finds the same
+ * stack; and an object that is created again after its finalizer was removed by force takes over what it left behind.
+ */
+export function stackName(kind: { group: string; plural: string; singular: string }, key: string): string {
+  const digest = createHash("sha256").update(`${kind.plural}.${kind.group}/${key}`).digest("hex").slice(0, 12);
+  const readable = `${kind.singular}.${key.replace("/", ".")}`.replace(/[^a-zA-Z0-9._-]/g, "-").slice(0, 80);
+  return `${readable}-${digest}`;
+}

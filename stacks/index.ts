@@ -1,0 +1,5 @@
+import type { AnyKind } from "./contract/kind";
+import { tenant } from "./tenant/kind";
+
+/** The kinds that Kindstack serves; a new kind is a folder beside these and a line here. */
+export const kinds: readonly AnyKind[] = [tenant];

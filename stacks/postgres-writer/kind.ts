@@ -1,0 +1,31 @@
+import { findDriftedRows } from "../../providers/postgres/drift";
+import { parseTableName } from "../../providers/postgres/identifier";
+import { defineKind } from "../contract/kind";
+import { postgresWriterProgram, wantedRow } from "./program";
+import { postgresWriterSpec, postgresWriterStatus } from "./schema";
+import { postgresWriterReport } from "./status";
+
+export const postgresWriter = defineKind({
+  group: "demo.yash.com",
+  version: "v1",
+  kind: "PostgresWriter",
+  plural: "postgreswriters",
+  singular: "postgreswriter",
+  scope: "Namespaced",
+  description: "One row in a table of a PostgreSQL database.",
+  spec: postgresWriterSpec,
+  status: postgresWriterStatus,
+  columns: [
+    { name: "Table", type: "string", jsonPath: ".spec.table" },
+    { name: "Id", type: "string", jsonPath: ".status.id" },
+  ],
+  granularity: "object",
+  owns: [],
+  directory: __dirname,
+  // A pattern counts characters; PostgreSQL counts bytes.
+  validate: ({ spec }) => void parseTableName(spec.table, "spec.table"),
+  program: postgresWriterProgram,
+  report: postgresWriterReport,
+  findDrift: (objects) =>
+    findDriftedRows(objects.map((object) => ({ ...wantedRow(object), uid: object.metadata.uid }))),
+});

@@ -1,0 +1,15 @@
+import { Row, type RowInputs } from "../../providers/postgres/row";
+import type { ProgramContext } from "../contract/kind";
+import { type KindObject, objectKey } from "../contract/object";
+import type { PostgresWriterSpec } from "./schema";
+
+/** One object, one row. */
+export function postgresWriterProgram(object: KindObject<PostgresWriterSpec>, { owner }: ProgramContext): void {
+  new Row(objectKey(object.metadata), { ...wantedRow(object), owner });
+}
+
+/** The row that an object stands for. */
+export function wantedRow({ metadata, spec }: KindObject<PostgresWriterSpec>): Omit<RowInputs, "owner"> {
+  const { table, name, age, country } = spec;
+  return { table, key: { id: objectKey(metadata) }, values: { name, age, country } };
+}

@@ -1,0 +1,31 @@
+import { defineKind } from "../contract/kind";
+import { objectId } from "../contract/object";
+import { tenantProgram } from "./program";
+import { tenantSpec, tenantStatus } from "./schema";
+import { tenantReport } from "./status";
+
+export const tenant = defineKind({
+  group: "multitenancy.codereliant.io",
+  version: "v1",
+  kind: "Tenant",
+  plural: "tenants",
+  singular: "tenant",
+  scope: "Cluster",
+  description: "A team: its namespaces, and the groups that may administer and use them.",
+  spec: tenantSpec,
+  status: tenantStatus,
+  columns: [
+    { name: "Email", type: "string", jsonPath: ".status.adminEmail" },
+    { name: "NamespaceCount", type: "integer", jsonPath: ".status.namespaceCount" },
+  ],
+  granularity: "object",
+  owns: [
+    { apiVersion: "v1", kind: "Namespace" },
+    { apiVersion: "rbac.authorization.k8s.io/v1", kind: "RoleBinding" },
+  ],
+  directory: __dirname,
+  claims: ({ spec }) =>
+    spec.namespaces.map((name) => objectId({ apiVersion: "v1", kind: "Namespace", metadata: { name } })),
+  program: tenantProgram,
+  report: tenantReport,
+});

@@ -1,0 +1,42 @@
+import { KubernetesObject } from "../../providers/kubernetes/object";
+import type { ProgramContext } from "../contract/kind";
+import type { KindObject } from "../contract/object";
+import type { TenantSpec } from "./schema";
+
+/** For each namespace: itself, and what the tenant's admins and users may do in it. */
+export function tenantProgram({ spec }: KindObject<TenantSpec>, { owner }: ProgramContext): void {
+  for (const name of spec.namespaces) {
+    const namespace = new KubernetesObject(`namespace/${name}`, {
+      owner,
+      manifest: {
+        apiVersion: "v1",
+        kind: "Namespace",
+        metadata: { name, annotations: { adminEmail: spec.adminEmail, "managed-by": "tenant-operator" } },
+      },
+    });
+    for (const [role, groups] of [
+      ["admin", spec.adminGroups ?? []],
+      ["edit", spec.userGroups ?? []],
+    ] as const) {
+      if (groups.length === 0) continue;
+      new KubernetesObject(
+        `rolebinding/${name}/${role}`,
+        {
+          owner,
+          manifest: {
+            apiVersion: "rbac.authorization.k8s.io/v1",
+            kind: "RoleBinding",
+            metadata: { name: `${name}-${role}-rb`, namespace: name },
+            roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: role },
+            subjects: groups.map((group) => ({
+              apiGroup: "rbac.authorization.k8s.io",
+              kind: "Group",
+              name: group,
+            })),
+          },
+        },
+        { dependsOn: namespace },
+      );
+    }
+  }
+}

@@ -1,0 +1,93 @@
+import { DatabaseError } from "pg";
+import { describe, expect, it } from "vitest";
+import { errorClassOf, errorReasonOf, RetryableError } from "../../../providers/errors";
+import { classifyConnectError, classifyStatementError, sqlStateOf } from "../../../providers/postgres/errors";
+
+function refusal(code: string, message = "no", detail?: string): DatabaseError {
+  const error = new DatabaseError(message, 0, "error");
+  return Object.assign(error, { code, severity: "ERROR", detail });
+}
+
+describe("classifyStatementError", () => {
+  it.each([
+    ["22001", "terminal", "ValueTooLong"],
+    ["22003", "terminal", "ValueOutOfRange"],
+    ["22P02", "terminal", "WrongType"],
+    ["23502", "terminal", "ValueMissing"],
+    ["23514", "terminal", "ValueRefused"],
+    ["42804", "terminal", "WrongType"],
+    ["08006", "retryable", "ConnectionLost"],
+    ["23503", "retryable", "ForeignKeyViolation"],
+    ["23505", "retryable", "UniqueViolation"],
+    ["28P01", "retryable", "AuthenticationFailed"],
+    ["3D000", "retryable", "DatabaseMissing"],
+    ["42501", "retryable", "PermissionDenied"],
+    ["42703", "retryable", "ColumnMissing"],
+    ["42P01", "retryable", "TableMissing"],
+    ["42P10", "retryable", "KeyNotUnique"],
+    ["53300", "retryable", "TooManyConnections"],
+    ["53200", "retryable", "DatabaseOverloaded"],
+    ["57014", "retryable", "StatementTimeout"],
+    ["57P01", "retryable", "DatabaseUnavailable"],
+    ["XX000", "retryable", "DatabaseError"],
+  ])("takes SQLSTATE %s as %s, %s", (code, errorClass, reason) => {
+    const error = classifyStatementError(refusal(code));
+    expect([errorClassOf(error), errorReasonOf(error)]).toEqual([errorClass, reason]);
+    expect(sqlStateOf(error)).toBe(code);
+  });
+
+  it("keeps the database's own words", () => {
+    const error = refusal("23505", "duplicate key value", "Key (name)=(alex) already exists.");
+    expect(classifyStatementError(error)).toHaveProperty(
+      "message",
+      "duplicate key value; Key (name)=(alex) already exists.",
+    );
+  });
+
+  it("shortens words that repeat a long value", () => {
+    const { message } = classifyStatementError(refusal("22P02", "x".repeat(100_000))) as Error;
+    expect(message).toHaveLength(1_001);
+  });
+
+  it("takes a connection that went away as retryable", () => {
+    for (const error of [
+      new Error("Connection terminated unexpectedly"),
+      Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" }),
+    ]) {
+      const classified = classifyStatementError(error);
+      expect([errorClassOf(classified), errorReasonOf(classified)]).toEqual(["retryable", "ConnectionLost"]);
+      expect(sqlStateOf(classified)).toBeUndefined();
+    }
+  });
+
+  it("leaves what is neither the database's nor the connection's doing as it is", () => {
+    const bug = new TypeError("x is not a function");
+    expect(classifyStatementError(bug)).toBe(bug);
+  });
+});
+
+describe("classifyConnectError", () => {
+  it.each([
+    ["ECONNREFUSED", "connect ECONNREFUSED 127.0.0.1:1", "ConnectionRefused"],
+    ["ENOTFOUND", "getaddrinfo ENOTFOUND nowhere", "HostUnknown"],
+    ["ERR_TLS_CERT_ALTNAME_INVALID", "Hostname/IP does not match", "TlsFailed"],
+    [undefined, "The server does not support SSL connections", "TlsFailed"],
+    [undefined, "timeout exceeded when trying to connect", "ConnectionTimeout"],
+    [undefined, "anything else", "ConnectionFailed"],
+  ])("takes %s, %s as %s", (code, message, reason) => {
+    const error = classifyConnectError(Object.assign(new Error(message), { code }));
+    expect(error).toBeInstanceOf(RetryableError);
+    expect(error.reason).toBe(reason);
+    expect(error.message).toBe(`the database cannot be reached: ${message}`);
+  });
+
+  it("has words for a host with several addresses that all refuse", () => {
+    const refused = (address: string) => new Error(`connect ECONNREFUSED ${address}`);
+    const all = Object.assign(new AggregateError([refused("::1:5432"), refused("127.0.0.1:5432")]), {
+      code: "ECONNREFUSED",
+    });
+    expect(classifyConnectError(all).message).toBe(
+      "the database cannot be reached: connect ECONNREFUSED ::1:5432; connect ECONNREFUSED 127.0.0.1:5432",
+    );
+  });
+});

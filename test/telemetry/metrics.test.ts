@@ -1,0 +1,91 @@
+import { pino } from "pino";
+import { describe, expect, it } from "vitest";
+import { createMetrics } from "../../src/telemetry/metrics";
+import { WorkQueue } from "../../src/watcher/queue";
+
+describe("createMetrics", () => {
+  it("offers the names that dashboards of controllers know, and those of the process", async () => {
+    const metrics = createMetrics();
+    const names = metrics.registry.getMetricsAsArray().map(({ name }) => name);
+    expect(names).toEqual(
+      expect.arrayContaining([
+        "controller_runtime_reconcile_total",
+        "controller_runtime_reconcile_errors_total",
+        "controller_runtime_reconcile_time_seconds",
+        "controller_runtime_active_workers",
+        "controller_runtime_max_concurrent_reconciles",
+        "workqueue_depth",
+        "workqueue_adds_total",
+        "workqueue_retries_total",
+        "workqueue_queue_duration_seconds",
+        "workqueue_work_duration_seconds",
+        "kindstack_update_duration_seconds",
+        "kindstack_updates_total",
+        "kindstack_resource_operations_total",
+        "kindstack_drift_repairs_total",
+        "kindstack_informer_last_contact_seconds",
+        "kindstack_informer_relists_total",
+        "process_resident_memory_bytes",
+      ]),
+    );
+  });
+
+  it("writes Prometheus' text with labels", async () => {
+    const metrics = createMetrics();
+    metrics.reconcileTotal.inc({ controller: "tenant", result: "success" });
+    metrics.updateDuration.observe({ kind: "Tenant", operation: "up", result: "succeeded" }, 0.7);
+    const text = await metrics.registry.metrics();
+    expect(text).toContain('controller_runtime_reconcile_total{controller="tenant",result="success"} 1');
+    expect(text).toMatch(/kindstack_update_duration_seconds_bucket\{le="0.75",.*operation="up".*\} 1/);
+    expect(text).toMatch(/kindstack_update_duration_seconds_bucket\{le="0.5",.*operation="up".*\} 0/);
+  });
+
+  it("counts what a work queue does", async () => {
+    const metrics = createMetrics();
+    const queue = new WorkQueue({ logger: pino({ level: "silent" }), observer: metrics.workQueue("tenant") });
+    queue.add("a");
+    queue.add("b");
+    expect(await metrics.registry.metrics()).toContain('workqueue_depth{name="tenant"} 2');
+
+    queue.addRateLimited("a");
+    const worked: string[] = [];
+    const stop = new AbortController();
+    const ended = queue.run(
+      1,
+      async (key) => {
+        if (worked.push(key) === 2) stop.abort();
+      },
+      stop.signal,
+    );
+    await ended;
+    const text = await metrics.registry.metrics();
+    expect(worked).toEqual(["a", "b"]);
+    expect(text).toContain('workqueue_depth{name="tenant"} 0');
+    expect(text).toContain('workqueue_adds_total{name="tenant"} 2');
+    expect(text).toContain('workqueue_retries_total{name="tenant"} 1');
+    expect(text).toContain('workqueue_queue_duration_seconds_count{name="tenant"} 2');
+    expect(text).toContain('workqueue_work_duration_seconds_count{name="tenant"} 2');
+  });
+
+  it("computes the age of an informer's last contact at the scrape and counts relists", async () => {
+    const metrics = createMetrics();
+    let lastContact = Date.now() - 90_000;
+    const observer = metrics.informer("tenants", () => lastContact);
+    observer.relisted();
+    const age = async () => {
+      const text = await metrics.registry.getSingleMetricAsString("kindstack_informer_last_contact_seconds");
+      return Number(/\{resource="tenants"\} (\S+)/.exec(text)?.[1]);
+    };
+    expect(await age()).toBeCloseTo(90, 0);
+    lastContact = Date.now();
+    expect(await age()).toBeCloseTo(0, 0);
+    expect(await metrics.registry.metrics()).toContain('kindstack_informer_relists_total{resource="tenants"} 1');
+  });
+
+  it("keeps nothing in common with other instances", async () => {
+    const [one, other] = [createMetrics(), createMetrics()];
+    one.driftRepairs.inc({ kind: "Tenant" });
+    expect(await one.registry.metrics()).toContain('kindstack_drift_repairs_total{kind="Tenant"} 1');
+    expect(await other.registry.metrics()).not.toContain("kindstack_drift_repairs_total{");
+  });
+});
