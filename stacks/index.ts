@@ -1,5 +1,6 @@
 import type { AnyKind } from "./contract/kind";
+import { postgresWriter } from "./postgres-writer/kind";
 import { tenant } from "./tenant/kind";
 
 /** The kinds that Kindstack serves; a new kind is a folder beside these and a line here. */
-export const kinds: readonly AnyKind[] = [tenant];
+export const kinds: readonly AnyKind[] = [tenant, postgresWriter];

@@ -68,7 +68,7 @@ function parseEnvironment(environment: NodeJS.ProcessEnv): Environment {
     if (error.keyword === "required") return `${error.params.requiredProperties.join(", ")} must be set`;
     const name = error.instancePath.slice(1);
     const allowed = error.keyword === "enum" ? `: ${error.params.allowedValues.join(", ")}` : "";
-    return `${name} ${JSON.stringify(given[name])} ${error.message}${allowed}`;
+    return `${name} ${JSON.stringify(environment[name])} ${error.message}${allowed}`;
   });
   if (problems.length > 0) throw notConfigured(problems.join("; "));
   return settings as Environment;

@@ -43,6 +43,10 @@ function groupByColumns(rows: readonly WantedRow[]): WantedRow[][] {
   return [...groups.values()];
 }
 
+/**
+ * Only the database knows the columns' types: it reads each wanted row as a row of the table. The sub-query is the NULL
+ * that says of which type; a cast to the table's name could mean another type of that name, as in a table `point`.
+ */
 async function compare(connection: Connection, alike: readonly WantedRow[]): Promise<string[]> {
   const [first] = alike;
   if (first === undefined) return [];
@@ -54,7 +58,7 @@ async function compare(connection: Connection, alike: readonly WantedRow[]): Pro
     const { rows } = await connection.query<{ position: string }>(
       `SELECT given.position
        FROM jsonb_array_elements($1::jsonb) WITH ORDINALITY AS given (fields, position)
-       CROSS JOIN LATERAL jsonb_populate_record(NULL::${table}, given.fields) AS wanted
+       CROSS JOIN LATERAL jsonb_populate_record((SELECT "no row" FROM ${table} AS "no row" LIMIT 0), given.fields) AS wanted
        LEFT JOIN ${table} AS live ON live.${key} = wanted.${key}
        WHERE ${[`live.${key} IS NULL`, ...isDistinct].join(" OR ")}`,
       [JSON.stringify(alike.map((row) => ({ ...row.values, ...row.key })))],

@@ -7,15 +7,17 @@ let pool: Pool | undefined;
 /** One connection of the pool; its errors are classified. */
 export class Connection {
   readonly #client: PoolClient;
-  #isUsable = true;
+  #isHealthy = true;
 
   constructor(client: PoolClient) {
     this.#client = client;
   }
 
-  /** Whether another statement can run on it: no, once anyone but the server has ended a statement. */
-  get isUsable(): boolean {
-    return this.#isUsable;
+  /**
+   * Whether the last statement succeeded. An error of the server is no sign of life: it may be that it ends the session.
+   */
+  get isHealthy(): boolean {
+    return this.#isHealthy;
   }
 
   query<R extends QueryResultRow>(text: string, values: unknown[] = []): Promise<QueryResult<R>> {
@@ -29,9 +31,11 @@ export class Connection {
 
   async #classified<T>(statement: Promise<T>): Promise<T> {
     try {
-      return await statement;
+      const result = await statement;
+      this.#isHealthy = true;
+      return result;
     } catch (error) {
-      this.#isUsable = sqlStateOf(error) !== undefined;
+      this.#isHealthy = false;
       throw classifyStatementError(error);
     }
   }
@@ -48,7 +52,7 @@ export async function withConnection<T>(work: (connection: Connection) => Promis
   try {
     return await work(connection);
   } finally {
-    client.release(!connection.isUsable);
+    client.release(!connection.isHealthy);
   }
 }
 
@@ -61,8 +65,9 @@ export function withTransaction<T>(work: (connection: Connection) => Promise<T>)
       await connection.query("COMMIT");
       return result;
     } catch (error) {
-      // A connection that is not usable is closed, and that rolls back as well.
-      if (connection.isUsable) await connection.query("ROLLBACK").catch(() => undefined);
+      // Where the server does not answer, the connection is closed, and that rolls back as well.
+      const isAnswered = connection.isHealthy || sqlStateOf(error) !== undefined;
+      if (isAnswered) await connection.query("ROLLBACK").catch(() => undefined);
       throw error;
     }
   });

@@ -152,7 +152,7 @@ async function deleteRow(connection: Connection, outs: RowOutputs): Promise<void
      DELETE FROM ${quoteTableName(outs.location)} AS live
      WHERE ${quoteIdentifier(column)} = $5 AND (
        EXISTS (SELECT FROM released) OR
-       to_jsonb(live) @> $6::jsonb AND NOT EXISTS (
+       to_jsonb(live.*) @> $6::jsonb AND NOT EXISTS (
          SELECT FROM kindstack.rows WHERE table_schema = $1 AND table_name = $2 AND key = $3
        )
      )`,

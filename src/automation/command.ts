@@ -64,9 +64,10 @@ export function runCommand(file: string, args: string[], options: CommandOptions
       cleanUp();
       reject(error);
     });
+    // What it may have left behind in its group; that would also keep the streams open, and us waiting.
+    child.once("exit", () => signalGroup(child.pid, "SIGKILL"));
     child.once("close", (code) => {
       cleanUp();
-      signalGroup(child.pid, "SIGKILL"); // what it may have left behind in its group
       resolve({ exitCode: code ?? -1, stdout: stdout(), stderr: stderr(), ...(interrupted && { interrupted }) });
     });
   });

@@ -29,7 +29,7 @@ export function isStale(lock: StackLock): boolean {
   try {
     process.kill(lock.pid, 0);
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "ESRCH";
+    if ((error as NodeJS.ErrnoException).code === "ESRCH") return true;
   }
   return !looksLikePulumi(lock.pid);
 }

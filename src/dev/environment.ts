@@ -11,6 +11,12 @@ export function environmentOf(layout: Layout, postgres: PostgresSettings): Recor
     PSQL_DBNAME: postgres.database,
     PSQL_USER: postgres.user,
     PSQL_PASSWORD: postgres.password,
+    // The names that PostgreSQL's own programs read, so that plain psql works.
+    PGHOST: postgres.host,
+    PGPORT: String(postgres.port),
+    PGDATABASE: postgres.database,
+    PGUSER: postgres.user,
+    PGPASSWORD: postgres.password,
     PULUMI_BACKEND_URL: pathToFileURL(layout.state).href,
     PULUMI_CONFIG_PASSPHRASE_FILE: layout.passphrase,
     KINDSTACK_WORK_DIR: layout.work,

@@ -17,7 +17,9 @@ export interface PostgresSettings {
   password: string;
 }
 
-const NAME = "kindstack";
+const DATABASE = "kindstack";
+// Not the name of any schema: PostgreSQL looks for tables in the schema of the user's name first.
+const USER = "developer";
 
 /**
  * Makes the data directory, once. PostgreSQL refuses to run as root, so for root it belongs to the user `postgres`,
@@ -42,7 +44,7 @@ async function initialise(layout: Layout, asRoot: boolean): Promise<void> {
   await fs.rm(aside, { recursive: true, force: true });
   const options = {
     databaseDir: aside,
-    user: NAME,
+    user: USER,
     password,
     authMethod: "scram-sha-256",
     initdbFlags: ["--encoding=UTF8", "--no-sync"],
@@ -110,7 +112,7 @@ async function removeMisleadingPidFile(layout: Layout): Promise<void> {
 }
 
 export function postgresSettings(port: number, password: string): PostgresSettings {
-  return { host: "127.0.0.1", port, database: NAME, user: NAME, password };
+  return { host: "127.0.0.1", port, database: DATABASE, user: USER, password };
 }
 
 /** Creates the database and the table of the samples where they are missing. */
@@ -121,7 +123,7 @@ export async function prepareDatabase(settings: PostgresSettings): Promise<void>
   });
   await withClient(settings, (client) =>
     client.query(
-      "create table if not exists students (id text primary key, name text not null, age integer not null, country text not null)",
+      "create table if not exists public.students (id text primary key, name text not null, age integer not null, country text not null)",
     ),
   );
 }

@@ -14,6 +14,8 @@ export interface Component
   isHealthy(): Promise<boolean>;
   /** How long it may take until it is healthy, in seconds. */
   startSeconds: number;
+  /** Called when the process exists, long before it is healthy. */
+  onSpawn?: (logFile: string) => void;
 }
 
 /** A component ended, or never became healthy. The message ends with the last lines of its log. */
@@ -69,6 +71,7 @@ export class Supervisor {
     });
     const record = { name, pid, startedAt, port, tier, stopSignal, stopSeconds };
     this.#remember([...this.#processes, record]);
+    component.onSpawn?.(logFile);
 
     let ended: string | undefined;
     let started = false;

@@ -22,8 +22,9 @@ async function untilEstablished(client: KubernetesClient, name: string): Promise
   const deadline = Date.now() + ESTABLISHED_TIMEOUT_MS;
   while (Date.now() < deadline) {
     const crd = await client.get(CRD, name);
-    const { conditions = [] } = (crd?.status ?? {}) as { conditions?: { type: string; status: string }[] };
-    if (conditions.some(({ type, status }) => type === "Established" && status === "True")) return;
+    // A CRD that was made just now has `conditions: null`.
+    const { conditions } = (crd?.status ?? {}) as { conditions?: { type: string; status: string }[] | null };
+    if (conditions?.some(({ type, status }) => type === "Established" && status === "True")) return;
     await delay(50);
   }
   throw new RetryableError(

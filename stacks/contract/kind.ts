@@ -106,12 +106,14 @@ export function parseObject<Spec, Status>(kind: Kind<Spec, Status>, object: Live
   const spec = object.spec;
   const [error] = validator.Errors(spec);
   if (error !== undefined) {
-    const field = `spec${error.instancePath.replaceAll("/", ".")}`;
-    const value = error.instancePath
-      .split("/")
-      .slice(1)
-      .reduce<unknown>((part, name) => (part as Record<string, unknown> | undefined)?.[name], spec);
-    throw new TerminalError("Invalid", `${field}: ${JSON.stringify(value) ?? "missing"} ${error.message}`);
+    const path = error.instancePath.split("/").slice(1);
+    if (error.keyword === "required") path.push(error.params.requiredProperties[0] ?? "");
+    const value = path.reduce<unknown>((part, name) => (part as Record<string, unknown> | undefined)?.[name], spec);
+    const allowed = error.keyword === "required" ? "must be given" : error.message;
+    throw new TerminalError(
+      "Invalid",
+      `${["spec", ...path].join(".")}: ${JSON.stringify(value) ?? "missing,"} ${allowed}`,
+    );
   }
   const parsed = object as unknown as KindObject<Spec, Status>;
   kind.validate?.(parsed);

@@ -40,7 +40,7 @@ describe("PostgresWriter", () => {
   );
 
   it.each([
-    [{ table: undefined }, "spec: "],
+    [{ table: undefined }, "spec.table: missing"],
     [{ table: "" }, 'spec.table: ""'],
     [{ table: "a.b.c" }, 'spec.table: "a.b.c"'],
     [{ table: "é".repeat(32) }, "at most 63 bytes"],

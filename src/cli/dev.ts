@@ -1,0 +1,252 @@
+import path from "node:path";
+import { KubeConfig } from "@kubernetes/client-node";
+import { Command } from "commander";
+import pretty from "pino-pretty";
+import { KubernetesClient } from "../../providers/kubernetes/client";
+import { kinds } from "../../stacks/index";
+import {
+  type DevCluster,
+  DevClusterRunningError,
+  devClusterStatus,
+  startDevCluster,
+  stopDevCluster,
+} from "../dev/cluster";
+import { quoteForShell } from "../dev/environment";
+import { followFile } from "../dev/follow";
+import { layoutOf } from "../dev/layout";
+import { operator } from "../dev/operator";
+import { applySamples, ownedNamespaces, students } from "../dev/samples";
+import { resolveBinary } from "../toolchain/resolve";
+import { Progress } from "./progress";
+import { renderTable } from "./table";
+
+const DEFAULT_DIR = path.join(".kindstack", "dev");
+const DIR_OPTION = ["--dir <dir>", `directory of all its data (default: "${DEFAULT_DIR}")`] as const;
+
+interface DevOptions {
+  dir?: string;
+  detach: boolean;
+  operator: boolean;
+  samples: boolean;
+  fresh: boolean;
+}
+
+export function devCommand(): Command {
+  const dev = new Command("dev")
+    .description("run a Kubernetes control plane, a PostgreSQL and the operator on this machine, with the samples")
+    .option(...DIR_OPTION)
+    .option("--detach", "return when all of it is ready; stop it with `kindstack dev stop`", false)
+    .option("--no-operator", "the control plane and PostgreSQL only, hence no samples either")
+    .option("--no-samples", "apply no samples")
+    .option("--fresh", "forget what an earlier run has stored", false)
+    .addHelpText(
+      "after",
+      "\nCtrl-C stops all of it. What is stored stays in the directory for the next time.\n" +
+        "Its file `env`, read by a shell, lets kubectl and psql find the cluster: . .kindstack/dev/env",
+    )
+    .action((options: DevOptions) => up(options));
+  dev
+    .command("stop")
+    .description("stop what runs in the directory; what is stored stays")
+    .option(...DIR_OPTION)
+    .action((_, command: Command) => stop(directoryOf(command)));
+  dev
+    .command("status")
+    .description("show what runs in the directory; exit code 1 unless all of it does")
+    .option(...DIR_OPTION)
+    .action((_, command: Command) => status(directoryOf(command)));
+  return dev;
+}
+
+/** `--dir` is understood before and after the name of the subcommand. */
+function directoryOf(command: Command): string {
+  return command.opts<{ dir?: string }>().dir ?? command.parent?.opts<{ dir?: string }>().dir ?? DEFAULT_DIR;
+}
+
+async function up(options: DevOptions): Promise<void> {
+  const dir = options.dir ?? DEFAULT_DIR;
+  const progress = new Progress();
+  const interruption = catchSignals();
+  const { signal } = interruption;
+  let cluster: DevCluster | undefined;
+  let unfollow = () => {};
+  let interrupted = false;
+  try {
+    const observeTools = progress.observeTools;
+    // First, so that what may take minutes or fail is over before anything runs.
+    const pulumi = options.operator
+      ? (await resolveBinary("pulumi", { signal, observe: observeTools })).path
+      : undefined;
+    let begun = false;
+    cluster = await startDevCluster({
+      dir,
+      fresh: options.fresh,
+      signal,
+      observeTools,
+      log(message) {
+        if (!begun) progress.begin("development cluster"); // the tools are there, their own steps are over
+        begun = true;
+        progress.detail(message);
+      },
+    });
+    if (pulumi !== undefined) {
+      progress.begin("operator");
+      await cluster.start(
+        {
+          ...(await operator(cluster, path.join(__dirname, "main.js"), pulumi)),
+          onSpawn: (logFile) => {
+            if (!options.detach) unfollow = followFile(logFile, terminalLog());
+          },
+        },
+        signal,
+      );
+      if (options.samples) {
+        progress.begin("samples");
+        await showSamples(cluster, progress, signal);
+      }
+    }
+    progress.done();
+    print(hints(dir, options));
+    if (options.detach) return;
+    const failure = await Promise.race([cluster.failure, interruption.signalled]);
+    if (failure !== undefined) throw failure;
+    interrupted = true;
+  } catch (error) {
+    progress.fail();
+    await stopAll(cluster, progress);
+    if (error instanceof DevClusterRunningError) {
+      throw new Error(`${error.message}. To stop it: kindstack dev stop${dirArgument(dir)}`);
+    }
+    throw signal.aborted ? new Error("interrupted") : error;
+  } finally {
+    if (interrupted) await stopAll(cluster, progress);
+    unfollow();
+    interruption.release();
+  }
+}
+
+async function stopAll(cluster: DevCluster | undefined, progress: Progress): Promise<void> {
+  if (cluster === undefined) return;
+  progress.begin("stopping");
+  await cluster.stop((message) => progress.detail(message));
+  progress.done();
+}
+
+async function stop(dir: string): Promise<void> {
+  const progress = new Progress();
+  progress.begin("stopping");
+  try {
+    const ran = await stopDevCluster(dir, (message) => progress.detail(message));
+    progress.done();
+    print(ran ? `stopped: ${path.resolve(dir)}` : `nothing runs in ${path.resolve(dir)}`);
+  } catch (error) {
+    progress.fail();
+    throw error;
+  }
+}
+
+function status(dir: string): void {
+  const { state, processes, dir: directory } = devClusterStatus(dir);
+  print(`${state}: ${directory}`);
+  if (state === "stopped") {
+    throw new Error("nothing runs there");
+  }
+  print(
+    renderTable(
+      ["name", "pid", "port", "state", "log"],
+      processes.map(({ name, pid, port, running, logFile }) => [
+        name,
+        pid,
+        port,
+        running ? "running" : "ended",
+        logFile,
+      ]),
+    ),
+  );
+  if (state === "damaged") {
+    throw new Error(`some of it has ended; kindstack dev${dirArgument(dir)} starts it anew`);
+  }
+}
+
+/** Applies the samples and shows what came of them. */
+async function showSamples(cluster: DevCluster, progress: Progress, signal: AbortSignal): Promise<void> {
+  const config = new KubeConfig();
+  config.loadFromFile(cluster.kubeconfig);
+  const client = new KubernetesClient(config);
+  try {
+    const outcomes = await applySamples(client, kinds, signal);
+    const [rows, namespaces] = [await students(cluster.postgres), await ownedNamespaces(client)];
+    progress.done();
+    const tables = [
+      renderTable(
+        ["kind", "name", "ready", "message"],
+        outcomes.map(({ kind, name, ready, message }) => [kind, name, ready ? "True" : "False", message]),
+      ),
+      renderTable(
+        ["namespace", "role bindings"],
+        namespaces.map(({ name, roleBindings }) => [name, roleBindings.join("; ")]),
+      ),
+      renderTable(
+        ["row of students", "name", "age", "country"],
+        rows.map(({ id, name, age, country }) => [id, name, age, country]),
+      ),
+    ];
+    print(`\n${tables.join("\n\n")}\n`);
+  } finally {
+    await client.close();
+  }
+}
+
+function hints(dir: string, { detach }: DevOptions): string {
+  const { env } = layoutOf(dir);
+  const shown = path.relative(process.cwd(), env).startsWith("..") ? env : `./${path.relative(process.cwd(), env)}`;
+  return [
+    "Ready. In a shell:",
+    `  . ${/^[\w./-]+$/.test(shown) ? shown : quoteForShell(shown)}`,
+    `  kubectl get nodes${kinds.map((kind) => `,${kind.plural}`).join("")} --all-namespaces`,
+    "  psql -c 'table students'",
+    detach ? `To stop it: kindstack dev stop${dirArgument(dir)}` : "To stop it: Ctrl-C",
+  ].join("\n");
+}
+
+function dirArgument(dir: string): string {
+  return dir === DEFAULT_DIR ? "" : ` --dir ${/^[\w./-]+$/.test(dir) ? dir : quoteForShell(dir)}`;
+}
+
+/** Passes the operator's log on: for people where people read it, as it is elsewhere. */
+function terminalLog(): (bytes: Buffer) => void {
+  if (!process.stdout.isTTY) return (bytes) => process.stdout.write(bytes);
+  const stream = pretty({ colorize: true, destination: 1, sync: true });
+  return (bytes) => stream.write(bytes);
+}
+
+/** From here on, a signal to end is a wish to be obeyed in order and not the end itself. */
+function catchSignals() {
+  const controller = new AbortController();
+  let tell = () => {};
+  const signalled = new Promise<undefined>((resolve) => {
+    tell = () => resolve(undefined);
+  });
+  const obey = () => {
+    controller.abort(new Error("interrupted"));
+    tell();
+  };
+  const names = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+  for (const name of names) process.on(name, obey);
+  // Waiting for a signal, or for a child that may outlive it, does not keep a process alive.
+  const alive = setInterval(() => {}, 60_000);
+  // A terminal that has gone must not prevent the rest from being stopped.
+  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
+  return {
+    signal: controller.signal,
+    signalled,
+    release() {
+      clearInterval(alive);
+      for (const name of names) process.off(name, obey);
+    },
+  };
+}
+
+function print(text: string): void {
+  process.stdout.write(`${text}\n`);
+}

@@ -1,0 +1,110 @@
+import ora, { type Ora } from "ora";
+import type { ToolEvent } from "../toolchain/tool";
+
+const STILL_THERE_SECONDS = 30;
+
+interface Step {
+  text: string;
+  detail: string;
+  startedAt: number;
+  estimatedSeconds: number | undefined;
+  timer: NodeJS.Timeout;
+  spinner: Ora | undefined;
+}
+
+/**
+ * Says what is being done and for how long: on a terminal in a line that changes, elsewhere in lines for the start,
+ * every 30 seconds, and the end of what is long.
+ */
+export class Progress {
+  readonly #stream: NodeJS.WriteStream;
+  #step: Step | undefined;
+
+  constructor(stream: NodeJS.WriteStream = process.stderr) {
+    this.#stream = stream;
+  }
+
+  /** Begins a step; the one before it is done. */
+  begin(text: string, estimatedSeconds?: number): void {
+    this.done();
+    const terminal = this.#stream.isTTY === true && this.#stream.columns > 0; // a spinner needs a width
+    this.#step = {
+      text,
+      detail: "",
+      startedAt: Date.now(),
+      estimatedSeconds,
+      spinner: terminal ? ora({ stream: this.#stream, discardStdin: false, text }).start() : undefined,
+      timer: setInterval(() => this.#show(), terminal ? 1_000 : STILL_THERE_SECONDS * 1_000),
+    };
+    if (!terminal)
+      this.#write(estimatedSeconds === undefined ? text : `${text} (${duration(estimatedSeconds, "about ")})`);
+  }
+
+  /** What the step is at. */
+  detail(text: string): void {
+    if (this.#step === undefined) return;
+    this.#step.detail = text;
+    if (this.#step.spinner) this.#show();
+    else this.#write(`  ${text}`);
+  }
+
+  /** Ends the step, as done. */
+  done(): void {
+    this.#end((step, seconds) => {
+      const text = `${step.text}${seconds >= 1 ? ` (${duration(seconds)})` : ""}`;
+      if (step.spinner) step.spinner.succeed(text);
+      else if (step.estimatedSeconds !== undefined) this.#write(`${step.text}: done after ${duration(seconds)}`);
+    });
+  }
+
+  /** Ends the step, as failed; does nothing when there is none. */
+  fail(reason?: string): void {
+    this.#end((step) => {
+      const text = reason === undefined ? step.text : `${step.text}: ${reason}`;
+      if (step.spinner) step.spinner.fail(text);
+      else this.#write(`${text}${reason === undefined ? ": failed" : ""}`);
+    });
+  }
+
+  /** Shows the search for a tool; what is found at once is not worth a line. */
+  readonly observeTools = (event: ToolEvent): void => {
+    const name = `${event.tool.name} ${event.tool.version}`;
+    if (event.type === "waiting") this.begin(`${name}: waiting for another process that is making it`);
+    else if (event.type === "making") this.begin(`${name}: ${event.source.label}`, event.source.estimatedSeconds);
+    else if (event.type === "made") this.done();
+    else this.fail(event.reason);
+  };
+
+  #show(): void {
+    const step = this.#step;
+    if (step === undefined) return;
+    const elapsed = secondsSince(step.startedAt);
+    const estimate = step.estimatedSeconds === undefined ? "" : ` of ${duration(step.estimatedSeconds, "about ")}`;
+    const text = `${step.text}${step.detail && `: ${step.detail}`} (${duration(elapsed)}${estimate})`;
+    if (step.spinner) step.spinner.text = text;
+    else this.#write(`still: ${text}`);
+  }
+
+  #end(say: (step: Step, seconds: number) => void): void {
+    const step = this.#step;
+    if (step === undefined) return;
+    this.#step = undefined;
+    clearInterval(step.timer);
+    say(step, secondsSince(step.startedAt));
+  }
+
+  #write(line: string): void {
+    this.#stream.write(`${line}\n`);
+  }
+}
+
+function secondsSince(milliseconds: number): number {
+  return Math.round((Date.now() - milliseconds) / 1000);
+}
+
+/** `45 s`, `3 min`, `3 min 5 s`. */
+function duration(seconds: number, prefix = ""): string {
+  const [minutes, rest] = [Math.floor(seconds / 60), seconds % 60];
+  const parts = [...(minutes > 0 ? [`${minutes} min`] : []), ...(rest > 0 || minutes === 0 ? [`${rest} s`] : [])];
+  return prefix + parts.join(" ");
+}

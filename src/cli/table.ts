@@ -1,0 +1,13 @@
+/** Columns of equal width, as kubectl prints them: names in capitals, two spaces apart. */
+export function renderTable(columns: readonly string[], rows: readonly (readonly unknown[])[]): string {
+  const cells = [columns.map((column) => column.toUpperCase()), ...rows.map((row) => row.map(String))];
+  const widths = columns.map((_, index) => Math.max(...cells.map((row) => (row[index] ?? "").length)));
+  return cells
+    .map((row) =>
+      row
+        .map((cell, index) => cell.padEnd(widths[index] ?? 0))
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n");
+}

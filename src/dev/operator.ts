@@ -1,0 +1,31 @@
+import { request } from "undici";
+import type { DevCluster } from "./cluster";
+import { freePort } from "./ports";
+import type { Component } from "./supervisor";
+
+/**
+ * The operator as one more process of the cluster: the command line's own `run`, with the cluster's environment.
+ *
+ * @param mainScript the compiled command line
+ * @param pulumi the Pulumi CLI
+ */
+export async function operator(cluster: DevCluster, mainScript: string, pulumi: string): Promise<Component> {
+  const port = await freePort();
+  return {
+    name: "operator",
+    command: process.execPath,
+    args: [mainScript, "run", "--install-crds", "--http-port", String(port)],
+    cwd: cluster.dir,
+    env: { ...cluster.env, KINDSTACK_PULUMI: pulumi },
+    port,
+    tier: 4,
+    stopSignal: "SIGTERM",
+    stopSeconds: 40, // running updates finish first
+    startSeconds: 60,
+    async isHealthy() {
+      const { statusCode, body } = await request(`http://127.0.0.1:${port}/readyz`, { headersTimeout: 2_000 });
+      await body.dump();
+      return statusCode === 200;
+    },
+  };
+}

@@ -1,0 +1,115 @@
+import { describe, expect, it } from "vitest";
+import { nameOf, readEventLog } from "../../src/automation/event-log";
+
+const urn = (name: string) => `urn:pulumi:stack::kindstack::pulumi-nodejs:dynamic/test:Thing::${name}`;
+
+/** A step that ended, as the engine logs it. */
+function outputs(op: string, name: string, state: object | null = { outputs: { value: 1 } }): object {
+  const metadata = { op, urn: urn(name), type: "pulumi-nodejs:dynamic/test:Thing", new: state, old: null };
+  return { sequence: 1, timestamp: 1, resOutputsEvent: { metadata, planning: false } };
+}
+
+const diagnostic = (message: string, severity = "error", about?: string) => ({
+  diagnosticEvent: { ...(about && { urn: urn(about) }), prefix: "", message, color: "never", severity },
+});
+
+const read = (...events: object[]) => readEventLog(events.map((event) => JSON.stringify(event)).join("\n"));
+
+describe("readEventLog", () => {
+  it("counts what was done and keeps the resources with their outputs", () => {
+    const report = read(
+      outputs("create", "a"),
+      outputs("update", "b"),
+      outputs("same", "c"),
+      outputs("delete", "d", null),
+    );
+    expect(report.changes).toEqual({ create: 1, update: 1, delete: 1 });
+    expect(report.resources.map(({ name, operation }) => [name, operation])).toEqual([
+      ["a", "create"],
+      ["b", "update"],
+      ["c", "same"],
+    ]);
+    expect(report.resources[0]).toMatchObject({ urn: urn("a"), outputs: { value: 1 } });
+  });
+
+  it("leaves out the stack itself and the provider", () => {
+    const stack = {
+      op: "create",
+      urn: "urn:pulumi:s::p::pulumi:pulumi:Stack::p-s",
+      type: "pulumi:pulumi:Stack",
+      new: {},
+    };
+    const provider = { ...stack, type: "pulumi:providers:pulumi-nodejs" };
+    expect(read({ resOutputsEvent: { metadata: stack } }, { resOutputsEvent: { metadata: provider } })).toEqual({
+      changes: {},
+      resources: [],
+      failed: [],
+      errors: [],
+    });
+  });
+
+  it("has nothing to say of an empty log", () => {
+    expect(readEventLog("")).toEqual({ changes: {}, resources: [], failed: [], errors: [] });
+  });
+
+  it.each(['{"resOutputsEvent":{"metadata":{"op":"crea', "null", "7", '{"resOutputsEvent":{}}'])(
+    "leaves out the line %s, and nothing else",
+    (torn) => {
+      expect(readEventLog(`${JSON.stringify(outputs("create", "a"))}\n${torn}`).changes).toEqual({ create: 1 });
+    },
+  );
+
+  it("keeps the new resource when it was made before the old one was deleted", () => {
+    const report = read(
+      outputs("create-replacement", "a", { outputs: { value: 2 } }),
+      outputs("replace", "a", { outputs: { value: 2 } }),
+      outputs("delete-replaced", "a", null),
+    );
+    expect(report.resources).toMatchObject([{ name: "a", outputs: { value: 2 } }]);
+    expect(report.changes.replace).toBe(1);
+  });
+
+  it("keeps the new resource when the old one was deleted first", () => {
+    const report = read(
+      outputs("delete-replaced", "a", null),
+      outputs("replace", "a", { outputs: { value: 2 } }),
+      outputs("create-replacement", "a", { outputs: { value: 2 } }),
+    );
+    expect(report.resources).toMatchObject([{ name: "a", outputs: { value: 2 } }]);
+  });
+
+  it("takes the later of two states: what a refresh saw, then what the update made of it", () => {
+    const report = read(outputs("refresh", "a", { outputs: { drifted: true } }), outputs("update", "a"));
+    expect(report.resources).toMatchObject([{ operation: "update", outputs: { value: 1 } }]);
+    expect(report.changes).toEqual({ update: 1 });
+  });
+
+  it("forgets what a refresh found gone", () => {
+    expect(read(outputs("refresh", "a", null)).resources).toEqual([]);
+  });
+
+  it("takes a resource without outputs for one with none", () => {
+    expect(read(outputs("create", "a", { outputs: null })).resources).toMatchObject([{ outputs: {} }]);
+  });
+
+  it("collects errors with their resource, without the marks of colours, and no warnings", () => {
+    const report = read(
+      diagnostic("<{%fg 1%}>error: <{%reset%}>refused\n", "error", "a"),
+      diagnostic("<{%reset%}>update failed<{%reset%}>\n"),
+      diagnostic("something is deprecated", "warning"),
+    );
+    expect(report.errors).toEqual([{ urn: urn("a"), message: "error: refused" }, { message: "update failed" }]);
+  });
+
+  it("names the resources that failed", () => {
+    const metadata = { op: "create", urn: urn("a"), type: "t" };
+    expect(read({ resOpFailedEvent: { metadata, status: 0, steps: 0 } }).failed).toEqual([urn("a")]);
+  });
+});
+
+describe("nameOf", () => {
+  it("is what stands behind the type, whatever it contains", () => {
+    expect(nameOf(urn("rolebinding/acme/admin"))).toBe("rolebinding/acme/admin");
+    expect(nameOf(urn("a::b"))).toBe("a::b");
+  });
+});

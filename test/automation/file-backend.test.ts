@@ -1,0 +1,133 @@
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import {
+  checkpointPath,
+  createStack,
+  fileBackendDirectory,
+  HISTORY_LIMIT,
+  pruneHistory,
+  removeLeftovers,
+  stackExists,
+} from "../../src/automation/file-backend";
+
+const TEMPLATE = JSON.stringify({ version: 3, checkpoint: { stack: "organization/kindstack/template", latest: null } });
+let directory: string;
+
+beforeEach(async () => {
+  directory = join(await mkdtemp(join(tmpdir(), "kindstack-")), ".pulumi");
+});
+afterEach(() => rm(dirname(directory), { recursive: true }));
+
+async function touch(...paths: string[]): Promise<void> {
+  for (const path of paths) {
+    await mkdir(dirname(path), { recursive: true });
+    await writeFile(path, "{}");
+  }
+}
+
+const filesOf = async (path: string) =>
+  (await readdir(path, { recursive: true, withFileTypes: true }))
+    .filter((entry) => entry.isFile())
+    .map(({ name }) => name);
+
+describe("fileBackendDirectory", () => {
+  it("is the folder that the CLI makes in the URL's directory", () => {
+    expect(fileBackendDirectory("file:///var/lib/kindstack")).toBe("/var/lib/kindstack/.pulumi");
+  });
+
+  it("understands escapes and leaves the query out", () => {
+    expect(fileBackendDirectory("file:///var/lib/my%20state?no_tmp_dir=true")).toBe("/var/lib/my state/.pulumi");
+  });
+
+  it.each(["postgres://host/db", "s3://bucket"])("is none for %s", (url) => {
+    expect(fileBackendDirectory(url)).toBeUndefined();
+  });
+});
+
+describe("createStack", () => {
+  it("writes an empty stack of that name, and that the layout is version 1", async () => {
+    await createStack(directory, "kindstack", "acme", TEMPLATE);
+    const checkpoint = JSON.parse(await readFile(checkpointPath(directory, "kindstack", "acme"), "utf8"));
+    expect(checkpoint).toEqual({ version: 3, checkpoint: { stack: "organization/kindstack/acme", latest: null } });
+    expect(await readFile(join(directory, "meta.yaml"), "utf8")).toBe("version: 1\n");
+    expect(await stackExists(directory, "kindstack", "acme")).toBe(true);
+  });
+
+  it("leaves nothing else behind, and lets nobody else read the state", async () => {
+    await createStack(directory, "kindstack", "acme", TEMPLATE);
+    expect((await filesOf(directory)).sort()).toEqual(["acme.json", "meta.yaml"]);
+    expect((await stat(checkpointPath(directory, "kindstack", "acme"))).mode & 0o077).toBe(0);
+  });
+
+  it("never shows half a checkpoint under the stack's name", async () => {
+    const large = JSON.stringify({ ...JSON.parse(TEMPLATE), padding: "x".repeat(4_000_000) });
+    const path = checkpointPath(directory, "kindstack", "acme");
+    let done = false;
+    const creating = createStack(directory, "kindstack", "acme", large).then(() => {
+      done = true;
+    });
+    while (!done) {
+      const seen = await readFile(path, "utf8").catch(() => undefined);
+      if (seen !== undefined) expect(() => JSON.parse(seen)).not.toThrow();
+    }
+    await creating;
+    expect(await stackExists(directory, "kindstack", "acme")).toBe(true);
+  });
+
+  it("makes several stacks at once in a backend that does not exist yet", async () => {
+    const names = Array.from({ length: 10 }, (_, index) => `stack-${index}`);
+    await Promise.all(names.map((name) => createStack(directory, "kindstack", name, TEMPLATE)));
+    expect((await readdir(join(directory, "stacks", "kindstack"))).sort()).toEqual(names.map((name) => `${name}.json`));
+  });
+});
+
+describe("pruneHistory", () => {
+  const history = (stack: string) => join(directory, "history", "kindstack", stack);
+  const update = (stack: string, time: bigint) =>
+    ["history.json", "checkpoint.json"].map((kind) => join(history(stack), `${stack}-${time}.${kind}`));
+
+  it(`keeps the ${HISTORY_LIMIT} newest updates, by number and not by text`, async () => {
+    const times = Array.from({ length: 30 }, (_, index) => 9_999_999_999_999_999_990n + BigInt(index));
+    await touch(...times.flatMap((time) => update("acme", time)));
+    await pruneHistory(directory, "kindstack", "acme");
+    const kept = times.slice(-HISTORY_LIMIT).flatMap((time) => update("acme", time));
+    expect((await readdir(history("acme"))).sort()).toEqual(
+      kept.map((path) => path.slice(history("acme").length + 1)).sort(),
+    );
+  });
+
+  it("counts an update once, compressed files and attributes included", async () => {
+    const names = Array.from({ length: HISTORY_LIMIT + 1 }, (_, index) => `acme-${100 + index}`);
+    const suffixes = [".history.json", ".history.json.attrs", ".checkpoint.json.gz"];
+    await touch(...names.flatMap((name) => suffixes.map((suffix) => join(history("acme"), name + suffix))));
+    await pruneHistory(directory, "kindstack", "acme");
+    expect(await readdir(history("acme"))).toHaveLength(HISTORY_LIMIT * suffixes.length);
+  });
+
+  it("leaves a short history, other files and other stacks alone", async () => {
+    await touch(...update("acme", 1n), join(history("acme"), "README"), ...update("globex", 1n));
+    await pruneHistory(directory, "kindstack", "acme");
+    expect(await filesOf(join(directory, "history"))).toHaveLength(5);
+  });
+
+  it("accepts a stack without history", async () => {
+    await expect(pruneHistory(directory, "kindstack", "nobody")).resolves.toBeUndefined();
+  });
+});
+
+describe("removeLeftovers", () => {
+  it("removes backups, history and locks of the stack, and nothing of another whose name begins the same", async () => {
+    const filesFor = (stack: string) => [
+      `${checkpointPath(directory, "kindstack", stack)}.bak`,
+      join(directory, "backups", "kindstack", stack, `${stack}.1.json`),
+      join(directory, "history", "kindstack", stack, `${stack}-1.history.json`),
+      join(directory, "locks", "organization", "kindstack", stack, "1.json"),
+    ];
+    await touch(...filesFor("acme"), ...filesFor("acme-2"));
+    await removeLeftovers(directory, "kindstack", "acme");
+    const left = await filesOf(directory);
+    expect(left.sort()).toEqual(["1.json", "acme-2-1.history.json", "acme-2.1.json", "acme-2.json.bak"]);
+  });
+});

@@ -1,0 +1,58 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { hostname } from "node:os";
+import { afterEach, describe, expect, it } from "vitest";
+import { isStale, parseLocks } from "../../src/automation/lock";
+
+describe("parseLocks", () => {
+  it("finds who holds the locks in the CLI's error", () => {
+    const output = `error: the stack is currently locked by 2 lock(s). Either wait for the other process(es) to end or delete the lock file with \`pulumi cancel\`.
+  file:///state/.pulumi/locks/organization/kindstack/acme/1f.json: created by root@pod-1 (pid 4711) at 2026-01-01T10:00:00Z
+  file:///state/.pulumi/locks/organization/kindstack/acme/2f.json: created by some user@pod-2 (pid 12) at 2026-01-01T10:00:01+01:00
+`;
+    expect(parseLocks(output)).toEqual([
+      { host: "pod-1", pid: 4711, text: "created by root@pod-1 (pid 4711) at 2026-01-01T10:00:00Z" },
+      { host: "pod-2", pid: 12, text: "created by some user@pod-2 (pid 12) at 2026-01-01T10:00:01+01:00" },
+    ]);
+  });
+
+  it("finds none where the CLI complains of something else", () => {
+    expect(parseLocks("error: refused: created by x@y (pid 1) at now")).toEqual([]);
+    expect(parseLocks("")).toEqual([]);
+  });
+});
+
+describe("isStale", () => {
+  const started: ChildProcess[] = [];
+  afterEach(() => {
+    for (const child of started.splice(0)) child.kill("SIGKILL");
+  });
+  const lockOf = ({ pid = 0 }: ChildProcess, host = hostname()) => ({ host, pid, text: "" });
+
+  it("says yes when the process has ended", async () => {
+    const child = spawn("true");
+    await once(child, "exit");
+    expect(isStale(lockOf(child))).toBe(true);
+  });
+
+  it("says yes when the pid belongs to another program by now", async () => {
+    const child = spawn("sleep", ["60"]);
+    started.push(child);
+    await once(child, "spawn");
+    expect(isStale(lockOf(child))).toBe(true);
+  });
+
+  it("says no while a Pulumi CLI of that pid lives", async () => {
+    const child = spawn("sleep", ["60"], { argv0: "/usr/local/bin/pulumi" });
+    started.push(child);
+    await once(child, "spawn");
+    expect(isStale(lockOf(child))).toBe(false);
+  });
+
+  it("says yes to a lock of another host, whose pids mean nothing here", async () => {
+    const child = spawn("sleep", ["60"], { argv0: "/usr/local/bin/pulumi" });
+    started.push(child);
+    await once(child, "spawn");
+    expect(isStale(lockOf(child, "another-pod"))).toBe(true);
+  });
+});

@@ -1,0 +1,105 @@
+import { chmod, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { TerminalError } from "../providers/errors";
+import { inCluster, readStateConfig } from "../src/config";
+
+let directory: string;
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), "kindstack-"));
+});
+afterEach(() => rm(directory, { recursive: true }));
+
+/** Reads the configuration from these variables, with a work directory of the test's own. */
+const read = (variables: NodeJS.ProcessEnv = {}) =>
+  readStateConfig({ KINDSTACK_WORK_DIR: join(directory, "work"), ...variables });
+
+describe("the backend", () => {
+  it("is a folder of the work directory unless a variable names another", () => {
+    expect(read().backendUrl).toBe(`file://${join(directory, "work", "state")}`);
+  });
+
+  it.each([
+    "file:///var/state",
+    "postgres://user:pw@host/db?table=t",
+    "s3://bucket",
+    "gs://bucket",
+    "azblob://container",
+  ])("may be %s", (url) => {
+    expect(read({ PULUMI_BACKEND_URL: url }).backendUrl).toBe(url);
+  });
+
+  it("may be nothing else, and the message names the variable, the scheme and what is allowed, not the password", () => {
+    const reading = () => read({ PULUMI_BACKEND_URL: "mysql://user:secret@host/db" });
+    expect(reading).toThrow(TerminalError);
+    expect(reading).toThrow(
+      /^PULUMI_BACKEND_URL: mysql is not one of file:\/\/, postgres:\/\/, s3:\/\/, gs:\/\/, azblob:\/\/$/,
+    );
+  });
+
+  it("may not be Pulumi's own service", () => {
+    expect(() => read({ PULUMI_BACKEND_URL: "https://api.pulumi.com" })).toThrow(/PULUMI_BACKEND_URL: https/);
+  });
+});
+
+describe("the passphrase", () => {
+  const fileWith = async (text: string) => {
+    const file = join(directory, "given");
+    await writeFile(file, text);
+    return file;
+  };
+
+  it("is taken from the file that a variable names, before the one in a variable", async () => {
+    const file = await fileWith("secret\n");
+    const variables = { PULUMI_CONFIG_PASSPHRASE_FILE: file, PULUMI_CONFIG_PASSPHRASE: "other" };
+    expect(read(variables).passphrase).toEqual({ file });
+  });
+
+  it("is taken from a variable", () => {
+    expect(read({ PULUMI_CONFIG_PASSPHRASE: "secret" }).passphrase).toEqual({ value: "secret" });
+  });
+
+  it("is refused when its file is missing", () => {
+    const file = join(directory, "missing");
+    expect(() => read({ PULUMI_CONFIG_PASSPHRASE_FILE: file })).toThrow(
+      `PULUMI_CONFIG_PASSPHRASE_FILE: there is no file ${file}`,
+    );
+  });
+
+  it("is refused when its file is empty", async () => {
+    const file = await fileWith("\n");
+    expect(() => read({ PULUMI_CONFIG_PASSPHRASE_FILE: file })).toThrow(
+      `PULUMI_CONFIG_PASSPHRASE_FILE: the file ${file} is empty`,
+    );
+  });
+
+  it("is never made up in a cluster: the message says what to do", () => {
+    const reading = () => read({ KUBERNETES_SERVICE_HOST: "10.0.0.1" });
+    expect(reading).toThrow(TerminalError);
+    expect(reading).toThrow(/mount a Secret .* PULUMI_CONFIG_PASSPHRASE_FILE/);
+  });
+
+  it("is made in development, once, for the owner's eyes alone", async () => {
+    const [first, second] = [read().passphrase, read().passphrase] as { file: string }[];
+    expect(second).toEqual(first);
+    const text = await readFile(first?.file ?? "", "utf8");
+    expect(text.trim().length).toBeGreaterThanOrEqual(32);
+    expect((await stat(first?.file ?? "")).mode & 0o777).toBe(0o600);
+  });
+
+  it("that was made once is not made again when only its mode was changed", async () => {
+    const { file } = read().passphrase as { file: string };
+    const before = await readFile(file, "utf8");
+    await chmod(file, 0o640);
+    read();
+    expect(await readFile(file, "utf8")).toBe(before);
+  });
+});
+
+describe("inCluster", () => {
+  it("is told by the variable that every Pod has", () => {
+    expect(inCluster({ KUBERNETES_SERVICE_HOST: "10.0.0.1" })).toBe(true);
+    expect(inCluster({})).toBe(false);
+  });
+});

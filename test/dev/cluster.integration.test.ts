@@ -1,0 +1,219 @@
+import fs from "node:fs/promises";
+import os from "node:os";
+import path from "node:path";
+import { type Cluster, KubeConfig } from "@kubernetes/client-node";
+import { execa } from "execa";
+import { afterEach, beforeEach, describe, expect, inject, it, vi } from "vitest";
+import { KubernetesClient, type Manifest } from "../../providers/kubernetes/client";
+import {
+  type DevCluster,
+  DevClusterRunningError,
+  devClusterStatus,
+  startDevCluster,
+  stopDevCluster,
+} from "../../src/dev/cluster";
+import { withClient } from "../../src/dev/postgres";
+
+const WITHIN = { timeout: 30_000, interval: 200 };
+
+function clientOf(kubeconfig: string): KubernetesClient {
+  return new KubernetesClient(readConfig(kubeconfig));
+}
+
+function readConfig(kubeconfig: string): KubeConfig {
+  const config = new KubeConfig();
+  config.loadFromFile(kubeconfig);
+  return config;
+}
+
+async function create(client: KubernetesClient, manifest: Manifest) {
+  return client.create(await client.resourceType(manifest.apiVersion, manifest.kind), manifest);
+}
+
+const podSpec = { containers: [{ name: "main", image: "example.com/anything" }] };
+
+function pod(name: string, namespace: string): Manifest {
+  return { apiVersion: "v1", kind: "Pod", metadata: { name, namespace }, spec: podSpec };
+}
+
+function namespace(metadata: Manifest["metadata"]): Manifest {
+  return { apiVersion: "v1", kind: "Namespace", metadata };
+}
+
+describe("the shared cluster", () => {
+  const { kubeconfig, env } = inject("cluster");
+  let client: KubernetesClient;
+  let name: string;
+
+  beforeEach(async () => {
+    client = clientOf(kubeconfig);
+    name = (await create(client, namespace({ generateName: "dev-" }))).metadata.name;
+    // The controller manager makes it; until then the API server admits no Pod.
+    const accounts = await client.resourceType("v1", "ServiceAccount");
+    await vi.waitFor(async () => expect(await client.get(accounts, "default", name)).toBeDefined(), WITHIN);
+  });
+
+  afterEach(async () => {
+    await client.delete(await client.resourceType("v1", "Namespace"), name);
+    await client.close();
+  });
+
+  it("runs a Pod on one of its nodes", async () => {
+    await create(client, pod("one", name));
+
+    const type = await client.resourceType("v1", "Pod");
+    await vi.waitFor(async () => {
+      const live = await client.get(type, "one", name);
+      expect(live).toMatchObject({ spec: { nodeName: expect.stringMatching(/^node-/) }, status: { phase: "Running" } });
+    }, WITHIN);
+  });
+
+  it("gives a Deployment its Pods", async () => {
+    await create(client, {
+      apiVersion: "apps/v1",
+      kind: "Deployment",
+      metadata: { name: "two", namespace: name },
+      spec: {
+        replicas: 2,
+        selector: { matchLabels: { app: "two" } },
+        template: { metadata: { labels: { app: "two" } }, spec: podSpec },
+      },
+    });
+
+    const type = await client.resourceType("apps/v1", "Deployment");
+    await vi.waitFor(async () => {
+      expect(await client.get(type, "two", name)).toMatchObject({ status: { readyReplicas: 2 } });
+    }, WITHIN);
+  });
+
+  it("completes the deletion of a namespace with what is in it", async () => {
+    await create(client, pod("one", name));
+    const type = await client.resourceType("v1", "Namespace");
+
+    await client.delete(type, name);
+
+    await vi.waitFor(async () => expect(await client.get(type, name)).toBeUndefined(), WITHIN);
+  });
+
+  it("refuses a service account that no role is bound to", async () => {
+    const { stdout: token } = await execa("kubectl", ["create", "token", "default", "-n", name], { env });
+    const server = client.server;
+
+    const args = ["--server", server, "--token", token, "--insecure-skip-tls-verify", "--kubeconfig", os.devNull];
+    const result = await execa("kubectl", [...args, "get", "secrets", "-n", name], { reject: false });
+
+    expect(result.exitCode).toBe(1);
+    expect(result.stderr).toContain(`"system:serviceaccount:${name}:default" cannot list resource "secrets"`);
+  });
+
+  it("refuses whoever shows no certificate", async () => {
+    const cluster = readConfig(kubeconfig).getCurrentCluster();
+    const config = new KubeConfig();
+    config.loadFromClusterAndUser(cluster as Cluster, { name: "nobody" });
+    const anonymous = new KubernetesClient(config);
+
+    const refused = anonymous.json("GET", "/api/v1/pods");
+
+    await expect(refused).rejects.toMatchObject({ status: 403, message: expect.stringContaining("system:anonymous") });
+    await anonymous.close();
+  });
+
+  it("has the table of the samples, for psql with the exported variables", async () => {
+    const { stdout } = await execa("psql", ["-Atc", "select count(*) from students"], { env });
+
+    expect(stdout).toMatch(/^\d+$/);
+  });
+});
+
+describe("a cluster of one's own", { timeout: 120_000 }, () => {
+  let dir: string;
+
+  beforeEach(async () => {
+    dir = await fs.mkdtemp(path.join(os.tmpdir(), "kindstack-dev-"));
+  });
+
+  afterEach(async () => {
+    await stopDevCluster(dir);
+    await fs.rm(dir, { recursive: true, force: true });
+  });
+
+  async function store(cluster: DevCluster): Promise<void> {
+    const client = clientOf(cluster.kubeconfig);
+    await create(client, namespace({ name: "kept" }));
+    await client.close();
+    await withClient(cluster.postgres, (sql) => sql.query("insert into students values ('kept', 'Ada', 36, 'uk')"));
+  }
+
+  async function stored(cluster: DevCluster): Promise<{ namespace: boolean; row: boolean }> {
+    const client = clientOf(cluster.kubeconfig);
+    const found = await client.get(await client.resourceType("v1", "Namespace"), "kept");
+    await client.close();
+    const rows = await withClient(cluster.postgres, (sql) => sql.query("select from students where id = 'kept'"));
+    return { namespace: found !== undefined, row: rows.rowCount === 1 };
+  }
+
+  it("keeps what it stores when it is stopped, and forgets it when started afresh", async () => {
+    const first = await startDevCluster({ dir });
+    await store(first);
+    await expect(startDevCluster({ dir })).rejects.toThrow(DevClusterRunningError);
+    await first.stop();
+    expect(devClusterStatus(dir).state).toBe("stopped");
+
+    const second = await startDevCluster({ dir });
+    const kept = await stored(second);
+    await second.stop();
+
+    const third = await startDevCluster({ dir, fresh: true });
+    const forgotten = await stored(third);
+
+    expect(kept).toEqual({ namespace: true, row: true });
+    expect(forgotten).toEqual({ namespace: false, row: false });
+  });
+
+  it("starts again, with its state, after all of its processes were killed", async () => {
+    const first = await startDevCluster({ dir });
+    await store(first);
+    for (const { pid } of devClusterStatus(dir).processes) process.kill(pid, "SIGKILL");
+    await first.failure;
+
+    const second = await startDevCluster({ dir });
+
+    expect(await stored(second)).toEqual({ namespace: true, row: true });
+  });
+
+  it("tells which component ended, and replaces what is left of the cluster at the next start", async () => {
+    const first = await startDevCluster({ dir });
+    const victim = devClusterStatus(dir).processes.find(({ name }) => name === "kube-scheduler");
+    process.kill(victim?.pid as number, "SIGKILL");
+
+    const failure = await first.failure;
+    const damaged = devClusterStatus(dir);
+    await startDevCluster({ dir });
+
+    expect(failure.message).toMatch(/^kube-scheduler ended \(SIGKILL\)/);
+    expect(damaged.state).toBe("damaged");
+    const before = damaged.processes.map(({ pid }) => pid);
+    const after = devClusterStatus(dir);
+    expect(after.state).toBe("running");
+    expect(after.processes.filter(({ pid }) => before.includes(pid))).toEqual([]);
+  });
+
+  it("leaves nothing running when its start is interrupted", async () => {
+    const interruption = new AbortController();
+    const log = (message: string) => {
+      if (message.includes("API server")) interruption.abort(new Error("enough"));
+    };
+
+    await expect(startDevCluster({ dir, log, signal: interruption.signal })).rejects.toThrow("enough");
+
+    expect(devClusterStatus(dir)).toMatchObject({ state: "stopped", processes: [] });
+  });
+
+  it("takes no directory that holds something else", async () => {
+    await fs.writeFile(path.join(dir, "letter.txt"), "dear");
+
+    await expect(startDevCluster({ dir, fresh: true })).rejects.toThrow("neither empty nor");
+
+    expect(await fs.readdir(dir)).toEqual(["letter.txt"]);
+  });
+});

@@ -1,0 +1,203 @@
+import { randomBytes } from "node:crypto";
+import fs from "node:fs";
+import path from "node:path";
+import { KubeConfig } from "@kubernetes/client-node";
+import { inject } from "vitest";
+import { parse } from "yaml";
+import {
+  ApiError,
+  KubernetesClient,
+  type LiveObject,
+  type Manifest,
+  type ResourceType,
+} from "../../providers/kubernetes/client";
+import { type Condition, findCondition } from "../../stacks/contract/condition";
+import { statusOf } from "../../stacks/contract/kind";
+import type { PostgresWriterSpec } from "../../stacks/postgres-writer/schema";
+import type { TenantSpec } from "../../stacks/tenant/schema";
+import { eventually } from "./eventually";
+
+const config = new KubeConfig();
+config.loadFromFile(inject("cluster").kubeconfig);
+/** Acts as the cluster's administrator. */
+export const client = new KubernetesClient(config);
+
+export const NAMESPACE: ResourceType = { apiVersion: "v1", kind: "Namespace", plural: "namespaces", namespaced: false };
+export const ROLE_BINDING: ResourceType = {
+  apiVersion: "rbac.authorization.k8s.io/v1",
+  kind: "RoleBinding",
+  plural: "rolebindings",
+  namespaced: true,
+};
+export const TENANT: ResourceType = {
+  apiVersion: "multitenancy.codereliant.io/v1",
+  kind: "Tenant",
+  plural: "tenants",
+  namespaced: false,
+};
+export const POSTGRES_WRITER: ResourceType = {
+  apiVersion: "demo.yash.com/v1",
+  kind: "PostgresWriter",
+  plural: "postgreswriters",
+  namespaced: true,
+};
+const EVENT: ResourceType = { apiVersion: "events.k8s.io/v1", kind: "Event", plural: "events", namespaced: true };
+const TYPES = [NAMESPACE, ROLE_BINDING, TENANT, POSTGRES_WRITER];
+
+/** Whoever is not Kindstack, as a field manager. */
+const SOMEONE = "someone";
+
+/** A name that nothing else has. */
+export function uniqueName(prefix: string): string {
+  return `${prefix}-${randomBytes(4).toString("hex")}`;
+}
+
+/** A Tenant with one namespace of its own name, where a test does not say otherwise. */
+export function tenant(name: string, spec: Partial<TenantSpec> = {}): Manifest {
+  return {
+    apiVersion: TENANT.apiVersion,
+    kind: TENANT.kind,
+    metadata: { name },
+    spec: {
+      adminEmail: "admin@example.com",
+      adminGroups: ["admins"],
+      userGroups: ["users"],
+      namespaces: [name],
+      ...spec,
+    },
+  };
+}
+
+export function postgresWriter(name: string, spec: Partial<PostgresWriterSpec>): Manifest {
+  return {
+    apiVersion: POSTGRES_WRITER.apiVersion,
+    kind: POSTGRES_WRITER.kind,
+    metadata: { name, namespace: "default" },
+    spec: { table: "students", name: "alex", age: 23, country: "canada", ...spec },
+  };
+}
+
+export function namespace(name: string, metadata: Partial<Manifest["metadata"]> = {}): Manifest {
+  return { apiVersion: "v1", kind: "Namespace", metadata: { name, ...metadata } };
+}
+
+/** The sample of a kind, by its folder. */
+export function sampleFile(folder: string): { file: string; manifest: Manifest } {
+  const file = path.resolve(__dirname, "../../stacks", folder, "sample.yaml");
+  return { file, manifest: parse(fs.readFileSync(file, "utf8")) };
+}
+
+/** What names an object: any manifest of it. */
+type Reference = Pick<Manifest, "kind" | "metadata">;
+
+/** Applies a manifest as its author would. */
+export async function apply(manifest: Manifest): Promise<LiveObject> {
+  const { object } = await client.apply(typeOf(manifest), manifest, { fieldManager: SOMEONE });
+  return object;
+}
+
+/** Creates an object that does not exist; what `kubectl create`, and `kubectl apply` the first time, do. */
+export function create(manifest: Manifest): Promise<LiveObject> {
+  return client.create(typeOf(manifest), manifest);
+}
+
+/** Changes fields of an object as anyone may, by a JSON merge patch. */
+export function edit(reference: Reference, patch: object): Promise<LiveObject> {
+  const { apiVersion, plural } = typeOf(reference);
+  const { name, namespace } = reference.metadata;
+  const group = apiVersion.includes("/") ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
+  return client.json("PATCH", `${group}${namespace ? `/namespaces/${namespace}` : ""}/${plural}/${name}`, {
+    query: { fieldManager: SOMEONE },
+    contentType: "application/merge-patch+json",
+    body: patch,
+  });
+}
+
+export function find(reference: Reference): Promise<LiveObject | undefined> {
+  const { name = "", namespace } = reference.metadata;
+  return client.get(typeOf(reference), name, namespace);
+}
+
+/** @throws when it does not exist */
+export async function get(reference: Reference): Promise<LiveObject> {
+  const object = await find(reference);
+  if (object === undefined) throw new Error(`there is no ${reference.kind} ${reference.metadata.name}`);
+  return object;
+}
+
+export async function remove(reference: Reference): Promise<void> {
+  const { name = "", namespace } = reference.metadata;
+  await client.delete(typeOf(reference), name, namespace);
+}
+
+/** Waits until an object is gone. */
+export async function untilGone(reference: Reference): Promise<void> {
+  await eventually(async () => {
+    const object = await find(reference);
+    if (object !== undefined) throw new Error(`it is still there: ${JSON.stringify(object)}`);
+  });
+}
+
+/** Waits until an object is Ready as it is now specified. */
+export function untilReady(reference: Reference): Promise<LiveObject> {
+  return untilCondition(reference, "Ready", "True");
+}
+
+/** Waits until a condition has this status for the present generation. */
+export function untilCondition(
+  reference: Reference,
+  type: string,
+  status: Condition["status"],
+  reason?: string,
+): Promise<LiveObject> {
+  return eventually(async () => {
+    const object = await get(reference);
+    const condition = findCondition(statusOf(object).conditions, type);
+    const current = condition?.observedGeneration === object.metadata.generation;
+    if (!current || condition?.status !== status || (reason !== undefined && condition.reason !== reason)) {
+      throw new Error(`${type} is not ${status} ${reason ?? ""}: ${JSON.stringify(object.status)}`);
+    }
+    return object;
+  });
+}
+
+/** A condition of an object. @throws when it has none of this type */
+export function conditionOf(object: LiveObject, type: string): Condition {
+  const condition = findCondition(statusOf(object).conditions, type);
+  if (condition === undefined) throw new Error(`there is no condition ${type}: ${JSON.stringify(object.status)}`);
+  return condition;
+}
+
+/** The Events about an object, those of cluster-scoped objects as well. */
+export async function eventsAbout(object: LiveObject): Promise<LiveObject[]> {
+  const { items } = await client.list(EVENT);
+  return items.filter(({ regarding }) => (regarding as { uid?: string } | undefined)?.uid === object.metadata.uid);
+}
+
+/** Deletes all objects of the kinds that the operator serves, by force where it does not help. */
+export async function removeAllObjects(): Promise<void> {
+  for (const object of await allObjects()) await remove(object);
+  await eventually(async () => {
+    if ((await allObjects()).length > 0) throw new Error("some are left");
+  }).catch(async () => {
+    for (const object of await allObjects()) await edit(object, { metadata: { finalizers: null } });
+  });
+}
+
+async function allObjects(): Promise<LiveObject[]> {
+  const lists = await Promise.all(
+    [TENANT, POSTGRES_WRITER].map((type) =>
+      client.list(type).catch((error: unknown) => {
+        if (error instanceof ApiError && error.notFound) return { items: [] }; // its CRD is not installed
+        throw error;
+      }),
+    ),
+  );
+  return lists.flatMap(({ items }) => items);
+}
+
+function typeOf({ kind }: Reference): ResourceType {
+  const type = TYPES.find((known) => known.kind === kind);
+  if (type === undefined) throw new TypeError(`no type is known for the kind ${kind}`);
+  return type;
+}

@@ -1,0 +1,207 @@
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { afterAll, afterEach, beforeAll, inject } from "vitest";
+import { eventually } from "./eventually";
+import { removeAllObjects } from "./objects";
+import { childrenOf, processesWith, type RunningProcess } from "./processes";
+
+const ROOT = path.resolve(__dirname, "../..");
+const MAIN = path.join(ROOT, "dist/src/cli/main.js");
+const BUILD_RECORD = path.join(ROOT, "dist/.tsbuildinfo");
+const START_TIMEOUT_MS = 30_000;
+const STOP_TIMEOUT_MS = 30_000;
+
+export interface OperatorSettings {
+  /** More words for `kindstack run`. */
+  args?: string[];
+  /** Variables that differ from the cluster's. */
+  env?: () => Record<string, string>;
+}
+
+/**
+ * An operator for the tests of one file: it runs before the first and stops, with exit code 0, after the last, when all
+ * objects are deleted. When a test fails, what the operator logged meanwhile is printed.
+ */
+export function useOperator(settings: OperatorSettings = {}): TestOperator {
+  const operator = new TestOperator(settings);
+  beforeAll(() => operator.start());
+  afterEach(({ task }) => {
+    const log = operator.takeLog();
+    if (task.result?.state === "fail") console.log(`The operator's log during "${task.name}":\n${log}`);
+  });
+  afterAll(async () => {
+    try {
+      await removeAllObjects();
+    } finally {
+      await operator.dispose();
+    }
+  });
+  return operator;
+}
+
+/** `kindstack run` as a process of its own, against the shared cluster and with a state of its own. */
+export class TestOperator {
+  /** Holds its state, its work directory and nothing else. */
+  readonly directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-e2e-"));
+  readonly stateDirectory = path.join(this.directory, "state");
+  readonly workDirectory = path.join(this.directory, "work");
+  readonly #settings: OperatorSettings;
+  #process: ChildProcess | undefined;
+  #port = 0;
+  /** All that it has printed, of all its runs. */
+  #output = "";
+  #taken = 0;
+
+  constructor(settings: OperatorSettings = {}) {
+    this.#settings = settings;
+    fs.mkdirSync(this.stateDirectory);
+  }
+
+  /** What it has logged since it was first started, as text. */
+  get log(): string {
+    return this.#output;
+  }
+
+  /** Starts it and waits until it is ready. `env` is for this run only. */
+  async start(env: Record<string, string> = {}): Promise<void> {
+    if (this.#process !== undefined) throw new Error("the operator runs already");
+    build();
+    const from = this.#output.length;
+    const child = spawn(process.execPath, [MAIN, "run", "--install-crds", "--http-port", "0", ...this.#args], {
+      cwd: this.directory,
+      env: { ...process.env, ...inject("cluster").env, ...this.#env, ...env },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    this.#process = child;
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding("utf8").on("data", (text: string) => {
+        this.#output += text;
+      });
+    }
+    await eventually(() => {
+      const output = this.#output.slice(from);
+      if (child.exitCode !== null) throw new Error(`the operator ended with ${child.exitCode}:\n${output}`);
+      if (!output.includes("caches are filled")) throw new Error(`the operator is not ready:\n${output}`);
+      const address = /"http":"[^"]*:(\d+)"/.exec(output)?.[1];
+      this.#port = Number(address);
+    }, START_TIMEOUT_MS);
+  }
+
+  /** Asks it to stop. @throws when it does not exit with code 0, or leaves a process behind */
+  async stop(): Promise<void> {
+    const exit = await this.#end("SIGTERM");
+    if (exit !== 0) throw new Error(`the operator ended with ${exit} after SIGTERM`);
+    const left = this.updates();
+    if (left.length > 0) throw new Error(`the operator left processes behind: ${JSON.stringify(left)}`);
+  }
+
+  /** Ends it with no chance to do anything about it. */
+  async kill(): Promise<void> {
+    await this.#end("SIGKILL");
+  }
+
+  async restart(env: Record<string, string> = {}): Promise<void> {
+    if (this.#process !== undefined) await this.stop();
+    await this.start(env);
+  }
+
+  /** The processes of updates that run now, whether they still have a parent or not. */
+  updates(): RunningProcess[] {
+    return processesWith(`PULUMI_HOME=${this.workDirectory}/`);
+  }
+
+  children(): RunningProcess[] {
+    return childrenOf(this.#running.pid as number);
+  }
+
+  /** The sum of a metric's samples that carry these labels. */
+  async metric(name: string, labels: Record<string, string> = {}): Promise<number> {
+    const { text } = await this.get("/metrics");
+    const wanted = Object.entries(labels).map(([label, value]) => `${label}="${value}"`);
+    return text
+      .split("\n")
+      .filter((line) => line.startsWith(`${name}{`) || line.startsWith(`${name} `))
+      .filter((line) => wanted.every((label) => line.includes(label)))
+      .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" "))), 0);
+  }
+
+  /** Asks its HTTP server. */
+  async get(page: string): Promise<{ status: number; text: string }> {
+    const response = await fetch(`http://127.0.0.1:${this.#port}${page}`);
+    return { status: response.status, text: await response.text() };
+  }
+
+  /** The files of its state that have to do with a stack, by a part of their path. */
+  stateFiles(part: string): string[] {
+    return filesUnder(this.stateDirectory).filter((file) => file.includes(part));
+  }
+
+  /** What it has logged since the last call. */
+  takeLog(): string {
+    const log = this.#output.slice(this.#taken);
+    this.#taken = this.#output.length;
+    return log;
+  }
+
+  /** Stops it and removes its state. */
+  async dispose(): Promise<void> {
+    try {
+      if (this.#process !== undefined) await this.stop();
+    } finally {
+      fs.rmSync(this.directory, { recursive: true, force: true });
+    }
+  }
+
+  get #running(): ChildProcess {
+    if (this.#process === undefined) throw new Error("the operator does not run");
+    return this.#process;
+  }
+
+  get #args(): string[] {
+    return this.#settings.args ?? [];
+  }
+
+  get #env(): Record<string, string> {
+    return {
+      PULUMI_BACKEND_URL: `file://${this.stateDirectory}`,
+      KINDSTACK_WORK_DIR: this.workDirectory,
+      KINDSTACK_LOG_FORMAT: "json",
+      ...this.#settings.env?.(),
+    };
+  }
+
+  async #end(signal: NodeJS.Signals): Promise<number | null> {
+    const child = this.#running;
+    this.#process = undefined;
+    if (child.exitCode !== null) return child.exitCode;
+    const exited = once(child, "exit") as Promise<[number | null]>;
+    child.kill(signal);
+    const deadline = setTimeout(() => child.kill("SIGKILL"), STOP_TIMEOUT_MS);
+    const [code] = await exited;
+    clearTimeout(deadline);
+    return code;
+  }
+}
+
+/** Compiles what the operator runs, when any source is newer than the last build. */
+function build(): void {
+  const started = new Date();
+  const sources = ["src", "providers", "stacks"].flatMap((folder) => filesUnder(path.join(ROOT, folder)));
+  const newest = Math.max(...sources.map((file) => fs.statSync(file).mtimeMs));
+  if (fs.existsSync(MAIN) && fs.existsSync(BUILD_RECORD) && fs.statSync(BUILD_RECORD).mtimeMs > newest) return;
+  execFileSync(process.execPath, [require.resolve("typescript/bin/tsc"), "-p", "tsconfig.build.json"], {
+    cwd: ROOT,
+    stdio: "inherit",
+  });
+  fs.utimesSync(BUILD_RECORD, started, started); // the compiler leaves it alone when nothing but times has changed
+}
+
+export function filesUnder(directory: string): string[] {
+  return fs
+    .readdirSync(directory, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => path.join(entry.parentPath, entry.name));
+}

@@ -1,0 +1,128 @@
+import { describe, expect, it } from "vitest";
+import type { LiveObject } from "../../providers/kubernetes/client";
+import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
+import { findCondition } from "../../stacks/contract/condition";
+import { statusOf } from "../../stacks/contract/kind";
+import { eventually } from "./eventually";
+import {
+  apply,
+  conditionOf,
+  eventsAbout,
+  find,
+  get,
+  namespace,
+  remove,
+  tenant,
+  uniqueName,
+  untilCondition,
+  untilReady,
+} from "./objects";
+import { useOperator } from "./operator";
+
+const operator = useOperator({ args: ["--concurrency", "8"] });
+
+const isReady = (object: LiveObject) => findCondition(statusOf(object).conditions, "Ready")?.status === "True";
+const ownerOf = async (name: string) => (await get(namespace(name))).metadata.labels?.[OWNER_UID_LABEL];
+const untilConflict = (name: string) => untilCondition(tenant(name), "Stalled", "True", "Conflict");
+
+describe("a Tenant that claims another one's namespace", () => {
+  it("is told whose it is and takes nothing at all, until the other one is deleted", async () => {
+    const [first, second] = [uniqueName("first"), uniqueName("second")];
+    const free = `${second}-free`;
+    const holder = await apply(tenant(first));
+    await untilReady(tenant(first));
+
+    await apply(tenant(second, { adminEmail: "second@example.com", namespaces: [free, first] }));
+    const stalled = await untilConflict(second);
+    expect(conditionOf(stalled, "Stalled").message).toContain(`${first} belongs to Tenant ${first}`);
+    expect(conditionOf(stalled, "Ready")).toMatchObject({ status: "False", reason: "Conflict" });
+    expect(conditionOf(stalled, "Reconciling").status).toBe("False");
+    expect(await find(namespace(free))).toBeUndefined();
+    expect(await ownerOf(first)).toBe(holder.metadata.uid);
+    expect((await get(namespace(first))).metadata.annotations).toMatchObject({ adminEmail: "admin@example.com" });
+    await eventually(async () => {
+      expect(await eventsAbout(stalled)).toMatchObject([{ type: "Warning", reason: "Conflict" }]);
+    });
+
+    await remove(tenant(first));
+    const ready = await untilReady(tenant(second));
+    expect(await ownerOf(first)).toBe(ready.metadata.uid);
+    expect((await get(namespace(first))).metadata.annotations).toMatchObject({ adminEmail: "second@example.com" });
+    await eventually(async () => expect((await get(tenant(second))).status).toMatchObject({ namespaceCount: 2 }));
+  });
+
+  it("gets it when the other one takes it off its list, also after a restart of the operator", async () => {
+    const [first, second] = [uniqueName("first"), uniqueName("second")];
+    const contested = uniqueName("contested");
+    await apply(tenant(first, { namespaces: [first, contested] }));
+    await untilReady(tenant(first));
+    await apply(tenant(second, { namespaces: [contested] }));
+    await untilConflict(second);
+
+    await operator.restart();
+    await eventually(async () => {
+      // Once more, as a restart forgets what was in vain; and in vain again.
+      expect(await operator.metric("controller_runtime_reconcile_total")).toBeGreaterThan(0);
+      expect(operator.log.split("waits for the object to change").length).toBeGreaterThan(2);
+    });
+    const stalled = await untilConflict(second);
+    expect(conditionOf(stalled, "Stalled").message).toContain(`Tenant ${first}`);
+
+    await apply(tenant(first));
+    const ready = await untilReady(tenant(second));
+    expect(await ownerOf(contested)).toBe(ready.metadata.uid);
+    expect(isReady(await untilReady(tenant(first)))).toBe(true);
+  });
+
+  it("does not disturb the other one by going away", async () => {
+    const [first, second] = [uniqueName("first"), uniqueName("second")];
+    const holder = await apply(tenant(first));
+    await untilReady(tenant(first));
+    await apply(tenant(second, { namespaces: [first] }));
+    await untilConflict(second);
+
+    await remove(tenant(second));
+    await eventually(async () => expect(await find(tenant(second))).toBeUndefined());
+
+    expect(await ownerOf(first)).toBe(holder.metadata.uid);
+    expect((await get(namespace(first))).metadata.deletionTimestamp).toBeUndefined();
+  });
+});
+
+/** Waits until all but one say that the one has it, and returns that one first. */
+async function untilSettled(names: string[], contested: string): Promise<LiveObject[]> {
+  return eventually(async () => {
+    const objects = await Promise.all(names.map((name) => get(tenant(name))));
+    const [winner, ...others] = objects.sort((a, b) => Number(isReady(b)) - Number(isReady(a)));
+    expect(winner && isReady(winner)).toBe(true);
+    for (const other of others) {
+      expect(conditionOf(other, "Stalled")).toMatchObject({ status: "True", reason: "Conflict" });
+      expect(conditionOf(other, "Stalled").message).toContain(`Tenant ${winner?.metadata.name}`);
+    }
+    expect(await ownerOf(contested)).toBe(winner?.metadata.uid);
+    return objects;
+  });
+}
+
+describe("Tenants that claim one namespace at the same time", () => {
+  it("end with one that has it and others that wait", async () => {
+    const contested = uniqueName("contested");
+    const names = ["a", "b", "c"].map(uniqueName);
+    await Promise.all(names.map((name) => apply(tenant(name, { namespaces: [contested] }))));
+
+    const [winner] = await untilSettled(names, contested);
+    const left = names.filter((name) => name !== winner?.metadata.name);
+    await remove(tenant(winner?.metadata.name ?? ""));
+    await untilSettled(left, contested);
+  });
+
+  it("end so as well when they were there before the operator", async () => {
+    await operator.stop();
+    const contested = uniqueName("contested");
+    const names = ["a", "b", "c"].map(uniqueName);
+    await Promise.all(names.map((name) => apply(tenant(name, { namespaces: [contested] }))));
+
+    await operator.start();
+    await untilSettled(names, contested);
+  });
+});

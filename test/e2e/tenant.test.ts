@@ -1,0 +1,241 @@
+import { describe, expect, it } from "vitest";
+import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
+import { FINALIZER } from "../../src/watcher/reconcile";
+import { eventually } from "./eventually";
+import { kubectl, noKubectl } from "./kubectl";
+import {
+  apply,
+  client,
+  conditionOf,
+  edit,
+  eventsAbout,
+  find,
+  get,
+  namespace,
+  ROLE_BINDING,
+  remove,
+  sampleFile,
+  tenant,
+  uniqueName,
+  untilGone,
+  untilReady,
+} from "./objects";
+import { useOperator } from "./operator";
+
+const operator = useOperator({ args: ["--concurrency", "8"] });
+
+/** Who may do what in a namespace: `{ "<binding>": ["<ClusterRole>", "<group>", …] }`. */
+async function bindingsOf(name: string): Promise<Record<string, string[]>> {
+  const { items } = await client.list(ROLE_BINDING, { namespace: name });
+  return Object.fromEntries(
+    items.map((binding) => {
+      const { roleRef, subjects = [] } = binding as unknown as { roleRef: { name: string }; subjects?: Subject[] };
+      return [binding.metadata.name, [roleRef.name, ...subjects.map(({ name }) => name)]];
+    }),
+  );
+}
+interface Subject {
+  apiGroup: string;
+  kind: string;
+  name: string;
+}
+
+const roleBinding = (namespace: string, role: "admin" | "edit"): Manifest => ({
+  apiVersion: ROLE_BINDING.apiVersion,
+  kind: ROLE_BINDING.kind,
+  metadata: { name: `${namespace}-${role}-rb`, namespace },
+});
+const annotationsOf = async (name: string) => (await get(namespace(name))).metadata.annotations;
+const isGone = (object: LiveObject | undefined) =>
+  object === undefined || object.metadata.deletionTimestamp !== undefined;
+
+describe("the sample Tenant", () => {
+  const { file, manifest } = sampleFile("tenant");
+  const names = ["tenant-sample-ns1", "tenant-sample-ns2", "tenant-sample-ns3"];
+
+  it("makes its namespaces and bindings and reports them", async () => {
+    await apply(manifest);
+    const ready = await untilReady(manifest);
+
+    for (const name of names) {
+      expect(await annotationsOf(name)).toMatchObject({
+        adminEmail: "admin@yourdomain.com",
+        "managed-by": "tenant-operator",
+      });
+      expect(await bindingsOf(name)).toEqual({
+        [`${name}-admin-rb`]: ["admin", "admin-group1", "admin-group2"],
+        [`${name}-edit-rb`]: ["edit", "user-group1", "user-group2"],
+      });
+    }
+    expect(ready.metadata.finalizers).toEqual([FINALIZER]);
+    expect(ready.status).toMatchObject({ adminEmail: "admin@yourdomain.com", observedGeneration: 1 });
+    expect(["Ready", "Reconciling", "Stalled"].map((type) => conditionOf(ready, type))).toMatchObject([
+      { status: "True", reason: "Succeeded", observedGeneration: 1 },
+      { status: "False", observedGeneration: 1 },
+      { status: "False", observedGeneration: 1 },
+    ]);
+    await eventually(async () => {
+      expect((await get(manifest)).status).toMatchObject({ namespaceCount: 3, adoptedNamespaces: [] });
+    });
+  });
+
+  it("has an Event that says what was made", async () => {
+    const object = await get(manifest);
+    await eventually(async () => {
+      expect(await eventsAbout(object)).toMatchObject([
+        { type: "Normal", reason: "Updated", note: "9 created", reportingController: "kindstack.dev/operator" },
+      ]);
+    });
+  });
+
+  it.skipIf(noKubectl)("is what kubectl shows and waits for", async () => {
+    const applied = await kubectl(["apply", "-f", file]);
+    expect(applied.stderr).not.toMatch(/error/i);
+    const waited = await kubectl(["wait", "--for=condition=Ready", "tenant/tenant-sample", "--timeout=20s"]);
+    expect(waited.stdout).toContain("condition met");
+
+    const { stdout } = await kubectl(["get", "tenants"]);
+    const [head = "", row = ""] = stdout.split("\n");
+    expect(head.split(/\s+/)).toEqual(["NAME", "EMAIL", "NAMESPACECOUNT", "READY", "AGE"]);
+    expect(row.split(/\s+/).slice(0, 4)).toEqual(["tenant-sample", "admin@yourdomain.com", "3", "True"]);
+    expect((await kubectl(["describe", "tenant", "tenant-sample"])).stdout).toContain("9 created");
+  });
+
+  it("takes everything with it when it is deleted, its state included, and only then goes", async () => {
+    expect(operator.stateFiles("tenant.tenant-sample")).not.toEqual([]);
+    await remove(manifest);
+    const seen: boolean[][] = [];
+    await eventually(async () => {
+      const object = await find(manifest);
+      const left = await Promise.all(names.map(async (name) => (await find(namespace(name))) !== undefined));
+      seen.push([object !== undefined, left.includes(true)]);
+      expect(object).toBeUndefined();
+    });
+    // At no time was the Tenant gone and a namespace there.
+    expect(seen).not.toContainEqual([false, true]);
+    expect(operator.stateFiles("tenant.tenant-sample")).toEqual([]);
+  });
+});
+
+describe("a changed Tenant", () => {
+  it("changes e-mail and groups in place", async () => {
+    const name = uniqueName("change");
+    await apply(tenant(name));
+    await untilReady(tenant(name));
+    const before = await get(namespace(name));
+    const binding = await get(roleBinding(name, "admin"));
+
+    await apply(tenant(name, { adminEmail: "new@example.com", adminGroups: ["a", "b"], userGroups: [] }));
+    const ready = await untilReady(tenant(name));
+
+    expect(ready.status).toMatchObject({ adminEmail: "new@example.com", observedGeneration: 2 });
+    const after = await get(namespace(name));
+    expect(after.metadata.uid).toBe(before.metadata.uid);
+    expect(after.metadata.annotations).toMatchObject({ adminEmail: "new@example.com" });
+    expect(await bindingsOf(name)).toEqual({ [`${name}-admin-rb`]: ["admin", "a", "b"] });
+    expect((await get(roleBinding(name, "admin"))).metadata.uid).toBe(binding.metadata.uid);
+  });
+
+  it("loses the namespace that is taken off its list and gets the one that is put on it", async () => {
+    const name = uniqueName("list");
+    const [kept, dropped, added] = [`${name}-kept`, `${name}-dropped`, `${name}-added`];
+    await apply(tenant(name, { namespaces: [kept, dropped] }));
+    await untilReady(tenant(name));
+    const { uid } = (await get(namespace(kept))).metadata;
+
+    await apply(tenant(name, { namespaces: [kept, added] }));
+    await untilReady(tenant(name));
+
+    expect(await find(namespace(dropped))).toBeUndefined();
+    expect(Object.keys(await bindingsOf(added))).toEqual([`${added}-admin-rb`, `${added}-edit-rb`]);
+    expect((await get(namespace(kept))).metadata.uid).toBe(uid);
+    await eventually(async () => expect((await get(tenant(name))).status).toMatchObject({ namespaceCount: 2 }));
+  });
+});
+
+describe("what somebody changed by hand", () => {
+  const name = uniqueName("drift");
+
+  it("is put right: an annotation, a label, a deleted binding and its subjects", async () => {
+    await apply(tenant(name));
+    await untilReady(tenant(name));
+    const [owner] = Object.keys((await get(namespace(name))).metadata.labels ?? {}).filter((label) =>
+      label.startsWith("kindstack.dev/"),
+    );
+
+    await edit(namespace(name), { metadata: { annotations: { adminEmail: "evil@example.com", "managed-by": null } } });
+    await eventually(async () => {
+      expect(await annotationsOf(name)).toMatchObject({
+        adminEmail: "admin@example.com",
+        "managed-by": "tenant-operator",
+      });
+    }, 10_000);
+
+    await edit(namespace(name), { metadata: { labels: { [owner ?? ""]: null } } });
+    await eventually(async () => {
+      expect((await get(namespace(name))).metadata.labels).toHaveProperty([owner ?? ""]);
+    }, 10_000);
+
+    await remove(roleBinding(name, "edit"));
+    await eventually(() => get(roleBinding(name, "edit")), 10_000);
+
+    await edit(roleBinding(name, "admin"), {
+      subjects: [{ apiGroup: "rbac.authorization.k8s.io", kind: "Group", name: "evil" }],
+    });
+    await eventually(async () => {
+      expect(await bindingsOf(name)).toEqual({
+        [`${name}-admin-rb`]: ["admin", "admins"],
+        [`${name}-edit-rb`]: ["edit", "users"],
+      });
+    }, 10_000);
+    await untilReady(tenant(name));
+    await eventually(async () => expect(await operator.metric("kindstack_drift_repairs_total")).toBe(4));
+  });
+
+  it("is put right: a deleted namespace", async () => {
+    const before = await get(namespace(name));
+    await remove(namespace(name));
+    await eventually(async () => {
+      const after = await get(namespace(name));
+      expect(after.metadata.uid).not.toBe(before.metadata.uid);
+      expect(isGone(after)).toBe(false);
+      expect(Object.keys(await bindingsOf(name))).toHaveLength(2);
+    });
+    await untilReady(tenant(name));
+  });
+
+  it("stays, where it is none of ours", async () => {
+    await edit(namespace(name), { metadata: { labels: { team: "blue" }, annotations: { note: "ours" } } });
+    await apply(tenant(name, { adminEmail: "other@example.com" }));
+    await untilReady(tenant(name));
+
+    const { metadata } = await get(namespace(name));
+    expect(metadata.labels).toMatchObject({ team: "blue" });
+    expect(metadata.annotations).toMatchObject({ note: "ours", adminEmail: "other@example.com" });
+  });
+});
+
+describe("a namespace that existed before", () => {
+  it("is adopted and outlives the Tenant, which takes away only what it brought", async () => {
+    const name = uniqueName("adopt");
+    const before = await apply(namespace(name, { labels: { team: "blue" }, annotations: { note: "ours" } }));
+
+    await apply(tenant(name));
+    const ready = await untilReady(tenant(name));
+    expect(await annotationsOf(name)).toMatchObject({ adminEmail: "admin@example.com", note: "ours" });
+    expect(Object.keys(await bindingsOf(name))).toHaveLength(2);
+    await eventually(async () => {
+      expect((await get(ready)).status).toMatchObject({ namespaceCount: 1, adoptedNamespaces: [name] });
+    });
+
+    await remove(tenant(name));
+    await untilGone(tenant(name));
+    const after = await get(namespace(name));
+    expect(after.metadata.uid).toBe(before.metadata.uid);
+    expect(isGone(after)).toBe(false);
+    expect(after.metadata.labels).toEqual({ team: "blue", "kubernetes.io/metadata.name": name });
+    expect(after.metadata.annotations).toEqual({ note: "ours" });
+    expect(await bindingsOf(name)).toEqual({});
+    await remove(namespace(name));
+  });
+});

@@ -1,0 +1,52 @@
+import type { LiveObject, ManagedFieldsEntry, ObjectMeta } from "../providers/kubernetes/client";
+import { CREATED_ANNOTATION, OWNER_ANNOTATION, OWNER_UID_LABEL, type Owner } from "../providers/kubernetes/ownership";
+import type { KindObject } from "../stacks/contract/object";
+import type { TenantSpec } from "../stacks/tenant/schema";
+
+/*
+ * The objects that tests start from. Each is complete and valid; a test names what matters to it and nothing else.
+ */
+
+export const acme: Owner = { uid: "uid-acme", description: "Tenant.multitenancy.codereliant.io/acme" };
+export const globex: Owner = { uid: "uid-globex", description: "Tenant.multitenancy.codereliant.io/globex" };
+
+/** A namespace as the API server would return it. */
+export function namespace(name: string, metadata: Partial<ObjectMeta> = {}): LiveObject {
+  return {
+    apiVersion: "v1",
+    kind: "Namespace",
+    metadata: { name, uid: `uid-of-${name}`, resourceVersion: "100", ...metadata } as LiveObject["metadata"],
+  };
+}
+
+/** The marks of an object that Kindstack created for an owner, or adopted. */
+export function marksOf(owner: Owner, { created }: { created: boolean }): Pick<ObjectMeta, "labels" | "annotations"> {
+  return {
+    labels: { [OWNER_UID_LABEL]: owner.uid },
+    annotations: { [OWNER_ANNOTATION]: owner.description, ...(created && { [CREATED_ANNOTATION]: "true" }) },
+  };
+}
+
+/** What the API server notes of fields that a manager applied. */
+export function applied(manager: string, fieldsV1: Record<string, unknown>): ManagedFieldsEntry {
+  return { manager, operation: "Apply", fieldsV1 };
+}
+
+/** A Tenant with one namespace. */
+export function tenantObject(
+  spec: Partial<TenantSpec> = {},
+  metadata: Partial<ObjectMeta> = {},
+): KindObject<TenantSpec> & LiveObject {
+  return {
+    apiVersion: "multitenancy.codereliant.io/v1",
+    kind: "Tenant",
+    metadata: {
+      name: "acme",
+      uid: acme.uid,
+      resourceVersion: "10",
+      generation: 1,
+      ...metadata,
+    } as KindObject["metadata"],
+    spec: { adminEmail: "admin@acme.example", namespaces: ["acme-dev"], ...spec },
+  };
+}

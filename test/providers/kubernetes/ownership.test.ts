@@ -1,0 +1,66 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { ManagedFieldsEntry } from "../../../providers/kubernetes/client";
+import { ownedFieldsDigest, ownerUidOf, wasCreated } from "../../../providers/kubernetes/ownership";
+import { acme, applied, marksOf, namespace } from "../../objects";
+
+const withFields = (...managedFields: ManagedFieldsEntry[]) => namespace("acme", { managedFields });
+const fields = { "f:metadata": { "f:labels": { "f:team": {} }, "f:annotations": { "f:adminEmail": {} } } };
+
+/** The same fields, written in another order. */
+function reordered(value: unknown): unknown {
+  if (value === null || typeof value !== "object" || Array.isArray(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .reverse()
+      .map(([key, part]) => [key, reordered(part)]),
+  );
+}
+
+describe("ownedFieldsDigest", () => {
+  it("does not depend on the order in which the server writes its books", () => {
+    const books = fc.dictionary(fc.string(), fc.dictionary(fc.string(), fc.constant({})));
+    fc.assert(
+      fc.property(books, (fieldsV1) => {
+        const other = reordered(fieldsV1) as Record<string, unknown>;
+        expect(ownedFieldsDigest(withFields(applied("kindstack", other)))).toBe(
+          ownedFieldsDigest(withFields(applied("kindstack", fieldsV1))),
+        );
+      }),
+    );
+  });
+
+  it("changes when a field is taken away from Kindstack", () => {
+    const less = { "f:metadata": { "f:labels": { "f:team": {} } } };
+    expect(ownedFieldsDigest(withFields(applied("kindstack", less)))).not.toBe(
+      ownedFieldsDigest(withFields(applied("kindstack", fields))),
+    );
+  });
+
+  it.each<[string, ManagedFieldsEntry]>([
+    ["another manager", applied("kubectl", { "f:data": {} })],
+    ["the status", { ...applied("kindstack", { "f:status": {} }), subresource: "status" }],
+    ["something other than an apply", { ...applied("kindstack", { "f:spec": {} }), operation: "Update" }],
+  ])("does not look at the fields of %s", (_, entry) => {
+    expect(ownedFieldsDigest(withFields(entry, applied("kindstack", fields)))).toBe(
+      ownedFieldsDigest(withFields(applied("kindstack", fields))),
+    );
+  });
+
+  it("is that of no fields where Kindstack has applied nothing", () => {
+    expect(ownedFieldsDigest(namespace("acme"))).toBe(ownedFieldsDigest(withFields(applied("kindstack", {}))));
+  });
+});
+
+describe("the marks of ownership", () => {
+  it("tell the owner's UID", () => {
+    expect(ownerUidOf(namespace("acme", marksOf(acme, { created: true })))).toBe("uid-acme");
+    expect(ownerUidOf(namespace("acme"))).toBeUndefined();
+  });
+
+  it("tell what was created from what was adopted", () => {
+    expect(wasCreated(namespace("acme", marksOf(acme, { created: true })))).toBe(true);
+    expect(wasCreated(namespace("acme", marksOf(acme, { created: false })))).toBe(false);
+    expect(wasCreated(namespace("acme"))).toBe(false);
+  });
+});

@@ -1,0 +1,72 @@
+import { randomBytes } from "node:crypto";
+import { Client } from "pg";
+import { vi } from "vitest";
+import { closePool } from "../../../providers/postgres/pool";
+import type { RowInputs } from "../../../providers/postgres/row";
+
+/** A database for one test file, so that no other file's rows and records are in it. */
+export class TestDatabase {
+  readonly name = `test_${randomBytes(6).toString("hex")}`;
+  readonly #environment: Record<string, string>;
+  #client: Client;
+
+  constructor(environment: Record<string, string>) {
+    this.#environment = environment;
+    this.#client = this.#connectTo(environment.PSQL_DBNAME ?? "postgres");
+  }
+
+  /** Creates the database and makes it the one that the providers use. */
+  async open(): Promise<void> {
+    await this.#client.connect();
+    await this.#client.query(`CREATE DATABASE ${this.name}`);
+    await this.#client.end();
+    this.#client = this.#connectTo(this.name);
+    await this.#client.connect();
+    this.use();
+  }
+
+  /** Points the providers at this database, with these variables changed. */
+  use(changes: Record<string, string> = {}): void {
+    vi.stubEnv("KINDSTACK_POSTGRES_TABLES", undefined);
+    for (const [name, value] of Object.entries({ ...this.#environment, PSQL_DBNAME: this.name, ...changes })) {
+      vi.stubEnv(name, value);
+    }
+  }
+
+  async query<T = Record<string, unknown>>(text: string, values: unknown[] = []): Promise<T[]> {
+    return (await this.#client.query(text, values)).rows as T[];
+  }
+
+  /** A table of its own for a test, as the source document has it. */
+  async createStudents(columns = "id text PRIMARY KEY, name text, age integer, country text"): Promise<string> {
+    const table = `students_${randomBytes(6).toString("hex")}`;
+    await this.query(`CREATE TABLE ${table} (${columns})`);
+    return table;
+  }
+
+  async close(): Promise<void> {
+    await closePool();
+    await this.#client.end();
+    vi.unstubAllEnvs();
+    const client = this.#connectTo(this.#environment.PSQL_DBNAME ?? "postgres");
+    await client.connect();
+    await client.query(`DROP DATABASE ${this.name} WITH (FORCE)`);
+    await client.end();
+  }
+
+  #connectTo(database: string): Client {
+    const { PSQL_HOST: host, PSQL_PORT: port, PSQL_USER: user, PSQL_PASSWORD: password } = this.#environment;
+    return new Client({ host: host ?? "", port: Number(port), user: user ?? "", password: password ?? "", database });
+  }
+}
+
+/** The inputs of a row, those of the source document where a test does not say otherwise. */
+export function rowIn(table: string, changes: Partial<RowInputs> = {}): RowInputs {
+  return {
+    table,
+    key: { id: "default/sample-student" },
+    values: { name: "alex", age: 23, country: "canada" },
+    owner: { uid: "uid-1", description: "PostgresWriter.demo.yash.com/default/sample-student" },
+    ...changes,
+  };
+}

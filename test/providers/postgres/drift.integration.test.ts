@@ -1,0 +1,97 @@
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { findDriftedRows, type WantedRow } from "../../../providers/postgres/drift";
+import { closePool } from "../../../providers/postgres/pool";
+import { provider } from "../../../providers/postgres/row";
+import { rowIn, TestDatabase } from "./database";
+
+const database = new TestDatabase(inject("cluster").env);
+
+beforeAll(() => database.open());
+afterAll(() => database.close());
+
+/** Rows that are in the table as they should be. */
+async function writtenRows(table: string, count: number): Promise<WantedRow[]> {
+  const rows = Array.from({ length: count }, (_, index) => ({
+    ...rowIn(table, { key: { id: `default/${index}` } }),
+    uid: `${table}-${index}`,
+  }));
+  await Promise.all(rows.map((row) => provider.create(row)));
+  return rows;
+}
+
+describe("findDriftedRows", () => {
+  it("finds rows that are missing or changed, in any of the tables", async () => {
+    const [table, other] = [await database.createStudents(), await database.createStudents()];
+    const rows = [...(await writtenRows(table, 5)), ...(await writtenRows(other, 3))];
+    await database.query(`DELETE FROM ${table} WHERE id = 'default/1'`);
+    await database.query(`UPDATE ${table} SET age = 99 WHERE id = 'default/3'`);
+    await database.query(`UPDATE ${other} SET country = NULL WHERE id = 'default/0'`);
+    expect((await findDriftedRows(rows)).sort()).toEqual([`${table}-1`, `${table}-3`, `${other}-0`].sort());
+  });
+
+  it("finds nothing where the database sees no difference", async () => {
+    const table = await database.createStudents(
+      "id varchar(80) PRIMARY KEY, name char(10), age numeric(5,2), country text",
+    );
+    expect(await findDriftedRows(await writtenRows(table, 3))).toEqual([]);
+  });
+
+  it("compares what is hostile to SQL and to JSON", async () => {
+    const table = await database.createStudents();
+    const values = { name: `'"\\u0041\\`, age: 0, country: '{"a": null} 🇨🇦\u2028' };
+    const row = { ...rowIn(table, { key: { id: "'\"--" }, values }), uid: "1" };
+    await provider.create(row);
+    expect(await findDriftedRows([row])).toEqual([]);
+  });
+
+  it("does not take other columns of the table for drift", async () => {
+    const table = await database.createStudents(
+      "id text PRIMARY KEY, name text, position integer DEFAULT 7, fields text",
+    );
+    const row = { ...rowIn(table, { values: { name: "alex" } }), uid: "1" };
+    await provider.create(row);
+    expect(await findDriftedRows([row])).toEqual([]);
+  });
+
+  it.each(["DROP TABLE %", "ALTER TABLE % DROP age"])(
+    "takes all rows for drifted after %s, and no other's",
+    async (statement) => {
+      const [table, other] = [await database.createStudents(), await database.createStudents()];
+      const rows = [...(await writtenRows(table, 2)), ...(await writtenRows(other, 2))];
+      await database.query(statement.replace("%", table));
+      expect(await findDriftedRows(rows)).toEqual([`${table}-0`, `${table}-1`]);
+    },
+  );
+
+  it("knows a table from a type of that name", async () => {
+    await database.query("CREATE TABLE point (id text PRIMARY KEY, name text, age integer, country text)");
+    const [row] = await writtenRows("point", 1);
+    expect(await findDriftedRows(row ? [row, { ...row, values: { age: 99 }, uid: "changed" }] : [])).toEqual([
+      "changed",
+    ]);
+  });
+
+  it("asks about thousands at once", async () => {
+    const table = await database.createStudents();
+    await database.query(
+      `INSERT INTO ${table} SELECT 'default/' || n, 'alex', n, 'canada' FROM generate_series(1, 12000) n`,
+    );
+    const rows = Array.from({ length: 12_000 }, (_, index) => ({
+      table,
+      key: { id: `default/${index + 1}` },
+      values: { name: "alex", age: index + 1, country: "canada" },
+      uid: String(index + 1),
+    }));
+    await database.query(`UPDATE ${table} SET age = 0 WHERE id IN ('default/1', 'default/5001', 'default/12000')`);
+    expect(await findDriftedRows(rows)).toEqual(["1", "5001", "12000"]);
+  });
+
+  it("says so when the database cannot be asked", async () => {
+    await closePool();
+    database.use({ PSQL_DBNAME: "nowhere" });
+    await expect(findDriftedRows([{ ...rowIn("students"), uid: "1" }])).rejects.toHaveProperty(
+      "reason",
+      "DatabaseMissing",
+    );
+  });
+});

@@ -1,0 +1,474 @@
+import { once } from "node:events";
+import net, { type AddressInfo } from "node:net";
+import fc from "fast-check";
+import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from "vitest";
+import { quoteIdentifier } from "../../../providers/postgres/identifier";
+import { closePool, withConnection } from "../../../providers/postgres/pool";
+import { provider, type RowInputs, type RowOutputs } from "../../../providers/postgres/row";
+import { rowIn, TestDatabase } from "./database";
+
+const database = new TestDatabase(inject("cluster").env);
+const ALEX = { id: "default/sample-student", name: "alex", age: 23, country: "canada" };
+const OTHER_OWNER = { uid: "uid-2", description: "PostgresWriter.demo.yash.com/default/other" };
+
+beforeAll(() => database.open());
+afterAll(() => database.close());
+afterEach(() => database.use());
+
+const rowsOf = (table: string) => database.query(`SELECT * FROM ${table} ORDER BY id`);
+const recordsOf = (table: string) => database.query("SELECT * FROM kindstack.rows WHERE table_name = $1", [table]);
+const create = async (inputs: RowInputs): Promise<RowOutputs> => (await provider.create(inputs)).outs;
+const update = async (olds: RowOutputs, news: RowInputs): Promise<RowOutputs> =>
+  (await provider.update("id", olds, news)).outs;
+const read = async (outs: RowOutputs): Promise<RowOutputs | undefined> => (await provider.read("id", outs)).props;
+const refused = (reason: string, errorClass: string, message: string | RegExp) =>
+  expect.objectContaining({ reason, errorClass, message: expect.stringMatching(message) });
+
+describe("the ownership records", () => {
+  it("are made when they are first needed, by however many at once", async () => {
+    const table = await database.createStudents();
+    const keys = Array.from({ length: 20 }, (_, index) => `default/${index}`);
+    await Promise.all(keys.map((id) => create(rowIn(table, { key: { id } }))));
+    expect(await rowsOf(table)).toHaveLength(20);
+    expect(await recordsOf(table)).toHaveLength(20);
+  });
+
+  it("tell the administrator what to run where Kindstack may not make them", async () => {
+    const role = `${database.name}_writer`;
+    const table = await database.createStudents();
+    await database.query("ALTER SCHEMA kindstack RENAME TO kindstack_aside");
+    await database.query(`CREATE ROLE ${role} LOGIN PASSWORD 'writer'; GRANT ALL ON ${table} TO ${role}`);
+    await closePool();
+    database.use({ PSQL_USER: role, PSQL_PASSWORD: "writer" });
+    try {
+      const creating = await provider.create(rowIn(table)).catch((error: unknown) => error);
+      expect(creating).toEqual(refused("OwnershipTableMissing", "retryable", /^permission denied for database/));
+      const { message } = creating as Error;
+      await database.query(message.slice(message.indexOf("CREATE SCHEMA")));
+      await create(rowIn(table));
+      expect(await rowsOf(table)).toEqual([ALEX]);
+    } finally {
+      await closePool();
+      await database.query("DROP SCHEMA IF EXISTS kindstack CASCADE");
+      await database.query("ALTER SCHEMA kindstack_aside RENAME TO kindstack");
+      await database.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
+    }
+  });
+});
+
+describe("create", () => {
+  it("writes the row and names it by table and key", async () => {
+    const table = await database.createStudents();
+    const inputs = rowIn(table);
+    const { id, outs } = await provider.create(inputs);
+    expect(id).toBe(`public.${table}/default/sample-student`);
+    expect(outs).toEqual({
+      ...inputs,
+      location: { schema: "public", name: table },
+      incarnation: expect.stringMatching(/./),
+    });
+    expect(await rowsOf(table)).toEqual([ALEX]);
+  });
+
+  it("takes over what an earlier creation left whose end was not recorded", async () => {
+    const table = await database.createStudents();
+    await create(rowIn(table));
+    await create(rowIn(table, { values: { name: "alex", age: 24, country: "canada" } }));
+    expect(await rowsOf(table)).toEqual([{ ...ALEX, age: 24 }]);
+    expect(await recordsOf(table)).toHaveLength(1);
+  });
+
+  it("makes one row when many make the same one at once", async () => {
+    const table = await database.createStudents();
+    await Promise.all(Array.from({ length: 20 }, () => create(rowIn(table))));
+    expect(await rowsOf(table)).toEqual([ALEX]);
+    expect(await recordsOf(table)).toHaveLength(1);
+  });
+
+  it("gives a row that several want to one of them, and tells the others who has it", async () => {
+    const table = await database.createStudents();
+    const owners = Array.from({ length: 8 }, (_, index) => ({ uid: `uid-${index}`, description: `Writer ${index}` }));
+    const results = await Promise.allSettled(owners.map((owner) => create(rowIn(table, { owner }))));
+    const [winner] = results.flatMap((result) => (result.status === "fulfilled" ? [result.value.owner] : []));
+    const losses = results.flatMap((result) => (result.status === "rejected" ? [result.reason] : []));
+    expect(losses).toHaveLength(7);
+    for (const loss of losses) {
+      expect(loss).toEqual(
+        refused("RowConflict", "retryable", `belongs to ${winner?.description} \\(UID ${winner?.uid}\\)`),
+      );
+    }
+    expect(await rowsOf(table)).toEqual([ALEX]);
+  });
+
+  it("leaves a row alone that somebody else made", async () => {
+    const table = await database.createStudents();
+    await database.query(`INSERT INTO ${table} VALUES ('default/sample-student', 'bob', 1, 'peru')`);
+    await expect(create(rowIn(table))).rejects.toEqual(
+      refused(
+        "RowConflict",
+        "retryable",
+        /^row "default\/sample-student" of table public\.students_\w+ was not made by/,
+      ),
+    );
+    expect(await rowsOf(table)).toEqual([{ id: "default/sample-student", name: "bob", age: 1, country: "peru" }]);
+    expect(await recordsOf(table)).toEqual([]);
+  });
+
+  it("knows a table by either of its names", async () => {
+    const table = await database.createStudents();
+    await create(rowIn(table));
+    await expect(create(rowIn(`public.${table}`, { owner: OTHER_OWNER }))).rejects.toEqual(
+      refused("RowConflict", "retryable", "belongs to"),
+    );
+  });
+
+  it("leaves columns that it was not given to their defaults", async () => {
+    const table = await database.createStudents("id text PRIMARY KEY, name text, note text DEFAULT 'new'");
+    await create(rowIn(table, { values: { name: "alex" } }));
+    expect(await rowsOf(table)).toEqual([{ id: "default/sample-student", name: "alex", note: "new" }]);
+  });
+});
+
+describe("update", () => {
+  it("writes the new values", async () => {
+    const table = await database.createStudents();
+    const outs = await create(rowIn(table));
+    const news = rowIn(table, { values: { name: "alex", age: 24, country: null } });
+    expect(await update(outs, news)).toEqual({ ...outs, values: news.values });
+    expect(await rowsOf(table)).toEqual([{ ...ALEX, age: 24, country: null }]);
+  });
+
+  it.each(["the row", "the record", "both"])("writes again when %s was deleted by hand", async (what) => {
+    const table = await database.createStudents();
+    const outs = await create(rowIn(table));
+    if (what !== "the record") await database.query(`DELETE FROM ${table}`);
+    if (what !== "the row") await database.query("DELETE FROM kindstack.rows WHERE table_name = $1", [table]);
+    await update(outs, rowIn(table));
+    expect(await rowsOf(table)).toEqual([ALEX]);
+    expect(await recordsOf(table)).toEqual([expect.objectContaining({ owner: "uid-1", key: ALEX.id })]);
+  });
+
+  it("hands the row over to the owner that the program now names", async () => {
+    const table = await database.createStudents();
+    const outs = await create(rowIn(table));
+    await update(outs, rowIn(table, { owner: OTHER_OWNER }));
+    expect(await recordsOf(table)).toEqual([expect.objectContaining({ owner: "uid-2" })]);
+  });
+
+  it("leaves a row alone that somebody else has taken since", async () => {
+    const table = await database.createStudents();
+    const outs = await create(rowIn(table));
+    await provider.delete("id", outs);
+    await create(rowIn(table, { owner: OTHER_OWNER, values: { name: "bob" } }));
+    await expect(update(outs, rowIn(table))).rejects.toEqual(refused("RowConflict", "retryable", "uid-2"));
+    expect(await rowsOf(table)).toEqual([{ id: ALEX.id, name: "bob", age: null, country: null }]);
+  });
+
+  it("stays with the table that the state names, whatever the name means now", async () => {
+    const table = await database.createStudents();
+    const outs = await create(rowIn(table));
+    await database.query(`CREATE SCHEMA aside; ALTER TABLE ${table} SET SCHEMA aside`);
+    await database.query(`CREATE TABLE ${table} (LIKE aside.${table} INCLUDING ALL)`);
+    await update({ ...outs, location: { schema: "aside", name: table } }, rowIn(table));
+    expect(await rowsOf(table)).toEqual([]);
+  });
+});
+
+describe("read", () => {
+  it("finds no difference where the database sees none", async () => {
+    const table = await database.createStudents("id varchar(80) PRIMARY KEY, name char(10), age numeric(5,2)");
+    const outs = await create(rowIn(table, { values: { name: "alex", age: 23 } }));
+    expect(await read(outs)).toEqual(outs);
+  });
+
+  it("shows what is there where it differs", async () => {
+    const table = await database.createStudents();
+    const outs = await create(rowIn(table));
+    await database.query(`UPDATE ${table} SET age = 99, country = NULL`);
+    const found = await read(outs);
+    expect(found?.values).toEqual({ name: "alex", age: "99", country: null });
+    expect(await provider.diff("id", found as RowOutputs, rowIn(table))).toMatchObject({ changes: true, replaces: [] });
+  });
+
+  it.each(["DELETE FROM", "DROP TABLE"])("finds nothing after %s", async (statement) => {
+    const table = await database.createStudents();
+    const outs = await create(rowIn(table));
+    await database.query(`${statement} ${table}`);
+    expect(await provider.read("id", outs)).toEqual({});
+  });
+
+  it("takes a value that the column's present type has no notion of as different", async () => {
+    const table = await database.createStudents();
+    const outs = await create(rowIn(table));
+    await database.query(`ALTER TABLE ${table} ALTER name TYPE integer USING 7`);
+    expect((await read(outs))?.values).toEqual({ name: "7", age: "23", country: "canada" });
+  });
+});
+
+describe("diff", () => {
+  it("sees no change in the same inputs", async () => {
+    const table = await database.createStudents();
+    const outs = await create(rowIn(table));
+    expect(await provider.diff("id", outs, rowIn(table))).toMatchObject({ changes: false });
+  });
+
+  it("replaces for another table and another key, making the new row first", async () => {
+    const [table, other] = [await database.createStudents(), await database.createStudents()];
+    const outs = await create(rowIn(table));
+    const replaced = (...replaces: string[]) => ({ changes: true, replaces, deleteBeforeReplace: false });
+    expect(await provider.diff("id", outs, rowIn(other))).toEqual(replaced("table"));
+    expect(await provider.diff("id", outs, rowIn("missing"))).toEqual(replaced("table"));
+    expect(await provider.diff("id", outs, rowIn(table, { key: { id: "x" } }))).toEqual(replaced("key"));
+  });
+
+  it("updates in place when another name means the same table", async () => {
+    const table = await database.createStudents();
+    const outs = await create(rowIn(table));
+    expect(await provider.diff("id", outs, rowIn(`public.${table}`))).toMatchObject({ changes: true, replaces: [] });
+  });
+});
+
+describe("delete", () => {
+  it("deletes the row and its record, and nothing else", async () => {
+    const table = await database.createStudents();
+    const outs = await create(rowIn(table));
+    await create(rowIn(table, { key: { id: "default/other" } }));
+    await provider.delete("id", outs);
+    expect(await rowsOf(table)).toEqual([{ ...ALEX, id: "default/other" }]);
+    expect(await recordsOf(table)).toHaveLength(1);
+  });
+
+  it.each(["DELETE FROM", "DROP TABLE"])("succeeds after %s, and forgets the row", async (statement) => {
+    const table = await database.createStudents();
+    const outs = await create(rowIn(table));
+    await database.query(`${statement} ${table}`);
+    await provider.delete("id", outs);
+    await provider.delete("id", outs);
+    expect(await recordsOf(table)).toEqual([]);
+  });
+
+  it("deletes a row that was changed by hand, also when its columns have other types by now", async () => {
+    const table = await database.createStudents();
+    const outs = await create(rowIn(table));
+    await database.query(`ALTER TABLE ${table} ALTER name TYPE integer USING 7, DROP age`);
+    await provider.delete("id", outs);
+    expect(await rowsOf(table)).toEqual([]);
+  });
+
+  it("deletes after a hand-over whose end was not recorded", async () => {
+    const table = await database.createStudents();
+    const outs = await create(rowIn(table));
+    await update(outs, rowIn(table, { owner: OTHER_OWNER }));
+    await provider.delete("id", outs);
+    expect(await rowsOf(table)).toEqual([]);
+  });
+
+  it("leaves a row that was moved away and back to the newer resource", async () => {
+    const table = await database.createStudents();
+    const former = await create(rowIn(table));
+    const present = await create(rowIn(table)); // the move back, before the former resource's delete was done
+    await provider.delete("id", former);
+    expect(await read(present)).toEqual(present);
+    expect(await rowsOf(table)).toEqual([ALEX]);
+  });
+
+  it("leaves a row that somebody else has taken since", async () => {
+    const table = await database.createStudents();
+    const outs = await create(rowIn(table));
+    await database.query("DELETE FROM kindstack.rows WHERE table_name = $1", [table]);
+    await database.query(`DELETE FROM ${table}`);
+    await create(rowIn(table, { owner: OTHER_OWNER }));
+    await provider.delete("id", outs);
+    expect(await rowsOf(table)).toEqual([ALEX]);
+  });
+
+  it("deletes a row without a record only if it is as it was written", async () => {
+    const [same, changed] = [await database.createStudents(), await database.createStudents()];
+    const all = [await create(rowIn(same)), await create(rowIn(changed))];
+    await database.query("DELETE FROM kindstack.rows WHERE table_name IN ($1, $2)", [same, changed]);
+    await database.query(`UPDATE ${changed} SET name = 'bob'`);
+    for (const outs of all) await provider.delete("id", outs);
+    expect(await rowsOf(same)).toEqual([]);
+    expect(await rowsOf(changed)).toEqual([{ ...ALEX, name: "bob" }]);
+  });
+});
+
+describe("what cannot be written is said in the database's own words", () => {
+  const columns = "id text PRIMARY KEY, name text, age integer, country text";
+
+  it.each<[string, string, Partial<RowInputs>, string, string, RegExp]>([
+    ["a value of the wrong type", columns, { values: { age: "old" } }, "WrongType", "terminal", /type integer: "old"/],
+    ["a number out of range", columns, { values: { age: 3e9 } }, "ValueOutOfRange", "terminal", /out of range/],
+    [
+      "a value that is too long",
+      "id text PRIMARY KEY, name varchar(3)",
+      { values: { name: "alex" } },
+      "ValueTooLong",
+      "terminal",
+      /too long for type character varying\(3\)/,
+    ],
+    [
+      "a missing value",
+      "id text PRIMARY KEY, name text NOT NULL",
+      { values: { name: null } },
+      "ValueMissing",
+      "terminal",
+      /null value in column "name"/,
+    ],
+    [
+      "a value that a rule refuses",
+      "id text PRIMARY KEY, age int CHECK (age > 30)",
+      { values: { age: 23 } },
+      "ValueRefused",
+      "terminal",
+      /violates check constraint/,
+    ],
+    ["NUL", columns, { values: { name: "a\0b" } }, "InvalidText", "terminal", /invalid byte sequence/],
+    [
+      "a missing column",
+      "id text PRIMARY KEY",
+      {},
+      "ColumnMissing",
+      "retryable",
+      /column "name" of relation "students_\w+" does not exist/,
+    ],
+    ["a missing key column", "name text", { values: { name: "alex" } }, "ColumnMissing", "retryable", /column "id"/],
+    [
+      "a key column that is not unique",
+      "id text, name text",
+      { values: { name: "alex" } },
+      "KeyNotUnique",
+      "retryable",
+      /no unique or exclusion constraint/,
+    ],
+  ])("%s", async (_case, tableColumns, changes, reason, errorClass, message) => {
+    const table = await database.createStudents(tableColumns);
+    await expect(create(rowIn(table, changes))).rejects.toEqual(refused(reason, errorClass, message));
+    expect(await database.query(`SELECT * FROM ${table}`)).toEqual([]);
+    expect(await recordsOf(table)).toEqual([]);
+  });
+
+  it.each([
+    ["missing", /^relation "missing" does not exist$/],
+    ["public.missing", /^relation "public\.missing" does not exist$/],
+    ["nowhere.students", /^relation "nowhere\.students" does not exist$/],
+    ['x"; DROP TABLE y; --', /^relation "x"; DROP TABLE y; --" does not exist$/],
+  ])("the missing table %s", async (table, message) => {
+    await expect(create(rowIn(table))).rejects.toEqual(refused("TableMissing", "retryable", message));
+  });
+
+  it("another row with the same unique value", async () => {
+    const table = await database.createStudents("id text PRIMARY KEY, name text UNIQUE");
+    await create(rowIn(table, { values: { name: "alex" } }));
+    await expect(create(rowIn(table, { key: { id: "2" }, values: { name: "alex" } }))).rejects.toEqual(
+      refused("UniqueViolation", "retryable", /Key \(name\)=\(alex\) already exists/),
+    );
+  });
+});
+
+describe("the allow-list", () => {
+  it.each(["students_*", "public.*"])("%s lets a table be written by either of its names", async (list) => {
+    const table = await database.createStudents();
+    database.use({ KINDSTACK_POSTGRES_TABLES: list });
+    await create(rowIn(table));
+    await create(rowIn(`public.${table}`));
+    expect(await rowsOf(table)).toEqual([ALEX]);
+  });
+
+  it("refuses in check, create and update what is not on it, but still deletes", async () => {
+    const table = await database.createStudents();
+    const outs = await create(rowIn(table));
+    database.use({ KINDSTACK_POSTGRES_TABLES: "pupils" });
+    const notAllowed = refused("TableNotAllowed", "terminal", "KINDSTACK_POSTGRES_TABLES allows pupils");
+    await expect(provider.check({}, { ...rowIn(table) })).rejects.toEqual(notAllowed);
+    await expect(create(rowIn(table))).rejects.toEqual(notAllowed);
+    await expect(update(outs, rowIn(table))).rejects.toEqual(notAllowed);
+    await provider.delete("id", outs);
+    expect(await rowsOf(table)).toEqual([]);
+  });
+
+  it("looks at the table that a name means, not at the name", async () => {
+    await expect(create(rowIn("pg_class"))).rejects.toEqual(
+      refused("TableNotAllowed", "terminal", "pg_catalog.pg_class"),
+    );
+  });
+});
+
+describe("hostile values", () => {
+  it("are stored as they are", async () => {
+    const table = await database.createStudents();
+    const values = { name: `'; DROP TABLE ${table}; --"$1\\`, age: 0, country: "🇨🇦 \u202e\t\n%s" };
+    const inputs = rowIn(table, { key: { id: "'\"; --" }, values });
+    const outs = await create(inputs);
+    expect(await rowsOf(table)).toEqual([{ id: "'\"; --", ...values }]);
+    expect(await read(outs)).toEqual(outs);
+  });
+
+  it("may be a mebibyte long", async () => {
+    const table = await database.createStudents();
+    const country = "é".repeat(2 ** 19);
+    const outs = await create(rowIn(table, { values: { country } }));
+    expect(await database.query(`SELECT octet_length(country) AS bytes FROM ${table}`)).toEqual([{ bytes: 2 ** 20 }]);
+    expect(await read(outs)).toEqual(outs);
+  });
+
+  it("stay names when they are names", async () => {
+    const column = fc
+      .string({ unit: "binary", minLength: 1, maxLength: 63 })
+      .filter((text) => !/[\0\p{Surrogate}]/u.test(text) && Buffer.byteLength(text) <= 63);
+    await fc.assert(
+      fc.asyncProperty(column, async (name) => {
+        const { fields } = await withConnection((connection) =>
+          connection.query(`SELECT 1 AS ${quoteIdentifier(name)}`),
+        );
+        expect(fields.map((field) => field.name)).toEqual([name]);
+      }),
+      { numRuns: 50 },
+    );
+  });
+});
+
+describe("without a database", () => {
+  afterEach(() => closePool());
+
+  it("says that the connection was refused", async () => {
+    const listener = net.createServer().listen(0, "127.0.0.1");
+    await once(listener, "listening");
+    const { port } = listener.address() as AddressInfo;
+    await new Promise((resolve) => listener.close(resolve));
+    await closePool();
+    database.use({ PSQL_HOST: "127.0.0.1", PSQL_PORT: String(port) });
+    const problem = `^the database cannot be reached: connect ECONNREFUSED 127.0.0.1:${port}$`;
+    await expect(create(rowIn("students"))).rejects.toEqual(refused("ConnectionRefused", "retryable", problem));
+  });
+
+  it("says that the password is wrong, and not which", async () => {
+    await closePool();
+    database.use({ PSQL_PASSWORD: "not-the-password" });
+    const failure = await create(rowIn("students")).catch((error: unknown) => error);
+    expect(failure).toEqual(refused("AuthenticationFailed", "retryable", "password authentication failed for user"));
+    expect(JSON.stringify(failure, Object.getOwnPropertyNames(failure))).not.toContain("not-the-password");
+  });
+
+  it("says that there is no such database", async () => {
+    await closePool();
+    database.use({ PSQL_DBNAME: "nowhere" });
+    await expect(create(rowIn("students"))).rejects.toEqual(
+      refused("DatabaseMissing", "retryable", 'database "nowhere" does not exist'),
+    );
+  });
+
+  it("goes on after the server has ended its connections", async () => {
+    const table = await database.createStudents();
+    await create(rowIn(table));
+    const end =
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'kindstack' AND datname = $1";
+    await withConnection(async (connection) => {
+      await connection.query("SELECT 1");
+      await database.query(end, [database.name]);
+      await expect(connection.query("SELECT 1")).rejects.toHaveProperty("errorClass", "retryable");
+    });
+    await create(rowIn(table));
+    expect(await rowsOf(table)).toEqual([ALEX]);
+  });
+});

@@ -1,0 +1,61 @@
+import { describe, expect, it } from "vitest";
+import { type Condition, findCondition, mergeConditions, type NewCondition } from "../../../stacks/contract/condition";
+
+const now = new Date("2026-02-03T04:05:06.789Z");
+const earlier = "2026-01-01T00:00:00Z";
+
+function observed(type: string, status: Condition["status"], reason = "Any"): NewCondition {
+  return { type, status, reason, message: "text", observedGeneration: 2 };
+}
+
+describe("mergeConditions", () => {
+  it("dates a new condition, without the fractions that metav1.Time does not have", () => {
+    expect(mergeConditions([], [observed("Ready", "True")], now)).toEqual([
+      { ...observed("Ready", "True"), lastTransitionTime: "2026-02-03T04:05:06Z" },
+    ]);
+  });
+
+  it("moves the time when the status changes", () => {
+    const before = [{ ...observed("Ready", "False"), lastTransitionTime: earlier }];
+    expect(mergeConditions(before, [observed("Ready", "True")], now)[0]?.lastTransitionTime).toBe(
+      "2026-02-03T04:05:06Z",
+    );
+  });
+
+  it("keeps the time when only reason, message or generation change", () => {
+    const before = [{ ...observed("Ready", "True", "Old"), observedGeneration: 1, lastTransitionTime: earlier }];
+    expect(mergeConditions(before, [observed("Ready", "True", "New")], now)).toEqual([
+      { ...observed("Ready", "True", "New"), lastTransitionTime: earlier },
+    ]);
+  });
+
+  it("keeps conditions that were not observed, and the order of those that were known", () => {
+    const before = ["Ready", "Healthy"].map((type) => ({ ...observed(type, "True"), lastTransitionTime: earlier }));
+    const merged = mergeConditions(before, [observed("Stalled", "False"), observed("Ready", "False")], now);
+    expect(merged.map(({ type, status }) => [type, status])).toEqual([
+      ["Ready", "False"],
+      ["Healthy", "True"],
+      ["Stalled", "False"],
+    ]);
+  });
+
+  it("changes nothing that it was given", () => {
+    const before = [{ ...observed("Ready", "True"), lastTransitionTime: earlier }];
+    const copy = structuredClone(before);
+    mergeConditions(before, [observed("Ready", "False")], now);
+    expect(before).toEqual(copy);
+  });
+});
+
+describe("findCondition", () => {
+  const conditions = mergeConditions([], [observed("Ready", "True")], now);
+
+  it("finds a condition by its type", () => {
+    expect(findCondition(conditions, "Ready")).toBe(conditions[0]);
+  });
+
+  it("finds none of another type, and none in a status without conditions", () => {
+    expect(findCondition(conditions, "Stalled")).toBeUndefined();
+    expect(findCondition(undefined, "Ready")).toBeUndefined();
+  });
+});

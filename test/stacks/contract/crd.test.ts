@@ -1,0 +1,113 @@
+import { describe, expect, it } from "vitest";
+import { customResourceDefinition } from "../../../stacks/contract/crd";
+import { type AnyKind, kindName } from "../../../stacks/contract/kind";
+import { kinds } from "../../../stacks/index";
+
+interface Schema {
+  type?: string;
+  properties?: Record<string, Schema>;
+  additionalProperties?: Schema | boolean;
+  items?: Schema;
+  required?: string[];
+  [extension: string]: unknown;
+}
+
+interface Definition {
+  names: { kind: string; plural: string };
+  versions: {
+    name: string;
+    served: boolean;
+    storage: boolean;
+    schema: { openAPIV3Schema: Schema };
+    subresources: object;
+    additionalPrinterColumns: { name: string; jsonPath: string }[];
+  }[];
+}
+
+function definitionOf(kind: AnyKind) {
+  const crd = customResourceDefinition(kind);
+  const { names, versions } = crd.spec as Definition;
+  const [version] = versions as [Definition["versions"][number]];
+  return { crd, names, version, versions, schema: version.schema.openAPIV3Schema };
+}
+
+/** Every node of a schema with its path. */
+function* nodes(schema: Schema, path = "$"): Generator<[string, Schema]> {
+  yield [path, schema];
+  for (const [name, property] of Object.entries(schema.properties ?? {})) yield* nodes(property, `${path}.${name}`);
+  if (schema.items !== undefined) yield* nodes(schema.items, `${path}[]`);
+  if (typeof schema.additionalProperties === "object") yield* nodes(schema.additionalProperties, `${path}{}`);
+}
+
+/** What the API server accepts in a node of a structural schema (`apiextensions.k8s.io/v1`). */
+const STRUCTURAL =
+  /^(type|format|title|description|default|example|nullable|properties|additionalProperties|items|required|enum|pattern|(min|max)(imum|Length|Items|Properties)|exclusive(Min|Max)imum|multipleOf|uniqueItems|x-kubernetes-.*)$/;
+
+describe.each(kinds.map((kind) => [kindName(kind), kind] as const))("the CRD of %s", (name, kind) => {
+  const { crd, names, version, versions, schema } = definitionOf(kind);
+
+  it("is named by plural and group", () => {
+    expect(crd.metadata.name).toBe(name);
+    expect(names).toMatchObject({ kind: kind.kind, plural: kind.plural });
+  });
+
+  it("serves and stores its one version, with a status that is written by itself", () => {
+    expect(versions).toHaveLength(1);
+    expect(version).toMatchObject({ served: true, storage: true, subresources: { status: {} } });
+  });
+
+  it("is structural: each node has a type and nothing that the API server refuses", () => {
+    for (const [path, node] of nodes(schema)) {
+      expect(node.type, path).toEqual(expect.any(String));
+      expect(
+        Object.keys(node).filter((key) => !STRUCTURAL.test(key)),
+        path,
+      ).toEqual([]);
+      if (node.properties !== undefined) expect(node.additionalProperties, path).toBeUndefined();
+      if (node.type === "array") expect(node.items, path).toBeDefined();
+      expect(node.uniqueItems, path).toBeUndefined(); // forbidden by the API server; a set is a list type
+    }
+  });
+
+  it("requires only properties that there are", () => {
+    for (const [path, { required = [], properties = {} }] of nodes(schema)) {
+      expect(
+        required.filter((property) => !(property in properties)),
+        path,
+      ).toEqual([]);
+    }
+  });
+
+  it("requires a spec, and nothing of the status, which is written bit by bit", () => {
+    expect(schema.required).toEqual(["spec"]);
+    expect(schema.properties?.status?.required).toBeUndefined();
+  });
+
+  it("bounds every string and list of the spec, so that the cost of its rules is bounded", () => {
+    for (const [path, node] of nodes(schema.properties?.spec ?? {})) {
+      if (node.type === "string") expect(node.maxLength, path).toEqual(expect.any(Number));
+      if (node.type === "array") expect(node.maxItems, path).toEqual(expect.any(Number));
+    }
+  });
+
+  it("has conditions that are merged by their type, the stack, and the observed generation", () => {
+    const status = schema.properties?.status?.properties ?? {};
+    expect(status.conditions).toMatchObject({
+      "x-kubernetes-list-type": "map",
+      "x-kubernetes-list-map-keys": ["type"],
+      items: { required: ["type", "status", "reason", "message", "lastTransitionTime"] },
+    });
+    expect(Object.keys(status)).toEqual(expect.arrayContaining(["stack", "observedGeneration"]));
+  });
+
+  it("shows whether an object is ready, and how old it is, last", () => {
+    expect(version.additionalPrinterColumns.slice(-2)).toMatchObject([
+      { name: "Ready", jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
+      { name: "Age" },
+    ]);
+  });
+
+  it("is plain data that survives JSON", () => {
+    expect(JSON.parse(JSON.stringify(crd))).toEqual(crd);
+  });
+});

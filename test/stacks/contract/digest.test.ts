@@ -1,0 +1,49 @@
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { programDigest } from "../../../stacks/contract/digest";
+import { kinds } from "../../../stacks/index";
+import { tenant } from "../../../stacks/tenant/kind";
+
+let directory: string;
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), "kindstack-"));
+  await writeFile(join(directory, "program.js"), "exports.program = () => 1;");
+});
+afterEach(() => rm(directory, { recursive: true }));
+
+const digest = () => programDigest({ ...tenant, directory });
+
+describe("programDigest", () => {
+  it("is the same for the same code", () => {
+    expect(digest()).toBe(digest());
+    expect(digest()).toMatch(/^[0-9a-f]{16}$/);
+  });
+
+  it("changes with the code, in sub-folders as well", async () => {
+    const before = digest();
+    await writeFile(join(directory, "program.js"), "exports.program = () => 2;");
+    const changed = digest();
+    await mkdir(join(directory, "parts"));
+    await writeFile(join(directory, "parts", "part.js"), "");
+    expect(new Set([before, changed, digest()]).size).toBe(3);
+  });
+
+  it("changes when code moves to another file", async () => {
+    const before = digest();
+    await rm(join(directory, "program.js"));
+    await writeFile(join(directory, "renamed.js"), "exports.program = () => 1;");
+    expect(digest()).not.toBe(before);
+  });
+
+  it("does not change with a sample, a type declaration or a source map", async () => {
+    const before = digest();
+    for (const file of ["sample.yaml", "program.d.ts", "program.js.map"]) await writeFile(join(directory, file), "new");
+    expect(digest()).toBe(before);
+  });
+
+  it("is different for each kind", () => {
+    expect(new Set(kinds.map(programDigest)).size).toBe(kinds.length);
+  });
+});

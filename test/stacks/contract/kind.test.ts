@@ -1,0 +1,85 @@
+import Type from "typebox";
+import { describe, expect, it } from "vitest";
+import { TerminalError } from "../../../providers/errors";
+import type { LiveObject } from "../../../providers/kubernetes/client";
+import { defineKind, kindApiVersion, kindName, parseObject, statusOf } from "../../../stacks/contract/kind";
+import { tenantObject } from "../../objects";
+
+const gadget = defineKind({
+  group: "example.com",
+  version: "v1",
+  kind: "Gadget",
+  plural: "gadgets",
+  singular: "gadget",
+  scope: "Namespaced",
+  description: "A gadget.",
+  spec: Type.Object({
+    size: Type.Integer({ minimum: 1, maximum: 9 }),
+    colour: Type.Optional(Type.Enum(["red", "blue"], { type: "string" })),
+    parts: Type.Array(Type.Object({ name: Type.String({ minLength: 1 }) }), { maxItems: 3 }),
+  }),
+  status: Type.Object({}),
+  columns: [],
+  granularity: "object",
+  owns: [],
+  directory: __dirname,
+  validate({ spec }) {
+    if (spec.size > spec.parts.length) {
+      throw new TerminalError("Invalid", `spec.size: ${spec.size} is more than the ${spec.parts.length} parts`);
+    }
+  },
+  program: () => {},
+  report: () => ({}),
+});
+
+const gadgetWith = (spec: unknown): LiveObject => ({
+  apiVersion: "example.com/v1",
+  kind: "Gadget",
+  metadata: { name: "g", namespace: "default", uid: "1", resourceVersion: "1", generation: 1 },
+  spec,
+});
+const one = [{ name: "wheel" }];
+
+describe("parseObject", () => {
+  it("gives the object with the type of its schema", () => {
+    const parsed = parseObject(gadget, gadgetWith({ size: 1, parts: one }));
+    const size: number = parsed.spec.size;
+    expect(size).toBe(1);
+    expect(parsed.metadata.generation).toBe(1);
+  });
+
+  it.each<[string, unknown, string]>([
+    ["a wrong type", { size: "1", parts: one }, 'spec.size: "1" must be integer'],
+    ["a number out of bounds", { size: 10, parts: one }, "spec.size: 10 must be <= 9"],
+    ["an item of a list", { size: 1, parts: [...one, { name: 7 }] }, "spec.parts.1.name: 7 must be string"],
+    ["too many items", { size: 1, parts: [1, 2, 3, 4].map(() => one[0]) }, "must not have more than 3 items"],
+    ["a value that is none of those allowed", { size: 1, parts: one, colour: "green" }, 'spec.colour: "green" must be'],
+    ["a missing field", { parts: one }, "spec.size: missing, must be given"],
+    ["a missing field of an item", { size: 1, parts: [{}] }, "spec.parts.0.name: missing, must be given"],
+    ["a missing spec", undefined, "spec: missing, must be object"],
+    ["a spec that is none", "text", 'spec: "text" must be object'],
+    ["what only the kind's own rule can say", { size: 2, parts: one }, "spec.size: 2 is more than the 1 parts"],
+  ])("refuses %s and names the field, its value and what is allowed", (_, spec, message) => {
+    const parsing = () => parseObject(gadget, gadgetWith(spec));
+    expect(parsing).toThrow(TerminalError);
+    expect(parsing).toThrow(message);
+  });
+
+  it("says which values an enumeration allows", () => {
+    expect(() => parseObject(gadget, gadgetWith({ size: 1, parts: one, colour: "green" }))).toThrow(/red.*blue/);
+  });
+});
+
+describe("the names of a kind", () => {
+  it("are those of its CRD and of its objects", () => {
+    expect(kindName(gadget)).toBe("gadgets.example.com");
+    expect(kindApiVersion(gadget)).toBe("example.com/v1");
+  });
+});
+
+describe("statusOf", () => {
+  it("is the object's status, or empty before there is one", () => {
+    expect(statusOf({ ...tenantObject(), status: { observedGeneration: 3 } })).toEqual({ observedGeneration: 3 });
+    expect(statusOf(tenantObject())).toEqual({});
+  });
+});

@@ -1,0 +1,21 @@
+// Makes a fresh or outdated clone ready to run: installs what package-lock.json says and compiles. Cheap when there is
+// nothing to do. It may use nothing but Node.js itself.
+import { execFileSync } from "node:child_process";
+import { existsSync, statSync } from "node:fs";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
+const installed = path.join(root, "node_modules", ".package-lock.json");
+const wanted = path.join(root, "package-lock.json");
+
+if (!existsSync(installed) || statSync(installed).mtimeMs < statSync(wanted).mtimeMs) {
+  console.error("installing dependencies");
+  // `npm ci` runs the script `prepare`, which compiles.
+  execFileSync("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"], { cwd: root, stdio: "inherit" });
+} else {
+  execFileSync(process.execPath, [path.join(root, "node_modules/typescript/bin/tsc"), "-p", "tsconfig.build.json"], {
+    cwd: root,
+    stdio: "inherit",
+  });
+}
