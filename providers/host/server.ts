@@ -69,6 +69,11 @@ export class ProviderHost {
     this.#server.forceShutdown();
   }
 
+  #record(failure: ResourceFailure): void {
+    const stack = stackOf(failure.urn);
+    this.#failures.set(stack, [...(this.#failures.get(stack) ?? []), failure]);
+  }
+
   #providerOf(...candidates: Properties[]): AnyProvider {
     // The engine sends a placeholder instead of the stub where a preview does not know it yet.
     for (const { [PROVIDER_PROPERTY]: stub } of candidates) {
@@ -94,8 +99,7 @@ export class ProviderHost {
             reason: errorReasonOf(error),
             message: errorMessageOf(error),
           };
-          const stack = stackOf(urn);
-          this.#failures.set(stack, [...(this.#failures.get(stack) ?? []), failure]);
+          this.#record(failure);
           callback({ code: grpc.status.UNKNOWN, details: failure.message });
         },
       );
@@ -110,6 +114,14 @@ export class ProviderHost {
       check: this.#unary(async (request: prov.CheckRequest) => {
         const [olds, news] = [properties(request.getOlds()), properties(request.getNews())];
         const { inputs, failures } = await this.#providerOf(news, olds).check(olds, news);
+        for (const { property, reason } of failures) {
+          this.#record({
+            urn: request.getUrn(),
+            errorClass: "terminal",
+            reason: "Invalid",
+            message: `${property}: ${reason}`,
+          });
+        }
         return new prov.CheckResponse()
           .setInputs(struct({ ...inputs, [PROVIDER_PROPERTY]: news[PROVIDER_PROPERTY] }))
           .setFailuresList(

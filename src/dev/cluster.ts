@@ -27,6 +27,7 @@ import { type Layout, layoutOf, logFileOf } from "./layout";
 import { type Pki, preparePki } from "./pki";
 import { freePort } from "./ports";
 import { initialisePostgres, type PostgresSettings, postgres, postgresSettings, prepareDatabase } from "./postgres";
+import { forgetPostgres, locatePostgres } from "./postgres-installation";
 import { isRunning } from "./process";
 import { readRecord, stopRecorded } from "./record";
 import { type Component, ComponentFailedError, Supervisor } from "./supervisor";
@@ -110,8 +111,9 @@ export async function startDevCluster(options: DevClusterOptions): Promise<DevCl
   await claimDirectory(layout);
   return underLock(layout, async () => {
     refuseWhenRunning(layout);
-    await stopRecorded(layout, readRecord(layout) ?? [], (message) => log(`left by a crash: ${message}`));
-    if (options.fresh) await forget(layout);
+    const earlier = readRecord(layout);
+    await stopRecorded(layout, earlier ?? [], (message) => log(`left by a crash: ${message}`));
+    if (options.fresh || earlier === undefined) await forget(layout);
     // The user that PostgreSQL runs as for root has to get through to its data.
     await fs.chmod(layout.directory, process.getuid?.() === 0 ? 0o711 : 0o700);
     const supervisor = new Supervisor(layout);
@@ -199,9 +201,13 @@ async function startPostgres(
   signal: AbortSignal,
 ): Promise<PostgresSettings> {
   log("starting PostgreSQL");
-  const password = await initialisePostgres(layout);
+  const installation = await locatePostgres(layout);
+  const password = await initialisePostgres(installation);
+  if (installation.dataDirectory !== layout.postgres) {
+    log(`PostgreSQL's user cannot enter ${layout.directory}; its data lies in ${installation.dataDirectory}`);
+  }
   const settings = postgresSettings(await freePort(), password);
-  const component = await postgres(layout, settings);
+  const component = await postgres(installation, settings);
   // What a killed server leaves of itself needs a moment to notice, and until then the new one refuses to start.
   await pRetry(() => supervisor.start(component, signal), {
     retries: 3,
@@ -318,6 +324,7 @@ async function claimDirectory(layout: Layout): Promise<void> {
 
 /** Removes what was stored: only the names that are known, for the user may have put more there. */
 async function forget(layout: Layout): Promise<void> {
+  await forgetPostgres(layout);
   const { directory, record, ...stored } = layout;
   for (const file of Object.values(stored)) await fs.rm(file, { recursive: true, force: true });
 }

@@ -7,7 +7,6 @@ export interface Layout {
   pki: string;
   etcd: string;
   postgres: string;
-  postgresPassword: string;
   logs: string;
   kubeconfig: string;
   env: string;
@@ -26,7 +25,6 @@ export function layoutOf(dir: string): Layout {
     pki: path.join(directory, "pki"),
     etcd: path.join(directory, "etcd"),
     postgres: path.join(directory, "postgres"),
-    postgresPassword: path.join(directory, "postgres-password"),
     logs: path.join(directory, "logs"),
     kubeconfig: path.join(directory, "kubeconfig"),
     env: path.join(directory, "env"),

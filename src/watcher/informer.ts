@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
 import { errorMessageOf } from "../../providers/errors";
 import { ApiError, type KubernetesClient, type LiveObject, type ResourceType } from "../../providers/kubernetes/client";
+import { objectKey } from "../../stacks/contract/object";
 import { exponentialBackoff } from "./queue";
 
 /** What happened to an object between two states of the cache. `previous` is what the cache held. */
@@ -37,11 +38,6 @@ const RELIST_INTERVAL_MS = 30 * 60_000;
 const BACKOFF = { baseMs: 500, capMs: 30_000 };
 /** A watch that ends sooner, and says nothing before it, did not work. */
 const SHORTEST_WATCH_MS = 1_000;
-
-/** The name of an object within its type: `namespace/name`, or `name` where there is no namespace. */
-export function objectKey({ metadata: { name, namespace } }: LiveObject): string {
-  return namespace === undefined ? name : `${namespace}/${name}`;
-}
 
 /**
  * Negative when `a` is the older version, 0 when they are the same, positive when it is the newer one. Resource
@@ -145,7 +141,7 @@ export class Informer {
     if (this.#hasSynced) observer?.relisted();
 
     const objects = items.map((item) => this.#transformed(item));
-    const listed = new Set(objects.map(objectKey));
+    const listed = new Set(objects.map(({ metadata }) => objectKey(metadata)));
     for (const [key, cached] of this.#objects) if (!listed.has(key)) this.#remove(key, cached);
     for (const object of objects) this.#store(object);
 
@@ -216,7 +212,7 @@ export class Informer {
     }
     if (event.type !== "BOOKMARK") {
       const object = this.#transformed(event.object);
-      if (event.type === "DELETED") this.#remove(objectKey(object), object);
+      if (event.type === "DELETED") this.#remove(objectKey(object.metadata), object);
       else this.#store(object);
     }
     this.#resourceVersion = event.object.metadata.resourceVersion;
@@ -227,7 +223,7 @@ export class Informer {
   }
 
   #store(object: LiveObject): void {
-    const key = objectKey(object);
+    const key = objectKey(object.metadata);
     const previous = this.#objects.get(key);
     if (previous === undefined) {
       this.#replace(key, undefined, object);
@@ -275,7 +271,10 @@ export class Informer {
     try {
       this.#options.onChange(change);
     } catch (error) {
-      this.#logger.error({ err: error, key: objectKey(change.object), change: change.type }, "change handler failed");
+      this.#logger.error(
+        { err: error, key: objectKey(change.object.metadata), change: change.type },
+        "change handler failed",
+      );
     }
   }
 

@@ -1,5 +1,6 @@
 import type Type from "typebox";
 import { Compile } from "typebox/compile";
+import type { TLocalizedValidationError } from "typebox/error";
 import { TerminalError } from "../../providers/errors";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import type { Owner } from "../../providers/kubernetes/ownership";
@@ -105,19 +106,24 @@ export function parseObject<Spec, Status>(kind: Kind<Spec, Status>, object: Live
   }
   const spec = object.spec;
   const [error] = validator.Errors(spec);
-  if (error !== undefined) {
-    const path = error.instancePath.split("/").slice(1);
-    if (error.keyword === "required") path.push(error.params.requiredProperties[0] ?? "");
-    const value = path.reduce<unknown>((part, name) => (part as Record<string, unknown> | undefined)?.[name], spec);
-    const allowed = error.keyword === "required" ? "must be given" : error.message;
-    throw new TerminalError(
-      "Invalid",
-      `${["spec", ...path].join(".")}: ${JSON.stringify(value) ?? "missing,"} ${allowed}`,
-    );
-  }
+  if (error !== undefined) throw new TerminalError("Invalid", describeError(error, spec));
   const parsed = object as unknown as KindObject<Spec, Status>;
   kind.validate?.(parsed);
   return parsed;
+}
+
+/** `spec.age: -1 must be >= 0` */
+function describeError(error: TLocalizedValidationError, spec: unknown): string {
+  const path = error.instancePath.split("/").slice(1);
+  let allowed = error.message;
+  if (error.keyword === "required") {
+    path.push(error.params.requiredProperties[0] ?? "");
+    allowed = "must be given";
+  } else if (error.keyword === "enum") {
+    allowed = `must be one of ${error.params.allowedValues.map((value) => JSON.stringify(value)).join(", ")}`;
+  }
+  const value = path.reduce<unknown>((part, name) => (part as Record<string, unknown> | undefined)?.[name], spec);
+  return `${["spec", ...path].join(".")}: ${JSON.stringify(value)?.slice(0, 200) ?? "missing,"} ${allowed}`;
 }
 
 /** The status of an object as an untyped record; empty when it has none yet. */

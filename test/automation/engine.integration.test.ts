@@ -1,0 +1,208 @@
+import { afterEach, beforeAll, describe, expect, it } from "vitest";
+import { TerminalError } from "../../providers/errors";
+import { HISTORY_LIMIT } from "../../src/automation/file-backend";
+import { TestEngine } from "./test-engine";
+import { Thing } from "./things";
+
+let engine: TestEngine;
+let count = 0;
+let stack: string;
+
+beforeAll(async () => {
+  engine = await TestEngine.open();
+  return () => engine.close();
+});
+const begin = () => {
+  stack = `stack-${++count}`;
+};
+begin();
+afterEach(begin);
+
+const worldOf = (name: string) =>
+  [...engine.things.live]
+    .filter(([key]) => key.startsWith(`${name}/`))
+    .map(([key, value]) => [key.split("/")[1], value]);
+
+describe("up", () => {
+  it("creates the stack and what the program registers, and tells what came of it", async () => {
+    const result = await engine.up(stack, { a: "1", b: "2" });
+    expect(result).toMatchObject({ operation: "up", outcome: "succeeded", changes: { create: 2 }, failures: [] });
+    expect(result.resources.map(({ name, outputs }) => [name, outputs.value]).sort()).toEqual([
+      ["a", "1"],
+      ["b", "2"],
+    ]);
+    expect(result.durationMs).toBeGreaterThan(0);
+    expect(worldOf(stack).sort()).toEqual([
+      ["a", "1"],
+      ["b", "2"],
+    ]);
+  });
+
+  it("does nothing when nothing has changed, and still tells of the resources", async () => {
+    await engine.up(stack, { a: "1" });
+    const result = await engine.up(stack, { a: "1" });
+    expect(result).toMatchObject({ outcome: "succeeded", changes: {} });
+    expect(result.resources).toMatchObject([{ name: "a", operation: "same", outputs: { value: "1" } }]);
+  });
+
+  it("updates what changed, deletes what is no longer registered, and leaves the rest alone", async () => {
+    await engine.up(stack, { kept: "1", changed: "1", dropped: "1" });
+    const result = await engine.up(stack, { kept: "1", changed: "2" });
+    expect(result.changes).toEqual({ update: 1, delete: 1 });
+    expect(worldOf(stack)).toEqual([
+      ["kept", "1"],
+      ["changed", "2"],
+    ]);
+  });
+
+  it("replaces what cannot be changed in place", async () => {
+    await engine.engine.up(stack, () => void new Thing("a", { key: `${stack}/old`, value: "1" }));
+    const result = await engine.engine.up(stack, () => void new Thing("a", { key: `${stack}/new`, value: "1" }));
+    expect(result.changes).toMatchObject({ replace: 1 });
+    expect(result.resources).toMatchObject([{ name: "a", outputs: { key: `${stack}/new` } }]);
+    expect(worldOf(stack)).toEqual([["new", "1"]]);
+  });
+
+  it("does not look for drift unless it is told to", async () => {
+    await engine.up(stack, { a: "1" });
+    engine.things.live.set(`${stack}/a`, "drifted");
+    expect((await engine.up(stack, { a: "1" })).changes).toEqual({});
+  });
+
+  it("repairs with a refresh what was changed or removed from outside", async () => {
+    await engine.up(stack, { changed: "1", removed: "1" });
+    engine.things.live.set(`${stack}/changed`, "drifted");
+    engine.things.live.delete(`${stack}/removed`);
+    const result = await engine.up(stack, { changed: "1", removed: "1" }, { refresh: true });
+    expect(result).toMatchObject({ outcome: "succeeded", changes: { update: 1, create: 1 } });
+    expect(new Map(worldOf(stack) as [string, string][])).toEqual(
+      new Map([
+        ["changed", "1"],
+        ["removed", "1"],
+      ]),
+    );
+  });
+
+  it("runs several stacks at once with one host, each with its own result", async () => {
+    const stacks = [1, 2, 3].map((index) => `${stack}-${index}`);
+    const values = Object.fromEntries(Array.from({ length: 10 }, (_, index) => [`thing-${index}`, "1"]));
+    const results = await Promise.all([
+      ...stacks.map((name) => engine.up(name, values)),
+      engine.up(`${stack}-bad`, { a: "terminal" }),
+    ]);
+    expect(results.slice(0, 3).map(({ outcome, changes }) => [outcome, changes.create])).toEqual(
+      stacks.map(() => ["succeeded", 10]),
+    );
+    expect(results[3]?.failures).toMatchObject([{ reason: "NotAllowed" }]);
+    expect(stacks.map((name) => worldOf(name).length)).toEqual([10, 10, 10]);
+  });
+});
+
+describe("a failing update", () => {
+  it.each([
+    ["terminal", "NotAllowed", "nobody may have that"],
+    ["retryable", "NotYet", "come again later"],
+    ["bug", "InternalError", "cannot read properties of undefined"],
+  ])("carries the provider's own %s error, its reason and its resource", async (value, reason, message) => {
+    const result = await engine.up(stack, { a: value });
+    expect(result.outcome).toBe("failed");
+    expect(result.failures).toEqual([{ resource: "a", errorClass: value, reason, message }]);
+  });
+
+  it("keeps what it did before it failed, and finishes the rest the next time", async () => {
+    await engine.up(stack, { a: "1" });
+    const failed = await engine.up(stack, { a: "2", b: "retryable" });
+    expect(failed.failures).toMatchObject([{ resource: "b" }]);
+    const result = await engine.up(stack, { a: "2", b: "1" });
+    expect(result).toMatchObject({ outcome: "succeeded", failures: [] });
+    expect(worldOf(stack)).toEqual([
+      ["a", "2"],
+      ["b", "1"],
+    ]);
+  });
+
+  it("carries what the program threw", async () => {
+    const throwing = engine.engine.up(stack, () => {
+      throw new TerminalError("Invalid", "spec.size: 7 is too much");
+    });
+    expect(await throwing).toMatchObject({
+      outcome: "failed",
+      failures: [{ errorClass: "terminal", reason: "Invalid", message: "spec.size: 7 is too much" }],
+    });
+  });
+
+  it("carries the engine's own words where no provider was asked", async () => {
+    const result = await engine.engine.up(stack, () => {
+      engine.declare(stack, { a: "1" });
+      engine.declare(stack, { a: "2" });
+    });
+    expect(result.failures).toMatchObject([{ errorClass: "retryable", reason: "UpdateFailed" }]);
+    expect(result.failures[0]?.message).toContain("Duplicate resource URN");
+  });
+});
+
+describe("destroy", () => {
+  it("deletes everything, then the stack with its history: no file of it is left", async () => {
+    await engine.up(stack, { a: "1", b: "2" });
+    await engine.up(stack, { a: "2", b: "2" });
+    const result = await engine.engine.destroy(stack);
+    expect(result).toMatchObject({ operation: "destroy", outcome: "succeeded", changes: { delete: 2 }, resources: [] });
+    expect(worldOf(stack)).toEqual([]);
+    expect((await engine.backendFiles()).filter((file) => file.includes(stack))).toEqual([]);
+  });
+
+  it("of a stack that does not exist succeeds and changes nothing", async () => {
+    expect(await engine.engine.destroy(stack)).toMatchObject({ outcome: "succeeded", changes: {}, failures: [] });
+  });
+
+  it("that fails keeps the stack with what is left, and succeeds later", async () => {
+    await engine.up(stack, { a: "in use", b: "1" });
+    const failed = await engine.engine.destroy(stack);
+    expect(failed).toMatchObject({ outcome: "failed", failures: [{ resource: "a", reason: "InUse" }] });
+    expect((await engine.checkpoint(stack)).resources.map(({ urn }) => urn.split("::").at(-1))).toContain("a");
+    engine.things.live.set(`${stack}/a`, "free");
+    expect(await engine.engine.destroy(stack)).toMatchObject({ outcome: "succeeded" });
+    expect(worldOf(stack)).toEqual([]);
+  });
+
+  it("of what is gone already succeeds", async () => {
+    await engine.up(stack, { a: "1" });
+    engine.things.live.clear();
+    expect(await engine.engine.destroy(stack)).toMatchObject({ outcome: "succeeded", changes: { delete: 1 } });
+  });
+
+  it("leaves a name that can be used again", async () => {
+    await engine.up(stack, { a: "1" });
+    await engine.engine.destroy(stack);
+    expect(await engine.up(stack, { a: "1" })).toMatchObject({ outcome: "succeeded", changes: { create: 1 } });
+  });
+});
+
+describe("the CLI", () => {
+  it("is started once an update, the first of a stack included, and once a destroy", async () => {
+    await engine.takeInvocations();
+    await engine.up(stack, { a: "1" });
+    await engine.up(stack, { a: "2" }, { refresh: true });
+    await engine.engine.destroy(stack);
+    const commands = (await engine.takeInvocations()).map(({ args }) => args.split(" ")[0]);
+    expect(commands).toEqual(["up", "up", "destroy"]);
+  });
+
+  it("gets no secret in its arguments, and none of the providers' in its environment", async () => {
+    await engine.takeInvocations();
+    await engine.up(stack, { a: "1" });
+    const [{ args, environment } = { args: "", environment: "" }] = await engine.takeInvocations();
+    expect(args).toMatch(/^up .*--stack /);
+    expect(args).not.toMatch(/passphrase|secret/);
+    expect(environment).toContain("PULUMI_CONFIG_PASSPHRASE=the-passphrase");
+    expect(environment).not.toMatch(/^(PSQL_|PG[A-Z]|KUBECONFIG)/m);
+    expect(environment).not.toMatch(/psql-secret|pg-secret/);
+  });
+
+  it(`keeps the newest ${HISTORY_LIMIT} updates of a stack's history`, async () => {
+    for (let update = 0; update <= HISTORY_LIMIT; update++) await engine.up(stack, { a: String(update) });
+    const history = (await engine.backendFiles()).filter((file) => file.startsWith(`${stack}-`));
+    expect(history.filter((file) => file.includes(".history."))).toHaveLength(HISTORY_LIMIT);
+    expect(history.filter((file) => file.includes(".checkpoint."))).toHaveLength(HISTORY_LIMIT);
+  });
+});

@@ -1,0 +1,85 @@
+import { type DynamicProvider, DynamicResource } from "../../providers/dynamic";
+import { RetryableError, TerminalError } from "../../providers/errors";
+
+export interface ThingInputs {
+  key: string;
+  value: string;
+}
+
+export const THING_STUB = "a stub that the host knows";
+
+/** Values that no thing takes, each with an error of another class. */
+const REFUSED: Record<string, () => Error> = {
+  terminal: () => new TerminalError("NotAllowed", "nobody may have that"),
+  retryable: () => new RetryableError("NotYet", "come again later"),
+  bug: () => new TypeError("cannot read properties of undefined"),
+};
+
+/** A resource of the simplest kind: a value under a key. */
+export class Thing extends DynamicResource {
+  constructor(name: string, inputs: ThingInputs) {
+    super({ module: "test", name: "Thing", stub: THING_STUB }, name, { ...inputs });
+  }
+}
+
+/** The outer world of a test that is about the engine: what things there are, and what was asked of it. */
+export class Things implements DynamicProvider<ThingInputs, ThingInputs> {
+  readonly live = new Map<string, string>();
+  /** The keys of all calls of create, in order. */
+  readonly creations: string[] = [];
+  #gate: { entered: () => void; left: Promise<void> } | undefined;
+
+  /** Holds the next write of the value `slow` until it is released; `entered` tells when it is there. */
+  holdSlow(): { entered: Promise<void>; release: () => void } {
+    let release = () => {};
+    const left = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const entered = new Promise<void>((resolve) => {
+      this.#gate = { entered: resolve, left };
+    });
+    return { entered, release };
+  }
+
+  async check(_olds: object, news: object) {
+    return { inputs: { ...news }, failures: [] };
+  }
+
+  async diff(_id: string, olds: ThingInputs, news: ThingInputs) {
+    if (olds.key !== news.key) return { changes: true, replaces: ["key"] };
+    return { changes: olds.value !== news.value };
+  }
+
+  async create(inputs: ThingInputs) {
+    this.creations.push(inputs.key);
+    await this.#write(inputs);
+    return { id: inputs.key, outs: { ...inputs } };
+  }
+
+  async read(id: string, outs: ThingInputs) {
+    const value = this.live.get(id);
+    return value === undefined ? {} : { id, props: { ...outs, value } };
+  }
+
+  async update(_id: string, _olds: ThingInputs, news: ThingInputs) {
+    await this.#write(news);
+    return { outs: { ...news } };
+  }
+
+  async delete(id: string) {
+    if (this.live.get(id) === "in use") throw new RetryableError("InUse", `${id} is in use`);
+    this.live.delete(id);
+  }
+
+  async #write({ key, value }: ThingInputs): Promise<void> {
+    const refusal = REFUSED[value];
+    if (refusal !== undefined) throw refusal();
+    if (value === "slow" && this.#gate !== undefined) {
+      const { entered, left } = this.#gate;
+      this.#gate = undefined;
+      entered();
+      await left;
+    }
+    this.live.set(key, value);
+  }
+}

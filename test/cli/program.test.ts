@@ -1,0 +1,85 @@
+import os from "node:os";
+import path from "node:path";
+import { Command } from "commander";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { runProgram } from "../../src/cli/program";
+import { packageVersion } from "../../src/package";
+
+let output: { stdout: string; stderr: string };
+
+beforeEach(() => {
+  output = { stdout: "", stderr: "" };
+  for (const name of ["stdout", "stderr"] as const) {
+    vi.spyOn(process[name], "write").mockImplementation((text) => {
+      output[name] += String(text);
+      return true;
+    });
+  }
+});
+
+afterEach(() => {
+  vi.restoreAllMocks();
+  vi.unstubAllEnvs();
+});
+
+const nowhere = path.join(os.tmpdir(), "kindstack-there-is-nothing");
+
+describe("the command line", () => {
+  it.each([[["--help"]], [["dev", "--help"]], [["dev", "stop", "--help"]], [["run", "--help"]], [["crds", "--help"]]])(
+    "explains itself: %j",
+    async (words) => {
+      expect(await runProgram(words)).toBe(0);
+      expect(output.stdout).toContain("Usage: kindstack");
+    },
+  );
+
+  it("tells its version", async () => {
+    expect(await runProgram(["--version"])).toBe(0);
+    expect(output.stdout).toBe(`${packageVersion()}\n`);
+  });
+
+  it.each([
+    [["nonsense"], "unknown command"],
+    [["dev", "nonsense"], "too many arguments"],
+    [["dev", "--nonsense"], "unknown option '--nonsense'"],
+    [["dev", "stop", "--detach"], "unknown option '--detach'"],
+    [["dev", "--dir"], "argument missing"],
+    [[], "Usage: kindstack"],
+  ])("ends with 2 after wrong usage: %j", async (words, said) => {
+    expect(await runProgram(words)).toBe(2);
+    expect(output.stderr).toContain(said);
+  });
+
+  it("ends with 0 when nothing is left to be stopped", async () => {
+    expect(await runProgram(["dev", "stop", "--dir", nowhere])).toBe(0);
+    expect(output.stdout).toBe(`nothing runs in ${nowhere}\n`);
+  });
+
+  it.each([[["dev", "status", "--dir", nowhere]], [["dev", "--dir", nowhere, "status"]]])(
+    "ends with 1 when nothing runs: %j",
+    async (words) => {
+      expect(await runProgram(words)).toBe(1);
+      expect(output.stdout).toBe(`stopped: ${nowhere}\n`);
+    },
+  );
+});
+
+describe("a command that fails", () => {
+  const failing = () =>
+    new Command("kindstack").exitOverride().action(() => {
+      throw new Error("the disk is full");
+    });
+
+  it("ends with 1 and one line that says why", async () => {
+    expect(await runProgram([], failing())).toBe(1);
+    expect(output.stderr).toBe("kindstack: the disk is full\n");
+  });
+
+  it("shows where it failed when asked to", async () => {
+    vi.stubEnv("KINDSTACK_DEBUG", "1");
+
+    await runProgram([], failing());
+
+    expect(output.stderr).toContain("    at ");
+  });
+});

@@ -1,0 +1,54 @@
+import { Writable } from "node:stream";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { Progress } from "../../src/cli/progress";
+
+let lines: string[];
+let progress: Progress;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  lines = [];
+  const stream = new Writable({
+    write(chunk, _encoding, done) {
+      lines.push(String(chunk).trimEnd());
+      done();
+    },
+  });
+  progress = new Progress(stream as unknown as NodeJS.WriteStream);
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+describe("progress where nobody watches a terminal", () => {
+  it("is a line at the start, one every 30 seconds, and one at the end of what is long", () => {
+    progress.begin("etcd 3.6.10: go build", 90);
+    vi.advanceTimersByTime(65_000);
+    progress.done();
+
+    expect(lines).toEqual([
+      "etcd 3.6.10: go build (about 1 min 30 s)",
+      "still: etcd 3.6.10: go build (30 s of about 1 min 30 s)",
+      "still: etcd 3.6.10: go build (1 min of about 1 min 30 s)",
+      "etcd 3.6.10: go build: done after 1 min 5 s",
+    ]);
+  });
+
+  it("is no line about the end of what is short", () => {
+    progress.begin("operator");
+    progress.detail("starting");
+    progress.done();
+
+    expect(lines).toEqual(["operator", "  starting"]);
+  });
+
+  it("says what failed, and nothing more after that", () => {
+    progress.begin("download");
+    progress.fail("no answer");
+    vi.advanceTimersByTime(60_000);
+    progress.fail("again");
+
+    expect(lines).toEqual(["download", "download: no answer"]);
+  });
+});

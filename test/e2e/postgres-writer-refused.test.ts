@@ -1,0 +1,180 @@
+import fs from "node:fs";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { freePort } from "../../src/dev/ports";
+import type { PostgresWriterSpec } from "../../stacks/postgres-writer/schema";
+import { TestDatabase } from "../providers/postgres/database";
+import { eventually } from "./eventually";
+import {
+  apply,
+  conditionOf,
+  create,
+  edit,
+  eventsAbout,
+  find,
+  get,
+  postgresWriter,
+  remove,
+  uniqueName,
+  untilCondition,
+  untilGone,
+  untilReady,
+} from "./objects";
+import { filesUnder, useOperator } from "./operator";
+
+const database = new TestDatabase(inject("cluster").env);
+beforeAll(() => database.open());
+afterAll(() => database.close());
+const operator = useOperator({
+  args: ["--concurrency", "8", "--drift-interval", "1"],
+  env: () => ({ PSQL_DBNAME: database.name }),
+});
+
+const rowsOf = (table: string) => database.query(`SELECT * FROM ${table} ORDER BY id`);
+
+describe("a PostgresWriter that makes no sense is refused by the API server", () => {
+  it.each<[string, Partial<PostgresWriterSpec>, RegExp]>([
+    ["a negative age", { age: -1 }, /spec\.age: Invalid value: -1: .*greater than or equal to 0/],
+    ["an age that no integer column holds", { age: 2 ** 31 }, /spec\.age: Invalid value: 2147483648/],
+    ["an age with a fraction", { age: 1.5 }, /spec\.age/],
+    ["an age in words", { age: "old" as unknown as number }, /spec\.age: Invalid value: "string"/],
+    ["an empty table", { table: "" }, /spec\.table: Invalid value: ""/],
+    ["a table in a database in a server", { table: "a.b.c" }, /spec\.table: Invalid value: "a\.b\.c"/],
+  ])("because of %s", async (_, spec, message) => {
+    const writer = postgresWriter(uniqueName("invalid"), spec);
+    await expect(create(writer)).rejects.toMatchObject({ status: 422, message });
+    expect(await find(writer)).toBeUndefined();
+  });
+
+  it.each(["table", "name", "age", "country"])("because of a missing %s", async (field) => {
+    const { spec, ...manifest } = postgresWriter(uniqueName("invalid"), {});
+    const incomplete = Object.fromEntries(Object.entries(spec as object).filter(([name]) => name !== field));
+    await expect(create({ ...manifest, spec: incomplete })).rejects.toMatchObject({
+      status: 422,
+      message: expect.stringContaining(`spec.${field}: Required value`),
+    });
+  });
+});
+
+describe("what time can heal is tried again", () => {
+  it("when the table does not exist yet", async () => {
+    const table = uniqueName("late").replace("-", "_");
+    const writer = postgresWriter(uniqueName("writer"), { table });
+    await apply(writer);
+    const waiting = await untilCondition(writer, "Ready", "False", "TableMissing");
+    expect(conditionOf(waiting, "Ready").message).toContain(`relation "${table}" does not exist`);
+    expect(conditionOf(waiting, "Reconciling").status).toBe("True");
+    expect(conditionOf(waiting, "Stalled").status).toBe("False");
+    await eventually(async () => {
+      expect(await eventsAbout(waiting)).toMatchObject([{ type: "Warning", reason: "TableMissing" }]);
+    });
+
+    await database.query(`CREATE TABLE ${table} (id text PRIMARY KEY, name text, age integer, country text)`);
+    await untilReady(writer);
+    expect(await rowsOf(table)).toMatchObject([{ id: `default/${writer.metadata.name}`, age: 23 }]);
+  });
+
+  it("when the table goes away and comes back", async () => {
+    const table = await database.createStudents();
+    const writer = postgresWriter(uniqueName("writer"), { table });
+    await apply(writer);
+    await untilReady(writer);
+
+    await database.query(`ALTER TABLE ${table} RENAME TO ${table}_aside`);
+    await untilCondition(writer, "Ready", "False", "TableMissing");
+    await database.query(`ALTER TABLE ${table}_aside RENAME TO ${table}`);
+    await untilReady(writer);
+    expect(await rowsOf(table)).toHaveLength(1);
+  });
+
+  it("when somebody else's row has the key; that row is left alone", async () => {
+    const table = await database.createStudents();
+    const writer = postgresWriter(uniqueName("writer"), { table });
+    const id = `default/${writer.metadata.name}`;
+    const foreign = { id, name: "foreign", age: 1, country: "nowhere" };
+    await database.query(`INSERT INTO ${table} VALUES ($1, $2, $3, $4)`, Object.values(foreign));
+    await apply(writer);
+    const waiting = await untilCondition(writer, "Ready", "False", "RowConflict");
+    expect(conditionOf(waiting, "Ready").message).toContain(`row "${id}" of table public.${table}`);
+    expect(await rowsOf(table)).toEqual([foreign]);
+
+    await database.query(`DELETE FROM ${table}`);
+    await untilReady(writer);
+    expect(await rowsOf(table)).toMatchObject([{ id, name: "alex" }]);
+  });
+
+  it("and does not outlive the object: what was never ours is not deleted with it", async () => {
+    const table = await database.createStudents();
+    const writer = postgresWriter(uniqueName("writer"), { table });
+    await database.query(`INSERT INTO ${table} (id) VALUES ($1)`, [`default/${writer.metadata.name}`]);
+    await apply(writer);
+    await untilCondition(writer, "Ready", "False", "RowConflict");
+
+    await remove(writer);
+    await untilGone(writer);
+    expect(await rowsOf(table)).toHaveLength(1);
+  });
+});
+
+describe("what only its author can put right", () => {
+  it("waits for the author: a column of another type", async () => {
+    const table = await database.createStudents("id text PRIMARY KEY, name text, age date, country text");
+    const fitting = await database.createStudents();
+    const writer = postgresWriter(uniqueName("writer"), { table });
+    await apply(writer);
+    const stalled = await untilCondition(writer, "Stalled", "True", "WrongType");
+    expect(conditionOf(stalled, "Stalled").message).toMatch(/date/);
+    expect(conditionOf(stalled, "Ready").status).toBe("False");
+    expect(conditionOf(stalled, "Reconciling").status).toBe("False");
+
+    await edit(writer, { spec: { table: fitting } });
+    await untilReady(writer);
+    expect(await rowsOf(fitting)).toHaveLength(1);
+    expect(await rowsOf(table)).toEqual([]);
+  });
+
+  it("waits for the author: a table that is not on the list", async () => {
+    const [allowed, closed] = [await database.createStudents(), await database.createStudents()];
+    await operator.restart({ KINDSTACK_POSTGRES_TABLES: allowed });
+    const writer = postgresWriter(uniqueName("writer"), { table: closed });
+    await apply(writer);
+    const stalled = await untilCondition(writer, "Stalled", "True", "TableNotAllowed");
+    expect(conditionOf(stalled, "Stalled").message).toContain(closed);
+    expect(await rowsOf(closed)).toEqual([]);
+
+    await edit(writer, { spec: { table: allowed } });
+    await untilReady(writer);
+    expect(await rowsOf(allowed)).toHaveLength(1);
+  });
+});
+
+describe("a database that is away", () => {
+  it("is said to be so, keeps no object from going ready later, and no password is told to anyone", async () => {
+    const table = await database.createStudents();
+    const [waiting, refused] = ["away", "refused"].map((name) => postgresWriter(uniqueName(name), { table }));
+    if (waiting === undefined || refused === undefined) throw new Error("unreachable");
+    await operator.restart({ PSQL_PORT: String(await freePort()) });
+    await apply(waiting);
+    const unreachable = await untilCondition(waiting, "Ready", "False", "ConnectionRefused");
+    expect(conditionOf(unreachable, "Ready").message).toContain("ECONNREFUSED");
+
+    const wrongPassword = "a-wrong-password-that-must-not-show";
+    await operator.restart({ PSQL_PASSWORD: wrongPassword });
+    await apply(refused);
+    const unauthorised = await untilCondition(refused, "Ready", "False", "AuthenticationFailed");
+    expect(conditionOf(unauthorised, "Ready").message).toContain("password authentication failed");
+
+    await operator.restart({ KINDSTACK_LOG_LEVEL: "trace" });
+    await Promise.all([untilReady(waiting), untilReady(refused)]);
+    expect(await rowsOf(table)).toHaveLength(2);
+
+    const files = filesUnder(operator.directory);
+    expect(files.filter((file) => file.includes("/state/.pulumi/stacks/"))).not.toEqual([]);
+    const objects = await Promise.all([waiting, refused].map(get));
+    const told = JSON.stringify([objects, await Promise.all(objects.map(eventsAbout))]) + operator.log;
+    for (const password of [wrongPassword, inject("cluster").env.PSQL_PASSWORD ?? ""]) {
+      expect(password).not.toBe("");
+      expect(told).not.toContain(password);
+      expect(files.filter((file) => fs.readFileSync(file, "utf8").includes(password))).toEqual([]);
+    }
+  });
+});

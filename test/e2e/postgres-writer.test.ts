@@ -1,0 +1,200 @@
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { TestDatabase } from "../providers/postgres/database";
+import { eventually } from "./eventually";
+import { kubectl, noKubectl } from "./kubectl";
+import {
+  apply,
+  conditionOf,
+  edit,
+  find,
+  get,
+  namespace,
+  postgresWriter,
+  remove,
+  sampleFile,
+  uniqueName,
+  untilGone,
+  untilReady,
+} from "./objects";
+import { useOperator } from "./operator";
+
+const database = new TestDatabase(inject("cluster").env);
+beforeAll(async () => {
+  await database.open();
+  await database.query("CREATE TABLE students (id text PRIMARY KEY, name text, age integer, country text)");
+});
+afterAll(() => database.close());
+const operator = useOperator({
+  args: ["--concurrency", "8", "--drift-interval", "1"],
+  env: () => ({ PSQL_DBNAME: database.name }),
+});
+
+const rowsOf = (table: string) => database.query(`SELECT * FROM ${table} ORDER BY id`);
+const successfulUpdates = () => operator.metric("kindstack_updates_total", { operation: "up", result: "succeeded" });
+
+describe("the sample PostgresWriter", () => {
+  const { file, manifest } = sampleFile("postgres-writer");
+  const alex = { id: "default/sample-student", name: "alex", age: 23, country: "canada" };
+
+  it("makes exactly one row and reports it", async () => {
+    await apply(manifest);
+    const ready = await untilReady(manifest);
+    expect(await rowsOf("students")).toEqual([alex]);
+    expect(ready.status).toMatchObject({ id: "default/sample-student", observedGeneration: 1 });
+    expect(conditionOf(ready, "Stalled").status).toBe("False");
+    expect(conditionOf(ready, "Reconciling").status).toBe("False");
+  });
+
+  it.skipIf(noKubectl)("is what kubectl shows, waits for and deletes", async () => {
+    await kubectl(["apply", "-f", file]);
+    await kubectl(["wait", "--for=condition=Ready", "postgreswriter/sample-student", "--timeout=20s"]);
+    const { stdout } = await kubectl(["get", "postgreswriters"]);
+    const [head = "", row = ""] = stdout.split("\n");
+    expect(head.split(/\s+/)).toEqual(["NAME", "TABLE", "ID", "READY", "AGE"]);
+    expect(row.split(/\s+/).slice(0, 4)).toEqual(["sample-student", "students", "default/sample-student", "True"]);
+
+    const deleted = await kubectl(["delete", "-f", file, "--timeout=30s"]);
+    expect(deleted).toMatchObject({ exitCode: 0, stdout: expect.stringContaining("deleted") });
+    expect(await rowsOf("students")).toEqual([]);
+    expect(operator.stateFiles("sample-student")).toEqual([]);
+  });
+});
+
+describe("a PostgresWriter", () => {
+  it("updates its row when its spec changes, and deletes it when it is deleted", async () => {
+    const table = await database.createStudents();
+    const writer = postgresWriter(uniqueName("writer"), { table });
+    const id = `default/${writer.metadata.name}`;
+    await apply(writer);
+    await untilReady(writer);
+
+    await edit(writer, { spec: { name: "o'brien; --", age: 0, country: "日本" } });
+    await untilReady(writer);
+    expect(await rowsOf(table)).toEqual([{ id, name: "o'brien; --", age: 0, country: "日本" }]);
+
+    await remove(writer);
+    await untilGone(writer);
+    expect(await rowsOf(table)).toEqual([]);
+  });
+
+  it("moves its row when its table changes", async () => {
+    const [before, after] = [await database.createStudents(), await database.createStudents()];
+    const writer = postgresWriter(uniqueName("writer"), { table: before });
+    await apply(writer);
+    await untilReady(writer);
+
+    await edit(writer, { spec: { table: `public.${after}` } });
+    await untilReady(writer);
+    expect(await rowsOf(before)).toEqual([]);
+    expect(await rowsOf(after)).toMatchObject([{ id: `default/${writer.metadata.name}`, age: 23 }]);
+  });
+
+  it("has one row, with the last values, after a burst of changes", async () => {
+    const table = await database.createStudents();
+    const writer = postgresWriter(uniqueName("writer"), { table });
+    await apply(writer);
+    for (let age = 1; age <= 20; age++) {
+      await edit(writer, { spec: { age }, metadata: { annotations: { burst: String(age) } } });
+    }
+    await untilReady(writer);
+    expect(await rowsOf(table)).toEqual([
+      { id: `default/${writer.metadata.name}`, name: "alex", age: 20, country: "canada" },
+    ]);
+  });
+
+  it("is not updated for what is not its spec", async () => {
+    const table = await database.createStudents();
+    const writer = postgresWriter(uniqueName("writer"), { table });
+    await apply(writer);
+    await untilReady(writer);
+    const before = await successfulUpdates();
+
+    for (let count = 1; count <= 20; count++) await edit(writer, { metadata: { annotations: { count: `${count}` } } });
+    await edit(writer, { spec: { age: 24 } }); // is seen after all of those
+    await untilReady(writer);
+    expect((await successfulUpdates()) - before).toBe(1);
+    expect(await rowsOf(table)).toMatchObject([{ age: 24 }]);
+  });
+
+  it("has a row of its own, whoever has its name in another namespace", async () => {
+    const table = await database.createStudents();
+    const here = postgresWriter(uniqueName("writer"), { table });
+    const elsewhere = uniqueName("elsewhere");
+    const there = { ...here, metadata: { ...here.metadata, namespace: elsewhere } };
+    await apply(namespace(elsewhere));
+    await Promise.all([apply(here), apply(there)]);
+    await Promise.all([untilReady(here), untilReady(there)]);
+    expect(await rowsOf(table)).toMatchObject([
+      { id: `default/${here.metadata.name}` },
+      { id: `${elsewhere}/${here.metadata.name}` },
+    ]);
+
+    await remove(namespace(elsewhere)); // takes what is in it along
+    await untilGone(namespace(elsewhere));
+    expect(await rowsOf(table)).toMatchObject([{ id: `default/${here.metadata.name}` }]);
+  });
+});
+
+describe("a row that somebody changed by hand", () => {
+  it("is put right", async () => {
+    const table = await database.createStudents();
+    const writer = postgresWriter(uniqueName("writer"), { table });
+    const row = { id: `default/${writer.metadata.name}`, name: "alex", age: 23, country: "canada" };
+    await apply(writer);
+    await untilReady(writer);
+
+    await database.query(`UPDATE ${table} SET age = 99, name = NULL`);
+    await eventually(async () => expect(await rowsOf(table)).toEqual([row]), 10_000);
+    await untilReady(writer);
+
+    await database.query(`DELETE FROM ${table}`);
+    await eventually(async () => expect(await rowsOf(table)).toEqual([row]), 10_000);
+    await untilReady(writer);
+  });
+
+  it("does not keep its object from being deleted, when it is gone or its whole table", async () => {
+    const [kept, dropped] = [await database.createStudents(), await database.createStudents()];
+    const writers = [kept, dropped].map((table) => postgresWriter(uniqueName("writer"), { table }));
+    await Promise.all(writers.map(apply));
+    await Promise.all(writers.map(untilReady));
+
+    await database.query(`DELETE FROM ${kept}; DROP TABLE ${dropped}`);
+    await Promise.all(writers.map(remove));
+    await Promise.all(writers.map(untilGone));
+    expect(await rowsOf(kept)).toEqual([]);
+  });
+
+  it("stays, where it is none of ours", async () => {
+    const table = await database.createStudents("id text PRIMARY KEY, name text, age int, country text, note text");
+    const writer = postgresWriter(uniqueName("writer"), { table });
+    await apply(writer);
+    await untilReady(writer);
+    await database.query(`UPDATE ${table} SET note = 'ours'`);
+    await database.query(`INSERT INTO ${table} (id) VALUES ('someone else')`);
+
+    await edit(writer, { spec: { age: 24 } });
+    await untilReady(writer);
+    expect(await rowsOf(table)).toMatchObject([{ age: 24, note: "ours" }, { id: "someone else" }]);
+
+    await remove(writer);
+    await untilGone(writer);
+    expect(await rowsOf(table)).toMatchObject([{ id: "someone else" }]);
+    expect(await find(writer)).toBeUndefined();
+  });
+});
+
+describe("a PostgresWriter that is created anew under its name", () => {
+  it("has a row again", async () => {
+    const table = await database.createStudents();
+    const writer = postgresWriter(uniqueName("writer"), { table });
+    await apply(writer);
+    const { metadata } = await untilReady(writer);
+    await remove(writer);
+    await untilGone(writer);
+
+    await apply(postgresWriter(metadata.name, { table, age: 1 }));
+    await untilReady(writer);
+    expect((await get(writer)).metadata.uid).not.toBe(metadata.uid);
+    expect(await rowsOf(table)).toMatchObject([{ id: `default/${metadata.name}`, age: 1 }]);
+  });
+});

@@ -1,0 +1,98 @@
+import { createHash } from "node:crypto";
+import fs from "node:fs/promises";
+import http from "node:http";
+import type { AddressInfo } from "node:net";
+import os from "node:os";
+import path from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { vendorDownload } from "../../src/toolchain/download";
+
+const CONTENT = "#!/bin/sh\n";
+const CHECKSUM = createHash("sha256").update(CONTENT).digest("hex");
+
+let root: string;
+let server: http.Server;
+let vendor: string;
+/** What the vendor publishes, by path; `undefined` is a request that is never answered. */
+let published: Record<string, string | undefined>;
+
+beforeEach(async () => {
+  root = await fs.mkdtemp(path.join(os.tmpdir(), "kindstack-download-"));
+  for (const directory of ["made", "scratch"]) await fs.mkdir(path.join(root, directory));
+  server = http.createServer((request, response) => {
+    const url = request.url ?? "";
+    if (!(url in published)) response.writeHead(404).end();
+    else if (published[url] !== undefined) response.end(published[url]);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  vendor = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+
+afterEach(async () => {
+  server.closeAllConnections();
+  server.close();
+  await fs.rm(root, { recursive: true, force: true });
+});
+
+function download(type: "file" | "list"): Promise<void> {
+  const source = vendorDownload({
+    url: `${vendor}/hammer-linux`,
+    checksum: { type, url: `${vendor}/sums` },
+    file: "hammer",
+  });
+  return source.make({
+    directory: path.join(root, "made"),
+    scratch: path.join(root, "scratch"),
+    signal: new AbortController().signal,
+  });
+}
+
+describe("a vendor's download", () => {
+  it("becomes an executable when it has the checksum that was published", async () => {
+    published = { "/hammer-linux": CONTENT, "/sums": `${CHECKSUM}\n` };
+
+    await download("file");
+
+    const file = path.join(root, "made", "hammer");
+    expect(await fs.readFile(file, "utf8")).toBe(CONTENT);
+    expect((await fs.stat(file)).mode & 0o777).toBe(0o755);
+  });
+
+  it("finds its line in a list of checksums", async () => {
+    const other = "0".repeat(64);
+    published = { "/hammer-linux": CONTENT, "/sums": `${other}  hammer-darwin\n${CHECKSUM}  hammer-linux\n` };
+
+    await download("list");
+
+    expect(await fs.readdir(path.join(root, "made"))).toEqual(["hammer"]);
+  });
+
+  it("is refused when it has another checksum", async () => {
+    published = { "/hammer-linux": "something else", "/sums": CHECKSUM };
+
+    await expect(download("file")).rejects.toThrow(`its vendor published ${CHECKSUM}`);
+    expect(await fs.readdir(path.join(root, "made"))).toEqual([]);
+  });
+
+  it("is refused when no checksum of it is published", async () => {
+    published = { "/hammer-linux": CONTENT, "/sums": `${CHECKSUM}  hammer-darwin\n` };
+
+    await expect(download("list")).rejects.toThrow("no checksum of hammer-linux is published");
+  });
+
+  it("fails with the vendor's answer", async () => {
+    published = { "/sums": CHECKSUM };
+
+    await expect(download("file")).rejects.toThrow("/hammer-linux answered 404");
+  });
+
+  it("is given up when the vendor does not answer, and that vendor is not asked again", {
+    timeout: 20_000,
+  }, async () => {
+    published = { "/sums": undefined };
+    await expect(download("file")).rejects.toThrow("does not answer");
+    published = { "/hammer-linux": CONTENT, "/sums": CHECKSUM };
+
+    await expect(download("file")).rejects.toThrow("does not answer");
+  });
+});

@@ -1,0 +1,184 @@
+import fs from "node:fs/promises";
+import os from "node:os";
+import path from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { resolveBinary } from "../../src/toolchain/resolve";
+import type { Source, Tool, ToolEvent } from "../../src/toolchain/tool";
+
+let root: string;
+let environment: NodeJS.ProcessEnv;
+
+beforeEach(async () => {
+  root = await fs.mkdtemp(path.join(os.tmpdir(), "kindstack-tools-"));
+  environment = { PATH: path.join(root, "bin"), KINDSTACK_CACHE_DIR: path.join(root, "cache") };
+  await fs.mkdir(path.join(root, "bin"));
+});
+
+afterEach(() => fs.rm(root, { recursive: true, force: true }));
+
+/** A program that tells a version. */
+async function program(file: string, version: string): Promise<string> {
+  await fs.writeFile(file, `#!/bin/sh\necho "hammer version v${version} go1.26"\n`, { mode: 0o755 });
+  return file;
+}
+
+function hammer(...sources: Source[]): Tool {
+  const [name, version] = ["hammer", "1.2.3"];
+  return { name, version, file: name, variable: "KINDSTACK_HAMMER", versionArguments: ["--version"], sources };
+}
+
+function source(label: string, make: Source["make"]): Source {
+  return { label, estimatedSeconds: 1, make };
+}
+
+const forge = source("forge", async ({ directory }) => {
+  await program(path.join(directory, "hammer"), "1.2.3");
+});
+
+const closedShop = source("shop", () => Promise.reject(new Error("it is closed")));
+
+const home = () => path.join(root, "cache", "hammer");
+
+describe("where a tool comes from", () => {
+  it("is the file that its variable names, before everything else", async () => {
+    await program(path.join(root, "bin", "hammer"), "1.2.3");
+    const named = await program(path.join(root, "mine"), "1.2.3");
+
+    const binary = await resolveBinary(hammer(forge), { environment: { ...environment, KINDSTACK_HAMMER: named } });
+
+    expect(binary).toEqual({ path: named, version: "1.2.3", origin: "variable" });
+  });
+
+  it("is not a named file of another version: that is an error", async () => {
+    const named = await program(path.join(root, "mine"), "1.2.2");
+
+    const resolved = resolveBinary(hammer(forge), { environment: { ...environment, KINDSTACK_HAMMER: named } });
+
+    await expect(resolved).rejects.toThrow(
+      `KINDSTACK_HAMMER names ${named}, which is hammer 1.2.2; 1.2.3 is needed. Name another file or unset KINDSTACK_HAMMER.`,
+    );
+  });
+
+  it("is not a named file that does not exist: that is an error", async () => {
+    const named = { ...environment, KINDSTACK_HAMMER: path.join(root, "nothing") };
+
+    await expect(resolveBinary(hammer(forge), { environment: named })).rejects.toThrow("there is no such file");
+  });
+
+  it("is the first of the right version on PATH", async () => {
+    await program(path.join(root, "bin", "hammer"), "1.2.4");
+    await fs.mkdir(path.join(root, "other"));
+    const right = await program(path.join(root, "other", "hammer"), "1.2.3");
+
+    const binary = await resolveBinary(hammer(forge), {
+      environment: { ...environment, PATH: `${environment.PATH}:${path.join(root, "other")}` },
+    });
+
+    expect(binary).toEqual({ path: right, version: "1.2.3", origin: "PATH" });
+  });
+
+  it("is the cache, once it was made", async () => {
+    const made = await resolveBinary(hammer(forge), { environment });
+    const again = await resolveBinary(hammer(closedShop), { environment });
+
+    expect(made.origin).toBe("made");
+    expect(again).toEqual({ path: made.path, version: "1.2.3", origin: "cache" });
+  });
+
+  it("is the first source that works, and each failure is told", async () => {
+    const events: ToolEvent[] = [];
+
+    await resolveBinary(hammer(closedShop, forge), { environment, observe: (event) => events.push(event) });
+
+    expect(events).toMatchObject([
+      { type: "making", source: closedShop },
+      { type: "failed", source: closedShop, reason: "it is closed" },
+      { type: "making", source: forge },
+      { type: "made", source: forge },
+    ]);
+  });
+
+  it("is no source that yields another version", async () => {
+    const wrong = source("wrong forge", async ({ directory }) => {
+      await program(path.join(directory, "hammer"), "9.9.9");
+    });
+
+    await expect(resolveBinary(hammer(wrong), { environment })).rejects.toThrow("wrong forge: it is 9.9.9, not 1.2.3");
+  });
+});
+
+describe("a tool that cannot be had", () => {
+  it("says of every source why, and what can be done", async () => {
+    await program(path.join(root, "bin", "hammer"), "1.2.4");
+    const noForge = source("go build", () => Promise.reject(new Error("Go is not installed")));
+
+    const resolved = resolveBinary(hammer(closedShop, noForge), { environment });
+
+    await expect(resolved).rejects.toThrow(
+      [
+        "hammer 1.2.3 could not be found or made:",
+        "  - KINDSTACK_HAMMER: not set",
+        `  - PATH: ${path.join(root, "bin", "hammer")} is 1.2.4`,
+        `  - cache: no ${path.join(home(), "1.2.3", "hammer")}`,
+        "  - shop: it is closed",
+        "  - go build: Go is not installed",
+        "Install Go 1.26 or later, so that it can be built, or set KINDSTACK_HAMMER to a file of this version.",
+      ].join("\n"),
+    );
+    expect(await fs.readdir(home())).toEqual([]);
+  });
+});
+
+describe("the cache", () => {
+  it("has a tool made once when two want it at the same time; the other waits", async () => {
+    let making = 0;
+    const events: ToolEvent["type"][] = [];
+    let finish = () => {};
+    const finished = new Promise<void>((resolve) => {
+      finish = resolve;
+    });
+    const slow = source("slow forge", async (places) => {
+      making++;
+      await finished;
+      await forge.make(places);
+    });
+    const observe = ({ type }: ToolEvent) => {
+      events.push(type);
+      if (type === "waiting") finish();
+    };
+
+    const binaries = await Promise.all([
+      resolveBinary(hammer(slow), { environment, observe }),
+      resolveBinary(hammer(slow), { environment, observe }),
+    ]);
+
+    expect(making).toBe(1);
+    expect(binaries.map(({ origin }) => origin).sort()).toEqual(["cache", "made"]);
+    expect(events.filter((type) => type === "waiting")).toHaveLength(1);
+  });
+
+  it("holds nothing of what was interrupted", async () => {
+    const interruption = new AbortController();
+    const endless = source("endless forge", async ({ directory }) => {
+      await fs.writeFile(path.join(directory, "hammer"), "half of it");
+      interruption.abort(new Error("enough"));
+    });
+
+    const resolved = resolveBinary(hammer(endless, forge), { environment, signal: interruption.signal });
+
+    await expect(resolved).rejects.toThrow("enough");
+    expect(await fs.readdir(home())).toEqual([]);
+  });
+
+  it("is rid of what a killed process left, its lock included, at the next run", async () => {
+    await fs.mkdir(path.join(home(), ".making-killed", "made"), { recursive: true });
+    await fs.mkdir(path.join(home(), ".lock"));
+    const longAgo = new Date(Date.now() - 3_600_000);
+    await fs.utimes(path.join(home(), ".lock"), longAgo, longAgo);
+
+    const binary = await resolveBinary(hammer(forge), { environment });
+
+    expect(binary.origin).toBe("made");
+    expect(await fs.readdir(home())).toEqual(["1.2.3"]);
+  });
+});

@@ -1,0 +1,31 @@
+import fs from "node:fs";
+import path from "node:path";
+import { describe, expect, it } from "vitest";
+import { packageRoot } from "../../src/package";
+import { tools } from "../../src/toolchain/tools";
+
+const requirements = [
+  ["etcd", "etcd", "go.etcd.io/etcd/server/v3"],
+  ["kube-apiserver", "kubernetes", "k8s.io/kubernetes"],
+  ["kube-controller-manager", "kubernetes", "k8s.io/kubernetes"],
+  ["kube-scheduler", "kubernetes", "k8s.io/kubernetes"],
+  ["kwok", "kwok", "sigs.k8s.io/kwok"],
+  ["pulumi", "pulumi", "github.com/pulumi/pulumi/pkg/v3"],
+  ["pulumi-language-nodejs", "language-nodejs", "github.com/pulumi/pulumi/sdk/v3"],
+] as const;
+
+describe("the table of tools", () => {
+  it.each(requirements)("builds %s, in tools/%s, of the version that it looks for", (name, folder, module) => {
+    const goMod = fs.readFileSync(path.join(packageRoot, "tools", folder, "go.mod"), "utf8");
+
+    expect(goMod).toContain(`require ${module} v${tools[name].version}\n`);
+  });
+
+  it("has the Pulumi CLI of the SDK's version", () => {
+    const sdk = JSON.parse(
+      fs.readFileSync(path.join(packageRoot, "node_modules/@pulumi/pulumi/package.json"), "utf8"),
+    ) as { version: string };
+
+    expect(tools.pulumi.version).toBe(sdk.version);
+  });
+});
