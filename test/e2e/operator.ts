@@ -14,18 +14,18 @@ const BUILD_RECORD = path.join(ROOT, "dist/.tsbuildinfo");
 const START_TIMEOUT_MS = 30_000;
 const STOP_TIMEOUT_MS = 30_000;
 
-export interface OperatorSettings {
+export interface RunSettings {
   /** More words for `kindstack run`. */
   args?: string[];
   /** Variables that differ from the cluster's. */
-  env?: () => Record<string, string>;
+  env?: Record<string, string>;
 }
 
 /**
  * An operator for the tests of one file: it runs before the first and stops, with exit code 0, after the last, when all
  * objects are deleted. When a test fails, what the operator logged meanwhile is printed.
  */
-export function useOperator(settings: OperatorSettings = {}): TestOperator {
+export function useOperator(settings: RunSettings = {}): TestOperator {
   const operator = new TestOperator(settings);
   beforeAll(() => operator.start());
   afterEach(({ task }) => {
@@ -48,14 +48,14 @@ export class TestOperator {
   readonly directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-e2e-"));
   readonly stateDirectory = path.join(this.directory, "state");
   readonly workDirectory = path.join(this.directory, "work");
-  readonly #settings: OperatorSettings;
+  readonly #settings: RunSettings;
   #process: ChildProcess | undefined;
   #port = 0;
   /** All that it has printed, of all its runs. */
   #output = "";
   #taken = 0;
 
-  constructor(settings: OperatorSettings = {}) {
+  constructor(settings: RunSettings = {}) {
     this.#settings = settings;
     fs.mkdirSync(this.stateDirectory);
   }
@@ -65,14 +65,23 @@ export class TestOperator {
     return this.#output;
   }
 
-  /** Starts it and waits until it is ready. `env` is for this run only. */
-  async start(env: Record<string, string> = {}): Promise<void> {
+  /** Starts it and waits until it is ready. The settings are for this run only. */
+  async start({ args = [], env = {} }: RunSettings = {}): Promise<void> {
     if (this.#process !== undefined) throw new Error("the operator runs already");
     build();
     const from = this.#output.length;
-    const child = spawn(process.execPath, [MAIN, "run", "--install-crds", "--http-port", "0", ...this.#args], {
+    const words = ["run", "--install-crds", "--http-port", "0", ...(this.#settings.args ?? []), ...args];
+    const child = spawn(process.execPath, [MAIN, ...words], {
       cwd: this.directory,
-      env: { ...process.env, ...inject("cluster").env, ...this.#env, ...env },
+      env: {
+        ...process.env,
+        ...inject("cluster").env,
+        PULUMI_BACKEND_URL: `file://${this.stateDirectory}`,
+        KINDSTACK_WORK_DIR: this.workDirectory,
+        KINDSTACK_LOG_FORMAT: "json",
+        ...this.#settings.env,
+        ...env,
+      },
       stdio: ["ignore", "pipe", "pipe"],
     });
     this.#process = child;
@@ -103,9 +112,9 @@ export class TestOperator {
     await this.#end("SIGKILL");
   }
 
-  async restart(env: Record<string, string> = {}): Promise<void> {
-    if (this.#process !== undefined) await this.stop();
-    await this.start(env);
+  async restart(settings: RunSettings = {}): Promise<void> {
+    await this.stop();
+    await this.start(settings);
   }
 
   /** The processes of updates that run now, whether they still have a parent or not. */
@@ -158,19 +167,6 @@ export class TestOperator {
   get #running(): ChildProcess {
     if (this.#process === undefined) throw new Error("the operator does not run");
     return this.#process;
-  }
-
-  get #args(): string[] {
-    return this.#settings.args ?? [];
-  }
-
-  get #env(): Record<string, string> {
-    return {
-      PULUMI_BACKEND_URL: `file://${this.stateDirectory}`,
-      KINDSTACK_WORK_DIR: this.workDirectory,
-      KINDSTACK_LOG_FORMAT: "json",
-      ...this.#settings.env?.(),
-    };
   }
 
   async #end(signal: NodeJS.Signals): Promise<number | null> {

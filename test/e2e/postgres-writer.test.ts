@@ -26,7 +26,7 @@ beforeAll(async () => {
 afterAll(() => database.close());
 const operator = useOperator({
   args: ["--concurrency", "8", "--drift-interval", "1"],
-  env: () => ({ PSQL_DBNAME: database.name }),
+  env: { PSQL_DBNAME: database.name },
 });
 
 const rowsOf = (table: string) => database.query(`SELECT * FROM ${table} ORDER BY id`);

@@ -1,0 +1,115 @@
+import { beforeAll, describe, expect, inject, it } from "vitest";
+import { KubernetesObject } from "../../../providers/kubernetes/object";
+import { Row } from "../../../providers/postgres/row";
+import type { Program } from "../../../src/automation/language-server";
+import { acme } from "../../objects";
+import { CONFIG_MAP, TestCluster } from "../kubernetes/test-cluster";
+import { rowIn, TestDatabase } from "../postgres/database";
+import { type EnginePair, openEnginePair } from "./script-engine";
+
+const database = new TestDatabase(inject("cluster").env);
+let cluster: TestCluster;
+let engines: EnginePair;
+let table: string;
+
+beforeAll(async () => {
+  cluster = await TestCluster.open(inject("cluster"));
+  await database.open();
+  table = await database.createStudents();
+  engines = await openEnginePair({ ...inject("cluster").env, PSQL_DBNAME: database.name });
+  return async () => {
+    await engines.close();
+    await cluster.close();
+    await database.close();
+  };
+});
+
+/** A resource of each provider, and how to look at what it stands for. */
+interface Subject {
+  declare(value: string): Program;
+  value(): Promise<unknown>;
+  remove(): Promise<unknown>;
+}
+
+const row: Subject = {
+  declare: (name) => () => void new Row("row", rowIn(table, { values: { name, age: 23, country: "canada" } })),
+  value: async () => (await database.query<{ name: string }>(`SELECT name FROM ${table}`))[0]?.name,
+  remove: () => database.query(`DELETE FROM ${table}`),
+};
+const object: Subject = {
+  declare: (value) => () =>
+    void new KubernetesObject("object", { owner: acme, manifest: cluster.configMap("shared", { value }) }),
+  value: async () => ((await cluster.find("shared"))?.data as { value?: string } | undefined)?.value,
+  remove: () => cluster.client.delete(CONFIG_MAP, "shared", cluster.namespace),
+};
+
+/** Runs updates, and tells how often the SDK's script was started for them. */
+async function startsDuring(work: () => Promise<void>): Promise<number> {
+  const before = await engines.scriptStarts();
+  await work();
+  return (await engines.scriptStarts()) - before;
+}
+
+describe.each([
+  ["a Row", row],
+  ["a KubernetesObject", object],
+])("the state of %s", (name, subject) => {
+  const stack = name.replace(/\W/g, "-");
+
+  it("that the host wrote is continued by the SDK's script", async () => {
+    const { hosted, scripted } = engines;
+    const starts = await startsDuring(async () => {
+      expect(await hosted.up(stack, subject.declare("1"))).toMatchObject({
+        outcome: "succeeded",
+        changes: { create: 1 },
+      });
+    });
+    expect(starts).toBe(0);
+    const scriptStarts = await startsDuring(async () => {
+      expect(await scripted.up(stack, subject.declare("1"))).toMatchObject({ outcome: "succeeded", changes: {} });
+      expect(await scripted.up(stack, subject.declare("2"))).toMatchObject({ changes: { update: 1 } });
+    });
+    expect(scriptStarts).toBe(2);
+    expect(await subject.value()).toBe("2");
+  });
+
+  it("that the script wrote is continued by the host", async () => {
+    expect(await engines.hosted.up(stack, subject.declare("2"))).toMatchObject({ outcome: "succeeded", changes: {} });
+    expect(await engines.hosted.up(stack, subject.declare("3"))).toMatchObject({ changes: { update: 1 } });
+    expect(await subject.value()).toBe("3");
+  });
+
+  it("is refreshed by both alike", async () => {
+    for (const engine of [engines.scripted, engines.hosted]) {
+      await subject.remove();
+      expect(await engine.up(stack, subject.declare("3"), { refresh: true })).toMatchObject({
+        outcome: "succeeded",
+        changes: { create: 1 },
+      });
+      expect(await subject.value()).toBe("3");
+    }
+  });
+
+  it("is taken down by the script as well as by the host", async () => {
+    expect(await engines.scripted.destroy(stack)).toMatchObject({ outcome: "succeeded", changes: { delete: 1 } });
+    expect(await subject.value()).toBeUndefined();
+    await engines.scripted.up(stack, subject.declare("4"));
+    expect(await engines.hosted.destroy(stack)).toMatchObject({ outcome: "succeeded", changes: { delete: 1 } });
+    expect(await subject.value()).toBeUndefined();
+  });
+});
+
+describe("the host", () => {
+  it("runs no code that it finds in a state: a provider of somebody else is refused", async () => {
+    const { DynamicResource } = await import("../../../providers/dynamic");
+    class Foreign extends DynamicResource {
+      constructor() {
+        super({ module: "foreign", name: "Thing", stub: "exports.handler = () => process.exit(1);" }, "thing", {});
+      }
+    }
+    expect(await engines.hosted.up("foreign", () => void new Foreign())).toMatchObject({
+      outcome: "failed",
+      failures: [{ resource: "thing", message: expect.stringContaining("not Kindstack's") }],
+    });
+  });
+});

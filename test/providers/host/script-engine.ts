@@ -1,0 +1,79 @@
+import { execFile } from "node:child_process";
+import { chmod, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { promisify } from "node:util";
+import { ProviderHost } from "../../../providers/host/server";
+import { providers } from "../../../providers/index";
+import { StackEngine } from "../../../src/automation/engine";
+import { openWorkspace } from "../../../src/automation/workspace";
+import { environmentFile } from "../../../src/dev/environment";
+import { resolveBinary } from "../../../src/toolchain/resolve";
+
+const ROOT = path.resolve(__dirname, "../../..");
+const PLUGIN = "pulumi-resource-pulumi-nodejs";
+
+/**
+ * Two engines on the same stacks: `hosted` attaches to the provider host of this process, as the watcher does;
+ * `scripted` lets the CLI start the SDK's own dynamic-provider script, as `pulumi up` in a shell does, which finds the
+ * compiled providers through the state's stub.
+ */
+export interface EnginePair {
+  hosted: StackEngine;
+  scripted: StackEngine;
+  /** How often the CLI has started the SDK's script. */
+  scriptStarts(): Promise<number>;
+  close(): Promise<void>;
+}
+
+/** @param environment what the shell of the `scripted` engine exports for the providers */
+export async function openEnginePair(environment: Record<string, string>): Promise<EnginePair> {
+  await promisify(execFile)(process.execPath, ["node_modules/typescript/bin/tsc", "-p", "tsconfig.build.json"], {
+    cwd: ROOT,
+  });
+  const directory = await mkdtemp(path.join(tmpdir(), "kindstack-host-"));
+  const pulumi = (await resolveBinary("pulumi")).path;
+  const workspace = await openWorkspace({
+    pulumi,
+    directory,
+    backendUrl: `file://${directory}/state`,
+    passphrase: { value: "passphrase" },
+    environment: process.env,
+  });
+  // A project that has Kindstack among its dependencies.
+  const modules = path.join(workspace.projectDirectory, "node_modules");
+  await mkdir(modules);
+  await symlink(ROOT, path.join(modules, "kindstack"));
+  await symlink(path.join(ROOT, "node_modules/@pulumi"), path.join(modules, "@pulumi"));
+
+  const starts = path.join(directory, "starts");
+  await writeFile(starts, "");
+  const bin = path.join(directory, "bin");
+  await mkdir(bin);
+  const script = async (name: string, ...lines: string[]) => {
+    await writeFile(path.join(bin, name), ["#!/bin/sh", ...lines, ""].join("\n"));
+    await chmod(path.join(bin, name), 0o755);
+    return path.join(bin, name);
+  };
+  await script(PLUGIN, `echo >> '${starts}'`, `exec '${ROOT}/node_modules/@pulumi/pulumi/${PLUGIN}' "$@"`);
+  const shell = await script(
+    "shell-pulumi",
+    "unset PULUMI_DEBUG_PROVIDERS",
+    environmentFile(environment),
+    `PATH='${bin}':"$PATH" exec '${pulumi}' "$@"`,
+  );
+
+  const host = new ProviderHost(providers);
+  await host.start();
+  const log = { info: () => {}, warn: () => {} };
+  const options = { workspace, host, timeoutMs: 60_000, log };
+  return {
+    hosted: new StackEngine(options),
+    scripted: new StackEngine({ ...options, workspace: { ...workspace, pulumi: shell } }),
+    scriptStarts: async () => (await readFile(starts, "utf8")).length,
+    async close() {
+      host.stop();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,253 @@
+import { KubeConfig } from "@kubernetes/client-node";
+import { beforeAll, describe, expect, inject, it } from "vitest";
+import { KubernetesClient, type LiveObject } from "../../../providers/kubernetes/client";
+import { CONFIG_MAP, NAMESPACE, TestCluster } from "./test-cluster";
+
+let cluster: TestCluster;
+let client: KubernetesClient;
+beforeAll(async () => {
+  cluster = await TestCluster.open(inject("cluster"));
+  client = cluster.client;
+  return () => cluster.close();
+});
+
+const make = (name: string, data: Record<string, string> = {}) =>
+  client.create(CONFIG_MAP, cluster.configMap(name, data));
+const refusal = (request: Promise<unknown>) =>
+  request.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+
+/** A client that logs in with a token, and works in the test's namespace only as far as it is allowed to. */
+async function clientWithToken(token: string): Promise<KubernetesClient> {
+  const config = new KubeConfig();
+  config.loadFromClusterAndUser(cluster.config().getCurrentCluster() as never, { name: "test", token });
+  return new KubernetesClient(config);
+}
+
+describe("list", () => {
+  it("returns all objects of many pages once, each with the type that lists leave out", async () => {
+    const names = Array.from({ length: 1_010 }, (_, index) => `many-${index}`);
+    for (let start = 0; start < names.length; start += 50) {
+      await Promise.all(
+        names
+          .slice(start, start + 50)
+          .map((name) => client.create(CONFIG_MAP, cluster.configMap(name, {}, { labels: { many: "1" } }))),
+      );
+    }
+    const { items, resourceVersion } = await client.list(CONFIG_MAP, {
+      namespace: cluster.namespace,
+      labelSelector: "many=1",
+    });
+    expect(items.map(({ metadata }) => metadata.name).sort()).toEqual(names.sort());
+    expect(items.every(({ apiVersion, kind }) => apiVersion === "v1" && kind === "ConfigMap")).toBe(true);
+    expect(resourceVersion).toMatch(/^\d+$/);
+  });
+
+  it("is narrowed by a label selector, and by a namespace", async () => {
+    await client.create(CONFIG_MAP, cluster.configMap("labelled", {}, { labels: { only: "this" } }));
+    const list = async (namespace: string) =>
+      (await client.list(CONFIG_MAP, { namespace, labelSelector: "only=this" })).items.map(
+        ({ metadata }) => metadata.name,
+      );
+    expect(await list(cluster.namespace)).toEqual(["labelled"]);
+    expect(await list("default")).toEqual([]);
+  });
+});
+
+describe("discovery", () => {
+  it("finds where a kind is served", async () => {
+    expect(await client.resourceType("rbac.authorization.k8s.io/v1", "RoleBinding")).toEqual({
+      apiVersion: "rbac.authorization.k8s.io/v1",
+      kind: "RoleBinding",
+      plural: "rolebindings",
+      namespaced: true,
+    });
+  });
+
+  it.each([
+    ["v1", "Gadget"],
+    ["no.such.group/v1", "Gadget"],
+  ])("of what is not served (%s %s) is an error that a CRD may heal", async (apiVersion, kind) => {
+    expect(await refusal(client.resourceType(apiVersion, kind))).toMatchObject({
+      status: 404,
+      errorClass: "retryable",
+    });
+  });
+});
+
+describe("what is not there", () => {
+  it("is undefined when it is got or deleted", async () => {
+    expect(await client.get(CONFIG_MAP, "nobody", cluster.namespace)).toBeUndefined();
+    expect(await client.delete(CONFIG_MAP, "nobody", cluster.namespace)).toBeUndefined();
+  });
+
+  it("is an error when it is patched", async () => {
+    expect(await refusal(client.mergePatch(CONFIG_MAP, "nobody", cluster.namespace, {}))).toMatchObject({
+      status: 404,
+      notFound: true,
+      reason: "NotFound",
+      message: 'configmaps "nobody" not found',
+    });
+  });
+});
+
+describe("a conflict", () => {
+  it("with an object of that name can be tried again", async () => {
+    await make("existing");
+    expect(await refusal(make("existing"))).toMatchObject({
+      status: 409,
+      reason: "AlreadyExists",
+      errorClass: "retryable",
+    });
+  });
+
+  it("with a change that was made meanwhile can be tried again", async () => {
+    const { metadata } = await make("changing");
+    await client.mergePatch(CONFIG_MAP, "changing", cluster.namespace, { data: { a: "1" } });
+    const outdated = { metadata: { resourceVersion: metadata.resourceVersion }, data: { a: "2" } };
+    expect(await refusal(client.mergePatch(CONFIG_MAP, "changing", cluster.namespace, outdated))).toMatchObject({
+      status: 409,
+      reason: "Conflict",
+      errorClass: "retryable",
+    });
+  });
+
+  it("with the UID of a successor keeps that from being deleted", async () => {
+    await make("guarded");
+    const deleting = client.delete(CONFIG_MAP, "guarded", cluster.namespace, { uid: "uid-of-predecessor" });
+    expect(await refusal(deleting)).toMatchObject({ status: 409 });
+    expect(await cluster.find("guarded")).toBeDefined();
+  });
+});
+
+describe("a refusal", () => {
+  it("of an invalid object is terminal and says what is wrong", async () => {
+    expect(await refusal(make("Bad_Name"))).toMatchObject({
+      status: 422,
+      reason: "Invalid",
+      errorClass: "terminal",
+      message: expect.stringContaining("metadata.name"),
+    });
+  });
+
+  it("for want of permission is terminal and names what was not allowed", async () => {
+    const serviceAccount = await client.resourceType("v1", "ServiceAccount");
+    const metadata = { name: "powerless", namespace: cluster.namespace };
+    await client.create(serviceAccount, { apiVersion: "v1", kind: "ServiceAccount", metadata });
+    const { status } = await client.json<{ status: { token: string } }>(
+      "POST",
+      `/api/v1/namespaces/${cluster.namespace}/serviceaccounts/powerless/token`,
+      { body: { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} } },
+    );
+    const powerless = await clientWithToken(status.token);
+    expect(await refusal(powerless.list(CONFIG_MAP))).toMatchObject({
+      status: 403,
+      reason: "Forbidden",
+      errorClass: "terminal",
+      message: expect.stringMatching(/system:serviceaccount:.*:powerless" cannot list resource "configmaps"/),
+    });
+    await powerless.close();
+  });
+
+  it("of credentials can be tried again, as they may be rotated", async () => {
+    const unknown = await clientWithToken("no-such-token");
+    expect(await refusal(unknown.list(CONFIG_MAP))).toMatchObject({ status: 401, errorClass: "retryable" });
+    await unknown.close();
+  });
+
+  it("to make something in a namespace that is on its way out can be tried again", async () => {
+    const name = `${cluster.namespace}-leaving`;
+    await client.create(NAMESPACE, { apiVersion: "v1", kind: "Namespace", metadata: { name } });
+    const held = cluster.configMap("held", {}, { namespace: name, finalizers: ["example.com/held"] });
+    await client.create(CONFIG_MAP, held);
+    await client.delete(NAMESPACE, name);
+    expect(await refusal(client.create(CONFIG_MAP, cluster.configMap("late", {}, { namespace: name })))).toMatchObject({
+      status: 403,
+      errorClass: "retryable",
+      message: expect.stringContaining("is being terminated"),
+    });
+    await client.mergePatch(CONFIG_MAP, "held", name, { metadata: { finalizers: null } });
+  });
+});
+
+describe("a server that does not answer", () => {
+  it("is named in an error that can be tried again", async () => {
+    const config = cluster.config();
+    config.clusters = config.clusters.map((entry) => ({ ...entry, server: "https://127.0.0.1:1" }));
+    const unreachable = new KubernetesClient(config);
+    expect(await refusal(unreachable.get(NAMESPACE, "default"))).toMatchObject({
+      reason: "Unreachable",
+      errorClass: "retryable",
+      message: expect.stringMatching(/^the API server at https:\/\/127\.0\.0\.1:1 did not answer: .*ECONNREFUSED/),
+    });
+    await unreachable.close();
+  });
+
+  it("is not believed when it shows a certificate of another authority", async () => {
+    const config = cluster.config();
+    config.clusters = config.clusters.map(({ name, server }) => ({ name, server, skipTLSVerify: false }));
+    const suspicious = new KubernetesClient(config);
+    expect(await refusal(suspicious.get(NAMESPACE, "default"))).toMatchObject({ reason: "Unreachable" });
+    await suspicious.close();
+  });
+});
+
+describe("apply", () => {
+  it("tells whether it made the object", async () => {
+    expect(await client.apply(CONFIG_MAP, cluster.configMap("applied"))).toMatchObject({ created: true });
+    expect(await client.apply(CONFIG_MAP, cluster.configMap("applied"))).toMatchObject({ created: false });
+  });
+
+  it("makes nothing in a dry run, but says what would be refused", async () => {
+    await client.apply(CONFIG_MAP, cluster.configMap("dry"), { dryRun: true });
+    expect(await cluster.find("dry")).toBeUndefined();
+    const invalid = client.apply(CONFIG_MAP, cluster.configMap("Bad_Name"), { dryRun: true });
+    expect(await refusal(invalid)).toMatchObject({ status: 422 });
+  });
+});
+
+describe("watch", () => {
+  it("tells of what happens after the given version, until it is aborted", async () => {
+    const { resourceVersion } = await client.list(CONFIG_MAP, {
+      namespace: cluster.namespace,
+      labelSelector: "seen=1",
+    });
+    const abort = new AbortController();
+    const stream = await client.watch(CONFIG_MAP, {
+      resourceVersion,
+      timeoutSeconds: 60,
+      namespace: cluster.namespace,
+      labelSelector: "seen=1",
+      signal: abort.signal,
+    });
+    await client.create(CONFIG_MAP, cluster.configMap("seen", {}, { labels: { seen: "1" } }));
+    await client.delete(CONFIG_MAP, "seen", cluster.namespace);
+    const events: string[] = [];
+    const reading = (async () => {
+      let text = "";
+      for await (const chunk of stream) {
+        text += Buffer.from(chunk).toString();
+        const lines = text.split("\n");
+        text = lines.pop() ?? "";
+        for (const { type, object } of lines.map((line) => JSON.parse(line) as { type: string; object: LiveObject })) {
+          events.push(`${type} ${object.metadata.name}`);
+        }
+        if (events.length === 2) abort.abort();
+      }
+    })();
+    await expect(reading).rejects.toMatchObject({ name: "AbortError" });
+    expect(events).toEqual(["ADDED seen", "DELETED seen"]);
+  });
+
+  it("of what may not be watched is refused with the server's words", async () => {
+    const type = await client.resourceType("authorization.k8s.io/v1", "SubjectAccessReview");
+    const watching = client.watch(type, {
+      resourceVersion: "0",
+      timeoutSeconds: 1,
+      signal: new AbortController().signal,
+    });
+    expect(await refusal(watching)).toMatchObject({ status: 405, errorClass: "terminal" });
+  });
+});

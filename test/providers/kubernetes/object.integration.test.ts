@@ -1,0 +1,284 @@
+import { beforeAll, describe, expect, inject, it } from "vitest";
+import type { Manifest, ResourceType } from "../../../providers/kubernetes/client";
+import { type ObjectInputs, type ObjectOutputs, provider } from "../../../providers/kubernetes/object";
+import { CREATED_ANNOTATION, OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../../providers/kubernetes/ownership";
+import { acme, globex } from "../../objects";
+import { CONFIG_MAP, NAMESPACE, TestCluster } from "./test-cluster";
+
+let cluster: TestCluster;
+beforeAll(async () => {
+  cluster = await TestCluster.open(inject("cluster"));
+  return () => cluster.close();
+});
+
+const inputs = (manifest: Manifest, owner = acme): ObjectInputs => ({ manifest, owner });
+const create = async (manifest: Manifest, owner = acme) => (await provider.create(inputs(manifest, owner))).outs;
+const update = async (outs: ObjectOutputs, manifest: Manifest, owner = acme) =>
+  (await provider.update("id", outs, inputs(manifest, owner))).outs;
+const read = async (outs: ObjectOutputs) => (await provider.read("id", outs)).props;
+const remove = (outs: ObjectOutputs) => provider.delete("id", outs);
+
+describe("create", () => {
+  it("makes the object, marks whose it is, and records what it made", async () => {
+    const manifest = cluster.configMap("made", { a: "1" }, { labels: { team: "acme" } });
+    const { id, outs } = await provider.create(inputs(manifest));
+    const live = await cluster.find("made");
+    expect(id).toBe(`/ConfigMap/${cluster.namespace}/made`);
+    expect(live).toMatchObject({
+      data: { a: "1" },
+      metadata: {
+        labels: { team: "acme", [OWNER_UID_LABEL]: acme.uid },
+        annotations: { [OWNER_ANNOTATION]: acme.description, [CREATED_ANNOTATION]: "true" },
+      },
+    });
+    const { uid, resourceVersion } = live?.metadata ?? {};
+    expect(outs).toMatchObject({ manifest, owner: acme, uid, resourceVersion, created: true, drifted: false });
+  });
+
+  it("that is repeated after a crash leaves one object, and it is still one that was created", async () => {
+    const first = await create(cluster.configMap("repeated", { a: "1" }));
+    const second = await create(cluster.configMap("repeated", { a: "1" }));
+    expect(second).toEqual(first);
+    await remove(second);
+    expect(await cluster.find("repeated")).toBeUndefined();
+  });
+
+  it("waits until a predecessor of that name is gone, and makes a new one", async () => {
+    const held = await create(cluster.configMap("held", {}, { finalizers: ["example.com/held"] }));
+    await cluster.client.delete(CONFIG_MAP, "held", cluster.namespace);
+    const creating = create(cluster.configMap("held", { a: "new" }));
+    await cluster.edit("held", { metadata: { finalizers: null } });
+    const made = await creating;
+    expect(made.uid).not.toBe(held.uid);
+    expect(made.created).toBe(true);
+  });
+
+  it("is refused when another owner has the object, and says whose it is and what to do", async () => {
+    await create(cluster.configMap("taken", { a: "1" }), globex);
+    await expect(create(cluster.configMap("taken", { a: "2" }))).rejects.toMatchObject({
+      errorClass: "terminal",
+      reason: "Conflict",
+      message: `ConfigMap taken belongs to ${globex.description}; remove it there, or remove its label ${OWNER_UID_LABEL}`,
+    });
+    expect(await cluster.find("taken")).toMatchObject({ data: { a: "1" } });
+  });
+});
+
+describe("an object that existed before", () => {
+  const foreign = { labels: { theirs: "1", shared: "1" }, annotations: { note: "theirs" } };
+
+  it("is adopted: foreign labels, annotations and data stay", async () => {
+    await cluster.applyAs("someone", cluster.configMap("adopted", { theirs: "1" }, foreign));
+    const outs = await create(cluster.configMap("adopted", { ours: "1" }, { labels: { mine: "1" } }));
+    expect(outs.created).toBe(false);
+    expect(await cluster.find("adopted")).toMatchObject({
+      data: { theirs: "1", ours: "1" },
+      metadata: {
+        labels: { ...foreign.labels, mine: "1", [OWNER_UID_LABEL]: acme.uid },
+        annotations: foreign.annotations,
+      },
+    });
+  });
+
+  it("is released by delete: our fields go, what others said as well stays, and so does the object", async () => {
+    await cluster.applyAs("someone", cluster.configMap("released", { theirs: "1" }, foreign));
+    const outs = await create(cluster.configMap("released", { ours: "1" }, { labels: { mine: "1", shared: "1" } }));
+    await remove(outs);
+    const live = await cluster.find("released");
+    expect(live?.data).toEqual({ theirs: "1" });
+    expect(live?.metadata.labels).toEqual(foreign.labels);
+    expect(live?.metadata.annotations).toEqual(foreign.annotations);
+    expect(live?.metadata.uid).toBe(outs.uid);
+  });
+
+  it("stays adopted when the create is repeated after a crash", async () => {
+    await cluster.applyAs("someone", cluster.configMap("adopted-twice", {}));
+    await create(cluster.configMap("adopted-twice", { ours: "1" }));
+    expect(await create(cluster.configMap("adopted-twice", { ours: "1" }))).toMatchObject({ created: false });
+  });
+});
+
+describe("update", () => {
+  it("changes what changed in place and takes off what is no longer wanted", async () => {
+    const outs = await create(cluster.configMap("updated", { kept: "1", changed: "1", dropped: "1" }));
+    const updated = await update(outs, cluster.configMap("updated", { kept: "1", changed: "2" }));
+    expect((await cluster.find("updated"))?.data).toEqual({ kept: "1", changed: "2" });
+    expect(updated).toMatchObject({ uid: outs.uid, created: true });
+  });
+
+  it("hands the object to a new owner who takes over the stack", async () => {
+    const outs = await create(cluster.configMap("handed-over", { a: "1" }));
+    await update(outs, cluster.configMap("handed-over", { a: "1" }), globex);
+    expect((await cluster.find("handed-over"))?.metadata.labels).toEqual({ [OWNER_UID_LABEL]: globex.uid });
+  });
+
+  it("makes the object again when it is gone", async () => {
+    const outs = await create(cluster.configMap("lost", { a: "1" }));
+    await cluster.client.delete(CONFIG_MAP, "lost", cluster.namespace);
+    expect(await update(outs, cluster.configMap("lost", { a: "1" }))).toMatchObject({ created: true });
+  });
+
+  it("adopts what somebody else made in its place, and does not delete that later", async () => {
+    const outs = await create(cluster.configMap("remade", { a: "1" }));
+    await cluster.client.delete(CONFIG_MAP, "remade", cluster.namespace);
+    const theirs = await cluster.applyAs("someone", cluster.configMap("remade", { theirs: "1" }));
+    expect(await read(outs)).toMatchObject({ drifted: true });
+    const adopted = await update(outs, cluster.configMap("remade", { a: "1" }));
+    expect(adopted).toMatchObject({ uid: theirs.metadata.uid, created: false });
+    await remove(adopted);
+    expect((await cluster.find("remade"))?.data).toEqual({ theirs: "1" });
+  });
+
+  it("is refused when another owner has made one in its place", async () => {
+    const outs = await create(cluster.configMap("overtaken", { a: "1" }));
+    await cluster.client.delete(CONFIG_MAP, "overtaken", cluster.namespace);
+    await create(cluster.configMap("overtaken", { a: "2" }), globex);
+    await expect(update(outs, cluster.configMap("overtaken", { a: "1" }))).rejects.toMatchObject({
+      reason: "Conflict",
+    });
+  });
+});
+
+describe("read", () => {
+  it("finds nothing changed in what was just made", async () => {
+    const outs = await create(cluster.configMap("read", { a: "1" }));
+    expect(await read(outs)).toEqual(outs);
+  });
+
+  it.each<[string, object]>([
+    ["changes an applied value", { data: { a: "2" } }],
+    ["removes an applied value", { data: { a: null } }],
+    ["removes a label", { metadata: { labels: { team: null } } }],
+    ["takes off whose it is", { metadata: { labels: { [OWNER_UID_LABEL]: null } } }],
+  ])("sees drift when somebody %s; the update repairs it", async (description, patch) => {
+    const name = description.replaceAll(" ", "-");
+    const manifest = cluster.configMap(name, { a: "1" }, { labels: { team: "acme" } });
+    const outs = await create(manifest);
+    await cluster.edit(name, patch);
+    const drifted = (await read(outs)) as ObjectOutputs;
+    expect(drifted.drifted).toBe(true);
+    expect(await provider.diff("id", drifted, inputs(manifest))).toMatchObject({ changes: true });
+    const repaired = await update(drifted, manifest);
+    expect(await read(repaired)).toMatchObject({ drifted: false });
+    expect(await cluster.find(name)).toMatchObject({
+      data: { a: "1" },
+      metadata: { labels: { team: "acme", [OWNER_UID_LABEL]: acme.uid } },
+    });
+  });
+
+  it("sees none when somebody adds something of their own", async () => {
+    const outs = await create(cluster.configMap("extended", { a: "1" }));
+    await cluster.edit("extended", {
+      data: { b: "2" },
+      metadata: { labels: { theirs: "1" }, annotations: { n: "1" } },
+    });
+    expect(await read(outs)).toMatchObject({ drifted: false });
+  });
+
+  it("finds nothing when the object is gone, nor when it is on its way out", async () => {
+    const gone = await create(cluster.configMap("gone"));
+    const leaving = await create(cluster.configMap("leaving", {}, { finalizers: ["example.com/held"] }));
+    for (const name of ["gone", "leaving"]) await cluster.client.delete(CONFIG_MAP, name, cluster.namespace);
+    expect(await read(gone)).toBeUndefined();
+    expect((await cluster.find("leaving"))?.metadata.deletionTimestamp).toBeDefined();
+    expect(await read(leaving)).toBeUndefined();
+    await cluster.edit("leaving", { metadata: { finalizers: null } });
+  });
+
+  it("sees no drift in defaults that the server fills in, nor in a status that controllers write", async () => {
+    const manifest = {
+      apiVersion: "apps/v1",
+      kind: "Deployment",
+      metadata: { name: "web", namespace: cluster.namespace },
+      spec: {
+        replicas: 0,
+        selector: { matchLabels: { app: "web" } },
+        template: { metadata: { labels: { app: "web" } }, spec: { containers: [{ name: "web", image: "web:1" }] } },
+      },
+    };
+    const outs = await create(manifest);
+    const type: ResourceType = await cluster.client.resourceType("apps/v1", "Deployment");
+    await expect
+      .poll(async () => (await cluster.client.get(type, "web", cluster.namespace))?.status, { timeout: 20_000 })
+      .toMatchObject({ observedGeneration: 1 });
+    expect(await read(outs)).toMatchObject({ drifted: false });
+  });
+});
+
+describe("delete", () => {
+  it("deletes what was created", async () => {
+    await remove(await create(cluster.configMap("deleted")));
+    expect(await cluster.find("deleted")).toBeUndefined();
+  });
+
+  it("succeeds when there is nothing left", async () => {
+    const outs = await create(cluster.configMap("deleted-twice"));
+    await remove(outs);
+    await expect(remove(outs)).resolves.toBeUndefined();
+  });
+
+  it("leaves alone what somebody else made under that name", async () => {
+    const outs = await create(cluster.configMap("successor", { a: "1" }));
+    await cluster.client.delete(CONFIG_MAP, "successor", cluster.namespace);
+    await cluster.applyAs("someone", cluster.configMap("successor", { theirs: "1" }));
+    await remove(outs);
+    expect((await cluster.find("successor"))?.data).toEqual({ theirs: "1" });
+  });
+
+  it("returns when a namespace is really gone, with all that is in it", async () => {
+    const name = `${cluster.namespace}-inner`;
+    const outs = await create({ apiVersion: "v1", kind: "Namespace", metadata: { name } });
+    await cluster.client.create(CONFIG_MAP, {
+      apiVersion: "v1",
+      kind: "ConfigMap",
+      metadata: { name: "a", namespace: name },
+    });
+    await remove(outs);
+    expect(await cluster.client.get(NAMESPACE, name)).toBeUndefined();
+  });
+});
+
+describe("what the API server refuses", () => {
+  const refusal = (manifest: Manifest) => create(manifest).catch((error: unknown) => error);
+
+  it("is told in its own words, and an invalid object waits for its author", async () => {
+    expect(await refusal(cluster.configMap("Bad_Name"))).toMatchObject({
+      errorClass: "terminal",
+      reason: "Invalid",
+      message: expect.stringMatching(/ConfigMap "Bad_Name" is invalid: metadata.name: Invalid value/),
+    });
+    expect(await refusal({ ...cluster.configMap("unknown-field"), dta: {} })).toMatchObject({
+      message: expect.stringContaining(".dta: field not declared in schema"),
+    });
+  });
+
+  it("may heal when something is missing: a namespace, or a CRD", async () => {
+    expect(await refusal(cluster.configMap("nowhere", {}, { namespace: "no-such-namespace" }))).toMatchObject({
+      errorClass: "retryable",
+      message: 'namespaces "no-such-namespace" not found',
+    });
+    expect(await refusal({ apiVersion: "v1", kind: "Gadget", metadata: { name: "g" } })).toMatchObject({
+      errorClass: "retryable",
+      reason: "UnknownKind",
+    });
+  });
+});
+
+describe("check and diff", () => {
+  it("name what is missing", async () => {
+    const { failures } = await provider.check({}, { manifest: { kind: "ConfigMap", metadata: {} } });
+    expect(failures.map(({ property }) => property)).toEqual([
+      "manifest.apiVersion",
+      "manifest.metadata.name",
+      "owner.uid",
+    ]);
+  });
+
+  it("replace an object only when it becomes another one", async () => {
+    const outs = await create(cluster.configMap("compared", { a: "1" }));
+    const diff = (manifest: Manifest) => provider.diff("id", outs, inputs(manifest));
+    expect(await diff(cluster.configMap("compared", { a: "1" }))).toEqual({ changes: false });
+    expect(await diff(cluster.configMap("compared", { a: "2" }))).toEqual({ changes: true });
+    expect(await diff(cluster.configMap("renamed", { a: "1" }))).toEqual({ changes: true, replaces: ["manifest"] });
+  });
+});
