@@ -40,7 +40,7 @@ export function customResourceDefinition(kind: AnyKind): Manifest {
           served: true,
           storage: true,
           schema: { openAPIV3Schema: objectSchema(kind) },
-          subresources: { status: {} },
+          subresources: { status: {}, ...(kind.scale && { scale: kind.scale }) },
           additionalPrinterColumns: [
             ...kind.columns,
             { name: "Ready", type: "string", jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
@@ -66,11 +66,15 @@ function objectSchema(kind: AnyKind): object {
             observedGeneration: Type.Integer({ format: "int64" }),
             conditions: conditionsSchema,
             stack: stackSchema,
+            lastHandledReconcile: Type.String({ description: "Value of kindstack.dev/reconcile that was acted on." }),
           }),
         ),
       ),
     },
-    { description: kind.description },
+    {
+      description: kind.description,
+      ...(kind.rules && { "x-kubernetes-validations": kind.rules }),
+    },
   );
   // TypeBox keeps its own marks in properties that are not enumerable; what is left is plain OpenAPI.
   return JSON.parse(JSON.stringify(schema));
