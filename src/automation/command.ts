@@ -3,6 +3,8 @@ import { spawn } from "node:child_process";
 /** How a CLI process ended. */
 export interface CommandResult {
   exitCode: number;
+  /** What ended it, when it did not end by itself. */
+  signal?: NodeJS.Signals;
   stdout: string;
   stderr: string;
   /** Why we ended it, when we did. */
@@ -66,9 +68,15 @@ export function runCommand(file: string, args: string[], options: CommandOptions
     });
     // What it may have left behind in its group; that would also keep the streams open, and us waiting.
     child.once("exit", () => signalGroup(child.pid, "SIGKILL"));
-    child.once("close", (code) => {
+    child.once("close", (code, signal) => {
       cleanUp();
-      resolve({ exitCode: code ?? -1, stdout: stdout(), stderr: stderr(), ...(interrupted && { interrupted }) });
+      resolve({
+        exitCode: code ?? -1,
+        stdout: stdout(),
+        stderr: stderr(),
+        ...(signal && { signal }),
+        ...(interrupted && { interrupted }),
+      });
     });
   });
 }

@@ -140,7 +140,7 @@ export class StackEngine {
         outcome: result.exitCode === 0 ? "succeeded" : result.interrupted === "aborted" ? "interrupted" : "failed",
         changes: report.changes,
         resources: report.resources,
-        failures,
+        failures: failures.map((failure) => ({ ...failure, message: withoutPasswords(failure.message) })),
         durationMs: performance.now() - started,
       };
     } finally {
@@ -188,6 +188,10 @@ function collectFailures(
       { errorClass: "retryable", reason: "Timeout", message: `the update took longer than ${timeoutMs / 1000} s` },
     ];
   }
+  if (result.signal !== undefined) {
+    const message = `the Pulumi CLI was ended from outside, by ${result.signal}`;
+    return [{ errorClass: "retryable", reason: "Killed", message }];
+  }
   const failures: UpdateFailure[] = refused.map(({ urn, ...failure }) => ({ resource: nameOf(urn), ...failure }));
   if (programError !== undefined) {
     failures.push({
@@ -205,4 +209,9 @@ function collectFailures(
     reason: "UpdateFailed",
     message,
   }));
+}
+
+/** The CLI quotes its backend's URL in errors, and failures end up in conditions, which many people may read. */
+function withoutPasswords(text: string): string {
+  return text.replace(/(\/\/[^\s:/@]*):[^\s/]*@/g, "$1:***@");
 }

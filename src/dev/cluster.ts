@@ -335,6 +335,7 @@ async function underLock<T>(layout: Layout, work: () => Promise<T>): Promise<T> 
     .lock(layout.directory, {
       lockfilePath: path.join(layout.directory, ".lock"),
       stale: LOCK_STALE_MS,
+      onCompromised: () => {}, // after a sleep of the machine, say: what was begun is better finished than left
       retries: { retries: 24, factor: 1, minTimeout: 500, maxTimeout: 500 },
     })
     .catch((error: unknown) => {
@@ -344,7 +345,7 @@ async function underLock<T>(layout: Layout, work: () => Promise<T>): Promise<T> 
   try {
     return await work();
   } finally {
-    await release();
+    await release().catch(() => {}); // only a lock that was lost cannot be released
   }
 }
 

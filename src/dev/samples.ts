@@ -5,6 +5,7 @@ import { parseAllDocuments } from "yaml";
 import type { KubernetesClient, LiveObject, Manifest, ResourceType } from "../../providers/kubernetes/client";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { type AnyKind, statusOf } from "../../stacks/contract/kind";
+import { packageRoot } from "../package";
 import { type PostgresSettings, withClient } from "./postgres";
 
 const FIELD_MANAGER = "kindstack-dev";
@@ -73,7 +74,8 @@ export function students(settings: PostgresSettings): Promise<Student[]> {
 }
 
 async function readSample(kind: AnyKind): Promise<Manifest[]> {
-  const file = path.join(kind.directory, "sample.yaml");
+  // The compiled kinds lie elsewhere, under the same name.
+  const file = path.join(packageRoot, "stacks", path.basename(kind.directory), "sample.yaml");
   return parseAllDocuments(await fs.readFile(file, "utf8")).map((document) => document.toJS() as Manifest);
 }
 

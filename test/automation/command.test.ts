@@ -50,6 +50,10 @@ describe("a command that ends by itself", () => {
     expect(result).toEqual({ exitCode: 3, stdout: "out\n", stderr: "err\n" });
   });
 
+  it("gives the signal that ended it", async () => {
+    expect(await run("kill -KILL $$")).toMatchObject({ exitCode: -1, signal: "SIGKILL" });
+  });
+
   it("runs in the directory and with the environment that it is given, and nothing else of ours", async () => {
     vi.stubEnv("PSQL_PASSWORD", "secret");
     const { stdout } = await run("pwd; env", { env: { PATH: process.env.PATH, MARK: "1" } });

@@ -2,8 +2,13 @@ import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ProviderHost } from "../../providers/host/server";
-import { StackEngine, type UpdateOptions, type UpdateResult } from "../../src/automation/engine";
-import { openWorkspace, type Workspace } from "../../src/automation/workspace";
+import {
+  StackEngine,
+  type StackEngineOptions,
+  type UpdateOptions,
+  type UpdateResult,
+} from "../../src/automation/engine";
+import { openWorkspace, type WorkspaceSettings } from "../../src/automation/workspace";
 import { resolveBinary } from "../../src/toolchain/resolve";
 import { THING_STUB, Thing, Things } from "./things";
 
@@ -24,34 +29,36 @@ export interface Checkpoint {
  * its calls and then becomes it.
  */
 export class TestEngine {
-  readonly warnings: string[] = [];
   readonly engine: StackEngine;
   #taken = 0;
 
   private constructor(
     readonly directory: string,
-    readonly workspace: Workspace,
-    readonly host: ProviderHost,
+    readonly settings: WorkspaceSettings,
+    readonly options: StackEngineOptions,
     readonly things: Things,
-    timeoutMs: number,
+    readonly warnings: string[],
   ) {
-    const log = { info: () => {}, warn: (_fields: object, message: string) => void this.warnings.push(message) };
-    this.engine = new StackEngine({ workspace, host, timeoutMs, log });
+    this.engine = new StackEngine(options);
   }
 
-  static async open(options: { timeoutMs?: number; backendUrl?: string } = {}): Promise<TestEngine> {
+  /** @param backendUrl a folder of its own, unless it is given */
+  static async open(backendUrl?: string): Promise<TestEngine> {
     const directory = await mkdtemp(join(tmpdir(), "kindstack-engine-"));
     const things = new Things();
     const host = new ProviderHost(new Map([[THING_STUB, things]]));
     await host.start();
-    const workspace = await openWorkspace({
+    const settings: WorkspaceSettings = {
       pulumi: await recordingScript(directory, (await resolveBinary("pulumi")).path),
       directory: join(directory, "work"),
-      backendUrl: options.backendUrl ?? `file://${join(directory, "state")}`,
+      backendUrl: backendUrl ?? `file://${join(directory, "state")}`,
       passphrase: { value: "the-passphrase" },
       environment: { ...process.env, PSQL_PASSWORD: "psql-secret", PGPASSWORD: "pg-secret" },
-    });
-    const engine = new TestEngine(directory, workspace, host, things, options.timeoutMs ?? 60_000);
+    };
+    const warnings: string[] = [];
+    const log = { info: () => {}, warn: (_fields: object, message: string) => void warnings.push(message) };
+    const options = { workspace: await openWorkspace(settings), host, timeoutMs: 60_000, log };
+    const engine = new TestEngine(directory, settings, options, things, warnings);
     await engine.takeInvocations();
     return engine;
   }
@@ -95,7 +102,7 @@ export class TestEngine {
   }
 
   async close(): Promise<void> {
-    this.host.stop();
+    this.options.host.stop();
     await rm(this.directory, { recursive: true, force: true });
   }
 

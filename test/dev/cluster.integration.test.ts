@@ -170,6 +170,14 @@ describe("a cluster of one's own", { timeout: 120_000 }, () => {
     expect(forgotten).toEqual({ namespace: false, row: false });
   });
 
+  it("is started once when two want to at the same time", async () => {
+    const results = await Promise.allSettled([startDevCluster({ dir }), startDevCluster({ dir })]);
+
+    const reasons = results.flatMap((result) => (result.status === "rejected" ? [result.reason] : []));
+    expect(reasons).toEqual([expect.any(DevClusterRunningError)]);
+    expect(devClusterStatus(dir).state).toBe("running");
+  });
+
   it("starts again, with its state, after all of its processes were killed", async () => {
     const first = await startDevCluster({ dir });
     await store(first);

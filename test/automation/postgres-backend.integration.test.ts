@@ -1,0 +1,95 @@
+import { afterEach, beforeAll, describe, expect, inject, it } from "vitest";
+import { TestDatabase } from "../providers/postgres/database";
+import { TestEngine } from "./test-engine";
+
+const { PSQL_HOST, PSQL_PORT, PSQL_USER, PSQL_PASSWORD = "" } = inject("cluster").env;
+const database = new TestDatabase(inject("cluster").env);
+let engine: TestEngine;
+
+function backendUrl(changes: { port?: string; database?: string } = {}): string {
+  const { port = PSQL_PORT, database: name = database.name } = changes;
+  return `postgres://${PSQL_USER}:${encodeURIComponent(PSQL_PASSWORD)}@${PSQL_HOST}:${port}/${name}?sslmode=disable&table=state`;
+}
+
+beforeAll(async () => {
+  await database.open();
+  engine = await TestEngine.open(backendUrl());
+  return async () => {
+    await engine.close();
+    await database.close();
+  };
+});
+afterEach(() => engine.things.live.clear());
+
+const keysOf = async (stack: string) =>
+  (await database.query<{ key: string }>("SELECT key FROM state WHERE key LIKE $1 ORDER BY key", [`%${stack}%`])).map(
+    ({ key }) => key,
+  );
+const commands = async () => (await engine.takeInvocations()).map(({ args }) => args.split(" ").slice(0, 2).join(" "));
+
+describe("the engine on a PostgreSQL backend", () => {
+  it("makes a stack the first time, and needs one process from then on", async () => {
+    await engine.takeInvocations();
+    expect(await engine.up("first", { a: "1" })).toMatchObject({ outcome: "succeeded", changes: { create: 1 } });
+    expect(await commands()).toEqual(["up --client", "stack init", "up --client"]);
+    expect(await engine.up("first", { a: "1" })).toMatchObject({ outcome: "succeeded", changes: {} });
+    expect(await engine.up("first", { a: "2" })).toMatchObject({ outcome: "succeeded", changes: { update: 1 } });
+    expect(await commands()).toEqual(["up --client", "up --client"]);
+    expect([...engine.things.live]).toEqual([["first/a", "2"]]);
+  });
+
+  it("makes several stacks at once", async () => {
+    const results = await Promise.all(["one", "two", "three"].map((stack) => engine.up(stack, { a: "1" })));
+    expect(results.map(({ outcome }) => outcome)).toEqual(["succeeded", "succeeded", "succeeded"]);
+    expect(engine.things.live.size).toBe(3);
+  });
+
+  it("destroys a stack, and leaves nothing of it in the table", async () => {
+    await engine.up("gone", { a: "1" });
+    expect(await keysOf("gone")).toContain(`${database.name}/.pulumi/stacks/kindstack/gone.json`);
+    expect(await engine.engine.destroy("gone")).toMatchObject({ outcome: "succeeded", changes: { delete: 1 } });
+    expect(engine.things.live.size).toBe(0);
+    expect(await keysOf("gone")).toEqual([]);
+  });
+
+  it("destroys a stack that does not exist", async () => {
+    expect(await engine.engine.destroy("never-made")).toMatchObject({ outcome: "succeeded", failures: [] });
+  });
+
+  it("removes the lock of a CLI that was killed", async () => {
+    const { entered, release } = engine.things.holdSlow();
+    const updating = engine.up("crashed", { a: "slow" });
+    await entered;
+    process.kill(-(await engine.lastPid()), "SIGKILL");
+    await updating;
+    release();
+    expect(await engine.up("crashed", { a: "slow" })).toMatchObject({ outcome: "succeeded", changes: { create: 1 } });
+    expect((await keysOf("crashed")).filter((key) => key.includes("/locks/"))).toEqual([]);
+  });
+
+  it("keeps the password out of arguments", async () => {
+    await engine.takeInvocations();
+    await engine.up("secret", { a: "1" });
+    for (const { args } of await engine.takeInvocations()) expect(args).not.toContain(PSQL_PASSWORD);
+  });
+});
+
+describe("a backend that cannot be reached", () => {
+  it.each([
+    ["whose database does not exist", { database: "no_such_database" }, /no_such_database/],
+    ["that does not listen", { port: "1" }, /connection refused/],
+  ])(
+    "%s is a failure that can be tried again, in the backend's words but without its password",
+    async (_, changes, words) => {
+      const unreachable = await TestEngine.open(backendUrl(changes));
+      try {
+        const result = await unreachable.up("acme", { a: "1" });
+        expect(result).toMatchObject({ outcome: "failed", failures: [{ errorClass: "retryable" }] });
+        expect(result.failures[0]?.message).toMatch(words);
+        expect(result.failures[0]?.message).not.toContain(PSQL_PASSWORD);
+      } finally {
+        await unreachable.close();
+      }
+    },
+  );
+});
