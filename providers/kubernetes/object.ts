@@ -199,7 +199,12 @@ function refuseForeign(live: LiveObject, owners: string[], adopt: boolean): void
 }
 
 /** Takes Kindstack's fields off an adopted object; those that it cannot do without stay. */
-async function giveUp(client: KubernetesClient, type: ResourceType, manifest: Manifest, live: LiveObject): Promise<void> {
+async function giveUp(
+  client: KubernetesClient,
+  type: ResourceType,
+  manifest: Manifest,
+  live: LiveObject,
+): Promise<void> {
   const { name, namespace, uid } = live.metadata;
   try {
     // Applying nothing removes every field that was ours alone. The UID keeps the apply from creating anything.

@@ -7,12 +7,14 @@ const stackSchema = Type.Object(
   {
     name: Type.String({ description: "The Pulumi stack that stands behind this object." }),
     program: Type.String({ description: "Digest of the program of the last successful update." }),
-    resources: Type.Array(
-      Type.Object({
-        id: Type.String({ description: "apiVersion/kind/namespace/name of an object that the stack made." }),
-        fields: Type.String({ description: "Digest of the fields that Kindstack owns in it." }),
-      }),
-      { "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["id"] },
+    resources: Type.Optional(
+      Type.Array(
+        Type.Object({
+          id: Type.String({ description: "apiVersion/kind/namespace/name of an object that the stack made." }),
+          fields: Type.String({ description: "Digest of the fields that Kindstack owns in it." }),
+        }),
+        { "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["id"] },
+      ),
     ),
   },
   { description: "What the last successful update left behind." },

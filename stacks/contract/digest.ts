@@ -15,7 +15,10 @@ export function programDigest(kind: AnyKind): string {
   for (const directory of [PROVIDERS, kind.directory]) {
     for (const file of codeFiles(directory)) hash.update(file).update(readFileSync(join(directory, file)));
   }
-  return hash.update(JSON.stringify(kind.settings?.() ?? null)).digest("hex").slice(0, 16);
+  return hash
+    .update(JSON.stringify(kind.settings?.() ?? null))
+    .digest("hex")
+    .slice(0, 16);
 }
 
 function codeFiles(directory: string): string[] {

@@ -24,8 +24,8 @@ export interface StackRecord {
   name: string;
   /** The digest of the program that ran ({@link programDigest}). */
   program: string;
-  /** The Kubernetes objects in the stack that are watched for drift. */
-  resources: OwnedRecord[];
+  /** The Kubernetes objects in the stack that are watched for drift; absent when there are none. */
+  resources?: OwnedRecord[];
 }
 
 /** One watched object, and the digest of the fields that Kindstack owned after its last apply. */

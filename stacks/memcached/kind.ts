@@ -17,7 +17,9 @@ export const memcached = defineKind({
     { name: "Size", type: "integer", jsonPath: ".spec.size" },
     { name: "Available", type: "string", jsonPath: '.status.conditions[?(@.type=="Available")].status' },
   ],
-  rules: [{ rule: "size(self.metadata.name) <= 63", message: "the name is a label of the Pods: at most 63 characters" }],
+  rules: [
+    { rule: "size(self.metadata.name) <= 63", message: "the name is a label of the Pods: at most 63 characters" },
+  ],
   granularity: "object",
   owns: [{ apiVersion: "apps/v1", kind: "Deployment" }],
   directory: __dirname,

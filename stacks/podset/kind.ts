@@ -22,7 +22,9 @@ export const podSet = defineKind({
     statusReplicasPath: ".status.replicas",
     labelSelectorPath: ".status.selector",
   },
-  rules: [{ rule: "size(self.metadata.name) <= 63", message: "the name is a label of the Pods: at most 63 characters" }],
+  rules: [
+    { rule: "size(self.metadata.name) <= 63", message: "the name is a label of the Pods: at most 63 characters" },
+  ],
   granularity: "object",
   owns: [{ apiVersion: "v1", kind: "Pod" }],
   directory: __dirname,
