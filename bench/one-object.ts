@@ -65,7 +65,9 @@ async function throughCli(engine: StackEngine, name: string): Promise<number> {
   const owner = { uid: object.metadata.uid, description: "bench" };
   const stack = stackName(postgresWriter, `default/${name}`);
   const started = performance.now();
-  const result = await engine.up(stack, () => postgresWriter.program(object, { owner }));
+  const result = await engine.up(stack, () =>
+    postgresWriter.program(object, { owner, owned: [], recorded: new Set() }),
+  );
   const elapsed = performance.now() - started;
   if (result.outcome !== "succeeded") throw new Error(`the bare update failed: ${JSON.stringify(result.failures)}`);
   await engine.destroy(stack);

@@ -35,6 +35,7 @@ const MAX_MESSAGE_BYTES = 400 * 1024 * 1024; // what the SDK's own server allows
 export class ProviderHost {
   readonly #providers: ReadonlyMap<string, AnyProvider>;
   readonly #failures = new Map<string, ResourceFailure[]>();
+  readonly #releasing = new Set<string>();
   readonly #server = new grpc.Server({ "grpc.max_receive_message_length": MAX_MESSAGE_BYTES });
   #port: number | undefined;
 
@@ -63,6 +64,12 @@ export class ProviderHost {
     const failures = this.#failures.get(stack) ?? [];
     this.#failures.delete(stack);
     return failures;
+  }
+
+  /** From now on deletions in a stack release what was made instead of deleting it, or no longer do so. */
+  releaseInstead(stack: string, release: boolean): void {
+    if (release) this.#releasing.add(stack);
+    else this.#releasing.delete(stack);
   }
 
   stop(): void {
@@ -158,7 +165,9 @@ export class ProviderHost {
       }),
       delete: this.#unary(async (request: prov.DeleteRequest) => {
         const outs = properties(request.getProperties());
-        await this.#providerOf(outs).delete(request.getId(), outs);
+        const provider = this.#providerOf(outs);
+        if (this.#releasing.has(stackOf(request.getUrn()))) await provider.release(request.getId(), outs);
+        else await provider.delete(request.getId(), outs);
         return new Empty();
       }),
       attach: (_call: unknown, callback: grpc.sendUnaryData<Empty>) => callback(null, new Empty()),

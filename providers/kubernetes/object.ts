@@ -12,7 +12,7 @@ import {
   providerStub,
 } from "../dynamic";
 import { RetryableError, TerminalError } from "../errors";
-import type { KubernetesClient, LiveObject, Manifest, ResourceType } from "./client";
+import { ApiError, type KubernetesClient, type LiveObject, type Manifest, type ResourceType } from "./client";
 import { connectKubernetes } from "./connection";
 import {
   CREATED_ANNOTATION,
@@ -30,6 +30,10 @@ export interface ObjectInputs {
   manifest: Manifest;
   /** For whom the object is; another owner's object is refused. */
   owner: Owner;
+  /** `false` refuses an object that exists already, instead of adopting it. */
+  adopt?: boolean;
+  /** `false` takes a deletion for done as soon as the API server has accepted it. */
+  awaitDeletion?: boolean;
 }
 
 /** What the state records of one Kubernetes object. */
@@ -91,6 +95,9 @@ export const provider: DynamicProvider<ObjectInputs, ObjectOutputs> = {
 
   async diff(_id, olds, news): Promise<DiffResult> {
     if (identity(olds.manifest) !== identity(news.manifest)) return { changes: true, replaces: ["manifest"] };
+    if (changesImmutableField(olds.manifest, news.manifest)) {
+      return { changes: true, replaces: ["manifest"], deleteBeforeReplace: true };
+    }
     return {
       changes:
         olds.drifted || !isDeepStrictEqual(olds.manifest, news.manifest) || !isDeepStrictEqual(olds.owner, news.owner),
@@ -119,18 +126,19 @@ export const provider: DynamicProvider<ObjectInputs, ObjectOutputs> = {
     const { client, type } = await locate(outs.manifest);
     const live = await find(client, type, outs.manifest);
     if (live === undefined || ownerUidOf(live) !== outs.owner.uid) return; // gone, or somebody else's by now
-    const { name, namespace } = outs.manifest.metadata;
     if (outs.created && wasCreated(live)) {
-      await client.delete(type, live.metadata.name, namespace, { uid: live.metadata.uid });
-      await untilGone(client, type, live);
+      const { name, namespace, uid } = live.metadata;
+      await client.delete(type, name, namespace, { uid });
+      if (outs.awaitDeletion !== false) await untilGone(client, type, live);
     } else {
-      // Applying nothing gives up every field that was ours alone. The UID keeps the apply from creating anything.
-      await client.apply(type, {
-        apiVersion: outs.manifest.apiVersion,
-        kind: outs.manifest.kind,
-        metadata: { name: name ?? "", ...(namespace !== undefined && { namespace }), uid: live.metadata.uid },
-      });
+      await giveUp(client, type, outs.manifest, live);
     }
+  },
+
+  async release(_id, outs) {
+    const { client, type } = await locate(outs.manifest);
+    const live = await find(client, type, outs.manifest);
+    if (live !== undefined && ownerUidOf(live) === outs.owner.uid) await dropMarks(client, type, outs.manifest, live);
   },
 };
 
@@ -142,7 +150,7 @@ async function applyObject(inputs: ObjectInputs, owners: string[]): Promise<Obje
     await untilGone(client, type, live);
     live = undefined;
   }
-  if (live !== undefined) refuseForeign(live, owners);
+  if (live !== undefined) refuseForeign(live, owners, inputs.adopt ?? true);
   let result = await client.apply(type, marked(inputs, live, live === undefined || wasCreated(live)));
   if (live === undefined && !result.created) {
     // Somebody else made it between the look and the apply: it is theirs, and only adopted.
@@ -177,14 +185,49 @@ function marked({ manifest, owner }: ObjectInputs, live: LiveObject | undefined,
   };
 }
 
-function refuseForeign(live: LiveObject, owners: string[]): void {
+function refuseForeign(live: LiveObject, owners: string[], adopt: boolean): void {
   const holder = ownerUidOf(live);
+  if (holder === undefined && !adopt) {
+    throw new TerminalError("Conflict", `${live.kind} ${live.metadata.name} exists already and is not adopted`);
+  }
   if (holder === undefined || owners.includes(holder)) return;
   const description = live.metadata.annotations?.[OWNER_ANNOTATION] ?? `the owner with UID ${holder}`;
   throw new TerminalError(
     "Conflict",
     `${live.kind} ${live.metadata.name} belongs to ${description}; remove it there, or remove its label ${OWNER_UID_LABEL}`,
   );
+}
+
+/** Takes Kindstack's fields off an adopted object; those that it cannot do without stay. */
+async function giveUp(
+  client: KubernetesClient,
+  type: ResourceType,
+  manifest: Manifest,
+  live: LiveObject,
+): Promise<void> {
+  const { name, namespace, uid } = live.metadata;
+  try {
+    // Applying nothing removes every field that was ours alone. The UID keeps the apply from creating anything.
+    await client.apply(type, {
+      apiVersion: manifest.apiVersion,
+      kind: manifest.kind,
+      metadata: { name, ...(namespace !== undefined && { namespace }), uid },
+    });
+  } catch (error) {
+    if (!(error instanceof ApiError && error.status === 422)) throw error;
+    await dropMarks(client, type, manifest, live);
+  }
+}
+
+/** Makes an object nobody's: it stays as it is, without the marks of ownership and what the garbage collector goes by. */
+async function dropMarks(
+  client: KubernetesClient,
+  type: ResourceType,
+  manifest: Manifest,
+  live: LiveObject,
+): Promise<void> {
+  const { ownerReferences: _, ...metadata } = manifest.metadata;
+  await client.apply(type, { ...manifest, metadata: { ...metadata, uid: live.metadata.uid } });
 }
 
 async function untilGone(client: KubernetesClient, type: ResourceType, object: LiveObject): Promise<void> {
@@ -216,4 +259,22 @@ function find(client: KubernetesClient, type: ResourceType, { metadata }: Manife
 function identity({ apiVersion, kind, metadata }: Manifest): string {
   const group = apiVersion.includes("/") ? apiVersion.split("/")[0] : "";
   return [group, kind, metadata.namespace ?? "", metadata.name].join("/");
+}
+
+/** Fields that the API server does not let anyone change; a change of them needs another object. */
+const IMMUTABLE_FIELDS: Readonly<Record<string, readonly string[]>> = {
+  "v1/Pod": ["spec"],
+  "apps/v1/Deployment": ["spec.selector"],
+  "rbac.authorization.k8s.io/v1/RoleBinding": ["roleRef"],
+};
+
+function changesImmutableField(olds: Manifest, news: Manifest): boolean {
+  const paths = IMMUTABLE_FIELDS[`${news.apiVersion}/${news.kind}`] ?? [];
+  return paths.some((path) => !isDeepStrictEqual(fieldAt(olds, path), fieldAt(news, path)));
+}
+
+function fieldAt(manifest: Manifest, path: string): unknown {
+  return path
+    .split(".")
+    .reduce<unknown>((value, name) => (value as Record<string, unknown> | undefined)?.[name], manifest);
 }

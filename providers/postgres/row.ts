@@ -96,6 +96,10 @@ export const provider: DynamicProvider<RowInputs, RowOutputs> = {
       await withOwnershipRecords((connection) => releaseRow(connection, identityOf(outs)));
     });
   },
+
+  async release(_id, outs) {
+    await withOwnershipRecords((connection) => releaseRow(connection, identityOf(outs)));
+  },
 };
 
 /**

@@ -33,6 +33,8 @@ export interface UpdateResult {
   changes: EngineReport["changes"];
   /** The resources that took part and still exist. */
   resources: StackResource[];
+  /** Those that it deleted, as they last were. */
+  deleted: StackResource[];
   /** Why it did not succeed; empty when it did. */
   failures: UpdateFailure[];
   durationMs: number;
@@ -92,11 +94,16 @@ export class StackEngine {
     }
   }
 
-  /** Deletes everything in a stack and then the stack with its history. A stack that does not exist is a success. */
-  async destroy(stack: string, options: UpdateOptions = {}): Promise<UpdateResult> {
-    const args = ["destroy", "--remove", "--exec-kind", "auto.local"];
-    if (options.refresh) args.push("--refresh");
-    const result = await this.#update("destroy", stack, args, options);
+  /**
+   * Deletes everything in a stack and then the stack with its history. A stack that does not exist is a success.
+   *
+   * @param options with `release`, what the stack made is left as it is, and is nobody's
+   */
+  async destroy(stack: string, options: UpdateOptions & { release?: boolean } = {}): Promise<UpdateResult> {
+    const { host } = this.#options;
+    if (options.release) host.releaseInstead(stack, true);
+    const result = await this.#update("destroy", stack, ["destroy", "--remove", "--exec-kind", "auto.local"], options);
+    host.releaseInstead(stack, false);
     if (result.outcome === "failed" && result.failures.every(({ message }) => NO_STACK.test(message))) {
       return { ...result, outcome: "succeeded", failures: [] };
     }
@@ -140,6 +147,7 @@ export class StackEngine {
         outcome: result.exitCode === 0 ? "succeeded" : result.interrupted === "aborted" ? "interrupted" : "failed",
         changes: report.changes,
         resources: report.resources,
+        deleted: report.deleted,
         failures: failures.map((failure) => ({ ...failure, message: withoutPasswords(failure.message) })),
         durationMs: performance.now() - started,
       };

@@ -31,6 +31,8 @@ export interface EngineReport {
   changes: Partial<Record<Operation, number>>;
   /** The stack's own resources that took part and still exist. */
   resources: StackResource[];
+  /** Those that were deleted, as they last were. */
+  deleted: StackResource[];
   /** URNs of resources whose operation failed. */
   failed: string[];
   /** The engine's error texts, each with the resource that it is about, if it is about one. */
@@ -38,19 +40,16 @@ export interface EngineReport {
 }
 
 // Only what is read here; the engine's events hold more.
+const stateSchema = Type.Object({
+  outputs: Type.Optional(Type.Union([Type.Null(), Type.Unsafe<Record<string, unknown>>({ type: "object" })])),
+});
 const stepSchema = Type.Object({
   metadata: Type.Object({
     op: Type.String(),
     urn: Type.String(),
     type: Type.String(),
-    new: Type.Optional(
-      Type.Union([
-        Type.Null(),
-        Type.Object({
-          outputs: Type.Optional(Type.Union([Type.Null(), Type.Unsafe<Record<string, unknown>>({ type: "object" })])),
-        }),
-      ]),
-    ),
+    old: Type.Optional(Type.Union([Type.Null(), stateSchema])),
+    new: Type.Optional(Type.Union([Type.Null(), stateSchema])),
   }),
 });
 const eventSchema = Compile(
@@ -68,12 +67,12 @@ const GONE: readonly string[] = ["delete", "delete-replaced", "discard", "remove
 
 /** Reads an event log (newline-delimited JSON, as `--event-log` writes it); a torn last line is left out. */
 export function readEventLog(log: string): EngineReport {
-  const report: EngineReport = { changes: {}, resources: [], failed: [], errors: [] };
+  const report: EngineReport = { changes: {}, resources: [], deleted: [], failed: [], errors: [] };
   const resources = new Map<string, StackResource>();
   for (const line of log.split("\n")) {
     const event = parseLine(line);
     if (event?.resOutputsEvent !== undefined) {
-      const { op, urn, type, new: state } = event.resOutputsEvent.metadata;
+      const { op, urn, type, old, new: state } = event.resOutputsEvent.metadata;
       if (type === STACK_TYPE || type.startsWith("pulumi:providers:")) continue;
       const operation = op as Operation;
       if (operation !== "same" && operation !== "refresh") {
@@ -81,6 +80,9 @@ export function readEventLog(log: string): EngineReport {
       }
       if (GONE.includes(operation) || !state) {
         if (operation !== "delete-replaced") resources.delete(urn);
+        if (operation === "delete") {
+          report.deleted.push({ urn, type, name: nameOf(urn), operation, outputs: old?.outputs ?? {} });
+        }
       } else {
         resources.set(urn, { urn, type, name: nameOf(urn), operation, outputs: state.outputs ?? {} });
       }

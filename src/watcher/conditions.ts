@@ -7,6 +7,7 @@ const MAX_MESSAGE = 2_000;
 const IN_PROGRESS: Record<Cause, string> = {
   Creating: "making what the object stands for",
   Updating: "bringing what exists to the new spec",
+  Requested: "comparing everything, as asked",
   ProgramChanged: "bringing what exists to the operator's new version",
   Repairing: "putting right what was changed from outside",
   Retrying: "trying again",
@@ -74,6 +75,40 @@ export function deletingConditions(generation: number, failures: readonly Update
     },
     { type: "Reconciling", status: "True", reason: "Deleting", message, observedGeneration: generation },
     { type: "Stalled", status: "False", reason: "Deleting", message, observedGeneration: generation },
+  ];
+}
+
+/** While an object is not to be worked on. `Ready` keeps what it said. */
+export function pausedConditions(generation: number): NewCondition[] {
+  return [
+    {
+      type: "Reconciling",
+      status: "False",
+      reason: "Paused",
+      message: "nothing is done while the annotation kindstack.dev/paused is true",
+      observedGeneration: generation,
+    },
+  ];
+}
+
+/** While somebody undoes every repair, and when that is over. */
+export function contestedConditions(generation: number, contest: string | undefined): NewCondition[] {
+  return [
+    contest === undefined
+      ? {
+          type: "Contested",
+          status: "False",
+          reason: "Settled",
+          message: "repairs last",
+          observedGeneration: generation,
+        }
+      : {
+          type: "Contested",
+          status: "True",
+          reason: "FieldContested",
+          message: `${contest}; it is put right less and less often`,
+          observedGeneration: generation,
+        },
   ];
 }
 

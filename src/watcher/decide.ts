@@ -2,10 +2,14 @@ import { findCondition } from "../../stacks/contract/condition";
 import type { CommonStatus } from "../../stacks/contract/object";
 
 /** Why an update runs; the reason of the condition while it does. */
-export type Cause = "Creating" | "Updating" | "ProgramChanged" | "Repairing" | "Retrying";
+export type Cause = "Creating" | "Updating" | "ProgramChanged" | "Requested" | "Repairing" | "Retrying";
 
 /** What has to be done about an object. */
-export type Action = { type: "none" } | { type: "up"; cause: Cause; refresh: boolean } | { type: "destroy" };
+export type Action =
+  | { type: "none" }
+  | { type: "pause" }
+  | { type: "up"; cause: Cause; refresh: boolean }
+  | { type: "destroy" };
 
 /** How this process's last update of an object ended; a restart forgets it, and so tries once more. */
 export interface Attempt {
@@ -13,7 +17,7 @@ export interface Attempt {
   generation: number;
   program: string;
   outcome: "succeeded" | "terminal" | "retryable";
-  /** The ids of the drifted resources that it was to repair, joined. */
+  /** What it was to repair, joined. */
   drift: string;
 }
 
@@ -22,10 +26,13 @@ export interface Situation {
   metadata: { uid: string; generation: number; deletionTimestamp?: string };
   /** Whether the object carries Kindstack's finalizer. */
   finalized: boolean;
+  paused: boolean;
+  /** The value of the annotation that asks for an update, if there is one. */
+  requested: string | undefined;
   status: CommonStatus;
   /** The digest of the program as it is now. */
   program: string;
-  /** Ids of owned resources that are not as they were applied. */
+  /** What is not as it was applied, or missing; a name for each. */
   drifted: readonly string[];
   lastAttempt: Attempt | undefined;
 }
@@ -37,19 +44,17 @@ export interface Situation {
  * nothing; so does one that only its author can put right.
  */
 export function decide(situation: Situation): Action {
-  const { metadata, status, program, drifted, lastAttempt } = situation;
+  const { metadata, status, program, drifted, lastAttempt, requested } = situation;
+  if (situation.paused) return { type: "pause" };
   if (metadata.deletionTimestamp) return situation.finalized ? { type: "destroy" } : { type: "none" };
+  if (requested !== undefined && requested !== status.lastHandledReconcile) {
+    return { type: "up", cause: "Requested", refresh: true };
+  }
 
   const attempted = lastAttempt?.uid === metadata.uid && lastAttempt.generation === metadata.generation;
-  const drift = drifted.join();
-  if (
-    attempted &&
-    lastAttempt.outcome === "terminal" &&
-    lastAttempt.program === program &&
-    lastAttempt.drift === drift
-  ) {
-    return { type: "none" };
-  }
+  const unchanged = attempted && lastAttempt.program === program && lastAttempt.drift === drifted.join();
+  if (unchanged && lastAttempt.outcome === "terminal") return { type: "none" };
+
   const repair = drifted.length > 0;
   if (status.stack === undefined) return { type: "up", cause: attempted ? "Retrying" : "Creating", refresh: repair };
 

@@ -10,27 +10,43 @@ export interface OwnedView {
   cacheVersion: string;
 }
 
+/** What is not as it was applied, by id. */
+export interface Drift {
+  /** It is there, but somebody changed an applied field. */
+  edited: string[];
+  /** It is gone, or on its way out. */
+  missing: string[];
+  /** The cache has not seen our own last apply yet; the event that is still to come leads here again. */
+  unseen: string[];
+}
+
 /**
- * The ids of the recorded resources that are gone, or whose applied fields somebody changed.
+ * Compares the recorded resources with what the caches show of them.
  *
- * @param appliedVersions the version that Kindstack's own last apply left, by id: a cache that has not seen it yet shows
- *   the past, and the event that is still to come leads here again
+ * @param applied the version that Kindstack's own last apply left, by id
+ * @param view what a cache shows of an id; `undefined` for a type that nobody watches
  */
 export function findDrift(
   records: readonly OwnedRecord[],
-  appliedVersions: ReadonlyMap<string, string>,
+  applied: ReadonlyMap<string, string>,
   view: (id: string) => OwnedView | undefined,
-): string[] {
-  return records
-    .filter(({ id, fields }) => {
-      const seen = view(id);
-      if (seen === undefined) return false; // a type that nobody watches
-      const { object, cacheVersion } = seen;
-      const applied = appliedVersions.get(id);
-      const version = object?.metadata.resourceVersion ?? cacheVersion;
-      if (applied !== undefined && compareResourceVersions(version, applied) < 0) return false;
-      if (object === undefined || object.metadata.deletionTimestamp) return true;
-      return ownedFieldsDigest(object) !== fields;
-    })
-    .map(({ id }) => id);
+): Drift {
+  const drift: Drift = { edited: [], missing: [], unseen: [] };
+  for (const { id, fields } of records) {
+    const seen = view(id);
+    if (seen === undefined) continue;
+    const { object, cacheVersion } = seen;
+    const version = applied.get(id);
+    if (
+      version !== undefined &&
+      compareResourceVersions(object?.metadata.resourceVersion ?? cacheVersion, version) < 0
+    ) {
+      drift.unseen.push(id);
+    } else if (object === undefined || object.metadata.deletionTimestamp) {
+      drift.missing.push(id);
+    } else if (ownedFieldsDigest(object) !== fields) {
+      drift.edited.push(id);
+    }
+  }
+  return drift;
 }

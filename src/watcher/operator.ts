@@ -5,7 +5,14 @@ import { OWNER_UID_LABEL, ownerUidOf } from "../../providers/kubernetes/ownershi
 import { findCondition } from "../../stacks/contract/condition";
 import { programDigest } from "../../stacks/contract/digest";
 import { type AnyKind, kindApiVersion, kindName, statusOf } from "../../stacks/contract/kind";
-import { type KindObject, objectId, objectKey } from "../../stacks/contract/object";
+import {
+  DELETION_POLICY_ANNOTATION,
+  type KindObject,
+  objectId,
+  objectKey,
+  PAUSED_ANNOTATION,
+  RECONCILE_ANNOTATION,
+} from "../../stacks/contract/object";
 import type { StackEngine, UpdateResult } from "../automation/engine";
 import type { Metrics } from "../telemetry/metrics";
 import { Claims } from "./claims";
@@ -36,6 +43,9 @@ interface Controller {
   reconciler: Reconciler;
 }
 
+/** What controllers call it in metrics. */
+const RESULTS = { done: "success", retry: "requeue", later: "requeue_after" } as const;
+const OWNED_EVENT_DELAY_MS = 25;
 const OWNER_INDEX = "owner";
 const UID_INDEX = "uid";
 
@@ -163,7 +173,8 @@ export class Operator {
     if (before !== undefined && before !== after) this.#claims.released(objectId(change.object));
     for (const uid of new Set([before, after])) {
       const owner = uid === undefined ? undefined : this.#findOwner(uid);
-      if (owner !== undefined) this.#queue.add(owner.queueKey);
+      // A moment later, so that many edits in a row are one repair.
+      if (owner !== undefined) this.#queue.addAfter(owner.queueKey, OWNED_EVENT_DELAY_MS);
     }
   }
 
@@ -177,7 +188,8 @@ export class Operator {
       const outcome = await reconciler.reconcile(key, signal);
       if (outcome === "retry") this.#queue.addRateLimited(queueKey);
       else this.#queue.forget(queueKey);
-      metrics.reconcileTotal.inc({ ...labels, result: outcome === "retry" ? "requeue" : "success" });
+      if (typeof outcome === "object") this.#queue.addAfter(queueKey, outcome.afterMs);
+      metrics.reconcileTotal.inc({ ...labels, result: RESULTS[typeof outcome === "object" ? "later" : outcome] });
     } catch (error) {
       metrics.reconcileTotal.inc({ ...labels, result: "error" });
       metrics.reconcileErrors.inc(labels);
@@ -262,11 +274,17 @@ export class Operator {
   }
 }
 
+const OBEYED_ANNOTATIONS = [PAUSED_ANNOTATION, RECONCILE_ANNOTATION, DELETION_POLICY_ANNOTATION];
+
 /** Whether a change is one that an update may follow from; our own status writes are not. */
 function needsReconcile(change: ObjectChange): boolean {
   if (change.type !== "modified") return true;
   const [before, after] = [change.previous.metadata, change.object.metadata];
-  return before.generation !== after.generation || before.deletionTimestamp !== after.deletionTimestamp;
+  return (
+    before.generation !== after.generation ||
+    before.deletionTimestamp !== after.deletionTimestamp ||
+    OBEYED_ANNOTATIONS.some((name) => before.annotations?.[name] !== after.annotations?.[name])
+  );
 }
 
 function isSettled(object: LiveObject): boolean {

@@ -1,46 +1,44 @@
-import { isDeepStrictEqual } from "node:util";
 import type { Logger } from "pino";
 import { errorClassOf, errorMessageOf, errorReasonOf, TerminalError } from "../../providers/errors";
-import {
-  ApiError,
-  type KubernetesClient,
-  type LiveObject,
-  type Manifest,
-  type ResourceType,
-} from "../../providers/kubernetes/client";
+import { ApiError, type KubernetesClient, type LiveObject, type ResourceType } from "../../providers/kubernetes/client";
 import { isObjectOutputs } from "../../providers/kubernetes/object";
 import { ownerUidOf } from "../../providers/kubernetes/ownership";
-import { mergeConditions, type NewCondition } from "../../stacks/contract/condition";
 import { type AnyKind, kindName, parseObject, statusOf } from "../../stacks/contract/kind";
 import {
-  type CommonStatus,
+  DELETION_POLICY_ANNOTATION,
   type KindObject,
   objectId,
-  objectKey,
+  PAUSED_ANNOTATION,
+  RECONCILE_ANNOTATION,
   type StackRecord,
   stackName,
 } from "../../stacks/contract/object";
 import type { StackEngine, UpdateFailure, UpdateResult } from "../automation/engine";
 import type { Claims } from "./claims";
 import {
+  contestedConditions,
   deletingConditions,
   describeChanges,
   describeFailures,
   failedConditions,
   isTerminal,
+  pausedConditions,
   succeededConditions,
   updatingConditions,
 } from "./conditions";
+import { contestedFields, recentRepairs, repairDelay } from "./contest";
 import { type Attempt, type Cause, decide } from "./decide";
-import { findDrift, type OwnedView } from "./drift";
-import { compareResourceVersions } from "./informer";
+import { type Drift, findDrift, type OwnedView } from "./drift";
+import { identityOf } from "./identity";
+import { Memory } from "./memory";
 import type { EventRecorder } from "./recorder";
+import { composeStatus, type StatusChange, writeStatus } from "./status";
 
 /** On every object from before its first update until its stack is destroyed. */
 export const FINALIZER = "kindstack.dev/stack";
 
-/** What a worker asks of the queue when it is done with an object. */
-export type Outcome = "done" | "retry";
+/** What a worker asks of the queue when it is done: nothing, another turn with back-off, or one after a time. */
+export type Outcome = "done" | "retry" | { afterMs: number };
 
 /** What one kind's reconciler works with. */
 export interface ReconcilerOptions {
@@ -61,22 +59,14 @@ export interface ReconcilerOptions {
   owned(uid: string): LiveObject[];
   /** What the caches show of an owned object, by its id; `undefined` when its type is not watched. */
   view(id: string): OwnedView | undefined;
-  /** Whether an object of this UID exists, and how to call it in a message. */
+  /** How to call the object of this UID in a message; `undefined` when there is none. */
   describeOwner(uid: string): string | undefined;
   /** Told of every update that ran. */
   observe(result: UpdateResult, cause: Cause | "Deleting"): void;
 }
 
-/** What this process knows of an object beyond what the API server shows. */
-interface Memory {
-  /** The object as our last write returned it; newer than the cache until the watch catches up. */
-  latest?: LiveObject;
-  lastAttempt?: Attempt;
-  /** The versions that our own applies left, by the id of the owned object. */
-  appliedVersions: Map<string, string>;
-  /** Set from outside for drift that no watch shows. */
-  drifted: boolean;
-}
+/** A cache that is behind catches up within this time, or an event of it leads here sooner. */
+const CATCH_UP_MS = 250;
 
 /**
  * Brings the stack of one object in line with the object: from the queue's name to the engine, and back to the status.
@@ -94,32 +84,43 @@ export class Reconciler {
 
   async reconcile(key: string, signal: AbortSignal): Promise<Outcome> {
     const { kind, program, cached, view } = this.#options;
-    const object = this.#newest(key, cached(key));
-    if (object === undefined) {
+    const shown = cached(key);
+    if (shown === undefined) {
       this.#memories.delete(key);
       return "done";
     }
     const memory = this.#memory(key);
+    const object = memory.newest(shown);
+    const { annotations = {}, finalizers = [] } = object.metadata;
     const status = statusOf(object);
+    const drift = findDrift(status.stack?.resources ?? [], memory.applied, view);
+    const shortfall = drift.unseen.length > 0 ? [] : this.#shortfall(object, memory);
+    const wanting = [...drift.edited, ...drift.missing, ...shortfall, ...(memory.drifted ? ["what was compared"] : [])];
     const action = decide({
       metadata: { generation: 0, ...object.metadata },
-      finalized: object.metadata.finalizers?.includes(FINALIZER) ?? false,
+      finalized: finalizers.includes(FINALIZER),
+      paused: annotations[PAUSED_ANNOTATION] === "true",
+      requested: annotations[RECONCILE_ANNOTATION],
       status,
       program,
-      drifted: [
-        ...findDrift(status.stack?.resources ?? [], memory.appliedVersions, view),
-        ...(memory.drifted ? [`${kind.kind} ${key}`] : []),
-      ],
+      drifted: wanting,
       lastAttempt: memory.lastAttempt,
     });
     switch (action.type) {
       case "none":
-        await this.#writeStatus(object, {});
+        return this.#rest(object, memory);
+      case "pause":
+        await this.#write(object, memory, { conditions: pausedConditions(object.metadata.generation ?? 0) });
         return "done";
-      case "up":
-        return this.#update(key, object, action.cause, action.refresh, signal);
       case "destroy":
-        return this.#destroy(key, object, signal);
+        return this.#destroy(key, object, memory, signal);
+      case "up":
+        // A program that depends on what is alive must not run on a view that lacks what it made itself.
+        if (drift.unseen.length > 0 && kind.shortfall !== undefined) return { afterMs: CATCH_UP_MS };
+        if (action.cause === "Repairing" && memory.repairNotBefore > Date.now()) {
+          return { afterMs: memory.repairNotBefore - Date.now() };
+        }
+        return this.#update(key, object, memory, { ...action, drift, wanting: wanting.join() }, signal);
     }
   }
 
@@ -130,14 +131,36 @@ export class Reconciler {
 
   /** Forgets that the last attempt was terminal: what it ran into may be gone. */
   reconsider(key: string): void {
-    delete this.#memory(key).lastAttempt;
+    this.#memory(key).lastAttempt = undefined;
   }
 
-  async #update(key: string, found: LiveObject, cause: Cause, refresh: boolean, signal: AbortSignal): Promise<Outcome> {
+  /** Nothing is to be done; what is alive may have changed all the same, and a fight may be over. */
+  async #rest(object: LiveObject, memory: Memory): Promise<Outcome> {
+    const generation = object.metadata.generation ?? 0;
+    if (memory.contest !== undefined && recentRepairs(memory.repairs, Date.now()).length === 0) {
+      memory.contest = undefined;
+      await this.#write(object, memory, { conditions: contestedConditions(generation, undefined) });
+    } else if (object.status !== undefined) {
+      await this.#write(object, memory, {});
+    }
+    return "done";
+  }
+
+  async #update(
+    key: string,
+    found: LiveObject,
+    memory: Memory,
+    { cause, refresh, drift, wanting }: { cause: Cause; refresh: boolean; drift: Drift; wanting: string },
+    signal: AbortSignal,
+  ): Promise<Outcome> {
     const { kind, engine, claims, recorder, observe } = this.#options;
-    const memory = this.#memory(key);
-    const { uid, generation = 0 } = found.metadata;
+    const { uid, generation = 0, annotations } = found.metadata;
     const logger = this.#logger(found).child({ cause });
+    const requested = annotations?.[RECONCILE_ANNOTATION];
+    const handled = {
+      observedGeneration: generation,
+      ...(requested !== undefined && { lastHandledReconcile: requested }),
+    };
     const stack = stackName(kind, key);
     let object = found;
     let progress: Promise<LiveObject> | undefined;
@@ -145,66 +168,77 @@ export class Reconciler {
     try {
       const parsed = parseObject(kind, object);
       this.#takeClaims(key, parsed);
-      object = await this.#setFinalizer(object, true);
+      object = await this.#setFinalizer(object, memory, true);
       // The status says what is going on while the engine starts; it costs no time of its own.
       const knownReady = statusOf(object).stack !== undefined;
-      progress = this.#writeStatus(object, { conditions: updatingConditions(generation, cause, knownReady) });
+      progress = this.#write(object, memory, { conditions: updatingConditions(generation, cause, knownReady) });
       progress.catch(() => {}); // awaited below; until then nobody listens
-      const context = { owner: { uid, description: `${kind.kind}.${kind.group}/${key}` } };
+      const contest = cause === "Repairing" ? await this.#watchContest(memory, drift) : undefined;
+      const context = {
+        owner: { uid, description: `${kind.kind}.${kind.group}/${key}` },
+        owned: this.#owned(object, memory),
+        recorded: new Set(statusOf(object).stack?.resources?.map(({ id }) => id)),
+      };
       const result = await engine.up(stack, () => kind.program(parsed, context), { refresh, signal });
       observe(result, cause);
       if (result.outcome === "interrupted") return "retry";
       failures = result.failures;
       if (result.outcome === "succeeded") {
         memory.drifted = false;
-        this.#remember(memory, result);
+        memory.learn(result);
+        memory.lastAttempt = this.#attempt(object, "succeeded", wanting);
         claims.settle(uid, kind.claims?.(parsed) ?? []);
-        await this.#writeStatus(await progress, {
+        const written = await this.#write(await progress, memory, {
+          ...handled,
           conditions: succeededConditions(generation),
-          observedGeneration: generation,
           stack: this.#record(stack, result),
         });
         const changes = describeChanges(result.changes);
         logger.info({ changes: result.changes, durationMs: Math.round(result.durationMs) }, "updated");
         if (changes !== "") recorder.event(object, "Normal", cause === "Repairing" ? "Repaired" : "Updated", changes);
-        this.#attempted(memory, object, "succeeded");
-        return "done";
+        return contest === undefined ? "done" : this.#reportContest(written, memory, contest);
       }
     } catch (error) {
       if (isOutdated(error)) return "retry";
       failures = [failureOf(error, logger)];
     }
     const terminal = isTerminal(failures);
+    memory.lastAttempt = this.#attempt(object, terminal ? "terminal" : "retryable", wanting);
     logger.warn({ failures }, terminal ? "update failed, waits for the object to change" : "update failed");
     recorder.event(object, "Warning", failures[0]?.reason ?? "UpdateFailed", describeFailures(failures));
     const latest = (await progress?.catch(() => undefined)) ?? object;
-    await this.#writeStatus(latest, {
-      conditions: failedConditions(generation, failures),
-      observedGeneration: generation,
-    });
-    this.#attempted(memory, object, terminal ? "terminal" : "retryable");
+    await this.#write(latest, memory, { ...handled, conditions: failedConditions(generation, failures) });
     return terminal ? "done" : "retry";
   }
 
-  async #destroy(key: string, found: LiveObject, signal: AbortSignal): Promise<Outcome> {
+  async #destroy(key: string, found: LiveObject, memory: Memory, signal: AbortSignal): Promise<Outcome> {
     const { kind, type, client, engine, claims, observe, recorder } = this.#options;
-    const { uid, generation = 0, namespace, name } = found.metadata;
+    const { uid, generation = 0, namespace, name, annotations } = found.metadata;
     const logger = this.#logger(found);
     // The cache may be behind; a destroy must be of this very object, and it must really be on its way out.
     const live = await client.get(type, name, namespace);
     if (live?.metadata.uid !== uid || !live.metadata.deletionTimestamp) return "done";
-    const object = await this.#writeStatus(live, { conditions: deletingConditions(generation, []) });
+    const place = namespace === undefined ? "" : ` from the namespace ${namespace}`;
+    recorder.event(live, "Warning", "Deleting", `Custom Resource ${name} is being deleted${place}`);
+    const failedBefore = statusOf(live).conditions?.find(
+      ({ type, reason }) => type === "Ready" && reason === "DeletionFailed",
+    );
+    const object = failedBefore
+      ? live
+      : await this.#write(live, memory, { conditions: deletingConditions(generation, []) });
+    const release = annotations?.[DELETION_POLICY_ANNOTATION] === "Orphan";
     let failures: UpdateFailure[];
     try {
-      const result = await engine.destroy(stackName(kind, key), { signal });
+      const result = await engine.destroy(stackName(kind, key), { signal, release });
       observe(result, "Deleting");
       if (result.outcome === "interrupted") return "retry";
       failures = result.failures;
       if (result.outcome === "succeeded") {
         claims.settle(uid, []);
-        logger.info({ changes: result.changes, durationMs: Math.round(result.durationMs) }, "destroyed");
-        recorder.event(object, "Normal", "Deleted", describeChanges(result.changes) || "nothing was left to delete");
-        await this.#setFinalizer(object, false);
+        logger.info({ changes: result.changes, release, durationMs: Math.round(result.durationMs) }, "destroyed");
+        const deleted = describeChanges(result.changes) || "nothing was left to delete";
+        recorder.event(object, "Normal", release ? "Orphaned" : "Deleted", release ? "what was made is left" : deleted);
+        await this.#setFinalizer(object, memory, false);
         this.#memories.delete(key);
         return "done";
       }
@@ -214,7 +248,7 @@ export class Reconciler {
     }
     logger.warn({ failures }, "destroy failed, the object stays");
     recorder.event(object, "Warning", "DeletionFailed", describeFailures(failures));
-    await this.#writeStatus(object, { conditions: deletingConditions(generation, failures) });
+    await this.#write(object, memory, { conditions: deletingConditions(generation, failures) });
     return "retry";
   }
 
@@ -227,15 +261,58 @@ export class Reconciler {
       return holder !== undefined && describeOwner(holder) !== undefined ? holder : undefined;
     });
     if (conflict === undefined) return;
-    const [, , , name] = conflict.id.split("/");
+    const name = conflict.id.split("/").at(-1);
     throw new TerminalError(
       "Conflict",
       `${name} belongs to ${describeOwner(conflict.holder) ?? conflict.holder}; it will be taken when that lets go of it`,
     );
   }
 
+  /**
+   * Counts a repair of edited fields. In a fight it also looks at the objects as they are, so that after the repair the
+   * fields and their other managers can be named.
+   */
+  async #watchContest(memory: Memory, { edited }: Drift): Promise<LiveObject[] | undefined> {
+    if (edited.length === 0) return undefined;
+    memory.repairs = [...recentRepairs(memory.repairs, Date.now()), Date.now()];
+    return repairDelay(memory.repairs.length) > 0 ? this.#readOwned(edited) : undefined;
+  }
+
+  async #reportContest(object: LiveObject, memory: Memory, before: LiveObject[]): Promise<Outcome> {
+    const after = new Map((await this.#readOwned(before.map(objectId))).map((live) => [objectId(live), live]));
+    const fields = before.flatMap((live) => {
+      const repaired = after.get(objectId(live));
+      return repaired === undefined
+        ? []
+        : contestedFields(live, repaired).map(
+            ({ field, manager }) => `${live.kind} ${live.metadata.name}: ${field} is also set by ${manager}`,
+          );
+    });
+    const delayMs = repairDelay(memory.repairs.length);
+    memory.repairNotBefore = Date.now() + delayMs;
+    memory.contest = fields.join("; ") || "fields are changed again as soon as they are put right";
+    this.#options.recorder.event(object, "Warning", "Contested", memory.contest);
+    this.#logger(object).warn({ fields, delayMs }, "somebody undoes every repair, slowing down");
+    const generation = object.metadata.generation ?? 0;
+    await this.#write(object, memory, { conditions: contestedConditions(generation, memory.contest) });
+    return { afterMs: delayMs };
+  }
+
+  async #readOwned(ids: readonly string[]): Promise<LiveObject[]> {
+    const { client, view } = this.#options;
+    const objects = await Promise.all(
+      ids.map(async (id) => {
+        const seen = view(id)?.object;
+        if (seen === undefined) return undefined;
+        const type = await client.resourceType(seen.apiVersion, seen.kind);
+        return client.get(type, seen.metadata.name, seen.metadata.namespace);
+      }),
+    );
+    return objects.filter((object) => object !== undefined);
+  }
+
   /** Sets or removes the finalizer by server-side apply: other finalizers are not touched, whatever the cache shows. */
-  async #setFinalizer(object: LiveObject, present: boolean): Promise<LiveObject> {
+  async #setFinalizer(object: LiveObject, memory: Memory, present: boolean): Promise<LiveObject> {
     if ((object.metadata.finalizers?.includes(FINALIZER) ?? false) === present) return object;
     const { client, type } = this.#options;
     const { object: written } = await client.apply(type, {
@@ -243,121 +320,62 @@ export class Reconciler {
       kind: object.kind,
       metadata: { ...identityOf(object), ...(present && { finalizers: [FINALIZER] }) },
     });
-    return this.#wrote(written);
+    return memory.wrote(written);
   }
 
-  /** Writes the status if it differs from what is there; what is not given stays. Returns the object as it then is. */
-  async #writeStatus(
-    object: LiveObject,
-    change: { conditions?: NewCondition[]; observedGeneration?: number; stack?: StackRecord },
-  ): Promise<LiveObject> {
-    const { kind, client, type, owned } = this.#options;
-    const before = statusOf(object);
-    const { observedGeneration = before.observedGeneration, stack = before.stack } = change;
-    const status: CommonStatus = {
-      ...this.#report(object, owned(object.metadata.uid)),
-      ...(observedGeneration !== undefined && { observedGeneration }),
-      ...(stack !== undefined && { stack }),
-      conditions: mergeConditions(before.conditions ?? [], change.conditions ?? [], new Date()),
-    };
-    // An object that was never worked on, such as one that is on its way out, gets no status for being looked at.
-    if (isDeepStrictEqual(status, before) || (object.status === undefined && change.conditions === undefined)) {
-      return object;
-    }
-    const { object: written } = await client.apply(
-      type,
-      {
-        apiVersion: `${kind.group}/${kind.version}`,
-        kind: kind.kind,
-        metadata: identityOf(object),
-        status,
-      },
-      { subresource: "status" },
-    );
-    return this.#wrote(written);
+  async #write(object: LiveObject, memory: Memory, change: StatusChange): Promise<LiveObject> {
+    const { kind, client, type } = this.#options;
+    const status = composeStatus(kind, object, this.#owned(object, memory), change, new Date());
+    return memory.wrote(await writeStatus(client, type, kind, object, status));
   }
 
-  /** The kind's own fields; those of an object that cannot be parsed stay as they are. */
-  #report(object: LiveObject, owned: LiveObject[]): object {
+  /** What the caches show of what the object owns, without what we have deleted since. */
+  #owned({ metadata }: LiveObject, memory: Memory): LiveObject[] {
+    return this.#options.owned(metadata.uid).filter((owned) => !memory.hasDeleted(owned));
+  }
+
+  #shortfall(object: LiveObject, memory: Memory): string[] {
     const { kind } = this.#options;
+    if (kind.shortfall === undefined || statusOf(object).stack === undefined) return [];
     try {
-      return kind.report(parseObject(kind, object), owned);
+      return kind.shortfall(parseObject(kind, object), this.#owned(object, memory));
     } catch {
-      const { conditions: _, observedGeneration: __, stack: ___, ...own } = statusOf(object);
-      return own;
+      return []; // an update will say what is wrong with the object
     }
   }
 
   #record(stack: string, { resources }: UpdateResult): StackRecord {
     const { program, view } = this.#options;
+    const watched = resources
+      .flatMap(({ outputs }) => (isObjectOutputs(outputs) ? [outputs] : []))
+      .map(({ manifest, fields }) => ({ id: objectId(manifest), fields }))
+      .filter(({ id }) => view(id) !== undefined)
+      .sort((a, b) => (a.id < b.id ? -1 : 1));
+    return { name: stack, program, ...(watched.length > 0 && { resources: watched }) };
+  }
+
+  #attempt({ metadata }: LiveObject, outcome: Attempt["outcome"], drift: string): Attempt {
     return {
-      name: stack,
-      program,
-      resources: resources
-        .flatMap(({ outputs }) => (isObjectOutputs(outputs) ? [outputs] : []))
-        .map(({ manifest, fields }) => ({ id: objectId(manifest), fields }))
-        .filter(({ id }) => view(id) !== undefined)
-        .sort((a, b) => (a.id < b.id ? -1 : 1)),
-    };
-  }
-
-  #remember(memory: Memory, { resources }: UpdateResult): void {
-    memory.appliedVersions = new Map(
-      resources.flatMap(({ outputs }) =>
-        isObjectOutputs(outputs) ? [[objectId(outputs.manifest), outputs.resourceVersion]] : [],
-      ),
-    );
-  }
-
-  #attempted(memory: Memory, object: LiveObject, outcome: Attempt["outcome"]): void {
-    const { program, view } = this.#options;
-    const { metadata } = object;
-    const records = statusOf(memory.latest ?? object).stack?.resources ?? [];
-    memory.lastAttempt = {
       uid: metadata.uid,
       generation: metadata.generation ?? 0,
-      program,
+      program: this.#options.program,
       outcome,
-      drift: findDrift(records, memory.appliedVersions, view).join(),
+      drift,
     };
   }
 
   #memory(key: string): Memory {
     let memory = this.#memories.get(key);
     if (memory === undefined) {
-      memory = { appliedVersions: new Map(), drifted: false };
+      memory = new Memory();
       this.#memories.set(key, memory);
     }
     return memory;
   }
 
-  /** Our own last write may be newer than what the watch has brought so far. */
-  #newest(key: string, cached: LiveObject | undefined): LiveObject | undefined {
-    const memory = this.#memories.get(key);
-    const latest = memory?.latest;
-    if (
-      latest !== undefined &&
-      latest.metadata.uid === cached?.metadata.uid &&
-      compareResourceVersions(latest.metadata.resourceVersion, cached.metadata.resourceVersion) > 0
-    ) {
-      return latest;
-    }
-    delete memory?.latest;
-    return cached;
-  }
-
-  #wrote(written: LiveObject): LiveObject {
-    this.#memory(objectKey(written.metadata)).latest = written;
-    return written;
-  }
-
   #logger({ metadata: { namespace, name, generation } }: LiveObject): Logger {
     return this.#options.logger.child({ kind: kindName(this.#options.kind), namespace, name, generation });
   }
-}
-
-function identityOf({ metadata: { name, namespace, uid } }: LiveObject): Manifest["metadata"] {
-  return { name, ...(namespace !== undefined && { namespace }), uid };
 }
 
 /** What we acted on is not what is there any more; the next look will see what is. */

@@ -7,12 +7,14 @@ const stackSchema = Type.Object(
   {
     name: Type.String({ description: "The Pulumi stack that stands behind this object." }),
     program: Type.String({ description: "Digest of the program of the last successful update." }),
-    resources: Type.Array(
-      Type.Object({
-        id: Type.String({ description: "apiVersion/kind/namespace/name of an object that the stack made." }),
-        fields: Type.String({ description: "Digest of the fields that Kindstack owns in it." }),
-      }),
-      { "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["id"] },
+    resources: Type.Optional(
+      Type.Array(
+        Type.Object({
+          id: Type.String({ description: "apiVersion/kind/namespace/name of an object that the stack made." }),
+          fields: Type.String({ description: "Digest of the fields that Kindstack owns in it." }),
+        }),
+        { "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["id"] },
+      ),
     ),
   },
   { description: "What the last successful update left behind." },
@@ -40,7 +42,7 @@ export function customResourceDefinition(kind: AnyKind): Manifest {
           served: true,
           storage: true,
           schema: { openAPIV3Schema: objectSchema(kind) },
-          subresources: { status: {} },
+          subresources: { status: {}, ...(kind.scale && { scale: kind.scale }) },
           additionalPrinterColumns: [
             ...kind.columns,
             { name: "Ready", type: "string", jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
@@ -66,11 +68,15 @@ function objectSchema(kind: AnyKind): object {
             observedGeneration: Type.Integer({ format: "int64" }),
             conditions: conditionsSchema,
             stack: stackSchema,
+            lastHandledReconcile: Type.String({ description: "Value of kindstack.dev/reconcile that was acted on." }),
           }),
         ),
       ),
     },
-    { description: kind.description },
+    {
+      description: kind.description,
+      ...(kind.rules && { "x-kubernetes-validations": kind.rules }),
+    },
   );
   // TypeBox keeps its own marks in properties that are not enumerable; what is left is plain OpenAPI.
   return JSON.parse(JSON.stringify(schema));

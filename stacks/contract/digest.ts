@@ -6,7 +6,8 @@ import type { AnyKind } from "./kind";
 const PROVIDERS = resolve(__dirname, "../../providers");
 
 /**
- * A digest of the code that an update of this kind runs: the kind's folder and the providers. An object whose last
+ * A digest of the code that an update of this kind runs: the kind's folder and the providers, and the
+ * settings that it reads. An object whose last
  * update ran the same code on the same generation needs no other.
  */
 export function programDigest(kind: AnyKind): string {
@@ -14,7 +15,10 @@ export function programDigest(kind: AnyKind): string {
   for (const directory of [PROVIDERS, kind.directory]) {
     for (const file of codeFiles(directory)) hash.update(file).update(readFileSync(join(directory, file)));
   }
-  return hash.digest("hex").slice(0, 16);
+  return hash
+    .update(JSON.stringify(kind.settings?.() ?? null))
+    .digest("hex")
+    .slice(0, 16);
 }
 
 function codeFiles(directory: string): string[] {

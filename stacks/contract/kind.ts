@@ -4,6 +4,7 @@ import type { TLocalizedValidationError } from "typebox/error";
 import { TerminalError } from "../../providers/errors";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import type { Owner } from "../../providers/kubernetes/ownership";
+import type { NewCondition } from "./condition";
 import type { CommonStatus, KindObject } from "./object";
 
 /** A column of `kubectl get`; READY and AGE are added to every kind. */
@@ -17,7 +18,26 @@ export interface PrinterColumn {
 export interface ProgramContext {
   /** Written on everything that the program makes, so that it can be found and is not taken by someone else. */
   owner: Owner;
+  /** The live objects of the types in {@link Kind.owns} that carry this owner. */
+  owned: readonly LiveObject[];
+  /** The ids ({@link objectId}) of those that the last update recorded in the stack. */
+  recorded: ReadonlySet<string>;
 }
+
+/** A rule over the whole object, in CEL, that the API server enforces. */
+export interface ValidationRule {
+  rule: string;
+  message: string;
+}
+
+/** How an object stands when its conditions are made up. */
+export interface Activity {
+  /** Why the last update, or the destroy, failed; undefined when it did not, or when it is running for the first time. */
+  failure?: string;
+}
+
+/** A condition of the kind's own; the generation is added. */
+export type KindCondition = Omit<NewCondition, "observedGeneration">;
 
 /**
  * A kind: one folder under `stacks/`, and everything that the watcher, the command line and the CRD know of it.
@@ -39,6 +59,10 @@ export interface Kind<Spec = unknown, Status = unknown> {
   /** The kind's own fields; conditions and the like are added to every kind. */
   readonly status: Type.TObject;
   readonly columns: readonly PrinterColumn[];
+  /** Rules over more than the spec, such as the name. */
+  readonly rules?: readonly ValidationRule[];
+  /** Paths of the scale subresource (`kubectl scale`, autoscalers). */
+  readonly scale?: { specReplicasPath: string; statusReplicasPath: string; labelSelectorPath: string };
 
   /** `object`: a stack for each object. `namespace`: the objects of one namespace share a stack. */
   readonly granularity: "object" | "namespace";
@@ -46,6 +70,8 @@ export interface Kind<Spec = unknown, Status = unknown> {
   readonly owns: readonly { apiVersion: string; kind: string }[];
   /** The kind's folder, `__dirname`: its code is what the program's digest is made of, `sample.yaml` lies in it. */
   readonly directory: string;
+  /** What the program takes from the operator's environment; when it changes, all objects are updated. */
+  settings?(): unknown;
 
   /** Rules that no schema can say. @throws TerminalError naming the field, its value and what is allowed */
   validate?(object: KindObject<Spec, Status>): void;
@@ -58,6 +84,13 @@ export interface Kind<Spec = unknown, Status = unknown> {
   program(object: KindObject<Spec, Status>, context: ProgramContext): void | Promise<void>;
   /** The kind's own status fields, of the object and of the live objects that it owns. Pure. */
   report(object: KindObject<Spec, Status>, owned: readonly LiveObject[]): Status;
+  /** Conditions besides the standard ones. Pure. */
+  conditions?(object: KindObject<Spec, Status>, owned: readonly LiveObject[], activity: Activity): KindCondition[];
+  /**
+   * For programs that depend on what is alive: what of it calls for an update though no field has drifted, such as one
+   * Pod too few. A name for each thing, in words; empty when all is as it should be. Pure.
+   */
+  shortfall?(object: KindObject<Spec, Status>, owned: readonly LiveObject[]): string[];
   /**
    * For resources that nothing in the cluster watches: which of these objects (all Ready) have drifted, as their UIDs.
    * Called periodically with all objects of the kind, so that one query can answer for many.

@@ -7,7 +7,16 @@ export interface CommonStatus {
   observedGeneration?: number;
   conditions?: Condition[];
   stack?: StackRecord;
+  /** The value of the annotation {@link RECONCILE_ANNOTATION} that was acted on last. */
+  lastHandledReconcile?: string;
 }
+
+/** `"true"` stops all work on an object, its deletion included. */
+export const PAUSED_ANNOTATION = "kindstack.dev/paused";
+/** Any new value asks for one update that compares everything with the real world. */
+export const RECONCILE_ANNOTATION = "kindstack.dev/reconcile";
+/** `Orphan` keeps what an object made when the object is deleted. */
+export const DELETION_POLICY_ANNOTATION = "kindstack.dev/deletion-policy";
 
 /** What the last successful update left behind; enough to tell after a restart that nothing has to be done. */
 export interface StackRecord {
@@ -15,8 +24,8 @@ export interface StackRecord {
   name: string;
   /** The digest of the program that ran ({@link programDigest}). */
   program: string;
-  /** The Kubernetes objects in the stack that are watched for drift. */
-  resources: OwnedRecord[];
+  /** The Kubernetes objects in the stack that are watched for drift; absent when there are none. */
+  resources?: OwnedRecord[];
 }
 
 /** One watched object, and the digest of the fields that Kindstack owned after its last apply. */

@@ -71,6 +71,12 @@ export class Things implements DynamicProvider<ThingInputs, ThingInputs> {
     this.live.delete(id);
   }
 
+  readonly released: string[] = [];
+
+  async release(id: string) {
+    this.released.push(id);
+  }
+
   async #write({ key, value }: ThingInputs): Promise<void> {
     const refusal = REFUSED[value];
     if (refusal !== undefined) throw refusal();

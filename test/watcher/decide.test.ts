@@ -15,6 +15,8 @@ function situation(changes: Partial<Situation> = {}): Situation {
     status: { conditions: ready("True", 3), stack: { name: "stack", program: "p1", resources: [] } },
     program: "p1",
     drifted: [],
+    paused: false,
+    requested: undefined,
     lastAttempt: undefined,
     ...changes,
   };

@@ -1,0 +1,6 @@
+import type { LiveObject, ObjectMeta } from "../../providers/kubernetes/client";
+
+/** What names exactly this object in an apply: the UID keeps a successor of the same name from being written to. */
+export function identityOf({ metadata: { name, namespace, uid } }: LiveObject): ObjectMeta {
+  return { name, ...(namespace !== undefined && { namespace }), uid };
+}

@@ -1,0 +1,73 @@
+import type { LiveObject } from "../../providers/kubernetes/client";
+import { isObjectOutputs } from "../../providers/kubernetes/object";
+import { objectId } from "../../stacks/contract/object";
+import type { UpdateResult } from "../automation/engine";
+import type { StackResource } from "../automation/event-log";
+import type { Attempt } from "./decide";
+import { compareResourceVersions } from "./informer";
+
+/** Caches that have not seen a deletion after this long never will: the object is another one of that name. */
+const DELETION_MEMORY_MS = 60_000;
+
+/**
+ * What this process knows of one object beyond what its caches show: they lag behind its own writes. Nothing here is
+ * needed to be right; after a restart it is learned anew.
+ */
+export class Memory {
+  lastAttempt: Attempt | undefined;
+  /** Set from outside, for drift that no watch shows. */
+  drifted = false;
+  /** When edited fields were put right, within the last minute or so (ms since the epoch). */
+  repairs: number[] = [];
+  /** Before this time nothing is repaired, since somebody else undoes it each time. */
+  repairNotBefore = 0;
+  /** Who that is, in words. */
+  contest: string | undefined;
+
+  /** The versions that our own applies left, by {@link objectId}. */
+  #applied: ReadonlyMap<string, string> = new Map();
+  /** When we deleted what, by {@link objectId}. */
+  readonly #deleted = new Map<string, number>();
+  #latest: LiveObject | undefined;
+
+  get applied(): ReadonlyMap<string, string> {
+    return this.#applied;
+  }
+
+  /** Takes in what an update did. */
+  learn({ resources, deleted }: Pick<UpdateResult, "resources" | "deleted">): void {
+    this.#applied = new Map(resources.flatMap(appliedVersion));
+    const now = Date.now();
+    for (const [id, time] of this.#deleted) if (now - time > DELETION_MEMORY_MS) this.#deleted.delete(id);
+    for (const { outputs } of deleted) if (isObjectOutputs(outputs)) this.#deleted.set(objectId(outputs.manifest), now);
+    for (const id of this.#applied.keys()) this.#deleted.delete(id);
+  }
+
+  /** Whether we have deleted this object, whatever a cache still shows. */
+  hasDeleted(object: LiveObject): boolean {
+    return this.#deleted.has(objectId(object));
+  }
+
+  /** Notes the object as our own write returned it. */
+  wrote(object: LiveObject): LiveObject {
+    this.#latest = object;
+    return object;
+  }
+
+  /** The newer of what the cache shows and what we wrote last. */
+  newest(cached: LiveObject): LiveObject {
+    const latest = this.#latest;
+    if (
+      latest?.metadata.uid === cached.metadata.uid &&
+      compareResourceVersions(latest.metadata.resourceVersion, cached.metadata.resourceVersion) > 0
+    ) {
+      return latest;
+    }
+    this.#latest = undefined;
+    return cached;
+  }
+}
+
+function appliedVersion({ outputs }: StackResource): [string, string][] {
+  return isObjectOutputs(outputs) ? [[objectId(outputs.manifest), outputs.resourceVersion]] : [];
+}

@@ -1,0 +1,82 @@
+import { isDeepStrictEqual } from "node:util";
+import type { KubernetesClient, LiveObject, ResourceType } from "../../providers/kubernetes/client";
+import { findCondition, mergeConditions, type NewCondition } from "../../stacks/contract/condition";
+import { type AnyKind, kindApiVersion, parseObject, statusOf } from "../../stacks/contract/kind";
+import type { CommonStatus, KindObject } from "../../stacks/contract/object";
+import { identityOf } from "./identity";
+
+/** What is new; everything else stays as the object has it. */
+export interface StatusChange {
+  conditions?: NewCondition[];
+  observedGeneration?: number;
+  stack?: CommonStatus["stack"];
+  lastHandledReconcile?: string;
+}
+
+/**
+ * The whole status of an object: the standard fields, and what its kind makes of it and of what it owns.
+ *
+ * The kind's fields of an object that cannot be parsed stay as they are.
+ */
+export function composeStatus(
+  kind: AnyKind,
+  object: LiveObject,
+  owned: readonly LiveObject[],
+  change: StatusChange,
+  now: Date,
+): CommonStatus {
+  const { conditions: before = [], observedGeneration, stack, lastHandledReconcile, ...own } = statusOf(object);
+  const standard = mergeConditions(before, change.conditions ?? [], now);
+  const common: CommonStatus = {
+    ...present({ observedGeneration, stack, lastHandledReconcile }),
+    ...present({ ...change, conditions: undefined }),
+  };
+  let parsed: KindObject;
+  try {
+    parsed = parseObject(kind, { ...object, status: { ...own, ...common, conditions: standard } });
+  } catch {
+    return { ...own, ...common, conditions: standard };
+  }
+  const failure = failureIn(standard);
+  const special = kind.conditions?.(parsed, owned, { ...(failure !== undefined && { failure }) }) ?? [];
+  const generation = object.metadata.generation ?? 0;
+  return {
+    ...present(kind.report(parsed, owned) as object),
+    ...common,
+    conditions: mergeConditions(
+      standard,
+      special.map((condition) => ({ ...condition, observedGeneration: generation })),
+      now,
+    ),
+  };
+}
+
+/** Writes a status if it differs from what the object has; returns the object as it then is. */
+export async function writeStatus(
+  client: KubernetesClient,
+  type: ResourceType,
+  kind: AnyKind,
+  object: LiveObject,
+  status: CommonStatus,
+): Promise<LiveObject> {
+  if (isDeepStrictEqual(status, statusOf(object))) return object;
+  const { object: written } = await client.apply(
+    type,
+    { apiVersion: kindApiVersion(kind), kind: kind.kind, metadata: identityOf(object), status },
+    { subresource: "status" },
+  );
+  return written;
+}
+
+/** Why the last update or destroy failed, as `Ready` says it. */
+function failureIn(conditions: Parameters<typeof findCondition>[0]): string | undefined {
+  const ready = findCondition(conditions, "Ready");
+  return ready?.status === "False" && ready.reason !== "Deleting" ? ready.message : undefined;
+}
+
+/** Leaves out what is undefined, and empty lists: the API server drops a list of which an apply took the last item. */
+function present(fields: object): CommonStatus {
+  return Object.fromEntries(
+    Object.entries(fields).filter(([, value]) => value !== undefined && !(Array.isArray(value) && value.length === 0)),
+  );
+}

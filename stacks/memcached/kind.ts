@@ -1,0 +1,30 @@
+import { defineKind } from "../contract/kind";
+import { memcachedImage, memcachedProgram } from "./program";
+import { memcachedSpec, memcachedStatus } from "./schema";
+import { memcachedConditions } from "./status";
+
+export const memcached = defineKind({
+  group: "cache.example.com",
+  version: "v1alpha1",
+  kind: "Memcached",
+  plural: "memcacheds",
+  singular: "memcached",
+  scope: "Namespaced",
+  description: "A number of instances of Memcached.",
+  spec: memcachedSpec,
+  status: memcachedStatus,
+  columns: [
+    { name: "Size", type: "integer", jsonPath: ".spec.size" },
+    { name: "Available", type: "string", jsonPath: '.status.conditions[?(@.type=="Available")].status' },
+  ],
+  rules: [
+    { rule: "size(self.metadata.name) <= 63", message: "the name is a label of the Pods: at most 63 characters" },
+  ],
+  granularity: "object",
+  owns: [{ apiVersion: "apps/v1", kind: "Deployment" }],
+  directory: __dirname,
+  settings: memcachedImage,
+  program: memcachedProgram,
+  report: () => ({}),
+  conditions: memcachedConditions,
+});

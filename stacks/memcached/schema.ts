@@ -1,0 +1,23 @@
+import Type from "typebox";
+
+export const memcachedSpec = Type.Object({
+  size: Type.Integer({
+    description: "How many instances of Memcached run.",
+    minimum: 1,
+    maximum: 3,
+    default: 1,
+    format: "int32",
+  }),
+  containerPort: Type.Integer({
+    description: "The port that they listen on.",
+    minimum: 1,
+    maximum: 65535,
+    default: 11211,
+    format: "int32",
+  }),
+});
+export type MemcachedSpec = Type.Static<typeof memcachedSpec>;
+
+/** Nothing of its own: all that Memcached says, it says in conditions. */
+export const memcachedStatus = Type.Object({});
+export type MemcachedStatus = Type.Static<typeof memcachedStatus>;

@@ -1,0 +1,34 @@
+import { defineKind } from "../contract/kind";
+import { podSetProgram } from "./program";
+import { podSetSpec, podSetStatus } from "./schema";
+import { podSetReport, podSetShortfall } from "./status";
+
+export const podSet = defineKind({
+  group: "batch.tutorial.kubebuilder.io",
+  version: "v1",
+  kind: "PodSet",
+  plural: "podsets",
+  singular: "podset",
+  scope: "Namespaced",
+  description: "A number of equal Pods.",
+  spec: podSetSpec,
+  status: podSetStatus,
+  columns: [
+    { name: "Desired", type: "integer", jsonPath: ".spec.replicas" },
+    { name: "ReadyReplicas", type: "integer", jsonPath: ".status.readyReplicas" },
+  ],
+  scale: {
+    specReplicasPath: ".spec.replicas",
+    statusReplicasPath: ".status.replicas",
+    labelSelectorPath: ".status.selector",
+  },
+  rules: [
+    { rule: "size(self.metadata.name) <= 63", message: "the name is a label of the Pods: at most 63 characters" },
+  ],
+  granularity: "object",
+  owns: [{ apiVersion: "v1", kind: "Pod" }],
+  directory: __dirname,
+  program: podSetProgram,
+  report: podSetReport,
+  shortfall: podSetShortfall,
+});

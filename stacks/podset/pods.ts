@@ -1,0 +1,48 @@
+import type { LiveObject } from "../../providers/kubernetes/client";
+
+interface PodStatus {
+  phase?: string;
+  conditions?: { type: string; status: string }[];
+}
+
+function statusOf(pod: LiveObject): PodStatus {
+  return (pod.status as PodStatus | undefined) ?? {};
+}
+
+/** Whether a Pod counts as one of the replicas: pending or running, and not on its way out. */
+export function isCounted(pod: LiveObject): boolean {
+  const { phase = "Pending" } = statusOf(pod);
+  return !pod.metadata.deletionTimestamp && (phase === "Pending" || phase === "Running");
+}
+
+export function isReady(pod: LiveObject): boolean {
+  return statusOf(pod).conditions?.some(({ type, status }) => type === "Ready" && status === "True") ?? false;
+}
+
+/**
+ * The Pods to keep when only `replicas` of these may stay: what is not ready goes first, then what is youngest.
+ *
+ * Pods that no stack has recorded yet (a crash came between the Pod and the checkpoint) are kept before all others, for
+ * only what is recorded can be deleted again; the next turn will see one too many.
+ */
+export function podsToKeep(
+  pods: readonly LiveObject[],
+  replicas: number,
+  isRecorded: (pod: LiveObject) => boolean,
+): LiveObject[] {
+  const counted = pods.filter(isCounted);
+  const unrecorded = counted.filter((pod) => !isRecorded(pod));
+  const recorded = counted
+    .filter(isRecorded)
+    .sort((a, b) => Number(isReady(b)) - Number(isReady(a)) || compareAge(a, b) || compareNames(a, b));
+  return [...unrecorded, ...recorded.slice(0, Math.max(0, replicas - unrecorded.length))];
+}
+
+/** Negative when `a` is older. */
+function compareAge(a: LiveObject, b: LiveObject): number {
+  return Date.parse(a.metadata.creationTimestamp ?? "") - Date.parse(b.metadata.creationTimestamp ?? "") || 0;
+}
+
+function compareNames(a: LiveObject, b: LiveObject): number {
+  return a.metadata.name < b.metadata.name ? -1 : 1;
+}
