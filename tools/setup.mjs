@@ -1,6 +1,6 @@
 // Makes a fresh or outdated clone ready to run: installs what package-lock.json says and compiles. Cheap when there is
 // nothing to do. It may use nothing but Node.js itself.
-import { execFileSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { existsSync, statSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -12,10 +12,14 @@ const wanted = path.join(root, "package-lock.json");
 if (!existsSync(installed) || statSync(installed).mtimeMs < statSync(wanted).mtimeMs) {
   console.error("installing dependencies");
   // `npm ci` runs the script `prepare`, which compiles.
-  execFileSync("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"], { cwd: root, stdio: "inherit" });
+  run("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"]);
 } else {
-  execFileSync(process.execPath, [path.join(root, "node_modules/typescript/bin/tsc"), "-p", "tsconfig.build.json"], {
-    cwd: root,
-    stdio: "inherit",
-  });
+  run(process.execPath, [path.join(root, "node_modules/typescript/bin/tsc"), "-p", "tsconfig.build.json"]);
+}
+
+/** Runs a command that says itself what went wrong, and ends as it ends. */
+function run(command, args) {
+  const { status, error } = spawnSync(command, args, { cwd: root, stdio: "inherit" });
+  if (error) console.error(`${command} could not be run: ${error.message}`);
+  if (status !== 0) process.exit(1);
 }

@@ -92,11 +92,12 @@ export class TestOperator {
     }
     await eventually(() => {
       const output = this.#output.slice(from);
-      if (child.exitCode !== null) throw new Error(`the operator ended with ${child.exitCode}:\n${output}`);
       if (!output.includes("caches are filled")) throw new Error(`the operator is not ready:\n${output}`);
-      const address = /"http":"[^"]*:(\d+)"/.exec(output)?.[1];
-      this.#port = Number(address);
-    }, START_TIMEOUT_MS);
+      this.#port = Number(/"http":"[^"]*:(\d+)"/.exec(output)?.[1]);
+    }, START_TIMEOUT_MS).catch(async (error: unknown) => {
+      await this.kill();
+      throw error;
+    });
   }
 
   /** Asks it to stop. @throws when it does not exit with code 0, or leaves a process behind */

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, inject, it } from "vitest";
+import { DynamicResource } from "../../../providers/dynamic";
 import { KubernetesObject } from "../../../providers/kubernetes/object";
 import { Row } from "../../../providers/postgres/row";
 import type { Program } from "../../../src/automation/language-server";
@@ -42,6 +43,12 @@ const object: Subject = {
   value: async () => ((await cluster.find("shared"))?.data as { value?: string } | undefined)?.value,
   remove: () => cluster.client.delete(CONFIG_MAP, "shared", cluster.namespace),
 };
+
+class Foreign extends DynamicResource {
+  constructor() {
+    super({ module: "foreign", name: "Thing", stub: "exports.handler = () => process.exit(1);" }, "thing", {});
+  }
+}
 
 /** Runs updates, and tells how often the SDK's script was started for them. */
 async function startsDuring(work: () => Promise<void>): Promise<number> {
@@ -101,12 +108,6 @@ describe.each([
 
 describe("the host", () => {
   it("runs no code that it finds in a state: a provider of somebody else is refused", async () => {
-    const { DynamicResource } = await import("../../../providers/dynamic");
-    class Foreign extends DynamicResource {
-      constructor() {
-        super({ module: "foreign", name: "Thing", stub: "exports.handler = () => process.exit(1);" }, "thing", {});
-      }
-    }
     expect(await engines.hosted.up("foreign", () => void new Foreign())).toMatchObject({
       outcome: "failed",
       failures: [{ resource: "thing", message: expect.stringContaining("not Kindstack's") }],
