@@ -1,5 +1,6 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import type { Inputs } from "@pulumi/pulumi/output";
-import { CustomResource, type CustomResourceOptions } from "@pulumi/pulumi/resource";
+import { CustomResource, type CustomResourceOptions, type Resource } from "@pulumi/pulumi/resource";
 
 /*
  * Pulumi is imported by submodule throughout: `@pulumi/pulumi` itself loads the closure serializer and the whole
@@ -56,6 +57,16 @@ export function providerStub(module: string): string {
   return `exports.handler = () => require("module").createRequire(process.cwd() + "/")("kindstack/providers/${module}").provider;`;
 }
 
+const parents = new AsyncLocalStorage<Resource>();
+
+/**
+ * Runs a program that knows nothing of parents so that all it registers has this one. In a stack that several objects
+ * share, it keeps their resources apart: names need to be unique only below one parent.
+ */
+export function withParent<T>(parent: Resource, program: () => T): T {
+  return parents.run(parent, program);
+}
+
 /** A resource whose provider is a {@link providerStub}; the base of every resource that Kindstack defines. */
 export abstract class DynamicResource extends CustomResource {
   protected constructor(
@@ -64,11 +75,12 @@ export abstract class DynamicResource extends CustomResource {
     inputs: Inputs,
     options?: CustomResourceOptions,
   ) {
+    const parent = parents.getStore();
     super(
       `pulumi-nodejs:dynamic/${type.module}:${type.name}`,
       name,
       { ...inputs, [PROVIDER_PROPERTY]: type.stub },
-      options,
+      parent === undefined ? options : { parent, ...options },
     );
   }
 }

@@ -32,6 +32,9 @@ const MAX_OUTPUT = 256 * 1024;
  * left of the group after the grace period is killed.
  */
 export function runCommand(file: string, args: string[], options: CommandOptions): Promise<CommandResult> {
+  if (options.signal?.aborted) {
+    return Promise.resolve({ exitCode: -1, stdout: "", stderr: "", interrupted: "aborted" });
+  }
   return new Promise((resolve, reject) => {
     const child = spawn(file, args, {
       cwd: options.cwd,
@@ -57,10 +60,9 @@ export function runCommand(file: string, args: string[], options: CommandOptions
 
     const stdout = collect(child.stdout);
     const stderr = collect(child.stderr);
+    options.signal?.addEventListener("abort", onAbort);
     child.once("spawn", () => {
       if (child.pid !== undefined) options.onStart?.(child.pid);
-      options.signal?.addEventListener("abort", onAbort);
-      if (options.signal?.aborted) onAbort();
     });
     child.once("error", (error) => {
       cleanUp();

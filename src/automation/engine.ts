@@ -1,20 +1,14 @@
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
-import {
-  type ErrorClass,
-  errorClassOf,
-  errorMessageOf,
-  errorReasonOf,
-  RetryableError,
-  TerminalError,
-} from "../../providers/errors";
+import { type ErrorClass, errorClassOf, errorMessageOf, errorReasonOf, RetryableError } from "../../providers/errors";
 import type { ProviderHost } from "../../providers/host/server";
-import { type CommandResult, runCommand } from "./command";
+import type { CommandResult } from "./command";
 import { type EngineReport, nameOf, readEventLog, type StackResource } from "./event-log";
 import { createStack, fileBackendDirectory, pruneHistory, removeLeftovers, stackExists } from "./file-backend";
 import { type Program, serveProgram } from "./language-server";
 import { isStale, parseLocks } from "./lock";
-import { PROJECT, type Workspace } from "./workspace";
+import { type PulumiOptions, runPulumi } from "./pulumi";
+import { PROJECT } from "./workspace";
 
 /** One thing that went wrong in an update. */
 export interface UpdateFailure {
@@ -46,15 +40,12 @@ export interface UpdateOptions {
   signal?: AbortSignal;
 }
 
-export interface StackEngineOptions {
-  workspace: Workspace;
-  host: ProviderHost;
-  /** After this long an update is interrupted. */
-  timeoutMs: number;
+export interface StackEngineOptions extends PulumiOptions {
   log: { info(fields: object, message: string): void; warn(fields: object, message: string): void };
 }
 
-const NO_STACK = /no stack named .* found/;
+/** What the CLI says of a stack that does not exist. */
+export const NO_STACK = /no stack named .* found/;
 
 /**
  * Runs updates of stacks: one CLI process each, for inline programs, with the providers of this process.
@@ -104,12 +95,11 @@ export class StackEngine {
     if (options.release) host.releaseInstead(stack, true);
     const result = await this.#update("destroy", stack, ["destroy", "--remove", "--exec-kind", "auto.local"], options);
     host.releaseInstead(stack, false);
-    if (result.outcome === "failed" && result.failures.every(({ message }) => NO_STACK.test(message))) {
-      return { ...result, outcome: "succeeded", failures: [] };
-    }
-    if (result.outcome === "succeeded" && this.#directory !== undefined) {
+    const gone = result.outcome === "failed" && result.failures.every(({ message }) => NO_STACK.test(message));
+    if ((gone || result.outcome === "succeeded") && this.#directory !== undefined) {
       await removeLeftovers(this.#directory, PROJECT, stack);
     }
+    if (gone) return { ...result, outcome: "succeeded", failures: [] };
     return result;
   }
 
@@ -148,7 +138,7 @@ export class StackEngine {
         changes: report.changes,
         resources: report.resources,
         deleted: report.deleted,
-        failures: failures.map((failure) => ({ ...failure, message: withoutPasswords(failure.message) })),
+        failures,
         durationMs: performance.now() - started,
       };
     } finally {
@@ -156,35 +146,17 @@ export class StackEngine {
     }
   }
 
-  async #command(args: string[], options: UpdateOptions): Promise<CommandResult> {
-    const { workspace, host, timeoutMs } = this.#options;
-    const [name, ...rest] = args;
-    const configFile = name === "up" ? ["--config-file", workspace.configFile] : [];
-    let forget = () => {};
-    try {
-      return await runCommand(
-        workspace.pulumi,
-        [name ?? "", ...rest, ...configFile, "--non-interactive", "--color", "never"],
-        {
-          cwd: workspace.projectDirectory,
-          env: { ...workspace.environment, PULUMI_DEBUG_PROVIDERS: host.attachment },
-          timeoutMs,
-          ...(options.signal && { signal: options.signal }),
-          onStart: (pid) => {
-            forget = workspace.recordProcess(pid);
-          },
-        },
-      );
-    } catch (error) {
-      throw new TerminalError("NoPulumi", `the Pulumi CLI could not be started: ${errorMessageOf(error)}`);
-    } finally {
-      forget();
-    }
+  #command(args: string[], { signal }: UpdateOptions): Promise<CommandResult> {
+    return runPulumi(this.#options, args, { signal });
   }
 }
 
 /** The most exact account of each failure: the provider's or program's own error where there is one. */
-function collectFailures(
+export function collectFailures(...account: Parameters<typeof findFailures>): UpdateFailure[] {
+  return findFailures(...account).map((failure) => ({ ...failure, message: withoutPasswords(failure.message) }));
+}
+
+function findFailures(
   result: CommandResult,
   report: EngineReport,
   refused: ReturnType<ProviderHost["takeFailures"]>,
@@ -209,7 +181,7 @@ function collectFailures(
     });
   }
   if (failures.length > 0) return failures;
-  const errors = report.errors.filter(({ message }) => message !== "update failed");
+  const errors = report.errors.filter(({ message }) => !/^(update|preview) failed$/.test(message));
   if (errors.length === 0) errors.push({ message: (result.stderr || result.stdout).trim() || "no output" });
   return errors.map(({ urn, message }) => ({
     ...(urn && { resource: nameOf(urn) }),

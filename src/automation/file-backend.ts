@@ -57,13 +57,17 @@ export async function pruneHistory(directory: string, project: string, stack: st
     await rm(join(history, file), { force: true });
 }
 
-/** Removes what `pulumi destroy --remove` leaves of a stack: backups of its checkpoint and empty folders. */
+/**
+ * Removes what `pulumi destroy --remove` leaves of a stack: backups of its checkpoint, empty folders, and the temporary
+ * files of processes that were killed while they wrote.
+ */
 export async function removeLeftovers(directory: string, project: string, stack: string): Promise<void> {
   const checkpoint = checkpointPath(directory, project, stack);
+  const stacks = dirname(checkpoint);
+  const ours = [`${basename(checkpoint)}.`, `.${basename(checkpoint)}.`];
+  const files = (await readdir(stacks).catch(() => [])).filter((file) => ours.some((start) => file.startsWith(start)));
   for (const path of [
-    `${checkpoint}.bak`,
-    `${checkpoint}.bak.attrs`,
-    `${checkpoint}.attrs`,
+    ...files.map((file) => join(stacks, file)),
     join(directory, "backups", project, stack),
     join(directory, "history", project, stack),
     join(directory, "locks", "organization", project, stack),

@@ -3,7 +3,9 @@ import { errorMessageOf } from "../../providers/errors";
 import { packageVersion } from "../package";
 import { crdsCommand } from "./crds";
 import { devCommand } from "./dev";
+import { installCommand } from "./install";
 import { runCommand } from "./run";
+import { stackNameCommand } from "./stack-name";
 
 /** 0: done. 1: failed. 2: wrong usage. */
 export type ExitCode = 0 | 1 | 2;
@@ -21,7 +23,9 @@ export function buildProgram(): Command {
     )
     .addCommand(devCommand())
     .addCommand(runCommand())
-    .addCommand(crdsCommand());
+    .addCommand(crdsCommand())
+    .addCommand(installCommand())
+    .addCommand(stackNameCommand());
   throwInsteadOfExit(program, program);
   return program;
 }

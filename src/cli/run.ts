@@ -95,7 +95,7 @@ async function runOperator(options: RunOptions): Promise<void> {
     port: options.httpPort,
     host: options.httpHost,
     metrics,
-    healthy: () => undefined,
+    healthy: () => undefined, // a process that can answer is healthy; what it waits for, a restart would not bring
     ready: () => operator.notReady,
   });
   logger.info({ server: client.server, http: `${options.httpHost}:${telemetry.port}` }, "operator starts");

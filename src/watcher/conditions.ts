@@ -1,4 +1,4 @@
-import type { NewCondition } from "../../stacks/contract/condition";
+import { type Condition, findCondition, type NewCondition } from "../../stacks/contract/condition";
 import type { UpdateFailure, UpdateResult } from "../automation/engine";
 import type { Cause } from "./decide";
 
@@ -110,6 +110,12 @@ export function contestedConditions(generation: number, contest: string | undefi
           observedGeneration: generation,
         },
   ];
+}
+
+/** Whether an update has begun and not succeeded: before it failed or was cut off it may have made something. */
+export function isUnfinished(conditions: Condition[] | undefined): boolean {
+  const reconciling = findCondition(conditions, "Reconciling");
+  return reconciling?.status === "True" && reconciling.reason !== "Deleting";
 }
 
 /** Nothing is gained by trying again as long as each failure waits for the user. */

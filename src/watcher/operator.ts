@@ -90,8 +90,11 @@ export class Operator {
    * @throws ApiError when a kind is not installed in the cluster
    */
   async run(signal: AbortSignal): Promise<void> {
-    const { logger, kinds, concurrency, gracePeriodMs, recorder } = this.#options;
-    for (const kind of kinds) await this.#addKind(kind);
+    const { logger, kinds, concurrency, gracePeriodMs, recorder, metrics } = this.#options;
+    for (const kind of kinds) {
+      await this.#addKind(kind);
+      metrics.maxConcurrentReconciles.set({ controller: kindName(kind) }, concurrency);
+    }
     const informers = this.#informers().map((informer) => informer.start(signal));
     await Promise.all(this.#informers().map(({ synced }) => synced));
     logger.info({ kinds: kinds.map(kindName), objects: this.#objects() }, "caches are filled");
@@ -123,6 +126,8 @@ export class Operator {
       indexers: { [UID_INDEX]: ({ metadata }) => [metadata.uid] },
       transform: withoutManagedFields,
       onChange: (change) => {
+        // Who lost its finalizer by force was never destroyed; it holds nothing any more all the same.
+        if (change.type === "deleted") this.#claims.settle(change.object.metadata.uid, []);
         if (needsReconcile(change)) {
           if (change.type === "modified") this.#queue.forget(queueKey(objectKey(change.object.metadata)));
           this.#queue.add(queueKey(objectKey(change.object.metadata)));

@@ -22,6 +22,7 @@ import {
   describeFailures,
   failedConditions,
   isTerminal,
+  isUnfinished,
   pausedConditions,
   succeededConditions,
   updatingConditions,
@@ -174,12 +175,7 @@ export class Reconciler {
       progress = this.#write(object, memory, { conditions: updatingConditions(generation, cause, knownReady) });
       progress.catch(() => {}); // awaited below; until then nobody listens
       const contest = cause === "Repairing" ? await this.#watchContest(memory, drift) : undefined;
-      const context = {
-        owner: { uid, description: `${kind.kind}.${kind.group}/${key}` },
-        owned: this.#owned(object, memory),
-        recorded: new Set(statusOf(object).stack?.resources?.map(({ id }) => id)),
-      };
-      const result = await engine.up(stack, () => kind.program(parsed, context), { refresh, signal });
+      const result = await engine.up(stack, this.#program(key, parsed, object, memory), { refresh, signal });
       observe(result, cause);
       if (result.outcome === "interrupted") return "retry";
       failures = result.failures;
@@ -218,6 +214,10 @@ export class Reconciler {
     // The cache may be behind; a destroy must be of this very object, and it must really be on its way out.
     const live = await client.get(type, name, namespace);
     if (live?.metadata.uid !== uid || !live.metadata.deletionTimestamp) return "done";
+    if (isUnfinished(statusOf(live).conditions)) {
+      const outcome = await this.#finish(key, live, memory, signal);
+      if (outcome === "interrupted") return "retry";
+    }
     const place = namespace === undefined ? "" : ` from the namespace ${namespace}`;
     recorder.event(live, "Warning", "Deleting", `Custom Resource ${name} is being deleted${place}`);
     const failedBefore = statusOf(live).conditions?.find(
@@ -250,6 +250,40 @@ export class Reconciler {
     recorder.event(object, "Warning", "DeletionFailed", describeFailures(failures));
     await this.#write(object, memory, { conditions: deletingConditions(generation, failures) });
     return "retry";
+  }
+
+  /**
+   * Before a destroy: an update of which nobody saw the end may have made what the state does not show and a destroy
+   * would leave behind. The same update once more adopts that. When it fails, what the state has is destroyed all the
+   * same: an object that can never be updated can still be deleted.
+   */
+  async #finish(
+    key: string,
+    object: LiveObject,
+    memory: Memory,
+    signal: AbortSignal,
+  ): Promise<UpdateResult["outcome"]> {
+    const { kind, engine, observe } = this.#options;
+    try {
+      const parsed = parseObject(kind, object);
+      this.#takeClaims(key, parsed);
+      const result = await engine.up(stackName(kind, key), this.#program(key, parsed, object, memory), { signal });
+      observe(result, "Retrying");
+      return result.outcome;
+    } catch (error) {
+      this.#logger(object).info({ err: error }, "the last update could not be finished before the object is destroyed");
+      return "failed";
+    }
+  }
+
+  #program(key: string, parsed: KindObject, object: LiveObject, memory: Memory): () => void | Promise<void> {
+    const { kind } = this.#options;
+    const context = {
+      owner: { uid: object.metadata.uid, description: `${kind.kind}.${kind.group}/${key}` },
+      owned: this.#owned(object, memory),
+      recorded: new Set(statusOf(object).stack?.resources?.map(({ id }) => id)),
+    };
+    return () => kind.program(parsed, context);
   }
 
   /** @throws TerminalError naming the holder, when somebody else holds what the object claims */

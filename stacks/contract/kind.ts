@@ -6,6 +6,7 @@ import type { LiveObject } from "../../providers/kubernetes/client";
 import type { Owner } from "../../providers/kubernetes/ownership";
 import type { NewCondition } from "./condition";
 import type { CommonStatus, KindObject } from "./object";
+import type { PolicyRule } from "./rbac";
 
 /** A column of `kubectl get`; READY and AGE are added to every kind. */
 export interface PrinterColumn {
@@ -68,6 +69,8 @@ export interface Kind<Spec = unknown, Status = unknown> {
   readonly granularity: "object" | "namespace";
   /** The types of Kubernetes objects that the program makes; they are watched for drift. */
   readonly owns: readonly { apiVersion: string; kind: string }[];
+  /** Rights that the operator needs for this kind besides those on the kind itself and on what it owns. */
+  readonly permissions?: readonly PolicyRule[];
   /** The kind's folder, `__dirname`: its code is what the program's digest is made of, `sample.yaml` lies in it. */
   readonly directory: string;
   /** What the program takes from the operator's environment; when it changes, all objects are updated. */

@@ -22,6 +22,8 @@ export const memcached = defineKind({
   ],
   granularity: "object",
   owns: [{ apiVersion: "apps/v1", kind: "Deployment" }],
+  // An owner reference that blocks its owner's deletion: clusters with OwnerReferencesPermissionEnforcement ask for it.
+  permissions: [{ apiGroups: ["cache.example.com"], resources: ["memcacheds/finalizers"], verbs: ["update"] }],
   directory: __dirname,
   settings: memcachedImage,
   program: memcachedProgram,

@@ -23,6 +23,15 @@ export const tenant = defineKind({
     { apiVersion: "v1", kind: "Namespace" },
     { apiVersion: "rbac.authorization.k8s.io/v1", kind: "RoleBinding" },
   ],
+  // Whoever binds a role must have all of its rights, or the right to bind it.
+  permissions: [
+    {
+      apiGroups: ["rbac.authorization.k8s.io"],
+      resources: ["clusterroles"],
+      resourceNames: ["admin", "edit"],
+      verbs: ["bind"],
+    },
+  ],
   directory: __dirname,
   claims: ({ spec }) =>
     spec.namespaces.map((name) => objectId({ apiVersion: "v1", kind: "Namespace", metadata: { name } })),

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { TerminalError } from "../../providers/errors";
 import { HISTORY_LIMIT } from "../../src/automation/file-backend";
-import { TestEngine } from "./test-engine";
+import { summaryOf, TestEngine } from "./test-engine";
 import { Thing } from "./things";
 
 let engine: TestEngine;
@@ -43,7 +43,7 @@ describe("up", () => {
   it("does nothing when nothing has changed, and still tells of the resources", async () => {
     await engine.up(stack, { a: "1" });
     const result = await engine.up(stack, { a: "1" });
-    expect(result).toMatchObject({ outcome: "succeeded", changes: {} });
+    expect(summaryOf(result)).toEqual({ outcome: "succeeded", changes: {} });
     expect(result.resources).toMatchObject([{ name: "a", operation: "same", outputs: { value: "1" } }]);
   });
 
@@ -154,7 +154,7 @@ describe("destroy", () => {
   });
 
   it("of a stack that does not exist succeeds and changes nothing", async () => {
-    expect(await engine.engine.destroy(stack)).toMatchObject({ outcome: "succeeded", changes: {}, failures: [] });
+    expect(summaryOf(await engine.engine.destroy(stack))).toEqual({ outcome: "succeeded", changes: {} });
   });
 
   it("that fails keeps the stack with what is left, and succeeds later", async () => {

@@ -32,6 +32,13 @@ describe("readEventLog", () => {
     expect(report.resources[0]).toMatchObject({ urn: urn("a"), outputs: { value: 1 } });
   });
 
+  it("keeps what was deleted as it last was, but not what was replaced", () => {
+    const deleted = outputs("delete", "a", null) as { resOutputsEvent: { metadata: { old: object | null } } };
+    deleted.resOutputsEvent.metadata.old = { outputs: { value: 1 } };
+    const report = read(deleted, outputs("delete-replaced", "b", null));
+    expect(report.deleted).toMatchObject([{ name: "a", operation: "delete", outputs: { value: 1 } }]);
+  });
+
   it("leaves out the stack itself and the provider", () => {
     const stack = {
       op: "create",
@@ -43,13 +50,14 @@ describe("readEventLog", () => {
     expect(read({ resOutputsEvent: { metadata: stack } }, { resOutputsEvent: { metadata: provider } })).toEqual({
       changes: {},
       resources: [],
+      deleted: [],
       failed: [],
       errors: [],
     });
   });
 
   it("has nothing to say of an empty log", () => {
-    expect(readEventLog("")).toEqual({ changes: {}, resources: [], failed: [], errors: [] });
+    expect(readEventLog("")).toEqual({ changes: {}, resources: [], deleted: [], failed: [], errors: [] });
   });
 
   it.each(['{"resOutputsEvent":{"metadata":{"op":"crea', "null", "7", '{"resOutputsEvent":{}}'])(

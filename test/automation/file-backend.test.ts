@@ -118,9 +118,11 @@ describe("pruneHistory", () => {
 });
 
 describe("removeLeftovers", () => {
-  it("removes backups, history and locks of the stack, and nothing of another whose name begins the same", async () => {
+  it("removes backups, history, locks and temporary files of the stack, and nothing of another whose name begins the same", async () => {
     const filesFor = (stack: string) => [
       `${checkpointPath(directory, "kindstack", stack)}.bak`,
+      `${checkpointPath(directory, "kindstack", stack)}.bak.18ea03d61181474f.tmp`,
+      join(directory, "stacks", "kindstack", `.${stack}.json.1.tmp`),
       join(directory, "backups", "kindstack", stack, `${stack}.1.json`),
       join(directory, "history", "kindstack", stack, `${stack}-1.history.json`),
       join(directory, "locks", "organization", "kindstack", stack, "1.json"),
@@ -128,6 +130,13 @@ describe("removeLeftovers", () => {
     await touch(...filesFor("acme"), ...filesFor("acme-2"));
     await removeLeftovers(directory, "kindstack", "acme");
     const left = await filesOf(directory);
-    expect(left.sort()).toEqual(["1.json", "acme-2-1.history.json", "acme-2.1.json", "acme-2.json.bak"]);
+    expect(left.sort()).toEqual([
+      ".acme-2.json.1.tmp",
+      "1.json",
+      "acme-2-1.history.json",
+      "acme-2.1.json",
+      "acme-2.json.bak",
+      "acme-2.json.bak.18ea03d61181474f.tmp",
+    ]);
   });
 });

@@ -118,6 +118,11 @@ export class TestEngine {
   }
 }
 
+/** How an update ended, to be compared as a whole: `toMatchObject` takes any object for an empty one. */
+export function summaryOf({ outcome, changes }: UpdateResult): Pick<UpdateResult, "outcome" | "changes"> {
+  return { outcome, changes };
+}
+
 /** A script that notes its pid, its arguments and its environment, and then becomes `pulumi`. */
 async function recordingScript(directory: string, pulumi: string): Promise<string> {
   const script = join(directory, "pulumi");

@@ -5,7 +5,7 @@ import os from "node:os";
 import path from "node:path";
 import { afterAll, afterEach, beforeAll, inject } from "vitest";
 import { eventually } from "./eventually";
-import { removeAllObjects } from "./objects";
+import { removeAllObjects, uniqueName } from "./objects";
 import { childrenOf, processesWith, type RunningProcess } from "./processes";
 
 const ROOT = path.resolve(__dirname, "../..");
@@ -45,7 +45,7 @@ export function useOperator(settings: RunSettings = {}): TestOperator {
 /** `kindstack run` as a process of its own, against the shared cluster and with a state of its own. */
 export class TestOperator {
   /** Holds its state, its work directory and nothing else. */
-  readonly directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-e2e-"));
+  readonly directory = path.join(os.tmpdir(), uniqueName("kindstack-e2e"));
   readonly stateDirectory = path.join(this.directory, "state");
   readonly workDirectory = path.join(this.directory, "work");
   readonly #settings: RunSettings;
@@ -57,7 +57,6 @@ export class TestOperator {
 
   constructor(settings: RunSettings = {}) {
     this.#settings = settings;
-    fs.mkdirSync(this.stateDirectory);
   }
 
   /** What it has logged since it was first started, as text. */
@@ -69,6 +68,7 @@ export class TestOperator {
   async start({ args = [], env = {} }: RunSettings = {}): Promise<void> {
     if (this.#process !== undefined) throw new Error("the operator runs already");
     build();
+    fs.mkdirSync(this.stateDirectory, { recursive: true });
     const from = this.#output.length;
     const words = ["run", "--install-crds", "--http-port", "0", ...(this.#settings.args ?? []), ...args];
     const child = spawn(process.execPath, [MAIN, ...words], {
@@ -114,7 +114,7 @@ export class TestOperator {
   }
 
   async restart(settings: RunSettings = {}): Promise<void> {
-    await this.stop();
+    if (this.#process !== undefined) await this.stop();
     await this.start(settings);
   }
 

@@ -56,7 +56,7 @@ describe("a PostgresWriter that makes no sense is refused by the API server", ()
   });
 });
 
-describe("what time can heal is tried again", () => {
+describe.concurrent("what time can heal is tried again", () => {
   it("when the table does not exist yet", async () => {
     const table = uniqueName("late").replace("-", "_");
     const writer = postgresWriter(uniqueName("writer"), { table });
@@ -153,6 +153,7 @@ describe("a database that is away", () => {
     const table = await database.createStudents();
     const writer = (name: string) => postgresWriter(uniqueName(name), { table });
     const [leaving, waiting, refused] = [writer("leaving"), writer("waiting"), writer("refused")];
+    await operator.restart();
     await apply(leaving);
     await untilReady(leaving);
 

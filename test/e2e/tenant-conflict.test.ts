@@ -25,7 +25,22 @@ const isReady = (object: LiveObject) => findCondition(statusOf(object).condition
 const ownerOf = async (name: string) => (await get(namespace(name))).metadata.labels?.[OWNER_UID_LABEL];
 const untilConflict = (name: string) => untilCondition(tenant(name), "Stalled", "True", "Conflict");
 
-describe("a Tenant that claims another one's namespace", () => {
+/** Waits until all but one say that the one has it, and returns that one first. */
+async function untilSettled(names: string[], contested: string): Promise<LiveObject[]> {
+  return eventually(async () => {
+    const objects = await Promise.all(names.map((name) => get(tenant(name))));
+    const [winner, ...others] = objects.sort((a, b) => Number(isReady(b)) - Number(isReady(a)));
+    expect(winner && isReady(winner)).toBe(true);
+    for (const other of others) {
+      expect(conditionOf(other, "Stalled")).toMatchObject({ status: "True", reason: "Conflict" });
+      expect(conditionOf(other, "Stalled").message).toContain(`Tenant ${winner?.metadata.name}`);
+    }
+    expect(await ownerOf(contested)).toBe(winner?.metadata.uid);
+    return objects;
+  });
+}
+
+describe.concurrent("a Tenant that claims another one's namespace", () => {
   it("is told whose it is and takes nothing at all, until the other one is deleted", async () => {
     const [first, second] = [uniqueName("first"), uniqueName("second")];
     const free = `${second}-free`;
@@ -51,7 +66,34 @@ describe("a Tenant that claims another one's namespace", () => {
     await eventually(async () => expect((await get(tenant(second))).status).toMatchObject({ namespaceCount: 2 }));
   });
 
-  it("gets it when the other one takes it off its list, also after a restart of the operator", async () => {
+  it("does not disturb the other one by going away", async () => {
+    const [first, second] = [uniqueName("first"), uniqueName("second")];
+    const holder = await apply(tenant(first));
+    await untilReady(tenant(first));
+    await apply(tenant(second, { namespaces: [first] }));
+    await untilConflict(second);
+
+    await remove(tenant(second));
+    await eventually(async () => expect(await find(tenant(second))).toBeUndefined());
+
+    expect(await ownerOf(first)).toBe(holder.metadata.uid);
+    expect((await get(namespace(first))).metadata.deletionTimestamp).toBeUndefined();
+  });
+
+  it("is one of them when all come at the same time; one has it and the others wait", async () => {
+    const contested = uniqueName("contested");
+    const names = ["a", "b", "c"].map(uniqueName);
+    await Promise.all(names.map((name) => apply(tenant(name, { namespaces: [contested] }))));
+
+    const [winner] = await untilSettled(names, contested);
+    const left = names.filter((name) => name !== winner?.metadata.name);
+    await remove(tenant(winner?.metadata.name ?? ""));
+    await untilSettled(left, contested);
+  });
+});
+
+describe("after a restart, a Tenant that claims another one's namespace", () => {
+  it("still waits, and gets it when the other one takes it off its list", async () => {
     const [first, second] = [uniqueName("first"), uniqueName("second")];
     const contested = uniqueName("contested");
     await apply(tenant(first, { namespaces: [first, contested] }));
@@ -74,49 +116,7 @@ describe("a Tenant that claims another one's namespace", () => {
     expect(isReady(await untilReady(tenant(first)))).toBe(true);
   });
 
-  it("does not disturb the other one by going away", async () => {
-    const [first, second] = [uniqueName("first"), uniqueName("second")];
-    const holder = await apply(tenant(first));
-    await untilReady(tenant(first));
-    await apply(tenant(second, { namespaces: [first] }));
-    await untilConflict(second);
-
-    await remove(tenant(second));
-    await eventually(async () => expect(await find(tenant(second))).toBeUndefined());
-
-    expect(await ownerOf(first)).toBe(holder.metadata.uid);
-    expect((await get(namespace(first))).metadata.deletionTimestamp).toBeUndefined();
-  });
-});
-
-/** Waits until all but one say that the one has it, and returns that one first. */
-async function untilSettled(names: string[], contested: string): Promise<LiveObject[]> {
-  return eventually(async () => {
-    const objects = await Promise.all(names.map((name) => get(tenant(name))));
-    const [winner, ...others] = objects.sort((a, b) => Number(isReady(b)) - Number(isReady(a)));
-    expect(winner && isReady(winner)).toBe(true);
-    for (const other of others) {
-      expect(conditionOf(other, "Stalled")).toMatchObject({ status: "True", reason: "Conflict" });
-      expect(conditionOf(other, "Stalled").message).toContain(`Tenant ${winner?.metadata.name}`);
-    }
-    expect(await ownerOf(contested)).toBe(winner?.metadata.uid);
-    return objects;
-  });
-}
-
-describe("Tenants that claim one namespace at the same time", () => {
-  it("end with one that has it and others that wait", async () => {
-    const contested = uniqueName("contested");
-    const names = ["a", "b", "c"].map(uniqueName);
-    await Promise.all(names.map((name) => apply(tenant(name, { namespaces: [contested] }))));
-
-    const [winner] = await untilSettled(names, contested);
-    const left = names.filter((name) => name !== winner?.metadata.name);
-    await remove(tenant(winner?.metadata.name ?? ""));
-    await untilSettled(left, contested);
-  });
-
-  it("end so as well when they were there before the operator", async () => {
+  it("gets it or waits, when all were there before the operator", async () => {
     await operator.stop();
     const contested = uniqueName("contested");
     const names = ["a", "b", "c"].map(uniqueName);

@@ -46,7 +46,8 @@ describe("a Tenant that makes no sense is refused by the API server", () => {
     expect((await get(namespace("kube-public"))).metadata.annotations).toBeUndefined();
   });
 
-  it.skipIf(noKubectl)("in words that kubectl shows", async () => {
+  it("in words that kubectl shows", async ({ skip }) => {
+    skip(noKubectl !== undefined, noKubectl);
     const manifest = tenant(uniqueName("invalid"), { namespaces: ["kube-system"], adminEmail: "" });
     const { exitCode, stderr } = await kubectl(["apply", "-f", "-"], JSON.stringify(manifest));
     expect(exitCode).toBe(1);

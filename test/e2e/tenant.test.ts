@@ -75,8 +75,9 @@ describe("the sample Tenant", () => {
       { status: "False", observedGeneration: 1 },
     ]);
     await eventually(async () => {
-      expect((await get(manifest)).status).toMatchObject({ namespaceCount: 3, adoptedNamespaces: [] });
+      expect((await get(manifest)).status).toMatchObject({ namespaceCount: 3 });
     });
+    expect((await get(manifest)).status).not.toHaveProperty("adoptedNamespaces");
   });
 
   it("has an Event that says what was made", async () => {
@@ -88,7 +89,8 @@ describe("the sample Tenant", () => {
     });
   });
 
-  it.skipIf(noKubectl)("is what kubectl shows and waits for", async () => {
+  it("is what kubectl shows and waits for", async ({ skip }) => {
+    skip(noKubectl !== undefined, noKubectl);
     const applied = await kubectl(["apply", "-f", file]);
     expect(applied.stderr).not.toMatch(/error/i);
     const waited = await kubectl(["wait", "--for=condition=Ready", "tenant/tenant-sample", "--timeout=20s"]);
@@ -117,8 +119,8 @@ describe("the sample Tenant", () => {
   });
 });
 
-describe("a changed Tenant", () => {
-  it("changes e-mail and groups in place", async () => {
+describe.concurrent("a Tenant", () => {
+  it("that is changed, changes e-mail and groups in place", async () => {
     const name = uniqueName("change");
     await apply(tenant(name));
     await untilReady(tenant(name));
@@ -136,7 +138,7 @@ describe("a changed Tenant", () => {
     expect((await get(roleBinding(name, "admin"))).metadata.uid).toBe(binding.metadata.uid);
   });
 
-  it("loses the namespace that is taken off its list and gets the one that is put on it", async () => {
+  it("that is changed, loses the namespace that is taken off its list and gets the one that is put on it", async () => {
     const name = uniqueName("list");
     const [kept, dropped, added] = [`${name}-kept`, `${name}-dropped`, `${name}-added`];
     await apply(tenant(name, { namespaces: [kept, dropped] }));
@@ -150,6 +152,29 @@ describe("a changed Tenant", () => {
     expect(Object.keys(await bindingsOf(added))).toEqual([`${added}-admin-rb`, `${added}-edit-rb`]);
     expect((await get(namespace(kept))).metadata.uid).toBe(uid);
     await eventually(async () => expect((await get(tenant(name))).status).toMatchObject({ namespaceCount: 2 }));
+  });
+
+  it("adopts a namespace that existed before, which outlives it; it takes away only what it brought", async () => {
+    const name = uniqueName("adopt");
+    const before = await apply(namespace(name, { labels: { team: "blue" }, annotations: { note: "ours" } }));
+
+    await apply(tenant(name));
+    const ready = await untilReady(tenant(name));
+    expect(await annotationsOf(name)).toMatchObject({ adminEmail: "admin@example.com", note: "ours" });
+    expect(Object.keys(await bindingsOf(name))).toHaveLength(2);
+    await eventually(async () => {
+      expect((await get(ready)).status).toMatchObject({ namespaceCount: 1, adoptedNamespaces: [name] });
+    });
+
+    await remove(tenant(name));
+    await untilGone(tenant(name));
+    const after = await get(namespace(name));
+    expect(after.metadata.uid).toBe(before.metadata.uid);
+    expect(isGone(after)).toBe(false);
+    expect(after.metadata.labels).toEqual({ team: "blue", "kubernetes.io/metadata.name": name });
+    expect(after.metadata.annotations).toEqual({ note: "ours" });
+    expect(await bindingsOf(name)).toEqual({});
+    await remove(namespace(name));
   });
 });
 
@@ -189,7 +214,9 @@ describe("what somebody changed by hand", () => {
       });
     }, 10_000);
     await untilReady(tenant(name));
-    await eventually(async () => expect(await operator.metric("kindstack_drift_repairs_total")).toBe(4));
+    await eventually(async () =>
+      expect(await operator.metric("kindstack_drift_repairs_total")).toBeGreaterThanOrEqual(4),
+    );
   });
 
   it("is put right: a deleted namespace", async () => {
@@ -212,30 +239,5 @@ describe("what somebody changed by hand", () => {
     const { metadata } = await get(namespace(name));
     expect(metadata.labels).toMatchObject({ team: "blue" });
     expect(metadata.annotations).toMatchObject({ note: "ours", adminEmail: "other@example.com" });
-  });
-});
-
-describe("a namespace that existed before", () => {
-  it("is adopted and outlives the Tenant, which takes away only what it brought", async () => {
-    const name = uniqueName("adopt");
-    const before = await apply(namespace(name, { labels: { team: "blue" }, annotations: { note: "ours" } }));
-
-    await apply(tenant(name));
-    const ready = await untilReady(tenant(name));
-    expect(await annotationsOf(name)).toMatchObject({ adminEmail: "admin@example.com", note: "ours" });
-    expect(Object.keys(await bindingsOf(name))).toHaveLength(2);
-    await eventually(async () => {
-      expect((await get(ready)).status).toMatchObject({ namespaceCount: 1, adoptedNamespaces: [name] });
-    });
-
-    await remove(tenant(name));
-    await untilGone(tenant(name));
-    const after = await get(namespace(name));
-    expect(after.metadata.uid).toBe(before.metadata.uid);
-    expect(isGone(after)).toBe(false);
-    expect(after.metadata.labels).toEqual({ team: "blue", "kubernetes.io/metadata.name": name });
-    expect(after.metadata.annotations).toEqual({ note: "ours" });
-    expect(await bindingsOf(name)).toEqual({});
-    await remove(namespace(name));
   });
 });

@@ -6,10 +6,11 @@ import {
   describeFailures,
   failedConditions,
   isTerminal,
+  isUnfinished,
   succeededConditions,
   updatingConditions,
 } from "../../src/watcher/conditions";
-import type { NewCondition } from "../../stacks/contract/condition";
+import { mergeConditions, type NewCondition } from "../../stacks/contract/condition";
 
 const conflict: UpdateFailure = {
   resource: "namespace/acme",
@@ -79,6 +80,24 @@ describe("while an object is deleted", () => {
       reason: "DeletionFailed",
       message: "deletion will be tried again: namespace/acme: Namespace acme belongs to globex",
     });
+  });
+});
+
+describe("isUnfinished", () => {
+  const written = (conditions: NewCondition[]) => mergeConditions([], conditions, new Date());
+
+  it("is an update that runs, was cut off, or failed and will be tried again", () => {
+    expect(isUnfinished(written(updatingConditions(1, "Creating", false)))).toBe(true);
+    expect(isUnfinished(written(updatingConditions(1, "Updating", true)))).toBe(true);
+    expect(isUnfinished(written(failedConditions(1, [refused])))).toBe(true);
+  });
+
+  it("is not one that succeeded, that only the author can heal, or that has given way to the deletion", () => {
+    expect(isUnfinished(written(succeededConditions(1)))).toBe(false);
+    expect(isUnfinished(written(failedConditions(1, [conflict])))).toBe(false);
+    expect(isUnfinished(written(deletingConditions(1, [])))).toBe(false);
+    expect(isUnfinished(written(deletingConditions(1, [refused])))).toBe(false);
+    expect(isUnfinished(undefined)).toBe(false);
   });
 });
 

@@ -9,6 +9,7 @@ export class TestDatabase {
   readonly name = `test_${randomBytes(6).toString("hex")}`;
   readonly #environment: Record<string, string>;
   #client: Client;
+  #idle: Promise<unknown> = Promise.resolve();
 
   constructor(environment: Record<string, string>) {
     this.#environment = environment;
@@ -33,8 +34,11 @@ export class TestDatabase {
     }
   }
 
+  /** One after the other, also for tests that run at the same time: they share a connection. */
   async query<T = Record<string, unknown>>(text: string, values: unknown[] = []): Promise<T[]> {
-    return (await this.#client.query(text, values)).rows as T[];
+    const result = this.#idle.then(() => this.#client.query(text, values));
+    this.#idle = result.catch(() => undefined);
+    return (await result).rows as T[];
   }
 
   /** A table of its own for a test, as the source document has it. */

@@ -1,0 +1,49 @@
+import { errorMessageOf, TerminalError } from "../../providers/errors";
+import type { ProviderHost } from "../../providers/host/server";
+import { type CommandResult, runCommand } from "./command";
+import type { Workspace } from "./workspace";
+
+/** What every call of the CLI needs. */
+export interface PulumiOptions {
+  workspace: Workspace;
+  host: ProviderHost;
+  /** After this long a command is interrupted. */
+  timeoutMs: number;
+}
+
+const READS_CONFIGURATION: readonly string[] = ["up", "preview"];
+
+/**
+ * Runs one command of the CLI in the workspace, with this process's providers.
+ *
+ * @param call with `backendUrl`, another backend than the workspace's
+ * @throws TerminalError `NoPulumi` when it could not be started
+ */
+export async function runPulumi(
+  { workspace, host, timeoutMs }: PulumiOptions,
+  args: readonly string[],
+  call: { signal?: AbortSignal | undefined; backendUrl?: string } = {},
+): Promise<CommandResult> {
+  const [name = "", ...rest] = args;
+  const configFile = READS_CONFIGURATION.includes(name) ? ["--config-file", workspace.configFile] : [];
+  let forget = () => {};
+  try {
+    return await runCommand(workspace.pulumi, [name, ...rest, ...configFile, "--non-interactive", "--color", "never"], {
+      cwd: workspace.projectDirectory,
+      env: {
+        ...workspace.environment,
+        PULUMI_DEBUG_PROVIDERS: host.attachment,
+        ...(call.backendUrl !== undefined && { PULUMI_BACKEND_URL: call.backendUrl }),
+      },
+      timeoutMs,
+      ...(call.signal && { signal: call.signal }),
+      onStart: (pid) => {
+        forget = workspace.recordProcess(pid);
+      },
+    });
+  } catch (error) {
+    throw new TerminalError("NoPulumi", `the Pulumi CLI could not be started: ${errorMessageOf(error)}`);
+  } finally {
+    forget();
+  }
+}

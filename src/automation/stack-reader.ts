@@ -1,0 +1,169 @@
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import type { Properties } from "../../providers/dynamic";
+import { RetryableError } from "../../providers/errors";
+import { collectFailures, NO_STACK, type UpdateFailure } from "./engine";
+import { readEventLog } from "./event-log";
+import { createStack, fileBackendDirectory, stackExists } from "./file-backend";
+import { type Program, type ServedProgram, serveProgram } from "./language-server";
+import { type PlannedChange, readPlannedChanges } from "./planned-changes";
+import { type PulumiOptions, runPulumi } from "./pulumi";
+import { PROJECT } from "./workspace";
+
+/** What an update would do. */
+export interface StackPreview {
+  /** Whether there is such a stack yet. */
+  exists: boolean;
+  changes: PlannedChange[];
+  /** Why it could not be told; empty when it could. */
+  failures: UpdateFailure[];
+}
+
+export interface PreviewOptions {
+  /** Compare the state with the real world first, so that the repair of drift shows. */
+  refresh?: boolean;
+  signal?: AbortSignal | undefined;
+}
+
+/** One resource in a stack's state. */
+export interface RecordedResource {
+  urn: string;
+  type: string;
+  id?: string;
+  inputs?: Properties;
+  outputs?: Properties;
+}
+
+/** A stack's state, in the form that `pulumi stack import` takes. */
+export interface StackState {
+  version: number;
+  deployment: { resources?: RecordedResource[] | null; [field: string]: unknown };
+}
+
+/** One update of a stack, as the CLI's history has it. */
+export interface HistoryEntry {
+  kind: string;
+  /** ISO 8601 */
+  startTime: string;
+  endTime?: string;
+  result: string;
+  resourceChanges?: Record<string, number>;
+  version?: number;
+}
+
+const HISTORY_PAGE = "100";
+
+/**
+ * Looks at stacks and changes nothing: it takes no lock, writes no state and makes no stack. It may be used beside an
+ * operator that works on the same stacks, with credentials that may not write.
+ */
+export class StackReader {
+  readonly #options: PulumiOptions;
+  /** The directory of the `file://` backend, when it is one. */
+  readonly #directory: string | undefined;
+
+  constructor(options: PulumiOptions) {
+    this.#options = options;
+    this.#directory = fileBackendDirectory(options.workspace.backendUrl);
+  }
+
+  /** What `up` with this program would do; of a stack that does not exist, to an empty one. */
+  async preview(stack: string, program: Program, options: PreviewOptions = {}): Promise<StackPreview> {
+    const attempt = async (backendUrl?: string) => {
+      const served = await serveProgram(program);
+      try {
+        const args = ["preview", "--client", served.address, "--exec-kind", "auto.inline"];
+        return await this.#plan(stack, args, options, served, backendUrl);
+      } finally {
+        served.close();
+      }
+    };
+    if (await this.#mayExist(stack)) {
+      const preview = await attempt();
+      if (preview.exists) return preview;
+    }
+    return this.#withEmptyStack(stack, async (backendUrl) => ({ ...(await attempt(backendUrl)), exists: false }));
+  }
+
+  /** What `destroy` would do: nothing when there is no such stack. */
+  async previewDestroy(stack: string, options: PreviewOptions = {}): Promise<StackPreview> {
+    const nothing = { exists: false, changes: [], failures: [] };
+    if (!(await this.#mayExist(stack))) return nothing;
+    const preview = await this.#plan(stack, ["destroy", "--preview-only", "--exec-kind", "auto.local"], options);
+    return preview.exists ? preview : nothing;
+  }
+
+  /** The state, secrets encrypted; `undefined` when there is no such stack. */
+  async state(stack: string, signal?: AbortSignal): Promise<StackState | undefined> {
+    if (!(await this.#mayExist(stack))) return undefined;
+    // Through a file: what a command prints is cut.
+    return this.#withScratch("state", async (directory) => {
+      const file = join(directory, "state.json");
+      const found = await this.#ask(stack, ["stack", "export", "--file", file], signal);
+      return found === undefined ? undefined : (JSON.parse(await readFile(file, "utf8")) as StackState);
+    });
+  }
+
+  /** The updates, newest first; `undefined` when there is no such stack. */
+  async history(stack: string, signal?: AbortSignal): Promise<HistoryEntry[] | undefined> {
+    if (!(await this.#mayExist(stack))) return undefined;
+    const text = await this.#ask(stack, ["stack", "history", "--json", "--page-size", HISTORY_PAGE], signal);
+    return text === undefined ? undefined : (JSON.parse(text) as HistoryEntry[]);
+  }
+
+  /** Only a file backend can be asked without a process. */
+  async #mayExist(stack: string): Promise<boolean> {
+    return this.#directory === undefined || stackExists(this.#directory, PROJECT, stack);
+  }
+
+  async #plan(
+    stack: string,
+    args: readonly string[],
+    { refresh = false, signal }: PreviewOptions,
+    served?: ServedProgram,
+    backendUrl?: string,
+  ): Promise<StackPreview> {
+    const { host, timeoutMs } = this.#options;
+    return this.#withScratch("preview", async (directory) => {
+      const eventLog = join(directory, "events.ndjson");
+      const command = [...args, "--stack", stack, "--event-log", eventLog, ...(refresh ? ["--refresh"] : [])];
+      const result = await runPulumi(this.#options, command, { signal, ...(backendUrl && { backendUrl }) });
+      if (result.interrupted === "aborted") throw new RetryableError("Interrupted", "the preview was interrupted");
+      const refused = host.takeFailures(stack);
+      if (result.exitCode !== 0 && NO_STACK.test(result.stderr)) return { exists: false, changes: [], failures: [] };
+      const events = await readFile(eventLog, "utf8").catch(() => "");
+      const failures =
+        result.exitCode === 0 ? [] : collectFailures(result, readEventLog(events), refused, served?.error(), timeoutMs);
+      return { exists: true, changes: readPlannedChanges(events), failures };
+    });
+  }
+
+  /** The output of a command about a stack; `undefined` when there is no such stack. */
+  async #ask(stack: string, args: readonly string[], signal?: AbortSignal): Promise<string | undefined> {
+    const { timeoutMs } = this.#options;
+    const result = await runPulumi(this.#options, [...args, "--stack", stack], { signal });
+    if (result.exitCode === 0) return result.stdout;
+    if (NO_STACK.test(result.stderr)) return undefined;
+    const [failure] = collectFailures(result, readEventLog(""), [], undefined, timeoutMs);
+    throw new RetryableError("Unreadable", `the stack ${stack} could not be read: ${failure?.message}`);
+  }
+
+  /** Runs with the URL of a backend that has this one stack, with nothing in it. */
+  async #withEmptyStack<T>(stack: string, run: (backendUrl: string) => Promise<T>): Promise<T> {
+    const { checkpointTemplate } = this.#options.workspace;
+    return this.#withScratch("empty", async (directory) => {
+      await createStack(join(directory, ".pulumi"), PROJECT, stack, checkpointTemplate);
+      return run(pathToFileURL(directory).href);
+    });
+  }
+
+  async #withScratch<T>(name: string, run: (directory: string) => Promise<T>): Promise<T> {
+    const directory = await mkdtemp(join(this.#options.workspace.scratchDirectory, `${name}-`));
+    try {
+      return await run(directory);
+    } finally {
+      await rm(directory, { recursive: true, force: true });
+    }
+  }
+}

@@ -1,0 +1,105 @@
+import { availableParallelism } from "node:os";
+import { Command, InvalidArgumentError, Option } from "commander";
+import { kinds } from "../../stacks/index";
+import { readManifests } from "../preview/manifests";
+import { safeJson } from "../preview/plain-text";
+import { preview, type Selection, selectCandidates } from "../preview/preview";
+import { renderMarkdown } from "../preview/render-markdown";
+import { renderText } from "../preview/render-text";
+import { GATED, type Gated, gatedObjects, type Report } from "../preview/report";
+import { readManifestsAt } from "../preview/revision";
+import { fullName } from "../preview/wording";
+import { INSPECTION_HELP, type Inspection, withInspection } from "./inspection";
+import { PreviewProgress } from "./preview-progress";
+
+/** What `preview` and `diff` have in common. */
+export interface ReportOptions {
+  output: keyof typeof RENDERERS;
+  failOn: Gated[];
+  refresh: boolean;
+  concurrency: number;
+  namespace?: string;
+}
+
+interface PreviewOptions extends ReportOptions {
+  filename: string[];
+  pruneAgainst?: string;
+}
+
+const RENDERERS = { text: renderText, markdown: renderMarkdown, json: safeJson } satisfies Record<
+  string,
+  (report: Report) => string
+>;
+
+export function previewCommand(): Command {
+  const command = new Command("preview")
+    .description("say what the objects in files would do to their stacks; nothing is changed")
+    .requiredOption("-f, --filename <paths...>", "files, or folders with all that is in them; - for standard input")
+    .option("--prune-against <revision>", "also what these files had in a git revision and have no more is deleted");
+  return withReportOptions(command)
+    .addHelpText(
+      "after",
+      `
+Exit codes: 0 all could be previewed and --fail-on found nothing; 1 otherwise, after the report; 2 wrong usage.
+
+Examples:
+  kindstack preview -f manifests/
+  kindstack preview -f manifests/ --prune-against origin/main --output markdown --fail-on replace,delete
+${INSPECTION_HELP}`,
+    )
+    .action(async (options: PreviewOptions) => {
+      const { filename: paths, pruneAgainst } = options;
+      const manifests = await readManifests(paths, pruneAgainst !== undefined);
+      const before = pruneAgainst === undefined ? undefined : await readManifestsAt(pruneAgainst, paths);
+      await withInspection(async (inspection) => {
+        const namespace = options.namespace ?? inspection.namespace;
+        await report(inspection, options, selectCandidates(kinds, namespace, manifests, before));
+      });
+    });
+}
+
+/** Adds the options of {@link ReportOptions}. */
+export function withReportOptions(command: Command): Command {
+  return command
+    .addOption(
+      new Option("-o, --output <format>", "how to print the report").choices(Object.keys(RENDERERS)).default("text"),
+    )
+    .option("--fail-on <operations>", `exit with 1 if any of these would happen: ${GATED.join(",")}`, gates, [])
+    .option("--refresh", "compare with the real world too, so that the repair of drift shows", false)
+    .option("--concurrency <n>", "objects that are previewed at the same time", positive, availableParallelism())
+    .option("-n, --namespace <namespace>", "for what names none (default: the kubeconfig's)");
+}
+
+/** Previews, prints the report, and throws when there is something in it that must not pass. */
+export async function report(inspection: Inspection, options: ReportOptions, selection: Selection): Promise<void> {
+  const { reader, cluster, signal, notes } = inspection;
+  const { refresh, concurrency } = options;
+  const progress = new PreviewProgress();
+  const previewOptions = { reader, cluster, signal, refresh, concurrency, observe: progress.show };
+  const result = await preview(previewOptions, selection, notes).finally(() => progress.end());
+  process.stdout.write(`${RENDERERS[options.output](result).trimEnd()}\n`);
+  const { invalid = 0, failed = 0 } = result.summary;
+  const broken = [
+    ...(result.problems.length > 0 ? [`${result.problems.length} problems with files`] : []),
+    ...(invalid > 0 ? [`${invalid} invalid`] : []),
+    ...(failed > 0 ? [`${failed} could not be previewed`] : []),
+  ];
+  const gated = gatedObjects(result, options.failOn);
+  if (gated.length > 0) {
+    broken.push(`--fail-on ${options.failOn}: ${gated.map((plan) => `${plan.kind} ${fullName(plan)}`).join(", ")}`);
+  }
+  if (broken.length > 0) throw new Error(broken.join("; "));
+}
+
+function gates(text: string): Gated[] {
+  return text.split(",").map((word) => {
+    const operation = GATED.find((known) => known === word.trim());
+    if (operation === undefined) throw new InvalidArgumentError(`it can be ${GATED.join(", ")}.`);
+    return operation;
+  });
+}
+
+function positive(text: string): number {
+  if (!/^[1-9]\d*$/.test(text)) throw new InvalidArgumentError("a whole number of at least 1 is needed.");
+  return Number(text);
+}

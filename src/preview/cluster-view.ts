@@ -1,0 +1,96 @@
+import { ApiError, type KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
+import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
+import { type AnyKind, kindApiVersion } from "../../stacks/contract/kind";
+
+/** An object as far as it can be seen. */
+export type Sighting =
+  | { seen: true; object: LiveObject | undefined }
+  /** It cannot be told whether it is there, and why. */
+  | { seen: false; why: string };
+
+/** What the API server says of a manifest. */
+export type Verdict = { type: "valid" } | { type: "invalid"; message: string } | { type: "unknown"; why: string };
+
+const PROBE_TIMEOUT_MS = 5_000;
+/** Whose fields a dry run would set; nobody's, so that no one else's are taken for removed. */
+const DRY_RUN_MANAGER = "kindstack-preview";
+
+/** The cluster for somebody who only looks, and perhaps may not even do that: no answer is an answer here. */
+export class ClusterView {
+  readonly #client: KubernetesClient;
+
+  private constructor(
+    client: KubernetesClient,
+    /** Why there is no cluster to look at; `undefined` when there is one. */
+    readonly unreachable: string | undefined,
+  ) {
+    this.#client = client;
+  }
+
+  /** Asks once whether there is an API server, so that nothing else has to wait for one that does not answer. */
+  static async open(client: KubernetesClient): Promise<ClusterView> {
+    const unreachable = await client
+      .json("GET", "/version", { signal: AbortSignal.timeout(PROBE_TIMEOUT_MS) })
+      .then(() => undefined, reasonOf);
+    return new ClusterView(client, unreachable);
+  }
+
+  async find(kind: AnyKind, name: string, namespace: string | undefined): Promise<Sighting> {
+    if (this.unreachable !== undefined) return { seen: false, why: this.unreachable };
+    try {
+      const type = await this.#client.resourceType(kindApiVersion(kind), kind.kind);
+      return { seen: true, object: await this.#client.get(type, name, namespace) };
+    } catch (error) {
+      // Where the kind is not installed, there is no object of it.
+      if (error instanceof ApiError && error.notFound) return { seen: true, object: undefined };
+      return { seen: false, why: reasonOf(error) };
+    }
+  }
+
+  /** All objects of a kind. @throws ApiError when they cannot be read */
+  async list(kind: AnyKind, namespace?: string): Promise<LiveObject[]> {
+    const type = await this.#client.resourceType(kindApiVersion(kind), kind.kind);
+    return (await this.#client.list(type, namespace === undefined ? {} : { namespace })).items;
+  }
+
+  /** What a kind's object made, as it is; `undefined` when that cannot be read. */
+  async owned(kind: AnyKind, uid: string): Promise<LiveObject[] | undefined> {
+    try {
+      const lists = await Promise.all(
+        kind.owns.map(async ({ apiVersion, kind }) =>
+          this.#client.list(await this.#client.resourceType(apiVersion, kind), {
+            labelSelector: `${OWNER_UID_LABEL}=${uid}`,
+          }),
+        ),
+      );
+      return lists.flatMap(({ items }) => items);
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** Has the API server go through an apply without doing it: schema, rules in CEL, admission. */
+  async validate(manifest: Manifest): Promise<Verdict> {
+    if (this.unreachable !== undefined) return { type: "unknown", why: this.unreachable };
+    const { status: _, metadata, ...rest } = manifest;
+    const { uid, resourceVersion, generation, creationTimestamp, managedFields, ...written } = metadata;
+    try {
+      const type = await this.#client.resourceType(manifest.apiVersion, manifest.kind);
+      const dryRun = { dryRun: true, fieldManager: DRY_RUN_MANAGER };
+      await this.#client.apply(type, { ...rest, metadata: written } as Manifest, dryRun);
+      return { type: "valid" };
+    } catch (error) {
+      const message = reasonOf(error);
+      // Fields that the schema does not have are told by the code that merges, as an error of the server.
+      // A policy's refusal has the status of a missing permission.
+      const refused =
+        error instanceof ApiError &&
+        ([400, 422].includes(error.status) || /not declared in schema|denied (the )?request/.test(message));
+      return refused ? { type: "invalid", message } : { type: "unknown", why: message };
+    }
+  }
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

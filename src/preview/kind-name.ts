@@ -1,0 +1,28 @@
+import type { Manifest } from "../../providers/kubernetes/client";
+import { type AnyKind, kindName } from "../../stacks/contract/kind";
+
+/**
+ * The kind that a person means by `Tenant`, `tenant`, `tenants`, a short name, or any of them with the group,
+ * `tenants.multitenancy.codereliant.io`.
+ *
+ * @throws RangeError naming the choices, when there is no such kind or more than one
+ */
+export function findKind(kinds: readonly AnyKind[], name: string): AnyKind {
+  const [word = "", ...group] = name.toLowerCase().split(".");
+  const named = kinds.filter(
+    (kind) =>
+      [kind.kind, kind.plural, kind.singular, ...(kind.shortNames ?? [])].some((own) => own.toLowerCase() === word) &&
+      (group.length === 0 || kind.group === group.join(".")),
+  );
+  const [kind] = named;
+  if (kind === undefined) {
+    throw new RangeError(`there is no kind ${name}; it can be one of ${kinds.map(kindName).join(", ")}`);
+  }
+  if (named.length > 1) throw new RangeError(`${name} may be ${named.map(kindName).join(" or ")}: name the group`);
+  return kind;
+}
+
+/** The kind of a manifest, in whatever version; `undefined` when it is none of these. */
+export function kindOf(kinds: readonly AnyKind[], { apiVersion, kind }: Manifest): AnyKind | undefined {
+  return kinds.find((candidate) => candidate.kind === kind && candidate.group === apiVersion.split("/")[0]);
+}

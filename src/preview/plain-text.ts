@@ -1,0 +1,28 @@
+/*
+ * What objects and files say reaches terminals and pull requests, where some characters are more than text.
+ */
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
+const CONTROL = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+
+/** One line of text in which every character is visible: control characters are written as `\u001b`. */
+export function visible(text: string): string {
+  return text.replace(CONTROL, escapeCharacter);
+}
+
+/** A value as JSON, of at most `limit` characters. */
+export function shortValue(value: unknown, limit = 80): string {
+  const text = visible(JSON.stringify(value) ?? "");
+  return text.length <= limit ? text : `${text.slice(0, limit - 1)}…`;
+}
+
+/** JSON text in which no character can take effect on a terminal; the same value when it is parsed. */
+export function safeJson(value: unknown): string {
+  return JSON.stringify(value, undefined, 2).replace(CONTROL, (character) =>
+    character === "\n" ? character : escapeCharacter(character),
+  );
+}
+
+export function escapeCharacter(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+}

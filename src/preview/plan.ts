@@ -1,0 +1,207 @@
+import { isDeepStrictEqual } from "node:util";
+import { errorMessageOf } from "../../providers/errors";
+import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
+import { isObjectOutputs } from "../../providers/kubernetes/object";
+import { type AnyKind, type ProgramContext, statusOf } from "../../stacks/contract/kind";
+import {
+  DELETION_POLICY_ANNOTATION,
+  type KindObject,
+  objectId,
+  objectKey,
+  PAUSED_ANNOTATION,
+  stackName,
+} from "../../stacks/contract/object";
+import type { PlannedChange } from "../automation/planned-changes";
+import type { StackPreview, StackReader, StackState } from "../automation/stack-reader";
+import type { ClusterView, Sighting } from "./cluster-view";
+import { changedFields } from "./fields";
+import type { Action, ObjectPlan, ResourcePlan } from "./report";
+import { parseManifest } from "./validate";
+
+/** An object whose stack is to be previewed. */
+export interface Candidate {
+  kind: AnyKind;
+  manifest: Manifest & { metadata: { name: string } };
+  file?: string;
+  /** Whether the object is to go. */
+  removed: boolean;
+}
+
+export interface PlanOptions {
+  reader: Pick<StackReader, "preview" | "previewDestroy" | "state">;
+  cluster: Pick<ClusterView, "find" | "owned" | "validate" | "unreachable">;
+  /** Compare with the real world, so that the repair of drift shows. */
+  refresh: boolean;
+  signal?: AbortSignal | undefined;
+}
+
+/** The owner of an object that there is not yet. */
+const NO_UID = "00000000-0000-0000-0000-000000000000";
+
+/** Says what an update would do to the stack of one object. */
+export async function planObject(options: PlanOptions, candidate: Candidate): Promise<ObjectPlan> {
+  const { kind, manifest, file } = candidate;
+  const stack = stackName(kind, objectKey(manifest.metadata));
+  const { name, namespace } = manifest.metadata;
+  const plan: ObjectPlan = {
+    apiVersion: manifest.apiVersion,
+    kind: kind.kind,
+    ...(namespace !== undefined && { namespace }),
+    name,
+    ...(file !== undefined && { file }),
+    stack,
+    action: "none",
+    resources: [],
+    errors: [],
+    notes: [],
+  };
+  try {
+    const sighting = await options.cluster.find(kind, name, namespace);
+    const planned = candidate.removed ? planRemoval : planUpdate;
+    return await planned(options, candidate, plan, sighting);
+  } catch (error) {
+    options.signal?.throwIfAborted();
+    return { ...plan, action: "failed", errors: [errorMessageOf(error)] };
+  }
+}
+
+async function planRemoval(
+  { reader, refresh, signal }: PlanOptions,
+  { manifest }: Candidate,
+  plan: ObjectPlan,
+  sighting: Sighting,
+): Promise<ObjectPlan> {
+  const annotations = ((sighting.seen && sighting.object) || manifest).metadata.annotations;
+  const released = annotations?.[DELETION_POLICY_ANNOTATION] === "Orphan";
+  const preview = await reader.previewDestroy(plan.stack, { refresh, signal });
+  const notes = pauseNotes(annotations);
+  if (!preview.exists) notes.push("there is no stack of it: nothing was made");
+  const resources = preview.changes.map((change) => ({
+    ...describeChange(change),
+    ...(released && { operation: "release" as const }),
+  }));
+  const action = !preview.exists ? "none" : released ? "release" : "delete";
+  return { ...plan, ...outcomeOf(preview, action), resources, notes };
+}
+
+async function planUpdate(
+  { reader, cluster, refresh, signal }: PlanOptions,
+  { kind, manifest }: Candidate,
+  plan: ObjectPlan,
+  sighting: Sighting,
+): Promise<ObjectPlan> {
+  const live = sighting.seen ? sighting.object : undefined;
+  const owned = live && (await cluster.owned(kind, live.metadata.uid));
+  // Where the cluster cannot tell, the state does.
+  const state = live === undefined || owned === undefined ? await reader.state(plan.stack, signal) : undefined;
+  const recorded = recordedObjects(state);
+  const uid = live?.metadata.uid ?? recordedOwner(state) ?? NO_UID;
+  const identity = {
+    metadata: { ...manifest.metadata, generation: live?.metadata.generation ?? 1, uid } as LiveObject["metadata"],
+    ...(live?.status !== undefined && { status: live.status }),
+  };
+  const parsed = parseManifest(kind, manifest, identity);
+  if ("invalid" in parsed) return { ...plan, action: "invalid", validatedBy: "schema", errors: [parsed.invalid] };
+  const verdict = await cluster.validate(manifest);
+  if (verdict.type === "invalid") {
+    return { ...plan, action: "invalid", validatedBy: "server", errors: [verdict.message] };
+  }
+  const context: ProgramContext = {
+    owner: { uid, description: `${kind.kind}.${kind.group}/${objectKey(manifest.metadata)}` },
+    owned: owned ?? recorded,
+    recorded: new Set(
+      live === undefined
+        ? recorded.map((object) => objectId(object))
+        : statusOf(live).stack?.resources?.map(({ id }) => id),
+    ),
+  };
+  const object: KindObject = parsed.object;
+  const preview = await reader.preview(plan.stack, () => kind.program(object, context), { refresh, signal });
+  const changes = preview.changes.filter(({ operation }) => operation !== "same");
+  const resources = changes.map((change) => describeChange(change, findLive(owned ?? [], change)));
+  const notes = pauseNotes(manifest.metadata.annotations);
+  // Without a cluster that is so of all objects, and said once.
+  if (verdict.type === "unknown" && cluster.unreachable === undefined) notes.push(`validated by the schema alone: ${verdict.why}`);
+  return {
+    ...plan,
+    ...outcomeOf(preview, preview.exists ? actionOf(resources) : "create"),
+    validatedBy: verdict.type === "valid" ? "server" : "schema",
+    resources,
+    notes,
+  };
+}
+
+function outcomeOf({ failures }: StackPreview, action: Action): Pick<ObjectPlan, "action" | "errors"> {
+  return {
+    action: failures.length > 0 ? "failed" : action,
+    errors: failures.map(({ resource, message }) => (resource === undefined ? message : `${resource}: ${message}`)),
+  };
+}
+
+/** The most that happens to any of its resources happens to the object. */
+function actionOf(resources: readonly ResourcePlan[]): Action {
+  if (resources.some(({ operation }) => operation === "replace")) return "replace";
+  return resources.length > 0 ? "update" : "none";
+}
+
+function describeChange(change: PlannedChange, live?: LiveObject): ResourcePlan {
+  const operation = change.operation === "same" ? "update" : change.operation;
+  return {
+    name: change.name,
+    type: change.type.split(":").at(-1) ?? change.type,
+    operation,
+    fields: operation === "update" || operation === "replace" ? changedFields(change, live) : [],
+  };
+}
+
+function findLive(owned: readonly LiveObject[], { inputs }: PlannedChange): LiveObject | undefined {
+  const manifest = inputs?.manifest as Manifest | undefined;
+  if (manifest === undefined) return undefined;
+  const id = objectId(manifest);
+  return owned.find((object) => objectId(object) === id);
+}
+
+function pauseNotes(annotations: Record<string, string> | undefined): string[] {
+  return annotations?.[PAUSED_ANNOTATION] === "true" ? ["paused: nothing is done until that annotation goes"] : [];
+}
+
+/** The Kubernetes objects in a state, as far as a state knows them. */
+function recordedObjects(state: StackState | undefined): LiveObject[] {
+  return (state?.deployment.resources ?? []).flatMap(({ outputs = {} }) => {
+    if (!isObjectOutputs(outputs)) return [];
+    const { manifest, uid, resourceVersion } = outputs;
+    return [{ ...manifest, metadata: { ...manifest.metadata, uid, resourceVersion } as LiveObject["metadata"] }];
+  });
+}
+
+/** The UID of the object that a state was made for. */
+function recordedOwner(state: StackState | undefined): string | undefined {
+  for (const { outputs } of state?.deployment.resources ?? []) {
+    const owner = outputs?.owner as { uid?: string } | undefined;
+    if (owner?.uid !== undefined) return owner.uid;
+  }
+  return undefined;
+}
+
+/** A removed object and a new one that differ only in their names: somebody took a change of the name for a renaming. */
+export function noteRenamings(plans: readonly ObjectPlan[], candidates: readonly Candidate[]): ObjectPlan[] {
+  const notes = new Map<ObjectPlan, string>();
+  for (const [index, old] of candidates.entries()) {
+    const next = candidates.findIndex(
+      (candidate, other) =>
+        old.removed &&
+        !candidate.removed &&
+        plans[other]?.action === "create" &&
+        candidate.kind === old.kind &&
+        isDeepStrictEqual(candidate.manifest.spec, old.manifest.spec),
+    );
+    const [from, to] = [plans[index], plans[next]];
+    if (from === undefined || to === undefined) continue;
+    notes.set(from, `renamed to ${to.name}: what it made is not taken along`);
+    notes.set(to, `renamed from ${from.name}: it starts anew`);
+  }
+  return plans.map((plan) => {
+    const note = notes.get(plan);
+    return note === undefined ? plan : { ...plan, notes: [...plan.notes, note] };
+  });
+}

@@ -1,0 +1,95 @@
+import { escapeCharacter, shortValue, visible } from "./plain-text";
+import type { ObjectPlan, Report } from "./report";
+import { byImportance, describeResources, describeSummary, fullName } from "./wording";
+
+/** By this a CI system finds the comment of an earlier run. */
+export const MARKER = "<!-- kindstack preview -->";
+/** GitHub takes 65,536 characters in a comment, and something may be put around this. */
+const LIMIT = 60_000;
+const MAX_ROWS = 100;
+const MAX_FIELDS = 20;
+const MAX_TEXT = 300;
+
+/**
+ * A report for a comment in a pull request: a table of the objects that something happens to, and the details folded.
+ *
+ * Whatever comes from objects or files stands in code spans, where neither Markdown nor HTML nor a mention takes effect.
+ */
+export function renderMarkdown(report: Report): string {
+  const affected = byImportance(report.objects.filter(({ action, notes }) => action !== "none" || notes.length > 0));
+  const rows = affected.slice(0, MAX_ROWS).map((plan) => `| ${row(plan).join(" | ")} |`);
+  const parts = [
+    MARKER,
+    `**Kindstack:** ${describeSummary(report)}`,
+    ...(rows.length > 0 ? [["| | kind | name | resources |", "|---|---|---|---|", ...rows].join("\n")] : []),
+    ...(affected.length > MAX_ROWS ? [`… and ${affected.length - MAX_ROWS} more objects.`] : []),
+    ...report.problems.slice(0, MAX_ROWS).map(({ file, message }) => `❌ ${code(file)}: ${code(message)}`),
+    ...report.notes.map((note) => `ℹ️ ${code(note)}`),
+  ];
+  let length = parts.join("\n\n").length;
+  for (const [index, details] of affected.map(detailsOf).entries()) {
+    if (length + details.length > LIMIT) {
+      parts.push(`… the details of ${affected.length - index} more objects are left out.`);
+      break;
+    }
+    if (details === "") continue;
+    parts.push(details);
+    length += details.length + 2;
+  }
+  return `${parts.join("\n\n")}\n`;
+}
+
+const SYMBOLS: Record<ObjectPlan["action"], string> = {
+  create: "➕ create",
+  update: "✏️ update",
+  replace: "♻️ replace",
+  delete: "🗑️ **delete**",
+  release: "↩️ release",
+  none: "unchanged",
+  invalid: "❌ **invalid**",
+  failed: "⚠️ **failed**",
+};
+
+function row(plan: ObjectPlan): string[] {
+  const result = plan.errors[0] === undefined ? describeResources(plan) : cell(plan.errors[0]);
+  return [SYMBOLS[plan.action], cell(plan.kind), cell(fullName(plan)), result];
+}
+
+function detailsOf(plan: ObjectPlan): string {
+  const lines = [
+    ...plan.errors.map((error) => `- ${code(error)}`),
+    ...plan.resources.flatMap(({ operation, type, name, fields }) => [
+      `- ${operation} ${code(`${type} ${name}`)}`,
+      ...fields.slice(0, MAX_FIELDS).map((field) => `  - ${code(field.path)}: ${values(field)}`),
+      ...(fields.length > MAX_FIELDS ? [`  - … and ${fields.length - MAX_FIELDS} more fields`] : []),
+    ]),
+    ...plan.notes.map((note) => `- ${code(note)}`),
+  ];
+  if (lines.length === 0) return "";
+  const title = escapeHtml(visible(`${plan.kind} ${fullName(plan)}`.slice(0, MAX_TEXT)));
+  return `<details>\n<summary>${plan.action} <code>${title}</code></summary>\n\n${lines.join("\n")}\n\n</details>`;
+}
+
+function values(field: { before?: unknown; after?: unknown }): string {
+  const after = "after" in field ? code(shortValue(field.after)) : "removed";
+  return "before" in field ? `${code(shortValue(field.before))} → ${after}` : after;
+}
+
+/** A code span: its fence is longer than any run of backticks in it. */
+function code(text: string): string {
+  const line = visible(text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text);
+  const longest = Math.max(0, ...[...line.matchAll(/`+/g)].map(([run]) => run.length));
+  const fence = "`".repeat(longest + 1);
+  // A space that the reader does not see parts the fence from a backtick, and keeps the span from being empty.
+  const space = line === "" || /^[` ]|[` ]$/.test(line) ? " " : "";
+  return `${fence}${space}${line}${space}${fence}`;
+}
+
+/** A code span in a table, where a pipe would end the cell even behind a backslash. */
+function cell(text: string): string {
+  return code(text).replaceAll("|", escapeCharacter);
+}
+
+function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+}

@@ -1,0 +1,48 @@
+import { renderTable } from "../cli/table";
+import { shortValue, visible } from "./plain-text";
+import type { ObjectPlan, Report, ResourcePlan } from "./report";
+import { byImportance, describeResources, describeSummary, fullName } from "./wording";
+
+const SIGNS: Record<ResourcePlan["operation"], string> = {
+  create: "+",
+  update: "~",
+  replace: "±",
+  delete: "-",
+  release: "<",
+};
+
+/** A report for a terminal: a table of the objects, then what happens to each of their resources. */
+export function renderText(report: Report): string {
+  const objects = byImportance(report.objects);
+  const table = renderTable(
+    ["kind", "name", "action", "resources"],
+    objects.map((plan) => [plan.kind, fullName(plan), plan.action, describeResources(plan)].map(visible)),
+  );
+  const remarks = [
+    ...report.problems.map(({ file, message }) => `error: ${visible(file)}: ${visible(message)}`),
+    ...report.notes.map((note) => `note: ${visible(note)}`),
+  ];
+  return [
+    ...(objects.length > 0 ? [table] : []),
+    ...objects.map(renderObject).filter((text) => text !== ""),
+    ...(remarks.length > 0 ? [remarks.join("\n")] : []),
+    describeSummary(report),
+  ].join("\n\n");
+}
+
+function renderObject(plan: ObjectPlan): string {
+  const lines = [
+    ...plan.errors.map((error) => `  error: ${visible(error)}`),
+    ...plan.resources.flatMap(({ operation, type, name, fields }) => [
+      `  ${SIGNS[operation]} ${operation} ${visible(type)} ${visible(name)}`,
+      ...fields.map((field) => `      ${visible(field.path)}: ${values(field)}`),
+    ]),
+    ...plan.notes.map((note) => `  note: ${visible(note)}`),
+  ];
+  return lines.length === 0 ? "" : [`${visible(`${plan.kind} ${fullName(plan)}`)}: ${plan.action}`, ...lines].join("\n");
+}
+
+function values(field: { before?: unknown; after?: unknown }): string {
+  if (!("before" in field)) return `(none) → ${shortValue(field.after)}`;
+  return `${shortValue(field.before)} → ${"after" in field ? shortValue(field.after) : "(none)"}`;
+}

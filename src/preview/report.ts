@@ -1,0 +1,98 @@
+import Type from "typebox";
+
+/*
+ * What a preview found, as `--output json` prints it. The schema is published in docs/preview.schema.json.
+ */
+
+const fieldSchema = Type.Object(
+  {
+    path: Type.String({ description: 'The field, such as `metadata.annotations["example.com/a"]`.' }),
+    before: Type.Optional(Type.Unknown({ description: "Its value in the state; absent when the field is new." })),
+    after: Type.Optional(Type.Unknown({ description: "Its value after the update; absent when the field goes." })),
+  },
+  { additionalProperties: false },
+);
+
+const resourceSchema = Type.Object(
+  {
+    name: Type.String({ description: "The resource's name in its stack." }),
+    type: Type.String({ description: "Namespace, Row, …" }),
+    operation: Type.Enum(["create", "update", "replace", "delete", "release"], { type: "string" }),
+    fields: Type.Array(fieldSchema, { description: "What an update or a replacement changes. Secrets are hidden." }),
+  },
+  { additionalProperties: false },
+);
+
+const objectSchema = Type.Object(
+  {
+    apiVersion: Type.String(),
+    kind: Type.String(),
+    namespace: Type.Optional(Type.String()),
+    name: Type.String(),
+    file: Type.Optional(Type.String({ description: "Where the manifest is, or was." })),
+    stack: Type.String({ description: "The name of the object's Pulumi stack." }),
+    action: Type.Enum(["create", "update", "replace", "delete", "release", "none", "invalid", "failed"], {
+      type: "string",
+      description:
+        "What would happen to the object's stack. release: the object goes, what it made stays. invalid: the API " +
+        "server would refuse the object. failed: it could not be told what would happen.",
+    }),
+    validatedBy: Type.Optional(
+      Type.Enum(["server", "schema"], {
+        type: "string",
+        description: "server: a dry run. schema: without the rules in CEL and admission, which only a server checks.",
+      }),
+    ),
+    resources: Type.Array(resourceSchema, { description: "Resources that would change." }),
+    errors: Type.Array(Type.String(), { description: "Why it is invalid or failed." }),
+    notes: Type.Array(Type.String()),
+  },
+  { additionalProperties: false },
+);
+
+/** The schema of a report. */
+export const reportSchema = Type.Object(
+  {
+    summary: Type.Record(Type.String(), Type.Integer({ minimum: 0 }), {
+      description: "How many objects there are of each action that occurs.",
+    }),
+    objects: Type.Array(objectSchema),
+    problems: Type.Array(
+      Type.Object({ file: Type.String(), message: Type.String() }, { additionalProperties: false }),
+      {
+        description: "Files that could not be read.",
+      },
+    ),
+    ignored: Type.Integer({ minimum: 0, description: "Objects of kinds that are not Kindstack's." }),
+    notes: Type.Array(Type.String(), { description: "What limits the whole report." }),
+  },
+  { title: "Kindstack preview", additionalProperties: false },
+);
+
+export type Report = Type.Static<typeof reportSchema>;
+export type ObjectPlan = Type.Static<typeof objectSchema>;
+export type ResourcePlan = Type.Static<typeof resourceSchema>;
+export type Action = ObjectPlan["action"];
+
+/** The operations that `--fail-on` takes. */
+export const GATED = ["create", "update", "replace", "delete", "release"] as const;
+export type Gated = (typeof GATED)[number];
+
+/** The schema as it is published. */
+export function publishedSchema(): object {
+  return { $schema: "https://json-schema.org/draft/2020-12/schema", ...JSON.parse(JSON.stringify(reportSchema)) };
+}
+
+export function summarize(objects: readonly ObjectPlan[]): Report["summary"] {
+  const summary: Report["summary"] = {};
+  for (const { action } of objects) summary[action] = (summary[action] ?? 0) + 1;
+  return summary;
+}
+
+/** The objects that would undergo one of these operations, or have a resource that would. */
+export function gatedObjects({ objects }: Report, operations: readonly Gated[]): ObjectPlan[] {
+  const isGated = (operation: string) => (operations as readonly string[]).includes(operation);
+  return objects.filter(
+    ({ action, resources }) => isGated(action) || resources.some(({ operation }) => isGated(operation)),
+  );
+}

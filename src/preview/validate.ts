@@ -1,0 +1,35 @@
+import { Clean, Clone, Default } from "typebox/value";
+import { errorMessageOf } from "../../providers/errors";
+import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
+import { type AnyKind, kindApiVersion, parseObject } from "../../stacks/contract/kind";
+import type { KindObject } from "../../stacks/contract/object";
+import { changedPaths } from "./fields";
+
+/** An object that may be previewed, with its schema's defaults, or why it may not. */
+export type Parsed = { object: KindObject } | { invalid: string };
+
+/** Names as the API server takes them for objects of any kind. */
+const NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+const MAX_NAME = 253;
+
+/**
+ * Validates a manifest by the kind's schema, as far as that goes without the API server: rules in CEL are not checked.
+ *
+ * @param identity what the object is beside its manifest: its UID, its status
+ */
+export function parseManifest(kind: AnyKind, manifest: Manifest, identity: Partial<LiveObject>): Parsed {
+  const { name = "" } = manifest.metadata;
+  if (manifest.apiVersion !== kindApiVersion(kind)) {
+    return { invalid: `apiVersion: ${manifest.apiVersion} is not served, ${kindApiVersion(kind)} is` };
+  }
+  if (name.length > MAX_NAME || !NAME.test(name))
+    return { invalid: `metadata.name: "${name}" is no name of an object` };
+  const spec = Default(kind.spec, Clone(manifest.spec ?? {}));
+  const unknown = changedPaths(spec, Clean(kind.spec, Clone(spec)))[0];
+  if (unknown !== undefined) return { invalid: `spec.${unknown}: there is no such field` };
+  try {
+    return { object: parseObject(kind, { ...manifest, ...identity, spec } as LiveObject) };
+  } catch (error) {
+    return { invalid: errorMessageOf(error) };
+  }
+}

@@ -1,0 +1,58 @@
+import type { AnyKind } from "./kind";
+
+/** One rule of a Role, as Kubernetes has it. */
+export interface PolicyRule {
+  apiGroups: readonly string[];
+  resources: readonly string[];
+  resourceNames?: readonly string[];
+  verbs: readonly string[];
+}
+
+/** A custom resource is read and watched; its finalizer is set and removed by server-side apply. */
+const KIND_VERBS = ["get", "list", "watch", "patch"];
+const STATUS_VERBS = ["patch"];
+/** What a program makes is applied, read, watched for drift, and deleted. A server-side apply may be a creation. */
+const OWNED_VERBS = ["get", "list", "watch", "create", "patch", "delete"];
+
+/**
+ * All that an operator of these kinds may do in a cluster: what follows from each kind and from the types that it owns,
+ * what a kind declares besides (`permissions`), and the Events that people read. Nothing else is asked for.
+ */
+export function operatorRules(kinds: readonly AnyKind[]): PolicyRule[] {
+  const rules = kinds.flatMap((kind): PolicyRule[] => [
+    { apiGroups: [kind.group], resources: [kind.plural], verbs: KIND_VERBS },
+    { apiGroups: [kind.group], resources: [`${kind.plural}/status`], verbs: STATUS_VERBS },
+    ...kind.owns.map((type) => ({
+      apiGroups: [groupOf(type.apiVersion)],
+      resources: [resourceOf(type.kind)],
+      verbs: OWNED_VERBS,
+    })),
+    ...(kind.permissions ?? []),
+  ]);
+  rules.push({ apiGroups: ["events.k8s.io"], resources: ["events"], verbs: ["create", "patch"] });
+  return merged(rules);
+}
+
+/** Rules of the same group, names and verbs become one; each resource stands in it once. */
+function merged(rules: readonly PolicyRule[]): PolicyRule[] {
+  const byRight = new Map<string, PolicyRule>();
+  for (const rule of rules) {
+    const key = JSON.stringify([rule.apiGroups, rule.resourceNames ?? [], rule.verbs]);
+    const known = byRight.get(key);
+    const resources = [...new Set([...(known?.resources ?? []), ...rule.resources])];
+    byRight.set(key, { ...rule, resources });
+  }
+  return [...byRight.values()];
+}
+
+function groupOf(apiVersion: string): string {
+  return apiVersion.includes("/") ? (apiVersion.split("/")[0] ?? "") : "";
+}
+
+/** The resource that serves a built-in type: the plural that Kubernetes itself derives from a kind's name. */
+function resourceOf(kind: string): string {
+  const singular = kind.toLowerCase();
+  if (singular.endsWith("s")) return `${singular}es`;
+  if (singular.endsWith("y")) return `${singular.slice(0, -1)}ies`;
+  return `${singular}s`;
+}

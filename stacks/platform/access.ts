@@ -1,0 +1,38 @@
+import type { Manifest } from "../../providers/kubernetes/client";
+import type { AnyKind } from "../contract/kind";
+import { operatorRules } from "../contract/rbac";
+import type { Configuration } from "./configuration";
+import { LABELS, NAME } from "./labels";
+
+const RBAC = "rbac.authorization.k8s.io";
+
+/** Who the operator is, and what it may do: exactly what the kinds call for. */
+export function access({ namespace, serviceAccountAnnotations }: Configuration, kinds: readonly AnyKind[]): Manifest[] {
+  const annotated = Object.keys(serviceAccountAnnotations).length > 0;
+  return [
+    {
+      apiVersion: "v1",
+      kind: "ServiceAccount",
+      metadata: {
+        name: NAME,
+        namespace,
+        labels: LABELS,
+        ...(annotated && { annotations: serviceAccountAnnotations }),
+      },
+      automountServiceAccountToken: false, // the operator's Pod asks for it
+    },
+    {
+      apiVersion: `${RBAC}/v1`,
+      kind: "ClusterRole",
+      metadata: { name: NAME, labels: LABELS },
+      rules: operatorRules(kinds),
+    },
+    {
+      apiVersion: `${RBAC}/v1`,
+      kind: "ClusterRoleBinding",
+      metadata: { name: NAME, labels: LABELS },
+      roleRef: { apiGroup: RBAC, kind: "ClusterRole", name: NAME },
+      subjects: [{ kind: "ServiceAccount", name: NAME, namespace }],
+    },
+  ];
+}

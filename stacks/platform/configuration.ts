@@ -1,0 +1,219 @@
+import Type from "typebox";
+import { Compile } from "typebox/compile";
+import Value from "typebox/value";
+import { TerminalError } from "../../providers/errors";
+
+/** Where the volume of a `file://` backend is mounted. */
+export const STATE_DIRECTORY = "/var/lib/kindstack";
+
+const NAME = { pattern: "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", maxLength: 253 };
+const QUANTITY = { pattern: "^[0-9]+(\\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$" };
+
+/**
+ * Every key of the project's stack configuration: `pulumi config set kindstack:<key> <value>`, or
+ * `kindstack install --print --set <key>=<value>`. This is the one place where they are described; `kindstack install
+ * --help` prints it.
+ */
+export const configurationSchema = Type.Object({
+  install: Type.Boolean({ default: false, description: "`pulumi up` installs Kindstack into the cluster" }),
+  manifests: Type.Array(Type.String({ minLength: 1 }), {
+    default: [],
+    description: "files or folders of custom resources that `pulumi up` runs itself, without the operator",
+  }),
+
+  image: Type.String({ minLength: 1, description: "the operator's image; by default kindstack:<version>" }),
+  imagePullPolicy: Type.Enum(["Always", "IfNotPresent", "Never"], {
+    default: "IfNotPresent",
+    description: "when the image is pulled",
+  }),
+  imagePullSecrets: Type.Array(Type.String(NAME), {
+    default: [],
+    description: "names of Secrets for the image's registry",
+  }),
+  namespace: Type.String({
+    default: "kindstack-system",
+    pattern: "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+    maxLength: 63,
+    description: "the operator's namespace",
+  }),
+  crds: Type.Boolean({ default: true, description: "install the CustomResourceDefinitions as well" }),
+
+  backendUrl: Type.Optional(
+    Type.String({
+      pattern: `^(postgres|s3|gs|azblob)://.|^file://${STATE_DIRECTORY}/.`,
+      description: `where state is kept: postgres://, s3://, gs://, azblob://; by default a volume at ${STATE_DIRECTORY}`,
+      secret: true,
+    }),
+  ),
+  backendFromSecret: Type.Boolean({
+    default: false,
+    description: "take the backend's URL from the key backendUrl of stateSecret",
+  }),
+  stateSecret: Type.String({
+    ...NAME,
+    default: "kindstack-state",
+    description: "Secret with the key passphrase, which protects the state; it must exist unless passphrase is set",
+  }),
+  passphrase: Type.Optional(
+    Type.String({ minLength: 1, secret: true, description: "makes stateSecret with this passphrase" }),
+  ),
+  storageSize: Type.String({ ...QUANTITY, default: "1Gi", description: "size of the volume for the state" }),
+  storageClass: Type.Optional(Type.String({ ...NAME, description: "storage class of that volume" })),
+  environmentSecrets: Type.Array(Type.String(NAME), {
+    default: [],
+    description: "Secrets whose keys become variables of the operator, such as a cloud's credentials",
+  }),
+  serviceAccountAnnotations: Type.Record(Type.String(), Type.String(), {
+    default: {},
+    description: "annotations of the service account, such as a cloud's identity",
+  }),
+
+  postgresSecret: Type.String({
+    ...NAME,
+    default: "kindstack-postgres",
+    description: "Secret with PSQL_HOST, PSQL_DBNAME, PSQL_USER, PSQL_PASSWORD, …; without it no PostgresWriter works",
+  }),
+  postgresHost: Type.Optional(
+    Type.String({ minLength: 1, description: "makes postgresSecret, with this host and the next five" }),
+  ),
+  postgresPort: Type.Integer({ default: 5432, minimum: 1, maximum: 65535, description: "the database's port" }),
+  postgresDatabase: Type.Optional(Type.String({ minLength: 1, description: "the database's name" })),
+  postgresUser: Type.Optional(Type.String({ minLength: 1, description: "the user" })),
+  postgresPassword: Type.Optional(Type.String({ minLength: 1, secret: true, description: "the user's password" })),
+  postgresSslMode: Type.Enum(["disable", "require", "verify-ca", "verify-full"], {
+    default: "verify-full",
+    description: "how the connection is protected",
+  }),
+  postgresTables: Type.Optional(
+    Type.String({ minLength: 1, description: "the tables that PostgresWriters may write, such as students,app.*" }),
+  ),
+  memcachedImage: Type.Optional(Type.String({ minLength: 1, description: "the image of all Memcacheds" })),
+
+  concurrency: Type.Integer({
+    default: 4,
+    minimum: 1,
+    maximum: 64,
+    description: "objects that are worked on at the same time; each takes up to 150 MiB",
+  }),
+  logLevel: Type.Enum(["trace", "debug", "info", "warn", "error"], { default: "info", description: "what is logged" }),
+  cpuRequest: Type.String({ ...QUANTITY, default: "100m", description: "requested CPU" }),
+  memoryRequest: Type.String({ ...QUANTITY, default: "256Mi", description: "requested memory" }),
+  memoryLimit: Type.String({ ...QUANTITY, default: "1Gi", description: "most memory" }),
+
+  serviceMonitor: Type.Boolean({ default: false, description: "a ServiceMonitor for the Prometheus operator" }),
+  networkPolicy: Type.Boolean({
+    default: true,
+    description: "a NetworkPolicy: in for probes and metrics, out as below",
+  }),
+  egressPorts: Type.Array(Type.Integer({ minimum: 1, maximum: 65535 }), {
+    default: [443, 6443],
+    description: "TCP ports of the API server and the backend; DNS and the database's port are added",
+  }),
+});
+export type Configuration = Type.Static<typeof configurationSchema>;
+export type ConfigurationKey = keyof Configuration;
+
+const validator = Compile(configurationSchema);
+const properties = configurationSchema.properties as unknown as Record<string, KeySchema>;
+
+/** What is read of a key's schema besides its validation. */
+interface KeySchema {
+  type?: string;
+  description: string;
+  default?: unknown;
+  /** Its value is not shown in messages. */
+  secret?: boolean;
+  pattern?: string;
+}
+
+/** One key as people read about it. */
+export interface ConfigurationDescription {
+  key: string;
+  default: string;
+  description: string;
+}
+
+/** All keys, in the order in which they are declared. */
+export function describeConfiguration(): ConfigurationDescription[] {
+  return Object.entries(properties).map(([key, { default: value, description }]) => ({
+    key,
+    default: value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value),
+    description,
+  }));
+}
+
+/**
+ * Parses the configuration from texts, as Pulumi hands them out: lists and maps are JSON; a list of one may be that one.
+ *
+ * @param values the texts by key, without `kindstack:`
+ * @param version whose image is the default
+ * @throws TerminalError `Misconfigured` naming each wrong key, its value (unless it is a secret) and what is allowed
+ */
+export function parseConfiguration(values: Readonly<Record<string, string>>, version: string): Configuration {
+  const problems: string[] = [];
+  const given: Record<string, unknown> = { image: `kindstack:${version}` };
+  for (const [key, text] of Object.entries(values)) {
+    const schema = properties[key];
+    if (schema === undefined)
+      problems.push(`${key} is no key of the configuration: ${Object.keys(properties).join(", ")}`);
+    else given[key] = parseText(schema, text);
+  }
+  const parsed = Value.Default(configurationSchema, given) as Configuration;
+  const refused = new Map<string, string>();
+  for (const error of validator.Errors(parsed)) {
+    const key = error.instancePath.split("/")[1] ?? "";
+    const shown = properties[key]?.secret ? "its value" : JSON.stringify(values[key]);
+    const allowed =
+      error.keyword === "enum" ? `must be one of ${error.params.allowedValues.join(", ")}` : error.message;
+    refused.set(key, refused.get(key) ?? `${key}: ${shown} ${allowed}`);
+  }
+  problems.push(...refused.values());
+  if (problems.length === 0) problems.push(...contradictions(parsed));
+  if (problems.length > 0)
+    throw new TerminalError("Misconfigured", problems.map((text) => `kindstack:${text}`).join("\n"));
+  return parsed;
+}
+
+/** Whether a backend's URL holds a password, and so must not stand where everybody may read it. */
+export function hasPassword(url: string): boolean {
+  return /^[a-z]+:\/\/[^/@]*:[^/@]*@/.test(url);
+}
+
+function parseText(schema: KeySchema, text: string): unknown {
+  if (schema.type === "boolean" && /^(true|false)$/.test(text)) return text === "true";
+  if (schema.type === "integer" && /^\d+$/.test(text)) return Number(text);
+  if (schema.type !== "array" && schema.type !== "object") return text;
+  try {
+    const value: unknown = JSON.parse(text);
+    return schema.type === "array" && !Array.isArray(value) ? [value] : value;
+  } catch {
+    return schema.type === "array" ? [text] : text;
+  }
+}
+
+/** What the schema cannot say: keys that need or exclude each other. */
+function contradictions(parsed: Configuration): string[] {
+  const problems: string[] = [];
+  const { backendUrl, backendFromSecret, passphrase, postgresHost } = parsed;
+  if (backendUrl !== undefined && backendFromSecret) {
+    problems.push("backendFromSecret: true and backendUrl exclude each other");
+  }
+  if (backendFromSecret && passphrase !== undefined) {
+    problems.push(
+      "backendFromSecret: true needs a Secret that exists, and passphrase makes it; set backendUrl instead",
+    );
+  }
+  if (backendUrl !== undefined && hasPassword(backendUrl) && passphrase === undefined) {
+    problems.push(
+      "backendUrl: its value has a password; put it under the key backendUrl into stateSecret and set backendFromSecret, " +
+        "or set passphrase, too, so that the Secret is made of both",
+    );
+  }
+  const needed = ["postgresDatabase", "postgresUser", "postgresPassword"] as const;
+  for (const key of needed) {
+    if ((postgresHost === undefined) !== (parsed[key] === undefined)) {
+      problems.push(`${key}: ${postgresHost === undefined ? "needs postgresHost" : "must be given with postgresHost"}`);
+    }
+  }
+  return problems;
+}

@@ -1,0 +1,45 @@
+import type { Manifest } from "../../providers/kubernetes/client";
+import type { Configuration } from "./configuration";
+import { LABELS, NAME, SELECTOR } from "./labels";
+import { HTTP_PORT } from "./workload";
+
+const DNS_PORT = 53;
+
+/** How the operator is reached, by probes and for metrics, and what it may reach. */
+export function network(configuration: Configuration): Manifest[] {
+  const { namespace, serviceMonitor, networkPolicy, egressPorts, postgresPort } = configuration;
+  const manifests: Manifest[] = [
+    {
+      apiVersion: "v1",
+      kind: "Service",
+      metadata: { name: NAME, namespace, labels: { ...LABELS, ...SELECTOR } },
+      spec: { selector: SELECTOR, ports: [{ name: "http", port: HTTP_PORT, targetPort: "http" }] },
+    },
+  ];
+  if (networkPolicy) {
+    const tcpPorts = [...new Set([...egressPorts, postgresPort])];
+    manifests.push({
+      apiVersion: "networking.k8s.io/v1",
+      kind: "NetworkPolicy",
+      metadata: { name: NAME, namespace, labels: LABELS },
+      spec: {
+        podSelector: { matchLabels: SELECTOR },
+        policyTypes: ["Ingress", "Egress"],
+        ingress: [{ ports: [{ protocol: "TCP", port: HTTP_PORT }] }],
+        egress: [
+          { ports: ["UDP", "TCP"].map((protocol) => ({ protocol, port: DNS_PORT })) },
+          { ports: tcpPorts.map((port) => ({ protocol: "TCP", port })) },
+        ],
+      },
+    });
+  }
+  if (serviceMonitor) {
+    manifests.push({
+      apiVersion: "monitoring.coreos.com/v1",
+      kind: "ServiceMonitor",
+      metadata: { name: NAME, namespace, labels: LABELS },
+      spec: { selector: { matchLabels: SELECTOR }, endpoints: [{ port: "http", path: "/metrics" }] },
+    });
+  }
+  return manifests;
+}

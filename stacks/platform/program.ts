@@ -1,0 +1,51 @@
+import { apiextensions, apps, core, networking, policy, rbac } from "@pulumi/kubernetes";
+import { ComponentResource, type CustomResourceOptions, type Resource } from "@pulumi/pulumi/resource";
+import type { Manifest } from "../../providers/kubernetes/client";
+import { objectKey } from "../contract/object";
+import { kinds } from "../index";
+import type { Configuration } from "./configuration";
+import { platformManifests } from "./manifests";
+
+type ResourceClass = new (name: string, args: never, options: CustomResourceOptions) => Resource;
+
+/** The SDK's class of each type that is installed. */
+const CLASSES: Readonly<Record<string, ResourceClass>> = {
+  "v1/Namespace": core.v1.Namespace,
+  "v1/ServiceAccount": core.v1.ServiceAccount,
+  "v1/Secret": core.v1.Secret, // it marks its contents as secret, so that the state holds them encrypted
+  "v1/PersistentVolumeClaim": core.v1.PersistentVolumeClaim,
+  "v1/Service": core.v1.Service,
+  "apiextensions.k8s.io/v1/CustomResourceDefinition": apiextensions.v1.CustomResourceDefinition,
+  "rbac.authorization.k8s.io/v1/ClusterRole": rbac.v1.ClusterRole,
+  "rbac.authorization.k8s.io/v1/ClusterRoleBinding": rbac.v1.ClusterRoleBinding,
+  "apps/v1/Deployment": apps.v1.Deployment,
+  "policy/v1/PodDisruptionBudget": policy.v1.PodDisruptionBudget,
+  "networking.k8s.io/v1/NetworkPolicy": networking.v1.NetworkPolicy,
+  "monitoring.coreos.com/v1/ServiceMonitor": apiextensions.CustomResource,
+};
+
+const OPTIONS: Readonly<Record<string, CustomResourceOptions>> = {
+  // With a CRD go all objects of its kind, and nobody would be left to destroy what they stand for.
+  CustomResourceDefinition: { retainOnDelete: true },
+  // The state of all stacks.
+  PersistentVolumeClaim: { protect: true },
+};
+
+/**
+ * Installs Kindstack into the cluster of the Kubernetes provider, as the resources of one component: each after the
+ * namespace, and the Deployment after all that it needs.
+ */
+export async function installPlatform(configuration: Configuration): Promise<void> {
+  const parent = new ComponentResource("kindstack:platform:Platform", "platform");
+  const registered: Resource[] = [];
+  for (const manifest of await platformManifests(configuration, kinds)) {
+    const dependsOn = manifest.kind === "Deployment" ? [...registered] : registered.slice(0, 1);
+    registered.push(register(manifest, { parent, dependsOn, ...OPTIONS[manifest.kind] }));
+  }
+}
+
+function register(manifest: Manifest, options: CustomResourceOptions): Resource {
+  const resourceClass = CLASSES[`${manifest.apiVersion}/${manifest.kind}`];
+  if (resourceClass === undefined) throw new TypeError(`no class is known for ${manifest.apiVersion} ${manifest.kind}`);
+  return new resourceClass(`${manifest.kind}/${objectKey(manifest.metadata)}`, manifest as never, options);
+}

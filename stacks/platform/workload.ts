@@ -1,0 +1,166 @@
+import type { Input, Output } from "@pulumi/pulumi/output";
+import type { Manifest } from "../../providers/kubernetes/client";
+import { type Configuration, hasPassword, STATE_DIRECTORY } from "./configuration";
+import { LABELS, NAME, SELECTOR } from "./labels";
+import { BACKEND_URL_KEY, PASSPHRASE_KEY } from "./secrets";
+
+export const HTTP_PORT = 8080;
+/** The image's own user; see the Dockerfile. */
+export const USER_ID = 65532;
+
+const WORK_DIRECTORY = "/var/run/kindstack";
+const SECRET_DIRECTORY = "/etc/kindstack";
+/** Running updates may go on for 20 s, one that is interrupted has 10 s to save; then the rest is written. */
+const TERMINATION_SECONDS = 45;
+
+/** The operator, its volume for the state when it is kept in one, and what keeps both available. */
+export async function workload(configuration: Configuration): Promise<Manifest[]> {
+  const { namespace } = configuration;
+  return [
+    ...(usesVolume(configuration) ? [stateVolumeClaim(configuration)] : []),
+    {
+      apiVersion: "apps/v1",
+      kind: "Deployment",
+      metadata: { name: NAME, namespace, labels: LABELS },
+      spec: {
+        replicas: 1,
+        // Two operators would work against each other: the old one ends before the new one starts.
+        strategy: { type: "Recreate" },
+        revisionHistoryLimit: 3,
+        selector: { matchLabels: SELECTOR },
+        template: {
+          metadata: { labels: { ...LABELS, ...SELECTOR } },
+          spec: await podSpec(configuration),
+        },
+      },
+    },
+    {
+      apiVersion: "policy/v1",
+      kind: "PodDisruptionBudget",
+      metadata: { name: NAME, namespace, labels: LABELS },
+      // With one Pod, anything stricter would keep a node from ever being drained.
+      spec: { maxUnavailable: 1, unhealthyPodEvictionPolicy: "AlwaysAllow", selector: { matchLabels: SELECTOR } },
+    },
+  ];
+}
+
+/** Whether the state is kept in a volume of the operator's own. */
+function usesVolume({ backendUrl, backendFromSecret }: Configuration): boolean {
+  return backendUrl === undefined ? !backendFromSecret : backendUrl.startsWith("file://");
+}
+
+function stateVolumeClaim({ namespace, storageSize, storageClass }: Configuration): Manifest {
+  return {
+    apiVersion: "v1",
+    kind: "PersistentVolumeClaim",
+    metadata: { name: `${NAME}-state`, namespace, labels: LABELS },
+    spec: {
+      accessModes: ["ReadWriteOnce"],
+      resources: { requests: { storage: storageSize } },
+      ...(storageClass !== undefined && { storageClassName: storageClass }),
+    },
+  };
+}
+
+/** The operator's Pod, by kubernetesx's PodBuilder: a volume stands where it is mounted, variables are a map. */
+async function podSpec(configuration: Configuration): Promise<unknown> {
+  // Loaded here: it brings the whole of Pulumi's SDKs along, and only an installation needs it.
+  const { PodBuilder } = await import("@pulumi/kubernetesx");
+  const { image, imagePullPolicy, imagePullSecrets, environmentSecrets, postgresSecret, stateSecret } = configuration;
+  const probe = (path: string) => ({ httpGet: { path, port: "http" } });
+  const builder = new PodBuilder({
+    serviceAccountName: NAME,
+    automountServiceAccountToken: true,
+    terminationGracePeriodSeconds: TERMINATION_SECONDS,
+    ...(imagePullSecrets.length > 0 && { imagePullSecrets: imagePullSecrets.map((name) => ({ name })) }),
+    securityContext: {
+      runAsNonRoot: true,
+      runAsUser: USER_ID,
+      runAsGroup: USER_ID,
+      fsGroup: USER_ID,
+      seccompProfile: { type: "RuntimeDefault" },
+    },
+    containers: [
+      {
+        name: NAME,
+        image,
+        imagePullPolicy,
+        args: ["run", "--concurrency", String(configuration.concurrency)],
+        env: environment(configuration),
+        envFrom: [
+          { secretRef: { name: postgresSecret, optional: true } },
+          ...environmentSecrets.map((name) => ({ secretRef: { name } })),
+        ],
+        ports: { http: HTTP_PORT },
+        startupProbe: { ...probe("/healthz"), periodSeconds: 2, failureThreshold: 30 },
+        livenessProbe: { ...probe("/healthz"), periodSeconds: 20, timeoutSeconds: 5, failureThreshold: 3 },
+        readinessProbe: { ...probe("/readyz"), periodSeconds: 5, timeoutSeconds: 5 },
+        resources: {
+          requests: { cpu: configuration.cpuRequest, memory: configuration.memoryRequest },
+          limits: { memory: configuration.memoryLimit },
+        },
+        securityContext: {
+          allowPrivilegeEscalation: false,
+          readOnlyRootFilesystem: true,
+          capabilities: { drop: ["ALL"] },
+        },
+        volumeMounts: [
+          { volume: { name: "work", emptyDir: { sizeLimit: "1Gi" } }, destPath: WORK_DIRECTORY },
+          { volume: { name: "tmp", emptyDir: { sizeLimit: "256Mi" } }, destPath: "/tmp" },
+          {
+            volume: {
+              name: "passphrase",
+              secret: {
+                secretName: stateSecret,
+                items: [{ key: PASSPHRASE_KEY, path: PASSPHRASE_KEY }],
+                defaultMode: 0o440,
+              },
+            },
+            destPath: SECRET_DIRECTORY,
+          },
+          ...(usesVolume(configuration)
+            ? [
+                {
+                  volume: { name: "state", persistentVolumeClaim: { claimName: `${NAME}-state` } },
+                  destPath: STATE_DIRECTORY,
+                },
+              ]
+            : []),
+        ],
+      },
+    ],
+  });
+  return withoutBlanks(await plainValue(builder.podSpec));
+}
+
+type Variable = Input<string | { secretKeyRef: { name: string; key: string } }>;
+
+function environment(configuration: Configuration): Record<string, Variable> {
+  const { backendUrl, backendFromSecret, stateSecret, postgresTables, memcachedImage, logLevel } = configuration;
+  const inSecret = backendFromSecret || (backendUrl !== undefined && hasPassword(backendUrl));
+  return {
+    PULUMI_BACKEND_URL: inSecret
+      ? { secretKeyRef: { name: stateSecret, key: BACKEND_URL_KEY } }
+      : (backendUrl ?? `file://${STATE_DIRECTORY}/state`),
+    PULUMI_CONFIG_PASSPHRASE_FILE: `${SECRET_DIRECTORY}/${PASSPHRASE_KEY}`,
+    KINDSTACK_WORK_DIR: WORK_DIRECTORY,
+    KINDSTACK_LOG_LEVEL: logLevel,
+    KINDSTACK_LOG_FORMAT: "json",
+    ...(postgresTables !== undefined && { KINDSTACK_POSTGRES_TABLES: postgresTables }),
+    ...(memcachedImage !== undefined && { MEMCACHED_IMAGE: memcachedImage }),
+  };
+}
+
+/** What an output that depends on no resource is. */
+function plainValue<T>(output: Output<T>): Promise<T> {
+  return new Promise((resolve) => {
+    output.apply((value) => resolve(value as T));
+  });
+}
+
+/** The builder writes down what is not there as empty lists and as `undefined`. */
+function withoutBlanks(value: object): object {
+  return JSON.parse(
+    JSON.stringify(value, (_key, part) => (Array.isArray(part) && part.length === 0 ? undefined : part)),
+  );
+}

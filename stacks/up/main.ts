@@ -1,0 +1,45 @@
+import fs from "node:fs";
+import path from "node:path";
+import { getProject, getStack } from "@pulumi/pulumi/metadata";
+import { allConfig } from "@pulumi/pulumi/runtime/config";
+import { TerminalError } from "../../providers/errors";
+import { readManifests } from "../contract/manifests";
+import { kinds } from "../index";
+import { parseConfiguration } from "../platform/configuration";
+import { declaredObjects } from "./objects";
+import { registerObjects } from "./register";
+
+/** The folder of Pulumi.yaml; compiled, this file lies in dist/stacks/up. */
+const ROOT = path.resolve(__dirname, "../../..");
+
+/** What `pulumi up` runs in the project's root: the installation, or objects without it, or both. */
+async function main(): Promise<void> {
+  const { version } = JSON.parse(fs.readFileSync(path.join(ROOT, "package.json"), "utf8")) as { version: string };
+  const configuration = parseConfiguration(ownConfiguration(), version);
+  if (!configuration.install && configuration.manifests.length === 0) {
+    throw new TerminalError(
+      "Misconfigured",
+      "nothing to do: set kindstack:install to true, or kindstack:manifests to files",
+    );
+  }
+  const stack = getStack();
+  if (configuration.install) {
+    // Only now: the Kubernetes SDK is large, and whoever runs objects does not need it.
+    const { installPlatform } = await import("../platform/program.js");
+    await installPlatform(configuration);
+  }
+  const manifests = readManifests(configuration.manifests.map((file) => path.resolve(ROOT, file)));
+  await registerObjects(declaredObjects(manifests, kinds, stack), stack);
+}
+
+/** The keys of this project, without its name. */
+function ownConfiguration(): Record<string, string> {
+  const prefix = `${getProject()}:`;
+  return Object.fromEntries(
+    Object.entries(allConfig())
+      .filter(([key]) => key.startsWith(prefix))
+      .map(([key, value]) => [key.slice(prefix.length), value]),
+  );
+}
+
+export = main;

@@ -1,0 +1,81 @@
+import { createHash } from "node:crypto";
+import Value from "typebox/value";
+import { errorMessageOf, TerminalError } from "../../providers/errors";
+import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
+import type { Owner } from "../../providers/kubernetes/ownership";
+import { type AnyKind, kindApiVersion, kindName, parseObject } from "../contract/kind";
+import type { ManifestFile } from "../contract/manifests";
+import { type KindObject, objectKey, stackName } from "../contract/object";
+
+/** An object of a file, and what it needs to be run without a cluster that has it. */
+export interface StackObject {
+  kind: AnyKind;
+  /** `namespace/name`, or `name`. */
+  key: string;
+  object: KindObject;
+  owner: Owner;
+}
+
+/**
+ * The objects that manifests declare, with defaults filled in and validated by their kinds' schemas. As with
+ * `kubectl apply`, the namespace is `default` where none is named.
+ *
+ * @param stack the stack that they are run in; with it they are one owner, and in another stack they are another
+ * @throws TerminalError with all problems, each with its file
+ */
+export function declaredObjects(
+  manifests: readonly ManifestFile[],
+  kinds: readonly AnyKind[],
+  stack: string,
+): StackObject[] {
+  const problems: string[] = [];
+  const objects = new Map<string, StackObject>();
+  for (const { manifest, file } of manifests) {
+    try {
+      const declared = declaredObject(manifest, kinds, stack);
+      const id = `${kindName(declared.kind)}/${declared.key}`;
+      if (objects.has(id)) throw new TerminalError("Duplicate", `${id} is declared twice`);
+      objects.set(id, declared);
+    } catch (error) {
+      problems.push(`${file}: ${manifest.kind} ${objectKey(manifest.metadata)}: ${errorMessageOf(error)}`);
+    }
+  }
+  if (problems.length > 0) throw new TerminalError("Invalid", problems.join("\n"));
+  return [...objects.values()];
+}
+
+/** Whether a stack is the one that the watcher would use for this object, so that either can take over from the other. */
+export function isOwnStack({ kind, key }: StackObject, stack: string): boolean {
+  return stackName(kind, key) === stack;
+}
+
+function declaredObject(manifest: Manifest, kinds: readonly AnyKind[], stack: string): StackObject {
+  const kind = kindOf(manifest, kinds);
+  const { namespace = "default", ...others } = manifest.metadata;
+  const metadata = kind.scope === "Namespaced" ? { ...others, namespace } : others;
+  const key = objectKey(metadata);
+  const owner = { uid: ownerUid(kind, key, stack), description: `${kind.kind}.${kind.group}/${key}` };
+  const object = parseObject(kind, {
+    ...manifest,
+    metadata: { ...metadata, name: metadata.name ?? "", uid: owner.uid, resourceVersion: "0", generation: 1 },
+    // The API server fills in the schema's defaults; a file has not seen it.
+    spec: Value.Default(kind.spec, structuredClone(manifest.spec ?? {})),
+  } as LiveObject);
+  return { kind, key, object, owner };
+}
+
+function kindOf(manifest: Manifest, kinds: readonly AnyKind[]): AnyKind {
+  const kind = kinds.find((known) => known.kind === manifest.kind && kindApiVersion(known) === manifest.apiVersion);
+  if (kind !== undefined) return kind;
+  const known = kinds.map((other) => `${other.kind} in ${kindApiVersion(other)}`).join(", ");
+  throw new TerminalError("UnknownKind", `${manifest.apiVersion} is not one of Kindstack's: ${known}`);
+}
+
+/** Who owns what the object makes, where no cluster has given it a UID: the object of this name, in this stack. */
+function ownerUid(kind: AnyKind, key: string, stack: string): string {
+  const digest = createHash("sha256")
+    .update(`${stack}|${kindName(kind)}/${key}`)
+    .digest("hex")
+    .slice(0, 32);
+  return `stack-${digest}`;
+}

@@ -1,0 +1,97 @@
+import { ComponentResource, type ResourceTransformation } from "@pulumi/pulumi/resource";
+import { registerStackTransformation } from "@pulumi/pulumi/runtime/stack";
+import { withParent } from "../../providers/dynamic";
+import { TerminalError } from "../../providers/errors";
+import { ApiError, type KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
+import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
+import { OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
+import { type AnyKind, kindApiVersion } from "../contract/kind";
+import { objectId, PAUSED_ANNOTATION } from "../contract/object";
+import { isOwnStack, type StackObject } from "./objects";
+
+/**
+ * Registers what the objects stand for, in the stack that is being updated.
+ *
+ * In an object's own stack ({@link isOwnStack}) its resources have the very URNs that they have when the watcher runs
+ * it. In a stack of any other name each object is a component, so that many can share it.
+ *
+ * @throws TerminalError when the cluster has one of the objects and its watcher is not told to leave it alone
+ */
+export async function registerObjects(objects: readonly StackObject[], stack: string): Promise<void> {
+  const owners = new Set(objects.map(({ owner }) => owner.uid));
+  registerStackTransformation(withoutReferencesTo(owners));
+  try {
+    for (const declared of objects) {
+      await refuseWatched(declared);
+      const program = await boundProgram(declared);
+      if (objects.length === 1 && isOwnStack(declared, stack)) await program();
+      else await withParent(component(declared), program);
+    }
+  } finally {
+    await disconnectKubernetes();
+  }
+}
+
+/** The kind's program, with what it needs to know of the cluster; nothing is asked of it for kinds that own nothing. */
+async function boundProgram({ kind, object, owner }: StackObject): Promise<() => void | Promise<void>> {
+  const owned = kind.owns.length === 0 ? [] : await ownedObjects(connectKubernetes(), kind, owner.description);
+  return () => kind.program(object, { owner, owned, recorded: new Set(owned.map(objectId)) });
+}
+
+/**
+ * What is alive of what the object made. It is found by the owner's description, which, unlike the UID, is the same
+ * before and after a hand-over between watcher and stack.
+ */
+async function ownedObjects(client: KubernetesClient, kind: AnyKind, description: string): Promise<LiveObject[]> {
+  const lists = await Promise.all(
+    kind.owns.map(async ({ apiVersion, kind: type }) =>
+      client.list(await client.resourceType(apiVersion, type), { labelSelector: OWNER_UID_LABEL }),
+    ),
+  );
+  return lists
+    .flatMap(({ items }) => items)
+    .filter(({ metadata }) => metadata.annotations?.[OWNER_ANNOTATION] === description);
+}
+
+/** Two who work on the same stack in turns would each undo what the other did. */
+async function refuseWatched({ kind, object, key }: StackObject): Promise<void> {
+  const live = await findLive(kind, object.metadata.name, object.metadata.namespace);
+  if (live === undefined || live.metadata.annotations?.[PAUSED_ANNOTATION] === "true") return;
+  const place = live.metadata.namespace === undefined ? "" : ` -n ${live.metadata.namespace}`;
+  throw new TerminalError(
+    "Watched",
+    `${kind.kind} ${key} is in the cluster, where the operator works on it. To take it over, pause it first: ` +
+      `kubectl annotate ${kind.plural}.${kind.group} ${live.metadata.name}${place} ${PAUSED_ANNOTATION}=true`,
+  );
+}
+
+/** The object that the cluster has of this name; none when it does not know the kind, or need not be there at all. */
+async function findLive(kind: AnyKind, name: string, namespace?: string): Promise<LiveObject | undefined> {
+  try {
+    const client = connectKubernetes();
+    return await client.get(await client.resourceType(kindApiVersion(kind), kind.kind), name, namespace);
+  } catch (error) {
+    const unreachable = error instanceof ApiError && ["Unreachable", "NoCluster"].includes(error.reason);
+    if (error instanceof ApiError && (error.notFound || (unreachable && kind.owns.length === 0))) return undefined;
+    throw error;
+  }
+}
+
+function component({ kind, key }: StackObject): ComponentResource {
+  return new ComponentResource(`kindstack:${kind.group}/${kind.version}:${kind.kind}`, key);
+}
+
+/**
+ * The garbage collector deletes whatever refers to an owner that does not exist, and these do not exist in a cluster.
+ * Deletion is the stack's business here.
+ */
+function withoutReferencesTo(uids: ReadonlySet<string>): ResourceTransformation {
+  return ({ props, opts }) => {
+    const manifest = (props as { manifest?: Manifest }).manifest;
+    if (manifest?.metadata?.ownerReferences === undefined) return undefined;
+    const { ownerReferences, ...metadata } = manifest.metadata;
+    const kept = ownerReferences.filter(({ uid }) => !uids.has(uid));
+    const changed = { ...metadata, ...(kept.length > 0 && { ownerReferences: kept }) };
+    return { props: { ...props, manifest: { ...manifest, metadata: changed } }, opts };
+  };
+}

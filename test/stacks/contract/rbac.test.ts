@@ -1,0 +1,65 @@
+import { describe, expect, it } from "vitest";
+import { type AnyKind, defineKind } from "../../../stacks/contract/kind";
+import { operatorRules } from "../../../stacks/contract/rbac";
+import { kinds } from "../../../stacks/index";
+import { tenant } from "../../../stacks/tenant/kind";
+
+function kindWith(changes: Partial<AnyKind>): AnyKind {
+  return defineKind({ ...tenant, group: "g.example.com", plural: "things", owns: [], permissions: [], ...changes });
+}
+
+describe("the operator's rules", () => {
+  it("are, for a kind that makes nothing in the cluster, to watch it, to mark it and to write its status", () => {
+    expect(operatorRules([kindWith({})])).toEqual([
+      { apiGroups: ["g.example.com"], resources: ["things"], verbs: ["get", "list", "watch", "patch"] },
+      { apiGroups: ["g.example.com"], resources: ["things/status"], verbs: ["patch"] },
+      { apiGroups: ["events.k8s.io"], resources: ["events"], verbs: ["create", "patch"] },
+    ]);
+  });
+
+  it("let it do with the types that a kind owns what server-side apply, watches and deletion need", () => {
+    const owns = [
+      { apiVersion: "v1", kind: "Namespace" },
+      { apiVersion: "networking.k8s.io/v1", kind: "NetworkPolicy" },
+      { apiVersion: "networking.k8s.io/v1", kind: "Ingress" },
+    ];
+    const verbs = ["get", "list", "watch", "create", "patch", "delete"];
+
+    const rules = operatorRules([kindWith({ owns })]);
+
+    expect(rules).toContainEqual({ apiGroups: [""], resources: ["namespaces"], verbs });
+    expect(rules).toContainEqual({
+      apiGroups: ["networking.k8s.io"],
+      resources: ["networkpolicies", "ingresses"],
+      verbs,
+    });
+  });
+
+  it("name a type that two kinds own once", () => {
+    const owns = [{ apiVersion: "v1", kind: "Pod" }];
+
+    const rules = operatorRules([kindWith({ owns }), kindWith({ owns, plural: "others" })]);
+
+    expect(rules.filter(({ resources }) => resources.includes("pods"))).toHaveLength(1);
+  });
+
+  it("let it bind no role but the two that Tenants hand out", () => {
+    const binding = operatorRules(kinds).filter(({ verbs }) => verbs.includes("bind") || verbs.includes("escalate"));
+
+    expect(binding).toEqual([
+      {
+        apiGroups: ["rbac.authorization.k8s.io"],
+        resources: ["clusterroles"],
+        resourceNames: ["admin", "edit"],
+        verbs: ["bind"],
+      },
+    ]);
+  });
+
+  it("hold no wildcard and no right to Secrets", () => {
+    for (const { apiGroups, resources, verbs } of operatorRules(kinds)) {
+      expect([...apiGroups, ...resources, ...verbs]).not.toContain("*");
+      expect(resources).not.toContain("secrets");
+    }
+  });
+});

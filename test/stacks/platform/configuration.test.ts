@@ -1,0 +1,71 @@
+import { describe, expect, it } from "vitest";
+import { describeConfiguration, parseConfiguration } from "../../../stacks/platform/configuration";
+
+const parse = (values: Record<string, string> = {}) => parseConfiguration(values, "1.2.3");
+
+describe("the configuration", () => {
+  it("is complete with nothing set", () => {
+    expect(parse()).toMatchObject({
+      install: false,
+      manifests: [],
+      image: "kindstack:1.2.3",
+      namespace: "kindstack-system",
+      stateSecret: "kindstack-state",
+      concurrency: 4,
+      egressPorts: [443, 6443],
+    });
+  });
+
+  it("reads numbers, switches, lists and maps from the texts that Pulumi hands out", () => {
+    const parsed = parse({
+      install: "true",
+      concurrency: "8",
+      egressPorts: "[443]",
+      serviceAccountAnnotations: '{"role":"r"}',
+    });
+
+    expect(parsed).toMatchObject({
+      install: true,
+      concurrency: 8,
+      egressPorts: [443],
+      serviceAccountAnnotations: { role: "r" },
+    });
+  });
+
+  it.each(["crs", '["crs"]'])("takes one path for a list of one: %s", (text) => {
+    expect(parse({ manifests: text }).manifests).toEqual(["crs"]);
+  });
+
+  it.each([
+    [{ concurrency: "many" }, 'kindstack:concurrency: "many" must be integer'],
+    [{ concurrency: "0" }, 'kindstack:concurrency: "0" must be >= 1'],
+    [{ logLevel: "loud" }, 'kindstack:logLevel: "loud" must be one of trace, debug, info, warn, error'],
+    [{ networkPolicy: "yes" }, 'kindstack:networkPolicy: "yes" must be boolean'],
+    [{ namespace: "Not_A_Name" }, 'kindstack:namespace: "Not_A_Name" must match pattern'],
+    [{ storageSize: "much" }, 'kindstack:storageSize: "much" must match pattern'],
+    [{ egressPorts: '["https"]' }, "kindstack:egressPorts: "],
+    [{ backendUrl: "file:///elsewhere", passphrase: "p" }, "kindstack:backendUrl: its value must match pattern"],
+    [{ replicsa: "2" }, "kindstack:replicsa is no key of the configuration: install, manifests, image"],
+    [{ backendFromSecret: "true", backendUrl: "s3://bucket" }, "backendUrl exclude each other"],
+    [{ backendFromSecret: "true", passphrase: "p" }, "needs a Secret that exists"],
+    [{ postgresHost: "db" }, "kindstack:postgresPassword: must be given with postgresHost"],
+    [{ postgresUser: "u" }, "kindstack:postgresUser: needs postgresHost"],
+  ])("refuses %j", (values, message) => {
+    expect(() => parse(values as Record<string, string>)).toThrow(message);
+  });
+
+  it("does not put a backend's password where everybody may read it, and does not show it", () => {
+    const refuse = () => parse({ backendUrl: "postgres://user:hunter2@db/state" });
+
+    expect(refuse).toThrow("has a password; put it under the key backendUrl into stateSecret");
+    expect(refuse).not.toThrow("hunter2");
+  });
+
+  it("names all mistakes at once", () => {
+    expect(() => parse({ concurrency: "0", logLevel: "loud" })).toThrow(/concurrency[^]*logLevel/);
+  });
+
+  it("describes every key", () => {
+    for (const { key, description } of describeConfiguration()) expect(description, key).toMatch(/\w{3}/);
+  });
+});
