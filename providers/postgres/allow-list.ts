@@ -4,7 +4,7 @@ import { formatTableName, type TableName } from "./identifier";
 const VARIABLE = "KINDSTACK_POSTGRES_TABLES";
 
 /** No list opens these: PostgreSQL's own catalogues, and the books of who owns which row. */
-const CLOSED_SCHEMAS = new Set(["pg_catalog", "pg_toast", "information_schema", "kindstack"]);
+const CLOSED_SCHEMAS = new Set(["pg_catalog", "pg_toast", "information_schema", "kindstack_ownership"]);
 
 /** A table as the database knows it. */
 export interface ResolvedTable {

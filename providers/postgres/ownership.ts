@@ -7,11 +7,12 @@ import { type Connection, withConnection, withTransaction } from "./pool";
 
 /*
  * The books of who owns which row. A row cannot carry its owner's mark, as its columns are the user's; so the mark is a
- * record in a table of Kindstack's own, written in the same transaction as the row.
+ * record in a table of Kindstack's own, written in the same transaction as the row. Its schema must not have a name that a
+ * role might have: PostgreSQL looks for tables first in the schema that is called like the user.
  */
 
-const CREATE_SCHEMA = "CREATE SCHEMA IF NOT EXISTS kindstack";
-const CREATE_TABLE = `CREATE TABLE IF NOT EXISTS kindstack.rows (
+const CREATE_SCHEMA = "CREATE SCHEMA IF NOT EXISTS kindstack_ownership";
+const CREATE_TABLE = `CREATE TABLE IF NOT EXISTS kindstack_ownership.rows (
   table_schema text NOT NULL,
   table_name text NOT NULL,
   key text NOT NULL,
@@ -60,7 +61,7 @@ export async function claimRow(
        FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
        WHERE pg_class.oid = $1::regclass
      ), claimed AS (
-       INSERT INTO kindstack.rows AS held (table_schema, table_name, key, owner, description, incarnation)
+       INSERT INTO kindstack_ownership.rows AS held (table_schema, table_name, key, owner, description, incarnation)
        SELECT nspname, relname, $2, $3, $4, $5 FROM target
        ON CONFLICT (table_schema, table_name, key) DO UPDATE
        SET owner = excluded.owner, description = excluded.description, incarnation = excluded.incarnation
@@ -91,14 +92,14 @@ export async function releaseRow(
   { table, key, incarnation }: { table: { schema: string; name: string }; key: string; incarnation: string },
 ): Promise<void> {
   await connection.query(
-    "DELETE FROM kindstack.rows WHERE table_schema = $1 AND table_name = $2 AND key = $3 AND incarnation = $4",
+    "DELETE FROM kindstack_ownership.rows WHERE table_schema = $1 AND table_name = $2 AND key = $3 AND incarnation = $4",
     [table.schema, table.name, key, incarnation],
   );
 }
 
 async function findHolder(connection: Connection, table: ResolvedTable, key: string): Promise<string> {
   const { rows } = await connection.query<{ owner: string; description: string }>(
-    "SELECT owner, description FROM kindstack.rows WHERE table_schema = $1 AND table_name = $2 AND key = $3",
+    "SELECT owner, description FROM kindstack_ownership.rows WHERE table_schema = $1 AND table_name = $2 AND key = $3",
     [table.schema, table.name, key],
   );
   const [holder] = rows;
@@ -107,7 +108,7 @@ async function findHolder(connection: Connection, table: ResolvedTable, key: str
 
 function isOwnershipTableMissing(error: unknown): boolean {
   // The message comes in the server's language, the name in it does not.
-  return sqlStateOf(error) === "42P01" && errorMessageOf(error).includes('"kindstack.rows"');
+  return sqlStateOf(error) === "42P01" && errorMessageOf(error).includes('"kindstack_ownership.rows"');
 }
 
 async function createOwnershipTable(): Promise<void> {
@@ -115,7 +116,7 @@ async function createOwnershipTable(): Promise<void> {
     await withTransaction(async (connection) => {
       await connection.query("SELECT pg_advisory_xact_lock($1)", [CREATION_LOCK]);
       const { rows } = await connection.query<{ exists: boolean }>(
-        "SELECT to_regnamespace('kindstack') IS NOT NULL AS exists",
+        "SELECT to_regnamespace('kindstack_ownership') IS NOT NULL AS exists",
       );
       // Even IF NOT EXISTS asks for the permission to create a schema.
       if (!rows[0]?.exists) await connection.query(CREATE_SCHEMA);
@@ -130,8 +131,8 @@ async function createOwnershipTable(): Promise<void> {
     throw new RetryableError(
       "OwnershipTableMissing",
       `${errorMessageOf(error)}: Kindstack may not create the table of who owns which row; an administrator has to run: ` +
-        `${CREATE_SCHEMA}; ${CREATE_TABLE.replace(/\s+/g, " ")}; GRANT USAGE ON SCHEMA kindstack TO ${role}; ` +
-        `GRANT SELECT, INSERT, UPDATE, DELETE ON kindstack.rows TO ${role};`,
+        `${CREATE_SCHEMA}; ${CREATE_TABLE.replace(/\s+/g, " ")}; GRANT USAGE ON SCHEMA kindstack_ownership TO ${role}; ` +
+        `GRANT SELECT, INSERT, UPDATE, DELETE ON kindstack_ownership.rows TO ${role};`,
       { cause: error },
     );
   }

@@ -149,7 +149,7 @@ async function deleteRow(connection: Connection, outs: RowOutputs): Promise<void
   const { column, value } = keyOf(outs);
   await connection.query(
     `WITH released AS (
-       DELETE FROM kindstack.rows
+       DELETE FROM kindstack_ownership.rows
        WHERE table_schema = $1 AND table_name = $2 AND key = $3 AND incarnation = $4
        RETURNING key
      )
@@ -157,7 +157,7 @@ async function deleteRow(connection: Connection, outs: RowOutputs): Promise<void
      WHERE ${quoteIdentifier(column)} = $5 AND (
        EXISTS (SELECT FROM released) OR
        to_jsonb(live.*) @> $6::jsonb AND NOT EXISTS (
-         SELECT FROM kindstack.rows WHERE table_schema = $1 AND table_name = $2 AND key = $3
+         SELECT FROM kindstack_ownership.rows WHERE table_schema = $1 AND table_name = $2 AND key = $3
        )
      )`,
     [outs.location.schema, outs.location.name, value, outs.incarnation, value, JSON.stringify(outs.values)],

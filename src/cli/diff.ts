@@ -1,8 +1,11 @@
 import { Command } from "commander";
+import type { LiveObject } from "../../providers/kubernetes/client";
+import type { AnyKind } from "../../stacks/contract/kind";
 import { kinds } from "../../stacks/index";
+import type { ClusterView } from "../preview/cluster-view";
 import { candidateOfLive } from "../preview/preview";
 import { INSPECTION_HELP, withInspection } from "./inspection";
-import { KIND_HELP, kindArgument, namedObject } from "./object-argument";
+import { KIND_HELP, kindArgument } from "./object-command";
 import { type ReportOptions, report, withReportOptions } from "./preview";
 
 export function diffCommand(): Command {
@@ -27,18 +30,22 @@ ${INSPECTION_HELP}`,
       await withInspection(async (inspection) => {
         const { cluster } = inspection;
         if (cluster.unreachable !== undefined) throw new Error(cluster.unreachable);
-        const lists = await Promise.all(
+        const found = await Promise.all(
           chosen.map(async (kind) => {
-            if (name === undefined) return (await cluster.list(kind, options.namespace)).map((o) => ({ kind, object: o }));
-            const { namespace } = namedObject(kind, name, options.namespace ?? inspection.namespace);
-            const sighting = await cluster.find(kind, name, namespace);
-            if (!sighting.seen) throw new Error(sighting.why);
-            if (sighting.object === undefined) throw new Error(`there is no ${kind.kind} ${name}`);
-            return [{ kind, object: sighting.object }];
+            if (name === undefined) return cluster.list(kind, options.namespace);
+            return [await one(cluster, kind, name, options.namespace ?? inspection.namespace)];
           }),
         );
-        const candidates = lists.flat().map(({ kind, object }) => candidateOfLive(kind, object));
+        const candidates = chosen.flatMap((kind, index) => found[index]?.map((o) => candidateOfLive(kind, o)) ?? []);
         await report(inspection, options, { candidates, problems: [], ignored: 0 });
       });
     });
+}
+
+/** @throws Error when there is no such object, or it may not be read */
+async function one(cluster: ClusterView, kind: AnyKind, name: string, namespace: string): Promise<LiveObject> {
+  const sighting = await cluster.find(kind, name, kind.scope === "Cluster" ? undefined : namespace);
+  if (!sighting.seen) throw new Error(sighting.why);
+  if (sighting.object === undefined) throw new Error(`there is no ${kind.kind} ${name}`);
+  return sighting.object;
 }

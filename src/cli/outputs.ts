@@ -1,10 +1,9 @@
-import { Command } from "commander";
+import type { Command } from "commander";
 import { PROVIDER_PROPERTY } from "../../providers/dynamic";
 import { nameOf } from "../automation/event-log";
 import type { StackState } from "../automation/stack-reader";
 import { safeJson, shortValue, visible } from "../preview/plain-text";
-import { INSPECTION_HELP, withInspection } from "./inspection";
-import { KIND_HELP, kindArgument, namedObject, namespaceOption } from "./object-argument";
+import { objectCommand } from "./object-command";
 import { renderTable } from "./table";
 
 /** One thing that an object made, as its stack's state has it. */
@@ -16,23 +15,11 @@ export interface ResourceOutputs {
 }
 
 export function outputsCommand(): Command {
-  const command = new Command("outputs")
-    .description("show what an object made, from its stack's state; JSON where it is not read on a terminal")
-    .argument("<kind>", KIND_HELP)
-    .argument("<name>")
-    .addOption(namespaceOption())
-    .addHelpText("after", INSPECTION_HELP)
-    .action(async (word: string, name: string, options: { namespace?: string }) => {
-      const kind = kindArgument(command, word);
-      await withInspection(async ({ reader, namespace, signal }) => {
-        const object = namedObject(kind, name, options.namespace ?? namespace);
-        const state = await reader.state(object.stack, signal);
-        if (state === undefined) throw new Error(`${kind.kind} ${name} has no stack (${object.stack})`);
-        const outputs = outputsOf(state);
-        process.stdout.write(`${process.stdout.isTTY ? outputsTable(outputs) : safeJson(outputs)}\n`);
-      });
-    });
-  return command;
+  const description = "show what an object made, from its stack's state; JSON where it is not read on a terminal";
+  return objectCommand("outputs", description, async (reader, stack, signal) => {
+    const state = await reader.state(stack, signal);
+    return state && (process.stdout.isTTY ? outputsTable : safeJson)(outputsOf(state));
+  });
 }
 
 /** What the custom resources in a state have become; secrets stay encrypted. */

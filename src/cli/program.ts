@@ -1,11 +1,17 @@
 import { Command, CommanderError } from "commander";
 import { errorMessageOf } from "../../providers/errors";
 import { packageVersion } from "../package";
+import { completionCommand } from "./completion";
 import { crdsCommand } from "./crds";
 import { devCommand } from "./dev";
+import { diffCommand } from "./diff";
+import { historyCommand } from "./history";
 import { installCommand } from "./install";
+import { outputsCommand } from "./outputs";
+import { previewCommand } from "./preview";
 import { runCommand } from "./run";
 import { stackNameCommand } from "./stack-name";
+import { stateCommand } from "./state";
 
 /** 0: done. 1: failed. 2: wrong usage. */
 export type ExitCode = 0 | 1 | 2;
@@ -24,8 +30,14 @@ export function buildProgram(): Command {
     .addCommand(devCommand())
     .addCommand(runCommand())
     .addCommand(crdsCommand())
+    .addCommand(previewCommand())
+    .addCommand(diffCommand())
+    .addCommand(historyCommand())
+    .addCommand(outputsCommand())
+    .addCommand(stateCommand())
     .addCommand(installCommand())
     .addCommand(stackNameCommand());
+  program.addCommand(completionCommand(program));
   throwInsteadOfExit(program, program);
   return program;
 }

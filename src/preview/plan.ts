@@ -121,7 +121,8 @@ async function planUpdate(
   const resources = changes.map((change) => describeChange(change, findLive(owned ?? [], change)));
   const notes = pauseNotes(manifest.metadata.annotations);
   // Without a cluster that is so of all objects, and said once.
-  if (verdict.type === "unknown" && cluster.unreachable === undefined) notes.push(`validated by the schema alone: ${verdict.why}`);
+  if (verdict.type === "unknown" && cluster.unreachable === undefined)
+    notes.push(`validated by the schema alone: ${verdict.why}`);
   return {
     ...plan,
     ...outcomeOf(preview, preview.exists ? actionOf(resources) : "create"),

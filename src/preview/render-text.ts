@@ -39,7 +39,9 @@ function renderObject(plan: ObjectPlan): string {
     ]),
     ...plan.notes.map((note) => `  note: ${visible(note)}`),
   ];
-  return lines.length === 0 ? "" : [`${visible(`${plan.kind} ${fullName(plan)}`)}: ${plan.action}`, ...lines].join("\n");
+  return lines.length === 0
+    ? ""
+    : [`${visible(`${plan.kind} ${fullName(plan)}`)}: ${plan.action}`, ...lines].join("\n");
 }
 
 function values(field: { before?: unknown; after?: unknown }): string {

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import { errorClassOf, errorMessageOf, errorReasonOf, TerminalError } from "../../providers/errors";
 import { ApiError, type KubernetesClient, type LiveObject, type ResourceType } from "../../providers/kubernetes/client";
@@ -66,7 +67,7 @@ export interface ReconcilerOptions {
   observe(result: UpdateResult, cause: Cause | "Deleting"): void;
 }
 
-/** A cache that is behind catches up within this time, or an event of it leads here sooner. */
+/** How long a cache that is behind is waited for; when it needs longer, an event of it leads here again. */
 const CATCH_UP_MS = 250;
 
 /**
@@ -184,10 +185,12 @@ export class Reconciler {
         memory.learn(result);
         memory.lastAttempt = this.#attempt(object, "succeeded", wanting);
         claims.settle(uid, kind.claims?.(parsed) ?? []);
+        const record = this.#record(stack, result);
+        await this.#catchUp(record, memory);
         const written = await this.#write(await progress, memory, {
           ...handled,
           conditions: succeededConditions(generation),
-          stack: this.#record(stack, result),
+          stack: record,
         });
         const changes = describeChanges(result.changes);
         logger.info({ changes: result.changes, durationMs: Math.round(result.durationMs) }, "updated");
@@ -375,6 +378,14 @@ export class Reconciler {
       return kind.shortfall(parseObject(kind, object), this.#owned(object, memory));
     } catch {
       return []; // an update will say what is wrong with the object
+    }
+  }
+
+  /** Waits for the caches to show what we have just applied, so that a status of what is alive is not of the past. */
+  async #catchUp({ resources = [] }: StackRecord, memory: Memory): Promise<void> {
+    const deadline = Date.now() + CATCH_UP_MS;
+    while (findDrift(resources, memory.applied, this.#options.view).unseen.length > 0 && Date.now() < deadline) {
+      await delay(5);
     }
   }
 

@@ -35,7 +35,7 @@ describe("the allow-list", () => {
     ["*", hidden],
     ["public.*", hidden],
     ["*.*", { schema: "pg_catalog", name: "pg_class", visible: true }],
-    [undefined, { schema: "kindstack", name: "rows", visible: false }],
+    [undefined, { schema: "kindstack_ownership", name: "rows", visible: false }],
     [undefined, { schema: "information_schema", name: "tables", visible: false }],
   ])("%s does not allow %o", (patterns, table) => {
     expect(() => refuseTable(table, list(patterns))).toThrow(TerminalError);
@@ -45,7 +45,7 @@ describe("the allow-list", () => {
     const environment = list("students, staff.teachers");
     expect(() => refuseTableName({ name: "pupils" }, environment)).toThrow(TerminalError);
     expect(() => refuseTableName({ schema: "public", name: "teachers" }, environment)).toThrow(TerminalError);
-    expect(() => refuseTableName({ schema: "kindstack", name: "rows" }, {})).toThrow(TerminalError);
+    expect(() => refuseTableName({ schema: "kindstack_ownership", name: "rows" }, {})).toThrow(TerminalError);
   });
 
   it("leaves to the database's answer what a name may mean", () => {

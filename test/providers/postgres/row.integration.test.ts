@@ -16,7 +16,7 @@ afterAll(() => database.close());
 afterEach(() => database.use());
 
 const rowsOf = (table: string) => database.query(`SELECT * FROM ${table} ORDER BY id`);
-const recordsOf = (table: string) => database.query("SELECT * FROM kindstack.rows WHERE table_name = $1", [table]);
+const recordsOf = (table: string) => database.query("SELECT * FROM kindstack_ownership.rows WHERE table_name = $1", [table]);
 const create = async (inputs: RowInputs): Promise<RowOutputs> => (await provider.create(inputs)).outs;
 const update = async (olds: RowOutputs, news: RowInputs): Promise<RowOutputs> =>
   (await provider.update("id", olds, news)).outs;
@@ -36,7 +36,7 @@ describe("the ownership records", () => {
   it("tell the administrator what to run where Kindstack may not make them", async () => {
     const role = `${database.name}_writer`;
     const table = await database.createStudents();
-    await database.query("ALTER SCHEMA kindstack RENAME TO kindstack_aside");
+    await database.query("ALTER SCHEMA kindstack_ownership RENAME TO kindstack_aside");
     await database.query(`CREATE ROLE ${role} LOGIN PASSWORD 'writer'; GRANT ALL ON ${table} TO ${role}`);
     await closePool();
     database.use({ PSQL_USER: role, PSQL_PASSWORD: "writer" });
@@ -50,7 +50,7 @@ describe("the ownership records", () => {
     } finally {
       await closePool();
       await database.query("DROP SCHEMA IF EXISTS kindstack CASCADE");
-      await database.query("ALTER SCHEMA kindstack_aside RENAME TO kindstack");
+      await database.query("ALTER SCHEMA kindstack_aside RENAME TO kindstack_ownership");
       await database.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
     }
   });
@@ -142,7 +142,7 @@ describe("update", () => {
     const table = await database.createStudents();
     const outs = await create(rowIn(table));
     if (what !== "the record") await database.query(`DELETE FROM ${table}`);
-    if (what !== "the row") await database.query("DELETE FROM kindstack.rows WHERE table_name = $1", [table]);
+    if (what !== "the row") await database.query("DELETE FROM kindstack_ownership.rows WHERE table_name = $1", [table]);
     await update(outs, rowIn(table));
     expect(await rowsOf(table)).toEqual([ALEX]);
     expect(await recordsOf(table)).toEqual([expect.objectContaining({ owner: "uid-1", key: ALEX.id })]);
@@ -275,7 +275,7 @@ describe("delete", () => {
   it("leaves a row that somebody else has taken since", async () => {
     const table = await database.createStudents();
     const outs = await create(rowIn(table));
-    await database.query("DELETE FROM kindstack.rows WHERE table_name = $1", [table]);
+    await database.query("DELETE FROM kindstack_ownership.rows WHERE table_name = $1", [table]);
     await database.query(`DELETE FROM ${table}`);
     await create(rowIn(table, { owner: OTHER_OWNER }));
     await provider.delete("id", outs);
@@ -285,7 +285,7 @@ describe("delete", () => {
   it("deletes a row without a record only if it is as it was written", async () => {
     const [same, changed] = [await database.createStudents(), await database.createStudents()];
     const all = [await create(rowIn(same)), await create(rowIn(changed))];
-    await database.query("DELETE FROM kindstack.rows WHERE table_name IN ($1, $2)", [same, changed]);
+    await database.query("DELETE FROM kindstack_ownership.rows WHERE table_name IN ($1, $2)", [same, changed]);
     await database.query(`UPDATE ${changed} SET name = 'bob'`);
     for (const outs of all) await provider.delete("id", outs);
     expect(await rowsOf(same)).toEqual([]);

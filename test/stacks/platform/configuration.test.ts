@@ -62,7 +62,7 @@ describe("the configuration", () => {
   });
 
   it("names all mistakes at once", () => {
-    expect(() => parse({ concurrency: "0", logLevel: "loud" })).toThrow(/concurrency[^]*logLevel/);
+    expect(() => parse({ concurrency: "0", logLevel: "loud" })).toThrow(/concurrency.*\n.*logLevel/);
   });
 
   it("describes every key", () => {

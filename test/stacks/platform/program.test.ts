@@ -1,0 +1,332 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { customResourceDefinition } from "../../../stacks/contract/crd";
+import { kindName } from "../../../stacks/contract/kind";
+import { operatorRules } from "../../../stacks/contract/rbac";
+import { kinds } from "../../../stacks/index";
+import { parseConfiguration } from "../../../stacks/platform/configuration";
+import { installPlatform } from "../../../stacks/platform/program";
+import { type Registration, registrationsOf } from "./mocked-engine";
+
+const namespace = "kindstack-system";
+const labels = { "app.kubernetes.io/name": "kindstack", "app.kubernetes.io/part-of": "kindstack" };
+const selector = { "app.kubernetes.io/name": "kindstack", "app.kubernetes.io/component": "operator" };
+const metadata = { name: "kindstack", namespace, labels };
+
+const install = (values: Record<string, string> = {}) =>
+  registrationsOf(() => installPlatform(parseConfiguration({ install: "true", ...values }, "1.2.3")));
+
+function find(registrations: Registration[], name: string): Registration {
+  const found = registrations.find((registration) => registration.name === name);
+  if (found === undefined) throw new Error(`no ${name} among ${registrations.map((each) => each.name).join(", ")}`);
+  return found;
+}
+
+interface PodTemplate {
+  metadata: object;
+  spec: {
+    containers: { env: { name: string; value?: string; valueFrom?: unknown }[]; [field: string]: unknown }[];
+    volumes: { name: string; [source: string]: unknown }[];
+    [field: string]: unknown;
+  };
+}
+function podOf(registrations: Registration[]): PodTemplate {
+  const { spec } = find(registrations, "Deployment/kindstack-system/kindstack").inputs as {
+    spec: { template: PodTemplate };
+  };
+  return spec.template;
+}
+const variable = (registrations: Registration[], name: string) =>
+  podOf(registrations).spec.containers[0]?.env.find((each) => each.name === name);
+
+describe("the installation with nothing configured", () => {
+  let registrations: Registration[];
+  beforeAll(async () => {
+    registrations = await install();
+  });
+  const inputsOf = (name: string) => find(registrations, name).inputs;
+
+  it("is a component and these resources, no more", () => {
+    expect(registrations.map(({ type, name }) => `${type} ${name}`).sort()).toEqual(
+      [
+        "kindstack:platform:Platform platform",
+        "kubernetes:core/v1:Namespace Namespace/kindstack-system",
+        ...kinds.map(
+          (kind) =>
+            `kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition CustomResourceDefinition/${kindName(kind)}`,
+        ),
+        "kubernetes:core/v1:ServiceAccount ServiceAccount/kindstack-system/kindstack",
+        "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole ClusterRole/kindstack",
+        "kubernetes:rbac.authorization.k8s.io/v1:ClusterRoleBinding ClusterRoleBinding/kindstack",
+        "kubernetes:core/v1:PersistentVolumeClaim PersistentVolumeClaim/kindstack-system/kindstack-state",
+        "kubernetes:apps/v1:Deployment Deployment/kindstack-system/kindstack",
+        "kubernetes:policy/v1:PodDisruptionBudget PodDisruptionBudget/kindstack-system/kindstack",
+        "kubernetes:core/v1:Service Service/kindstack-system/kindstack",
+        "kubernetes:networking.k8s.io/v1:NetworkPolicy NetworkPolicy/kindstack-system/kindstack",
+      ].sort(),
+    );
+  });
+
+  it("has a namespace that lets in restricted Pods only", () => {
+    expect(inputsOf("Namespace/kindstack-system")).toEqual({
+      apiVersion: "v1",
+      kind: "Namespace",
+      metadata: { name: namespace, labels: { ...labels, "pod-security.kubernetes.io/enforce": "restricted" } },
+    });
+  });
+
+  it.each(kinds.map((kind) => [kindName(kind), kind] as const))("has the CRD %s, which outlives it", (name, kind) => {
+    const { inputs, retainOnDelete } = find(registrations, `CustomResourceDefinition/${name}`);
+
+    expect(inputs).toEqual(JSON.parse(JSON.stringify(customResourceDefinition(kind))));
+    expect(retainOnDelete).toBe(true);
+  });
+
+  it("has a service account with the operator's rules, in all namespaces", () => {
+    expect(inputsOf("ServiceAccount/kindstack-system/kindstack")).toEqual({
+      apiVersion: "v1",
+      kind: "ServiceAccount",
+      metadata,
+      automountServiceAccountToken: false,
+    });
+    expect(inputsOf("ClusterRole/kindstack")).toMatchObject({
+      metadata: { name: "kindstack", labels },
+      rules: operatorRules(kinds),
+    });
+    expect(inputsOf("ClusterRoleBinding/kindstack")).toMatchObject({
+      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "kindstack" },
+      subjects: [{ kind: "ServiceAccount", name: "kindstack", namespace }],
+    });
+  });
+
+  it("keeps the state in a volume that is not deleted by mistake", () => {
+    const { inputs, protect } = find(registrations, "PersistentVolumeClaim/kindstack-system/kindstack-state");
+
+    expect(inputs).toMatchObject({
+      metadata: { name: "kindstack-state", namespace },
+      spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } },
+    });
+    expect(protect).toBe(true);
+    expect(variable(registrations, "PULUMI_BACKEND_URL")?.value).toBe("file:///var/lib/kindstack/state");
+  });
+
+  it("runs one operator, which ends before its successor starts", () => {
+    expect(inputsOf("Deployment/kindstack-system/kindstack")).toMatchObject({
+      metadata,
+      spec: {
+        replicas: 1,
+        strategy: { type: "Recreate" },
+        selector: { matchLabels: selector },
+        template: { metadata: { labels: selector } },
+      },
+    });
+  });
+
+  it("runs it by the restricted standard, with a root file system that it cannot write to", () => {
+    const { spec } = podOf(registrations);
+
+    expect(spec).toMatchObject({
+      serviceAccountName: "kindstack",
+      securityContext: {
+        runAsNonRoot: true,
+        runAsUser: 65532,
+        runAsGroup: 65532,
+        fsGroup: 65532,
+        seccompProfile: { type: "RuntimeDefault" },
+      },
+    });
+    expect(spec.containers).toHaveLength(1);
+    expect(spec.containers[0]).toMatchObject({
+      image: "kindstack:1.2.3",
+      args: ["run", "--concurrency", "4"],
+      ports: [{ name: "http", containerPort: 8080 }],
+      securityContext: {
+        allowPrivilegeEscalation: false,
+        readOnlyRootFilesystem: true,
+        capabilities: { drop: ["ALL"] },
+      },
+      resources: { requests: { cpu: "100m", memory: "256Mi" }, limits: { memory: "1Gi" } },
+      startupProbe: { httpGet: { path: "/healthz", port: "http" } },
+      livenessProbe: { httpGet: { path: "/healthz", port: "http" } },
+      readinessProbe: { httpGet: { path: "/readyz", port: "http" } },
+    });
+  });
+
+  it("gives it the places that it writes to, the passphrase as a file and the database if there is one", () => {
+    const { containers, volumes } = podOf(registrations).spec;
+
+    expect(containers[0]?.volumeMounts).toEqual([
+      { name: "work", mountPath: "/var/run/kindstack" },
+      { name: "tmp", mountPath: "/tmp" },
+      { name: "passphrase", mountPath: "/etc/kindstack" },
+      { name: "state", mountPath: "/var/lib/kindstack" },
+    ]);
+    expect(volumes).toEqual([
+      { name: "work", emptyDir: { sizeLimit: "1Gi" } },
+      { name: "tmp", emptyDir: { sizeLimit: "256Mi" } },
+      {
+        name: "passphrase",
+        secret: {
+          secretName: "kindstack-state",
+          items: [{ key: "passphrase", path: "passphrase" }],
+          defaultMode: 0o440,
+        },
+      },
+      { name: "state", persistentVolumeClaim: { claimName: "kindstack-state" } },
+    ]);
+    expect(variable(registrations, "PULUMI_CONFIG_PASSPHRASE_FILE")?.value).toBe("/etc/kindstack/passphrase");
+    expect(containers[0]?.envFrom).toEqual([{ secretRef: { name: "kindstack-postgres", optional: true } }]);
+  });
+
+  it("is reached on one port and reaches the API server, the database and DNS", () => {
+    expect(inputsOf("Service/kindstack-system/kindstack")).toMatchObject({
+      spec: { selector, ports: [{ name: "http", port: 8080, targetPort: "http" }] },
+    });
+    expect(inputsOf("NetworkPolicy/kindstack-system/kindstack")).toMatchObject({
+      spec: {
+        podSelector: { matchLabels: selector },
+        policyTypes: ["Ingress", "Egress"],
+        ingress: [{ ports: [{ protocol: "TCP", port: 8080 }] }],
+        egress: [
+          {
+            ports: [
+              { protocol: "UDP", port: 53 },
+              { protocol: "TCP", port: 53 },
+            ],
+          },
+          { ports: [443, 6443, 5432].map((port) => ({ protocol: "TCP", port })) },
+        ],
+      },
+    });
+  });
+
+  it("lets nodes be drained", () => {
+    expect(inputsOf("PodDisruptionBudget/kindstack-system/kindstack")).toMatchObject({
+      spec: { maxUnavailable: 1, unhealthyPodEvictionPolicy: "AlwaysAllow", selector: { matchLabels: selector } },
+    });
+  });
+
+  it("makes the Deployment when all that it needs is there", () => {
+    const { dependsOn } = find(registrations, "Deployment/kindstack-system/kindstack");
+
+    expect(dependsOn).toEqual(
+      expect.arrayContaining([
+        "Namespace/kindstack-system",
+        "ClusterRoleBinding/kindstack",
+        "PersistentVolumeClaim/kindstack-system/kindstack-state",
+        ...kinds.map((kind) => `CustomResourceDefinition/${kindName(kind)}`),
+      ]),
+    );
+    expect(find(registrations, "Service/kindstack-system/kindstack").dependsOn).toEqual(["Namespace/kindstack-system"]);
+  });
+});
+
+describe("the installation", () => {
+  it("makes the Secrets that it has values for, and the state holds them as secrets", async () => {
+    const registrations = await install({
+      passphrase: "correct horse",
+      backendUrl: "postgres://user:hunter2@db/state",
+      postgresHost: "db",
+      postgresDatabase: "app",
+      postgresUser: "kindstack",
+      postgresPassword: "hunter3",
+    });
+
+    const state = find(registrations, "Secret/kindstack-system/kindstack-state");
+    const postgres = find(registrations, "Secret/kindstack-system/kindstack-postgres");
+    expect(state.isSecret("stringData") && postgres.isSecret("stringData")).toBe(true);
+    expect(state.inputs.stringData).toEqual({
+      passphrase: "correct horse",
+      backendUrl: "postgres://user:hunter2@db/state",
+    });
+    expect(postgres.inputs.stringData).toEqual({
+      PSQL_HOST: "db",
+      PSQL_PORT: "5432",
+      PSQL_DBNAME: "app",
+      PSQL_USER: "kindstack",
+      PSQL_PASSWORD: "hunter3",
+      PGSSLMODE: "verify-full",
+    });
+    const others = registrations.filter(({ type }) => type !== "kubernetes:core/v1:Secret");
+    expect(JSON.stringify(others)).not.toMatch(/hunter|correct horse/);
+    expect(variable(registrations, "PULUMI_BACKEND_URL")?.valueFrom).toEqual({
+      secretKeyRef: { name: "kindstack-state", key: "backendUrl" },
+    });
+  });
+
+  it("has no volume for a backend that is elsewhere", async () => {
+    const registrations = await install({ backendUrl: "s3://bucket" });
+
+    expect(registrations.map(({ type }) => type)).not.toContain("kubernetes:core/v1:PersistentVolumeClaim");
+    expect(podOf(registrations).spec.volumes.map(({ name }) => name)).toEqual(["work", "tmp", "passphrase"]);
+    expect(variable(registrations, "PULUMI_BACKEND_URL")?.value).toBe("s3://bucket");
+  });
+
+  it("is scraped by the Prometheus operator where that is wanted", async () => {
+    const registrations = await install({ serviceMonitor: "true", networkPolicy: "false" });
+
+    expect(find(registrations, "ServiceMonitor/kindstack-system/kindstack").inputs).toEqual({
+      apiVersion: "monitoring.coreos.com/v1",
+      kind: "ServiceMonitor",
+      metadata,
+      spec: { selector: { matchLabels: selector }, endpoints: [{ port: "http", path: "/metrics" }] },
+    });
+    expect(registrations.map(({ name }) => name)).not.toContain("NetworkPolicy/kindstack-system/kindstack");
+  });
+
+  it("follows the rest of the configuration", async () => {
+    const registrations = await install({
+      namespace: "ops",
+      crds: "false",
+      image: "registry.example.com/kindstack:1",
+      imagePullPolicy: "Always",
+      imagePullSecrets: "registry",
+      environmentSecrets: "cloud",
+      serviceAccountAnnotations: '{"identity.example.com/role":"kindstack"}',
+      storageSize: "5Gi",
+      storageClass: "fast",
+      postgresTables: "students,app.*",
+      memcachedImage: "memcached:1.6",
+      concurrency: "2",
+      logLevel: "debug",
+      cpuRequest: "1",
+      memoryRequest: "512Mi",
+      memoryLimit: "2Gi",
+      egressPorts: "[443]",
+      postgresPort: "5433",
+    });
+
+    const { spec } = podOf(
+      registrations.map((each) => ({ ...each, name: each.name.replace("/ops/", "/kindstack-system/") })),
+    );
+    expect(spec).toMatchObject({ imagePullSecrets: [{ name: "registry" }] });
+    expect(spec.containers[0]).toMatchObject({
+      image: "registry.example.com/kindstack:1",
+      imagePullPolicy: "Always",
+      args: ["run", "--concurrency", "2"],
+      envFrom: [{ secretRef: { name: "kindstack-postgres", optional: true } }, { secretRef: { name: "cloud" } }],
+      resources: { requests: { cpu: "1", memory: "512Mi" }, limits: { memory: "2Gi" } },
+    });
+    expect(spec.containers[0]?.env).toEqual(
+      expect.arrayContaining([
+        { name: "KINDSTACK_LOG_LEVEL", value: "debug" },
+        { name: "KINDSTACK_POSTGRES_TABLES", value: "students,app.*" },
+        { name: "MEMCACHED_IMAGE", value: "memcached:1.6" },
+      ]),
+    );
+    expect(find(registrations, "ServiceAccount/ops/kindstack").inputs).toMatchObject({
+      metadata: { annotations: { "identity.example.com/role": "kindstack" } },
+    });
+    expect(find(registrations, "PersistentVolumeClaim/ops/kindstack-state").inputs).toMatchObject({
+      spec: { storageClassName: "fast", resources: { requests: { storage: "5Gi" } } },
+    });
+    expect(find(registrations, "ClusterRoleBinding/kindstack").inputs).toMatchObject({
+      subjects: [{ namespace: "ops" }],
+    });
+    expect(find(registrations, "NetworkPolicy/ops/kindstack").inputs).toMatchObject({
+      spec: { egress: [{}, { ports: [{ port: 443 }, { port: 5433 }] }] },
+    });
+    expect(registrations.map(({ type }) => type)).not.toContain(
+      "kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition",
+    );
+  });
+});
