@@ -1,7 +1,7 @@
 import { defineKind } from "../contract/kind";
 import { objectId } from "../contract/object";
 import { tenantProgram } from "./program";
-import { tenantSpec, tenantStatus } from "./schema";
+import { tenantSpec, tenantStatus, validateTenant } from "./schema";
 import { tenantReport } from "./status";
 
 export const tenant = defineKind({
@@ -33,6 +33,7 @@ export const tenant = defineKind({
     },
   ],
   directory: __dirname,
+  validate: validateTenant,
   claims: ({ spec }) =>
     spec.namespaces.map((name) => objectId({ apiVersion: "v1", kind: "Namespace", metadata: { name } })),
   program: tenantProgram,

@@ -1,7 +1,11 @@
 import Type from "typebox";
+import { TerminalError } from "../../providers/errors";
+import type { KindObject } from "../contract/object";
 
-/** Namespaces that no tenant may claim: those of the cluster itself and of the operator. */
-const PROTECTED = "self.startsWith('kube-') || self in ['default', 'kindstack-system']";
+/** Namespaces that no tenant may claim, besides `kube-*`: the cluster's own and the operator's. */
+const PROTECTED = ["default", "kindstack-system"];
+const PROTECTED_RULE = `self.startsWith('kube-') || self in [${PROTECTED.map((name) => `'${name}'`).join(", ")}]`;
+const PROTECTED_MESSAGE = "kube-*, default and kindstack-system cannot belong to a tenant";
 
 export const tenantSpec = Type.Object({
   adminEmail: Type.String({
@@ -28,7 +32,7 @@ export const tenantSpec = Type.Object({
       maxLength: 63,
       pattern: "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
       "x-kubernetes-validations": [
-        { rule: `!(${PROTECTED})`, message: "kube-*, default and kindstack-system cannot belong to a tenant" },
+        { rule: `!(${PROTECTED_RULE})`, message: PROTECTED_MESSAGE },
       ],
     }),
     {
@@ -49,3 +53,18 @@ export const tenantStatus = Type.Object({
   }),
 });
 export type TenantStatus = Type.Static<typeof tenantStatus>;
+
+/**
+ * What the API server refuses by rules that a schema cannot say, for objects that come from a file.
+ *
+ * @throws TerminalError naming the namespace
+ */
+export function validateTenant({ spec: { namespaces } }: KindObject<TenantSpec>): void {
+  for (const [index, name] of namespaces.entries()) {
+    const field = `spec.namespaces.${index}: ${JSON.stringify(name)}`;
+    if (name.startsWith("kube-") || PROTECTED.includes(name)) {
+      throw new TerminalError("Invalid", `${field} is protected: ${PROTECTED_MESSAGE}`);
+    }
+    if (namespaces.indexOf(name) !== index) throw new TerminalError("Invalid", `${field} is there twice`);
+  }
+}
