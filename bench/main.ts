@@ -10,6 +10,7 @@ import { resolveBinary } from "../src/toolchain/resolve";
 import { startBenchCluster } from "./cluster";
 import { measureIdle } from "./idle";
 import { measureOneObject } from "./one-object";
+import { measureRepair } from "./repair";
 
 const ROUNDS = 15;
 const IDLE_OBJECTS = 100;
@@ -42,6 +43,11 @@ async function main(): Promise<void> {
     const operator = summarize(rounds.map((round) => round.operator));
     const cli = summarize(rounds.map((round) => round.cli));
 
+    progress.begin("one deleted RoleBinding, put back by the operator and by the bare CLI");
+    const repairs = await measureRepair(cluster, engine, ROUNDS, (round) => progress.detail(`${round} of ${ROUNDS}`));
+    const repair = summarize(repairs.map((round) => round.operator));
+    const refresh = summarize(repairs.map((round) => round.cli));
+
     progress.begin("an idle operator");
     const idle = await measureIdle(cluster, IDLE_OBJECTS, (ready) =>
       progress.detail(`${ready} of ${IDLE_OBJECTS} Ready`),
@@ -56,6 +62,17 @@ async function main(): Promise<void> {
           ["kubectl create → row there and Ready", ...operator.map(seconds)],
           ["one bare CLI update of the same program", ...cli.map(seconds)],
           ["ratio of the medians (to reach: ≤ 1.5)", "", (operator[1] / cli[1]).toFixed(2), ""],
+        ],
+      ),
+    );
+    console.log(`\nOne RoleBinding of a Tenant, deleted, ${ROUNDS} rounds in turns, seconds:`);
+    console.log(
+      renderTable(
+        ["", "min", "median", "max"],
+        [
+          ["deleted → back again", ...repair.map(seconds)],
+          ["one bare CLI update of the same program, with refresh", ...refresh.map(seconds)],
+          ["ratio of the medians (to reach: ≤ 1.5)", "", (repair[1] / refresh[1]).toFixed(2), ""],
         ],
       ),
     );

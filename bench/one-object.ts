@@ -1,12 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { execa } from "execa";
-import type { KubernetesClient, LiveObject, ResourceType } from "../providers/kubernetes/client";
+import type { LiveObject, ResourceType } from "../providers/kubernetes/client";
 import type { StackEngine } from "../src/automation/engine";
 import { findCondition } from "../stacks/contract/condition";
 import { parseObject, statusOf } from "../stacks/contract/kind";
 import { stackName } from "../stacks/contract/object";
 import { postgresWriter } from "../stacks/postgres-writer/kind";
 import type { BenchCluster } from "./cluster";
+import { watchFor } from "./watch";
 
 /** Milliseconds of one round each way. */
 export interface Round {
@@ -51,10 +52,15 @@ export function writerManifest(name: string): LiveObject {
 async function throughOperator(cluster: BenchCluster, type: ResourceType, name: string): Promise<number> {
   const { apiVersion, kind, spec } = writerManifest(name);
   const manifest = JSON.stringify({ apiVersion, kind, metadata: { name, namespace: "default" }, spec });
-  const ready = untilReady(cluster.client, type, name);
+  const { seen } = await watchFor(
+    cluster.client,
+    type,
+    "default",
+    (object) => object.metadata.name === name && isReady(object),
+  );
   const started = performance.now();
   await execa("kubectl", ["create", "-f", "-"], { input: manifest, env: cluster.env });
-  await ready;
+  await seen;
   const elapsed = performance.now() - started;
   if ((await cluster.countRows(`default/${name}`)) !== 1) throw new Error(`${name} is Ready, but its row is not there`);
   return elapsed;
@@ -74,27 +80,6 @@ async function throughCli(engine: StackEngine, name: string): Promise<number> {
   return elapsed;
 }
 
-/** Resolves when a watch shows the object Ready; starts before the object exists. */
-export async function untilReady(client: KubernetesClient, type: ResourceType, name: string): Promise<void> {
-  const { resourceVersion } = await client.list(type, { namespace: "default" });
-  const stop = new AbortController();
-  const decoder = new TextDecoder();
-  let rest = "";
-  for await (const chunk of await client.watch(type, {
-    namespace: "default",
-    resourceVersion,
-    timeoutSeconds: 60,
-    signal: stop.signal,
-  })) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
-    rest = lines.pop() ?? "";
-    for (const line of lines) {
-      const { object } = JSON.parse(line) as { object: LiveObject };
-      if (object.metadata.name === name && findCondition(statusOf(object).conditions, "Ready")?.status === "True") {
-        stop.abort();
-        return;
-      }
-    }
-  }
-  throw new Error(`${name} was not Ready within a minute`);
+export function isReady(object: LiveObject): boolean {
+  return findCondition(statusOf(object).conditions, "Ready")?.status === "True";
 }

@@ -75,8 +75,9 @@ export class ApiError extends ClassifiedError {
     super(reason, message);
     // What the server understood and refused stays refused until somebody changes the request or the permissions.
     const refused = [400, 403, 405, 413, 415, 422].includes(status);
-    // The server forbids creating anything in a namespace that is on its way out; it will be gone soon.
-    this.errorClass = refused && !message.includes("is being terminated") ? "terminal" : "retryable";
+    // What it forbids in a namespace that is on its way out, or whose quota is used up, it will allow again.
+    const heals = /is being terminated|exceeded quota/.test(message);
+    this.errorClass = refused && !heals ? "terminal" : "retryable";
   }
 
   get notFound(): boolean {

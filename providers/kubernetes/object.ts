@@ -128,7 +128,8 @@ export const provider: DynamicProvider<ObjectInputs, ObjectOutputs> = {
     if (live === undefined || ownerUidOf(live) !== outs.owner.uid) return; // gone, or somebody else's by now
     if (outs.created && wasCreated(live)) {
       const { name, namespace, uid } = live.metadata;
-      await client.delete(type, name, namespace, { uid });
+      const propagationPolicy = HAS_DEPENDENTS.has(typeName(outs.manifest)) ? "Foreground" : "Background";
+      await client.delete(type, name, namespace, { uid, propagationPolicy });
       if (outs.awaitDeletion !== false) await untilGone(client, type, live);
     } else {
       await giveUp(client, type, outs.manifest, live);
@@ -268,8 +269,15 @@ const IMMUTABLE_FIELDS: Readonly<Record<string, readonly string[]>> = {
   "rbac.authorization.k8s.io/v1/RoleBinding": ["roleRef"],
 };
 
+/** Types whose objects make others: such an object is gone when those are. */
+const HAS_DEPENDENTS: ReadonlySet<string> = new Set(["apps/v1/Deployment"]);
+
+function typeName({ apiVersion, kind }: Manifest): string {
+  return `${apiVersion}/${kind}`;
+}
+
 function changesImmutableField(olds: Manifest, news: Manifest): boolean {
-  const paths = IMMUTABLE_FIELDS[`${news.apiVersion}/${news.kind}`] ?? [];
+  const paths = IMMUTABLE_FIELDS[typeName(news)] ?? [];
   return paths.some((path) => !isDeepStrictEqual(fieldAt(olds, path), fieldAt(news, path)));
 }
 

@@ -92,9 +92,9 @@ export class StackEngine {
    */
   async destroy(stack: string, options: UpdateOptions & { release?: boolean } = {}): Promise<UpdateResult> {
     const { host } = this.#options;
+    const args = ["destroy", "--remove", "--exec-kind", "auto.local"];
     if (options.release) host.releaseInstead(stack, true);
-    const result = await this.#update("destroy", stack, ["destroy", "--remove", "--exec-kind", "auto.local"], options);
-    host.releaseInstead(stack, false);
+    const result = await this.#update("destroy", stack, args, options).finally(() => host.releaseInstead(stack, false));
     const gone = result.outcome === "failed" && result.failures.every(({ message }) => NO_STACK.test(message));
     if ((gone || result.outcome === "succeeded") && this.#directory !== undefined) {
       await removeLeftovers(this.#directory, PROJECT, stack);

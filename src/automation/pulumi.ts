@@ -22,7 +22,7 @@ const READS_CONFIGURATION: readonly string[] = ["up", "preview"];
 export async function runPulumi(
   { workspace, host, timeoutMs }: PulumiOptions,
   args: readonly string[],
-  call: { signal?: AbortSignal | undefined; backendUrl?: string } = {},
+  call: { signal?: AbortSignal | undefined; backendUrl?: string | undefined } = {},
 ): Promise<CommandResult> {
   const [name = "", ...rest] = args;
   const configFile = READS_CONFIGURATION.includes(name) ? ["--config-file", workspace.configFile] : [];

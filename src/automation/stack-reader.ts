@@ -8,6 +8,7 @@ import { readEventLog } from "./event-log";
 import { createStack, fileBackendDirectory, stackExists } from "./file-backend";
 import { type Program, type ServedProgram, serveProgram } from "./language-server";
 import { type PlannedChange, readPlannedChanges } from "./planned-changes";
+import { copyStack } from "./postgres-backend";
 import { type PulumiOptions, runPulumi } from "./pulumi";
 import { PROJECT } from "./workspace";
 
@@ -70,65 +71,82 @@ export class StackReader {
 
   /** What `up` with this program would do; of a stack that does not exist, to an empty one. */
   async preview(stack: string, program: Program, options: PreviewOptions = {}): Promise<StackPreview> {
-    const attempt = async (backendUrl?: string) => {
+    const attempt = async (backendUrl: string | undefined) => {
       const served = await serveProgram(program);
       try {
         const args = ["preview", "--client", served.address, "--exec-kind", "auto.inline"];
-        return await this.#plan(stack, args, options, served, backendUrl);
+        return await this.#plan(stack, args, options, backendUrl, served);
       } finally {
         served.close();
       }
     };
-    if (await this.#mayExist(stack)) {
-      const preview = await attempt();
-      if (preview.exists) return preview;
-    }
+    const preview = await this.#withStack(stack, "checkpoint", attempt);
+    if (preview?.exists) return preview;
     return this.#withEmptyStack(stack, async (backendUrl) => ({ ...(await attempt(backendUrl)), exists: false }));
   }
 
   /** What `destroy` would do: nothing when there is no such stack. */
   async previewDestroy(stack: string, options: PreviewOptions = {}): Promise<StackPreview> {
-    const nothing = { exists: false, changes: [], failures: [] };
-    if (!(await this.#mayExist(stack))) return nothing;
-    const preview = await this.#plan(stack, ["destroy", "--preview-only", "--exec-kind", "auto.local"], options);
-    return preview.exists ? preview : nothing;
+    const args = ["destroy", "--preview-only", "--exec-kind", "auto.local"];
+    const preview = await this.#withStack(stack, "checkpoint", (backendUrl) =>
+      this.#plan(stack, args, options, backendUrl),
+    );
+    return preview ?? { exists: false, changes: [], failures: [] };
   }
 
   /** The state, secrets encrypted; `undefined` when there is no such stack. */
   async state(stack: string, signal?: AbortSignal): Promise<StackState | undefined> {
-    if (!(await this.#mayExist(stack))) return undefined;
-    // Through a file: what a command prints is cut.
-    return this.#withScratch("state", async (directory) => {
-      const file = join(directory, "state.json");
-      const found = await this.#ask(stack, ["stack", "export", "--file", file], signal);
-      return found === undefined ? undefined : (JSON.parse(await readFile(file, "utf8")) as StackState);
-    });
+    return this.#withStack(stack, "checkpoint", (backendUrl) =>
+      // Through a file: what a command prints is cut.
+      this.#withScratch("state", async (directory) => {
+        const file = join(directory, "state.json");
+        const found = await this.#ask(stack, ["stack", "export", "--file", file], backendUrl, signal);
+        return found === undefined ? undefined : (JSON.parse(await readFile(file, "utf8")) as StackState);
+      }),
+    );
   }
 
   /** The updates, newest first; `undefined` when there is no such stack. */
   async history(stack: string, signal?: AbortSignal): Promise<HistoryEntry[] | undefined> {
-    if (!(await this.#mayExist(stack))) return undefined;
-    const text = await this.#ask(stack, ["stack", "history", "--json", "--page-size", HISTORY_PAGE], signal);
-    return text === undefined ? undefined : (JSON.parse(text) as HistoryEntry[]);
+    const args = ["stack", "history", "--json", "--page-size", HISTORY_PAGE];
+    return this.#withStack(stack, "history", async (backendUrl) => {
+      const text = await this.#ask(stack, args, backendUrl, signal);
+      return text === undefined ? undefined : (JSON.parse(text) as HistoryEntry[]);
+    });
   }
 
-  /** Only a file backend can be asked without a process. */
-  async #mayExist(stack: string): Promise<boolean> {
-    return this.#directory === undefined || stackExists(this.#directory, PROJECT, stack);
+  /**
+   * Runs with the URL of a backend that has the stack, or without one for the workspace's own; does not run, and returns
+   * `undefined`, where it is known without a process that there is no such stack.
+   */
+  async #withStack<T>(
+    stack: string,
+    what: "checkpoint" | "history",
+    run: (backendUrl: string | undefined) => Promise<T>,
+  ): Promise<T | undefined> {
+    const { backendUrl } = this.#options.workspace;
+    if (this.#directory !== undefined) {
+      return (await stackExists(this.#directory, PROJECT, stack)) ? run(undefined) : undefined;
+    }
+    if (!backendUrl.startsWith("postgres://")) return run(undefined);
+    return this.#withScratch("copy", async (directory) => {
+      const exists = await copyStack(backendUrl, join(directory, ".pulumi"), PROJECT, stack, what);
+      return exists ? run(pathToFileURL(directory).href) : undefined;
+    });
   }
 
   async #plan(
     stack: string,
     args: readonly string[],
     { refresh = false, signal }: PreviewOptions,
+    backendUrl: string | undefined,
     served?: ServedProgram,
-    backendUrl?: string,
   ): Promise<StackPreview> {
     const { host, timeoutMs } = this.#options;
     return this.#withScratch("preview", async (directory) => {
       const eventLog = join(directory, "events.ndjson");
       const command = [...args, "--stack", stack, "--event-log", eventLog, ...(refresh ? ["--refresh"] : [])];
-      const result = await runPulumi(this.#options, command, { signal, ...(backendUrl && { backendUrl }) });
+      const result = await runPulumi(this.#options, command, { signal, backendUrl });
       if (result.interrupted === "aborted") throw new RetryableError("Interrupted", "the preview was interrupted");
       const refused = host.takeFailures(stack);
       if (result.exitCode !== 0 && NO_STACK.test(result.stderr)) return { exists: false, changes: [], failures: [] };
@@ -140,9 +158,14 @@ export class StackReader {
   }
 
   /** The output of a command about a stack; `undefined` when there is no such stack. */
-  async #ask(stack: string, args: readonly string[], signal?: AbortSignal): Promise<string | undefined> {
+  async #ask(
+    stack: string,
+    args: readonly string[],
+    backendUrl: string | undefined,
+    signal?: AbortSignal,
+  ): Promise<string | undefined> {
     const { timeoutMs } = this.#options;
-    const result = await runPulumi(this.#options, [...args, "--stack", stack], { signal });
+    const result = await runPulumi(this.#options, [...args, "--stack", stack], { signal, backendUrl });
     if (result.exitCode === 0) return result.stdout;
     if (NO_STACK.test(result.stderr)) return undefined;
     const [failure] = collectFailures(result, readEventLog(""), [], undefined, timeoutMs);

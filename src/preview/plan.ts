@@ -92,8 +92,9 @@ async function planUpdate(
 ): Promise<ObjectPlan> {
   const live = sighting.seen ? sighting.object : undefined;
   const owned = live && (await cluster.owned(kind, live.metadata.uid));
+  const known = live === undefined ? undefined : statusOf(live).stack;
   // Where the cluster cannot tell, the state does.
-  const state = live === undefined || owned === undefined ? await reader.state(plan.stack, signal) : undefined;
+  const state = known === undefined || owned === undefined ? await reader.state(plan.stack, signal) : undefined;
   const recorded = recordedObjects(state);
   const uid = live?.metadata.uid ?? recordedOwner(state) ?? NO_UID;
   const identity = {
@@ -109,11 +110,7 @@ async function planUpdate(
   const context: ProgramContext = {
     owner: { uid, description: `${kind.kind}.${kind.group}/${objectKey(manifest.metadata)}` },
     owned: owned ?? recorded,
-    recorded: new Set(
-      live === undefined
-        ? recorded.map((object) => objectId(object))
-        : statusOf(live).stack?.resources?.map(({ id }) => id),
-    ),
+    recorded: new Set(known?.resources?.map(({ id }) => id) ?? recorded.map((object) => objectId(object))),
   };
   const object: KindObject = parsed.object;
   const preview = await reader.preview(plan.stack, () => kind.program(object, context), { refresh, signal });

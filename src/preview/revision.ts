@@ -1,4 +1,4 @@
-import { existsSync, realpathSync } from "node:fs";
+import { realpathSync, statSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { ExecaError, execa } from "execa";
 import { isManifestFile, type Manifests, parseManifests } from "./manifests";
@@ -12,7 +12,7 @@ import { isManifestFile, type Manifests, parseManifests } from "./manifests";
 export async function readManifestsAt(revision: string, paths: readonly string[]): Promise<Manifests> {
   const all: Manifests = { objects: [], problems: [] };
   for (const path of paths.filter((path) => path !== "-")) {
-    const folder = existingFolder(dirname(resolve(path)));
+    const folder = existingFolder(resolve(path));
     const root = await git(folder, ["rev-parse", "--show-toplevel"]);
     const commit = await commonAncestor(root, revision);
     // What git calls the root has no symbolic links in it.
@@ -49,9 +49,9 @@ async function filesAt(root: string, commit: string, path: string): Promise<stri
   return listed.split("\0").filter((file) => file !== "");
 }
 
-/** What a revision had may lie in a folder that is gone. */
-function existingFolder(folder: string): string {
-  return existsSync(folder) ? folder : existingFolder(dirname(folder));
+/** The folder of a path, or the first one above it that is still there. */
+function existingFolder(path: string): string {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ? path : existingFolder(dirname(path));
 }
 
 async function git(cwd: string, words: string[]): Promise<string> {

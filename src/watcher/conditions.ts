@@ -4,6 +4,8 @@ import type { Cause } from "./decide";
 
 const MAX_MESSAGE = 2_000;
 
+const SUCCEEDED = "all that the object stands for is as specified";
+const WAITING = "waits for the object to be changed";
 const IN_PROGRESS: Record<Cause, string> = {
   Creating: "making what the object stands for",
   Updating: "bringing what exists to the new spec",
@@ -28,7 +30,7 @@ export function updatingConditions(generation: number, cause: Cause, knownReady:
 
 /** After an update that succeeded. */
 export function succeededConditions(generation: number): NewCondition[] {
-  const message = "all that the object stands for is as specified";
+  const message = SUCCEEDED;
   return [
     { type: "Ready", status: "True", reason: "Succeeded", message, observedGeneration: generation },
     { type: "Reconciling", status: "False", reason: "Succeeded", message, observedGeneration: generation },
@@ -48,7 +50,7 @@ export function failedConditions(generation: number, failures: readonly UpdateFa
       type: "Reconciling",
       status: terminal ? "False" : "True",
       reason: terminal ? "Stalled" : "Retrying",
-      message: terminal ? "waits for the object to be changed" : "will be tried again",
+      message: terminal ? WAITING : "will be tried again",
       observedGeneration: generation,
     },
     {
@@ -86,6 +88,19 @@ export function pausedConditions(generation: number): NewCondition[] {
       status: "False",
       reason: "Paused",
       message: "nothing is done while the annotation kindstack.dev/paused is true",
+      observedGeneration: generation,
+    },
+  ];
+}
+
+/** After a pause in which nothing happened that calls for an update. */
+export function resumedConditions(generation: number, ready: boolean): NewCondition[] {
+  return [
+    {
+      type: "Reconciling",
+      status: "False",
+      reason: ready ? "Succeeded" : "Stalled",
+      message: ready ? SUCCEEDED : WAITING,
       observedGeneration: generation,
     },
   ];

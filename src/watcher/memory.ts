@@ -3,6 +3,7 @@ import { isObjectOutputs } from "../../providers/kubernetes/object";
 import { objectId } from "../../stacks/contract/object";
 import type { UpdateResult } from "../automation/engine";
 import type { StackResource } from "../automation/event-log";
+import { RepairPace } from "./contest";
 import type { Attempt } from "./decide";
 import { compareResourceVersions } from "./informer";
 
@@ -17,12 +18,7 @@ export class Memory {
   lastAttempt: Attempt | undefined;
   /** Set from outside, for drift that no watch shows. */
   drifted = false;
-  /** When edited fields were put right, within the last minute or so (ms since the epoch). */
-  repairs: number[] = [];
-  /** Before this time nothing is repaired, since somebody else undoes it each time. */
-  repairNotBefore = 0;
-  /** Who that is, in words. */
-  contest: string | undefined;
+  readonly repairs = new RepairPace();
 
   /** The versions that our own applies left, by {@link objectId}. */
   #applied: ReadonlyMap<string, string> = new Map();

@@ -1,10 +1,10 @@
 import { setInterval } from "node:timers";
 import type { Logger } from "pino";
 import { FIELD_MANAGER, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
-import { OWNER_UID_LABEL, ownerUidOf } from "../../providers/kubernetes/ownership";
+import { OWNER_ANNOTATION, OWNER_UID_LABEL, ownerUidOf } from "../../providers/kubernetes/ownership";
 import { findCondition } from "../../stacks/contract/condition";
 import { programDigest } from "../../stacks/contract/digest";
-import { type AnyKind, kindApiVersion, kindName, statusOf } from "../../stacks/contract/kind";
+import { type AnyKind, kindApiVersion, kindName, ownerDescription, statusOf } from "../../stacks/contract/kind";
 import {
   DELETION_POLICY_ANNOTATION,
   type KindObject,
@@ -47,6 +47,7 @@ interface Controller {
 const RESULTS = { done: "success", retry: "requeue", later: "requeue_after" } as const;
 const OWNED_EVENT_DELAY_MS = 25;
 const OWNER_INDEX = "owner";
+const DESCRIPTION_INDEX = "description";
 const UID_INDEX = "uid";
 
 /**
@@ -162,7 +163,10 @@ export class Operator {
       client,
       type: await client.resourceType(apiVersion, kind),
       labelSelector: OWNER_UID_LABEL,
-      indexers: { [OWNER_INDEX]: (object) => [ownerUidOf(object) ?? ""] },
+      indexers: {
+        [OWNER_INDEX]: (object) => [ownerUidOf(object) ?? ""],
+        [DESCRIPTION_INDEX]: ({ metadata }) => [metadata.annotations?.[OWNER_ANNOTATION] ?? ""],
+      },
       transform: withOwnManagedFields,
       logger,
       onChange: (change) => this.#ownedChanged(change),
@@ -234,10 +238,21 @@ export class Operator {
     if (cause === "Repairing") metrics.driftRepairs.inc({ kind: kindName(kind) });
   }
 
+  /**
+   * What the object of this UID owns, and what was made for an object of its name before it was in the cluster, by
+   * `pulumi up` or by a predecessor: the same stack has it, and the next update makes it this object's.
+   */
   #ownedBy(kind: AnyKind, uid: string): LiveObject[] {
-    return kind.owns.flatMap(
-      (owned) => this.#owned.get(`${owned.apiVersion}/${owned.kind}`)?.byIndex(OWNER_INDEX, uid) ?? [],
-    );
+    const owner = this.#findOwner(uid)?.object;
+    const description = owner && ownerDescription(kind, objectKey(owner.metadata));
+    return kind.owns.flatMap(({ apiVersion, kind: type }) => {
+      const informer = this.#owned.get(`${apiVersion}/${type}`);
+      const inherited = description === undefined ? [] : (informer?.byIndex(DESCRIPTION_INDEX, description) ?? []);
+      return [
+        ...(informer?.byIndex(OWNER_INDEX, uid) ?? []),
+        ...inherited.filter((object) => ownerUidOf(object) !== uid),
+      ];
+    });
   }
 
   #view(id: string): { object: LiveObject | undefined; cacheVersion: string } | undefined {

@@ -4,7 +4,8 @@ import { errorClassOf, errorMessageOf, errorReasonOf, TerminalError } from "../.
 import { ApiError, type KubernetesClient, type LiveObject, type ResourceType } from "../../providers/kubernetes/client";
 import { isObjectOutputs } from "../../providers/kubernetes/object";
 import { ownerUidOf } from "../../providers/kubernetes/ownership";
-import { type AnyKind, kindName, parseObject, statusOf } from "../../stacks/contract/kind";
+import { findCondition, type NewCondition } from "../../stacks/contract/condition";
+import { type AnyKind, kindName, ownerDescription, parseObject, statusOf } from "../../stacks/contract/kind";
 import {
   DELETION_POLICY_ANNOTATION,
   type KindObject,
@@ -25,10 +26,11 @@ import {
   isTerminal,
   isUnfinished,
   pausedConditions,
+  resumedConditions,
   succeededConditions,
   updatingConditions,
 } from "./conditions";
-import { contestedFields, recentRepairs, repairDelay } from "./contest";
+import { type Contest, describeContest } from "./contest";
 import { type Attempt, type Cause, decide } from "./decide";
 import { type Drift, findDrift, type OwnedView } from "./drift";
 import { identityOf } from "./identity";
@@ -119,8 +121,9 @@ export class Reconciler {
       case "up":
         // A program that depends on what is alive must not run on a view that lacks what it made itself.
         if (drift.unseen.length > 0 && kind.shortfall !== undefined) return { afterMs: CATCH_UP_MS };
-        if (action.cause === "Repairing" && memory.repairNotBefore > Date.now()) {
-          return { afterMs: memory.repairNotBefore - Date.now() };
+        if (action.cause === "Repairing" && memory.repairs.notBefore > Date.now()) {
+          await this.#write(object, memory, {});
+          return { afterMs: Math.max(0, memory.repairs.notBefore - Date.now()) };
         }
         return this.#update(key, object, memory, { ...action, drift, wanting: wanting.join() }, signal);
     }
@@ -136,16 +139,19 @@ export class Reconciler {
     this.#memory(key).lastAttempt = undefined;
   }
 
-  /** Nothing is to be done; what is alive may have changed all the same, and a fight may be over. */
+  /** Nothing is to be done; what is alive may have changed all the same, and a pause or a fight may be over. */
   async #rest(object: LiveObject, memory: Memory): Promise<Outcome> {
     const generation = object.metadata.generation ?? 0;
-    if (memory.contest !== undefined && recentRepairs(memory.repairs, Date.now()).length === 0) {
-      memory.contest = undefined;
-      await this.#write(object, memory, { conditions: contestedConditions(generation, undefined) });
-    } else if (object.status !== undefined) {
-      await this.#write(object, memory, {});
+    const { conditions = [] } = statusOf(object);
+    const change: NewCondition[] = [];
+    if (findCondition(conditions, "Reconciling")?.reason === "Paused") {
+      change.push(...resumedConditions(generation, findCondition(conditions, "Ready")?.status === "True"));
     }
-    return "done";
+    const contested = findCondition(conditions, "Contested")?.status === "True";
+    const unsettledMs = contested ? Math.max(0, memory.repairs.settledAt - Date.now()) : 0;
+    if (contested && unsettledMs === 0) change.push(...contestedConditions(generation, undefined));
+    if (object.status !== undefined) await this.#write(object, memory, { conditions: change });
+    return unsettledMs > 0 ? { afterMs: unsettledMs } : "done";
   }
 
   async #update(
@@ -195,7 +201,7 @@ export class Reconciler {
         const changes = describeChanges(result.changes);
         logger.info({ changes: result.changes, durationMs: Math.round(result.durationMs) }, "updated");
         if (changes !== "") recorder.event(object, "Normal", cause === "Repairing" ? "Repaired" : "Updated", changes);
-        return contest === undefined ? "done" : this.#reportContest(written, memory, contest);
+        return contest === undefined ? "done" : this.#reportContest(written, memory, contest, result);
       }
     } catch (error) {
       if (isOutdated(error)) return "retry";
@@ -223,9 +229,7 @@ export class Reconciler {
     }
     const place = namespace === undefined ? "" : ` from the namespace ${namespace}`;
     recorder.event(live, "Warning", "Deleting", `Custom Resource ${name} is being deleted${place}`);
-    const failedBefore = statusOf(live).conditions?.find(
-      ({ type, reason }) => type === "Ready" && reason === "DeletionFailed",
-    );
+    const failedBefore = findCondition(statusOf(live).conditions, "Ready")?.reason === "DeletionFailed";
     const object = failedBefore
       ? live
       : await this.#write(live, memory, { conditions: deletingConditions(generation, []) });
@@ -282,7 +286,7 @@ export class Reconciler {
   #program(key: string, parsed: KindObject, object: LiveObject, memory: Memory): () => void | Promise<void> {
     const { kind } = this.#options;
     const context = {
-      owner: { uid: object.metadata.uid, description: `${kind.kind}.${kind.group}/${key}` },
+      owner: { uid: object.metadata.uid, description: ownerDescription(kind, key) },
       owned: this.#owned(object, memory),
       recorded: new Set(statusOf(object).stack?.resources?.map(({ id }) => id)),
     };
@@ -306,33 +310,29 @@ export class Reconciler {
   }
 
   /**
-   * Counts a repair of edited fields. In a fight it also looks at the objects as they are, so that after the repair the
-   * fields and their other managers can be named.
+   * Counts a repair. In a fight it also looks at what was found, so that the fields and their other managers can be named.
+   *
+   * What is missing does not count where the program depends on what is alive: there, things come and go.
    */
-  async #watchContest(memory: Memory, { edited }: Drift): Promise<LiveObject[] | undefined> {
-    if (edited.length === 0) return undefined;
-    memory.repairs = [...recentRepairs(memory.repairs, Date.now()), Date.now()];
-    return repairDelay(memory.repairs.length) > 0 ? this.#readOwned(edited) : undefined;
+  async #watchContest(memory: Memory, { edited, missing }: Drift): Promise<Contest | undefined> {
+    const deleted = this.#options.kind.shortfall === undefined ? missing : [];
+    if (edited.length + deleted.length === 0 || !memory.repairs.count(Date.now())) return undefined;
+    return { edited: await this.#readOwned(edited), deleted };
   }
 
-  async #reportContest(object: LiveObject, memory: Memory, before: LiveObject[]): Promise<Outcome> {
-    const after = new Map((await this.#readOwned(before.map(objectId))).map((live) => [objectId(live), live]));
-    const fields = before.flatMap((live) => {
-      const repaired = after.get(objectId(live));
-      return repaired === undefined
-        ? []
-        : contestedFields(live, repaired).map(
-            ({ field, manager }) => `${live.kind} ${live.metadata.name}: ${field} is also set by ${manager}`,
-          );
-    });
-    const delayMs = repairDelay(memory.repairs.length);
-    memory.repairNotBefore = Date.now() + delayMs;
-    memory.contest = fields.join("; ") || "fields are changed again as soon as they are put right";
-    this.#options.recorder.event(object, "Warning", "Contested", memory.contest);
-    this.#logger(object).warn({ fields, delayMs }, "somebody undoes every repair, slowing down");
+  async #reportContest(
+    object: LiveObject,
+    memory: Memory,
+    contest: Contest,
+    { resources }: UpdateResult,
+  ): Promise<Outcome> {
+    const applied = resources.flatMap(({ outputs }) => (isObjectOutputs(outputs) ? [outputs.manifest] : []));
+    const description = describeContest(contest, applied);
+    this.#options.recorder.event(object, "Warning", "Contested", description);
+    this.#logger(object).warn({ contest: description }, "somebody undoes every repair, slowing down");
     const generation = object.metadata.generation ?? 0;
-    await this.#write(object, memory, { conditions: contestedConditions(generation, memory.contest) });
-    return { afterMs: delayMs };
+    await this.#write(object, memory, { conditions: contestedConditions(generation, description) });
+    return { afterMs: Math.max(0, memory.repairs.notBefore - Date.now()) };
   }
 
   async #readOwned(ids: readonly string[]): Promise<LiveObject[]> {

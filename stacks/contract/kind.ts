@@ -126,6 +126,11 @@ export function kindName(kind: AnyKind): string {
   return `${kind.plural}.${kind.group}`;
 }
 
+/** How an object is called on all that is made for it; the same whoever runs its stack. */
+export function ownerDescription(kind: AnyKind, key: string): string {
+  return `${kind.kind}.${kind.group}/${key}`;
+}
+
 const validators = new WeakMap<AnyKind, ReturnType<typeof Compile>>();
 
 /**

@@ -31,9 +31,7 @@ export const tenantSpec = Type.Object({
     Type.String({
       maxLength: 63,
       pattern: "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
-      "x-kubernetes-validations": [
-        { rule: `!(${PROTECTED_RULE})`, message: PROTECTED_MESSAGE },
-      ],
+      "x-kubernetes-validations": [{ rule: `!(${PROTECTED_RULE})`, message: PROTECTED_MESSAGE }],
     }),
     {
       description: "The tenant's namespaces. One that exists is adopted: it is not deleted with the tenant.",

@@ -1,8 +1,9 @@
 import fs from "node:fs";
 import path from "node:path";
+import { RunError } from "@pulumi/pulumi/errors";
 import { getProject, getStack } from "@pulumi/pulumi/metadata";
 import { allConfig } from "@pulumi/pulumi/runtime/config";
-import { TerminalError } from "../../providers/errors";
+import { ClassifiedError, TerminalError } from "../../providers/errors";
 import { readManifests } from "../contract/manifests";
 import { kinds } from "../index";
 import { parseConfiguration } from "../platform/configuration";
@@ -42,4 +43,13 @@ function ownConfiguration(): Record<string, string> {
   );
 }
 
-export = main;
+/** A mistake of the user's is shown as a sentence, without the stack that Pulumi adds to what it does not know. */
+async function mainForPulumi(): Promise<void> {
+  try {
+    await main();
+  } catch (error) {
+    throw error instanceof ClassifiedError ? new RunError(error.message) : error;
+  }
+}
+
+export = mainForPulumi;

@@ -3,7 +3,7 @@ import Value from "typebox/value";
 import { errorMessageOf, TerminalError } from "../../providers/errors";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import type { Owner } from "../../providers/kubernetes/ownership";
-import { type AnyKind, kindApiVersion, kindName, parseObject } from "../contract/kind";
+import { type AnyKind, kindApiVersion, kindName, ownerDescription, parseObject } from "../contract/kind";
 import type { ManifestFile } from "../contract/manifests";
 import { type KindObject, objectKey, stackName } from "../contract/object";
 
@@ -54,7 +54,7 @@ function declaredObject(manifest: Manifest, kinds: readonly AnyKind[], stack: st
   const { namespace = "default", ...others } = manifest.metadata;
   const metadata = kind.scope === "Namespaced" ? { ...others, namespace } : others;
   const key = objectKey(metadata);
-  const owner = { uid: ownerUid(kind, key, stack), description: `${kind.kind}.${kind.group}/${key}` };
+  const owner = { uid: ownerUid(kind, key, stack), description: ownerDescription(kind, key) };
   const object = parseObject(kind, {
     ...manifest,
     metadata: { ...metadata, name: metadata.name ?? "", uid: owner.uid, resourceVersion: "0", generation: 1 },

@@ -44,6 +44,14 @@ describe("the command line", () => {
     [["dev", "--nonsense"], "unknown option '--nonsense'"],
     [["dev", "stop", "--detach"], "unknown option '--detach'"],
     [["dev", "--dir"], "argument missing"],
+    [["preview"], "required option '-f, --filename <paths...>' not specified"],
+    [["preview", "-f", "a.yaml", "--fail-on", "nonsense"], "it can be create, update"],
+    [["preview", "-f", "a.yaml", "--concurrency", "0"], "at least 1"],
+    [["preview", "-f", "a.yaml", "--output", "xml"], "Allowed choices are text, markdown, json"],
+    [["diff"], "either a kind or --all is needed"],
+    [["diff", "tenants", "--all"], "either a kind or --all is needed"],
+    [["history", "nonsense", "a"], "there is no kind nonsense; it can be one of tenants."],
+    [["completion", "tcsh"], "Allowed choices are bash, zsh, fish"],
     [[], "Usage: kindstack"],
   ])("ends with 2 after wrong usage: %j", async (words, said) => {
     expect(await runProgram(words)).toBe(2);

@@ -13,6 +13,7 @@ import {
 } from "../../providers/kubernetes/client";
 import { type Condition, findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
+import type { MemcachedSpec } from "../../stacks/memcached/schema";
 import type { PostgresWriterSpec } from "../../stacks/postgres-writer/schema";
 import type { TenantSpec } from "../../stacks/tenant/schema";
 import { eventually } from "./eventually";
@@ -41,8 +42,29 @@ export const POSTGRES_WRITER: ResourceType = {
   plural: "postgreswriters",
   namespaced: true,
 };
+export const POD_SET: ResourceType = {
+  apiVersion: "batch.tutorial.kubebuilder.io/v1",
+  kind: "PodSet",
+  plural: "podsets",
+  namespaced: true,
+};
+export const MEMCACHED: ResourceType = {
+  apiVersion: "cache.example.com/v1alpha1",
+  kind: "Memcached",
+  plural: "memcacheds",
+  namespaced: true,
+};
+export const POD: ResourceType = { apiVersion: "v1", kind: "Pod", plural: "pods", namespaced: true };
+export const DEPLOYMENT: ResourceType = {
+  apiVersion: "apps/v1",
+  kind: "Deployment",
+  plural: "deployments",
+  namespaced: true,
+};
 const EVENT: ResourceType = { apiVersion: "events.k8s.io/v1", kind: "Event", plural: "events", namespaced: true };
-const TYPES = [NAMESPACE, ROLE_BINDING, TENANT, POSTGRES_WRITER];
+/** The kinds that the operator serves. */
+const KINDS = [TENANT, POSTGRES_WRITER, POD_SET, MEMCACHED];
+const TYPES = [NAMESPACE, ROLE_BINDING, POD, DEPLOYMENT, ...KINDS];
 
 /** Whoever is not Kindstack, as a field manager. */
 const SOMEONE = "someone";
@@ -74,6 +96,28 @@ export function postgresWriter(name: string, spec: Partial<PostgresWriterSpec>):
     kind: POSTGRES_WRITER.kind,
     metadata: { name, namespace: "default" },
     spec: { table: "students", name: "alex", age: 23, country: "canada", ...spec },
+  };
+}
+
+export function podSet(name: string, replicas: number): Manifest {
+  return {
+    apiVersion: POD_SET.apiVersion,
+    kind: POD_SET.kind,
+    metadata: { name, namespace: "default" },
+    spec: { replicas },
+  };
+}
+
+export function memcached(name: string, spec: Partial<MemcachedSpec> = {}, namespace = "default"): Manifest {
+  return { apiVersion: MEMCACHED.apiVersion, kind: MEMCACHED.kind, metadata: { name, namespace }, spec };
+}
+
+/** What names the Deployment of a Memcached. */
+export function deploymentOf({ metadata: { name, namespace } }: Reference): Manifest {
+  return {
+    apiVersion: DEPLOYMENT.apiVersion,
+    kind: DEPLOYMENT.kind,
+    metadata: { name: name ?? "", namespace: namespace ?? "" },
   };
 }
 
@@ -186,7 +230,7 @@ export async function removeAllObjects(): Promise<void> {
 
 async function allObjects(): Promise<LiveObject[]> {
   const lists = await Promise.all(
-    [TENANT, POSTGRES_WRITER].map((type) =>
+    KINDS.map((type) =>
       client.list(type).catch((error: unknown) => {
         if (error instanceof ApiError && error.notFound) return { items: [] }; // its CRD is not installed
         throw error;

@@ -19,6 +19,8 @@ export interface RunSettings {
   args?: string[];
   /** Variables that differ from the cluster's. */
   env?: Record<string, string>;
+  /** `false` when the CRDs are there, and the operator may not install them. */
+  installCrds?: boolean;
 }
 
 /**
@@ -70,7 +72,8 @@ export class TestOperator {
     build();
     fs.mkdirSync(this.stateDirectory, { recursive: true });
     const from = this.#output.length;
-    const words = ["run", "--install-crds", "--http-port", "0", ...(this.#settings.args ?? []), ...args];
+    const install = this.#settings.installCrds === false ? [] : ["--install-crds"];
+    const words = ["run", ...install, "--http-port", "0", ...(this.#settings.args ?? []), ...args];
     const child = spawn(process.execPath, [MAIN, ...words], {
       cwd: this.directory,
       env: {
@@ -183,8 +186,8 @@ export class TestOperator {
   }
 }
 
-/** Compiles what the operator runs, when any source is newer than the last build. */
-function build(): void {
+/** Compiles what the command line runs, when any source is newer than the last build. */
+export function build(): void {
   const started = new Date();
   const sources = ["src", "providers", "stacks"].flatMap((folder) => filesUnder(path.join(ROOT, folder)));
   const newest = Math.max(...sources.map((file) => fs.statSync(file).mtimeMs));

@@ -2,10 +2,11 @@ import { execFile } from "node:child_process";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { stringify } from "yaml";
+import { inject } from "vitest";
+import { parse, stringify } from "yaml";
 import { type EngineReport, readEventLog } from "../../src/automation/event-log";
 import { resolveBinary } from "../../src/toolchain/resolve";
-import { inject } from "vitest";
+import { build } from "./operator";
 
 const ROOT = path.resolve(__dirname, "../..");
 const UPDATE_TIMEOUT_MS = 120_000;
@@ -45,6 +46,7 @@ export class PulumiProject {
 
   /** @param environment what differs from the cluster's, such as the backend */
   static async open(environment: Record<string, string>): Promise<PulumiProject> {
+    build();
     const [pulumi, languageHost] = await Promise.all([
       resolveBinary("pulumi"),
       resolveBinary("pulumi-language-nodejs"),
@@ -62,7 +64,9 @@ export class PulumiProject {
   /** Sets the keys of a stack's configuration. */
   configure(stack: string, keys: Record<string, unknown>): void {
     const config = Object.fromEntries(Object.entries(keys).map(([key, value]) => [`kindstack:${key}`, value]));
-    fs.writeFileSync(this.#configFile(stack), stringify({ ...this.#readConfig(stack), config }));
+    const file = this.#configFile(stack);
+    const before: object = fs.existsSync(file) ? parse(fs.readFileSync(file, "utf8")) : {};
+    fs.writeFileSync(file, stringify({ ...before, config })); // the salt of the passphrase stays
   }
 
   preview(stack: string): Promise<PulumiRun> {
@@ -88,7 +92,16 @@ export class PulumiProject {
   async #update(command: string, stack: string, ...flags: string[]): Promise<PulumiRun> {
     const events = path.join(this.directory, "events.ndjson");
     fs.rmSync(events, { force: true });
-    const words = [command, "--stack", stack, "--config-file", this.#configFile(stack), "--event-log", events, ...flags];
+    const words = [
+      command,
+      "--stack",
+      stack,
+      "--config-file",
+      this.#configFile(stack),
+      "--event-log",
+      events,
+      ...flags,
+    ];
     const run = await this.#run(words);
     const log = fs.existsSync(events) ? fs.readFileSync(events, "utf8") : "";
     return { ...run, changes: readEventLog(log).changes };
@@ -107,10 +120,5 @@ export class PulumiProject {
 
   #configFile(stack: string): string {
     return path.join(this.directory, `Pulumi.${stack}.yaml`);
-  }
-
-  #readConfig(stack: string): object {
-    const file = this.#configFile(stack);
-    return fs.existsSync(file) ? { ...(JSON.parse("{}") as object) } : {};
   }
 }

@@ -1,12 +1,15 @@
 import { describe, expect, it } from "vitest";
 import type { UpdateFailure } from "../../src/automation/engine";
 import {
+  contestedConditions,
   deletingConditions,
   describeChanges,
   describeFailures,
   failedConditions,
   isTerminal,
   isUnfinished,
+  pausedConditions,
+  resumedConditions,
   succeededConditions,
   updatingConditions,
 } from "../../src/watcher/conditions";
@@ -80,6 +83,41 @@ describe("while an object is deleted", () => {
       reason: "DeletionFailed",
       message: "deletion will be tried again: namespace/acme: Namespace acme belongs to globex",
     });
+  });
+});
+
+describe("while an object is paused", () => {
+  it("it is not reconciling, says why and how to change that, and keeps what its Ready says", () => {
+    const conditions = pausedConditions(4);
+    expect(summary(conditions)).toEqual(["Reconciling=False"]);
+    expect(conditions[0]).toMatchObject({
+      reason: "Paused",
+      message: expect.stringContaining("kindstack.dev/paused"),
+      observedGeneration: 4,
+    });
+  });
+
+  it("and afterwards, it no longer says so, whether it was ready or stalled", () => {
+    expect(resumedConditions(4, true)).toEqual([find(succeededConditions(4), "Reconciling")]);
+    expect(resumedConditions(4, false)).toEqual([find(failedConditions(4, [conflict]), "Reconciling")]);
+  });
+});
+
+describe("while somebody undoes every repair", () => {
+  it("an object is contested and names the fields", () => {
+    expect(contestedConditions(4, "spec.replicas is also set by someone")).toEqual([
+      {
+        type: "Contested",
+        status: "True",
+        reason: "FieldContested",
+        message: "spec.replicas is also set by someone; it is put right less and less often",
+        observedGeneration: 4,
+      },
+    ]);
+  });
+
+  it("and afterwards, it is not", () => {
+    expect(summary(contestedConditions(4, undefined))).toEqual(["Contested=False"]);
   });
 });
 

@@ -16,7 +16,8 @@ afterAll(() => database.close());
 afterEach(() => database.use());
 
 const rowsOf = (table: string) => database.query(`SELECT * FROM ${table} ORDER BY id`);
-const recordsOf = (table: string) => database.query("SELECT * FROM kindstack_ownership.rows WHERE table_name = $1", [table]);
+const recordsOf = (table: string) =>
+  database.query("SELECT * FROM kindstack_ownership.rows WHERE table_name = $1", [table]);
 const create = async (inputs: RowInputs): Promise<RowOutputs> => (await provider.create(inputs)).outs;
 const update = async (olds: RowOutputs, news: RowInputs): Promise<RowOutputs> =>
   (await provider.update("id", olds, news)).outs;

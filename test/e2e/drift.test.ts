@@ -1,0 +1,312 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
+import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
+import { DELETION_POLICY_ANNOTATION, PAUSED_ANNOTATION, RECONCILE_ANNOTATION } from "../../stacks/contract/object";
+import { TestDatabase } from "../providers/postgres/database";
+import { eventually } from "./eventually";
+import {
+  apply,
+  client,
+  conditionOf,
+  deploymentOf,
+  edit,
+  eventsAbout,
+  find,
+  get,
+  memcached,
+  namespace,
+  POD,
+  podSet,
+  postgresWriter,
+  ROLE_BINDING,
+  remove,
+  tenant,
+  uniqueName,
+  untilCondition,
+  untilGone,
+  untilReady,
+} from "./objects";
+import { useOperator } from "./operator";
+
+const database = new TestDatabase(inject("cluster").env);
+let table = "";
+beforeAll(async () => {
+  await database.open();
+  table = await database.createStudents();
+});
+afterAll(() => database.close());
+const operator = useOperator({ args: ["--concurrency", "8"], env: { PSQL_DBNAME: database.name } });
+
+/** A Memcached at rest, and what names its Deployment. */
+async function settled(prefix: string): Promise<{ object: Manifest; deployment: Manifest }> {
+  const object = memcached(uniqueName(prefix));
+  await apply(object);
+  await untilCondition(object, "Progressing", "False");
+  await untilReady(object);
+  return { object, deployment: deploymentOf(object) };
+}
+
+const annotate = (object: Manifest, annotations: Record<string, string | null>) =>
+  edit(object, { metadata: { annotations } });
+const updates = () => operator.metric("kindstack_updates_total");
+const repairs = () => operator.metric("kindstack_drift_repairs_total");
+const replicasOf = async (deployment: Manifest) => ((await get(deployment)).spec as { replicas: number }).replicas;
+const withImage = (image: string) => ({ spec: { template: { spec: { containers: [{ name: "memcached", image }] } } } });
+const marksOf = ({ metadata: { labels = {}, annotations = {}, ownerReferences = [] } }: LiveObject) => [
+  ...[...Object.keys(labels), ...Object.keys(annotations)].filter((name) => name.startsWith("kindstack.dev/")),
+  ...ownerReferences.map(({ name }) => name),
+];
+
+/** Waits until the operator has looked at something again and does nothing any more. */
+async function untilLookedAt(change: () => Promise<unknown>): Promise<void> {
+  const before = await operator.metric("controller_runtime_reconcile_total");
+  await change();
+  await eventually(async () => {
+    expect(await operator.metric("controller_runtime_reconcile_total")).toBeGreaterThan(before);
+    expect(await operator.metric("controller_runtime_active_workers")).toBe(0);
+  });
+}
+
+describe("a Deployment that somebody changed by hand", () => {
+  it("is put right: its size, its image, a label", async () => {
+    const { object, deployment } = await settled("edited");
+    const { uid } = (await get(deployment)).metadata;
+    await edit(deployment, { spec: { replicas: 5 } });
+    await eventually(async () => expect(await replicasOf(deployment)).toBe(1), 10_000);
+
+    await edit(deployment, withImage("evil:1"));
+    await eventually(
+      async () => expect(await get(deployment)).toMatchObject(withImage("memcached:1.4.36-alpine")),
+      10_000,
+    );
+
+    await edit(deployment, { metadata: { labels: { [OWNER_UID_LABEL]: null } } });
+    await eventually(async () => {
+      expect((await get(deployment)).metadata.labels).toHaveProperty([OWNER_UID_LABEL]);
+    }, 10_000);
+    expect((await get(deployment)).metadata.uid).toBe(uid);
+    await untilReady(object);
+  });
+
+  it("is made again when it was deleted", async () => {
+    const { deployment } = await settled("deleted");
+    const before = await get(deployment);
+    await remove(deployment);
+    await eventually(async () => expect((await get(deployment)).metadata.uid).not.toBe(before.metadata.uid), 10_000);
+  });
+
+  it("is left alone where nothing was changed that Kindstack sets", async () => {
+    const { object, deployment } = await settled("extended");
+    const before = await updates();
+    const theirs = {
+      metadata: { annotations: { "autoscaling.alpha.kubernetes.io/conditions": "[]" }, labels: { team: "blue" } },
+      spec: {
+        template: { metadata: { annotations: { "kubectl.kubernetes.io/restartedAt": "2026-01-01T00:00:00Z" } } },
+      },
+    };
+    await untilLookedAt(() => edit(deployment, theirs));
+    await untilCondition(object, "Progressing", "False"); // what was restarted has started
+    expect(await updates()).toBe(before);
+
+    await edit(object, { spec: { size: 2 } });
+    await eventually(async () => expect(await replicasOf(deployment)).toBe(2));
+    expect(await get(deployment)).toMatchObject(theirs);
+  });
+
+  it("may be extended by others where Kindstack sets nothing, be it a list", async () => {
+    const { deployment } = await settled("injected");
+    const before = await updates();
+    const path = `/apis/apps/v1/namespaces/default/deployments/${deployment.metadata.name}`;
+    const injected = {
+      containers: [{ name: "memcached", env: [{ name: "TRACE", value: "1" }] }],
+      volumes: [{ name: "scratch", emptyDir: {} }],
+    };
+    await untilLookedAt(() =>
+      client.json("PATCH", path, {
+        contentType: "application/strategic-merge-patch+json",
+        body: { spec: { template: { spec: injected } } },
+      }),
+    );
+    expect(await updates()).toBe(before);
+    expect(await get(deployment)).toMatchObject({
+      spec: { template: { spec: { containers: [{ env: [{ name: "TRACE" }] }], volumes: [{ name: "scratch" }] } } },
+    });
+  });
+
+  it("many times in a row is put right by few repairs", async () => {
+    const { object, deployment } = await settled("many");
+    const before = await repairs();
+    for (let edits = 0; edits < 30; edits++) await edit(deployment, { spec: { replicas: 5 + edits } });
+    await eventually(async () => {
+      expect(await replicasOf(deployment)).toBe(1);
+      expect(await repairs()).toBeGreaterThan(before);
+      expect(await operator.metric("controller_runtime_active_workers")).toBe(0);
+    });
+    await untilReady(object);
+    const made = (await repairs()) - before;
+    expect(made).toBeLessThanOrEqual(5);
+  });
+});
+
+describe("a fight over a field", () => {
+  it("is seen, told and given way to, and is over when the other one stops", async () => {
+    const { object, deployment } = await settled("contested");
+    let fighting = true;
+    const fight = (async () => {
+      while (fighting) {
+        if ((await replicasOf(deployment)) === 1) await edit(deployment, { spec: { replicas: 2 } });
+        await delay(20);
+      }
+    })();
+    try {
+      const contested = await untilCondition(object, "Contested", "True", "FieldContested");
+      const text = `Deployment ${deployment.metadata.name}: spec.replicas is also set by someone`;
+      expect(conditionOf(contested, "Contested").message).toContain(text);
+      await eventually(async () => {
+        const event = expect.objectContaining({ type: "Warning", reason: "Contested", note: text });
+        expect(await eventsAbout(contested)).toContainEqual(event);
+      });
+      const before = await repairs();
+      await delay(6_000); // in which there were five repairs or more before
+      expect((await repairs()) - before).toBeLessThanOrEqual(1);
+    } finally {
+      fighting = false;
+      await fight;
+    }
+    await eventually(async () => expect(await replicasOf(deployment)).toBe(1));
+    await untilReady(object);
+    await operator.restart(); // which knows nothing of earlier repairs and needs no time to see that all is well
+    await untilCondition(object, "Contested", "False", "Settled");
+  });
+});
+
+describe("a paused object", () => {
+  it("is not repaired, not updated and says so, until it goes on", async () => {
+    const { object, deployment } = await settled("paused");
+    await annotate(object, { [PAUSED_ANNOTATION]: "true" });
+    await untilCondition(object, "Reconciling", "False", "Paused");
+    const before = await updates();
+    await untilLookedAt(() => edit(deployment, { spec: { replicas: 3 } }));
+    await untilLookedAt(() => edit(object, { spec: { containerPort: 11212 } }));
+    expect(await updates()).toBe(before);
+    expect(await replicasOf(deployment)).toBe(3);
+
+    await annotate(object, { [PAUSED_ANNOTATION]: null });
+    await untilReady(object);
+    expect(await replicasOf(deployment)).toBe(1);
+    expect(await get(deployment)).toMatchObject({
+      spec: { template: { spec: { containers: [{ ports: [{ containerPort: 11212 }] }] } } },
+    });
+  });
+
+  it("goes on without an update when nothing happened meanwhile", async () => {
+    const { object } = await settled("rested");
+    const before = await updates();
+    await annotate(object, { [PAUSED_ANNOTATION]: "true" });
+    await untilCondition(object, "Reconciling", "False", "Paused");
+    await annotate(object, { [PAUSED_ANNOTATION]: "false" });
+    await untilCondition(object, "Reconciling", "False", "Succeeded");
+    expect(await updates()).toBe(before);
+  });
+
+  it("that is deleted stays until it goes on", async () => {
+    const { object, deployment } = await settled("held");
+    await annotate(object, { [PAUSED_ANNOTATION]: "true" });
+    await untilCondition(object, "Reconciling", "False", "Paused");
+    await untilLookedAt(() => remove(object));
+    expect((await get(object)).metadata.deletionTimestamp).toBeDefined();
+    expect((await get(deployment)).metadata.deletionTimestamp).toBeUndefined();
+
+    await annotate(object, { [PAUSED_ANNOTATION]: null });
+    await untilGone(object);
+    expect(await find(deployment)).toBeUndefined();
+  });
+});
+
+describe("an object that is asked to be reconciled", () => {
+  it("is compared with the real world once for each value", async () => {
+    const writer = postgresWriter(uniqueName("asked"), { table });
+    await apply(writer);
+    await untilReady(writer);
+    const key = `default/${writer.metadata.name}`;
+    for (const value of ["1", "2"]) {
+      const before = await updates();
+      await database.query(`UPDATE ${table} SET age = 99 WHERE id = $1`, [key]);
+      await annotate(writer, { [RECONCILE_ANNOTATION]: value });
+      await eventually(async () => expect((await get(writer)).status).toMatchObject({ lastHandledReconcile: value }));
+      expect(await database.query(`SELECT age FROM ${table} WHERE id = $1`, [key])).toEqual([{ age: 23 }]);
+      expect(await updates()).toBe(before + 1);
+    }
+    const before = await updates();
+    await untilLookedAt(() => annotate(writer, { [RECONCILE_ANNOTATION]: null }));
+    expect(await updates()).toBe(before);
+  });
+});
+
+describe("an object whose deletion policy is Orphan leaves what it made, as nobody's:", () => {
+  async function orphan(object: Manifest): Promise<void> {
+    const live = await annotate(object, { [DELETION_POLICY_ANNOTATION]: "Orphan" });
+    await remove(object);
+    await untilGone(object);
+    expect(operator.stateFiles(object.metadata.name ?? "")).toEqual([]);
+    await eventually(async () => {
+      expect(await eventsAbout(live)).toContainEqual(expect.objectContaining({ reason: "Orphaned" }));
+    });
+  }
+
+  it("a Deployment, which another Memcached of that name takes over, and keeps", async () => {
+    const { object, deployment } = await settled("orphan");
+    const { uid } = (await get(deployment)).metadata;
+    await orphan(object);
+    const left = await get(deployment);
+    expect(left.metadata).toMatchObject({ uid });
+    expect(left.metadata.deletionTimestamp).toBeUndefined();
+    expect(marksOf(left)).toEqual([]);
+    expect(await replicasOf(deployment)).toBe(1);
+
+    await apply({ ...object, spec: { size: 2 } });
+    await untilReady(object);
+    expect(await get(deployment)).toMatchObject({ metadata: { uid }, spec: { replicas: 2 } });
+    await remove(deployment);
+  });
+
+  it("Pods", async () => {
+    const object = podSet(uniqueName("orphan"), 2);
+    await apply(object);
+    await untilReady(object);
+    await orphan(object);
+    const { items } = await client.list(POD, {
+      namespace: "default",
+      labelSelector: `app=${object.metadata.name},version=v0.1`,
+    });
+    expect(items).toHaveLength(2);
+    expect(items.flatMap(marksOf)).toEqual([]);
+    expect(items.filter(({ metadata }) => metadata.deletionTimestamp)).toEqual([]);
+    await Promise.all(items.map(remove));
+  });
+
+  it("namespaces and their bindings", async () => {
+    const object = tenant(uniqueName("orphan"));
+    await apply(object);
+    await untilReady(object);
+    await orphan(object);
+    const left = await get(namespace(object.metadata.name ?? ""));
+    expect(left.metadata.deletionTimestamp).toBeUndefined();
+    expect(left.metadata.annotations).toMatchObject({ adminEmail: "admin@example.com" });
+    const { items } = await client.list(ROLE_BINDING, { namespace: left.metadata.name });
+    expect(items).toHaveLength(2);
+    expect([left, ...items].flatMap(marksOf)).toEqual([]);
+    await remove(left);
+  });
+
+  it("a row, of which nothing says whose it was", async () => {
+    const object = postgresWriter(uniqueName("orphan"), { table });
+    await apply(object);
+    await untilReady(object);
+    await orphan(object);
+    const key = `default/${object.metadata.name}`;
+    expect(await database.query(`SELECT age FROM ${table} WHERE id = $1`, [key])).toEqual([{ age: 23 }]);
+    expect(await database.query("SELECT * FROM kindstack_ownership.rows WHERE key = $1", [key])).toEqual([]);
+  });
+});

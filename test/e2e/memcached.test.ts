@@ -1,0 +1,232 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
+import type { Condition } from "../../stacks/contract/condition";
+import { statusOf } from "../../stacks/contract/kind";
+import { eventually } from "./eventually";
+import { History } from "./history";
+import { kubectl, noKubectl } from "./kubectl";
+import {
+  apply,
+  client,
+  conditionOf,
+  create,
+  deploymentOf,
+  edit,
+  eventsAbout,
+  find,
+  get,
+  MEMCACHED,
+  memcached,
+  namespace,
+  POD,
+  remove,
+  sampleFile,
+  uniqueName,
+  untilCondition,
+  untilGone,
+  untilReady,
+} from "./objects";
+import { useOperator } from "./operator";
+
+const operator = useOperator({ args: ["--concurrency", "8"], env: { MEMCACHED_IMAGE: "" } });
+
+/** A namespace that only lets Pods in that meet the restricted Pod security standard. */
+const restricted = uniqueName("restricted");
+beforeAll(async () => {
+  await create(namespace(restricted, { labels: { "pod-security.kubernetes.io/enforce": "restricted" } }));
+  return () => remove(namespace(restricted));
+});
+
+const { file, manifest } = sampleFile("memcached");
+const sample: Manifest = { ...manifest, metadata: { ...manifest.metadata, namespace: restricted } };
+
+interface PodSpec {
+  containers: { image: string; ports: object[] }[];
+}
+interface DeploymentSpec {
+  replicas: number;
+  template: { spec: PodSpec };
+}
+async function podsOf(object: Manifest): Promise<LiveObject[]> {
+  const labelSelector = `app.kubernetes.io/instance=${object.metadata.name}`;
+  const { items } = await client.list(POD, { namespace: object.metadata.namespace ?? "", labelSelector });
+  return items;
+}
+const specOf = async (object: Manifest) => (await get(deploymentOf(object))).spec as DeploymentSpec;
+
+/** Waits until the Deployment is available as it is now specified, and Memcached says so. */
+function untilAvailable(object: Manifest): Promise<LiveObject> {
+  return eventually(async () => {
+    const live = await get(object);
+    expect(conditionOf(live, "Ready")).toMatchObject({ status: "True", observedGeneration: live.metadata.generation });
+    expect(summaryOf(live)).toEqual([
+      "Available=True Reconciling",
+      "Progressing=False Reconciling",
+      "Degraded=False Reconciling",
+    ]);
+    return live;
+  });
+}
+
+/** `Available=True Reconciling` and the like, of the conditions that are Memcached's own. */
+function summaryOf(object: LiveObject): string[] {
+  const own = ["Available", "Progressing", "Degraded"];
+  return (statusOf(object).conditions ?? [])
+    .filter(({ type }) => own.includes(type))
+    .map(({ type, status, reason }: Condition) => `${type}=${status} ${reason}`);
+}
+
+describe("the sample Memcached", () => {
+  it.skipIf(noKubectl)("is taken by kubectl as it is", async () => {
+    const applied = await kubectl(["apply", "--namespace", restricted, "-f", file]);
+    expect(applied).toMatchObject({ exitCode: 0, stderr: "" });
+    await untilReady(sample);
+    const [head = ""] = (await kubectl(["get", "memcached", "--namespace", restricted])).stdout.split("\n");
+    expect(head.split(/\s+/)).toEqual(["NAME", "SIZE", "AVAILABLE", "READY", "AGE"]);
+  });
+
+  it("runs where only restricted Pods may", async () => {
+    await apply(sample);
+    const live = await untilAvailable(sample);
+    const [pod, ...more] = await podsOf(sample);
+    expect(more).toEqual([]);
+    expect(pod).toMatchObject({
+      status: { phase: "Running" },
+      spec: {
+        securityContext: { runAsNonRoot: true, seccompProfile: { type: "RuntimeDefault" } },
+        containers: [
+          {
+            image: "memcached:1.4.36-alpine",
+            command: ["memcached", "-m=64", "-o", "modern", "-v"],
+            ports: [{ name: "memcached", containerPort: 11211 }],
+            securityContext: { runAsUser: 1001, allowPrivilegeEscalation: false, capabilities: { drop: ["ALL"] } },
+          },
+        ],
+      },
+    });
+    expect(conditionOf(live, "Available").message).toBe(
+      "Deployment for custom resource (memcached-sample) with 1 replicas created successfully",
+    );
+  });
+
+  it("is resized in place, and says that it is", async () => {
+    const before = await get(deploymentOf(sample));
+    const history = new History(MEMCACHED, await get(sample));
+    await edit(sample, { spec: { size: 3 } });
+    await untilAvailable(sample);
+    await history.stop();
+
+    const after = await get(deploymentOf(sample));
+    expect(after.metadata.uid).toBe(before.metadata.uid);
+    expect(after).toMatchObject({ spec: { replicas: 3 }, status: { availableReplicas: 3 } });
+    expect(history.versions.flatMap(summaryOf)).toEqual(
+      expect.arrayContaining(["Progressing=True Resizing", "Available=True Resizing"]),
+    );
+  });
+
+  it("is rolled when its port changes", async () => {
+    const before = await get(deploymentOf(sample));
+    const old = (await podsOf(sample)).map(({ metadata }) => metadata.uid);
+    await edit(sample, { spec: { containerPort: 11212 } });
+    await untilAvailable(sample);
+
+    expect((await get(deploymentOf(sample))).metadata.uid).toBe(before.metadata.uid);
+    await eventually(async () => {
+      const pods = await podsOf(sample);
+      expect(pods.filter(({ metadata }) => old.includes(metadata.uid))).toEqual([]);
+      expect(pods.map(({ spec }) => (spec as PodSpec).containers[0]?.ports)).toEqual(
+        Array(3).fill([expect.objectContaining({ name: "memcached", containerPort: 11212 })]),
+      );
+    });
+  });
+
+  it("is finalized, and gone when all that it made is gone", async () => {
+    const live = await get(sample);
+    const history = new History(MEMCACHED, live);
+    await remove(sample);
+    await untilGone(sample);
+    expect(await find(deploymentOf(sample))).toBeUndefined();
+    expect(await podsOf(sample)).toEqual([]);
+    expect(operator.stateFiles("memcached-sample")).toEqual([]);
+
+    await history.stop();
+    expect(history.versions.flatMap(summaryOf)).toEqual(
+      expect.arrayContaining([
+        "Available=False Finalizing",
+        "Progressing=True Finalizing",
+        "Degraded=Unknown Finalizing",
+      ]),
+    );
+    await eventually(async () => {
+      expect(await eventsAbout(live)).toContainEqual(
+        expect.objectContaining({
+          type: "Warning",
+          reason: "Deleting",
+          note: `Custom Resource memcached-sample is being deleted from the namespace ${restricted}`,
+        }),
+      );
+    });
+  });
+});
+
+describe("a Memcached", () => {
+  it("has one instance on port 11211 where nothing else is said", async () => {
+    const object = memcached(uniqueName("default"));
+    await apply(object);
+    await untilReady(object);
+    expect((await get(object)).spec).toEqual({ size: 1, containerPort: 11211 });
+    expect(await specOf(object)).toMatchObject({ replicas: 1 });
+  });
+
+  it.each([{ size: 0 }, { size: 4 }, { containerPort: 0 }, { containerPort: 65_536 }])(
+    "with %o is refused by the API server",
+    async (spec) => {
+      const [field] = Object.keys(spec);
+      await expect(create(memcached(uniqueName("invalid"), spec))).rejects.toMatchObject({
+        status: 422,
+        message: expect.stringContaining(`spec.${field}: Invalid value`),
+      });
+    },
+  );
+
+  it("says what keeps its Deployment from being there, and goes on by itself when that is over", async () => {
+    const object = memcached(uniqueName("refused"), {}, restricted);
+    const quota = uniqueName("none");
+    const path = `/api/v1/namespaces/${restricted}/resourcequotas`;
+    await client.json("POST", path, {
+      body: {
+        apiVersion: "v1",
+        kind: "ResourceQuota",
+        metadata: { name: quota },
+        spec: { hard: { "count/deployments.apps": "0" } },
+      },
+    });
+    // The quota holds from when its use has been counted.
+    await eventually(async () => {
+      expect(await client.json("GET", `${path}/${quota}`)).toMatchObject({ status: { used: expect.anything() } });
+    });
+    await apply(object);
+    const refused = await untilCondition(object, "Degraded", "True", "Reconciling");
+    expect(conditionOf(refused, "Available")).toMatchObject({
+      status: "False",
+      message: expect.stringMatching(
+        new RegExp(
+          `^Failed to create Deployment for the custom resource \\(${object.metadata.name}\\): \\(.*exceeded quota`,
+        ),
+      ),
+    });
+    await client.json("DELETE", `${path}/${quota}`);
+    await untilAvailable(object);
+  });
+
+  it("takes the image that the operator is told to, also when it existed before", async () => {
+    const object = memcached(uniqueName("image"));
+    await apply(object);
+    await untilAvailable(object);
+    await operator.restart({ env: { MEMCACHED_IMAGE: "registry.example.com/memcached:2" } });
+    await eventually(async () => {
+      expect((await specOf(object)).template.spec.containers[0]?.image).toBe("registry.example.com/memcached:2");
+    });
+    await untilAvailable(object);
+  });
+});

@@ -1,0 +1,223 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { describe, expect, it } from "vitest";
+import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
+import { controllerReference, type KindObject } from "../../stacks/contract/object";
+import { isCounted } from "../../stacks/podset/pods";
+import { eventually } from "./eventually";
+import { kubectl, noKubectl } from "./kubectl";
+import {
+  apply,
+  client,
+  create,
+  edit,
+  find,
+  get,
+  POD,
+  podSet,
+  remove,
+  sampleFile,
+  uniqueName,
+  untilGone,
+  untilReady,
+} from "./objects";
+import { useOperator } from "./operator";
+
+const operator = useOperator({ args: ["--concurrency", "8"] });
+
+/** All Pods with the labels of a PodSet, whoever made them. */
+async function podsOf(name: string): Promise<LiveObject[]> {
+  const { items } = await client.list(POD, { namespace: "default", labelSelector: `app=${name},version=v0.1` });
+  return items;
+}
+const namesOf = (pods: LiveObject[]) => pods.map(({ metadata }) => metadata.name).sort();
+const counted = async (name: string) => namesOf((await podsOf(name)).filter(isCounted));
+
+/** Sets part of a Pod's status, as a kubelet would. */
+async function report(podName: string, status: object): Promise<void> {
+  await client.json("PATCH", `/api/v1/namespaces/default/pods/${podName}/status`, {
+    contentType: "application/strategic-merge-patch+json",
+    body: { status },
+  });
+}
+const notReady = { conditions: [{ type: "Ready", status: "False" }] };
+
+/** Waits until there are exactly so many Pods, those on their way out counted too, and the status says all of them. */
+async function untilSettled(name: string, replicas: number): Promise<string[]> {
+  await untilReady(podSet(name, replicas));
+  return eventually(async () => {
+    const pods = await podsOf(name);
+    const names = namesOf(pods);
+    expect(names).toHaveLength(replicas);
+    expect(pods.every(isCounted)).toBe(true);
+    const object = await get(podSet(name, replicas));
+    const { podNames = [], ...status } = object.status as { podNames?: string[] };
+    expect([...podNames].sort()).toEqual(names);
+    expect(status).toMatchObject({ replicas, readyReplicas: replicas, observedGeneration: object.metadata.generation });
+    expect(operator.updates()).toEqual([]);
+    return names;
+  });
+}
+
+async function settled(prefix: string, replicas: number): Promise<{ name: string; pods: string[] }> {
+  const name = uniqueName(prefix);
+  await apply(podSet(name, replicas));
+  return { name, pods: await untilSettled(name, replicas) };
+}
+
+const scale = (name: string, replicas: number) => edit(podSet(name, replicas), { spec: { replicas } });
+
+describe("the sample PodSet", () => {
+  const { manifest } = sampleFile("podset");
+
+  it("makes the Pods of the operator that it is from", async () => {
+    await apply(manifest);
+    const names = await untilSettled("podset-sample", 2);
+    const object = (await get(manifest)) as KindObject & LiveObject;
+    for (const name of names) {
+      const pod = await get({ kind: "Pod", metadata: { name, namespace: "default" } });
+      expect(pod).toMatchObject({
+        metadata: {
+          generateName: "podset-sample-pod-",
+          labels: { app: "podset-sample", version: "v0.1" },
+          ownerReferences: [controllerReference(object)],
+        },
+        spec: { containers: [{ image: "busybox", command: ["sleep", "3600"] }] },
+      });
+      expect(name).toMatch(/^podset-sample-pod-[a-z0-9]{5}$/);
+    }
+  });
+
+  it("takes them and its state with it when it is deleted", async () => {
+    await remove(manifest);
+    await untilGone(manifest);
+    await eventually(async () => expect(await podsOf("podset-sample")).toEqual([]));
+    expect(operator.stateFiles("podset-sample")).toEqual([]);
+  });
+});
+
+describe("a PodSet that is scaled", () => {
+  it("has exactly as many Pods as wanted: 0, 5, 2, 0", async () => {
+    const { name } = await settled("scaled", 0);
+    await scale(name, 5);
+    const five = await untilSettled(name, 5);
+    await scale(name, 2);
+    const two = await untilSettled(name, 2);
+    expect(five).toEqual(expect.arrayContaining(two));
+    await scale(name, 0);
+    await untilSettled(name, 0);
+  });
+
+  it.skipIf(noKubectl)("is scaled by kubectl scale, and shown by kubectl get", async () => {
+    const { name, pods } = await settled("kubectl", 1);
+    expect((await kubectl(["scale", `podset/${name}`, "--replicas=3"])).stdout).toContain("scaled");
+    expect(await untilSettled(name, 3)).toEqual(expect.arrayContaining(pods));
+
+    const [head = "", row = ""] = (await kubectl(["get", "podset", name])).stdout.split("\n");
+    expect(head.split(/\s+/)).toEqual(["NAME", "DESIRED", "READYREPLICAS", "READY", "AGE"]);
+    expect(row.split(/\s+/).slice(0, 4)).toEqual([name, "3", "3", "True"]);
+  });
+
+  it("keeps the Pods that are ready", async () => {
+    const { name, pods } = await settled("choosy", 4);
+    // Neither the first nor the last by name: no order but the readiness leads to this choice.
+    const [ready1 = "", bad1 = "", bad2 = "", ready2 = ""] = pods;
+    await Promise.all([bad1, bad2].map((pod) => report(pod, notReady)));
+    await eventually(async () => expect((await get(podSet(name, 4))).status).toMatchObject({ readyReplicas: 2 }));
+    await scale(name, 2);
+    expect(await untilSettled(name, 2)).toEqual([ready1, ready2]);
+  });
+
+  it("ends with the right number when Pods are deleted meanwhile", async () => {
+    const { name } = await settled("raced", 3);
+    /** Scales, deletes some of the Pods that were there while the update runs, and looks for them afterwards. */
+    const race = async (replicas: number, deletions: number) => {
+      const deleted = (await podsOf(name)).slice(0, deletions);
+      await scale(name, replicas);
+      await eventually(() => expect(operator.updates()).not.toEqual([]));
+      await Promise.all(deleted.map(remove));
+      await eventually(async () => {
+        const uids = (await podsOf(name)).map(({ metadata }) => metadata.uid);
+        expect(deleted.filter(({ metadata }) => uids.includes(metadata.uid))).toEqual([]);
+      });
+      await untilSettled(name, replicas);
+    };
+    await race(6, 3);
+    await race(2, 5);
+  });
+});
+
+describe("a Pod of a PodSet", () => {
+  it.each(["Failed", "Succeeded"])("that is %s is replaced", async (phase) => {
+    const { name, pods } = await settled(phase.toLowerCase(), 3);
+    const [ended = "", ...others] = pods;
+    await report(ended, { phase });
+    await eventually(async () => expect(namesOf(await podsOf(name))).not.toContain(ended));
+    const names = await untilSettled(name, 3);
+    expect(names).toEqual(expect.arrayContaining(others));
+  });
+
+  it("that was deleted is replaced", async () => {
+    const { name, pods } = await settled("deleted", 2);
+    const [deleted = "", other] = pods;
+    await remove({ kind: "Pod", metadata: { name: deleted, namespace: "default" } });
+    await eventually(async () => expect(namesOf(await podsOf(name))).not.toContain(deleted));
+    expect(await untilSettled(name, 2)).toContain(other);
+  });
+
+  it("that becomes ready or not is told by the status, and starts no update", async () => {
+    const { name, pods } = await settled("status", 2);
+    const updates = await operator.metric("kindstack_updates_total");
+    await report(pods[0] ?? "", notReady);
+    await eventually(async () => expect((await get(podSet(name, 2))).status).toMatchObject({ readyReplicas: 1 }));
+    await report(pods[0] ?? "", { conditions: [{ type: "Ready", status: "True" }] });
+    await untilSettled(name, 2);
+    expect(await operator.metric("kindstack_updates_total")).toBe(updates);
+  });
+
+  it("is left alone when it is somebody else's, though it has the labels", async () => {
+    const { name } = await settled("foreign", 2);
+    const foreign: Manifest = {
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: { name: `${name}-foreign`, namespace: "default", labels: { app: name, version: "v0.1" } },
+      spec: { containers: [{ name: "busybox", image: "busybox" }] },
+    };
+    const { uid } = (await create(foreign)).metadata;
+
+    await scale(name, 1);
+    await eventually(async () => expect(await counted(name)).toHaveLength(2));
+    await untilReady(podSet(name, 1));
+    expect((await get(podSet(name, 1))).status).toMatchObject({ replicas: 1 });
+    await remove(podSet(name, 1));
+    await untilGone(podSet(name, 1));
+    await eventually(async () => expect(namesOf(await podsOf(name))).toEqual([`${name}-foreign`]));
+    expect((await get(foreign)).metadata).toMatchObject({ uid });
+    await remove(foreign);
+  });
+});
+
+describe("a PodSet whose operator is killed while it is scaled", () => {
+  const name = uniqueName("killed");
+
+  it.each([
+    [100, 5],
+    [250, 2],
+    [400, 6],
+    [600, 1],
+  ])("%i ms into the update to %i has exactly as many Pods after a restart", async (ms, replicas) => {
+    await apply(podSet(name, replicas));
+    await eventually(() => expect(operator.updates()).not.toEqual([]));
+    await delay(ms);
+    await operator.kill();
+    await operator.start();
+    await untilSettled(name, replicas);
+  });
+
+  it("leaves no Pod behind when it is deleted", async () => {
+    await remove(podSet(name, 0));
+    await untilGone(podSet(name, 0));
+    await eventually(async () => expect(await podsOf(name)).toEqual([]));
+    expect(operator.stateFiles(name)).toEqual([]);
+    expect(await find(podSet(name, 0))).toBeUndefined();
+  });
+});

@@ -1,0 +1,40 @@
+import { describe, expect, it } from "vitest";
+import { findKind, kindOf } from "../../src/preview/kind-name";
+import type { AnyKind } from "../../stacks/contract/kind";
+import { kinds } from "../../stacks/index";
+
+const tenant = kinds.find(({ kind }) => kind === "Tenant") as AnyKind;
+const otherTenant = { ...tenant, group: "capsule.clastix.io", shortNames: ["tnt"] };
+
+describe("a kind on the command line", () => {
+  it.each(["Tenant", "tenant", "tenants", "TENANTS", "tenants.multitenancy.codereliant.io"])(
+    "is known as %s",
+    (word) => {
+      expect(findKind([tenant], word)).toBe(tenant);
+    },
+  );
+
+  it("is known by its short name", () => {
+    expect(findKind([tenant, otherTenant], "tnt")).toBe(otherTenant);
+  });
+
+  it("has to be named with its group when there are two of that name", () => {
+    expect(() => findKind([tenant, otherTenant], "tenant")).toThrow(
+      "tenant may be tenants.multitenancy.codereliant.io or tenants.capsule.clastix.io: name the group",
+    );
+    expect(findKind([tenant, otherTenant], "tenant.capsule.clastix.io")).toBe(otherTenant);
+  });
+
+  it("is refused, with the choices, when there is none", () => {
+    expect(() => findKind([tenant], "tenants.example.com")).toThrow("it can be one of tenants.multitenancy");
+    expect(() => findKind([tenant], "")).toThrow("there is no kind");
+  });
+});
+
+describe("the kind of a manifest", () => {
+  it("goes by kind and group, in any version", () => {
+    const manifest = (apiVersion: string) => ({ apiVersion, kind: "Tenant", metadata: {} });
+    expect(kindOf([otherTenant, tenant], manifest("multitenancy.codereliant.io/v9"))).toBe(tenant);
+    expect(kindOf([tenant], manifest("example.com/v1"))).toBeUndefined();
+  });
+});

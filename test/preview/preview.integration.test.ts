@@ -1,0 +1,542 @@
+import { execFile } from "node:child_process";
+import { createHash } from "node:crypto";
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { hostname, tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { promisify } from "node:util";
+import { KubeConfig } from "@kubernetes/client-node";
+import { Check } from "typebox/value";
+import { beforeAll, beforeEach, describe, expect, inject, it, vi } from "vitest";
+import { stringify } from "yaml";
+import { ProviderHost } from "../../providers/host/server";
+import { providers } from "../../providers/index";
+import { KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
+import { StackEngine } from "../../src/automation/engine";
+import { StackReader } from "../../src/automation/stack-reader";
+import { openWorkspace, type Workspace } from "../../src/automation/workspace";
+import { runProgram } from "../../src/cli/program";
+import { ClusterView } from "../../src/preview/cluster-view";
+import { findKind } from "../../src/preview/kind-name";
+import { readManifests } from "../../src/preview/manifests";
+import { preview, selectCandidates } from "../../src/preview/preview";
+import { type Report, reportSchema } from "../../src/preview/report";
+import { readManifestsAt } from "../../src/preview/revision";
+import { resolveBinary } from "../../src/toolchain/resolve";
+import { installKinds } from "../../src/watcher/install";
+import { parseObject } from "../../stacks/contract/kind";
+import { objectKey, stackName } from "../../stacks/contract/object";
+import { kinds } from "../../stacks/index";
+import { NAMESPACE, TestCluster } from "../providers/kubernetes/test-cluster";
+import { TestDatabase } from "../providers/postgres/database";
+
+const database = new TestDatabase(inject("cluster").env);
+let cluster: TestCluster;
+let directory: string;
+let workspace: Workspace;
+let host: ProviderHost;
+let table: string;
+let otherTable: string;
+
+beforeAll(async () => {
+  await database.open();
+  cluster = await TestCluster.open(inject("cluster"));
+  await installKinds(cluster.client, kinds);
+  [table, otherTable] = [await database.createStudents(), await database.createStudents()];
+  directory = await mkdtemp(join(tmpdir(), "kindstack-preview-"));
+  host = new ProviderHost(providers);
+  await host.start();
+  workspace = await openWorkspace({
+    pulumi: (await resolveBinary("pulumi")).path,
+    directory: join(directory, "work"),
+    backendUrl: pathToFileURL(join(directory, "state")).href,
+    passphrase: { value: "the-passphrase" },
+    environment: process.env,
+  });
+  for (const [name, spec] of Object.entries({
+    same: {},
+    changed: {},
+    moved: {},
+    gone: {},
+  })) {
+    await make(writer(name, spec));
+  }
+  await make(tenant({ namespaces: [`${cluster.namespace}-a`, `${cluster.namespace}-b`] }));
+  await make(podSet(2));
+  return async () => {
+    host.stop();
+    for (const kind of kinds) {
+      const type = await cluster.client.resourceType(`${kind.group}/${kind.version}`, kind.kind);
+      for (const { metadata } of (await cluster.client.list(type)).items) {
+        await cluster.client.delete(type, metadata.name, metadata.namespace);
+      }
+    }
+    for (const suffix of ["a", "b"]) await cluster.client.delete(NAMESPACE, `${cluster.namespace}-${suffix}`);
+    await cluster.close();
+    await database.close();
+    await rm(directory, { recursive: true, force: true });
+  };
+}, 180_000);
+
+type Named = Manifest & { metadata: { name: string } };
+
+function writer(name: string, spec: object = {}): Named {
+  return {
+    apiVersion: "demo.yash.com/v1",
+    kind: "PostgresWriter",
+    metadata: { name, namespace: cluster.namespace },
+    spec: { table, name: "alex", age: 23, country: "canada", ...spec },
+  };
+}
+
+function tenant(spec: object): Named {
+  return {
+    apiVersion: "multitenancy.codereliant.io/v1",
+    kind: "Tenant",
+    metadata: { name: cluster.namespace },
+    spec: { adminEmail: "admin@example.com", adminGroups: ["admins"], namespaces: [], ...spec },
+  };
+}
+
+function podSet(replicas?: number): Named {
+  return {
+    apiVersion: "batch.tutorial.kubebuilder.io/v1",
+    kind: "PodSet",
+    metadata: { name: "pods", namespace: cluster.namespace },
+    spec: { ...(replicas !== undefined && { replicas }) },
+  };
+}
+
+/** Does what the operator would: the object in the cluster, and an update of its stack. */
+async function make(manifest: Named): Promise<LiveObject> {
+  const kind = findKind(kinds, manifest.kind);
+  const type = await cluster.client.resourceType(manifest.apiVersion, manifest.kind);
+  const { object } = await cluster.client.apply(type, manifest, { fieldManager: "kubectl" });
+  const engine = new StackEngine({ workspace, host, timeoutMs: 60_000, log: { info() {}, warn() {} } });
+  const parsed = parseObject(kind, object);
+  const key = objectKey(object.metadata);
+  const owner = { uid: object.metadata.uid, description: `${kind.kind}.${kind.group}/${key}` };
+  const result = await engine.up(stackName(kind, key), () =>
+    kind.program(parsed, { owner, owned: [], recorded: new Set() }),
+  );
+  expect(result.failures).toEqual([]);
+  return object;
+}
+
+interface Look {
+  client?: KubernetesClient;
+  refresh?: boolean;
+  before?: Named[];
+  within?: Workspace;
+}
+
+/** Previews manifests as if they were in a file. */
+async function look(manifests: Named[], { client, refresh = false, before = [], within }: Look = {}): Promise<Report> {
+  const reader = new StackReader({ workspace: within ?? workspace, host, timeoutMs: 60_000 });
+  const view = await ClusterView.open(client ?? cluster.client);
+  const sourced = (objects: Named[]) => ({
+    objects: objects.map((manifest) => ({ manifest, file: "objects.yaml" })),
+    problems: [],
+  });
+  const selection = selectCandidates(kinds, "default", sourced(manifests), sourced(before));
+  return preview({ reader, cluster: view, refresh, concurrency: 4 }, selection);
+}
+
+/** A client of a cluster that does not answer. */
+function nobody(): KubernetesClient {
+  const config = new KubeConfig();
+  config.loadFromClusterAndUser(
+    { name: "none", server: "http://127.0.0.1:1", skipTLSVerify: false },
+    { name: "nobody" },
+  );
+  return new KubernetesClient(config);
+}
+
+const plansOf = ({ objects }: Report) =>
+  objects.map(({ name, action, resources }) => ({
+    name,
+    action,
+    resources: resources.map(({ operation, type, fields }) => [operation, type, ...fields]),
+  }));
+
+describe("a preview", () => {
+  it("says what would happen to each object: create, update, replace, delete, nothing, refused", async () => {
+    const before = [writer("gone")];
+    const report = await look(
+      [
+        writer("new"),
+        writer("changed", { age: 24, country: "chile" }),
+        writer("moved", { table: otherTable }),
+        writer("same"),
+        writer("invalid", { age: -1 }),
+      ],
+      { before },
+    );
+
+    expect(plansOf(report)).toEqual([
+      { name: "new", action: "create", resources: [["create", "Row"]] },
+      {
+        name: "changed",
+        action: "update",
+        resources: [
+          [
+            "update",
+            "Row",
+            { path: "values.age", before: 23, after: 24 },
+            { path: "values.country", before: "canada", after: "chile" },
+          ],
+        ],
+      },
+      {
+        name: "moved",
+        action: "replace",
+        resources: [["replace", "Row", { path: "table", before: table, after: otherTable }]],
+      },
+      { name: "same", action: "none", resources: [] },
+      { name: "invalid", action: "invalid", resources: [] },
+      { name: "gone", action: "delete", resources: [["delete", "Row"]] },
+    ]);
+    expect(report.objects.find(({ name }) => name === "invalid")?.errors).toEqual(["spec.age: -1 must be >= 0"]);
+    expect(report.objects.find(({ name }) => name === "same")?.validatedBy).toBe("server");
+  });
+
+  it("shows the deletion of a namespace that a tenant no longer lists", async () => {
+    const report = await look([tenant({ namespaces: [`${cluster.namespace}-a`], adminEmail: "new@example.com" })]);
+
+    const [plan] = report.objects;
+    expect(plan?.action).toBe("update");
+    expect(plan?.resources.map(({ operation, name }) => `${operation} ${name}`).sort()).toEqual([
+      `delete namespace/${cluster.namespace}-b`,
+      `delete rolebinding/${cluster.namespace}-b/admin`,
+      `update namespace/${cluster.namespace}-a`,
+    ]);
+    expect(plan?.resources.flatMap(({ fields }) => fields)).toEqual([
+      { path: "metadata.annotations.adminEmail", before: "admin@example.com", after: "new@example.com" },
+    ]);
+  });
+
+  it("fills in the schema's defaults, and keeps what lives", async () => {
+    expect(plansOf(await look([podSet(2)]))).toEqual([{ name: "pods", action: "none", resources: [] }]);
+    expect(plansOf(await look([podSet()]))).toEqual([
+      { name: "pods", action: "update", resources: [["delete", "Pod"]] },
+    ]);
+  });
+
+  it("asks the API server for what only that can refuse", async () => {
+    const long = podSet(1);
+    long.metadata.name = "p".repeat(64);
+    const report = await look([long]);
+    expect(report.objects).toMatchObject([
+      { action: "invalid", validatedBy: "server", errors: [expect.stringContaining("at most 63 characters")] },
+    ]);
+    expect((await look([long], { client: nobody() })).objects).toMatchObject([{ action: "create" }]);
+  });
+
+  it("refuses a field that does not exist, with and without a server", async () => {
+    for (const client of [cluster.client, nobody()]) {
+      const report = await look([writer("same", { agee: 3 })], { client });
+      expect(report.objects).toMatchObject([{ action: "invalid", errors: ["spec.agee: there is no such field"] }]);
+    }
+  });
+
+  it("is the same by the state alone when no cluster answers", async () => {
+    const report = await look(
+      [writer("changed", { age: 24 }), writer("same"), podSet(2), tenant({ namespaces: [`${cluster.namespace}-a`] })],
+      { client: nobody() },
+    );
+    expect(report.objects.map(({ action, validatedBy }) => [action, validatedBy])).toEqual([
+      ["update", "schema"],
+      ["none", "schema"],
+      ["none", "schema"],
+      ["update", "schema"],
+    ]);
+    expect(plansOf(report)[0]?.resources).toEqual([["update", "Row", { path: "values.age", before: 23, after: 24 }]]);
+  });
+
+  it("works for somebody who may only read", async () => {
+    const client = await readOnlyClient();
+    const report = await look([writer("changed", { age: 24 }), podSet(2)], { client });
+    expect(report.objects).toMatchObject([
+      { action: "update", validatedBy: "schema", notes: [expect.stringContaining("cannot patch")] },
+      { action: "none" },
+    ]);
+  });
+
+  it("shows what has drifted when it is asked to compare with the real world", async () => {
+    const drifting = writer("drifting");
+    await make(drifting);
+    await database.query(`UPDATE ${table} SET age = 99 WHERE id = '${cluster.namespace}/drifting'`);
+
+    expect(plansOf(await look([drifting]))).toEqual([{ name: "drifting", action: "none", resources: [] }]);
+    expect(plansOf(await look([drifting], { refresh: true }))).toEqual([
+      {
+        name: "drifting",
+        action: "update",
+        resources: [["update", "Row", { path: "values.age", before: "99", after: 23 }]],
+      },
+    ]);
+  });
+
+  it("names the drifted fields of a Kubernetes object", async () => {
+    const name = `${cluster.namespace}-a`;
+    await cluster.applyAs("someone", {
+      apiVersion: "v1",
+      kind: "Namespace",
+      metadata: { name, annotations: { adminEmail: "someone@example.com" } },
+    });
+    const namespaces = [name, `${cluster.namespace}-b`];
+
+    const report = await look([tenant({ namespaces })], { refresh: true });
+    await make(tenant({ namespaces }));
+
+    expect(plansOf(report)[0]?.resources).toEqual([
+      [
+        "update",
+        "Namespace",
+        { path: "metadata.annotations.adminEmail", before: "someone@example.com", after: "admin@example.com" },
+      ],
+    ]);
+  });
+
+  it("says that one cannot be previewed, and previews the others", async () => {
+    const report = await look([writer("same"), writer("changed", { table: "pg_catalog.pg_class" })]);
+    expect(report.objects.map(({ action }) => action)).toEqual(["none", "failed"]);
+    expect(report.objects[1]?.errors[0]).toContain("pg_class");
+  });
+
+  it("calls a renamed object what it is: another one", async () => {
+    const report = await look([writer("renamed")], { before: [writer("gone")] });
+    expect(report.objects).toMatchObject([
+      { name: "renamed", action: "create", notes: [expect.stringContaining("from gone")] },
+      { name: "gone", action: "delete", notes: [expect.stringContaining("to renamed")] },
+    ]);
+  });
+
+  it("knows what is kept when an object goes that says so", async () => {
+    const orphan = writer("gone");
+    orphan.metadata.annotations = { "kindstack.dev/deletion-policy": "Orphan" };
+    const report = await look([], { client: nobody(), before: [orphan] });
+    expect(plansOf(report)).toEqual([{ name: "gone", action: "release", resources: [["release", "Row"]] }]);
+  });
+
+  it("changes nothing at all, and needs no right to write the state", async () => {
+    const before = await everything();
+    await chmodAll(join(directory, "state"), { writable: false });
+    const report = await look(
+      [
+        writer("new"),
+        writer("changed", { age: 24 }),
+        writer("moved", { table: otherTable }),
+        tenant({ namespaces: [`${cluster.namespace}-c`] }),
+        podSet(5),
+      ],
+      { refresh: true, before: [writer("gone")] },
+    );
+    await chmodAll(join(directory, "state"), { writable: true });
+
+    expect(report.objects.map(({ action }) => action)).toEqual([
+      "create",
+      "update",
+      "replace",
+      "update",
+      "update",
+      "delete",
+    ]);
+    expect(await everything()).toEqual(before);
+    expect(Object.keys(before.state).filter((file) => file.includes("/locks/"))).toEqual([]);
+    expect(await readdir(workspace.scratchDirectory)).toEqual([]);
+  });
+
+  it("waits for no lock, nor takes one: an update of the same stack may be at work", async () => {
+    const stack = stackName(findKind(kinds, "postgreswriter"), `${cluster.namespace}/changed`);
+    const locks = join(directory, "state", ".pulumi", "locks", "organization", "kindstack", stack);
+    await mkdir(locks, { recursive: true });
+    const lock = { pid: process.pid, username: "somebody", hostname: hostname(), timestamp: new Date().toISOString() };
+    await writeFile(join(locks, "an-update.json"), JSON.stringify(lock));
+
+    const report = await look([writer("changed", { age: 24 })]);
+    const files = await readdir(locks);
+    await rm(join(locks, "an-update.json"));
+
+    expect(report.objects).toMatchObject([{ action: "update", errors: [] }]);
+    expect(files).toEqual(["an-update.json"]);
+  });
+
+  it("finds what a pull request removes", async () => {
+    const repository = join(directory, "repository");
+    const git = (...words: string[]) => promisify(execFile)("git", ["-C", repository, ...words]);
+    await promisify(execFile)("git", ["init", "-q", repository]);
+    await git("config", "user.email", "somebody@example.com");
+    await git("config", "user.name", "somebody");
+    const file = join(repository, "objects.yaml");
+    await writeFile(file, [writer("same"), writer("gone")].map((object) => stringify(object)).join("---\n"));
+    await git("add", ".");
+    await git("commit", "-qm", "both");
+    await writeFile(file, stringify(writer("same")));
+
+    const selection = selectCandidates(
+      kinds,
+      "default",
+      await readManifests([repository]),
+      await readManifestsAt("HEAD", [repository]),
+    );
+    const reader = new StackReader({ workspace, host, timeoutMs: 60_000 });
+    const view = await ClusterView.open(cluster.client);
+    const report = await preview({ reader, cluster: view, refresh: false, concurrency: 1 }, selection);
+
+    expect(report.objects.map(({ name, action }) => [name, action])).toEqual([
+      ["same", "none"],
+      ["gone", "delete"],
+    ]);
+  });
+});
+
+describe("a stack reader", () => {
+  it("tells a stack's state and history, and of no stack that there is none", async () => {
+    const reader = new StackReader({ workspace, host, timeoutMs: 60_000 });
+    const stack = stackName(findKind(kinds, "postgreswriters"), `${cluster.namespace}/same`);
+
+    const state = await reader.state(stack);
+    expect(state?.deployment.resources?.map(({ type }) => type)).toContain("pulumi-nodejs:dynamic/postgres:Row");
+    expect(await reader.history(stack)).toMatchObject([{ kind: "update", result: "succeeded" }]);
+    expect(await reader.state("nobody")).toBeUndefined();
+    expect(await reader.history("nobody")).toBeUndefined();
+  });
+});
+
+describe("the commands", () => {
+  let output: { stdout: string; stderr: string };
+
+  beforeEach(() => {
+    output = { stdout: "", stderr: "" };
+    for (const name of ["stdout", "stderr"] as const) {
+      vi.spyOn(process[name], "write").mockImplementation((text) => {
+        output[name] += String(text);
+        return true;
+      });
+    }
+    return () => vi.restoreAllMocks();
+  });
+
+  const run = (...words: string[]) => {
+    database.use({ PULUMI_BACKEND_URL: workspace.backendUrl, PULUMI_CONFIG_PASSPHRASE: "the-passphrase" });
+    vi.stubEnv("PULUMI_CONFIG_PASSPHRASE_FILE", undefined);
+    return runProgram(words);
+  };
+
+  it("print a report, and let it be a gate", async () => {
+    const file = join(directory, "moved.yaml");
+    await writeFile(file, stringify(writer("moved", { table: otherTable })));
+
+    expect(await run("preview", "-f", file, "--output", "json", "--fail-on", "delete")).toBe(0);
+    const report = JSON.parse(output.stdout);
+    expect(Check(reportSchema, report)).toBe(true);
+    expect(report).toMatchObject({ summary: { replace: 1 }, objects: [{ file, action: "replace" }], notes: [] });
+
+    expect(await run("preview", "-f", file, "--fail-on", "replace,delete")).toBe(1);
+    expect(output.stderr).toContain("--fail-on replace,delete: PostgresWriter");
+  });
+
+  it("end with 1 after a report that has something invalid in it", async () => {
+    const file = join(directory, "invalid.yaml");
+    await writeFile(file, `${stringify(writer("invalid", { age: -1 }))}---\na: [\n`);
+    expect(await run("preview", "-f", file)).toBe(1);
+    expect(output.stdout).toContain("1 invalid, 1 file unreadable");
+    expect(output.stderr).toBe("kindstack: 1 problems with files; 1 invalid\n");
+  });
+
+  it("compare what is in the cluster with its state", async () => {
+    expect(await run("diff", "postgreswriter", "same", "-n", cluster.namespace)).toBe(0);
+    expect(output.stdout).toContain("1 unchanged");
+    expect(await run("diff", "--all", "--output", "json")).toBe(0);
+    expect(JSON.parse(output.stdout.slice(output.stdout.indexOf("{"))).objects.length).toBeGreaterThan(5);
+  });
+
+  it("tell what an object has, and what was done to it, as JSON where no terminal is", async () => {
+    const object = ["postgreswriters.demo.yash.com", "same", "-n", cluster.namespace];
+
+    expect(await run("outputs", ...object)).toBe(0);
+    expect(JSON.parse(output.stdout)).toMatchObject([{ type: "Row", outputs: { values: { age: 23 } } }]);
+
+    output.stdout = "";
+    expect(await run("history", ...object)).toBe(0);
+    expect(JSON.parse(output.stdout)).toMatchObject([{ kind: "update", result: "succeeded" }]);
+
+    output.stdout = "";
+    expect(await run("state", "export", ...object)).toBe(0);
+    expect(JSON.parse(output.stdout)).toMatchObject({ version: 3, deployment: { resources: expect.any(Array) } });
+  });
+
+  it("say that there is none", async () => {
+    expect(await run("history", "tenant", "nobody")).toBe(1);
+    expect(output.stderr).toMatch(/Tenant nobody has no stack \(tenant\.nobody-/);
+  });
+});
+
+/** All that a preview could have changed. */
+async function everything() {
+  const objects: string[] = [];
+  const types = [
+    ...kinds.map(({ group, version, kind }) => [`${group}/${version}`, kind] as const),
+    ["v1", "Namespace"] as const,
+    ["v1", "Pod"] as const,
+    ["rbac.authorization.k8s.io/v1", "RoleBinding"] as const,
+  ];
+  for (const [apiVersion, kind] of types) {
+    const { items } = await cluster.client.list(await cluster.client.resourceType(apiVersion, kind));
+    for (const { metadata } of items) {
+      if (metadata.name.startsWith(cluster.namespace) || metadata.namespace?.startsWith(cluster.namespace)) {
+        // What the control plane itself writes to a Pod, as it starts, is nobody's doing here.
+        objects.push(`${kind} ${objectKey(metadata)} ${kind === "Pod" ? metadata.uid : metadata.resourceVersion}`);
+      }
+    }
+  }
+  const rows = await Promise.all(
+    [table, otherTable, "kindstack_ownership.rows"].map((name) => database.query(`TABLE ${name}`)),
+  );
+  return { objects, rows, state: await checksum(join(directory, "state")) };
+}
+
+async function checksum(root: string): Promise<Record<string, string>> {
+  const entries = await readdir(root, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  const sums = files.sort().map(async (file) => {
+    const digest = createHash("sha256")
+      .update(await readFile(file))
+      .digest("hex");
+    return [file, digest];
+  });
+  return Object.fromEntries(await Promise.all(sums));
+}
+
+async function chmodAll(root: string, { writable }: { writable: boolean }): Promise<void> {
+  for (const entry of await readdir(root, { recursive: true, withFileTypes: true })) {
+    await chmod(join(entry.parentPath, entry.name), (entry.isDirectory() ? 0o500 : 0o400) | (writable ? 0o200 : 0));
+  }
+  await chmod(root, writable ? 0o700 : 0o500);
+}
+
+/** A client of a user whom the cluster lets get and list, and nothing else. */
+async function readOnlyClient(): Promise<KubernetesClient> {
+  const rules = [{ apiGroups: ["*"], resources: ["*"], verbs: ["get", "list"] }];
+  const apiGroup = "rbac.authorization.k8s.io";
+  const name = `${cluster.namespace}-reader`;
+  await cluster.applyAs("test", {
+    apiVersion: `${apiGroup}/v1`,
+    kind: "ClusterRole",
+    metadata: { name },
+    rules,
+  });
+  await cluster.applyAs("test", {
+    apiVersion: `${apiGroup}/v1`,
+    kind: "ClusterRoleBinding",
+    metadata: { name },
+    roleRef: { apiGroup, kind: "ClusterRole", name },
+    subjects: [{ apiGroup, kind: "User", name: "reader" }],
+  });
+  const config = cluster.config();
+  const user = config.getCurrentUser();
+  if (user === null) throw new Error("the kubeconfig has no user");
+  Object.assign(user, { impersonateUser: "reader" });
+  return new KubernetesClient(config);
+}

@@ -1,0 +1,215 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { Check } from "typebox/value";
+import { describe, expect, it } from "vitest";
+import { safeJson } from "../../src/preview/plain-text";
+import { MARKER, renderMarkdown } from "../../src/preview/render-markdown";
+import { renderText } from "../../src/preview/render-text";
+import {
+  gatedObjects,
+  type ObjectPlan,
+  publishedSchema,
+  type Report,
+  reportSchema,
+  summarize,
+} from "../../src/preview/report";
+
+function plan(changes: Partial<ObjectPlan> = {}): ObjectPlan {
+  return {
+    apiVersion: "demo.yash.com/v1",
+    kind: "PostgresWriter",
+    namespace: "default",
+    name: "alex",
+    stack: "postgreswriter.default.alex-0",
+    action: "update",
+    resources: [
+      {
+        name: "default/alex",
+        type: "Row",
+        operation: "update",
+        fields: [{ path: "values.age", before: 23, after: 24 }],
+      },
+    ],
+    errors: [],
+    notes: [],
+    ...changes,
+  };
+}
+
+function reportOf(objects: ObjectPlan[], changes: Partial<Report> = {}): Report {
+  return { summary: summarize(objects), objects, problems: [], ignored: 0, notes: [], ...changes };
+}
+
+const deletion = plan({
+  name: "gone",
+  action: "delete",
+  resources: [{ name: "default/gone", type: "Row", operation: "delete", fields: [] }],
+});
+const refused = plan({ name: "wrong", action: "invalid", resources: [], errors: ["spec.age: -1 must be >= 0"] });
+const unchanged = plan({ name: "same", action: "none", resources: [] });
+
+/** What would do harm in a terminal, in Markdown or in HTML. */
+const HOSTILE =
+  "\u001b[2J\u009b2J\r\n\u202e<script>alert(1)</script> </code></details> | `` ` **bold** [a](javascript:1) @team #1 ![](http://x/y.png) \\| x";
+
+describe("a report as text", () => {
+  it("has the objects that matter most first, then each with its fields, then the sum", () => {
+    expect(renderText(reportOf([unchanged, plan(), deletion, refused]))).toBe(
+      [
+        "KIND            NAME           ACTION   RESOURCES",
+        "PostgresWriter  default/wrong  invalid",
+        "PostgresWriter  default/gone   delete   1 to delete",
+        "PostgresWriter  default/alex   update   1 to update",
+        "PostgresWriter  default/same   none",
+        "",
+        "PostgresWriter default/wrong: invalid",
+        "  error: spec.age: -1 must be >= 0",
+        "",
+        "PostgresWriter default/gone: delete",
+        "  - delete Row default/gone",
+        "",
+        "PostgresWriter default/alex: update",
+        "  ~ update Row default/alex",
+        "      values.age: 23 → 24",
+        "",
+        "1 invalid, 1 to delete, 1 to update, 1 unchanged",
+      ].join("\n"),
+    );
+  });
+
+  it("says so when there is nothing", () => {
+    expect(renderText(reportOf([]))).toBe("no objects");
+  });
+
+  it("tells of files that could not be read and of what limits it", () => {
+    const text = renderText(reportOf([], { problems: [{ file: "a.yaml", message: "bad" }], notes: ["no cluster"] }));
+    expect(text).toBe("error: a.yaml: bad\nnote: no cluster\n\n1 file unreadable");
+  });
+});
+
+describe("a report as Markdown", () => {
+  it("has a table of what happens, and the details folded", () => {
+    expect(renderMarkdown(reportOf([plan(), unchanged, refused]))).toBe(
+      `${MARKER}
+
+**Kindstack:** 1 invalid, 1 to update, 1 unchanged
+
+| | kind | name | resources |
+|---|---|---|---|
+| ❌ **invalid** | \`PostgresWriter\` | \`default/wrong\` | \`spec.age: -1 must be >= 0\` |
+| ✏️ update | \`PostgresWriter\` | \`default/alex\` | 1 to update |
+
+<details>
+<summary>invalid <code>PostgresWriter default/wrong</code></summary>
+
+- \`spec.age: -1 must be >= 0\`
+
+</details>
+
+<details>
+<summary>update <code>PostgresWriter default/alex</code></summary>
+
+- update \`Row default/alex\`
+  - \`values.age\`: \`23\` → \`24\`
+
+</details>
+`,
+    );
+  });
+
+  it("fits into a comment, however much there is to say", () => {
+    const fields = Array.from({ length: 50 }, (_, index) => ({
+      path: `field${index}`,
+      before: "x".repeat(5000),
+      after: 1,
+    }));
+    const objects = Array.from({ length: 3000 }, (_, index) =>
+      plan({ name: `writer-${index}`, resources: [{ name: "a", type: "Row", operation: "update", fields }] }),
+    );
+    const markdown = renderMarkdown(reportOf(objects));
+    expect(markdown.length).toBeLessThan(65_536);
+    expect(markdown).toContain("… and 2900 more objects.");
+    expect(markdown).toMatch(/the details of \d+ more objects are left out/);
+  });
+});
+
+describe("what objects and files say", () => {
+  const hostile = reportOf(
+    [
+      plan({
+        kind: HOSTILE,
+        name: HOSTILE,
+        errors: [HOSTILE],
+        notes: [HOSTILE],
+        resources: [
+          {
+            name: HOSTILE,
+            type: HOSTILE,
+            operation: "update",
+            fields: [{ path: HOSTILE, before: HOSTILE, after: { [HOSTILE]: HOSTILE } }],
+          },
+        ],
+      }),
+    ],
+    { problems: [{ file: HOSTILE, message: HOSTILE }], notes: [HOSTILE] },
+  );
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
+  const HARMFUL = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202a-\u202e]/;
+
+  it.each([
+    ["text", renderText],
+    ["Markdown", renderMarkdown],
+    ["JSON", safeJson],
+  ] as const)("has no effect on a terminal, as %s", (_, render) => {
+    expect(render(hostile)).not.toMatch(HARMFUL);
+  });
+
+  it("is the same in JSON after all", () => {
+    expect(JSON.parse(safeJson(hostile))).toEqual(hostile);
+  });
+
+  it("is nothing but code in Markdown", () => {
+    const markdown = renderMarkdown(hostile);
+    // What is left without the code spans and the titles is our own.
+    const own = markdown
+      .replace(/(?<!`)(`+)(?!`)(.*?)(?<!`)\1(?!`)/g, "")
+      .replace(/<summary>.*<\/summary>/g, "")
+      .replace(/<\/?details>|<!--.*-->/g, "");
+    expect(own).not.toMatch(/[<>[\]@#\\!]|script|bold/);
+    expect(markdown).toMatch(/<summary>update <code>[^<>"']*<\/code><\/summary>/);
+  });
+
+  it("does not break a table", () => {
+    const rows = renderMarkdown(hostile)
+      .split("\n")
+      .filter((line) => line.startsWith("|"));
+    expect(rows.map((line) => line.split("|").length)).toEqual([6, 6, 6]);
+  });
+});
+
+describe("the gates", () => {
+  it("see what happens to an object and to its resources", () => {
+    const losing = plan({
+      name: "losing",
+      resources: [{ name: "a", type: "Namespace", operation: "delete", fields: [] }],
+    });
+    const report = reportOf([plan(), losing, deletion, unchanged]);
+    expect(gatedObjects(report, ["delete"]).map(({ name }) => name)).toEqual(["losing", "gone"]);
+    expect(gatedObjects(report, ["replace"])).toEqual([]);
+    expect(gatedObjects(report, [])).toEqual([]);
+  });
+});
+
+describe("the published schema", () => {
+  it("is that of the reports", () => {
+    const published = readFileSync(join(__dirname, "../../docs/preview.schema.json"), "utf8");
+    expect(JSON.parse(published)).toEqual(publishedSchema());
+  });
+
+  it("takes a report, and nothing else", () => {
+    const report = JSON.parse(safeJson(reportOf([plan(), deletion, refused, unchanged])));
+    expect(Check(reportSchema, report)).toBe(true);
+    expect(Check(reportSchema, { ...report, more: 1 })).toBe(false);
+    expect(Check(reportSchema, { ...report, objects: [{ ...plan(), action: "explode" }] })).toBe(false);
+  });
+});

@@ -1,0 +1,186 @@
+import { beforeAll, describe, expect, inject, it } from "vitest";
+import type { LiveObject, Manifest, ResourceType } from "../../../providers/kubernetes/client";
+import { type ObjectInputs, type ObjectOutputs, provider } from "../../../providers/kubernetes/object";
+import { CREATED_ANNOTATION, OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../../providers/kubernetes/ownership";
+import { acme, globex } from "../../objects";
+import { CONFIG_MAP, TestCluster } from "./test-cluster";
+
+let cluster: TestCluster;
+beforeAll(async () => {
+  cluster = await TestCluster.open(inject("cluster"));
+  return () => cluster.close();
+});
+
+const POD: ResourceType = { apiVersion: "v1", kind: "Pod", plural: "pods", namespaced: true };
+const DEPLOYMENT: ResourceType = {
+  apiVersion: "apps/v1",
+  kind: "Deployment",
+  plural: "deployments",
+  namespaced: true,
+};
+
+const create = async (manifest: Manifest, options: Partial<ObjectInputs> = {}): Promise<ObjectOutputs> => {
+  const { outs } = await provider.create({ manifest, owner: acme, ...options });
+  return { ...outs, ...options };
+};
+const remove = (outs: ObjectOutputs) => provider.delete("id", outs);
+const release = (outs: ObjectOutputs) => provider.release("id", outs);
+const findPod = (name: string) => cluster.client.get(POD, name, cluster.namespace);
+
+const marks = [OWNER_UID_LABEL, OWNER_ANNOTATION, CREATED_ANNOTATION];
+const marksOf = (object: LiveObject | undefined) =>
+  Object.keys({ ...object?.metadata.labels, ...object?.metadata.annotations }).filter((name) => marks.includes(name));
+
+/** A Pod that no controller of the test cluster starts or stops: it is on its way out for as long as it is asked to. */
+function pod(name: string, image = "a:1"): Manifest {
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name, namespace: cluster.namespace, finalizers: ["example.com/held"] },
+    spec: { containers: [{ name: "a", image }] },
+  };
+}
+
+/** Lets a Pod go that waits for its finalizer. */
+const letGo = (name: string) =>
+  cluster.client.mergePatch(POD, name, cluster.namespace, { metadata: { finalizers: null } });
+
+describe("release", () => {
+  it("leaves the object as it is, as nobody's, and out of reach of the garbage collector", async () => {
+    const holder = await cluster.applyAs("someone", cluster.configMap("holder"));
+    const ownerReferences = [{ apiVersion: "v1", kind: "ConfigMap", name: "holder", uid: holder.metadata.uid }];
+    const outs = await create(
+      cluster.configMap(
+        "released",
+        { a: "1" },
+        { labels: { team: "acme" }, annotations: { note: "1" }, ownerReferences },
+      ),
+    );
+    expect((await cluster.find("released"))?.metadata.ownerReferences).toHaveLength(1);
+
+    await release(outs);
+    const live = await cluster.find("released");
+    expect(live).toMatchObject({
+      data: { a: "1" },
+      metadata: { uid: outs.uid, labels: { team: "acme" }, annotations: { note: "1" } },
+    });
+    expect(marksOf(live)).toEqual([]);
+    expect(live?.metadata.ownerReferences).toBeUndefined();
+  });
+
+  it("leaves what others set, in what was adopted too", async () => {
+    await cluster.applyAs("someone", cluster.configMap("adopted", { theirs: "1" }, { labels: { theirs: "1" } }));
+    await release(await create(cluster.configMap("adopted", { ours: "1" })));
+    const live = await cluster.find("adopted");
+    expect(live).toMatchObject({ data: { theirs: "1", ours: "1" }, metadata: { labels: { theirs: "1" } } });
+    expect(marksOf(live)).toEqual([]);
+  });
+
+  it("lets another owner adopt it, who does not delete it later", async () => {
+    await release(await create(cluster.configMap("passed-on", { a: "1" })));
+    const adopted = await create(cluster.configMap("passed-on", { a: "1" }), { owner: globex });
+    expect(adopted.created).toBe(false);
+    await remove(adopted);
+    expect(await cluster.find("passed-on")).toBeDefined();
+  });
+
+  it("has nothing to do when the object is gone, or somebody else's by now", async () => {
+    const gone = await create(cluster.configMap("gone"));
+    await cluster.client.delete(CONFIG_MAP, "gone", cluster.namespace);
+    await release(gone);
+    expect(await cluster.find("gone")).toBeUndefined();
+
+    const taken = await create(cluster.configMap("taken"));
+    await provider.update("id", taken, { manifest: taken.manifest, owner: globex });
+    await release(taken);
+    expect((await cluster.find("taken"))?.metadata.labels).toEqual({ [OWNER_UID_LABEL]: globex.uid });
+  });
+});
+
+describe("an object that is not to be adopted", () => {
+  it("is refused when it exists and is nobody's, and stays as it is", async () => {
+    await cluster.applyAs("someone", cluster.configMap("foreign", { theirs: "1" }));
+    await expect(create(cluster.configMap("foreign", { ours: "1" }), { adopt: false })).rejects.toMatchObject({
+      errorClass: "terminal",
+      reason: "Conflict",
+      message: "ConfigMap foreign exists already and is not adopted",
+    });
+    const live = await cluster.find("foreign");
+    expect(live?.data).toEqual({ theirs: "1" });
+    expect(marksOf(live)).toEqual([]);
+  });
+
+  it("is made where there is none, and made again after a crash is still one that was created", async () => {
+    const first = await create(cluster.configMap("own", { a: "1" }), { adopt: false });
+    const second = await create(cluster.configMap("own", { a: "1" }), { adopt: false });
+    expect(second).toEqual(first);
+    expect(second.created).toBe(true);
+  });
+});
+
+describe("an object whose deletion is not awaited", () => {
+  it("is on its way out when delete returns", async () => {
+    const outs = await create(pod("leaving"), { awaitDeletion: false });
+    await remove(outs);
+    expect((await findPod("leaving"))?.metadata.deletionTimestamp).toBeDefined();
+    await letGo("leaving");
+  });
+
+  it("is awaited where nothing else is said", async () => {
+    const outs = await create(pod("awaited"));
+    let removed = false;
+    const removing = remove(outs).then(() => {
+      removed = true;
+    });
+    await expect.poll(async () => (await findPod("awaited"))?.metadata.deletionTimestamp).toBeDefined();
+    expect(removed).toBe(false);
+    await letGo("awaited");
+    await removing;
+    expect(await findPod("awaited")).toBeUndefined();
+  });
+});
+
+describe("a Pod whose specification changes", () => {
+  it("is replaced: the old one goes first, and the new one waits for its name, awaited or not", async () => {
+    const olds = await create(pod("changed", "a:1"), { awaitDeletion: false });
+    const news = pod("changed", "a:2");
+    expect(await provider.diff("id", olds, { manifest: news, owner: acme })).toEqual({
+      changes: true,
+      replaces: ["manifest"],
+      deleteBeforeReplace: true,
+    });
+
+    await remove(olds);
+    const creating = create(news);
+    await letGo("changed");
+    const made = await creating;
+    expect(made.uid).not.toBe(olds.uid);
+    expect(await findPod("changed")).toMatchObject({
+      metadata: { uid: made.uid },
+      spec: { containers: [{ image: "a:2" }] },
+    });
+    await letGo("changed");
+  });
+});
+
+describe("a Deployment that is deleted", () => {
+  it("is gone when its Pods are", async () => {
+    const labels = { app: "parent" };
+    const outs = await create({
+      apiVersion: "apps/v1",
+      kind: "Deployment",
+      metadata: { name: "parent", namespace: cluster.namespace },
+      spec: {
+        replicas: 2,
+        selector: { matchLabels: labels },
+        template: { metadata: { labels }, spec: { containers: [{ name: "a", image: "a:1" }] } },
+      },
+    });
+    const pods = async () =>
+      (await cluster.client.list(POD, { namespace: cluster.namespace, labelSelector: "app=parent" })).items;
+    await expect.poll(async () => (await pods()).length, { timeout: 20_000 }).toBe(2);
+    await remove(outs);
+    expect(await pods()).toEqual([]);
+    expect(await cluster.client.get(DEPLOYMENT, "parent", cluster.namespace)).toBeUndefined();
+  });
+});

@@ -1,0 +1,78 @@
+import { describe, expect, it } from "vitest";
+import type { Manifest } from "../../../providers/kubernetes/client";
+import { type ObjectOutputs, provider } from "../../../providers/kubernetes/object";
+import { acme, globex } from "../../objects";
+
+const manifest = (apiVersion: string, kind: string, rest: object, metadata: object = {}): Manifest => ({
+  apiVersion,
+  kind,
+  metadata: { name: "a", namespace: "default", ...metadata },
+  ...rest,
+});
+const pod = (image: string, labels = {}) => manifest("v1", "Pod", { spec: { containers: [{ image }] } }, { labels });
+const deployment = (spec: object) => manifest("apps/v1", "Deployment", { spec });
+const binding = (role: string, subjects: string[] = []) =>
+  manifest("rbac.authorization.k8s.io/v1", "RoleBinding", { roleRef: { name: role }, subjects });
+const configMap = (data: object, metadata = {}) => manifest("v1", "ConfigMap", { data }, metadata);
+
+/** What the state records of a manifest that was applied. */
+const outputs = (applied: Manifest, more: Partial<ObjectOutputs> = {}): ObjectOutputs => ({
+  manifest: applied,
+  owner: acme,
+  uid: "uid",
+  resourceVersion: "1",
+  created: true,
+  fields: "digest",
+  drifted: false,
+  ...more,
+});
+const diff = (olds: Manifest, news: Manifest) => provider.diff("id", outputs(olds), { manifest: news, owner: acme });
+
+const inPlace = { changes: true };
+/** Both have one name, so the old one has to go first. */
+const replacement = { changes: true, replaces: ["manifest"], deleteBeforeReplace: true };
+
+describe("diff", () => {
+  it.each<[string, Manifest, Manifest]>([
+    ["a Pod's image", pod("a:1"), pod("a:2")],
+    ["a Deployment's selector", deployment({ selector: { app: "a" } }), deployment({ selector: { app: "b" } })],
+    ["a RoleBinding's role", binding("admin"), binding("edit")],
+  ])("replaces the object for %s, which the API server lets nobody change", async (_, olds, news) => {
+    expect(await diff(olds, news)).toEqual(replacement);
+  });
+
+  it.each<[string, Manifest, Manifest]>([
+    ["a Pod's label", pod("a:1"), pod("a:1", { team: "a" })],
+    ["a Deployment's size", deployment({ replicas: 1 }), deployment({ replicas: 2 })],
+    ["a Deployment's template", deployment({ template: { a: 1 } }), deployment({ template: { a: 2 } })],
+    ["a RoleBinding's subjects", binding("admin", ["a"]), binding("admin", ["a", "b"])],
+    ["a ConfigMap's data", configMap({ a: "1" }), configMap({ a: "2" })],
+  ])("changes %s in place", async (_, olds, news) => {
+    expect(await diff(olds, news)).toEqual(inPlace);
+  });
+
+  it.each<[string, Manifest]>([
+    ["name", configMap({}, { name: "b" })],
+    ["namespace", configMap({}, { namespace: "other" })],
+  ])("makes another object for another %s before the old one goes", async (_, news) => {
+    expect(await diff(configMap({}), news)).toEqual({ changes: true, replaces: ["manifest"] });
+  });
+
+  it("takes another version of the same API for the same object", async () => {
+    const of = (version: string) => manifest(`apps/${version}`, "Deployment", {});
+    expect(await diff(of("v1beta1"), of("v1"))).toEqual(inPlace);
+  });
+
+  it("finds nothing to do when nothing changed, in whatever order the fields come", async () => {
+    expect(await diff(configMap({ a: "1", b: "2" }), configMap({ b: "2", a: "1" }))).toEqual({ changes: false });
+  });
+
+  it("finds something to do when a refresh found drift, or the object goes to another owner", async () => {
+    const same = configMap({});
+    const changes = async (olds: ObjectOutputs, owner = acme) =>
+      (await provider.diff("id", olds, { manifest: same, owner })).changes;
+    expect(await changes(outputs(same, { drifted: true }))).toBe(true);
+    expect(await changes(outputs(same), globex)).toBe(true);
+    expect(await changes(outputs(same))).toBe(false);
+  });
+});

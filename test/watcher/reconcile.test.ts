@@ -1,0 +1,206 @@
+import pino from "pino";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { KubernetesClient, LiveObject, Manifest } from "../../providers/kubernetes/client";
+import { OBJECT_STUB } from "../../providers/kubernetes/object";
+import { ownedFieldsDigest } from "../../providers/kubernetes/ownership";
+import type { UpdateResult } from "../../src/automation/engine";
+import { Claims } from "../../src/watcher/claims";
+import { MAX_REPAIRS_PER_MINUTE } from "../../src/watcher/contest";
+import { Reconciler } from "../../src/watcher/reconcile";
+import type { EventRecorder } from "../../src/watcher/recorder";
+import { findCondition } from "../../stacks/contract/condition";
+import { statusOf } from "../../stacks/contract/kind";
+import { memcached } from "../../stacks/memcached/kind";
+import { applied } from "../objects";
+
+/*
+ * A reconciler between an API server and an engine that are played: what takes minutes in the world, a fight with
+ * another controller and its end, takes none here. What it does with the real ones is tested end to end.
+ */
+
+const KEY = "default/cache";
+const TYPE = { apiVersion: "cache.example.com/v1alpha1", kind: "Memcached", plural: "memcacheds", namespaced: true };
+const DEPLOYMENT: Manifest = {
+  apiVersion: "apps/v1",
+  kind: "Deployment",
+  metadata: { name: "cache", namespace: "default" },
+  spec: { replicas: 1 },
+};
+const OURS = { "f:spec": { "f:replicas": {} } };
+
+/** The cluster, with one Memcached and its Deployment, and everything that happens to them. */
+class World {
+  #version = 100;
+  readonly events: string[] = [];
+  updates = 0;
+  object: LiveObject = {
+    ...TYPE,
+    metadata: {
+      name: "cache",
+      namespace: "default",
+      uid: "uid-cache",
+      resourceVersion: "100",
+      generation: 1,
+      finalizers: ["kindstack.dev/stack"],
+    },
+    spec: { size: 1, containerPort: 11211 },
+  };
+  deployment: LiveObject | undefined = this.#deployment(true);
+  readonly reconciler = new Reconciler({
+    kind: memcached,
+    type: TYPE,
+    program: "digest",
+    client: {
+      apply: async (_type: unknown, { status }: { status: object }) => {
+        const resourceVersion = String(++this.#version);
+        this.object = { ...this.object, status, metadata: { ...this.object.metadata, resourceVersion } };
+        return { object: this.object, created: false };
+      },
+      resourceType: async () => TYPE,
+      get: async () => this.deployment,
+    } as unknown as KubernetesClient,
+    engine: { up: async () => this.#up(), destroy: () => Promise.reject(new Error("nothing is to be destroyed")) },
+    claims: new Claims(() => {}),
+    recorder: { event: (...[, , reason]: string[]) => this.events.push(reason ?? "") } as unknown as EventRecorder,
+    logger: pino({ level: "silent" }),
+    cached: () => this.object,
+    queueKey: (key) => key,
+    owned: () => (this.deployment === undefined ? [] : [this.deployment]),
+    view: () => ({ object: this.deployment, cacheVersion: String(this.#version) }),
+    describeOwner: () => undefined,
+    observe: () => {},
+  });
+
+  reconcile() {
+    return this.reconciler.reconcile(KEY, new AbortController().signal);
+  }
+
+  /** Somebody sets a field that is Kindstack's. */
+  edit(): void {
+    this.deployment = this.#deployment(false);
+  }
+
+  /** Somebody deletes what Kindstack made. */
+  remove(): void {
+    this.deployment = undefined;
+    this.#version++;
+  }
+
+  contested() {
+    return findCondition(statusOf(this.object).conditions, "Contested");
+  }
+
+  #up(): UpdateResult {
+    this.updates++;
+    const deployment = this.#deployment(true);
+    this.deployment = deployment;
+    const outputs = {
+      __provider: OBJECT_STUB,
+      manifest: DEPLOYMENT,
+      resourceVersion: deployment.metadata.resourceVersion,
+      fields: ownedFieldsDigest(deployment),
+    };
+    const resource = { urn: "urn", type: "t", name: "deployment/cache", operation: "update", outputs } as const;
+    return {
+      operation: "up",
+      outcome: "succeeded",
+      changes: { update: 1 },
+      resources: [resource],
+      deleted: [],
+      failures: [],
+      durationMs: 1,
+    };
+  }
+
+  #deployment(whole: boolean): LiveObject {
+    const managedFields = whole
+      ? [applied("kindstack", OURS)]
+      : [applied("kindstack", {}), { manager: "someone", operation: "Update" as const, fieldsV1: OURS }];
+    const resourceVersion = String(++this.#version);
+    return {
+      ...DEPLOYMENT,
+      metadata: { name: "cache", namespace: "default", uid: "d", resourceVersion, managedFields },
+    };
+  }
+}
+
+describe("a fight", () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  /** An object that somebody edited right after each repair, one time too often. */
+  async function contested(): Promise<World> {
+    const world = new World();
+    await world.reconcile();
+    for (let repair = 0; repair <= MAX_REPAIRS_PER_MINUTE; repair++) {
+      expect(world.contested()).toBeUndefined();
+      world.edit();
+      await world.reconcile();
+    }
+    return world;
+  }
+
+  it("is told in a condition and an event, with the field and its other manager", async () => {
+    const world = await contested();
+    expect(world.contested()).toMatchObject({
+      status: "True",
+      reason: "FieldContested",
+      message: expect.stringContaining("Deployment cache: spec.replicas is also set by someone"),
+    });
+    expect(world.events.filter((reason) => reason === "Contested")).toHaveLength(1);
+  });
+
+  it("is also one when what was made is deleted again and again", async () => {
+    const world = new World();
+    await world.reconcile();
+    for (let repair = 0; repair <= MAX_REPAIRS_PER_MINUTE; repair++) {
+      world.remove();
+      await world.reconcile();
+    }
+    expect(world.contested()).toMatchObject({
+      status: "True",
+      message: expect.stringContaining("apps/v1/Deployment/default/cache is deleted by somebody"),
+    });
+  });
+
+  it("is not answered until the time has come, and each time later", async () => {
+    const world = await contested();
+    for (const seconds of [10, 20, 40]) {
+      world.edit();
+      const before = world.updates;
+      expect(await world.reconcile()).toEqual({ afterMs: seconds * 1_000 });
+      vi.advanceTimersByTime(seconds * 1_000 - 1);
+      await world.reconcile();
+      expect(world.updates).toBe(before);
+      vi.advanceTimersByTime(1);
+      await world.reconcile();
+      expect(world.updates).toBe(before + 1);
+    }
+  });
+
+  it("does not keep a new spec from being brought about", async () => {
+    const world = await contested();
+    world.edit();
+    const before = world.updates;
+    world.object = { ...world.object, metadata: { ...world.object.metadata, generation: 2, resourceVersion: "999" } };
+    await world.reconcile();
+    expect(world.updates).toBe(before + 1);
+  });
+
+  it("is over when nothing was changed for a minute in which it could have been put right", async () => {
+    const world = await contested();
+    expect(await world.reconcile()).toEqual({ afterMs: 70_000 });
+    vi.advanceTimersByTime(69_000);
+    expect(await world.reconcile()).toEqual({ afterMs: 1_000 });
+    expect(world.contested()?.status).toBe("True");
+    vi.advanceTimersByTime(1_000);
+    expect(await world.reconcile()).toBe("done");
+    expect(world.contested()).toMatchObject({ status: "False", reason: "Settled" });
+
+    const before = world.updates;
+    world.edit();
+    expect(await world.reconcile()).toBe("done");
+    expect(world.updates).toBe(before + 1);
+    expect(world.contested()?.status).toBe("False");
+  });
+});
