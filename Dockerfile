@@ -30,7 +30,8 @@ COPY --from=pulumi /pulumi /usr/local/bin/pulumi
 COPY --from=build /app/package.json ./package.json
 COPY --from=build /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
-ENV NODE_ENV=production HOME=/tmp KINDSTACK_PULUMI=/usr/local/bin/pulumi KINDSTACK_WORK_DIR=/tmp/kindstack
+# The CLI wants a user's name, and nobody of this number has one.
+ENV NODE_ENV=production HOME=/tmp USER=kindstack KINDSTACK_PULUMI=/usr/local/bin/pulumi KINDSTACK_WORK_DIR=/tmp/kindstack
 USER 65532:65532
 EXPOSE 8080
 ENTRYPOINT ["node", "/app/dist/src/cli/main.js"]

@@ -125,7 +125,7 @@ export const provider: DynamicProvider<ObjectInputs, ObjectOutputs> = {
   async delete(_id, outs) {
     const { client, type } = await locate(outs.manifest);
     const live = await find(client, type, outs.manifest);
-    if (live === undefined || ownerUidOf(live) !== outs.owner.uid) return; // gone, or somebody else's by now
+    if (live === undefined || !isStillOurs(live, outs)) return; // gone, or somebody else's by now
     if (outs.created && wasCreated(live)) {
       const { name, namespace, uid } = live.metadata;
       const propagationPolicy = HAS_DEPENDENTS.has(typeName(outs.manifest)) ? "Foreground" : "Background";
@@ -139,7 +139,7 @@ export const provider: DynamicProvider<ObjectInputs, ObjectOutputs> = {
   async release(_id, outs) {
     const { client, type } = await locate(outs.manifest);
     const live = await find(client, type, outs.manifest);
-    if (live !== undefined && ownerUidOf(live) === outs.owner.uid) await dropMarks(client, type, outs.manifest, live);
+    if (live !== undefined && isStillOurs(live, outs)) await dropMarks(client, type, outs.manifest, live);
   },
 };
 
@@ -184,6 +184,12 @@ function marked({ manifest, owner }: ObjectInputs, live: LiveObject | undefined,
       },
     },
   };
+}
+
+/** Whoever only took the label off has not made the object another one, nor his. */
+function isStillOurs(live: LiveObject, outs: ObjectOutputs): boolean {
+  const holder = ownerUidOf(live);
+  return holder === undefined ? live.metadata.uid === outs.uid : holder === outs.owner.uid;
 }
 
 function refuseForeign(live: LiveObject, owners: string[], adopt: boolean): void {

@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { Client } from "pg";
+import { RetryableError } from "../../providers/errors";
 import { quoteIdentifier } from "../../providers/postgres/identifier";
 
 /** The table of a `postgres://` backend whose URL names none. */
@@ -13,6 +14,7 @@ const DEFAULT_TABLE = "pulumi_state";
  * @param directory the `.pulumi` of the file backend
  * @param what `checkpoint`: the stack's state; `history`: its updates as well
  * @returns whether there is such a stack
+ * @throws RetryableError when the database cannot be reached
  */
 export async function copyStack(
   backendUrl: string,
@@ -30,7 +32,10 @@ export async function copyStack(
   const checkpoint = `${root}stacks/${project}/${stack}.json`;
   const history = `${root}history/${project}/${stack}/`;
   const client = new Client({ connectionString: url.href });
-  await client.connect();
+  await client.connect().catch((error: NodeJS.ErrnoException) => {
+    const message = `the database of the state does not let us in: ${error.message || error.code}`;
+    throw new RetryableError("Unreadable", message, { cause: error });
+  });
   try {
     const { rows } = await client.query<{ key: string; data: string }>(
       `SELECT key, data->>'data' AS data FROM ${table.split(".").map(quoteIdentifier).join(".")}

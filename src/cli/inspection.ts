@@ -3,6 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { KubeConfig } from "@kubernetes/client-node";
+import { errorMessageOf } from "../../providers/errors";
 import { ProviderHost } from "../../providers/host/server";
 import { providers } from "../../providers/index";
 import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
@@ -60,11 +61,11 @@ export async function withInspection<T>(run: (inspection: Inspection) => Promise
       passphrase: state.passphrase,
       environment: process.env,
     });
-    const cluster = await ClusterView.open(connectKubernetes());
+    const { cluster, namespace } = await openCluster();
     return await run({
       reader: new StackReader({ workspace, host, timeoutMs: TIMEOUT_MS }),
       cluster,
-      namespace: currentNamespace(),
+      namespace,
       signal: stop.signal,
       notes: notesOn(state.backendUrl, cluster),
     });
@@ -77,10 +78,16 @@ export async function withInspection<T>(run: (inspection: Inspection) => Promise
   }
 }
 
-function currentNamespace(): string {
-  const config = new KubeConfig();
-  config.loadFromDefault();
-  return config.getContextObject(config.getCurrentContext())?.namespace || "default";
+/** A kubeconfig that cannot be read is as good as none. */
+async function openCluster(): Promise<{ cluster: ClusterView; namespace: string }> {
+  try {
+    const config = new KubeConfig();
+    config.loadFromDefault();
+    const namespace = config.getContextObject(config.getCurrentContext())?.namespace || "default";
+    return { cluster: await ClusterView.open(connectKubernetes()), namespace };
+  } catch (error) {
+    return { cluster: ClusterView.none(`the kubeconfig cannot be read: ${errorMessageOf(error)}`), namespace: "default" };
+  }
 }
 
 function notesOn(backendUrl: string, { unreachable }: ClusterView): string[] {

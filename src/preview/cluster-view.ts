@@ -1,4 +1,5 @@
-import { ApiError, type KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
+import { KubeConfig } from "@kubernetes/client-node";
+import { ApiError, KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { type AnyKind, kindApiVersion } from "../../stacks/contract/kind";
 
@@ -33,6 +34,11 @@ export class ClusterView {
       .json("GET", "/version", { signal: AbortSignal.timeout(PROBE_TIMEOUT_MS) })
       .then(() => undefined, reasonOf);
     return new ClusterView(client, unreachable);
+  }
+
+  /** No cluster, and why. */
+  static none(why: string): ClusterView {
+    return new ClusterView(new KubernetesClient(new KubeConfig()), why);
   }
 
   async find(kind: AnyKind, name: string, namespace: string | undefined): Promise<Sighting> {

@@ -76,7 +76,7 @@ async function planRemoval(
   const preview = await reader.previewDestroy(plan.stack, { refresh, signal });
   const notes = pauseNotes(annotations);
   if (!preview.exists) notes.push("there is no stack of it: nothing was made");
-  const resources = preview.changes.map((change) => ({
+  const resources = inOrder(preview.changes).map((change) => ({
     ...describeChange(change),
     ...(released && { operation: "release" as const }),
   }));
@@ -114,7 +114,7 @@ async function planUpdate(
   };
   const object: KindObject = parsed.object;
   const preview = await reader.preview(plan.stack, () => kind.program(object, context), { refresh, signal });
-  const changes = preview.changes.filter(({ operation }) => operation !== "same");
+  const changes = inOrder(preview.changes).filter(({ operation }) => operation !== "same");
   const resources = changes.map((change) => describeChange(change, findLive(owned ?? [], change)));
   const notes = pauseNotes(manifest.metadata.annotations);
   // Without a cluster that is so of all objects, and said once.
@@ -140,6 +140,11 @@ function outcomeOf({ failures }: StackPreview, action: Action): Pick<ObjectPlan,
 function actionOf(resources: readonly ResourcePlan[]): Action {
   if (resources.some(({ operation }) => operation === "replace")) return "replace";
   return resources.length > 0 ? "update" : "none";
+}
+
+/** The engine's order is that in which it got round to them; two previews of the same should read the same. */
+function inOrder(changes: readonly PlannedChange[]): PlannedChange[] {
+  return [...changes].sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 function describeChange(change: PlannedChange, live?: LiveObject): ResourcePlan {

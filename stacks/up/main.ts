@@ -1,5 +1,6 @@
 import fs from "node:fs";
 import path from "node:path";
+import { inspect } from "node:util";
 import { RunError } from "@pulumi/pulumi/errors";
 import { getProject, getStack } from "@pulumi/pulumi/metadata";
 import { allConfig } from "@pulumi/pulumi/runtime/config";
@@ -48,7 +49,10 @@ async function mainForPulumi(): Promise<void> {
   try {
     await main();
   } catch (error) {
-    throw error instanceof ClassifiedError ? new RunError(error.message) : error;
+    if (!(error instanceof ClassifiedError)) throw error;
+    const { message } = error;
+    // Pulumi hangs its whole state on errors and then prints them for its trace: half a minute that nobody reads.
+    throw Object.defineProperty(new RunError(message), inspect.custom, { value: () => message });
   }
 }
 

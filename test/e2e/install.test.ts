@@ -128,7 +128,7 @@ describe("the operator under the installed service account", () => {
         kind: "Config",
         "current-context": "operator",
         contexts: [{ name: "operator", context: { cluster: "recorded", user: "operator" } }],
-        clusters: [{ name: "recorded", cluster: { server: recorder.url } }],
+        clusters: [{ name: "recorded", cluster: { server: recorder.url, "insecure-skip-tls-verify": true } }],
         users: [{ name: "operator", user: { token } }],
       }),
     );

@@ -53,14 +53,7 @@ beforeAll(async () => {
     passphrase: { value: "the-passphrase" },
     environment: process.env,
   });
-  for (const [name, spec] of Object.entries({
-    same: {},
-    changed: {},
-    moved: {},
-    gone: {},
-  })) {
-    await make(writer(name, spec));
-  }
+  for (const name of ["same", "changed", "moved", "gone"]) await make(writer(name));
   await make(tenant({ namespaces: [`${cluster.namespace}-a`, `${cluster.namespace}-b`] }));
   await make(podSet(2));
   return async () => {
@@ -72,6 +65,10 @@ beforeAll(async () => {
       }
     }
     for (const suffix of ["a", "b"]) await cluster.client.delete(NAMESPACE, `${cluster.namespace}-${suffix}`);
+    for (const kind of ["ClusterRole", "ClusterRoleBinding"]) {
+      const type = await cluster.client.resourceType("rbac.authorization.k8s.io/v1", kind);
+      await cluster.client.delete(type, `${cluster.namespace}-reader`);
+    }
     await cluster.close();
     await database.close();
     await rm(directory, { recursive: true, force: true });

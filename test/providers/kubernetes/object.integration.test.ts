@@ -217,6 +217,14 @@ describe("delete", () => {
     await expect(remove(outs)).resolves.toBeUndefined();
   });
 
+  it("deletes what was created also when somebody took the owner's label off", async () => {
+    const outs = await create(cluster.configMap("unlabelled"));
+    const labels = { [OWNER_UID_LABEL]: null };
+    await cluster.client.mergePatch(CONFIG_MAP, "unlabelled", cluster.namespace, { metadata: { labels } });
+    await remove(outs);
+    expect(await cluster.find("unlabelled")).toBeUndefined();
+  });
+
   it("leaves alone what somebody else made under that name", async () => {
     const outs = await create(cluster.configMap("successor", { a: "1" }));
     await cluster.client.delete(CONFIG_MAP, "successor", cluster.namespace);
