@@ -86,7 +86,10 @@ async function openCluster(): Promise<{ cluster: ClusterView; namespace: string 
     const namespace = config.getContextObject(config.getCurrentContext())?.namespace || "default";
     return { cluster: await ClusterView.open(connectKubernetes()), namespace };
   } catch (error) {
-    return { cluster: ClusterView.none(`the kubeconfig cannot be read: ${errorMessageOf(error)}`), namespace: "default" };
+    return {
+      cluster: ClusterView.none(`the kubeconfig cannot be read: ${errorMessageOf(error)}`),
+      namespace: "default",
+    };
   }
 }
 

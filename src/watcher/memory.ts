@@ -44,10 +44,11 @@ export class Memory {
     return this.#deleted.has(objectId(object));
   }
 
-  /** Notes the object as our own write returned it. */
+  /** Notes the object as our own write returned it, without the managed fields, which are the larger part of it. */
   wrote(object: LiveObject): LiveObject {
-    this.#latest = object;
-    return object;
+    const { managedFields: _, ...metadata } = object.metadata;
+    this.#latest = { ...object, metadata };
+    return this.#latest;
   }
 
   /** The newer of what the cache shows and what we wrote last. */

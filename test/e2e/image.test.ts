@@ -120,6 +120,16 @@ describe.skipIf(process.getuid?.() !== 0)("the image", () => {
     expect(fs.readdirSync(path.dirname(cli))).toEqual(["pulumi"]);
   });
 
+  it("loads the large parts of Pulumi's SDKs only when a program needs them", () => {
+    const script = `require(${JSON.stringify(path.join(image, "app/dist/src/cli/program.js"))});
+      console.log(JSON.stringify(Object.keys(require.cache)));`;
+
+    const loaded = JSON.parse(execFileSync(process.execPath, ["-e", script], { encoding: "utf8" })) as string[];
+
+    expect(loaded.some((file) => file.endsWith("@pulumi/pulumi/resource.js"))).toBe(true);
+    expect(loaded.filter((file) => /@pulumi\/(kubernetesx?\/|pulumi\/index\.js$)/.test(file))).toEqual([]);
+  });
+
   it("explains itself", async () => {
     const { exitCode, stdout, stderr } = await run(["--help"]);
 
