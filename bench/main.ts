@@ -5,7 +5,7 @@ import { closePool } from "../providers/postgres/pool";
 import { StackEngine } from "../src/automation/engine";
 import { openWorkspace } from "../src/automation/workspace";
 import { Progress } from "../src/cli/progress";
-import { renderTable } from "../src/cli/table";
+import { renderTable } from "../src/table";
 import { resolveBinary } from "../src/toolchain/resolve";
 import { startBenchCluster } from "./cluster";
 import { measureIdle } from "./idle";

@@ -16,9 +16,9 @@ import { followFile } from "../dev/follow";
 import { layoutOf } from "../dev/layout";
 import { operator } from "../dev/operator";
 import { applySamples, ownedNamespaces, students } from "../dev/samples";
+import { renderTable } from "../table";
 import { resolveBinary } from "../toolchain/resolve";
 import { Progress } from "./progress";
-import { renderTable } from "./table";
 
 const DEFAULT_DIR = path.join(".kindstack", "dev");
 const DIR_OPTION = ["--dir <dir>", `directory of all its data (default: "${DEFAULT_DIR}")`] as const;

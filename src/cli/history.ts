@@ -1,8 +1,8 @@
 import type { Command } from "commander";
 import type { HistoryEntry } from "../automation/stack-reader";
 import { safeJson, visible } from "../preview/plain-text";
+import { renderTable } from "../table";
 import { objectCommand } from "./object-command";
-import { renderTable } from "./table";
 
 export function historyCommand(): Command {
   const description = "show the updates of an object's stack, newest first; JSON where it is not read on a terminal";

@@ -3,8 +3,8 @@ import { PROVIDER_PROPERTY } from "../../providers/dynamic";
 import { nameOf } from "../automation/event-log";
 import type { StackState } from "../automation/stack-reader";
 import { safeJson, shortValue, visible } from "../preview/plain-text";
+import { renderTable } from "../table";
 import { objectCommand } from "./object-command";
-import { renderTable } from "./table";
 
 /** One thing that an object made, as its stack's state has it. */
 export interface ResourceOutputs {

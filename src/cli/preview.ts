@@ -1,7 +1,7 @@
 import { availableParallelism } from "node:os";
 import { Command, InvalidArgumentError, Option } from "commander";
+import { readManifests } from "../../stacks/contract/manifests";
 import { kinds } from "../../stacks/index";
-import { readManifests } from "../preview/manifests";
 import { safeJson } from "../preview/plain-text";
 import { preview, type Selection, selectCandidates } from "../preview/preview";
 import { renderMarkdown } from "../preview/render-markdown";

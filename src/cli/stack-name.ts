@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import { readManifests } from "../../stacks/contract/manifests";
+import { requireManifests } from "../../stacks/contract/manifests";
 import { stackName } from "../../stacks/contract/object";
 import { kinds } from "../../stacks/index";
 import { declaredObjects } from "../../stacks/up/objects";
@@ -9,8 +9,8 @@ export function stackNameCommand(): Command {
     .description("print the names of the stacks that stand behind the custom resources in files")
     .argument("<file...>", "files or folders of custom resources")
     .addHelpText("after", '\nExample:\n  pulumi stack init "$(kindstack stack-name tenant.yaml)"')
-    .action((files: string[]) => {
-      for (const { kind, key } of declaredObjects(readManifests(files), kinds, "")) {
+    .action(async (files: string[]) => {
+      for (const { kind, key } of declaredObjects(await requireManifests(files), kinds, "")) {
         process.stdout.write(`${stackName(kind, key)}\n`);
       }
     });

@@ -1,8 +1,8 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
+import type { Manifests, SourcedManifest } from "../../stacks/contract/manifests";
 import { objectKey } from "../../stacks/contract/object";
 import { kindOf } from "./kind-name";
-import type { Manifests, SourcedManifest } from "./manifests";
 import { type Candidate, noteRenamings, type PlanOptions, planObject } from "./plan";
 import { type ObjectPlan, type Report, summarize } from "./report";
 

@@ -1,4 +1,4 @@
-import { renderTable } from "../cli/table";
+import { renderTable } from "../table";
 import { shortValue, visible } from "./plain-text";
 import type { ObjectPlan, Report, ResourcePlan } from "./report";
 import { byImportance, describeResources, describeSummary, fullName } from "./wording";

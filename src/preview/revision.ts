@@ -1,7 +1,7 @@
 import { realpathSync, statSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { ExecaError, execa } from "execa";
-import { isManifestFile, type Manifests, parseManifests } from "./manifests";
+import { isManifestFile, type Manifests, parseManifests } from "../../stacks/contract/manifests";
 
 /**
  * The manifests that files and directories had in another revision: the last one that it and the present one have in

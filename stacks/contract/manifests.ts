@@ -1,57 +1,165 @@
-import fs from "node:fs";
-import path from "node:path";
-import { parseAllDocuments } from "yaml";
+import { readdir, readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
+import Type from "typebox";
+import { Compile } from "typebox/compile";
+import { parseAllDocuments, type Tags } from "yaml";
 import { errorMessageOf, TerminalError } from "../../providers/errors";
 import type { Manifest } from "../../providers/kubernetes/client";
 
-/** A manifest and the file that it was read from. */
-export interface ManifestFile {
-  manifest: Manifest;
+/** An object as a file has it, and where. */
+export interface SourcedManifest {
+  manifest: Manifest & { metadata: { name: string } };
+  /** The file as it was named; `-` for the standard input. */
   file: string;
 }
 
-const EXTENSIONS = [".yaml", ".yml", ".json"];
+/** A file, or a document in it, that could not be read. */
+export interface ManifestProblem {
+  file: string;
+  message: string;
+}
+
+export interface Manifests {
+  objects: SourcedManifest[];
+  problems: ManifestProblem[];
+}
+
+const MANIFEST_FILE = /\.(ya?ml|json)$/i;
+const MAX_BYTES = 5 * 1024 * 1024;
+/** More nodes than this behind the aliases of a document are an attack on whoever reads it. */
+const MAX_ALIASES = 100;
+
+const texts = Type.Optional(Type.Record(Type.String(), Type.String()));
+const manifestSchema = Compile(
+  Type.Object({
+    apiVersion: Type.String({ minLength: 1 }),
+    kind: Type.String({ minLength: 1 }),
+    metadata: Type.Object({
+      name: Type.String({ minLength: 1 }),
+      namespace: Type.Optional(Type.String()),
+      labels: texts,
+      annotations: texts,
+    }),
+  }),
+);
+const listSchema = Compile(Type.Object({ kind: Type.Literal("List"), items: Type.Array(Type.Unknown()) }));
 
 /**
- * Reads manifests from files and, recursively and in the order of their names, from the YAML and JSON files of folders.
- * A file may hold several documents and Lists.
+ * Reads manifests from files and, recursively, directories; `-` is the standard input. In directories only YAML and JSON
+ * files count, hidden folders and `node_modules` do not, and documents that are no Kubernetes objects are passed over.
  *
- * @throws TerminalError naming the file, for what cannot be read or is no manifest
+ * @param mayBeGone whether a path that does not exist is an empty one, not a problem
  */
-export function readManifests(paths: readonly string[]): ManifestFile[] {
-  return paths.flatMap(filesAt).flatMap(readFile);
-}
-
-function filesAt(location: string): string[] {
-  const stats = fs.statSync(location, { throwIfNoEntry: false });
-  if (stats === undefined) throw new TerminalError("NoManifest", `${location}: there is no such file or folder`);
-  if (!stats.isDirectory()) return [location];
-  const files = fs
-    .readdirSync(location, { recursive: true, encoding: "utf8" })
-    .filter((name) => EXTENSIONS.includes(path.extname(name)))
-    .map((name) => path.join(location, name))
-    .sort();
-  if (files.length === 0) throw new TerminalError("NoManifest", `${location}: no file in it ends with ${EXTENSIONS}`);
-  return files;
-}
-
-function readFile(file: string): ManifestFile[] {
-  const documents = parseAllDocuments(fs.readFileSync(file, "utf8"));
-  return [...documents].flatMap((document, index) => {
-    const place = `${file}, document ${index + 1}`;
-    if (document.errors[0] !== undefined) {
-      throw new TerminalError("NoManifest", `${place}: ${errorMessageOf(document.errors[0])}`);
+export async function readManifests(paths: readonly string[], mayBeGone = false): Promise<Manifests> {
+  const all: Manifests = { objects: [], problems: [] };
+  for (const path of paths) {
+    try {
+      const isDirectory = path !== "-" && (await stat(path)).isDirectory();
+      for (const file of isDirectory ? await manifestFiles(path) : [path]) {
+        const { objects, problems } = parseManifests(await readText(file), file, { strict: !isDirectory });
+        all.objects.push(...objects);
+        all.problems.push(...problems);
+      }
+    } catch (error) {
+      if (mayBeGone && (error as NodeJS.ErrnoException).code === "ENOENT") continue;
+      all.problems.push({ file: path, message: errorMessageOf(error) });
     }
-    return manifestsIn(document.toJS(), place).map((manifest) => ({ manifest, file }));
-  });
+  }
+  return all;
 }
 
-function manifestsIn(value: unknown, place: string): Manifest[] {
-  if (value === null || value === undefined) return []; // comments only
-  const { apiVersion, kind, metadata, items } = value as Partial<Manifest> & { items?: unknown };
-  if (kind === "List" && Array.isArray(items)) return items.flatMap((item) => manifestsIn(item, place));
-  if (typeof apiVersion !== "string" || typeof kind !== "string" || typeof metadata?.name !== "string") {
-    throw new TerminalError("NoManifest", `${place}: apiVersion, kind and metadata.name must be given`);
+/**
+ * Reads manifests of which none may be missing.
+ *
+ * @throws TerminalError naming each file and what is wrong in it, or that there is nothing in the paths
+ */
+export async function requireManifests(paths: readonly string[]): Promise<SourcedManifest[]> {
+  const { objects, problems } = await readManifests(paths);
+  if (problems.length > 0) {
+    throw new TerminalError("NoManifest", problems.map(({ file, message }) => `${file}: ${message}`).join("\n"));
   }
-  return [value as Manifest];
+  if (objects.length === 0 && paths.length > 0) {
+    throw new TerminalError("NoManifest", `there is no Kubernetes object in ${paths.join(", ")}`);
+  }
+  return objects;
+}
+
+export function isManifestFile(file: string): boolean {
+  return MANIFEST_FILE.test(file) && !file.split("/").some((part) => part === "node_modules" || /^\.[^./]/.test(part));
+}
+
+async function manifestFiles(directory: string): Promise<string[]> {
+  const entries = await readdir(directory, { recursive: true });
+  const files = entries.filter(isManifestFile).map((entry) => join(directory, entry));
+  const kept = await Promise.all(files.map(async (file) => (await stat(file)).isFile()));
+  return files.filter((_, index) => kept[index]).sort();
+}
+
+async function readText(file: string): Promise<string> {
+  if (file === "-") return readFile("/dev/stdin", "utf8");
+  const { size } = await stat(file);
+  if (size > MAX_BYTES) throw new Error(`${size} bytes are more than a manifest has (${MAX_BYTES})`);
+  return readFile(file, "utf8");
+}
+
+/**
+ * Parses one file's text.
+ *
+ * @param strict whether a document that is no Kubernetes object is a problem; otherwise it is passed over
+ */
+export function parseManifests(text: string, file: string, { strict }: { strict: boolean }): Manifests {
+  const found: Manifests = { objects: [], problems: [] };
+  const documents = parseAllDocuments(text, { version: "1.1", uniqueKeys: true, customTags: withoutExtras });
+  const all = Array.isArray(documents) ? documents : [];
+  for (const [index, document] of all.entries()) {
+    const where = all.length > 1 ? `document ${index + 1}: ` : "";
+    const report = (message: string) => found.problems.push({ file, message: where + message });
+    const [error] = document.errors;
+    if (error !== undefined) {
+      report(firstLine(error.message));
+      continue;
+    }
+    try {
+      const value: unknown = document.toJS({ maxAliasCount: MAX_ALIASES });
+      for (const item of listSchema.Check(value) ? value.items : [value]) {
+        if (item === null || (!strict && !looksLikeObject(item))) continue;
+        const problem = problemOf(item);
+        if (problem === undefined) found.objects.push({ manifest: item as SourcedManifest["manifest"], file });
+        else report(problem);
+      }
+    } catch (error) {
+      report(firstLine(errorMessageOf(error)));
+    }
+  }
+  return found;
+}
+
+/**
+ * The API's tools read YAML 1.1, where `no` is false, but without these: dates and sexagesimal numbers stay what they
+ * are, and binaries, sets and ordered maps are not JSON.
+ */
+function withoutExtras(tags: Tags): Tags {
+  return tags.filter(
+    (tag) =>
+      typeof tag === "string" ||
+      (!("format" in tag && tag.format === "TIME") && !/:(timestamp|binary|set|omap|pairs)$/.test(tag.tag)),
+  );
+}
+
+function looksLikeObject(value: unknown): boolean {
+  return typeof value === "object" && value !== null && "apiVersion" in value && "kind" in value;
+}
+
+/** What is wrong with something that should be an object's manifest. */
+function problemOf(value: unknown): string | undefined {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return "is not a Kubernetes object";
+  const [error] = manifestSchema.Errors(value);
+  if (error === undefined) return undefined;
+  const path = error.instancePath.split("/").slice(1);
+  if (error.keyword === "required") return `${[...path, error.params.requiredProperties[0]].join(".")}: must be given`;
+  return `${path.join(".")}: ${error.message}`;
+}
+
+function firstLine(message: string): string {
+  return message.split("\n", 1)[0]?.replace(/:$/, "") ?? "";
 }

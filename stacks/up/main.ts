@@ -5,7 +5,7 @@ import { RunError } from "@pulumi/pulumi/errors";
 import { getProject, getStack } from "@pulumi/pulumi/metadata";
 import { allConfig } from "@pulumi/pulumi/runtime/config";
 import { ClassifiedError, TerminalError } from "../../providers/errors";
-import { readManifests } from "../contract/manifests";
+import { requireManifests } from "../contract/manifests";
 import { kinds } from "../index";
 import { parseConfiguration } from "../platform/configuration";
 import { declaredObjects } from "./objects";
@@ -30,7 +30,7 @@ async function main(): Promise<void> {
     const { installPlatform } = await import("../platform/program.js");
     await installPlatform(configuration);
   }
-  const manifests = readManifests(configuration.manifests.map((file) => path.resolve(ROOT, file)));
+  const manifests = await requireManifests(configuration.manifests.map((file) => path.resolve(ROOT, file)));
   await registerObjects(declaredObjects(manifests, kinds, stack), stack);
 }
 

@@ -4,7 +4,7 @@ import { errorMessageOf, TerminalError } from "../../providers/errors";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import type { Owner } from "../../providers/kubernetes/ownership";
 import { type AnyKind, kindApiVersion, kindName, ownerDescription, parseObject } from "../contract/kind";
-import type { ManifestFile } from "../contract/manifests";
+import type { SourcedManifest } from "../contract/manifests";
 import { type KindObject, objectKey, stackName } from "../contract/object";
 
 /** An object of a file, and what it needs to be run without a cluster that has it. */
@@ -24,7 +24,7 @@ export interface StackObject {
  * @throws TerminalError with all problems, each with its file
  */
 export function declaredObjects(
-  manifests: readonly ManifestFile[],
+  manifests: readonly SourcedManifest[],
   kinds: readonly AnyKind[],
   stack: string,
 ): StackObject[] {

@@ -50,7 +50,7 @@ describe("the ownership records", () => {
       expect(await rowsOf(table)).toEqual([ALEX]);
     } finally {
       await closePool();
-      await database.query("DROP SCHEMA IF EXISTS kindstack CASCADE");
+      await database.query("DROP SCHEMA IF EXISTS kindstack_ownership CASCADE");
       await database.query("ALTER SCHEMA kindstack_aside RENAME TO kindstack_ownership");
       await database.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
     }

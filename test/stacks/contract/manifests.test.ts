@@ -1,60 +1,116 @@
-import fs from "node:fs";
-import os from "node:os";
-import path from "node:path";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { readManifests } from "../../../stacks/contract/manifests";
+import { TerminalError } from "../../../providers/errors";
+import { parseManifests, readManifests, requireManifests } from "../../../stacks/contract/manifests";
 
-let directory: string;
-beforeEach(() => {
-  directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-manifests-"));
-});
-afterEach(() => fs.rmSync(directory, { recursive: true }));
+const TENANT = "apiVersion: multitenancy.codereliant.io/v1\nkind: Tenant\nmetadata: { name: acme }\n";
+const parse = (text: string) => parseManifests(text, "objects.yaml", { strict: true });
+const namesOf = ({ objects }: { objects: { manifest: { metadata: { name: string } } }[] }) =>
+  objects.map(({ manifest }) => manifest.metadata.name);
 
-function write(name: string, text: string): string {
-  const file = path.join(directory, name);
-  fs.mkdirSync(path.dirname(file), { recursive: true });
-  fs.writeFileSync(file, text);
-  return file;
-}
-
-const thing = (name: string) => `apiVersion: v1\nkind: Thing\nmetadata: {name: ${name}}\n`;
-const namesIn = (...paths: string[]) => readManifests(paths).map(({ manifest }) => manifest.metadata.name);
-
-describe("manifests", () => {
-  it("are read from all documents of a file, comments aside", () => {
-    const file = write("things.yaml", `# two things\n---\n${thing("a")}---\n# nothing\n---\n${thing("b")}`);
-
-    expect(namesIn(file)).toEqual(["a", "b"]);
+describe("a manifest file", () => {
+  it("may hold many documents, empty ones and lists among them", () => {
+    const list = `apiVersion: v1\nkind: List\nitems:\n- ${TENANT.trim().replaceAll("\n", "\n  ")}\n`;
+    const found = parse(`---\n---\n${TENANT}---\n# nothing\n---\n${list}`);
+    expect(found.problems).toEqual([]);
+    expect(namesOf(found)).toEqual(["acme", "acme"]);
   });
 
-  it("are read from a folder's YAML and JSON files in the order of their names", () => {
-    write("b.yml", thing("b"));
-    write("a/deep.yaml", thing("deep"));
-    write("c.json", JSON.stringify({ apiVersion: "v1", kind: "Thing", metadata: { name: "c" } }));
-    write("readme.md", "no manifest");
-
-    expect(namesIn(directory)).toEqual(["deep", "b", "c"]);
+  it("may be JSON", () => {
+    const found = parse('{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}');
+    expect(namesOf(found)).toEqual(["a"]);
   });
 
-  it("are taken out of Lists", () => {
-    const items = ["a", "b"].map((name) => ({ apiVersion: "v1", kind: "Thing", metadata: { name } }));
-    const file = write("list.json", JSON.stringify({ apiVersion: "v1", kind: "List", items }));
-
-    expect(namesIn(file)).toEqual(["a", "b"]);
+  it("is read as the API's own tools read YAML: `no` is false, a date is a text, 1:30 is one too", () => {
+    const [object] = parse(`${TENANT}spec: { a: no, b: 2001-12-14, c: 1:30, d: "no" }\n`).objects;
+    expect(object?.manifest.spec).toEqual({ a: false, b: "2001-12-14", c: "1:30", d: "no" });
   });
 
   it.each([
-    ["a document without a name", "things.yaml", `${thing("a")}---\nkind: Thing\n`, "document 2: apiVersion, kind"],
-    ["text that is no YAML", "things.yaml", "a: [", "document 1: "],
-    ["a folder without manifests", "readme.md", "", "no file in it ends with"],
-  ])("refuse %s and say where it is", (_what, name, text, message) => {
-    write(name, text);
-
-    expect(() => readManifests([directory])).toThrow(message);
-    expect(() => readManifests([directory])).toThrow(directory);
+    ["bad syntax", "a: [1, 2", "Flow sequence in block collection"],
+    ["a key that is there twice", `${TENANT}kind: Tenant\n`, "Map keys must be unique"],
+    ["text", "just words", "is not a Kubernetes object"],
+    ["a list", "- a\n- b", "is not a Kubernetes object"],
+    ["no name", "apiVersion: v1\nkind: Namespace\nmetadata: {}", "metadata.name: must be given"],
+    ["no metadata", "apiVersion: v1\nkind: Namespace", "metadata: must be given"],
+    ["a number for a name", "apiVersion: v1\nkind: Namespace\nmetadata: { name: 1 }", "metadata.name: must be string"],
+    [
+      "a label that is no text",
+      "apiVersion: v1\nkind: Namespace\nmetadata: { name: a, labels: { b: yes } }",
+      "metadata.labels.b: must be string",
+    ],
+    ["an alias of nothing", "a: *nothing", "Unresolved alias"],
+  ])("with %s is reported with its name and what is wrong", (_, text, message) => {
+    const { objects, problems } = parse(text);
+    expect(objects).toEqual([]);
+    expect(problems).toEqual([{ file: "objects.yaml", message: expect.stringContaining(message) }]);
   });
 
-  it("refuse a path that does not exist", () => {
-    expect(() => readManifests([path.join(directory, "absent.yaml")])).toThrow("absent.yaml: there is no such file");
+  it("reports one bad document and keeps the good ones", () => {
+    const found = parse(`${TENANT}---\nwords\n`);
+    expect(namesOf(found)).toEqual(["acme"]);
+    expect(found.problems[0]?.message).toBe("document 2: is not a Kubernetes object");
+  });
+
+  it("cannot grow without bounds by its aliases", () => {
+    const levels = Array.from({ length: 9 }, (_, n) => `l${n + 1}: &l${n + 1} [${`*l${n},`.repeat(9)}]`);
+    const found = parse(`l0: &l0 [lol]\n${levels.join("\n")}\n`);
+    expect(found.problems).toEqual([
+      { file: "objects.yaml", message: expect.stringContaining("Excessive alias count") },
+    ]);
+  });
+
+  it("cannot exhaust the stack by its depth", () => {
+    const found = parse("[".repeat(50_000));
+    expect(found.problems).toHaveLength(1);
+  });
+});
+
+describe("a folder of manifests", () => {
+  let folder: string;
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), "kindstack-manifests-"));
+  });
+  afterEach(() => rm(folder, { recursive: true, force: true }));
+
+  it("is read with all below it, without what is hidden or no manifest", async () => {
+    for (const path of ["a", "a/b", ".git", "node_modules"]) await mkdir(join(folder, path));
+    for (const file of ["one.yaml", "a/b/two.yml", "a/three.json", ".git/no.yaml", "node_modules/no.yaml", "no.txt"]) {
+      await writeFile(join(folder, file), TENANT.replace("acme", file.replace(/\W/g, "-")));
+    }
+    await writeFile(join(folder, "values.yaml"), "replicas: 3\n");
+    const found = await readManifests([folder]);
+    expect(found.problems).toEqual([]);
+    expect(found.objects.map(({ file }) => file.slice(folder.length + 1))).toEqual([
+      "a/b/two.yml",
+      "a/three.json",
+      "one.yaml",
+    ]);
+  });
+
+  it("does not hide one file's problem behind another's", async () => {
+    await writeFile(join(folder, "bad.yaml"), "a: [");
+    await writeFile(join(folder, "good.yaml"), TENANT);
+    const found = await readManifests([folder, join(folder, "missing.yaml")]);
+    expect(namesOf(found)).toEqual(["acme"]);
+    expect(found.problems.map(({ file }) => file)).toEqual([join(folder, "bad.yaml"), join(folder, "missing.yaml")]);
+  });
+
+  it("takes a path that does not exist for empty when it may be gone", async () => {
+    expect(await readManifests([join(folder, "missing")], true)).toEqual({ objects: [], problems: [] });
+  });
+
+  it("is all or nothing where none may be missing", async () => {
+    await writeFile(join(folder, "good.yaml"), TENANT);
+    expect((await requireManifests([folder])).map(({ manifest }) => manifest.metadata.name)).toEqual(["acme"]);
+    await writeFile(join(folder, "bad.yaml"), "a: [");
+    await expect(requireManifests([folder])).rejects.toThrow(TerminalError);
+    await expect(requireManifests([folder])).rejects.toThrow("bad.yaml: ");
+  });
+
+  it("that holds nothing is refused where something is needed", async () => {
+    await expect(requireManifests([folder])).rejects.toThrow(`there is no Kubernetes object in ${folder}`);
   });
 });

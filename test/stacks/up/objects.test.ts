@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import type { Manifest } from "../../../providers/kubernetes/client";
-import type { ManifestFile } from "../../../stacks/contract/manifests";
+import type { SourcedManifest } from "../../../stacks/contract/manifests";
 import { stackName } from "../../../stacks/contract/object";
 import { kinds } from "../../../stacks/index";
 import { tenant } from "../../../stacks/tenant/kind";
 import { declaredObjects, isOwnStack } from "../../../stacks/up/objects";
 
-function inFile(manifest: Partial<Manifest>, file = "cr.yaml"): ManifestFile {
-  return { manifest: manifest as Manifest, file };
+function inFile(manifest: Partial<Manifest>, file = "cr.yaml"): SourcedManifest {
+  return { manifest: manifest as SourcedManifest["manifest"], file };
 }
 const podSet = { apiVersion: "batch.tutorial.kubebuilder.io/v1", kind: "PodSet", metadata: { name: "pods" }, spec: {} };
 const acme = {

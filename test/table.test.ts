@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { renderTable } from "../../src/cli/table";
+import { renderTable } from "../src/table";
 
 it("a table has columns as wide as what is in them, and no blanks at the ends of lines", () => {
   const table = renderTable(
