@@ -1,8 +1,9 @@
 import { readFileSync } from "node:fs";
-import { hostname } from "node:os";
+import { hostname, userInfo } from "node:os";
 
 /** A lock on a stack in a self-managed backend, as the CLI's error describes it. */
 export interface StackLock {
+  user: string;
   host: string;
   pid: number;
   text: string;
@@ -11,27 +12,39 @@ export interface StackLock {
 /** Finds the locks in the CLI's `the stack is currently locked by …` error; empty when it says something else. */
 export function parseLocks(output: string): StackLock[] {
   if (!output.includes("the stack is currently locked by")) return [];
-  return [...output.matchAll(/created by .*?@(\S+) \(pid (\d+)\) at \S+/g)].map(([text, host = "", pid]) => ({
-    host,
-    pid: Number(pid),
-    text,
-  }));
+  return [...output.matchAll(/created by (.*?)@(\S+) \(pid (\d+)\) at \S+/g)].map(
+    ([text, user = "", host = "", pid]) => ({
+      user,
+      host,
+      pid: Number(pid),
+      text,
+    }),
+  );
 }
 
 /**
  * Whether the process that took a lock is gone. Locks have no expiry, so a crash leaves them for ever.
  *
- * A lock from another host is taken for stale: only one operator at a time works on a stack, and this one is at work;
- * in a cluster every Pod is another host, and the predecessor's name does not come back.
+ * A lock of the same user on another host is taken for a predecessor's: only one operator at a time works on a stack,
+ * and this one is at work; in a cluster every Pod is another host. Another user's is a person's running `pulumi up`.
  */
 export function isStale(lock: StackLock): boolean {
-  if (lock.host !== hostname()) return true;
+  if (lock.host !== hostname()) return lock.user === currentUser();
   try {
     process.kill(lock.pid, 0);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ESRCH") return true;
   }
   return !looksLikePulumi(lock.pid);
+}
+
+/** As the CLI writes it into its locks; in a container the uid may have no name but the one in the environment. */
+function currentUser(): string | undefined {
+  try {
+    return userInfo().username;
+  } catch {
+    return process.env.USER;
+  }
 }
 
 /** Pids are used again: a living process that is not a Pulumi CLI did not take the lock. */

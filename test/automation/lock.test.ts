@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { hostname } from "node:os";
+import { hostname, userInfo } from "node:os";
 import { afterEach, describe, expect, it } from "vitest";
 import { isStale, parseLocks } from "../../src/automation/lock";
 
@@ -11,8 +11,13 @@ describe("parseLocks", () => {
   file:///state/.pulumi/locks/organization/kindstack/acme/2f.json: created by some user@pod-2 (pid 12) at 2026-01-01T10:00:01+01:00
 `;
     expect(parseLocks(output)).toEqual([
-      { host: "pod-1", pid: 4711, text: "created by root@pod-1 (pid 4711) at 2026-01-01T10:00:00Z" },
-      { host: "pod-2", pid: 12, text: "created by some user@pod-2 (pid 12) at 2026-01-01T10:00:01+01:00" },
+      { user: "root", host: "pod-1", pid: 4711, text: "created by root@pod-1 (pid 4711) at 2026-01-01T10:00:00Z" },
+      {
+        user: "some user",
+        host: "pod-2",
+        pid: 12,
+        text: "created by some user@pod-2 (pid 12) at 2026-01-01T10:00:01+01:00",
+      },
     ]);
   });
 
@@ -27,7 +32,8 @@ describe("isStale", () => {
   afterEach(() => {
     for (const child of started.splice(0)) child.kill("SIGKILL");
   });
-  const lockOf = ({ pid = 0 }: ChildProcess, host = hostname()) => ({ host, pid, text: "" });
+  const { username } = userInfo();
+  const lockOf = ({ pid = 0 }: ChildProcess, host = hostname(), user = username) => ({ user, host, pid, text: "" });
 
   it("says yes when the process has ended", async () => {
     const child = spawn("true");
@@ -47,6 +53,10 @@ describe("isStale", () => {
     started.push(child);
     await once(child, "spawn");
     expect(isStale(lockOf(child))).toBe(false);
+  });
+
+  it("says no to another user's lock on another host: somebody runs pulumi there", () => {
+    expect(isStale(lockOf(spawn("true"), "laptop", "alice"))).toBe(false);
   });
 
   it("says yes to a lock of another host, whose pids mean nothing here", async () => {
