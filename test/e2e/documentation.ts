@@ -1,0 +1,177 @@
+import { execFile } from "node:child_process";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { inject } from "vitest";
+import { freePort } from "../../src/dev/ports";
+import { resolveBinary } from "../../src/toolchain/resolve";
+
+const ROOT = path.resolve(__dirname, "../..");
+
+/** A fenced block of a page. */
+export interface Block {
+  line: number;
+  language: string;
+  text: string;
+  /** The file that it is the content of, as a paragraph directly above says. */
+  file: string | undefined;
+  /** Why its commands cannot be run by a test, as a comment directly above says. */
+  notRun: string | undefined;
+}
+
+/** The fenced blocks of a page, in order. @param page relative to the repository */
+export function blocksOf(page: string): Block[] {
+  const lines = fs.readFileSync(path.join(ROOT, page), "utf8").split("\n");
+  const blocks: Block[] = [];
+  for (let start = 0; start < lines.length; start++) {
+    const language = /^```(\S*)$/.exec(lines[start] ?? "")?.[1];
+    if (language === undefined) continue;
+    const end = lines.indexOf("```", start + 1);
+    if (end < 0) throw new Error(`${page}:${start + 1}: the block has no end`);
+    const above =
+      lines
+        .slice(0, start)
+        .reverse()
+        .find((line) => line !== "") ?? "";
+    blocks.push({
+      line: start + 1,
+      language,
+      text: `${lines.slice(start + 1, end).join("\n")}\n`,
+      file: /^`([^` ]+)`$/.exec(above)?.[1],
+      notRun: /^<!-- not run: (.+) -->$/.exec(above)?.[1],
+    });
+    start = end;
+  }
+  return blocks;
+}
+
+/**
+ * A reader of one page at a terminal: one shell, whose directory and variables last from block to block.
+ *
+ * Programs that a reader has and a test has not in that form are small scripts at the front of the PATH: `kindstack` and
+ * `npx kindstack` run what is compiled, `kindstack run` stays in the background once it is ready, and, since the cluster
+ * only simulates Pods, `kubectl` starts and stops the operator where the Deployment's Pod would.
+ */
+export class Reader {
+  readonly directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-docs-"));
+  /** Where the shell is at first. */
+  readonly home = path.join(this.directory, "home");
+  readonly #bin = path.join(this.directory, "bin");
+  #port = 0;
+
+  /** @param main the compiled command line; it need not exist yet */
+  async open(main: string, environment: Record<string, string> = {}): Promise<void> {
+    fs.mkdirSync(this.home);
+    fs.mkdirSync(this.#bin);
+    this.#port = await freePort();
+    fs.symlinkSync((await resolveBinary("pulumi")).path, path.join(this.#bin, "pulumi"));
+    this.#program(
+      "kindstack",
+      `if [ "$1" = run ] && [ "\${2-}" != --help ]; then exec operator start "$@"; fi
+exec "${process.execPath}" "${main}" "$@"`,
+    );
+    this.#program(
+      "npx",
+      `if [ "$1" = kindstack ]; then exec "$@"; fi
+${WITHOUT_SHIMS}
+exec npx "$@"`,
+    );
+    this.#program(
+      "kubectl",
+      `case " $* " in *" --replicas=0 "*) operator stop;; esac
+(${WITHOUT_SHIMS}
+exec kubectl "$@")
+case " $* " in *" --replicas=1 "*|*" rollout status "*) operator deploy;; esac`,
+    );
+    this.#program("operator", OPERATOR.replaceAll("MAIN", `"${process.execPath}" "${main}"`));
+    const variables = {
+      ...inject("cluster").env,
+      KUBECONFIG: inject("cluster").kubeconfig,
+      KINDSTACK_WORK_DIR: path.join(this.directory, "work"),
+      KINDSTACK_LOG_FORMAT: "json",
+      PULUMI_HOME: path.join(this.directory, "pulumi"),
+      PULUMI_SKIP_UPDATE_CHECK: "true",
+      PATH: `${this.#bin}${path.delimiter}${process.env.PATH}`,
+      DOCS_DIRECTORY: this.directory,
+      DOCS_BIN: this.#bin,
+      DOCS_PORT: String(this.#port),
+      ...environment,
+    };
+    fs.writeFileSync(
+      path.join(this.directory, "session"),
+      `cd '${this.home}'\n${Object.entries(variables)
+        .map(([name, value]) => `export ${name}='${value}'\n`)
+        .join("")}`,
+    );
+  }
+
+  /** Does what a block says: writes or patches a file, or runs the commands. @throws with all output, if one fails */
+  async follow({ file, language, text }: Block): Promise<string> {
+    if (language === "diff") {
+      return this.run(`git apply --recount - <<'END_OF_DIFF'\n--- a/${file}\n+++ b/${file}\n${text}END_OF_DIFF`);
+    }
+    if (file !== undefined)
+      return this.run(`mkdir -p "$(dirname ${file})"\ncat > ${file} <<'END_OF_FILE'\n${text}END_OF_FILE`);
+    return this.run(text.replaceAll("localhost:8080", `localhost:${this.#port}`));
+  }
+
+  run(commands: string): Promise<string> {
+    const session = path.join(this.directory, "session");
+    const script = `set -euo pipefail\n. '${session}'\n${commands}\n{ export -p; echo "cd '$PWD'"; } > '${session}'\n`;
+    return new Promise((resolve, reject) => {
+      const child = execFile("bash", ["-s"], { maxBuffer: 16 * 1024 * 1024 }, (error, stdout, stderr) => {
+        if (error === null) resolve(stdout);
+        else
+          reject(
+            new Error(`${commands}\n${stdout}${stderr}\nThe operator's log ends with:\n${this.#log().slice(-3000)}`),
+          );
+      });
+      // A command may not take the rest of the script for its input.
+      child.stdin?.end(`eval "$(cat <<'END_OF_SCRIPT'\n${script}END_OF_SCRIPT\n)" < /dev/null`);
+    });
+  }
+
+  /** Stops the operator, if one runs, and removes everything. */
+  async close(): Promise<void> {
+    await this.run("operator stop").finally(() => fs.rmSync(this.directory, { recursive: true, force: true }));
+  }
+
+  #log(): string {
+    const file = path.join(this.directory, "operator.log");
+    return fs.existsSync(file) ? fs.readFileSync(file, "utf8") : "";
+  }
+
+  #program(name: string, script: string): void {
+    fs.writeFileSync(path.join(this.#bin, name), `#!/bin/bash\nset -eu\n${script}\n`, { mode: 0o755 });
+  }
+}
+
+const WITHOUT_SHIMS = `PATH="\${PATH#"$DOCS_BIN:"}"`;
+
+/** `start ARGS…`: in the background, until it is ready. `deploy`: the same with the passphrase of the Secret. `stop`. */
+const OPERATOR = `action="$1"; shift
+pid="$DOCS_DIRECTORY/operator.pid"; log="$DOCS_DIRECTORY/operator.log"
+waitFor() {
+  for _ in $(seq 300); do
+    if grep -q "$1" "$log"; then return 0; fi
+    sleep 0.1
+  done
+  echo "the operator never said: $1" >&2; exit 1
+}
+case "$action" in
+  stop)
+    if [ ! -f "$pid" ]; then exit 0; fi
+    kill "$(cat "$pid")" 2>/dev/null && waitFor "operator stopped"
+    rm "$pid"; exit 0;;
+  deploy)
+    unset PULUMI_CONFIG_PASSPHRASE_FILE
+    secret() { kubectl get secret kindstack-state -n kindstack-system -o jsonpath="{.data.$1}" | base64 -d; }
+    export PULUMI_CONFIG_PASSPHRASE="$(secret passphrase)"
+    url="$(secret backendUrl)"; export PULUMI_BACKEND_URL="\${url:-$PULUMI_BACKEND_URL}"
+    export KINDSTACK_WORK_DIR="$(mktemp -d -p "$DOCS_DIRECTORY")"
+    set -- run;;
+esac
+"$0" stop
+MAIN "$@" --http-port "$DOCS_PORT" > "$log" 2>&1 < /dev/null &
+echo $! > "$pid"
+waitFor "caches are filled"`;
