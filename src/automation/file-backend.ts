@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { access, mkdir, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -21,7 +21,7 @@ export function checkpointPath(directory: string, project: string, stack: string
   return join(directory, "stacks", project, `${stack}.json`);
 }
 
-/** Makes an empty stack by writing what `pulumi stack init` would write. Does nothing when the stack exists. */
+/** Makes an empty stack by writing what `pulumi stack init` would write. For a stack of which {@link stackExists} said no. */
 export async function createStack(directory: string, project: string, stack: string, template: string): Promise<void> {
   const path = checkpointPath(directory, project, stack);
   const checkpoint = JSON.parse(template) as { checkpoint: { stack: string } };
@@ -41,7 +41,11 @@ async function writeOnce(path: string, text: string): Promise<void> {
 }
 
 export async function stackExists(directory: string, project: string, stack: string): Promise<boolean> {
-  return (await readFile(checkpointPath(directory, project, stack)).catch(() => undefined)) !== undefined;
+  // Asked before every update, so the checkpoint, which may be large, is not read for it.
+  return access(checkpointPath(directory, project, stack)).then(
+    () => true,
+    () => false,
+  );
 }
 
 /** Removes all but the newest entries of a stack's history; Pulumi's own backend never does. */

@@ -119,7 +119,6 @@ export class Operator {
     const type = await client.resourceType(kindApiVersion(kind), kind.kind);
     for (const owned of kind.owns) await this.#watchOwned(owned);
     const name = kindName(kind);
-    const queueKey = (key: string) => `${name}|${key}`;
     const informer: Informer = new Informer({
       client,
       type,
@@ -130,8 +129,9 @@ export class Operator {
         // Who lost its finalizer by force was never destroyed; it holds nothing any more all the same.
         if (change.type === "deleted") this.#claims.settle(change.object.metadata.uid, []);
         if (needsReconcile(change)) {
-          if (change.type === "modified") this.#queue.forget(queueKey(objectKey(change.object.metadata)));
-          this.#queue.add(queueKey(objectKey(change.object.metadata)));
+          const queueKey = queueKeyOf(kind, objectKey(change.object.metadata));
+          if (change.type === "modified") this.#queue.forget(queueKey);
+          this.#queue.add(queueKey);
         }
       },
       observer: metrics.informer(name, () => informer.lastContact),
@@ -146,7 +146,7 @@ export class Operator {
       recorder,
       logger,
       cached: (key) => informer.get(key),
-      queueKey,
+      queueKey: (key) => queueKeyOf(kind, key),
       owned: (uid) => this.#ownedBy(kind, uid),
       view: (id) => this.#view(id),
       describeOwner: (uid) => this.#describeOwner(uid),
@@ -219,7 +219,7 @@ export class Operator {
         const drifted = new Set(await kind.findDrift(settled as unknown as KindObject[]));
         for (const { metadata } of settled.filter(({ metadata: { uid } }) => drifted.has(uid))) {
           reconciler.markDrifted(objectKey(metadata));
-          this.#queue.add(`${kindName(kind)}|${objectKey(metadata)}`);
+          this.#queue.add(queueKeyOf(kind, objectKey(metadata)));
         }
       } catch (error) {
         this.#options.logger.warn({ err: error, kind: kindName(kind) }, "could not look for drift");
@@ -268,7 +268,7 @@ export class Operator {
     for (const controller of this.#controllers.values()) {
       const [object] = controller.informer.byIndex(UID_INDEX, uid);
       if (object === undefined) continue;
-      return { controller, object, queueKey: `${kindName(controller.kind)}|${objectKey(object.metadata)}` };
+      return { controller, object, queueKey: queueKeyOf(controller.kind, objectKey(object.metadata)) };
     }
     return undefined;
   }
@@ -292,6 +292,11 @@ export class Operator {
   #objects(): number {
     return [...this.#controllers.values()].reduce((sum, { informer }) => sum + informer.list().length, 0);
   }
+}
+
+/** The queue's name for an object: its kind and its key. */
+function queueKeyOf(kind: AnyKind, key: string): string {
+  return `${kindName(kind)}|${key}`;
 }
 
 const OBEYED_ANNOTATIONS = [PAUSED_ANNOTATION, RECONCILE_ANNOTATION, DELETION_POLICY_ANNOTATION];

@@ -20,4 +20,3 @@ export type MemcachedSpec = Type.Static<typeof memcachedSpec>;
 
 /** Nothing of its own: all that Memcached says, it says in conditions. */
 export const memcachedStatus = Type.Object({});
-export type MemcachedStatus = Type.Static<typeof memcachedStatus>;

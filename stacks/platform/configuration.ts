@@ -111,7 +111,6 @@ export const configurationSchema = Type.Object({
   }),
 });
 export type Configuration = Type.Static<typeof configurationSchema>;
-export type ConfigurationKey = keyof Configuration;
 
 const validator = Compile(configurationSchema);
 const properties = configurationSchema.properties as unknown as Record<string, KeySchema>;
