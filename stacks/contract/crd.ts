@@ -59,7 +59,9 @@ function objectSchema(kind: AnyKind): object {
     {
       apiVersion: Type.Optional(Type.String()),
       kind: Type.Optional(Type.String()),
-      metadata: Type.Optional(Type.Object({})),
+      // Without `properties: {}`, which the API server drops: what it stores must be what is applied, or another field
+      // manager that applies the same CRD conflicts with the first.
+      metadata: Type.Optional(Type.Unsafe({ type: "object" })),
       spec: kind.spec,
       status: Type.Optional(
         Type.Partial(
