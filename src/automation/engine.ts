@@ -4,16 +4,25 @@ import { type ErrorClass, errorClassOf, errorMessageOf, errorReasonOf, Retryable
 import type { ProviderHost } from "../../providers/host/server";
 import type { CommandResult } from "./command";
 import { type EngineReport, nameOf, readEventLog, type StackResource } from "./event-log";
-import { createStack, fileBackendDirectory, pruneHistory, removeLeftovers, stackExists } from "./file-backend";
+import {
+  checkpointPath,
+  createStack,
+  fileBackendDirectory,
+  pruneHistory,
+  removeLeftovers,
+  stackExists,
+} from "./file-backend";
 import { type Program, serveProgram } from "./language-server";
 import { isStale, parseLocks } from "./lock";
+import { copyStack } from "./postgres-backend";
 import { type PulumiOptions, runPulumi } from "./pulumi";
 import { PROJECT } from "./workspace";
 
 /** One thing that went wrong in an update. */
 export interface UpdateFailure {
-  /** The resource's name, when it was about one. */
+  /** The resource's name and URN, when it was about one. */
   resource?: string;
+  urn?: string;
   errorClass: ErrorClass;
   reason: string;
   message: string;
@@ -31,6 +40,10 @@ export interface UpdateResult {
   deleted: StackResource[];
   /** Why it did not succeed; empty when it did. */
   failures: UpdateFailure[];
+  /** Whether all the rest was done: it succeeded, or what failed was one resource's operation or another's and no more. */
+  restDone?: boolean;
+  /** The update was not for one object alone, and is reported as a whole by who ran it. */
+  isShare?: true;
   durationMs: number;
 }
 
@@ -38,7 +51,23 @@ export interface UpdateOptions {
   /** Compare the state with the real world first, so that drift is repaired. */
   refresh?: boolean;
   signal?: AbortSignal;
+  /** For stacks that several objects share: one resource's failure does not stop what has to do with others. */
+  shared?: {
+    /**
+     * URNs of components: they, all below them and nothing else take part; what the program does not register of that is
+     * deleted. Without, everything takes part.
+     */
+    targets?: readonly string[];
+    /**
+     * Save the state at the end, not after each step. A checkpoint is the whole state: with many steps in a large stack
+     * that is most of an update's time. What a killed update made is then found by the next one, which adopts it.
+     */
+    savesOnce: boolean;
+  };
 }
+
+/** The engine works on so many resources of a shared stack at once; their provider may write them together. */
+const PARALLEL = 64;
 
 export interface StackEngineOptions extends PulumiOptions {
   log: { info(fields: object, message: string): void; warn(fields: object, message: string): void };
@@ -74,6 +103,7 @@ export class StackEngine {
     try {
       const args = ["up", "--client", served.address, "--exec-kind", "auto.inline"];
       if (options.refresh) args.push("--refresh");
+      args.push(...sharedFlags(options));
       const run = () => this.#update("up", stack, args, options, () => served.error());
       const result = await run();
       if (!result.failures.some(({ message }) => NO_STACK.test(message))) return result;
@@ -86,21 +116,72 @@ export class StackEngine {
   }
 
   /**
-   * Deletes everything in a stack and then the stack with its history. A stack that does not exist is a success.
+   * Deletes everything in a stack and then the stack with its history; or only targets, all of which must be there, and
+   * keeps the stack. A stack that does not exist is a success.
    *
    * @param options with `release`, what the stack made is left as it is, and is nobody's
    */
   async destroy(stack: string, options: UpdateOptions & { release?: boolean } = {}): Promise<UpdateResult> {
     const { host } = this.#options;
-    const args = ["destroy", "--remove", "--exec-kind", "auto.local"];
+    const args = ["destroy", "--exec-kind", "auto.local", ...sharedFlags(options)];
+    const { targets } = options.shared ?? {};
+    if (targets === undefined) args.push("--remove");
     if (options.release) host.releaseInstead(stack, true);
     const result = await this.#update("destroy", stack, args, options).finally(() => host.releaseInstead(stack, false));
     const gone = result.outcome === "failed" && result.failures.every(({ message }) => NO_STACK.test(message));
-    if ((gone || result.outcome === "succeeded") && this.#directory !== undefined) {
-      await removeLeftovers(this.#directory, PROJECT, stack);
+    if (this.#directory !== undefined) {
+      if (targets !== undefined) await pruneHistory(this.#directory, PROJECT, stack);
+      else if (gone || result.outcome === "succeeded") await removeLeftovers(this.#directory, PROJECT, stack);
     }
     if (gone) return { ...result, outcome: "succeeded", failures: [] };
     return result;
+  }
+
+  /**
+   * The URNs in a stack's state, parents first; `undefined` when there is no such stack.
+   *
+   * @throws RetryableError `Unreadable`
+   */
+  async recorded(stack: string, signal?: AbortSignal): Promise<string[] | undefined> {
+    const { backendUrl, scratchDirectory } = this.#options.workspace;
+    if (this.#directory !== undefined) return readUrns(checkpointPath(this.#directory, PROJECT, stack));
+    const scratch = await mkdtemp(join(scratchDirectory, "state-"));
+    try {
+      if (backendUrl.startsWith("postgres://")) {
+        const exists = await copyStack(backendUrl, scratch, PROJECT, stack, "checkpoint");
+        return exists ? await readUrns(checkpointPath(scratch, PROJECT, stack)) : undefined;
+      }
+      const file = join(scratch, "state.json");
+      const { exitCode, stderr } = await runPulumi(
+        this.#options,
+        ["stack", "export", "--file", file, "--stack", stack],
+        { signal },
+      );
+      if (exitCode === 0) return await readUrns(file);
+      if (NO_STACK.test(stderr)) return undefined;
+      throw new RetryableError(
+        "Unreadable",
+        `the stack ${stack} could not be read: ${withoutPasswords(stderr.trim())}`,
+      );
+    } finally {
+      await rm(scratch, { recursive: true, force: true });
+    }
+  }
+
+  /** Removes a stack's state and history, and leaves what it made as it is. A stack that does not exist is a success. */
+  async forget(stack: string, signal?: AbortSignal): Promise<void> {
+    if (this.#directory !== undefined) {
+      await rm(checkpointPath(this.#directory, PROJECT, stack), { force: true });
+      await removeLeftovers(this.#directory, PROJECT, stack);
+      return;
+    }
+    const { exitCode, stderr } = await runPulumi(this.#options, ["stack", "rm", stack, "--force", "--yes"], { signal });
+    if (exitCode !== 0 && !NO_STACK.test(stderr)) {
+      throw new RetryableError(
+        "Unreadable",
+        `the stack ${stack} could not be removed: ${withoutPasswords(stderr.trim())}`,
+      );
+    }
   }
 
   async #update(
@@ -128,10 +209,9 @@ export class StackEngine {
         result = await this.#command(command, options);
       }
       const report = readEventLog(await readFile(eventLog, "utf8").catch(() => ""));
+      const refused = host.takeFailures(stack);
       const failures =
-        result.exitCode === 0
-          ? []
-          : collectFailures(result, report, host.takeFailures(stack), programError(), this.#options.timeoutMs);
+        result.exitCode === 0 ? [] : collectFailures(result, report, refused, programError(), this.#options.timeoutMs);
       return {
         operation,
         outcome: result.exitCode === 0 ? "succeeded" : result.interrupted === "aborted" ? "interrupted" : "failed",
@@ -139,6 +219,7 @@ export class StackEngine {
         resources: report.resources,
         deleted: report.deleted,
         failures,
+        restDone: result.exitCode === 0 || (programError() === undefined && isRestDone(result, report, refused)),
         durationMs: performance.now() - started,
       };
     } finally {
@@ -146,9 +227,53 @@ export class StackEngine {
     }
   }
 
-  #command(args: string[], { signal }: UpdateOptions): Promise<CommandResult> {
-    return runPulumi(this.#options, args, { signal });
+  #command(args: string[], { signal, shared }: UpdateOptions): Promise<CommandResult> {
+    return runPulumi(this.#options, args, { signal, savesOnce: shared?.savesOnce ?? false });
   }
+}
+
+function sharedFlags({ shared }: UpdateOptions): string[] {
+  if (shared === undefined) return [];
+  const flags = ["--continue-on-error", "--parallel", String(PARALLEL)];
+  if (shared.targets === undefined) return flags;
+  return [...flags, "--target-dependents", ...shared.targets.flatMap((urn) => ["--target", urn])];
+}
+
+/** What the SDK says of a resource that the engine has already said more of. */
+const FAILED_TO_REGISTER = /^Unhandled exception: Error: resource .* failed to register/;
+const UPDATE_FAILED = /^(update|preview|destroy) failed$/;
+
+/** Whether an update that failed went to its end, and only operations of single resources failed. */
+function isRestDone(
+  { signal, interrupted }: CommandResult,
+  report: EngineReport,
+  refused: ReturnType<ProviderHost["takeFailures"]>,
+): boolean {
+  if (signal !== undefined || interrupted !== undefined) return false;
+  const failed = new Set(report.failed);
+  const isOneResources = (urn: string | undefined) => urn !== undefined && failed.has(urn);
+  return (
+    failed.size > 0 &&
+    refused.every(({ urn }) => isOneResources(urn)) &&
+    report.errors.every(
+      ({ urn, message }) => isOneResources(urn) || FAILED_TO_REGISTER.test(message) || UPDATE_FAILED.test(message),
+    )
+  );
+}
+
+/** The URNs in a checkpoint, or an exported state; `undefined` when there is no such file. */
+async function readUrns(file: string): Promise<string[] | undefined> {
+  const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return undefined;
+    throw error;
+  });
+  if (text === undefined) return undefined;
+  const state = JSON.parse(text) as { checkpoint?: { latest?: Deployment }; deployment?: Deployment };
+  return ((state.checkpoint?.latest ?? state.deployment)?.resources ?? []).map(({ urn }) => urn);
+}
+
+interface Deployment {
+  resources?: { urn: string }[] | null;
 }
 
 /** The most exact account of each failure: the provider's or program's own error where there is one. */
@@ -172,7 +297,7 @@ function findFailures(
     const message = `the Pulumi CLI was ended from outside, by ${result.signal}`;
     return [{ errorClass: "retryable", reason: "Killed", message }];
   }
-  const failures: UpdateFailure[] = refused.map(({ urn, ...failure }) => ({ resource: nameOf(urn), ...failure }));
+  const failures: UpdateFailure[] = refused.map(({ urn, ...failure }) => ({ resource: nameOf(urn), urn, ...failure }));
   if (programError !== undefined) {
     failures.push({
       errorClass: errorClassOf(programError),
@@ -181,10 +306,12 @@ function findFailures(
     });
   }
   if (failures.length > 0) return failures;
-  const errors = report.errors.filter(({ message }) => !/^(update|preview) failed$/.test(message));
+  const errors = report.errors.filter(
+    ({ message }) => !UPDATE_FAILED.test(message) && !FAILED_TO_REGISTER.test(message),
+  );
   if (errors.length === 0) errors.push({ message: (result.stderr || result.stdout).trim() || "no output" });
   return errors.map(({ urn, message }) => ({
-    ...(urn && { resource: nameOf(urn) }),
+    ...(urn && { resource: nameOf(urn), urn }),
     errorClass: "retryable",
     reason: "UpdateFailed",
     message,

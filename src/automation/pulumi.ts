@@ -16,13 +16,14 @@ const READS_CONFIGURATION: readonly string[] = ["up", "preview"];
 /**
  * Runs one command of the CLI in the workspace, with this process's providers.
  *
- * @param call with `backendUrl`, another backend than the workspace's
+ * @param call with `backendUrl`, another backend than the workspace's; with `savesOnce`, the state is not saved after each
+ *   step but at the end
  * @throws TerminalError `NoPulumi` when it could not be started
  */
 export async function runPulumi(
   { workspace, host, timeoutMs }: PulumiOptions,
   args: readonly string[],
-  call: { signal?: AbortSignal | undefined; backendUrl?: string | undefined } = {},
+  call: { signal?: AbortSignal | undefined; backendUrl?: string | undefined; savesOnce?: boolean } = {},
 ): Promise<CommandResult> {
   const [name = "", ...rest] = args;
   const configFile = READS_CONFIGURATION.includes(name) ? ["--config-file", workspace.configFile] : [];
@@ -34,6 +35,7 @@ export async function runPulumi(
         ...workspace.environment,
         PULUMI_DEBUG_PROVIDERS: host.attachment,
         ...(call.backendUrl !== undefined && { PULUMI_BACKEND_URL: call.backendUrl }),
+        ...(call.savesOnce && { PULUMI_SKIP_CHECKPOINTS: "true" }),
       },
       timeoutMs,
       ...(call.signal && { signal: call.signal }),

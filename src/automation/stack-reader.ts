@@ -1,10 +1,12 @@
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import type { Properties } from "../../providers/dynamic";
+import { type Properties, withParent } from "../../providers/dynamic";
 import { RetryableError } from "../../providers/errors";
+import type { AnyKind } from "../../stacks/contract/kind";
+import { belongsTo, componentUrn, objectComponent } from "../../stacks/contract/shared-stack";
 import { collectFailures, NO_STACK, type UpdateFailure } from "./engine";
-import { readEventLog } from "./event-log";
+import { nameOf, readEventLog } from "./event-log";
 import { createStack, fileBackendDirectory, stackExists } from "./file-backend";
 import { type Program, type ServedProgram, serveProgram } from "./language-server";
 import { type PlannedChange, readPlannedChanges } from "./planned-changes";
@@ -25,6 +27,8 @@ export interface PreviewOptions {
   /** Compare the state with the real world first, so that the repair of drift shows. */
   refresh?: boolean;
   signal?: AbortSignal | undefined;
+  /** The object that is meant, where the stack is one that others share. */
+  member?: { kind: AnyKind; key: string };
 }
 
 /** One resource in a stack's state. */
@@ -53,6 +57,19 @@ export interface HistoryEntry {
   version?: number;
 }
 
+type Member = NonNullable<PreviewOptions["member"]>;
+
+const NOTHING: StackPreview = { exists: false, changes: [], failures: [] };
+
+function memberProgram({ kind, key }: Member, program: Program): Program {
+  return () => withParent(objectComponent(kind, key), program);
+}
+
+/** An object of which nothing is in a stack that others share is not there yet, though the stack is. */
+function isAllNew({ changes }: StackPreview): boolean {
+  return changes.length > 0 && changes.every(({ operation }) => operation === "create");
+}
+
 const HISTORY_PAGE = "100";
 
 /**
@@ -71,8 +88,9 @@ export class StackReader {
 
   /** What `up` with this program would do; of a stack that does not exist, to an empty one. */
   async preview(stack: string, program: Program, options: PreviewOptions = {}): Promise<StackPreview> {
+    const { member } = options;
     const attempt = async (backendUrl: string | undefined) => {
-      const served = await serveProgram(program);
+      const served = await serveProgram(member === undefined ? program : memberProgram(member, program));
       try {
         const args = ["preview", "--client", served.address, "--exec-kind", "auto.inline"];
         return await this.#plan(stack, args, options, backendUrl, served);
@@ -81,17 +99,25 @@ export class StackReader {
       }
     };
     const preview = await this.#withStack(stack, "checkpoint", attempt);
-    if (preview?.exists) return preview;
+    if (preview?.exists) return member === undefined ? preview : { ...preview, exists: !isAllNew(preview) };
     return this.#withEmptyStack(stack, async (backendUrl) => ({ ...(await attempt(backendUrl)), exists: false }));
   }
 
   /** What `destroy` would do: nothing when there is no such stack. */
   async previewDestroy(stack: string, options: PreviewOptions = {}): Promise<StackPreview> {
+    const { member } = options;
+    if (member !== undefined && !(await this.#has(stack, member, options.signal))) return NOTHING;
     const args = ["destroy", "--preview-only", "--exec-kind", "auto.local"];
     const preview = await this.#withStack(stack, "checkpoint", (backendUrl) =>
       this.#plan(stack, args, options, backendUrl),
     );
-    return preview ?? { exists: false, changes: [], failures: [] };
+    return preview ?? NOTHING;
+  }
+
+  async #has(stack: string, { kind, key }: Member, signal: AbortSignal | undefined): Promise<boolean> {
+    const urn = componentUrn(kind, PROJECT, stack, key);
+    const state = await this.state(stack, signal);
+    return state?.deployment.resources?.some((resource) => resource.urn === urn) ?? false;
   }
 
   /** The state, secrets encrypted; `undefined` when there is no such stack. */
@@ -138,7 +164,7 @@ export class StackReader {
   async #plan(
     stack: string,
     args: readonly string[],
-    { refresh = false, signal }: PreviewOptions,
+    { refresh = false, signal, member }: PreviewOptions,
     backendUrl: string | undefined,
     served?: ServedProgram,
   ): Promise<StackPreview> {
@@ -146,15 +172,32 @@ export class StackReader {
     return this.#withScratch("preview", async (directory) => {
       const eventLog = join(directory, "events.ndjson");
       const command = [...args, "--stack", stack, "--event-log", eventLog, ...(refresh ? ["--refresh"] : [])];
+      if (member !== undefined) command.push(...(await this.#memberFlags(stack, member, refresh, signal)));
       const result = await runPulumi(this.#options, command, { signal, backendUrl });
       if (result.interrupted === "aborted") throw new RetryableError("Interrupted", "the preview was interrupted");
       const refused = host.takeFailures(stack);
-      if (result.exitCode !== 0 && NO_STACK.test(result.stderr)) return { exists: false, changes: [], failures: [] };
+      if (result.exitCode !== 0 && NO_STACK.test(result.stderr)) return NOTHING;
       const events = await readFile(eventLog, "utf8").catch(() => "");
       const failures =
         result.exitCode === 0 ? [] : collectFailures(result, readEventLog(events), refused, served?.error(), timeoutMs);
-      return { exists: true, changes: readPlannedChanges(events), failures };
+      const planned = readPlannedChanges(events);
+      // Of a stack that is shared, the engine also tells what it leaves alone; and components are nothing by themselves.
+      const changes =
+        member === undefined
+          ? planned
+          : planned.filter(({ name, type }) => belongsTo(member.key, name) && !type.startsWith("kindstack:"));
+      return { exists: true, changes, failures };
     });
+  }
+
+  /** A refresh does not find the provider of what is below a target, unless that is a target itself. */
+  async #memberFlags(stack: string, { kind, key }: Member, refresh: boolean, signal?: AbortSignal): Promise<string[]> {
+    const state = refresh ? await this.state(stack, signal) : undefined;
+    const below = (state?.deployment.resources ?? [])
+      .map(({ urn }) => urn)
+      .filter((urn) => belongsTo(key, nameOf(urn)));
+    const targets = new Set([componentUrn(kind, PROJECT, stack, key), ...below]);
+    return ["--target-dependents", ...[...targets].flatMap((urn) => ["--target", urn])];
   }
 
   /** The output of a command about a stack; `undefined` when there is no such stack. */

@@ -1,6 +1,6 @@
 import { Command } from "commander";
 import type { AnyKind } from "../../stacks/contract/kind";
-import { stackName } from "../../stacks/contract/object";
+import { stackOf } from "../../stacks/contract/shared-stack";
 import { kinds } from "../../stacks/index";
 import type { StackReader } from "../automation/stack-reader";
 import { findKind } from "../preview/kind-name";
@@ -10,14 +10,14 @@ import { INSPECTION_HELP, withInspection } from "./inspection";
 export const KIND_HELP = "such as Tenant, tenant, tenants or tenants.multitenancy.codereliant.io";
 
 /**
- * A command that shows something of one object's stack.
+ * A command that shows something of one object's stack, which may be one that other objects share.
  *
  * @param show what to print; `undefined` when there is no such stack
  */
 export function objectCommand(
   name: string,
   description: string,
-  show: (reader: StackReader, stack: string, signal: AbortSignal) => Promise<string | undefined>,
+  show: (reader: StackReader, stack: string, signal: AbortSignal, key: string) => Promise<string | undefined>,
 ): Command {
   const command = new Command(name)
     .description(description)
@@ -27,9 +27,13 @@ export function objectCommand(
     .addHelpText("after", INSPECTION_HELP)
     .action(async (word: string, objectName: string, options: { namespace?: string }) => {
       const kind = kindArgument(command, word);
-      await withInspection(async ({ reader, namespace, signal }) => {
-        const stack = stackName(kind, keyOf(kind, objectName, options.namespace ?? namespace));
-        const text = await show(reader, stack, signal);
+      await withInspection(async ({ reader, cluster, namespace, signal }) => {
+        const place = kind.scope === "Cluster" ? undefined : (options.namespace ?? namespace);
+        const key = place === undefined ? objectName : `${place}/${objectName}`;
+        // Which of a namespace's stacks an object shares is recorded on the object.
+        const sighting = kind.granularity === "namespace" && (await cluster.find(kind, objectName, place));
+        const stack = stackOf(kind, key, sighting && sighting.seen ? sighting.object : undefined);
+        const text = await show(reader, stack, signal, key);
         if (text === undefined) throw new Error(`${kind.kind} ${objectName} has no stack (${stack})`);
         process.stdout.write(`${text}\n`);
       });
@@ -44,8 +48,4 @@ export function kindArgument(command: Command, word: string): AnyKind {
   } catch (error) {
     return command.error(`error: ${(error as Error).message}`);
   }
-}
-
-function keyOf(kind: AnyKind, name: string, namespace: string): string {
-  return kind.scope === "Cluster" ? name : `${namespace}/${name}`;
 }

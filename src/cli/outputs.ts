@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { PROVIDER_PROPERTY } from "../../providers/dynamic";
+import { belongsTo } from "../../stacks/contract/shared-stack";
 import { nameOf } from "../automation/event-log";
 import type { StackState } from "../automation/stack-reader";
 import { safeJson, shortValue, visible } from "../preview/plain-text";
@@ -16,9 +17,12 @@ export interface ResourceOutputs {
 
 export function outputsCommand(): Command {
   const description = "show what an object made, from its stack's state; JSON where it is not read on a terminal";
-  return objectCommand("outputs", description, async (reader, stack, signal) => {
+  return objectCommand("outputs", description, async (reader, stack, signal, key) => {
     const state = await reader.state(stack, signal);
-    return state && (process.stdout.isTTY ? outputsTable : safeJson)(outputsOf(state));
+    if (state === undefined) return undefined;
+    const shared = (state.deployment.resources ?? []).filter(({ type }) => type.startsWith("kindstack:"));
+    const outputs = outputsOf(state).filter(({ name }) => shared.length === 0 || belongsTo(key, name));
+    return (process.stdout.isTTY ? outputsTable : safeJson)(outputs);
   });
 }
 

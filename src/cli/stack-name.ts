@@ -1,6 +1,6 @@
 import { Command } from "commander";
 import { requireManifests } from "../../stacks/contract/manifests";
-import { stackName } from "../../stacks/contract/object";
+import { stackOf } from "../../stacks/contract/shared-stack";
 import { kinds } from "../../stacks/index";
 import { declaredObjects } from "../../stacks/up/objects";
 
@@ -8,10 +8,18 @@ export function stackNameCommand(): Command {
   return new Command("stack-name")
     .description("print the names of the stacks that stand behind the custom resources in files")
     .argument("<file...>", "files or folders of custom resources")
-    .addHelpText("after", '\nExample:\n  pulumi stack init "$(kindstack stack-name tenant.yaml)"')
+    .addHelpText(
+      "after",
+      `
+Objects of a kind that shares stacks are in the first stack of their namespace, unless that is full: the cluster has the
+name in status.stack.name.
+
+Example:
+  pulumi stack init "$(kindstack stack-name tenant.yaml)"`,
+    )
     .action(async (files: string[]) => {
-      for (const { kind, key } of declaredObjects(await requireManifests(files), kinds, "")) {
-        process.stdout.write(`${stackName(kind, key)}\n`);
-      }
+      const objects = declaredObjects(await requireManifests(files), kinds, "");
+      const names = new Set(objects.map(({ kind, key }) => stackOf(kind, key, undefined)));
+      for (const name of names) process.stdout.write(`${name}\n`);
     });
 }

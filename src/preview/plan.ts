@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { errorMessageOf } from "../../providers/errors";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { isObjectOutputs } from "../../providers/kubernetes/object";
-import { type AnyKind, type ProgramContext, statusOf } from "../../stacks/contract/kind";
+import { type AnyKind, ownerDescription, type ProgramContext, statusOf } from "../../stacks/contract/kind";
 import {
   DELETION_POLICY_ANNOTATION,
   type KindObject,
@@ -11,6 +11,7 @@ import {
   PAUSED_ANNOTATION,
   stackName,
 } from "../../stacks/contract/object";
+import { stackOf } from "../../stacks/contract/shared-stack";
 import type { PlannedChange } from "../automation/planned-changes";
 import type { StackPreview, StackReader, StackState } from "../automation/stack-reader";
 import type { ClusterView, Sighting } from "./cluster-view";
@@ -41,7 +42,7 @@ const NO_UID = "00000000-0000-0000-0000-000000000000";
 /** Says what an update would do to the stack of one object. */
 export async function planObject(options: PlanOptions, candidate: Candidate): Promise<ObjectPlan> {
   const { kind, manifest, file } = candidate;
-  const stack = stackName(kind, objectKey(manifest.metadata));
+  const key = objectKey(manifest.metadata);
   const { name, namespace } = manifest.metadata;
   const plan: ObjectPlan = {
     apiVersion: manifest.apiVersion,
@@ -49,7 +50,7 @@ export async function planObject(options: PlanOptions, candidate: Candidate): Pr
     ...(namespace !== undefined && { namespace }),
     name,
     ...(file !== undefined && { file }),
-    stack,
+    stack: stackOf(kind, key, undefined),
     action: "none",
     resources: [],
     errors: [],
@@ -57,6 +58,7 @@ export async function planObject(options: PlanOptions, candidate: Candidate): Pr
   };
   try {
     const sighting = await options.cluster.find(kind, name, namespace);
+    plan.stack = stackOf(kind, key, sighting.seen ? sighting.object : undefined);
     const planned = candidate.removed ? planRemoval : planUpdate;
     return await planned(options, candidate, plan, sighting);
   } catch (error) {
@@ -67,13 +69,13 @@ export async function planObject(options: PlanOptions, candidate: Candidate): Pr
 
 async function planRemoval(
   { reader, refresh, signal }: PlanOptions,
-  { manifest }: Candidate,
+  { kind, manifest }: Candidate,
   plan: ObjectPlan,
   sighting: Sighting,
 ): Promise<ObjectPlan> {
   const annotations = ((sighting.seen && sighting.object) || manifest).metadata.annotations;
   const released = annotations?.[DELETION_POLICY_ANNOTATION] === "Orphan";
-  const preview = await reader.previewDestroy(plan.stack, { refresh, signal });
+  const preview = await reader.previewDestroy(plan.stack, { refresh, signal, ...memberOf(kind, plan.stack, manifest) });
   const notes = pauseNotes(annotations);
   if (!preview.exists) notes.push("there is no stack of it: nothing was made");
   const resources = inOrder(preview.changes).map((change) => ({
@@ -96,7 +98,8 @@ async function planUpdate(
   // Where the cluster cannot tell, the state does.
   const state = known === undefined || owned === undefined ? await reader.state(plan.stack, signal) : undefined;
   const recorded = recordedObjects(state);
-  const uid = live?.metadata.uid ?? recordedOwner(state) ?? NO_UID;
+  const key = objectKey(manifest.metadata);
+  const uid = live?.metadata.uid ?? recordedOwner(state, key) ?? NO_UID;
   const identity = {
     metadata: { ...manifest.metadata, generation: live?.metadata.generation ?? 1, uid } as LiveObject["metadata"],
     ...(live?.status !== undefined && { status: live.status }),
@@ -108,12 +111,16 @@ async function planUpdate(
     return { ...plan, action: "invalid", validatedBy: "server", errors: [verdict.message] };
   }
   const context: ProgramContext = {
-    owner: { uid, description: `${kind.kind}.${kind.group}/${objectKey(manifest.metadata)}` },
+    owner: { uid, description: ownerDescription(kind, key) },
     owned: owned ?? recorded,
     recorded: new Set(known?.resources?.map(({ id }) => id) ?? recorded.map((object) => objectId(object))),
   };
   const object: KindObject = parsed.object;
-  const preview = await reader.preview(plan.stack, () => kind.program(object, context), { refresh, signal });
+  const preview = await reader.preview(plan.stack, () => kind.program(object, context), {
+    refresh,
+    signal,
+    ...memberOf(kind, plan.stack, manifest),
+  });
   const changes = inOrder(preview.changes).filter(({ operation }) => operation !== "same");
   const resources = changes.map((change) => describeChange(change, findLive(owned ?? [], change)));
   const notes = pauseNotes(manifest.metadata.annotations);
@@ -177,11 +184,17 @@ function recordedObjects(state: StackState | undefined): LiveObject[] {
   });
 }
 
-/** The UID of the object that a state was made for. */
-function recordedOwner(state: StackState | undefined): string | undefined {
+/** An object that is one of several in its stack, for the reader. */
+function memberOf(kind: AnyKind, stack: string, { metadata }: Manifest): { member?: { kind: AnyKind; key: string } } {
+  const key = objectKey(metadata);
+  return stack === stackName(kind, key) ? {} : { member: { kind, key } };
+}
+
+/** The UID of the object that a state, or its part of one, was made for. */
+function recordedOwner(state: StackState | undefined, key: string): string | undefined {
   for (const { outputs } of state?.deployment.resources ?? []) {
-    const owner = outputs?.owner as { uid?: string } | undefined;
-    if (owner?.uid !== undefined) return owner.uid;
+    const owner = outputs?.owner as { uid?: string; description?: string } | undefined;
+    if (owner?.uid !== undefined && (owner.description?.endsWith(`/${key}`) ?? true)) return owner.uid;
   }
   return undefined;
 }

@@ -15,16 +15,19 @@ import {
 } from "../../stacks/contract/object";
 import type { StackEngine, UpdateResult } from "../automation/engine";
 import type { Metrics } from "../telemetry/metrics";
+import { Batches } from "./batch";
 import { Claims } from "./claims";
 import { Informer, type ObjectChange } from "./informer";
-import { WorkQueue } from "./queue";
+import type { Sharing } from "./object-stack";
+import { Placement } from "./placement";
+import { type Lane, WorkQueue } from "./queue";
 import { Reconciler } from "./reconcile";
 import type { EventRecorder } from "./recorder";
 
 export interface OperatorOptions {
   kinds: readonly AnyKind[];
   client: KubernetesClient;
-  engine: Pick<StackEngine, "up" | "destroy">;
+  engine: Pick<StackEngine, "up" | "destroy" | "recorded" | "forget">;
   recorder: EventRecorder;
   metrics: Metrics;
   logger: Logger;
@@ -41,6 +44,8 @@ interface Controller {
   kind: AnyKind;
   informer: Informer;
   reconciler: Reconciler;
+  /** For a kind whose objects share stacks. */
+  sharing: Sharing | undefined;
 }
 
 /** What controllers call it in metrics. */
@@ -70,7 +75,11 @@ export class Operator {
 
   constructor(options: OperatorOptions) {
     this.#options = options;
-    this.#queue = new WorkQueue({ logger: options.logger, observer: options.metrics.workQueue("kindstack") });
+    this.#queue = new WorkQueue({
+      logger: options.logger,
+      observer: options.metrics.workQueue("kindstack"),
+      laneOf: (queueKey) => this.#laneOf(queueKey),
+    });
     this.#claims = new Claims((queueKey) => {
       const [controller, key] = this.#locate(queueKey);
       controller.reconciler.reconsider(key);
@@ -105,6 +114,7 @@ export class Operator {
     const onStop = () => {
       this.#stopping = true;
       logger.info({ running: this.#queue.running }, "stopping");
+      for (const { sharing } of this.#controllers.values()) sharing?.batches.stop();
       setTimeout(() => interrupt.abort(), gracePeriodMs).unref();
     };
     signal.addEventListener("abort", onStop, { once: true });
@@ -119,6 +129,7 @@ export class Operator {
     const type = await client.resourceType(kindApiVersion(kind), kind.kind);
     for (const owned of kind.owns) await this.#watchOwned(owned);
     const name = kindName(kind);
+    const sharing = kind.granularity === "namespace" ? this.#share(kind) : undefined;
     const informer: Informer = new Informer({
       client,
       type,
@@ -128,6 +139,8 @@ export class Operator {
       onChange: (change) => {
         // Who lost its finalizer by force was never destroyed; it holds nothing any more all the same.
         if (change.type === "deleted") this.#claims.settle(change.object.metadata.uid, []);
+        if (change.type === "deleted") sharing?.placement.gone(objectKey(change.object.metadata));
+        else sharing?.placement.seen(change.object);
         if (needsReconcile(change)) {
           const queueKey = queueKeyOf(kind, objectKey(change.object.metadata));
           if (change.type === "modified") this.#queue.forget(queueKey);
@@ -142,6 +155,7 @@ export class Operator {
       program: programDigest(kind),
       client,
       engine,
+      ...(sharing && { sharing }),
       claims: this.#claims,
       recorder,
       logger,
@@ -152,7 +166,24 @@ export class Operator {
       describeOwner: (uid) => this.#describeOwner(uid),
       observe: (result, cause) => this.#observe(kind, result, cause),
     });
-    this.#controllers.set(name, { kind, informer, reconciler });
+    this.#controllers.set(name, { kind, informer, reconciler, sharing });
+  }
+
+  #share(kind: AnyKind): Sharing {
+    const { engine, metrics } = this.#options;
+    return {
+      placement: new Placement(kind),
+      batches: new Batches({
+        kind,
+        engine,
+        enqueue: (place) => this.#queue.add(batchKeyOf(kind, place)),
+        observe: (result) => {
+          const labels = { kind: kindName(kind), operation: result.operation, result: result.outcome };
+          metrics.updates.inc(labels);
+          metrics.updateDuration.observe(labels, result.durationMs / 1000);
+        },
+      }),
+    };
   }
 
   async #watchOwned({ apiVersion, kind }: { apiVersion: string; kind: string }): Promise<void> {
@@ -189,7 +220,8 @@ export class Operator {
 
   async #work(queueKey: string, signal: AbortSignal): Promise<void> {
     const { metrics } = this.#options;
-    const [{ kind, reconciler }, key] = this.#locate(queueKey);
+    const [{ kind, reconciler, sharing }, key] = this.#locate(queueKey);
+    if (key.startsWith(BATCH)) return sharing?.batches.run(key.slice(BATCH.length), signal);
     const labels = { controller: kindName(kind) };
     metrics.activeWorkers.inc(labels);
     const stopTimer = metrics.reconcileTime.startTimer(labels);
@@ -230,8 +262,10 @@ export class Operator {
   #observe(kind: AnyKind, result: UpdateResult, cause: string): void {
     const { metrics } = this.#options;
     const labels = { kind: kindName(kind), operation: result.operation, result: result.outcome };
-    metrics.updates.inc(labels);
-    metrics.updateDuration.observe(labels, result.durationMs / 1000);
+    if (!result.isShare) {
+      metrics.updates.inc(labels);
+      metrics.updateDuration.observe(labels, result.durationMs / 1000);
+    }
     for (const [operation, count] of Object.entries(result.changes)) {
       metrics.resourceOperations.inc({ kind: kindName(kind), operation }, count);
     }
@@ -278,6 +312,14 @@ export class Operator {
     return owner && `${owner.controller.kind.kind} ${objectKey(owner.object.metadata)}`;
   }
 
+  /** An update takes one of the workers; an object of a kind that shares stacks waits for the update of its stack. */
+  #laneOf(queueKey: string): Lane {
+    const [{ kind, sharing }, key] = this.#locate(queueKey);
+    const isBatch = key.startsWith(BATCH);
+    const place = isBatch ? key.slice(BATCH.length).split("#")[0] : key.split("/").slice(0, -1).join("/");
+    return { group: `${kindName(kind)}|${place}`, waits: sharing !== undefined && !isBatch };
+  }
+
   #locate(queueKey: string): [Controller, string] {
     const [name = "", key = ""] = queueKey.split("|");
     const controller = this.#controllers.get(name);
@@ -297,6 +339,13 @@ export class Operator {
 /** The queue's name for an object: its kind and its key. */
 function queueKeyOf(kind: AnyKind, key: string): string {
   return `${kindName(kind)}|${key}`;
+}
+
+/** What a shared stack is called in the queue, beside the objects of its kind. */
+const BATCH = "stack:";
+
+function batchKeyOf(kind: AnyKind, place: string): string {
+  return queueKeyOf(kind, `${BATCH}${place}`);
 }
 
 const OBEYED_ANNOTATIONS = [PAUSED_ANNOTATION, RECONCILE_ANNOTATION, DELETION_POLICY_ANNOTATION];

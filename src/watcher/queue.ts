@@ -1,4 +1,5 @@
 import type { Logger } from "pino";
+import { FairLine } from "./fair-line";
 
 /** Where a queue reports what it does; durations are in seconds. */
 export interface WorkQueueObserver {
@@ -14,14 +15,27 @@ export interface WorkQueueObserver {
   finished(workedSeconds: number): void;
 }
 
+/** How a key takes part. */
+export interface Lane {
+  /** Whose turn it is: keys of one group come one after the other, groups in turns. */
+  group: string;
+  /** Whether its worker does little but wait for the work of another key, so that it needs no place among the workers. */
+  waits: boolean;
+}
+
 export interface WorkQueueOptions {
   logger: Logger;
+  /** By default all keys work, and are one group. */
+  laneOf?: (key: string) => Lane;
   observer?: WorkQueueObserver;
   /** A number from 0 to 1, for the jitter. */
   random?: () => number;
 }
 
 const BACKOFF = { baseMs: 1_000, capMs: 5 * 60_000 };
+const ONE_LANE: Lane = { group: "", waits: false };
+/** Keys that wait for the work of others, at most; several times what one of those works on at once. */
+const MAX_WAITING_WORKERS = 4_000;
 /** Longer timers overflow and fire at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
@@ -40,7 +54,7 @@ export function exponentialBackoff(
 /**
  * A queue of names for level-based reconciling, with the semantics of client-go's work queue.
  *
- * A key is worked on by one worker at a time, in the order of arrival. A key added twice before a worker takes it is
+ * A key is worked on by one worker at a time, groups of keys in turns, those of a group in the order of arrival. A key added twice before a worker takes it is
  * worked on once; a key added while a worker has it is worked on again afterwards. So every request is followed by a
  * run that starts after it.
  *
@@ -53,9 +67,10 @@ export class WorkQueue {
   readonly #observer: WorkQueueObserver | undefined;
   readonly #random: () => number;
 
-  /** Keys in line, oldest first, and since when (`performance.now()`). */
-  readonly #line = new Map<string, number>();
-  readonly #running = new Set<string>();
+  readonly #laneOf: (key: string) => Lane;
+  /** Keys in line: those that need one of the workers, and those that do not. */
+  readonly #lines: { works: FairLine; waits: FairLine };
+  readonly #running = { works: new Set<string>(), waits: new Set<string>() };
   /** Keys that were added while running. */
   readonly #again = new Set<string>();
   readonly #waiting = new Map<string, { timer: NodeJS.Timeout; due: number }>();
@@ -67,8 +82,11 @@ export class WorkQueue {
   #concurrency = 0;
   #draining = false;
 
-  constructor({ logger, observer, random = Math.random }: WorkQueueOptions) {
+  constructor({ logger, observer, random = Math.random, laneOf = () => ONE_LANE }: WorkQueueOptions) {
     this.#logger = logger;
+    this.#laneOf = laneOf;
+    const groupOf = (key: string) => laneOf(key).group;
+    this.#lines = { works: new FairLine(groupOf), waits: new FairLine(groupOf) };
     this.#observer = observer;
     this.#random = random;
     this.#drained = new Promise((resolve) => {
@@ -78,21 +96,22 @@ export class WorkQueue {
 
   /** Keys in line; those that run, or wait for a time, do not count. */
   get depth(): number {
-    return this.#line.size;
+    return this.#lines.works.size + this.#lines.waits.size;
   }
 
   /** Keys being worked on. */
   get running(): number {
-    return this.#running.size;
+    return this.#running.works.size + this.#running.waits.size;
   }
 
   /** Puts a key in line, unless it is there already. */
   add(key: string): void {
     if (this.#draining) return;
     this.#stopWaiting(key);
-    if (this.#running.has(key)) {
+    const way = this.#wayOf(key);
+    if (this.#running[way].has(key)) {
       this.#again.add(key);
-    } else if (!this.#line.has(key)) {
+    } else if (!this.#lines[way].has(key)) {
       this.#putInLine(key);
       this.#dispatch();
     }
@@ -100,7 +119,7 @@ export class WorkQueue {
 
   /** Adds a key after `ms` milliseconds, unless it will run earlier anyway. */
   addAfter(key: string, ms: number): void {
-    if (this.#draining || this.#line.has(key) || this.#again.has(key)) return;
+    if (this.#draining || this.#lines[this.#wayOf(key)].has(key) || this.#again.has(key)) return;
     const due = Date.now() + ms;
     const earlier = this.#waiting.get(key);
     if (earlier !== undefined && earlier.due <= due) return;
@@ -148,7 +167,8 @@ export class WorkQueue {
       this.#draining = true;
       for (const key of [...this.#waiting.keys()]) this.#stopWaiting(key);
       this.#again.clear();
-      this.#line.clear();
+      this.#lines.works.clear();
+      this.#lines.waits.clear();
       this.#observer?.depthChanged(0);
       this.#resolveWhenDrained();
     }
@@ -156,9 +176,9 @@ export class WorkQueue {
   }
 
   #putInLine(key: string): void {
-    this.#line.set(key, performance.now());
+    this.#lines[this.#wayOf(key)].add(key);
     this.#observer?.added();
-    this.#observer?.depthChanged(this.#line.size);
+    this.#observer?.depthChanged(this.depth);
   }
 
   #stopWaiting(key: string): void {
@@ -166,15 +186,22 @@ export class WorkQueue {
     this.#waiting.delete(key);
   }
 
+  #wayOf(key: string): "works" | "waits" {
+    return this.#laneOf(key).waits ? "waits" : "works";
+  }
+
   #dispatch(): void {
     if (this.#worker === undefined) return;
-    for (const [key, since] of this.#line) {
-      if (this.#running.size >= this.#concurrency) return;
-      this.#line.delete(key);
-      this.#running.add(key);
-      this.#observer?.depthChanged(this.#line.size);
-      this.#observer?.started((performance.now() - since) / 1000);
-      void this.#work(key, this.#worker);
+    for (const way of ["works", "waits"] as const) {
+      const places = way === "works" ? this.#concurrency : MAX_WAITING_WORKERS;
+      while (this.#running[way].size < places) {
+        const next = this.#lines[way].take();
+        if (next === undefined) break;
+        this.#running[way].add(next.key);
+        this.#observer?.depthChanged(this.depth);
+        this.#observer?.started((performance.now() - next.since) / 1000);
+        void this.#work(next.key, this.#worker);
+      }
     }
   }
 
@@ -186,7 +213,7 @@ export class WorkQueue {
       this.#logger.error({ err: error, key }, "worker failed");
       this.addRateLimited(key);
     }
-    this.#running.delete(key);
+    this.#running[this.#wayOf(key)].delete(key);
     this.#observer?.finished((performance.now() - start) / 1000);
     if (this.#again.delete(key)) this.#putInLine(key);
     this.#dispatch();
@@ -194,6 +221,6 @@ export class WorkQueue {
   }
 
   #resolveWhenDrained(): void {
-    if (this.#draining && this.#running.size === 0) this.#resolveDrained();
+    if (this.#draining && this.running === 0) this.#resolveDrained();
   }
 }

@@ -7,15 +7,16 @@ import { ownerUidOf } from "../../providers/kubernetes/ownership";
 import { findCondition, type NewCondition } from "../../stacks/contract/condition";
 import { type AnyKind, kindName, ownerDescription, parseObject, statusOf } from "../../stacks/contract/kind";
 import {
+  type CommonStatus,
   DELETION_POLICY_ANNOTATION,
   type KindObject,
   objectId,
   PAUSED_ANNOTATION,
   RECONCILE_ANNOTATION,
   type StackRecord,
-  stackName,
 } from "../../stacks/contract/object";
 import type { StackEngine, UpdateFailure, UpdateResult } from "../automation/engine";
+import { Announcement } from "./announcement";
 import type { Claims } from "./claims";
 import {
   contestedConditions,
@@ -33,13 +34,14 @@ import {
 import { type Contest, describeContest } from "./contest";
 import { type Attempt, type Cause, decide } from "./decide";
 import { type Drift, findDrift, type OwnedView } from "./drift";
-import { identityOf } from "./identity";
+import { FINALIZER } from "./identity";
 import { Memory } from "./memory";
+import { ObjectStacks, type Sharing } from "./object-stack";
+import { ObjectWriter } from "./object-writer";
 import type { EventRecorder } from "./recorder";
-import { composeStatus, type StatusChange, writeStatus } from "./status";
+import type { StatusChange } from "./status";
 
-/** On every object from before its first update until its stack is destroyed. */
-export const FINALIZER = "kindstack.dev/stack";
+export { FINALIZER };
 
 /** What a worker asks of the queue when it is done: nothing, another turn with back-off, or one after a time. */
 export type Outcome = "done" | "retry" | { afterMs: number };
@@ -52,6 +54,8 @@ export interface ReconcilerOptions {
   program: string;
   client: KubernetesClient;
   engine: Pick<StackEngine, "up" | "destroy">;
+  /** For a kind whose objects share stacks. */
+  sharing?: Sharing;
   claims: Claims;
   recorder: EventRecorder;
   logger: Logger;
@@ -69,6 +73,8 @@ export interface ReconcilerOptions {
   observe(result: UpdateResult, cause: Cause | "Deleting"): void;
 }
 
+/** An update in a stack that others share is announced only if it takes longer than this. */
+const ANNOUNCE_AFTER_MS = 10_000;
 /** How long a cache that is behind is waited for; when it needs longer, an event of it leads here again. */
 const CATCH_UP_MS = 250;
 
@@ -80,10 +86,15 @@ const CATCH_UP_MS = 250;
  */
 export class Reconciler {
   readonly #options: ReconcilerOptions;
+  readonly #stacks: ObjectStacks;
+  readonly #writer: ObjectWriter;
   readonly #memories = new Map<string, Memory>();
 
   constructor(options: ReconcilerOptions) {
+    const { kind, type, client, engine, sharing } = options;
     this.#options = options;
+    this.#stacks = new ObjectStacks(kind, engine, sharing);
+    this.#writer = new ObjectWriter({ kind, type, client, owned: (object, memory) => this.#owned(object, memory) });
   }
 
   async reconcile(key: string, signal: AbortSignal): Promise<Outcome> {
@@ -161,7 +172,7 @@ export class Reconciler {
     { cause, refresh, drift, wanting }: { cause: Cause; refresh: boolean; drift: Drift; wanting: string },
     signal: AbortSignal,
   ): Promise<Outcome> {
-    const { kind, engine, claims, recorder, observe } = this.#options;
+    const { kind, claims, recorder, observe } = this.#options;
     const { uid, generation = 0, annotations } = found.metadata;
     const logger = this.#logger(found).child({ cause });
     const requested = annotations?.[RECONCILE_ANNOTATION];
@@ -169,20 +180,19 @@ export class Reconciler {
       observedGeneration: generation,
       ...(requested !== undefined && { lastHandledReconcile: requested }),
     };
-    const stack = stackName(kind, key);
     let object = found;
-    let progress: Promise<LiveObject> | undefined;
+    let announcement: Announcement | undefined;
     let failures: UpdateFailure[];
     try {
       const parsed = parseObject(kind, object);
       this.#takeClaims(key, parsed);
-      object = await this.#setFinalizer(object, memory, true);
-      // The status says what is going on while the engine starts; it costs no time of its own.
-      const knownReady = statusOf(object).stack !== undefined;
-      progress = this.#write(object, memory, { conditions: updatingConditions(generation, cause, knownReady) });
-      progress.catch(() => {}); // awaited below; until then nobody listens
+      object = await this.#writer.hold(object, memory, this.#stacks.numberOf(object));
+      announcement = this.#announce(object, memory, cause);
       const contest = cause === "Repairing" ? await this.#watchContest(memory, drift) : undefined;
-      const result = await engine.up(stack, this.#program(key, parsed, object, memory), { refresh, signal });
+      const result = await this.#stacks.up(key, found, this.#program(key, parsed, object, memory), {
+        refresh,
+        signal,
+      });
       observe(result, cause);
       if (result.outcome === "interrupted") return "retry";
       failures = result.failures;
@@ -191,9 +201,9 @@ export class Reconciler {
         memory.learn(result);
         memory.lastAttempt = this.#attempt(object, "succeeded", wanting);
         claims.settle(uid, kind.claims?.(parsed) ?? []);
-        const record = this.#record(stack, result);
+        const record = this.#record(this.#stacks.nameOf(key, found), result);
         await this.#catchUp(record, memory);
-        const written = await this.#write(await progress, memory, {
+        const written = await this.#write(await announcement.over(), memory, {
           ...handled,
           conditions: succeededConditions(generation),
           stack: record,
@@ -211,19 +221,43 @@ export class Reconciler {
     memory.lastAttempt = this.#attempt(object, terminal ? "terminal" : "retryable", wanting);
     logger.warn({ failures }, terminal ? "update failed, waits for the object to change" : "update failed");
     recorder.event(object, "Warning", failures[0]?.reason ?? "UpdateFailed", describeFailures(failures));
-    const latest = (await progress?.catch(() => undefined)) ?? object;
+    const latest = (await announcement?.over().catch(() => undefined)) ?? object;
     await this.#write(latest, memory, { ...handled, conditions: failedConditions(generation, failures) });
     return terminal ? "done" : "retry";
   }
 
+  /**
+   * The status says what is going on while the engine starts, which costs no time of its own. In a stack that many share
+   * it would cost a write for each of them; there it can wait where the object itself shows that an update was begun and
+   * not ended ({@link #isUnfinished}).
+   */
+  #announce(object: LiveObject, memory: Memory, cause: Cause): Announcement {
+    const knownReady = statusOf(object).stack !== undefined;
+    const conditions = updatingConditions(object.metadata.generation ?? 0, cause, knownReady);
+    const canWait = this.#options.sharing !== undefined && (cause === "Creating" || cause === "Updating");
+    const write = () => this.#write(object, memory, { conditions });
+    return new Announcement(object, write, canWait ? ANNOUNCE_AFTER_MS : 0);
+  }
+
+  /**
+   * Whether an update of the object may have been cut off, so that what it made is not known. A deletion makes a new
+   * generation; if there is another one besides since the last update that ended, that one's may have been under way.
+   */
+  #isUnfinished({ metadata, status }: LiveObject): boolean {
+    const { conditions, observedGeneration } = (status as CommonStatus | undefined) ?? {};
+    if (isUnfinished(conditions)) return true;
+    if (this.#options.sharing === undefined) return false;
+    return observedGeneration === undefined || (metadata.generation ?? 0) - observedGeneration > 1;
+  }
+
   async #destroy(key: string, found: LiveObject, memory: Memory, signal: AbortSignal): Promise<Outcome> {
-    const { kind, type, client, engine, claims, observe, recorder } = this.#options;
+    const { claims, observe, recorder } = this.#options;
     const { uid, generation = 0, namespace, name, annotations } = found.metadata;
     const logger = this.#logger(found);
     // The cache may be behind; a destroy must be of this very object, and it must really be on its way out.
-    const live = await client.get(type, name, namespace);
+    const live = await this.#writer.read(found);
     if (live?.metadata.uid !== uid || !live.metadata.deletionTimestamp) return "done";
-    if (isUnfinished(statusOf(live).conditions)) {
+    if (this.#isUnfinished(live)) {
       const outcome = await this.#finish(key, live, memory, signal);
       if (outcome === "interrupted") return "retry";
     }
@@ -236,7 +270,7 @@ export class Reconciler {
     const release = annotations?.[DELETION_POLICY_ANNOTATION] === "Orphan";
     let failures: UpdateFailure[];
     try {
-      const result = await engine.destroy(stackName(kind, key), { signal, release });
+      const result = await this.#stacks.destroy(key, live, { signal, release });
       observe(result, "Deleting");
       if (result.outcome === "interrupted") return "retry";
       failures = result.failures;
@@ -245,7 +279,7 @@ export class Reconciler {
         logger.info({ changes: result.changes, release, durationMs: Math.round(result.durationMs) }, "destroyed");
         const deleted = describeChanges(result.changes) || "nothing was left to delete";
         recorder.event(object, "Normal", release ? "Orphaned" : "Deleted", release ? "what was made is left" : deleted);
-        await this.#setFinalizer(object, memory, false);
+        await this.#writer.letGo(object, memory);
         this.#memories.delete(key);
         return "done";
       }
@@ -264,21 +298,18 @@ export class Reconciler {
    * would leave behind. The same update once more adopts that. When it fails, what the state has is destroyed all the
    * same: an object that can never be updated can still be deleted.
    */
-  async #finish(
-    key: string,
-    object: LiveObject,
-    memory: Memory,
-    signal: AbortSignal,
-  ): Promise<UpdateResult["outcome"]> {
-    const { kind, engine, observe } = this.#options;
+  async #finish(key: string, found: LiveObject, memory: Memory, signal: AbortSignal): Promise<UpdateResult["outcome"]> {
+    const { kind, observe } = this.#options;
     try {
-      const parsed = parseObject(kind, object);
+      const parsed = parseObject(kind, found);
       this.#takeClaims(key, parsed);
-      const result = await engine.up(stackName(kind, key), this.#program(key, parsed, object, memory), { signal });
+      const object = await this.#writer.hold(found, memory, this.#stacks.numberOf(found));
+      const program = this.#program(key, parsed, object, memory);
+      const result = await this.#stacks.up(key, found, program, { signal });
       observe(result, "Retrying");
       return result.outcome;
     } catch (error) {
-      this.#logger(object).info({ err: error }, "the last update could not be finished before the object is destroyed");
+      this.#logger(found).info({ err: error }, "the last update could not be finished before the object is destroyed");
       return "failed";
     }
   }
@@ -348,22 +379,8 @@ export class Reconciler {
     return objects.filter((object) => object !== undefined);
   }
 
-  /** Sets or removes the finalizer by server-side apply: other finalizers are not touched, whatever the cache shows. */
-  async #setFinalizer(object: LiveObject, memory: Memory, present: boolean): Promise<LiveObject> {
-    if ((object.metadata.finalizers?.includes(FINALIZER) ?? false) === present) return object;
-    const { client, type } = this.#options;
-    const { object: written } = await client.apply(type, {
-      apiVersion: object.apiVersion,
-      kind: object.kind,
-      metadata: { ...identityOf(object), ...(present && { finalizers: [FINALIZER] }) },
-    });
-    return memory.wrote(written);
-  }
-
-  async #write(object: LiveObject, memory: Memory, change: StatusChange): Promise<LiveObject> {
-    const { kind, client, type } = this.#options;
-    const status = composeStatus(kind, object, this.#owned(object, memory), change, new Date());
-    return memory.wrote(await writeStatus(client, type, kind, object, status));
+  #write(object: LiveObject, memory: Memory, change: StatusChange): Promise<LiveObject> {
+    return this.#writer.writeStatus(object, memory, change);
   }
 
   /** What the caches show of what the object owns, without what we have deleted since. */

@@ -19,7 +19,7 @@ export const postgresWriter = defineKind({
     { name: "Table", type: "string", jsonPath: ".spec.table" },
     { name: "Id", type: "string", jsonPath: ".status.id" },
   ],
-  granularity: "object",
+  granularity: "namespace",
   owns: [],
   directory: __dirname,
   // A pattern counts characters; PostgreSQL counts bytes.

@@ -1,4 +1,4 @@
-import { ComponentResource, type ResourceTransformation } from "@pulumi/pulumi/resource";
+import type { ResourceTransformation } from "@pulumi/pulumi/resource";
 import { registerStackTransformation } from "@pulumi/pulumi/runtime/stack";
 import { withParent } from "../../providers/dynamic";
 import { TerminalError } from "../../providers/errors";
@@ -6,26 +6,30 @@ import { ApiError, type KubernetesClient, type LiveObject, type Manifest } from 
 import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
 import { OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { type AnyKind, kindApiVersion } from "../contract/kind";
-import { objectId, PAUSED_ANNOTATION } from "../contract/object";
+import { objectId, objectKey, PAUSED_ANNOTATION } from "../contract/object";
+import { objectComponent, sharedStackNumber, stackOf } from "../contract/shared-stack";
 import { isOwnStack, type StackObject } from "./objects";
 
 /**
  * Registers what the objects stand for, in the stack that is being updated.
  *
  * In an object's own stack ({@link isOwnStack}) its resources have the very URNs that they have when the watcher runs
- * it. In a stack of any other name each object is a component, so that many can share it.
+ * it, and so they have in the stack that objects of a namespace share. In a stack of any other name each object is a
+ * component as well.
  *
- * @throws TerminalError when the cluster has one of the objects and its watcher is not told to leave it alone
+ * @throws TerminalError when the cluster has one of the objects and its watcher is not told to leave it alone, or has
+ *   more objects in this stack, which would be deleted
  */
 export async function registerObjects(objects: readonly StackObject[], stack: string): Promise<void> {
   const owners = new Set(objects.map(({ owner }) => owner.uid));
   registerStackTransformation(withoutReferencesTo(owners));
   try {
+    await refuseIncomplete(objects, stack);
     for (const declared of objects) {
       await refuseWatched(declared);
       const program = await boundProgram(declared);
       if (objects.length === 1 && isOwnStack(declared, stack)) await program();
-      else await withParent(component(declared), program);
+      else await withParent(objectComponent(declared.kind, declared.key), program);
     }
   } finally {
     await disconnectKubernetes();
@@ -53,6 +57,32 @@ async function ownedObjects(client: KubernetesClient, kind: AnyKind, description
     .filter(({ metadata }) => metadata.annotations?.[OWNER_ANNOTATION] === description);
 }
 
+/** What a program does not register is deleted: whoever takes over a stack that objects share takes over all of them. */
+async function refuseIncomplete(objects: readonly StackObject[], stack: string): Promise<void> {
+  const shared = objects.find(
+    ({ kind, object }) => sharedStackNumber(kind, object.metadata.namespace ?? "", stack) !== undefined,
+  );
+  if (shared === undefined) return;
+  const { kind, object } = shared;
+  const declared = new Set(objects.map(({ key }) => key));
+  const live = await listLive(kind, object.metadata.namespace);
+  const others = live.map((one) => ({ one, key: objectKey(one.metadata) })).filter(({ key }) => !declared.has(key));
+  const missing = others.filter(({ one, key }) => stackOf(kind, key, one) === stack).map(({ key }) => key);
+  if (missing.length === 0) return;
+  throw new TerminalError(
+    "Incomplete",
+    `the stack ${stack} also has ${missing.length} other ${kind.plural}, which would be deleted: ` +
+      `${missing.slice(0, 5).join(", ")}; give the manifests of all of them`,
+  );
+}
+
+async function listLive(kind: AnyKind, namespace: string | undefined): Promise<LiveObject[]> {
+  return whereThereIsACluster(kind, [], async (client) => {
+    const type = await client.resourceType(kindApiVersion(kind), kind.kind);
+    return (await client.list(type, { ...(namespace !== undefined && { namespace }) })).items;
+  });
+}
+
 /** Two who work on the same stack in turns would each undo what the other did. */
 async function refuseWatched({ kind, object, key }: StackObject): Promise<void> {
   const live = await findLive(kind, object.metadata.name, object.metadata.namespace);
@@ -65,20 +95,26 @@ async function refuseWatched({ kind, object, key }: StackObject): Promise<void> 
   );
 }
 
-/** The object that the cluster has of this name; none when it does not know the kind, or need not be there at all. */
-async function findLive(kind: AnyKind, name: string, namespace?: string): Promise<LiveObject | undefined> {
-  try {
-    const client = connectKubernetes();
-    return await client.get(await client.resourceType(kindApiVersion(kind), kind.kind), name, namespace);
-  } catch (error) {
-    const unreachable = error instanceof ApiError && ["Unreachable", "NoCluster"].includes(error.reason);
-    if (error instanceof ApiError && (error.notFound || (unreachable && kind.owns.length === 0))) return undefined;
-    throw error;
-  }
+/** The object that the cluster has of this name. */
+function findLive(kind: AnyKind, name: string, namespace?: string): Promise<LiveObject | undefined> {
+  return whereThereIsACluster(kind, undefined, async (client) =>
+    client.get(await client.resourceType(kindApiVersion(kind), kind.kind), name, namespace),
+  );
 }
 
-function component({ kind, key }: StackObject): ComponentResource {
-  return new ComponentResource(`kindstack:${kind.group}/${kind.version}:${kind.kind}`, key);
+/** Asks the cluster, or answers `otherwise` when it does not know the kind or need not be there at all. */
+async function whereThereIsACluster<T>(
+  kind: AnyKind,
+  otherwise: T,
+  ask: (client: KubernetesClient) => Promise<T>,
+): Promise<T> {
+  try {
+    return await ask(connectKubernetes());
+  } catch (error) {
+    const unreachable = error instanceof ApiError && ["Unreachable", "NoCluster"].includes(error.reason);
+    if (error instanceof ApiError && (error.notFound || (unreachable && kind.owns.length === 0))) return otherwise;
+    throw error;
+  }
 }
 
 /**

@@ -79,6 +79,8 @@ function start(up: (options: UpdateOptions) => Promise<UpdateResult> = async () 
         calls.push("destroy");
         return result("destroy", "succeeded");
       },
+      recorded: async () => undefined,
+      forget: async () => {},
     },
     recorder: new EventRecorder({ client: cluster.client, logger }),
     metrics: createMetrics(),

@@ -1,0 +1,187 @@
+import { withParent } from "../../providers/dynamic";
+import type { AnyKind } from "../../stacks/contract/kind";
+import { belongsTo, componentUrn, keyOfResource, objectComponent } from "../../stacks/contract/shared-stack";
+import type { StackEngine, UpdateFailure, UpdateOptions, UpdateResult } from "./engine";
+import { nameOf, type StackResource } from "./event-log";
+import type { Program } from "./language-server";
+import { PROJECT } from "./workspace";
+
+/** An object that is to be brought about, as a component of a stack that it shares. */
+export interface Member {
+  /** `namespace/name` */
+  key: string;
+  program: Program;
+}
+
+/** With so many objects the state is saved once. With fewer, what a killed update has done is in it, step by step. */
+const MANY = 10;
+
+type SharedEngine = Pick<StackEngine, "up" | "destroy" | "recorded">;
+type Options = Pick<UpdateOptions, "refresh" | "signal">;
+
+/**
+ * Runs the programs of several objects of one stack as one update in which nothing else takes part, and says of each
+ * object what came of it. One that fails does not keep the others from succeeding.
+ *
+ * @param observe told of every update that ran
+ */
+export async function updateMembers(
+  engine: SharedEngine,
+  kind: AnyKind,
+  stack: string,
+  members: readonly Member[],
+  { refresh = false, signal }: Options,
+  observe: (result: UpdateResult) => void,
+): Promise<Map<string, UpdateResult>> {
+  const results = new Map<string, UpdateResult>();
+  let left = members;
+  while (left.length > 0) {
+    const taking = left;
+    let thrower: string | undefined;
+    const program = async () => {
+      for (const { key, program } of taking) {
+        // To register only a part of an object would delete the rest of it, so an error ends the program for all.
+        thrower = key;
+        await withParent(objectComponent(kind, key), program);
+      }
+      thrower = undefined;
+    };
+    const keys = taking.map(({ key }) => key);
+    // A refresh of a component's dependents does not find their provider unless they are named themselves.
+    const below = refresh ? ((await engine.recorded(stack, signal)) ?? []).filter(isBelowAnyOf(keys)) : [];
+    const targets = [...new Set([...keys.map((key) => componentUrn(kind, PROJECT, stack, key)), ...below])];
+    const shared = { targets, savesOnce: keys.length >= MANY };
+    const result = await engine.up(stack, program, { refresh, shared, ...(signal && { signal }) });
+    observe(result);
+    const shares = shareOut(result, keys, thrower);
+    for (const [key, share] of shares) results.set(key, share);
+    left = taking.filter(({ key }) => !shares.has(key));
+  }
+  return results;
+}
+
+/**
+ * Deletes what several objects have in a stack, and the stack when nothing else is in it. What is not there is deleted.
+ *
+ * @param options with `release`, what they made is left as it is, and is nobody's
+ */
+export async function destroyMembers(
+  engine: SharedEngine,
+  kind: AnyKind,
+  stack: string,
+  keys: readonly string[],
+  { signal, release = false }: Options & { release?: boolean },
+  observe: (result: UpdateResult) => void,
+): Promise<Map<string, UpdateResult>> {
+  const recorded = await engine.recorded(stack, signal);
+  const isTheirs = isBelowAnyOf(keys);
+  const present = (recorded ?? []).filter(isTheirs);
+  const isLast = (recorded ?? []).every((urn) => isTheirs(urn) || isScaffolding(urn));
+  if (recorded === undefined || (present.length === 0 && !isLast)) {
+    return new Map(keys.map((key) => [key, nothingLeft()]));
+  }
+  const components = new Set(keys.map((key) => componentUrn(kind, PROJECT, stack, key)));
+  const targets = present.filter((urn) => components.has(urn));
+  const shared = { ...(!isLast && { targets }), savesOnce: keys.length >= MANY };
+  const result = await engine.destroy(stack, { release, shared, ...(signal && { signal }) });
+  observe(result);
+  const shares = shareOut(result, keys, undefined);
+  // What was not reached because of another's failure is tried again with that one's next try.
+  return new Map(keys.map((key) => [key, shares.get(key) ?? shareOf(result, [], [], result.failures)]));
+}
+
+/**
+ * What an update was for each of the objects that took part; without those of which it cannot be told, because another's
+ * failure ended it before its end.
+ *
+ * @param thrower whose program threw, if one did
+ */
+export function shareOut(
+  result: UpdateResult,
+  keys: readonly string[],
+  thrower: string | undefined,
+): Map<string, UpdateResult> {
+  const resources = groupByKey(result.resources, ({ name }) => name);
+  const deleted = groupByKey(result.deleted, ({ name }) => name);
+  const own = groupByKey(result.failures, ({ urn }) => (urn === undefined ? thrower : nameOf(urn)));
+  const nobodys = own.get(undefined) ?? [];
+  const blamed = keys.some((key) => own.has(key));
+  const shares = new Map<string, UpdateResult>();
+  for (const key of keys) {
+    const failures = own.get(key) ?? [];
+    const isDone = result.outcome === "succeeded" || (result.restDone === true && nobodys.length === 0);
+    if (failures.length === 0 && !isDone && blamed && result.outcome !== "interrupted") continue;
+    const all = failures.length > 0 || isDone ? failures : result.failures;
+    shares.set(key, shareOf(result, resources.get(key) ?? [], deleted.get(key) ?? [], all, isDone));
+  }
+  return shares;
+}
+
+function shareOf(
+  { operation, outcome, durationMs }: UpdateResult,
+  resources: StackResource[],
+  deleted: StackResource[],
+  failures: UpdateFailure[],
+  isDone = false,
+): UpdateResult {
+  const changes: UpdateResult["changes"] = {};
+  const own = resources.filter(isNoComponent);
+  const gone = deleted.filter(isNoComponent);
+  for (const { operation: step } of [...own, ...gone]) {
+    if (step !== "same" && step !== "refresh") changes[step] = (changes[step] ?? 0) + 1;
+  }
+  return {
+    operation,
+    outcome: failures.length > 0 ? "failed" : isDone ? "succeeded" : outcome,
+    changes,
+    resources: own,
+    deleted: gone,
+    failures,
+    isShare: true,
+    durationMs,
+  };
+}
+
+function nothingLeft(): UpdateResult {
+  return {
+    operation: "destroy",
+    outcome: "succeeded",
+    changes: {},
+    resources: [],
+    deleted: [],
+    failures: [],
+    isShare: true,
+    durationMs: 0,
+  };
+}
+
+function groupByKey<T>(items: readonly T[], nameOfItem: (item: T) => string | undefined): Map<string | undefined, T[]> {
+  const groups = new Map<string | undefined, T[]>();
+  for (const item of items) {
+    const name = nameOfItem(item);
+    const key = name === undefined ? undefined : keyOfResource(name);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [item]);
+    else group.push(item);
+  }
+  return groups;
+}
+
+function isBelowAnyOf(keys: readonly string[]): (urn: string) => boolean {
+  const wanted = new Set(keys);
+  return (urn) => {
+    const name = nameOf(urn);
+    const key = keyOfResource(name);
+    return wanted.has(key) && belongsTo(key, name);
+  };
+}
+
+/** What every stack has, whatever is in it. */
+function isScaffolding(urn: string): boolean {
+  const type = urn.split("::")[2] ?? "";
+  return type === "pulumi:pulumi:Stack" || type.startsWith("pulumi:providers:");
+}
+
+function isNoComponent({ type }: StackResource): boolean {
+  return !type.startsWith("kindstack:");
+}

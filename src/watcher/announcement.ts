@@ -1,0 +1,27 @@
+import type { LiveObject } from "../../providers/kubernetes/client";
+
+/**
+ * Says in an object's status that an update of it runs: at once, beside the update, or only when it is not over soon, so
+ * that a thousand short ones are not two thousand writes.
+ */
+export class Announcement {
+  readonly #before: LiveObject;
+  readonly #timer: NodeJS.Timeout | undefined;
+  #written: Promise<LiveObject> | undefined;
+
+  constructor(before: LiveObject, write: () => Promise<LiveObject>, afterMs: number) {
+    this.#before = before;
+    const announce = () => {
+      this.#written = write();
+      this.#written.catch(() => {}); // heard of in `over`; until then nobody listens
+    };
+    if (afterMs === 0) announce();
+    else this.#timer = setTimeout(announce, afterMs);
+  }
+
+  /** No more is said; resolves with the object as it then is. @throws what the write threw */
+  over(): Promise<LiveObject> {
+    clearTimeout(this.#timer);
+    return this.#written ?? Promise.resolve(this.#before);
+  }
+}

@@ -1,0 +1,148 @@
+import type { AnyKind } from "../../stacks/contract/kind";
+import { sharedStackName } from "../../stacks/contract/shared-stack";
+import type { StackEngine, UpdateResult } from "../automation/engine";
+import type { Program } from "../automation/language-server";
+import { destroyMembers, updateMembers } from "../automation/shared-stack";
+
+/** What one object wants of its shared stack. */
+export interface Request {
+  /** `namespace/name` */
+  key: string;
+  /** What to do: to bring about what a program registers, or to delete what is there. */
+  wish: { type: "up"; program: Program; refresh: boolean } | { type: "destroy"; release: boolean };
+  /** The stack that the object had to itself before its kind shared stacks; it goes when the wish is fulfilled. */
+  former?: string | undefined;
+}
+
+interface Waiting extends Request {
+  resolve(result: UpdateResult): void;
+  reject(error: unknown): void;
+}
+
+export interface BatchesOptions {
+  kind: AnyKind;
+  engine: Pick<StackEngine, "up" | "destroy" | "recorded" | "forget">;
+  /** Asks for a call of {@link Batches.run} for this place; one at a time, after which the next may be asked for. */
+  enqueue(place: string): void;
+  /** Told of every update that ran. */
+  observe(result: UpdateResult): void;
+}
+
+/** Objects in one update, at most. */
+export const MAX_BATCH = 1_000;
+
+/** A shared stack as the queue names it: `namespace#number`. */
+export function placeOf(namespace: string, number: number): string {
+  return `${namespace}#${number}`;
+}
+
+/**
+ * Makes one update of what several objects want of the stack that they share.
+ *
+ * A single wish is taken up at once; those that come while an update of the stack runs wait and are the next update
+ * together. That there is never more than one for a stack is the queue's doing: it has a name for each.
+ */
+export class Batches {
+  readonly #options: BatchesOptions;
+  readonly #waiting = new Map<string, Waiting[]>();
+  #stopped = false;
+
+  constructor(options: BatchesOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves with what the object's part of the next update came to. */
+  request(place: string, request: Request): Promise<UpdateResult> {
+    if (this.#stopped) return Promise.resolve(interrupted(request));
+    return new Promise((resolve, reject) => {
+      const line = this.#waiting.get(place) ?? [];
+      line.push({ ...request, resolve, reject });
+      this.#waiting.set(place, line);
+      this.#options.enqueue(place);
+    });
+  }
+
+  /** Does what waits for a stack. Failures are the requests', not this call's. */
+  async run(place: string, signal: AbortSignal): Promise<void> {
+    const line = this.#waiting.get(place) ?? [];
+    const taken = line.splice(0, MAX_BATCH);
+    if (line.length === 0) this.#waiting.delete(place);
+    else this.#options.enqueue(place);
+    const groups = new Map<string, Waiting[]>();
+    for (const waiting of taken) {
+      const { type, ...how } = waiting.wish;
+      const alike = type === "up" ? `up ${waiting.wish.refresh}` : `destroy ${JSON.stringify(how)}`;
+      groups.set(alike, [...(groups.get(alike) ?? []), waiting]);
+    }
+    for (const group of groups.values()) await this.#fulfil(place, group, signal);
+  }
+
+  /** Nothing more is begun: what waits is told that it was interrupted. */
+  stop(): void {
+    this.#stopped = true;
+    for (const line of this.#waiting.values()) for (const waiting of line) waiting.resolve(interrupted(waiting));
+    this.#waiting.clear();
+  }
+
+  async #fulfil(place: string, group: readonly Waiting[], signal: AbortSignal): Promise<void> {
+    const results = await this.#update(place, group, signal).catch((error: unknown) => {
+      for (const { reject } of group) reject(error);
+      return undefined;
+    });
+    for (const waiting of group) {
+      const result = results?.get(waiting.key);
+      if (result === undefined) continue;
+      await this.#leaveFormer(waiting, result, signal).then(waiting.resolve, waiting.reject);
+    }
+  }
+
+  #update(place: string, group: readonly Waiting[], signal: AbortSignal): Promise<Map<string, UpdateResult>> {
+    const { kind, engine, observe } = this.#options;
+    const [namespace = "", number = ""] = place.split("#");
+    const stack = sharedStackName(kind, namespace, Number(number));
+    const [first] = group;
+    if (first?.wish.type === "destroy") {
+      const { release } = first.wish;
+      return destroyMembers(
+        engine,
+        kind,
+        stack,
+        group.map(({ key }) => key),
+        { release, signal },
+        observe,
+      );
+    }
+    const members = group.flatMap(({ key, wish }) => (wish.type === "up" ? [{ key, program: wish.program }] : []));
+    const refresh = first?.wish.type === "up" && first.wish.refresh;
+    return updateMembers(engine, kind, stack, members, { refresh, signal }, observe);
+  }
+
+  /**
+   * The shared stack has taken over what the former one has: it is forgotten. An object that goes before that has come
+   * about is deleted from both; what only the former stack knows of is then still there.
+   */
+  async #leaveFormer({ former, wish }: Waiting, result: UpdateResult, signal: AbortSignal): Promise<UpdateResult> {
+    const { engine, observe } = this.#options;
+    if (former === undefined || result.outcome !== "succeeded") return result;
+    if (wish.type === "up") {
+      await engine.forget(former, signal);
+      return result;
+    }
+    const destroyed = await engine.destroy(former, { release: wish.release, signal });
+    observe(destroyed);
+    return { ...destroyed, isShare: true };
+  }
+}
+
+function interrupted({ wish }: Request): UpdateResult {
+  return {
+    operation: wish.type,
+    outcome: "interrupted",
+    changes: {},
+    resources: [],
+    deleted: [],
+    failures: [],
+    isShare: true,
+    durationMs: 0,
+  };
+}

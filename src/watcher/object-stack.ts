@@ -1,0 +1,81 @@
+import type { LiveObject } from "../../providers/kubernetes/client";
+import { type AnyKind, statusOf } from "../../stacks/contract/kind";
+import { stackName } from "../../stacks/contract/object";
+import { recordedStackNumber, sharedStackName } from "../../stacks/contract/shared-stack";
+import type { StackEngine, UpdateOptions, UpdateResult } from "../automation/engine";
+import type { Program } from "../automation/language-server";
+import { type Batches, placeOf, type Request } from "./batch";
+import { FINALIZER } from "./identity";
+import type { Placement } from "./placement";
+
+/** What the objects of a kind of the granularity `namespace` share. */
+export interface Sharing {
+  placement: Placement;
+  batches: Batches;
+}
+
+type Options = Pick<UpdateOptions, "refresh" | "signal">;
+
+/** Updates the stack behind an object, whether the object has it to itself or shares it. */
+export class ObjectStacks {
+  readonly #kind: AnyKind;
+  readonly #engine: Pick<StackEngine, "up" | "destroy">;
+  readonly #sharing: Sharing | undefined;
+
+  constructor(kind: AnyKind, engine: Pick<StackEngine, "up" | "destroy">, sharing: Sharing | undefined) {
+    this.#kind = kind;
+    this.#engine = engine;
+    this.#sharing = sharing;
+  }
+
+  /** The number of the object's shared stack, to be recorded before the first update; `undefined` if it shares none. */
+  numberOf(object: LiveObject): number | undefined {
+    return this.#sharing?.placement.place(object);
+  }
+
+  /** The name of the object's stack. */
+  nameOf(key: string, object: LiveObject): string {
+    const number = this.numberOf(object);
+    if (number === undefined) return stackName(this.#kind, key);
+    return sharedStackName(this.#kind, object.metadata.namespace ?? "", number);
+  }
+
+  /** @param found the object as it was before its stack was recorded */
+  up(key: string, found: LiveObject, program: Program, { refresh = false, signal }: Options): Promise<UpdateResult> {
+    if (this.#sharing === undefined) {
+      return this.#engine.up(stackName(this.#kind, key), program, { refresh, ...(signal && { signal }) });
+    }
+    return this.#request(key, found, { type: "up", program, refresh });
+  }
+
+  /** @param options with `release`, what was made is left as it is */
+  destroy(
+    key: string,
+    found: LiveObject,
+    { release, signal }: { release: boolean; signal: AbortSignal },
+  ): Promise<UpdateResult> {
+    if (this.#sharing === undefined) return this.#engine.destroy(stackName(this.#kind, key), { release, signal });
+    return this.#request(key, found, { type: "destroy", release });
+  }
+
+  #request(key: string, found: LiveObject, wish: Request["wish"]): Promise<UpdateResult> {
+    const { placement, batches } = this.#sharing as Sharing;
+    const place = placeOf(found.metadata.namespace ?? "", placement.place(found));
+    return batches.request(place, { key, wish, former: this.#formerOf(key, found) });
+  }
+
+  /**
+   * The stack that the object had to itself before its kind shared stacks, until it has been left. An object of that
+   * time whose first update was cut off has no record at all, but a finalizer.
+   */
+  #formerOf(key: string, found: LiveObject): string | undefined {
+    const own = stackName(this.#kind, key);
+    const recorded = statusOf(found).stack?.name;
+    const isOfThatTime =
+      recorded === undefined
+        ? found.metadata.finalizers?.includes(FINALIZER) === true &&
+          recordedStackNumber(this.#kind, found) === undefined
+        : recorded === own;
+    return isOfThatTime ? own : undefined;
+  }
+}

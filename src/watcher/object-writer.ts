@@ -1,0 +1,69 @@
+import type { KubernetesClient, LiveObject, ResourceType } from "../../providers/kubernetes/client";
+import type { AnyKind } from "../../stacks/contract/kind";
+import { STACK_NUMBER_ANNOTATION } from "../../stacks/contract/shared-stack";
+import { FINALIZER, identityOf } from "./identity";
+import { Limiter } from "./limiter";
+import type { Memory } from "./memory";
+import { composeStatus, type StatusChange, writeStatus } from "./status";
+
+/** Requests of one kind that the API server has to answer at the same time; more make none of them faster. */
+const REQUESTS_AT_ONCE = 16;
+
+export interface ObjectWriterOptions {
+  kind: AnyKind;
+  type: ResourceType;
+  client: KubernetesClient;
+  /** What the object owns, as the caches show it. */
+  owned(object: LiveObject, memory: Memory): LiveObject[];
+}
+
+/** Writes what Kindstack has on an object: its finalizer, the record of its stack, its status. */
+export class ObjectWriter {
+  readonly #options: ObjectWriterOptions;
+  readonly #limiter = new Limiter(REQUESTS_AT_ONCE);
+
+  constructor(options: ObjectWriterOptions) {
+    this.#options = options;
+  }
+
+  /** The object as it is, whatever the cache shows. */
+  read({ metadata: { name, namespace } }: LiveObject): Promise<LiveObject | undefined> {
+    const { client, type } = this.#options;
+    return this.#limiter.run(() => client.get(type, name, namespace));
+  }
+
+  /**
+   * Sets the finalizer and, for an object that shares its stack, the stack's number, in one server-side apply: other
+   * finalizers and annotations are not touched.
+   */
+  async hold(object: LiveObject, memory: Memory, stackNumber: number | undefined): Promise<LiveObject> {
+    const { finalizers, annotations } = object.metadata;
+    const number = stackNumber === undefined ? undefined : String(stackNumber);
+    const isRecorded = number === undefined || annotations?.[STACK_NUMBER_ANNOTATION] === number;
+    if (isRecorded && finalizers?.includes(FINALIZER)) return object;
+    return this.#applyMetadata(object, memory, {
+      finalizers: [FINALIZER],
+      ...(number !== undefined && { annotations: { [STACK_NUMBER_ANNOTATION]: number } }),
+    });
+  }
+
+  /** Removes the finalizer, and with it the record. */
+  async letGo(object: LiveObject, memory: Memory): Promise<LiveObject> {
+    return object.metadata.finalizers?.includes(FINALIZER) ? this.#applyMetadata(object, memory, {}) : object;
+  }
+
+  async writeStatus(object: LiveObject, memory: Memory, change: StatusChange): Promise<LiveObject> {
+    const { kind, client, type, owned } = this.#options;
+    return this.#limiter.run(async () => {
+      const status = composeStatus(kind, object, owned(object, memory), change, new Date());
+      return memory.wrote(await writeStatus(client, type, kind, object, status));
+    });
+  }
+
+  async #applyMetadata(object: LiveObject, memory: Memory, metadata: object): Promise<LiveObject> {
+    const { client, type } = this.#options;
+    const { apiVersion, kind } = object;
+    const manifest = { apiVersion, kind, metadata: { ...identityOf(object), ...metadata } };
+    return memory.wrote((await this.#limiter.run(() => client.apply(type, manifest))).object);
+  }
+}
