@@ -31,8 +31,8 @@ export function objectCommand(
         const place = kind.scope === "Cluster" ? undefined : (options.namespace ?? namespace);
         const key = place === undefined ? objectName : `${place}/${objectName}`;
         // Which of a namespace's stacks an object shares is recorded on the object.
-        const sighting = kind.granularity === "namespace" && (await cluster.find(kind, objectName, place));
-        const stack = stackOf(kind, key, sighting && sighting.seen ? sighting.object : undefined);
+        const sighting = kind.granularity === "namespace" ? await cluster.find(kind, objectName, place) : undefined;
+        const stack = stackOf(kind, key, sighting?.seen ? sighting.object : undefined);
         const text = await show(reader, stack, signal, key);
         if (text === undefined) throw new Error(`${kind.kind} ${objectName} has no stack (${stack})`);
         process.stdout.write(`${text}\n`);

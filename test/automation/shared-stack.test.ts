@@ -1,0 +1,86 @@
+import { describe, expect, it } from "vitest";
+import type { UpdateFailure, UpdateResult } from "../../src/automation/engine";
+import type { StackResource } from "../../src/automation/event-log";
+import { shareOut } from "../../src/automation/shared-stack";
+
+const urnOf = (name: string) =>
+  `urn:pulumi:s::kindstack::kindstack:g/v1:Writer$pulumi-nodejs:dynamic/test:Row::${name}`;
+
+function resource(name: string, operation: StackResource["operation"], type = "row"): StackResource {
+  return { urn: urnOf(name), type, name, operation, outputs: {} };
+}
+
+function failure(name: string | undefined, message = "refused"): UpdateFailure {
+  const about = name !== undefined && { resource: name, urn: urnOf(name) };
+  return { ...about, errorClass: "terminal", reason: "Refused", message };
+}
+
+function result(changes: Partial<UpdateResult>): UpdateResult {
+  return {
+    operation: "up",
+    outcome: "succeeded",
+    changes: {},
+    resources: [],
+    deleted: [],
+    failures: [],
+    durationMs: 1,
+    ...changes,
+  };
+}
+
+const KEYS = ["ns/a", "ns/b", "ns/c"];
+const outcomes = (shares: Map<string, UpdateResult>) => [...shares].map(([key, { outcome }]) => `${key} ${outcome}`);
+
+describe("shareOut", () => {
+  it("gives each object what was done to its own resources, components aside", () => {
+    const resources = [
+      resource("ns/a", "create", "kindstack:g/v1:Writer"),
+      resource("ns/a", "create"),
+      resource("ns/a/second", "update"),
+      resource("ns/b", "same"),
+      resource("ns/other", "create"),
+    ];
+    const shares = shareOut(result({ resources, deleted: [resource("ns/c", "delete")] }), KEYS, undefined);
+    expect([...shares.values()].map(({ changes }) => changes)).toEqual([{ create: 1, update: 1 }, {}, { delete: 1 }]);
+    expect(outcomes(shares)).toEqual(["ns/a succeeded", "ns/b succeeded", "ns/c succeeded"]);
+  });
+
+  it("lets the failure of one's resource be that one's alone, when the rest was done", () => {
+    const shares = shareOut(
+      result({ outcome: "failed", restDone: true, failures: [failure("ns/b", "no such table")] }),
+      KEYS,
+      undefined,
+    );
+    expect(outcomes(shares)).toEqual(["ns/a succeeded", "ns/b failed", "ns/c succeeded"]);
+    expect(shares.get("ns/b")?.failures).toMatchObject([{ message: "no such table" }]);
+    expect(shares.get("ns/a")?.failures).toEqual([]);
+  });
+
+  it("says nothing of the others when one's failure ended the update before its end", () => {
+    const ended = result({ outcome: "failed", restDone: false, failures: [failure("ns/b")] });
+    expect(outcomes(shareOut(ended, KEYS, undefined))).toEqual(["ns/b failed"]);
+  });
+
+  it("blames an error in a program on the object whose program it was", () => {
+    const ended = result({ outcome: "failed", failures: [failure(undefined, "cannot read properties")] });
+    expect(outcomes(shareOut(ended, KEYS, "ns/c"))).toEqual(["ns/c failed"]);
+  });
+
+  it("lets a failure that is nobody's be everybody's", () => {
+    const away = result({ outcome: "failed", failures: [failure(undefined, "the backend is away")] });
+    const shares = shareOut(away, KEYS, undefined);
+    expect(outcomes(shares)).toEqual(["ns/a failed", "ns/b failed", "ns/c failed"]);
+    expect(shares.get("ns/a")?.failures).toMatchObject([{ message: "the backend is away" }]);
+  });
+
+  it("does not take what was reached for done when the update ended in something that is nobody's", () => {
+    const failures = [failure("ns/b"), failure(undefined, "the state could not be saved")];
+    const ended = result({ outcome: "failed", restDone: false, failures, resources: [resource("ns/a", "create")] });
+    expect(outcomes(shareOut(ended, KEYS, undefined))).toEqual(["ns/b failed"]);
+  });
+
+  it("lets an interruption be everybody's", () => {
+    const shares = shareOut(result({ outcome: "interrupted" }), KEYS, undefined);
+    expect(outcomes(shares)).toEqual(["ns/a interrupted", "ns/b interrupted", "ns/c interrupted"]);
+  });
+});

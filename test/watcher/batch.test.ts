@@ -1,0 +1,130 @@
+import { describe, expect, it } from "vitest";
+import type { StackEngine, UpdateOptions, UpdateResult } from "../../src/automation/engine";
+import { Batches, MAX_BATCH, type Request } from "../../src/watcher/batch";
+import { sharedStackName, stackOf } from "../../stacks/contract/shared-stack";
+import { postgresWriter } from "../../stacks/postgres-writer/kind";
+
+/* Batches between a queue and an engine that are played: what becomes one update, and what comes of whom. */
+
+const PLACE = "default#0";
+const STACK = sharedStackName(postgresWriter, "default", 0);
+const SIGNAL = new AbortController().signal;
+
+const up = (key: string, refresh = false): Request => ({ key, wish: { type: "up", program: () => {}, refresh } });
+const destroy = (key: string, release = false): Request => ({ key, wish: { type: "destroy", release } });
+
+class World {
+  /** Updates as `up 2 targets`. */
+  readonly updates: string[] = [];
+  readonly enqueued: string[] = [];
+  readonly recorded: string[] = [];
+  failure: Error | undefined;
+  readonly batches = new Batches({
+    kind: postgresWriter,
+    engine: {
+      up: async (stack: string, _program: unknown, options: UpdateOptions) => this.#update("up", stack, options),
+      destroy: async (stack: string, options: UpdateOptions) => this.#update("destroy", stack, options),
+      recorded: async () => this.recorded,
+      forget: async (stack: string) => void this.updates.push(`forget ${stack}`),
+    } as unknown as StackEngine,
+    enqueue: (place) => this.enqueued.push(place),
+    observe: () => {},
+  });
+
+  record(...keys: string[]): void {
+    for (const key of keys) {
+      const component = `urn:pulumi:${STACK}::kindstack::kindstack:demo.yash.com/v1:PostgresWriter`;
+      this.recorded.push(`${component}::${key}`, `${component}$pulumi-nodejs:dynamic/postgres:Row::${key}`);
+    }
+  }
+
+  #update(operation: "up" | "destroy", stack: string, { shared, refresh }: UpdateOptions): UpdateResult {
+    if (this.failure !== undefined) throw this.failure;
+    const what = shared === undefined ? stack : `${shared.targets?.length ?? "all"} ${shared.savesOnce ? "once" : ""}`;
+    this.updates.push([operation, what, refresh ? "refresh" : ""].join(" ").trim());
+    return { operation, outcome: "succeeded", changes: {}, resources: [], deleted: [], failures: [], durationMs: 1 };
+  }
+}
+
+describe("Batches", () => {
+  it("makes one update of what waits for a stack", async () => {
+    const world = new World();
+    const results = Promise.all(
+      ["default/a", "default/b", "default/c"].map((k) => world.batches.request(PLACE, up(k))),
+    );
+    await world.batches.run(PLACE, SIGNAL);
+    expect(await results).toMatchObject([{ outcome: "succeeded" }, { outcome: "succeeded" }, { outcome: "succeeded" }]);
+    expect(world.updates).toEqual(["up 3"]);
+  });
+
+  it("saves the state of many at the end", async () => {
+    const world = new World();
+    for (let index = 0; index < 10; index++) void world.batches.request(PLACE, up(`default/${index}`));
+    await world.batches.run(PLACE, SIGNAL);
+    expect(world.updates).toEqual(["up 10 once"]);
+  });
+
+  it("does creations, repairs and deletions in one turn, each in the way that it needs", async () => {
+    const world = new World();
+    world.record("default/b", "default/c", "default/d", "default/kept");
+    const requests = [up("default/a"), up("default/b", true), destroy("default/c"), destroy("default/d", true)];
+    const results = Promise.all(requests.map((request) => world.batches.request(PLACE, request)));
+    await world.batches.run(PLACE, SIGNAL);
+    await results;
+    expect(world.updates).toEqual(["up 1", "up 2  refresh", "destroy 1", "destroy 1"]);
+  });
+
+  it("removes the stack with the last object in it, and starts nothing for what is not there", async () => {
+    const world = new World();
+    world.record("default/a");
+    void world.batches.request(PLACE, destroy("default/gone"));
+    await world.batches.run(PLACE, SIGNAL);
+    expect(world.updates).toEqual([]);
+    void world.batches.request(PLACE, destroy("default/a"));
+    await world.batches.run(PLACE, SIGNAL);
+    expect(world.updates).toEqual(["destroy all"]);
+  });
+
+  it("leaves what is more than a batch to the next turn, which it asks for", async () => {
+    const world = new World();
+    for (let index = 0; index <= MAX_BATCH; index++) void world.batches.request(PLACE, up(`default/${index}`));
+    world.enqueued.length = 0;
+    await world.batches.run(PLACE, SIGNAL);
+    expect(world.enqueued).toEqual([PLACE]);
+    await world.batches.run(PLACE, SIGNAL);
+    expect(world.updates).toEqual([`up ${MAX_BATCH} once`, "up 1"]);
+  });
+
+  it("forgets the stack that an object had to itself when the shared one has it, and not before", async () => {
+    const world = new World();
+    const former = stackOf(postgresWriter, "default/a", undefined);
+    world.failure = new Error("away");
+    const failed = world.batches.request(PLACE, { ...up("default/a"), former });
+    await world.batches.run(PLACE, SIGNAL);
+    await expect(failed).rejects.toThrow("away");
+    expect(world.updates).toEqual([]);
+    world.failure = undefined;
+    void world.batches.request(PLACE, { ...up("default/a"), former });
+    await world.batches.run(PLACE, SIGNAL);
+    expect(world.updates).toEqual(["up 1", `forget ${former}`]);
+  });
+
+  it("deletes an object from both stacks when it goes before it has moved", async () => {
+    const world = new World();
+    const former = stackOf(postgresWriter, "default/a", undefined);
+    world.record("default/other");
+    void world.batches.request(PLACE, { ...destroy("default/a"), former });
+    await world.batches.run(PLACE, SIGNAL);
+    expect(world.updates).toEqual([`destroy ${former}`]);
+  });
+
+  it("begins nothing after a stop, and says so to those who wait", async () => {
+    const world = new World();
+    const waiting = world.batches.request(PLACE, up("default/a"));
+    world.batches.stop();
+    expect(await waiting).toMatchObject({ outcome: "interrupted" });
+    expect(await world.batches.request(PLACE, up("default/b"))).toMatchObject({ outcome: "interrupted" });
+    await world.batches.run(PLACE, SIGNAL);
+    expect(world.updates).toEqual([]);
+  });
+});
