@@ -97,6 +97,8 @@ export interface RequestArguments {
 
 const REQUEST_TIMEOUT_MS = 30_000;
 const PAGE_SIZE = "500";
+/** A new connection costs more than all the requests of a small object; the API server itself gives them 90 s. */
+const IDLE_CONNECTION_MS = 60_000;
 
 /**
  * A client of the API server for objects of any kind.
@@ -339,7 +341,10 @@ export class KubernetesClient {
     if (this.#agent?.key !== key) {
       void this.#agent?.dispatcher.close();
       // A watch may be silent for as long as its own time-out; requests carry their own signal.
-      this.#agent = { key, dispatcher: new Agent({ connect, bodyTimeout: 0, headersTimeout: 0 }) };
+      this.#agent = {
+        key,
+        dispatcher: new Agent({ connect, bodyTimeout: 0, headersTimeout: 0, keepAliveTimeout: IDLE_CONNECTION_MS }),
+      };
     }
     const headers = { ...(options.headers as Record<string, string>) };
     if (options.auth) headers.authorization = `Basic ${Buffer.from(options.auth).toString("base64")}`;

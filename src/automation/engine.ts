@@ -2,6 +2,7 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type ErrorClass, errorClassOf, errorMessageOf, errorReasonOf, RetryableError } from "../../providers/errors";
 import type { ProviderHost } from "../../providers/host/server";
+import { keyOfResource } from "../../stacks/contract/shared-stack";
 import type { CommandResult } from "./command";
 import { type EngineReport, nameOf, readEventLog, type StackResource } from "./event-log";
 import {
@@ -208,7 +209,7 @@ export class StackEngine {
         await this.#command(["cancel", stack, "--yes"], options);
         result = await this.#command(command, options);
       }
-      const report = readEventLog(await readFile(eventLog, "utf8").catch(() => ""));
+      const report = readEventLog(await readFile(eventLog, "utf8").catch(() => ""), meantBy(options));
       const refused = host.takeFailures(stack);
       const failures =
         result.exitCode === 0 ? [] : collectFailures(result, report, refused, programError(), this.#options.timeoutMs);
@@ -237,6 +238,13 @@ function sharedFlags({ shared }: UpdateOptions): string[] {
   const flags = ["--continue-on-error", "--parallel", String(PARALLEL)];
   if (shared.targets === undefined) return flags;
   return [...flags, "--target-dependents", ...shared.targets.flatMap((urn) => ["--target", urn])];
+}
+
+/** Which resources an update is about, by their names: the targets and all below them. */
+function meantBy({ shared }: UpdateOptions): (name: string) => boolean {
+  if (shared?.targets === undefined) return () => true;
+  const keys = new Set(shared.targets.map((urn) => keyOfResource(nameOf(urn))));
+  return (name) => keys.has(keyOfResource(name));
 }
 
 /** What the SDK says of a resource that the engine has already said more of. */

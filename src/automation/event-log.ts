@@ -65,12 +65,16 @@ const eventSchema = Compile(
 const STACK_TYPE = "pulumi:pulumi:Stack";
 const GONE: readonly string[] = ["delete", "delete-replaced", "discard", "remove-pending-replace"];
 
-/** Reads an event log (newline-delimited JSON, as `--event-log` writes it); a torn last line is left out. */
-export function readEventLog(log: string): EngineReport {
+/**
+ * Reads an event log (newline-delimited JSON, as `--event-log` writes it); a torn last line is left out.
+ *
+ * @param isMeant which resources are meant, by name: of a large stack the engine tells all, also what it leaves alone
+ */
+export function readEventLog(log: string, isMeant: (name: string) => boolean = () => true): EngineReport {
   const report: EngineReport = { changes: {}, resources: [], deleted: [], failed: [], errors: [] };
   const resources = new Map<string, StackResource>();
   for (const line of log.split("\n")) {
-    const event = parseLine(line);
+    const event = isWorthReading(line, isMeant) ? parseLine(line) : undefined;
     if (event?.resOutputsEvent !== undefined) {
       const { op, urn, type, old, new: state } = event.resOutputsEvent.metadata;
       if (type === STACK_TYPE || type.startsWith("pulumi:providers:")) continue;
@@ -95,6 +99,14 @@ export function readEventLog(log: string): EngineReport {
   }
   report.resources = [...resources.values()];
   return report;
+}
+
+/** Told from the text, since most of a large log is not. */
+function isWorthReading(line: string, isMeant: (name: string) => boolean): boolean {
+  if (line.includes('"resourcePreEvent"')) return false;
+  if (!line.includes('"resOutputsEvent"')) return true;
+  const urn = /"urn":"([^"]+)"/.exec(line)?.[1];
+  return urn === undefined || isMeant(nameOf(urn));
 }
 
 function parseLine(line: string): ReturnType<typeof eventSchema.Parse> | undefined {

@@ -6,7 +6,8 @@ import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { findCondition } from "../../stacks/contract/condition";
 import { type AnyKind, kindApiVersion, statusOf } from "../../stacks/contract/kind";
-import { objectKey, PAUSED_ANNOTATION, RECONCILE_ANNOTATION, stackName } from "../../stacks/contract/object";
+import { objectKey, PAUSED_ANNOTATION, RECONCILE_ANNOTATION } from "../../stacks/contract/object";
+import { stackOf } from "../../stacks/contract/shared-stack";
 import { memcached } from "../../stacks/memcached/kind";
 import { podSet } from "../../stacks/podset/kind";
 import { postgresWriter } from "../../stacks/postgres-writer/kind";
@@ -244,13 +245,14 @@ describe("the hand-over between pulumi up and the operator", () => {
   ];
 
   it.each(cases)("deletes and creates nothing: %s", { timeout: TIMEOUT_MS }, async (_name, kind, manifest, count) => {
-    const stack = stackName(kind, objectKey(manifest.metadata));
+    const stack = stackOf(kind, objectKey(manifest.metadata), undefined);
+    const components = kind.granularity === "namespace" ? 1 : 0;
     const rowBefore = kind === postgresWriter ? 1 : 0;
     await project.init(stack);
     project.configure(stack, { manifests: write(kind.singular, manifest) });
     const first = await project.up(stack);
     expect(first.exitCode, first.output).toBe(0);
-    expect(first.changes).toEqual({ create: count });
+    expect(first.changes).toEqual({ create: count + components });
     const made = uidsOf(await madeFor(kind, manifest));
     const before = await operations(kind);
 
@@ -292,6 +294,6 @@ describe("the hand-over between pulumi up and the operator", () => {
     expect(await rows()).toHaveLength(rowBefore);
     expect(await operations(kind)).toEqual(before);
     const destroyed = await project.destroy(stack);
-    expect(destroyed.changes, destroyed.output).toEqual({ delete: count });
+    expect(destroyed.changes, destroyed.output).toEqual({ delete: count + components });
   });
 });
