@@ -65,7 +65,10 @@ export interface Kind<Spec = unknown, Status = unknown> {
   /** Paths of the scale subresource (`kubectl scale`, autoscalers). */
   readonly scale?: { specReplicasPath: string; statusReplicasPath: string; labelSelectorPath: string };
 
-  /** `object`: a stack for each object. `namespace`: the objects of one namespace share a stack. */
+  /**
+   * `object`: a stack for each object. `namespace`: the objects of a namespace share a few, as components, and what waits
+   * for a stack is one update. Every resource is then named by its object's key, or by that with a slash and more.
+   */
   readonly granularity: "object" | "namespace";
   /** The types of Kubernetes objects that the program makes; they are watched for drift. */
   readonly owns: readonly { apiVersion: string; kind: string }[];

@@ -1,3 +1,4 @@
+import { refuseTableName } from "../../providers/postgres/allow-list";
 import { findDriftedRows } from "../../providers/postgres/drift";
 import { parseTableName } from "../../providers/postgres/identifier";
 import { defineKind } from "../contract/kind";
@@ -22,8 +23,8 @@ export const postgresWriter = defineKind({
   granularity: "namespace",
   owns: [],
   directory: __dirname,
-  // A pattern counts characters; PostgreSQL counts bytes.
-  validate: ({ spec }) => void parseTableName(spec.table, "spec.table"),
+  // A pattern counts characters; PostgreSQL counts bytes. What is refused here does not hold up the others in the stack.
+  validate: ({ spec }) => refuseTableName(parseTableName(spec.table, "spec.table")),
   program: postgresWriterProgram,
   report: postgresWriterReport,
   findDrift: (objects) =>
