@@ -33,8 +33,16 @@ export async function updateMembers(
   { refresh = false, signal }: Options,
   observe: (result: UpdateResult) => void,
 ): Promise<Map<string, UpdateResult>> {
-  const results = new Map<string, UpdateResult>();
-  let left = members;
+  const recorded = refresh ? ((await engine.recorded(stack, signal)) ?? []) : [];
+  // Of what the stack does not have there is nothing to be refreshed, and the engine refuses to.
+  const known = new Set(recorded);
+  const isKnown = ({ key }: Member) => known.has(componentUrn(kind, PROJECT, stack, key));
+  const unknown = refresh ? members.filter((member) => !isKnown(member)) : [];
+  const results =
+    unknown.length === 0
+      ? new Map<string, UpdateResult>()
+      : await updateMembers(engine, kind, stack, unknown, { ...(signal && { signal }) }, observe);
+  let left = refresh ? members.filter(isKnown) : members;
   while (left.length > 0) {
     const taking = left;
     let thrower: string | undefined;
@@ -48,7 +56,7 @@ export async function updateMembers(
     };
     const keys = taking.map(({ key }) => key);
     // A refresh of a component's dependents does not find their provider unless they are named themselves.
-    const below = refresh ? ((await engine.recorded(stack, signal)) ?? []).filter(isBelowAnyOf(keys)) : [];
+    const below = recorded.filter(isBelowAnyOf(keys));
     const targets = [...new Set([...keys.map((key) => componentUrn(kind, PROJECT, stack, key)), ...below])];
     const shared = { targets, savesOnce: keys.length >= MANY };
     const result = await engine.up(stack, program, { refresh, shared, ...(signal && { signal }) });

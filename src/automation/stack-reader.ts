@@ -171,33 +171,40 @@ export class StackReader {
     const { host, timeoutMs } = this.#options;
     return this.#withScratch("preview", async (directory) => {
       const eventLog = join(directory, "events.ndjson");
-      const command = [...args, "--stack", stack, "--event-log", eventLog, ...(refresh ? ["--refresh"] : [])];
+      const command = [...args, "--stack", stack, "--event-log", eventLog];
       if (member !== undefined) command.push(...(await this.#memberFlags(stack, member, refresh, signal)));
+      else if (refresh) command.push("--refresh");
       const result = await runPulumi(this.#options, command, { signal, backendUrl });
       if (result.interrupted === "aborted") throw new RetryableError("Interrupted", "the preview was interrupted");
-      const refused = host.takeFailures(stack);
+      const isMeant = (name: string) => member === undefined || belongsTo(member.key, name);
+      const refused = host.takeFailures(stack).filter(({ urn }) => isMeant(nameOf(urn)));
       if (result.exitCode !== 0 && NO_STACK.test(result.stderr)) return NOTHING;
       const events = await readFile(eventLog, "utf8").catch(() => "");
       const failures =
         result.exitCode === 0 ? [] : collectFailures(result, readEventLog(events), refused, served?.error(), timeoutMs);
       const planned = readPlannedChanges(events);
       // Of a stack that is shared, the engine also tells what it leaves alone; and components are nothing by themselves.
-      const changes =
-        member === undefined
-          ? planned
-          : planned.filter(({ name, type }) => belongsTo(member.key, name) && !type.startsWith("kindstack:"));
+      const isComponent = (type: string) => member !== undefined && type.startsWith("kindstack:");
+      const changes = planned.filter(({ name, type }) => isMeant(name) && !isComponent(type));
       return { exists: true, changes, failures };
     });
   }
 
-  /** A refresh does not find the provider of what is below a target, unless that is a target itself. */
+  /**
+   * A refresh does not find the provider of what is below a target, unless that is a target itself; and of what the stack
+   * does not have there is nothing to be refreshed, which the engine would refuse.
+   */
   async #memberFlags(stack: string, { kind, key }: Member, refresh: boolean, signal?: AbortSignal): Promise<string[]> {
     const state = refresh ? await this.state(stack, signal) : undefined;
     const below = (state?.deployment.resources ?? [])
       .map(({ urn }) => urn)
       .filter((urn) => belongsTo(key, nameOf(urn)));
     const targets = new Set([componentUrn(kind, PROJECT, stack, key), ...below]);
-    return ["--target-dependents", ...[...targets].flatMap((urn) => ["--target", urn])];
+    return [
+      ...(below.length > 0 ? ["--refresh"] : []),
+      "--target-dependents",
+      ...[...targets].flatMap((urn) => ["--target", urn]),
+    ];
   }
 
   /** The output of a command about a stack; `undefined` when there is no such stack. */

@@ -13,6 +13,7 @@ import { ProviderHost } from "../../providers/host/server";
 import { providers } from "../../providers/index";
 import { KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { StackEngine } from "../../src/automation/engine";
+import { updateMembers } from "../../src/automation/shared-stack";
 import { StackReader } from "../../src/automation/stack-reader";
 import { openWorkspace, type Workspace } from "../../src/automation/workspace";
 import { runProgram } from "../../src/cli/program";
@@ -25,7 +26,8 @@ import { resolveBinary } from "../../src/toolchain/resolve";
 import { installKinds } from "../../src/watcher/install";
 import { parseObject } from "../../stacks/contract/kind";
 import { readManifests } from "../../stacks/contract/manifests";
-import { objectKey, stackName } from "../../stacks/contract/object";
+import { objectKey } from "../../stacks/contract/object";
+import { stackOf } from "../../stacks/contract/shared-stack";
 import { kinds } from "../../stacks/index";
 import { NAMESPACE, TestCluster } from "../providers/kubernetes/test-cluster";
 import { TestDatabase } from "../providers/postgres/database";
@@ -113,10 +115,13 @@ async function make(manifest: Named): Promise<LiveObject> {
   const parsed = parseObject(kind, object);
   const key = objectKey(object.metadata);
   const owner = { uid: object.metadata.uid, description: `${kind.kind}.${kind.group}/${key}` };
-  const result = await engine.up(stackName(kind, key), () =>
-    kind.program(parsed, { owner, owned: [], recorded: new Set() }),
-  );
-  expect(result.failures).toEqual([]);
+  const program = () => kind.program(parsed, { owner, owned: [], recorded: new Set() });
+  const stack = stackOf(kind, key, undefined);
+  const result =
+    kind.granularity === "object"
+      ? await engine.up(stack, program)
+      : (await updateMembers(engine, kind, stack, [{ key, program }], {}, () => {})).get(key);
+  expect(result?.failures).toEqual([]);
   return object;
 }
 
@@ -297,7 +302,7 @@ describe("a preview", () => {
 
   it("says that one cannot be previewed, and previews the others", async () => {
     const report = await look([writer("same"), writer("changed", { table: "pg_catalog.pg_class" })]);
-    expect(report.objects.map(({ action }) => action)).toEqual(["none", "failed"]);
+    expect(report.objects.map(({ action }) => action)).toEqual(["none", "invalid"]);
     expect(report.objects[1]?.errors[0]).toContain("pg_class");
   });
 
@@ -331,6 +336,7 @@ describe("a preview", () => {
     );
     await chmodAll(join(directory, "state"), { writable: true });
 
+    expect(report.objects.flatMap(({ errors }) => errors)).toEqual([]);
     expect(report.objects.map(({ action }) => action)).toEqual([
       "create",
       "update",
@@ -345,7 +351,7 @@ describe("a preview", () => {
   });
 
   it("waits for no lock, nor takes one: an update of the same stack may be at work", async () => {
-    const stack = stackName(findKind(kinds, "postgreswriter"), `${cluster.namespace}/changed`);
+    const stack = stackOf(findKind(kinds, "postgreswriter"), `${cluster.namespace}/changed`, undefined);
     const locks = join(directory, "state", ".pulumi", "locks", "organization", "kindstack", stack);
     await mkdir(locks, { recursive: true });
     const lock = { pid: process.pid, username: "somebody", hostname: hostname(), timestamp: new Date().toISOString() };
@@ -391,11 +397,11 @@ describe("a preview", () => {
 describe("a stack reader", () => {
   it("tells a stack's state and history, and of no stack that there is none", async () => {
     const reader = new StackReader({ workspace, host, timeoutMs: 60_000 });
-    const stack = stackName(findKind(kinds, "postgreswriters"), `${cluster.namespace}/same`);
+    const stack = stackOf(findKind(kinds, "postgreswriters"), `${cluster.namespace}/same`, undefined);
 
     const state = await reader.state(stack);
     expect(state?.deployment.resources?.map(({ type }) => type)).toContain("pulumi-nodejs:dynamic/postgres:Row");
-    expect(await reader.history(stack)).toMatchObject([{ kind: "update", result: "succeeded" }]);
+    expect((await reader.history(stack))?.[0]).toMatchObject({ kind: "update", result: "succeeded" });
     expect(await reader.state("nobody")).toBeUndefined();
     expect(await reader.history("nobody")).toBeUndefined();
   });
@@ -457,7 +463,7 @@ describe("the commands", () => {
 
     output.stdout = "";
     expect(await run("history", ...object)).toBe(0);
-    expect(JSON.parse(output.stdout)).toMatchObject([{ kind: "update", result: "succeeded" }]);
+    expect(JSON.parse(output.stdout).slice(0, 1)).toMatchObject([{ kind: "update", result: "succeeded" }]);
 
     output.stdout = "";
     expect(await run("state", "export", ...object)).toBe(0);

@@ -136,6 +136,7 @@ describe("a batch", () => {
       up("new"),
       up("changed", { age: 24 }),
       up("drifted", {}, true),
+      up("compared before it is there", {}, true),
       destroy("deleted"),
       destroy("released", true),
       destroy("never there"),
@@ -143,12 +144,13 @@ describe("a batch", () => {
     expect(new Set(outcomes(results))).toEqual(new Set(["succeeded"]));
     expect(await rows()).toEqual([
       "school/changed 24",
+      "school/compared before it is there 23",
       "school/drifted 23",
       "school/kept 99",
       "school/new 23",
       "school/released 99",
     ]);
-    expect(await records()).toBe(4);
+    expect(await records()).toBe(5);
   });
 
   it("removes the stack with all that belongs to it when its last object goes", async () => {
