@@ -1,5 +1,5 @@
 import { availableParallelism } from "node:os";
-import { Command, InvalidArgumentError } from "commander";
+import { Command, InvalidArgumentError, Option } from "commander";
 import { ProviderHost } from "../../providers/host/server";
 import { providers } from "../../providers/index";
 import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
@@ -8,9 +8,9 @@ import { kinds } from "../../stacks/index";
 import { StackEngine } from "../automation/engine";
 import { openWorkspace } from "../automation/workspace";
 import { inCluster, readStateConfig } from "../config";
+import { type Endpoints, startEndpoints } from "../telemetry/endpoints";
 import { createLogger } from "../telemetry/log";
 import { createMetrics } from "../telemetry/metrics";
-import { startTelemetryServer } from "../telemetry/server";
 import { resolveBinary } from "../toolchain/resolve";
 import { installKinds } from "../watcher/install";
 import { Operator } from "../watcher/operator";
@@ -20,6 +20,8 @@ interface RunOptions {
   installCrds: boolean;
   httpPort: number;
   httpHost: string;
+  metricsPort?: number;
+  metricsCertificate?: string;
   concurrency: number;
   updateTimeout: number;
   driftInterval: number;
@@ -30,8 +32,18 @@ export function runCommand(): Command {
   return new Command("run")
     .description("run the operator against the current kubeconfig or, in a Pod, with its service account")
     .option("--install-crds", "apply the CRDs of all kinds first", false)
-    .option("--http-port <port>", "port of /healthz, /readyz and /metrics; 0 for any free one", wholeNumber, 8080)
-    .option("--http-host <address>", "address that they listen on", inCluster(process.env) ? "0.0.0.0" : "127.0.0.1")
+    .option("--http-port <port>", "port of /healthz and /readyz; 0 for any free one", wholeNumber, 8080)
+    .option("--http-host <address>", "address of all ports", inCluster(process.env) ? "0.0.0.0" : "127.0.0.1")
+    .addOption(
+      new Option(
+        "--metrics-port <port>",
+        "port of /metrics, over TLS and for those whom the cluster lets read it; without it they are on --http-port, " +
+          "for anybody, where that is on this machine alone",
+      )
+        .argParser(wholeNumber)
+        .default(inCluster(process.env) ? 8443 : undefined),
+    )
+    .option("--metrics-certificate <folder>", "folder with tls.crt and tls.key (default: one is made at each start)")
     .option("--concurrency <n>", "objects that are worked on at the same time", positive, availableParallelism())
     .option("--update-timeout <seconds>", "after this an update is interrupted and tried again", positive, 600)
     .option("--drift-interval <seconds>", "how often rows are compared with their objects", positive, 30)
@@ -91,20 +103,22 @@ async function runOperator(options: RunOptions): Promise<void> {
     driftIntervalMs: options.driftInterval * 1000,
     gracePeriodMs: options.gracePeriod * 1000,
   });
-  const telemetry = await startTelemetryServer({
-    port: options.httpPort,
-    host: options.httpHost,
-    metrics,
-    healthy: () => undefined, // a process that can answer is healthy; what it waits for, a restart would not bring
-    ready: () => operator.notReady,
-  });
-  logger.info({ server: client.server, http: `${options.httpHost}:${telemetry.port}` }, "operator starts");
+  let endpoints: Endpoints | undefined;
   try {
+    endpoints = await startEndpoints({
+      ...options,
+      client,
+      metrics,
+      healthy: () => undefined, // a process that can answer is healthy; what it waits for, a restart would not bring
+      ready: () => operator.notReady,
+      logger,
+    });
+    logger.info({ server: client.server, ...endpoints.addresses }, "operator starts");
     if (options.installCrds) await installKinds(client, kinds);
     await operator.run(stop.signal);
     logger.info("operator stopped");
   } finally {
-    await telemetry.close();
+    await endpoints?.close();
     host.stop();
     await closePool();
     await disconnectKubernetes();

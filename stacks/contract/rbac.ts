@@ -14,9 +14,16 @@ const STATUS_VERBS = ["patch"];
 /** What a program makes is applied, read, watched for drift, and deleted. A server-side apply may be a creation. */
 const OWNED_VERBS = ["get", "list", "watch", "create", "patch", "delete"];
 
+/** Asked to find out who may read the operator's metrics. */
+const REVIEWS: readonly PolicyRule[] = [
+  { apiGroups: ["authentication.k8s.io"], resources: ["tokenreviews"], verbs: ["create"] },
+  { apiGroups: ["authorization.k8s.io"], resources: ["subjectaccessreviews"], verbs: ["create"] },
+];
+
 /**
  * All that an operator of these kinds may do in a cluster: what follows from each kind and from the types that it owns,
- * what a kind declares besides (`permissions`), and the Events that people read. Nothing else is asked for.
+ * what a kind declares besides (`permissions`), the Events that people read, and the questions who may read its
+ * metrics. Nothing else is asked for.
  */
 export function operatorRules(kinds: readonly AnyKind[]): PolicyRule[] {
   const rules = kinds.flatMap((kind): PolicyRule[] => [
@@ -29,7 +36,7 @@ export function operatorRules(kinds: readonly AnyKind[]): PolicyRule[] {
     })),
     ...(kind.permissions ?? []),
   ]);
-  rules.push({ apiGroups: ["events.k8s.io"], resources: ["events"], verbs: ["create", "patch"] });
+  rules.push({ apiGroups: ["events.k8s.io"], resources: ["events"], verbs: ["create", "patch"] }, ...REVIEWS);
   return merged(rules);
 }
 

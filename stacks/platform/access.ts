@@ -34,5 +34,12 @@ export function access({ namespace, serviceAccountAnnotations }: Configuration, 
       roleRef: { apiGroup: RBAC, kind: "ClusterRole", name: NAME },
       subjects: [{ kind: "ServiceAccount", name: NAME, namespace }],
     },
+    // Bound to nobody here: whoever installs Prometheus binds it to Prometheus' service account.
+    {
+      apiVersion: `${RBAC}/v1`,
+      kind: "ClusterRole",
+      metadata: { name: `${NAME}-metrics-reader`, labels: LABELS },
+      rules: [{ nonResourceURLs: ["/metrics"], verbs: ["get"] }],
+    },
   ];
 }

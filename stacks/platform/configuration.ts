@@ -100,6 +100,12 @@ export const configurationSchema = Type.Object({
   memoryRequest: Type.String({ ...QUANTITY, default: "256Mi", description: "requested memory" }),
   memoryLimit: Type.String({ ...QUANTITY, default: "1Gi", description: "most memory" }),
 
+  metricsSecret: Type.Optional(
+    Type.String({
+      ...NAME,
+      description: "TLS Secret of /metrics, such as cert-manager makes; by default a certificate is made at each start",
+    }),
+  ),
   serviceMonitor: Type.Boolean({ default: false, description: "a ServiceMonitor for the Prometheus operator" }),
   networkPolicy: Type.Boolean({
     default: true,

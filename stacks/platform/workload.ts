@@ -5,11 +5,13 @@ import { LABELS, NAME, SELECTOR } from "./labels";
 import { BACKEND_URL_KEY, PASSPHRASE_KEY } from "./secrets";
 
 export const HTTP_PORT = 8080;
+export const METRICS_PORT = 8443;
 /** The image's own user; see the Dockerfile. */
 export const USER_ID = 65532;
 
 const WORK_DIRECTORY = "/var/run/kindstack";
 const SECRET_DIRECTORY = "/etc/kindstack";
+const METRICS_CERTIFICATE = "/etc/kindstack-metrics";
 /** Running updates may go on for 20 s, one that is interrupted has 10 s to save; then the rest is written. */
 const TERMINATION_SECONDS = 45;
 
@@ -66,7 +68,8 @@ function stateVolumeClaim({ namespace, storageSize, storageClass }: Configuratio
 async function podSpec(configuration: Configuration): Promise<unknown> {
   // Loaded here: it brings the whole of Pulumi's SDKs along, and only an installation needs it.
   const { PodBuilder } = await import("@pulumi/kubernetesx");
-  const { image, imagePullPolicy, imagePullSecrets, environmentSecrets, postgresSecret, stateSecret } = configuration;
+  const { image, imagePullPolicy, imagePullSecrets, environmentSecrets, postgresSecret, stateSecret, metricsSecret } =
+    configuration;
   const probe = (path: string) => ({ httpGet: { path, port: "http" } });
   const builder = new PodBuilder({
     serviceAccountName: NAME,
@@ -85,13 +88,18 @@ async function podSpec(configuration: Configuration): Promise<unknown> {
         name: NAME,
         image,
         imagePullPolicy,
-        args: ["run", "--concurrency", String(configuration.concurrency)],
+        args: [
+          "run",
+          ...["--concurrency", String(configuration.concurrency)],
+          ...["--metrics-port", String(METRICS_PORT)],
+          ...(metricsSecret === undefined ? [] : ["--metrics-certificate", METRICS_CERTIFICATE]),
+        ],
         env: environment(configuration),
         envFrom: [
           { secretRef: { name: postgresSecret, optional: true } },
           ...environmentSecrets.map((name) => ({ secretRef: { name } })),
         ],
-        ports: { http: HTTP_PORT },
+        ports: { http: HTTP_PORT, metrics: METRICS_PORT },
         startupProbe: { ...probe("/healthz"), periodSeconds: 2, failureThreshold: 30 },
         livenessProbe: { ...probe("/healthz"), periodSeconds: 20, timeoutSeconds: 5, failureThreshold: 3 },
         readinessProbe: { ...probe("/readyz"), periodSeconds: 5, timeoutSeconds: 5 },
@@ -118,6 +126,14 @@ async function podSpec(configuration: Configuration): Promise<unknown> {
             },
             destPath: SECRET_DIRECTORY,
           },
+          ...(metricsSecret === undefined
+            ? []
+            : [
+                {
+                  volume: { name: "metrics-certificate", secret: { secretName: metricsSecret, defaultMode: 0o440 } },
+                  destPath: METRICS_CERTIFICATE,
+                },
+              ]),
           ...(usesVolume(configuration)
             ? [
                 {

@@ -43,6 +43,14 @@ async function remove(manifest: Manifest): Promise<void> {
   await client.delete(await client.resourceType(manifest.apiVersion, manifest.kind), name, namespace);
 }
 
+async function tokenOf(namespace: string, account: string): Promise<string> {
+  const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${account}/token`;
+  const { status } = await client.json<{ status: { token: string } }>("POST", path, {
+    body: { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} },
+  });
+  return status.token;
+}
+
 beforeAll(async () => {
   for (const manifest of installed) await apply(manifest);
 });
@@ -112,12 +120,7 @@ describe("the operator under the installed service account", () => {
   beforeAll(async () => {
     await database.open();
     await database.query("CREATE TABLE students (id text PRIMARY KEY, name text, age integer, country text)");
-    const request = await client.json<{ status: { token: string } }>(
-      "POST",
-      `/api/v1/namespaces/${NAMESPACE}/serviceaccounts/kindstack/token`,
-      { body: { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} } },
-    );
-    token = request.status.token;
+    token = await tokenOf(NAMESPACE, "kindstack");
     recorder = await ApiRecorder.start(inject("cluster").kubeconfig);
     fs.mkdirSync(directory, { recursive: true });
     const kubeconfig = path.join(directory, "kubeconfig");
@@ -132,7 +135,7 @@ describe("the operator under the installed service account", () => {
         users: [{ name: "operator", user: { token } }],
       }),
     );
-    await operator.start({ env: { KUBECONFIG: kubeconfig } });
+    await operator.start({ env: { KUBECONFIG: kubeconfig }, args: ["--metrics-port", "0"] });
   });
   afterAll(async () => {
     await operator.dispose();
@@ -191,6 +194,24 @@ describe("the operator under the installed service account", () => {
 
     await remove(manifest);
     await eventually(async () => expect(await read(manifest)).toBeUndefined());
+  });
+
+  it("shows its metrics to whoever has the role for that, and to nobody else", async () => {
+    const binding: Manifest = {
+      apiVersion: "rbac.authorization.k8s.io/v1",
+      kind: "ClusterRoleBinding",
+      metadata: { name: uniqueName("metrics") },
+      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "kindstack-metrics-reader" },
+      subjects: [{ kind: "ServiceAccount", name: "default", namespace: "default" }],
+    };
+    const reader = await tokenOf("default", "default");
+    await apply(binding);
+    try {
+      expect((await operator.scrape(token)).status).toBe(403); // the operator's own
+      await eventually(async () => expect((await operator.scrape(reader)).text).toContain("kindstack_updates_total"));
+    } finally {
+      await remove(binding);
+    }
   });
 
   it("was refused nothing", () => {

@@ -14,6 +14,8 @@ describe("the operator's rules", () => {
       { apiGroups: ["g.example.com"], resources: ["things"], verbs: ["get", "list", "watch", "patch"] },
       { apiGroups: ["g.example.com"], resources: ["things/status"], verbs: ["patch"] },
       { apiGroups: ["events.k8s.io"], resources: ["events"], verbs: ["create", "patch"] },
+      { apiGroups: ["authentication.k8s.io"], resources: ["tokenreviews"], verbs: ["create"] },
+      { apiGroups: ["authorization.k8s.io"], resources: ["subjectaccessreviews"], verbs: ["create"] },
     ]);
   });
 

@@ -56,6 +56,7 @@ describe("the installation with nothing configured", () => {
         ),
         "kubernetes:core/v1:ServiceAccount ServiceAccount/kindstack-system/kindstack",
         "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole ClusterRole/kindstack",
+        "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole ClusterRole/kindstack-metrics-reader",
         "kubernetes:rbac.authorization.k8s.io/v1:ClusterRoleBinding ClusterRoleBinding/kindstack",
         "kubernetes:core/v1:PersistentVolumeClaim PersistentVolumeClaim/kindstack-system/kindstack-state",
         "kubernetes:apps/v1:Deployment Deployment/kindstack-system/kindstack",
@@ -137,8 +138,11 @@ describe("the installation with nothing configured", () => {
     expect(spec.containers).toHaveLength(1);
     expect(spec.containers[0]).toMatchObject({
       image: "kindstack:1.2.3",
-      args: ["run", "--concurrency", "4"],
-      ports: [{ name: "http", containerPort: 8080 }],
+      args: ["run", "--concurrency", "4", "--metrics-port", "8443"],
+      ports: [
+        { name: "http", containerPort: 8080 },
+        { name: "metrics", containerPort: 8443 },
+      ],
       securityContext: {
         allowPrivilegeEscalation: false,
         readOnlyRootFilesystem: true,
@@ -177,15 +181,15 @@ describe("the installation with nothing configured", () => {
     expect(containers[0]?.envFrom).toEqual([{ secretRef: { name: "kindstack-postgres", optional: true } }]);
   });
 
-  it("is reached on one port and reaches the API server, the database and DNS", () => {
+  it("is reached for metrics and by probes, and reaches the API server, the database and DNS", () => {
     expect(inputsOf("Service/kindstack-system/kindstack")).toMatchObject({
-      spec: { selector, ports: [{ name: "http", port: 8080, targetPort: "http" }] },
+      spec: { selector, ports: [{ name: "metrics", port: 8443, targetPort: "metrics" }] },
     });
     expect(inputsOf("NetworkPolicy/kindstack-system/kindstack")).toMatchObject({
       spec: {
         podSelector: { matchLabels: selector },
         policyTypes: ["Ingress", "Egress"],
-        ingress: [{ ports: [{ protocol: "TCP", port: 8080 }] }],
+        ingress: [{ ports: [8080, 8443].map((port) => ({ protocol: "TCP", port })) }],
         egress: [
           {
             ports: [
@@ -268,9 +272,53 @@ describe("the installation", () => {
       apiVersion: "monitoring.coreos.com/v1",
       kind: "ServiceMonitor",
       metadata,
-      spec: { selector: { matchLabels: selector }, endpoints: [{ port: "http", path: "/metrics" }] },
+      spec: {
+        selector: { matchLabels: selector },
+        endpoints: [
+          {
+            port: "metrics",
+            path: "/metrics",
+            scheme: "https",
+            bearerTokenFile: "/var/run/secrets/kubernetes.io/serviceaccount/token",
+            tlsConfig: { insecureSkipVerify: true },
+          },
+        ],
+      },
     });
     expect(registrations.map(({ name }) => name)).not.toContain("NetworkPolicy/kindstack-system/kindstack");
+  });
+
+  it("shows a certificate of yours where there is one, and lets Prometheus verify it", async () => {
+    const registrations = await install({ serviceMonitor: "true", metricsSecret: "metrics-tls" });
+    const { containers, volumes } = podOf(registrations).spec;
+
+    expect(containers[0]?.args).toEqual(expect.arrayContaining(["--metrics-certificate", "/etc/kindstack-metrics"]));
+    expect(volumes).toContainEqual({
+      name: "metrics-certificate",
+      secret: { secretName: "metrics-tls", defaultMode: 0o440 },
+    });
+    expect(find(registrations, "ServiceMonitor/kindstack-system/kindstack").inputs).toMatchObject({
+      spec: {
+        endpoints: [
+          {
+            tlsConfig: {
+              serverName: "kindstack.kindstack-system.svc",
+              ca: { secret: { name: "metrics-tls", key: "ca.crt" } },
+            },
+          },
+        ],
+      },
+    });
+  });
+
+  it("lets nobody read the metrics to whom the right was not given", async () => {
+    const registrations = await install();
+
+    expect(find(registrations, "ClusterRole/kindstack-metrics-reader").inputs).toMatchObject({
+      rules: [{ nonResourceURLs: ["/metrics"], verbs: ["get"] }],
+    });
+    const bindings = registrations.filter(({ type }) => type.endsWith(":ClusterRoleBinding"));
+    expect(bindings.map(({ name }) => name)).toEqual(["ClusterRoleBinding/kindstack"]);
   });
 
   it("follows the rest of the configuration", async () => {
@@ -302,7 +350,7 @@ describe("the installation", () => {
     expect(spec.containers[0]).toMatchObject({
       image: "registry.example.com/kindstack:1",
       imagePullPolicy: "Always",
-      args: ["run", "--concurrency", "2"],
+      args: ["run", "--concurrency", "2", "--metrics-port", "8443"],
       envFrom: [{ secretRef: { name: "kindstack-postgres", optional: true } }, { secretRef: { name: "cloud" } }],
       resources: { requests: { cpu: "1", memory: "512Mi" }, limits: { memory: "2Gi" } },
     });
