@@ -23,6 +23,7 @@ import {
   ownerUidOf,
   wasCreated,
 } from "./ownership";
+import { refuseProtectedNamespace } from "./protected-namespaces";
 
 /** What a program gives for one Kubernetes object. */
 export interface ObjectInputs {
@@ -143,8 +144,12 @@ export const provider: DynamicProvider<ObjectInputs, ObjectOutputs> = {
   },
 };
 
-/** Makes or mends the object. @throws TerminalError when an owner other than `owners` holds it */
+/** Makes or mends the object. @throws TerminalError when an owner other than `owners` holds it, or it is protected */
 async function applyObject(inputs: ObjectInputs, owners: string[]): Promise<ObjectOutputs> {
+  // Kinds refuse these by their fields; whatever kind and whoever runs it, none is taken.
+  if (typeName(inputs.manifest) === "v1/Namespace") {
+    refuseProtectedNamespace(inputs.manifest.metadata.name ?? "", "metadata.name");
+  }
   const { client, type } = await locate(inputs.manifest);
   let live = await find(client, type, inputs.manifest);
   if (live?.metadata.deletionTimestamp) {

@@ -60,6 +60,8 @@ Environment:
   PSQL_HOST, PSQL_PORT, PSQL_DBNAME, PSQL_USER, PSQL_PASSWORD, PGSSLMODE, PSQL_CA_FILE
                                        the database of PostgresWriters
   KINDSTACK_POSTGRES_TABLES            tables that PostgresWriters may write, such as "students,app.*"
+  KINDSTACK_PROTECTED_NAMESPACES       namespaces that no tenant may have besides kube-*, default and the operator's
+                                       own, such as "cert-manager,ingress-*"
   KINDSTACK_LOG_LEVEL, KINDSTACK_LOG_FORMAT
                                        trace, debug, info, warn, error; json, pretty`,
     )

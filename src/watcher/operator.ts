@@ -241,6 +241,9 @@ export class Operator {
   /**
    * What the object of this UID owns, and what was made for an object of its name before it was in the cluster, by
    * `pulumi up` or by a predecessor: the same stack has it, and the next update makes it this object's.
+   *
+   * Anybody may write these marks on what is his. What a namespaced object owns is in its own namespace, so that nobody
+   * pushes out another namespace's Pods by marks on his own.
    */
   #ownedBy(kind: AnyKind, uid: string): LiveObject[] {
     const owner = this.#findOwner(uid)?.object;
@@ -251,7 +254,7 @@ export class Operator {
       return [
         ...(informer?.byIndex(OWNER_INDEX, uid) ?? []),
         ...inherited.filter((object) => ownerUidOf(object) !== uid),
-      ];
+      ].filter(({ metadata }) => kind.scope === "Cluster" || metadata.namespace === owner?.metadata.namespace);
     });
   }
 

@@ -87,6 +87,10 @@ export const configurationSchema = Type.Object({
   postgresTables: Type.Optional(
     Type.String({ minLength: 1, description: "the tables that PostgresWriters may write, such as students,app.*" }),
   ),
+  protectedNamespaces: Type.Array(Type.String({ pattern: "^[-a-z0-9*]+$", maxLength: 63 }), {
+    default: [],
+    description: "namespaces that no tenant may have, besides kube-*, default and the operator's; * is any characters",
+  }),
   memcachedImage: Type.Optional(Type.String({ minLength: 1, description: "the image of all Memcacheds" })),
 
   concurrency: Type.Integer({

@@ -152,7 +152,8 @@ async function podSpec(configuration: Configuration): Promise<unknown> {
 type Variable = Input<string | { secretKeyRef: { name: string; key: string } }>;
 
 function environment(configuration: Configuration): Record<string, Variable> {
-  const { backendUrl, backendFromSecret, stateSecret, postgresTables, memcachedImage, logLevel } = configuration;
+  const { backendUrl, backendFromSecret, stateSecret, postgresTables, memcachedImage, logLevel, protectedNamespaces } =
+    configuration;
   const inSecret = backendFromSecret || (backendUrl !== undefined && hasPassword(backendUrl));
   return {
     PULUMI_BACKEND_URL: inSecret
@@ -163,6 +164,7 @@ function environment(configuration: Configuration): Record<string, Variable> {
     KINDSTACK_LOG_LEVEL: logLevel,
     KINDSTACK_LOG_FORMAT: "json",
     ...(postgresTables !== undefined && { KINDSTACK_POSTGRES_TABLES: postgresTables }),
+    ...(protectedNamespaces.length > 0 && { KINDSTACK_PROTECTED_NAMESPACES: protectedNamespaces.join(",") }),
     ...(memcachedImage !== undefined && { MEMCACHED_IMAGE: memcachedImage }),
   };
 }

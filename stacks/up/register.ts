@@ -34,18 +34,29 @@ export async function registerObjects(objects: readonly StackObject[], stack: st
 
 /** The kind's program, with what it needs to know of the cluster; nothing is asked of it for kinds that own nothing. */
 async function boundProgram({ kind, object, owner }: StackObject): Promise<() => void | Promise<void>> {
-  const owned = kind.owns.length === 0 ? [] : await ownedObjects(connectKubernetes(), kind, owner.description);
+  const { namespace } = object.metadata;
+  const owned =
+    kind.owns.length === 0 ? [] : await ownedObjects(connectKubernetes(), kind, owner.description, namespace);
   return () => kind.program(object, { owner, owned, recorded: new Set(owned.map(objectId)) });
 }
 
 /**
  * What is alive of what the object made. It is found by the owner's description, which, unlike the UID, is the same
- * before and after a hand-over between watcher and stack.
+ * before and after a hand-over between watcher and stack. Anybody may write it on what is his, so that what a namespaced
+ * object owns is looked for in its own namespace alone.
  */
-async function ownedObjects(client: KubernetesClient, kind: AnyKind, description: string): Promise<LiveObject[]> {
+async function ownedObjects(
+  client: KubernetesClient,
+  kind: AnyKind,
+  description: string,
+  namespace: string | undefined,
+): Promise<LiveObject[]> {
   const lists = await Promise.all(
     kind.owns.map(async ({ apiVersion, kind: type }) =>
-      client.list(await client.resourceType(apiVersion, type), { labelSelector: OWNER_UID_LABEL }),
+      client.list(await client.resourceType(apiVersion, type), {
+        labelSelector: OWNER_UID_LABEL,
+        ...(namespace !== undefined && { namespace }),
+      }),
     ),
   );
   return lists

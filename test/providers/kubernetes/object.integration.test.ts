@@ -53,6 +53,16 @@ describe("create", () => {
     expect(made.created).toBe(true);
   });
 
+  it.each(["kube-public", "default", "kindstack-system"])("never takes the namespace %s", async (name) => {
+    const before = await cluster.client.get(NAMESPACE, name);
+    await expect(create({ apiVersion: "v1", kind: "Namespace", metadata: { name } })).rejects.toMatchObject({
+      errorClass: "terminal",
+      reason: "NamespaceProtected",
+      message: expect.stringContaining(`"${name}" is protected`),
+    });
+    expect(await cluster.client.get(NAMESPACE, name)).toEqual(before);
+  });
+
   it("is refused when another owner has the object, and says whose it is and what to do", async () => {
     await create(cluster.configMap("taken", { a: "1" }), globex);
     await expect(create(cluster.configMap("taken", { a: "2" }))).rejects.toMatchObject({
