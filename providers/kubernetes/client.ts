@@ -73,17 +73,22 @@ export class ApiError extends ClassifiedError {
     message: string,
   ) {
     super(reason, message);
-    // What the server understood and refused stays refused until somebody changes the request or the permissions.
+    // What the server understood and refused stays refused until somebody changes the request.
     const refused = [400, 403, 405, 413, 415, 422].includes(status);
-    // What it forbids in a namespace that is on its way out, or whose quota is used up, it will allow again.
-    const heals = /is being terminated|exceeded quota/.test(message);
-    this.errorClass = refused && !heals ? "terminal" : "retryable";
+    this.errorClass = refused && !HEALS.test(message) ? "terminal" : "retryable";
   }
 
   get notFound(): boolean {
     return this.status === 404;
   }
 }
+
+/**
+ * What the server forbids and will allow again: for want of a right, which somebody grants without touching the object; in
+ * a namespace that is on its way out; and where a quota is used up. What admission refuses does not heal.
+ */
+const HEALS =
+  /" cannot \w+ resource "|is attempting to grant RBAC permissions not currently held|is being terminated|exceeded quota/;
 
 /** The field manager of everything that Kindstack applies. */
 export const FIELD_MANAGER = "kindstack";

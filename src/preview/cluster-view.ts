@@ -60,12 +60,13 @@ export class ClusterView {
   }
 
   /** What a kind's object made, as it is; `undefined` when that cannot be read. */
-  async owned(kind: AnyKind, uid: string): Promise<LiveObject[] | undefined> {
+  async owned(kind: AnyKind, { uid, namespace }: LiveObject["metadata"]): Promise<LiveObject[] | undefined> {
     try {
       const lists = await Promise.all(
         kind.owns.map(async ({ apiVersion, kind }) =>
           this.#client.list(await this.#client.resourceType(apiVersion, kind), {
             labelSelector: `${OWNER_UID_LABEL}=${uid}`,
+            ...(namespace !== undefined && { namespace }), // anybody may write that label on what is his
           }),
         ),
       );

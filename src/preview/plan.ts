@@ -91,7 +91,7 @@ async function planUpdate(
   sighting: Sighting,
 ): Promise<ObjectPlan> {
   const live = sighting.seen ? sighting.object : undefined;
-  const owned = live && (await cluster.owned(kind, live.metadata.uid));
+  const owned = live && (await cluster.owned(kind, live.metadata));
   const known = live === undefined ? undefined : statusOf(live).stack;
   // Where the cluster cannot tell, the state does.
   const state = known === undefined || owned === undefined ? await reader.state(plan.stack, signal) : undefined;

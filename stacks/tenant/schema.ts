@@ -12,7 +12,8 @@ export const tenantSpec = Type.Object({
   adminEmail: Type.String({
     description: "Whom to write to about this tenant; an annotation of each of its namespaces.",
     maxLength: 254,
-    pattern: "^[^@\\s]+@[^@\\s]+$",
+    // Shown in tables: no control characters.
+    pattern: "^[^@\\s\\x00-\\x1f\\x7f-\\x9f]+@[^@\\s\\x00-\\x1f\\x7f-\\x9f]+$",
   }),
   adminGroups: Type.Optional(
     Type.Array(Type.String({ minLength: 1, maxLength: 253 }), {

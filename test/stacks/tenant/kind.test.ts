@@ -43,6 +43,8 @@ describe("Tenant", () => {
     [{ namespaces: ["kindstack-system"] }, "allowed is all but kube-*, default, kindstack-system"],
     [{ namespaces: ["a", "b", "a"] }, 'spec.namespaces.2: "a" is there twice'],
     [{ adminEmail: "" }, 'spec.adminEmail: "" must match pattern'],
+    [{ adminEmail: "a\u009b2J@b" }, "must match pattern"],
+    [{ adminEmail: "a@b\u001b[2J" }, "must match pattern"],
     [{ adminEmail: "nobody" }, 'spec.adminEmail: "nobody" must match pattern'],
     [{ adminGroups: [""] }, 'spec.adminGroups.0: "" must not have fewer than 1 characters'],
   ])("refuses %o naming the field", (spec, message) => {
