@@ -315,7 +315,7 @@ export class KubernetesClient {
           "user-agent": "kindstack",
           ...(body !== undefined && { "content-type": contentType }),
         },
-        body: body === undefined ? null : JSON.stringify(body),
+        body: body === undefined ? null : yamlSafeJson(body),
         ...(signal && { signal }),
       });
     } catch (error) {
@@ -355,6 +355,14 @@ export class KubernetesClient {
     await this.#agent?.dispatcher.destroy();
     this.#agent = undefined;
   }
+}
+
+/** Server-side apply reads JSON as YAML, which refuses characters that JSON need not escape. */
+function yamlSafeJson(body: unknown): string {
+  return JSON.stringify(body).replace(
+    /[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
 }
 
 function groupVersionPath(apiVersion: string): string {

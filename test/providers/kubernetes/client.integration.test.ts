@@ -122,6 +122,14 @@ describe("a conflict", () => {
   });
 });
 
+describe("a text of any characters", () => {
+  it("is applied as it is", async () => {
+    const text = "\u0000\u001b\u007f\u0085\u009b\u2028\u202e\ufeff\ufffe\uffff 🇨🇦 \\u0041 \"'";
+    await client.apply(CONFIG_MAP, cluster.configMap("characters", { text }));
+    expect((await cluster.find("characters"))?.data).toEqual({ text });
+  });
+});
+
 describe("a refusal", () => {
   it("of an invalid object is terminal and says what is wrong", async () => {
     expect(await refusal(make("Bad_Name"))).toMatchObject({
