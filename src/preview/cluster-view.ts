@@ -2,6 +2,7 @@ import { KubeConfig } from "@kubernetes/client-node";
 import { ApiError, KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { type AnyKind, kindApiVersion } from "../../stacks/contract/kind";
+import { observedObjects } from "../../stacks/contract/observed";
 
 /** An object as far as it can be seen. */
 export type Sighting =
@@ -73,6 +74,12 @@ export class ClusterView {
     } catch {
       return undefined;
     }
+  }
+
+  /** What a kind observes for the object of this key; `undefined` when that cannot be read. */
+  async observed(kind: AnyKind, key: string): Promise<LiveObject[] | undefined> {
+    if (this.unreachable !== undefined) return undefined;
+    return observedObjects(this.#client, kind, key).catch(() => undefined);
   }
 
   /** Has the API server go through an apply without doing it: schema, rules in CEL, admission. */

@@ -29,7 +29,7 @@ export interface Candidate {
 
 export interface PlanOptions {
   reader: Pick<StackReader, "preview" | "previewDestroy" | "state">;
-  cluster: Pick<ClusterView, "find" | "owned" | "validate" | "unreachable">;
+  cluster: Pick<ClusterView, "find" | "owned" | "observed" | "validate" | "unreachable">;
   /** Compare with the real world, so that the repair of drift shows. */
   refresh: boolean;
   signal?: AbortSignal | undefined;
@@ -111,6 +111,7 @@ async function planUpdate(
     owner: { uid, description: `${kind.kind}.${kind.group}/${objectKey(manifest.metadata)}` },
     owned: owned ?? recorded,
     recorded: new Set(known?.resources?.map(({ id }) => id) ?? recorded.map((object) => objectId(object))),
+    observed: (await cluster.observed(kind, objectKey(manifest.metadata))) ?? [],
   };
   const object: KindObject = parsed.object;
   const preview = await reader.preview(plan.stack, () => kind.program(object, context), { refresh, signal });

@@ -1,10 +1,18 @@
+import { setMaxListeners } from "node:events";
 import { setInterval } from "node:timers";
 import type { Logger } from "pino";
 import { FIELD_MANAGER, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
 import { OWNER_ANNOTATION, OWNER_UID_LABEL, ownerUidOf } from "../../providers/kubernetes/ownership";
 import { findCondition } from "../../stacks/contract/condition";
 import { programDigest } from "../../stacks/contract/digest";
-import { type AnyKind, kindApiVersion, kindName, ownerDescription, statusOf } from "../../stacks/contract/kind";
+import {
+  type AnyKind,
+  kindApiVersion,
+  kindName,
+  type Observation,
+  ownerDescription,
+  statusOf,
+} from "../../stacks/contract/kind";
 import {
   DELETION_POLICY_ANNOTATION,
   type KindObject,
@@ -41,6 +49,8 @@ interface Controller {
   kind: AnyKind;
   informer: Informer;
   reconciler: Reconciler;
+  /** Of what the kind observes, indexed by the keys of the objects that it is for. */
+  observers: Informer[];
 }
 
 /** What controllers call it in metrics. */
@@ -49,6 +59,7 @@ const OWNED_EVENT_DELAY_MS = 25;
 const OWNER_INDEX = "owner";
 const DESCRIPTION_INDEX = "description";
 const UID_INDEX = "uid";
+const KEY_INDEX = "key";
 
 /**
  * The watcher: informers fill caches and put names in the queue, workers take names and reconcile.
@@ -96,6 +107,7 @@ export class Operator {
       await this.#addKind(kind);
       metrics.maxConcurrentReconciles.set({ controller: kindName(kind) }, concurrency);
     }
+    setMaxListeners(0, signal); // each informer listens to it, and how many those are depends on the kinds
     const informers = this.#informers().map((informer) => informer.start(signal));
     await Promise.all(this.#informers().map(({ synced }) => synced));
     logger.info({ kinds: kinds.map(kindName), objects: this.#objects() }, "caches are filled");
@@ -118,6 +130,7 @@ export class Operator {
     const { client, engine, logger, recorder, metrics } = this.#options;
     const type = await client.resourceType(kindApiVersion(kind), kind.kind);
     for (const owned of kind.owns) await this.#watchOwned(owned);
+    const observers = await Promise.all((kind.observes ?? []).map((observation) => this.#observer(kind, observation)));
     const name = kindName(kind);
     const informer: Informer = new Informer({
       client,
@@ -148,11 +161,34 @@ export class Operator {
       cached: (key) => informer.get(key),
       queueKey: (key) => queueKeyOf(kind, key),
       owned: (uid) => this.#ownedBy(kind, uid),
+      observed: (key) => observers.flatMap((observer) => observer.byIndex(KEY_INDEX, key)),
       view: (id) => this.#view(id),
       describeOwner: (uid) => this.#describeOwner(uid),
       observe: (result, cause) => this.#observe(kind, result, cause),
     });
-    this.#controllers.set(name, { kind, informer, reconciler });
+    this.#controllers.set(name, { kind, informer, reconciler, observers });
+  }
+
+  /** A cache of what a kind observes; its changes put the objects that they are for in the queue. */
+  async #observer(kind: AnyKind, observation: Observation): Promise<Informer> {
+    const { client, logger, metrics } = this.#options;
+    const { apiVersion, kind: type, labelSelector } = observation;
+    const observer: Informer = new Informer({
+      client,
+      type: await client.resourceType(apiVersion, type),
+      labelSelector,
+      indexers: { [KEY_INDEX]: (object) => observation.keysOf(object) },
+      transform: withoutManagedFields,
+      logger,
+      onChange: (change) => {
+        const states = change.type === "added" ? [change.object] : [change.previous, change.object];
+        for (const key of new Set(states.flatMap((object) => observation.keysOf(object)))) {
+          this.#queue.addAfter(queueKeyOf(kind, key), OWNED_EVENT_DELAY_MS);
+        }
+      },
+      observer: metrics.informer(`${apiVersion}/${type}?${labelSelector}`, () => observer.lastContact),
+    });
+    return observer;
   }
 
   async #watchOwned({ apiVersion, kind }: { apiVersion: string; kind: string }): Promise<void> {
@@ -286,7 +322,8 @@ export class Operator {
   }
 
   #informers(): Informer[] {
-    return [...[...this.#controllers.values()].map(({ informer }) => informer), ...this.#owned.values()];
+    const own = [...this.#controllers.values()].flatMap(({ informer, observers }) => [informer, ...observers]);
+    return [...own, ...this.#owned.values()];
   }
 
   #objects(): number {

@@ -13,11 +13,13 @@ export const INGRESS_CLASSES_ANNOTATION = "capsule.clastix.io/ingress-classes";
 export const INGRESS_CLASSES_REGEXP_ANNOTATION = "capsule.clastix.io/ingress-classes-regexp";
 export const STORAGE_CLASSES_ANNOTATION = "capsule.clastix.io/storage-classes";
 export const STORAGE_CLASSES_REGEXP_ANNOTATION = "capsule.clastix.io/storage-classes-regexp";
-export const REGISTRIES_ANNOTATION = "capsule.clastix.io/registries";
+export const REGISTRIES_ANNOTATION = "capsule.clastix.io/allowed-registries";
 export const REGISTRIES_REGEXP_ANNOTATION = "capsule.clastix.io/allowed-registries-regexp";
 
 /** The group whose members make namespaces through their tenants, unless the operator is told another. */
 export const DEFAULT_USER_GROUP = "capsule.clastix.io";
+/** The field manager of what a ResourceQuota allows; the rest of it is applied with the stack. */
+export const QUOTA_MANAGER = "kindstack-quota";
 /** The ClusterRole that lets a tenant's owner delete a namespace in which it is bound. */
 export const NAMESPACE_DELETER = "capsule-namespace-deleter";
 

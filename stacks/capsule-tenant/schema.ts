@@ -177,12 +177,16 @@ const subject = Type.Object({
   namespace: Type.Optional(Type.String({ maxLength: 63 })),
 });
 
-/** What Kindstack itself goes by; a tenant that set it could take an object for another's. */
+/** What Kindstack and the API server go by; a tenant that set it could take an object for another's. */
+const RESERVED_PREFIXES = ["capsule.clastix.io/", "kindstack.dev/", "kubernetes.io/metadata."];
 const RESERVED_METADATA = {
-  rule: "self.all(key, !(key.startsWith('capsule.clastix.io/') || key.startsWith('kindstack.dev/') || key.startsWith('kubernetes.io/metadata.')))",
-  message:
-    "capsule.clastix.io/*, kindstack.dev/* and kubernetes.io/metadata.* are set by Kindstack and by the API server",
+  rule: `self.all(key, !(${RESERVED_PREFIXES.map((prefix) => `key.startsWith('${prefix}')`).join(" || ")}))`,
+  message: `${RESERVED_PREFIXES.map((prefix) => `${prefix}*`).join(", ")} are set by Kindstack and by the API server`,
 };
+
+export function isReserved(key: string): boolean {
+  return RESERVED_PREFIXES.some((prefix) => key.startsWith(prefix));
+}
 
 /** How a ServiceAccount is called as a user: `system:serviceaccount:<namespace>:<name>`. */
 export const SERVICE_ACCOUNT_NAME = "^system:serviceaccount:[^:]+:[^:]+$";

@@ -114,7 +114,7 @@ async function make(manifest: Named): Promise<LiveObject> {
   const key = objectKey(object.metadata);
   const owner = { uid: object.metadata.uid, description: `${kind.kind}.${kind.group}/${key}` };
   const result = await engine.up(stackName(kind, key), () =>
-    kind.program(parsed, { owner, owned: [], recorded: new Set() }),
+    kind.program(parsed, { owner, owned: [], recorded: new Set(), observed: [] }),
   );
   expect(result.failures).toEqual([]);
   return object;
