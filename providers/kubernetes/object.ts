@@ -175,6 +175,7 @@ async function applyObject(inputs: ObjectInputs, owners: string[]): Promise<Obje
   return {
     manifest: inputs.manifest,
     owner: inputs.owner,
+    ...(inputs.existing && { existing: true }),
     uid: object.metadata.uid,
     resourceVersion: object.metadata.resourceVersion,
     created: wasCreated(object),
