@@ -157,10 +157,12 @@ describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"
         kubectl create secret generic kindstack-state -n kindstack-system --from-file=${folders.etc}/passphrase
         operator deploy`);
       await Promise.all([acme, globex].map(apply));
-      await reader.run("kubectl wait --for=condition=Ready tenant/acme tenant/globex --timeout=60s");
+      await reader.run(
+        "kubectl wait --for=condition=Ready tenants.multitenancy.codereliant.io/acme tenants.multitenancy.codereliant.io/globex --timeout=60s",
+      );
     });
     afterAll(async () => {
-      await reader.run(`kubectl delete tenants --all --timeout=60s
+      await reader.run(`kubectl delete tenants.multitenancy.codereliant.io --all --timeout=60s
         kubectl delete namespace globex-dev --wait=false
         kubectl delete namespace kindstack-system`);
       await reader.close();
@@ -172,7 +174,7 @@ describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"
     }));
 
     it("has one operator at the end that works on the restored state with the new passphrase", async () => {
-      const { stdout } = { stdout: await reader.run("npx kindstack history tenant acme") };
+      const { stdout } = { stdout: await reader.run("npx kindstack history tenants.multitenancy.codereliant.io acme") };
       expect(JSON.parse(stdout)[0]).toMatchObject({ kind: "update", result: "succeeded" });
       expect(await reader.run("echo $PULUMI_BACKEND_URL")).toContain("/restored");
     });
@@ -189,7 +191,7 @@ describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"
         operator start run --install-crds
         cp ${ROOT}/stacks/tenant/sample.yaml manifests/tenant.yaml
         kubectl apply -f manifests/tenant.yaml
-        kubectl wait --for=condition=Ready tenant/tenant-sample --timeout=60s
+        kubectl wait --for=condition=Ready tenants.multitenancy.codereliant.io/tenant-sample --timeout=60s
         git init --quiet
         git add .
         git -c user.name=a -c user.email=a@example.com commit --quiet -m before
@@ -197,7 +199,9 @@ describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"
         sed -i s/admin@yourdomain.com/other@yourdomain.com/ manifests/tenant.yaml`);
     });
     afterAll(async () => {
-      await reader.run("kubectl delete tenants --all --timeout=60s; kubectl delete -f preview-access.yaml");
+      await reader.run(
+        "kubectl delete tenants.multitenancy.codereliant.io --all --timeout=60s; kubectl delete -f preview-access.yaml",
+      );
       await reader.close();
     });
 
@@ -221,7 +225,7 @@ describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"
         operator start run --install-crds
         printf 'name: kindstack\\nruntime: nodejs\\n' > Pulumi.yaml`);
       await apply(tenant("acme", { namespaces: ["acme-dev"] }));
-      await reader.run("kubectl wait --for=condition=Ready tenant/acme --timeout=60s");
+      await reader.run("kubectl wait --for=condition=Ready tenants.multitenancy.codereliant.io/acme --timeout=60s");
     });
     afterAll(async () => {
       await reader.close();
