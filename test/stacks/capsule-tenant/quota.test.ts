@@ -26,6 +26,9 @@ function quota(
     status: used === undefined ? {} : { hard, used },
   };
 }
+const labels = { "capsule.clastix.io/tenant": "oil", "capsule.clastix.io/resource-quota": "0" };
+const hardOf = (manifest: Manifest | undefined) =>
+  (manifest as { spec?: { hard: Record<string, string> } } | undefined)?.spec?.hard ?? {};
 const none = { pods: "0", "requests.memory": "0" };
 
 async function written(owned: LiveObject[]): Promise<Manifest[]> {
@@ -72,11 +75,9 @@ describe("the balance of a tenant's quotas", () => {
     const used = { pods: "2", "requests.memory": "1Gi" };
     const [balanced] = await written([quota("oil-a", { hard: { pods: "3", "requests.memory": "1Gi" }, used })]);
     const { annotations } = balanced?.metadata ?? {};
-    const { hard } = balanced?.spec as { hard: Record<string, string> };
+    const hard = hardOf(balanced);
     expect(hard).toEqual({ pods: "10", "requests.memory": "3Gi" });
-    expect(await written([quota("oil-a", { hard, used }, { annotations: annotations ?? {}, labels: labels })])).toEqual(
-      [],
-    );
+    expect(await written([quota("oil-a", { hard, used }, { annotations: annotations ?? {}, labels })])).toEqual([]);
   });
 
   it("lowers first", async () => {
@@ -85,7 +86,7 @@ describe("the balance of a tenant's quotas", () => {
       quota("oil-b", { hard: { pods: "8", "requests.memory": "1Gi" }, used: none }),
     ]);
     expect(manifests.map(({ metadata }) => metadata.namespace)).toEqual(["oil-b", "oil-a"]);
-    expect(manifests.map(({ spec }) => (spec as { hard: { pods: string } }).hard.pods)).toEqual(["5", "2"]);
+    expect(manifests.map((manifest) => hardOf(manifest).pods)).toEqual(["5", "2"]);
   });
 
   it("counts what a namespace on its way out still uses, and gives it nothing", async () => {
@@ -102,8 +103,6 @@ describe("the balance of a tenant's quotas", () => {
 
   it("takes a resource back that the tenant no longer names", async () => {
     const [balanced] = await written([quota("oil-a", { hard: { ...none, services: "5" }, used: none })]);
-    expect(Object.keys((balanced?.spec as { hard: object }).hard)).toEqual(["pods", "requests.memory"]);
+    expect(Object.keys(hardOf(balanced))).toEqual(["pods", "requests.memory"]);
   });
 });
-
-const labels = { "capsule.clastix.io/tenant": "oil", "capsule.clastix.io/resource-quota": "0" };

@@ -43,7 +43,7 @@ describe("the operator's rules", () => {
     expect(rules.filter(({ resources }) => resources.includes("pods"))).toHaveLength(1);
   });
 
-  it("let it bind no role but the two that Tenants hand out", () => {
+  it("let it bind no roles but those that the two kinds of Tenants hand out", () => {
     const binding = operatorRules(kinds).filter(({ verbs }) => verbs.includes("bind") || verbs.includes("escalate"));
 
     expect(binding).toEqual([
@@ -51,6 +51,12 @@ describe("the operator's rules", () => {
         apiGroups: ["rbac.authorization.k8s.io"],
         resources: ["clusterroles"],
         resourceNames: ["admin", "edit"],
+        verbs: ["bind"],
+      },
+      {
+        apiGroups: ["rbac.authorization.k8s.io"],
+        resources: ["clusterroles"],
+        resourceNames: ["admin", "capsule-namespace-deleter"],
         verbs: ["bind"],
       },
     ]);
