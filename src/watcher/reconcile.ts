@@ -123,10 +123,8 @@ export class Reconciler {
     });
     const tendAfterMs = action.type === "none" || action.type === "up" ? await this.#tend(object, memory) : 0;
     switch (action.type) {
-      case "none": {
-        const outcome = await this.#rest(object, memory);
-        return outcome === "done" && tendAfterMs > 0 ? { afterMs: tendAfterMs } : outcome;
-      }
+      case "none":
+        return orAfter(await this.#rest(object, memory), tendAfterMs);
       case "pause":
         await this.#write(object, memory, { conditions: pausedConditions(object.metadata.generation ?? 0) });
         return "done";
@@ -139,7 +137,10 @@ export class Reconciler {
           await this.#write(object, memory, {});
           return { afterMs: Math.max(0, memory.repairs.notBefore - Date.now()) };
         }
-        return this.#update(key, object, memory, { ...action, drift, wanting: wanting.join() }, signal);
+        return orAfter(
+          await this.#update(key, object, memory, { ...action, drift, wanting: wanting.join() }, signal),
+          tendAfterMs,
+        );
     }
   }
 
@@ -489,6 +490,11 @@ export class Reconciler {
 /** What we acted on is not what is there any more; the next look will see what is. */
 function isOutdated(error: unknown): boolean {
   return error instanceof ApiError && (error.status === 404 || error.status === 409);
+}
+
+/** Another turn after `afterMs`, where an outcome asks for none and that is not 0. */
+function orAfter(outcome: Outcome, afterMs: number): Outcome {
+  return outcome === "done" && afterMs > 0 ? { afterMs } : outcome;
 }
 
 /** Whether the same objects are there as before, and none of them has begun to be deleted. */

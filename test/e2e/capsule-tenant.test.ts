@@ -192,11 +192,13 @@ describe("a tenant", () => {
     await edit(namespace(second), {
       metadata: { labels: { "capsule.clastix.io/tenant": null }, ownerReferences: null },
     });
+    await eventually(async () => {
+      const { labels, ownerReferences, deletionTimestamp } = (await get(namespace(second))).metadata;
+      expect(Object.keys(labels ?? {}).sort()).toEqual(["kubernetes.io/metadata.name", "mine"]);
+      expect([ownerReferences, deletionTimestamp]).toEqual([undefined, undefined]);
+      expect(await contents(second, name)).toEqual([]);
+    });
     await untilNamespaces(tenant, [first]);
-    const { labels, ownerReferences, deletionTimestamp } = (await get(namespace(second))).metadata;
-    expect(Object.keys(labels ?? {}).sort()).toEqual(["kubernetes.io/metadata.name", "mine"]);
-    expect([ownerReferences, deletionTimestamp]).toEqual([undefined, undefined]);
-    expect(await contents(second, name)).toEqual([]);
   });
 
   it("goes on when one of its namespaces is deleted", async () => {
