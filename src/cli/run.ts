@@ -1,13 +1,16 @@
 import { availableParallelism } from "node:os";
 import { Command, InvalidArgumentError } from "commander";
+import type { Logger } from "pino";
 import { ProviderHost } from "../../providers/host/server";
 import { providers } from "../../providers/index";
+import type { KubernetesClient } from "../../providers/kubernetes/client";
 import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
 import { closePool } from "../../providers/postgres/pool";
 import { kinds } from "../../stacks/index";
+import type { Admission } from "../admission/admission";
 import { StackEngine } from "../automation/engine";
 import { openWorkspace } from "../automation/workspace";
-import { inCluster, readStateConfig } from "../config";
+import { inCluster, operatorNamespace, readStateConfig } from "../config";
 import { createLogger } from "../telemetry/log";
 import { createMetrics } from "../telemetry/metrics";
 import { startTelemetryServer } from "../telemetry/server";
@@ -15,6 +18,9 @@ import { resolveBinary } from "../toolchain/resolve";
 import { installKinds } from "../watcher/install";
 import { Operator } from "../watcher/operator";
 import { EventRecorder } from "../watcher/recorder";
+
+/** Of the Service by which the API server finds the operator. */
+const ADMISSION_SERVICE_PORT = 443;
 
 interface RunOptions {
   installCrds: boolean;
@@ -24,6 +30,10 @@ interface RunOptions {
   updateTimeout: number;
   driftInterval: number;
   gracePeriod: number;
+  admissionPort?: number;
+  admissionHost: string;
+  admissionUrl?: string;
+  admissionService?: string;
 }
 
 export function runCommand(): Command {
@@ -36,6 +46,18 @@ export function runCommand(): Command {
     .option("--update-timeout <seconds>", "after this an update is interrupted and tried again", positive, 600)
     .option("--drift-interval <seconds>", "how often rows are compared with their objects", positive, 30)
     .option("--grace-period <seconds>", "how long running updates may go on after a stop", wholeNumber, 20)
+    .option(
+      "--admission-port <port>",
+      "serve admission on this port, 0 for any free one (default: not served)",
+      wholeNumber,
+    )
+    .option(
+      "--admission-host <address>",
+      "address that it listens on",
+      inCluster(process.env) ? "0.0.0.0" : "127.0.0.1",
+    )
+    .option("--admission-url <url>", "where the API server finds it (default: the host and port)", httpsUrl)
+    .option("--admission-service <name>", "the Service, in the operator's namespace, by which it finds it instead")
     .addHelpText(
       "after",
       `
@@ -48,6 +70,8 @@ Environment:
   PSQL_HOST, PSQL_PORT, PSQL_DBNAME, PSQL_USER, PSQL_PASSWORD, PGSSLMODE, PSQL_CA_FILE
                                        the database of PostgresWriters
   KINDSTACK_POSTGRES_TABLES            tables that PostgresWriters may write, such as "students,app.*"
+  KINDSTACK_NAMESPACE                  the namespace of its Secrets (default: the Pod's, else "default")
+  KINDSTACK_CAPSULE_USER_GROUPS        groups that make namespaces by Capsule's Tenants (default: capsule.clastix.io)
   KINDSTACK_LOG_LEVEL, KINDSTACK_LOG_FORMAT
                                        trace, debug, info, warn, error; json, pretty`,
     )
@@ -98,17 +122,53 @@ async function runOperator(options: RunOptions): Promise<void> {
     healthy: () => undefined, // a process that can answer is healthy; what it waits for, a restart would not bring
     ready: () => operator.notReady,
   });
+  let admission: Admission | undefined;
   logger.info({ server: client.server, http: `${options.httpHost}:${telemetry.port}` }, "operator starts");
   try {
     if (options.installCrds) await installKinds(client, kinds);
+    admission = await serveAdmission(options, client, logger);
     await operator.run(stop.signal);
     logger.info("operator stopped");
   } finally {
+    await admission?.close();
     await telemetry.close();
     host.stop();
     await closePool();
     await disconnectKubernetes();
   }
+}
+
+async function serveAdmission(
+  { admissionPort, admissionHost, admissionUrl, admissionService }: RunOptions,
+  client: KubernetesClient,
+  logger: Logger,
+): Promise<Admission | undefined> {
+  if (admissionPort === undefined) return undefined;
+  // Loaded here: what makes certificates takes memory, and only this needs it.
+  const { startAdmission } = await import("../admission/admission");
+  const namespace = operatorNamespace(process.env);
+  const location =
+    admissionService !== undefined
+      ? { service: { namespace, name: admissionService, port: ADMISSION_SERVICE_PORT } }
+      : admissionUrl !== undefined
+        ? { url: admissionUrl }
+        : undefined;
+  return startAdmission({
+    kinds,
+    client,
+    logger,
+    port: admissionPort,
+    host: admissionHost,
+    namespace,
+    ...(location && { location }),
+  });
+}
+
+function httpsUrl(text: string): string {
+  if (!/^https:\/\/[^/?#]+\/?$/.test(text) || !URL.canParse(text)) {
+    throw new InvalidArgumentError("an address such as https://127.0.0.1:8443 is needed.");
+  }
+  return text;
 }
 
 function wholeNumber(text: string): number {

@@ -4,6 +4,7 @@ import type { TLocalizedValidationError } from "typebox/error";
 import { TerminalError } from "../../providers/errors";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import type { Owner } from "../../providers/kubernetes/ownership";
+import type { KindAdmission } from "./admission";
 import type { NewCondition } from "./condition";
 import type { CommonStatus, KindObject } from "./object";
 import type { PolicyRule } from "./rbac";
@@ -126,6 +127,8 @@ export interface Kind<Spec = unknown, Status = unknown> {
    * Called periodically with all objects of the kind, so that one query can answer for many.
    */
   findDrift?(objects: readonly KindObject<Spec, Status>[]): Promise<string[]>;
+  /** What the kind has a say in when others ask the API server for something. */
+  readonly admission?: KindAdmission;
 }
 
 type Definition<S extends Type.TSchema, T extends Type.TObject> = Omit<
