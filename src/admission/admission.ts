@@ -6,7 +6,7 @@ import { openServingCertificate, type ServingCertificateOptions } from "../tls/s
 import { Informer } from "../watcher/informer";
 import { type AdmissionLocation, locationNames, webhookConfigurations, webhookPath } from "./configuration";
 import { EnsuredObjects } from "./ensure";
-import { type Reviewer, startAdmissionServer } from "./server";
+import { type AdmissionServer, type Reviewer, startAdmissionServer } from "./server";
 
 export interface AdmissionOptions {
   kinds: readonly AnyKind[];
@@ -46,6 +46,11 @@ export async function startAdmission(options: AdmissionOptions): Promise<Admissi
   const kinds = options.kinds.filter(({ admission }) => admission !== undefined);
   if (kinds.length === 0) return undefined;
   const stop = new AbortController();
+  let server: AdmissionServer | undefined;
+  const close = async () => {
+    stop.abort();
+    await server?.close();
+  };
   try {
     const reviewers = new Map<string, Reviewer>();
     for (const kind of kinds) await addReviewers(kind, client, logger, stop.signal, reviewers);
@@ -58,9 +63,9 @@ export async function startAdmission(options: AdmissionOptions): Promise<Admissi
       logger,
     });
     stop.signal.addEventListener("abort", () => certificate.close());
-    const server = await startAdmissionServer({ port, host, certificate, reviewers, logger });
-    stop.signal.addEventListener("abort", () => void server.close());
-    const location = options.location ?? { url: urlOf(host, server.port) };
+    server = await startAdmissionServer({ port, host, certificate, reviewers, logger });
+    const { port: ownPort } = server;
+    const location = options.location ?? { url: urlOf(host, ownPort) };
 
     const objects = new EnsuredObjects({
       client,
@@ -74,16 +79,10 @@ export async function startAdmission(options: AdmissionOptions): Promise<Admissi
     });
     await objects.start();
     await certificate.follow(() => objects.apply());
-    logger.info({ port: server.port, kinds: kinds.map(kindName) }, "admission is served");
-    return {
-      port: server.port,
-      async close() {
-        stop.abort();
-        await server.close();
-      },
-    };
+    logger.info({ port: ownPort, kinds: kinds.map(kindName) }, "admission is served");
+    return { port: ownPort, close };
   } catch (error) {
-    stop.abort();
+    await close();
     throw error;
   }
 }

@@ -1,6 +1,7 @@
 import { availableParallelism } from "node:os";
 import { Command, InvalidArgumentError } from "commander";
 import type { Logger } from "pino";
+import { TerminalError } from "../../providers/errors";
 import { ProviderHost } from "../../providers/host/server";
 import { providers } from "../../providers/index";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
@@ -145,7 +146,7 @@ async function serveAdmission(
 ): Promise<Admission | undefined> {
   if (admissionPort === undefined) return undefined;
   // Loaded here: what makes certificates takes memory, and only this needs it.
-  const { startAdmission } = await import("../admission/admission");
+  const { startAdmission } = await import("../admission/admission.js");
   const namespace = operatorNamespace(process.env);
   const location =
     admissionService !== undefined
@@ -153,6 +154,12 @@ async function serveAdmission(
       : admissionUrl !== undefined
         ? { url: admissionUrl }
         : undefined;
+  if (location === undefined && ["0.0.0.0", "::"].includes(admissionHost)) {
+    throw new TerminalError(
+      "Misconfigured",
+      `--admission-host ${admissionHost} says nothing about how to be found: --admission-service or --admission-url must`,
+    );
+  }
   return startAdmission({
     kinds,
     client,
