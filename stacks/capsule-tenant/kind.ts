@@ -1,5 +1,6 @@
 import { defineKind } from "../contract/kind";
 import { objectId } from "../contract/object";
+import { capsuleTenantAdmission } from "./admission/admission";
 import { NAMESPACE_DELETER, TENANT_LABEL } from "./labels";
 import { tenantsOf } from "./namespaces";
 import { capsuleTenantProgram } from "./program";
@@ -38,6 +39,7 @@ export const capsuleTenant = defineKind({
     { apiVersion: "v1", kind: "ResourceQuota" },
     { apiVersion: "networking.k8s.io/v1", kind: "NetworkPolicy" },
     { apiVersion: "rbac.authorization.k8s.io/v1", kind: "RoleBinding" },
+    { apiVersion: "admissionregistration.k8s.io/v1", kind: "ValidatingAdmissionPolicyBinding" },
   ],
   observes: [{ apiVersion: "v1", kind: "Namespace", labelSelector: TENANT_LABEL, keysOf: tenantsOf }],
   permissions: [
@@ -58,4 +60,5 @@ export const capsuleTenant = defineKind({
   report: capsuleTenantReport,
   shortfall: capsuleTenantShortfall,
   tend: balanceQuotas,
+  admission: capsuleTenantAdmission(),
 });

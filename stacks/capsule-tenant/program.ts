@@ -22,6 +22,7 @@ import {
   TENANT_LABEL,
 } from "./labels";
 import { namespacesOf } from "./namespaces";
+import { tenantPolicyBindings } from "./policies";
 import type { AllowedList, CapsuleTenantSpec, ResourceQuotaItem } from "./schema";
 
 const RBAC_GROUP = "rbac.authorization.k8s.io";
@@ -32,6 +33,9 @@ export function capsuleTenantProgram(
   { owner, owned, observed }: ProgramContext,
 ): void {
   const { spec } = object;
+  const policies = tenantPolicyBindings(object).map(
+    (manifest) => new KubernetesObject(`policy/${manifest.metadata.name}`, { owner, manifest }),
+  );
   for (const namespace of namespacesOf(object, owned, observed)) {
     const inNamespace = new KubernetesObject(`namespace/${namespace}`, {
       owner,
@@ -56,9 +60,9 @@ export function capsuleTenantProgram(
       });
     });
     const quotas = (spec.resourceQuotas ?? []).map((quota, index) => register(index, resourceQuota(quota)));
-    // Nobody may make anything in the namespace before it is counted, and not after it is no longer.
+    // Nobody may make anything in the namespace before it is counted and checked, and not after it is no longer.
     roleBindings(spec).forEach((binding, index) => {
-      register(index, binding, [inNamespace, ...quotas]);
+      register(index, binding, [inNamespace, ...quotas, ...policies]);
     });
   }
 }

@@ -51,6 +51,7 @@ function admissionRules(kind: AnyKind): PolicyRule[] {
   ];
   return objects.flatMap(({ apiVersion, kind: type, metadata: { name = "" } }) => {
     const resource = { apiGroups: [groupOf(apiVersion)], resources: [resourceOf(type)] };
+    if (kind.owns.some((owned) => owned.apiVersion === apiVersion && owned.kind === type)) return [];
     return [
       { ...resource, verbs: ["list", "watch"] },
       { ...resource, resourceNames: [name], verbs: ["create", "patch"] },

@@ -9,36 +9,20 @@ import { layoutOf } from "../../src/dev/layout";
 import { issueCertificate, openAuthority } from "../../src/tls/certificate";
 import { installKinds } from "../../src/watcher/install";
 import { capsuleTenantAdmission } from "../../stacks/capsule-tenant/admission/admission";
+import { capsuleTenant } from "../../stacks/capsule-tenant/kind";
 import { DEFAULT_USER_GROUP, TENANT_LABEL } from "../../stacks/capsule-tenant/labels";
 import { tenantPolicyBindings } from "../../stacks/capsule-tenant/policies";
-import { type CapsuleTenantSpec, capsuleTenantSpec, capsuleTenantStatus } from "../../stacks/capsule-tenant/schema";
+import type { CapsuleTenantSpec } from "../../stacks/capsule-tenant/schema";
 import { ADMISSION_LABEL } from "../../stacks/contract/admission";
-import { type AnyKind, defineKind } from "../../stacks/contract/kind";
+import type { AnyKind } from "../../stacks/contract/kind";
 import type { KindObject } from "../../stacks/contract/object";
 import { eventually } from "../e2e/eventually";
 
 const RBAC = "rbac.authorization.k8s.io";
 
-/** Capsule's Tenant as far as admission goes: one replica's. */
-function capsuleTenant(): AnyKind {
-  return defineKind({
-    group: "capsule.clastix.io",
-    version: "v1alpha1",
-    kind: "Tenant",
-    plural: "tenants",
-    singular: "tenant",
-    scope: "Cluster",
-    description: "",
-    spec: capsuleTenantSpec,
-    status: capsuleTenantStatus,
-    columns: [],
-    granularity: "object",
-    owns: [],
-    directory: __dirname,
-    program: () => {},
-    report: () => ({ size: 0, namespaces: [] }),
-    admission: capsuleTenantAdmission(),
-  });
+/** Capsule's Tenant as one replica serves it. */
+function replica(): AnyKind {
+  return { ...capsuleTenant, admission: capsuleTenantAdmission() };
 }
 
 /** Admission served to the shared API server, without an operator, and the users that it is about. */
@@ -57,14 +41,14 @@ export class TestAdmission {
   }
 
   async open(): Promise<void> {
-    await installKinds(this.client, [capsuleTenant()]);
+    await installKinds(this.client, [replica()]);
     await this.create({ apiVersion: "v1", kind: "Namespace", metadata: { name: this.namespace } });
   }
 
   /** Starts a replica, and waits until the API server asks it. */
   async serve(options: Partial<AdmissionOptions> = {}): Promise<Admission> {
     const admission = await startAdmission({
-      kinds: [capsuleTenant()],
+      kinds: [replica()],
       client: this.client,
       logger: pino({ level: process.env.KINDSTACK_LOG_LEVEL ?? "silent" }),
       port: 0,
