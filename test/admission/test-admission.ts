@@ -129,8 +129,13 @@ export class TestAdmission {
     return (await this.client.list(type, { labelSelector: `${TENANT_LABEL}=${tenant}` })).items;
   }
 
+  /** Ends all replicas. */
+  async stop(): Promise<void> {
+    for (const server of this.#servers.splice(0)) await server.close();
+  }
+
   async close(): Promise<void> {
-    for (const server of this.#servers) await server.close();
+    await this.stop();
     for (const [apiVersion, kind] of [
       ["admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration"],
       ["admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding"],
