@@ -1,6 +1,11 @@
 import type { Logger } from "pino";
 import type { KubernetesClient, LiveObject, ResourceType } from "../../providers/kubernetes/client";
-import type { AdmissionView, AdmissionWebhook, KindAdmission } from "../../stacks/contract/admission";
+import {
+  type AdmissionView,
+  type AdmissionWebhook,
+  CERTIFICATE_SECRET,
+  type KindAdmission,
+} from "../../stacks/contract/admission";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import { openServingCertificate, type ServingCertificateOptions } from "../tls/serving-certificate";
 import { Informer } from "../watcher/informer";
@@ -29,8 +34,6 @@ export interface Admission {
   close(): Promise<void>;
 }
 
-/** The Secret of the certificate and its CA. */
-export const CERTIFICATE_SECRET = "kindstack-admission-tls";
 /** The API server has given up when the answer comes later than this before its own time-out. */
 const ANSWER_MARGIN_MS = 1_000;
 

@@ -89,6 +89,9 @@ export interface KindAdmission {
   webhooks(): readonly AdmissionWebhook[];
 }
 
+/** The Secret of the operator's certificate for admission, and of its CA. */
+export const CERTIFICATE_SECRET = "kindstack-admission-tls";
+
 /** On all that is made for admission, by which it is watched. */
 export const ADMISSION_LABEL = "kindstack.dev/admission";
 

@@ -1,4 +1,5 @@
 import type { Manifest } from "../../providers/kubernetes/client";
+import { CERTIFICATE_SECRET } from "../contract/admission";
 import type { AnyKind } from "../contract/kind";
 import { operatorRules } from "../contract/rbac";
 import type { Configuration } from "./configuration";
@@ -7,7 +8,8 @@ import { LABELS, NAME } from "./labels";
 const RBAC = "rbac.authorization.k8s.io";
 
 /** Who the operator is, and what it may do: exactly what the kinds call for. */
-export function access({ namespace, serviceAccountAnnotations }: Configuration, kinds: readonly AnyKind[]): Manifest[] {
+export function access(configuration: Configuration, kinds: readonly AnyKind[]): Manifest[] {
+  const { namespace, serviceAccountAnnotations, admission } = configuration;
   const annotated = Object.keys(serviceAccountAnnotations).length > 0;
   return [
     {
@@ -25,13 +27,37 @@ export function access({ namespace, serviceAccountAnnotations }: Configuration, 
       apiVersion: `${RBAC}/v1`,
       kind: "ClusterRole",
       metadata: { name: NAME, labels: LABELS },
-      rules: operatorRules(kinds),
+      rules: operatorRules(admission ? kinds : kinds.map(({ admission: _, ...kind }) => kind)),
     },
     {
       apiVersion: `${RBAC}/v1`,
       kind: "ClusterRoleBinding",
       metadata: { name: NAME, labels: LABELS },
       roleRef: { apiGroup: RBAC, kind: "ClusterRole", name: NAME },
+      subjects: [{ kind: "ServiceAccount", name: NAME, namespace }],
+    },
+    ...(admission ? certificateAccess(namespace) : []),
+  ];
+}
+
+/** The certificate's Secret is the only one that the operator may read; a creation cannot be limited to a name. */
+function certificateAccess(namespace: string): Manifest[] {
+  const metadata = { name: NAME, namespace, labels: LABELS };
+  return [
+    {
+      apiVersion: `${RBAC}/v1`,
+      kind: "Role",
+      metadata,
+      rules: [
+        { apiGroups: [""], resources: ["secrets"], verbs: ["create"] },
+        { apiGroups: [""], resources: ["secrets"], resourceNames: [CERTIFICATE_SECRET], verbs: ["get", "patch"] },
+      ],
+    },
+    {
+      apiVersion: `${RBAC}/v1`,
+      kind: "RoleBinding",
+      metadata,
+      roleRef: { apiGroup: RBAC, kind: "Role", name: NAME },
       subjects: [{ kind: "ServiceAccount", name: NAME, namespace }],
     },
   ];

@@ -2,6 +2,7 @@ import Type from "typebox";
 import { Compile } from "typebox/compile";
 import Value from "typebox/value";
 import { TerminalError } from "../../providers/errors";
+import { DEFAULT_USER_GROUP } from "../capsule-tenant/labels";
 
 /** Where the volume of a `file://` backend is mounted. */
 export const STATE_DIRECTORY = "/var/lib/kindstack";
@@ -88,6 +89,20 @@ export const configurationSchema = Type.Object({
     Type.String({ minLength: 1, description: "the tables that PostgresWriters may write, such as students,app.*" }),
   ),
   memcachedImage: Type.Optional(Type.String({ minLength: 1, description: "the image of all Memcacheds" })),
+
+  admission: Type.Boolean({
+    default: true,
+    description: "serve what kinds have a say in: webhooks, policies and roles of Capsule's Tenant",
+  }),
+  admissionSources: Type.Array(Type.String({ pattern: "^[0-9a-fA-F.:]+/[0-9]+$" }), {
+    default: [],
+    description: "CIDRs of the API servers; with them, the NetworkPolicy lets nobody else ask for admission",
+  }),
+  capsuleUserGroups: Type.Array(Type.String({ minLength: 1, pattern: "^[^,]+$" }), {
+    default: [DEFAULT_USER_GROUP],
+    minItems: 1,
+    description: "groups whose members make namespaces by Capsule's Tenants",
+  }),
 
   concurrency: Type.Integer({
     default: 4,

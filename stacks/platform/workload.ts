@@ -5,6 +5,7 @@ import { LABELS, NAME, SELECTOR } from "./labels";
 import { BACKEND_URL_KEY, PASSPHRASE_KEY } from "./secrets";
 
 export const HTTP_PORT = 8080;
+export const ADMISSION_PORT = 8443;
 /** The image's own user; see the Dockerfile. */
 export const USER_ID = 65532;
 
@@ -85,13 +86,13 @@ async function podSpec(configuration: Configuration): Promise<unknown> {
         name: NAME,
         image,
         imagePullPolicy,
-        args: ["run", "--concurrency", String(configuration.concurrency)],
+        args: ["run", "--concurrency", String(configuration.concurrency), ...admissionArguments(configuration)],
         env: environment(configuration),
         envFrom: [
           { secretRef: { name: postgresSecret, optional: true } },
           ...environmentSecrets.map((name) => ({ secretRef: { name } })),
         ],
-        ports: { http: HTTP_PORT },
+        ports: { http: HTTP_PORT, ...(configuration.admission && { admission: ADMISSION_PORT }) },
         startupProbe: { ...probe("/healthz"), periodSeconds: 2, failureThreshold: 30 },
         livenessProbe: { ...probe("/healthz"), periodSeconds: 20, timeoutSeconds: 5, failureThreshold: 3 },
         readinessProbe: { ...probe("/readyz"), periodSeconds: 5, timeoutSeconds: 5 },
@@ -133,6 +134,10 @@ async function podSpec(configuration: Configuration): Promise<unknown> {
   return withoutBlanks(await plainValue(builder.podSpec));
 }
 
+function admissionArguments({ admission }: Configuration): string[] {
+  return admission ? ["--admission-port", String(ADMISSION_PORT), "--admission-service", NAME] : [];
+}
+
 type Variable = Input<string | { secretKeyRef: { name: string; key: string } }>;
 
 function environment(configuration: Configuration): Record<string, Variable> {
@@ -146,6 +151,7 @@ function environment(configuration: Configuration): Record<string, Variable> {
     KINDSTACK_WORK_DIR: WORK_DIRECTORY,
     KINDSTACK_LOG_LEVEL: logLevel,
     KINDSTACK_LOG_FORMAT: "json",
+    ...(configuration.admission && { KINDSTACK_CAPSULE_USER_GROUPS: configuration.capsuleUserGroups.join(",") }),
     ...(postgresTables !== undefined && { KINDSTACK_POSTGRES_TABLES: postgresTables }),
     ...(memcachedImage !== undefined && { MEMCACHED_IMAGE: memcachedImage }),
   };

@@ -13,10 +13,10 @@ import { capsuleTenant } from "../../stacks/capsule-tenant/kind";
 import { DEFAULT_USER_GROUP, TENANT_LABEL } from "../../stacks/capsule-tenant/labels";
 import { tenantPolicyBindings } from "../../stacks/capsule-tenant/policies";
 import type { CapsuleTenantSpec } from "../../stacks/capsule-tenant/schema";
-import { ADMISSION_LABEL } from "../../stacks/contract/admission";
 import type { AnyKind } from "../../stacks/contract/kind";
 import type { KindObject } from "../../stacks/contract/object";
 import { eventually } from "../e2e/eventually";
+import { removeAdmission } from "./leftovers";
 
 const RBAC = "rbac.authorization.k8s.io";
 
@@ -136,17 +136,7 @@ export class TestAdmission {
 
   async close(): Promise<void> {
     await this.stop();
-    for (const [apiVersion, kind] of [
-      ["admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration"],
-      ["admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding"],
-      ["admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"],
-      [`${RBAC}/v1`, "ClusterRoleBinding"],
-      [`${RBAC}/v1`, "ClusterRole"],
-    ] as const) {
-      const type = await this.client.resourceType(apiVersion, kind);
-      const { items } = await this.client.list(type, { labelSelector: ADMISSION_LABEL });
-      for (const { metadata } of items) await this.client.delete(type, metadata.name);
-    }
+    await removeAdmission(this.client);
     const namespaces = await this.client.resourceType("v1", "Namespace");
     const tenants = this.#made.filter(({ kind }) => kind === "Tenant");
     for (const { metadata } of tenants) {

@@ -1,8 +1,8 @@
 import type { KindAdmission } from "../../contract/admission";
 import { tenantPolicies } from "../policies";
 import { namespaceWebhook, ownersOf } from "./namespaces";
-import { namespaceProvisioner } from "./provisioner";
 import { QuotaReservations, tenantOf } from "./reservations";
+import { namespaceRoles } from "./roles";
 
 /** What Capsule's Tenant has a say in: who may make namespaces, and what may be in them. */
 export function capsuleTenantAdmission(): KindAdmission {
@@ -22,7 +22,7 @@ export function capsuleTenantAdmission(): KindAdmission {
       },
     },
     // The policies first: nobody gets the right to make namespaces before they are guarded.
-    objects: () => [...tenantPolicies(), ...namespaceProvisioner()],
+    objects: () => [...tenantPolicies(), ...namespaceRoles()],
     webhooks: () => [namespaceWebhook(reservations)],
   };
 }

@@ -20,9 +20,22 @@ const reference = {
   blockOwnerDeletion: true,
 };
 
+/** What the sample is bound to: it has lists of ingress classes and of storage classes. */
+const policies = ["policy/capsule-ingress-classes-oil", "policy/capsule-storage-classes-oil"];
+
 describe("the stack of Capsule's Tenant", () => {
-  it("is empty without namespaces", async () => {
-    expect(await names(sample.spec, [])).toEqual([]);
+  it("binds the tenant to the policies of what it restricts, and holds nothing else without namespaces", async () => {
+    expect(await names(sample.spec, [])).toEqual(policies);
+    expect(await names({}, [])).toEqual([]);
+    expect(await manifestOf("policy/capsule-ingress-classes-oil", sample.spec)).toMatchObject({
+      kind: "ValidatingAdmissionPolicyBinding",
+      spec: {
+        policyName: "capsule-ingress-classes",
+        paramRef: { name: "oil", parameterNotFoundAction: "Deny" },
+        matchResources: { namespaceSelector: { matchLabels: { "capsule.clastix.io/tenant": "oil" } } },
+        validationActions: ["Deny"],
+      },
+    });
   });
 
   it("holds for the sample, in each namespace, what the source makes, named by index", async () => {
@@ -33,7 +46,7 @@ describe("the stack of Capsule's Tenant", () => {
       ...[0, 1, 2].map((index) => `resourcequota/${namespace}/${index}`),
       ...[0, 1].map((index) => `rolebinding/${namespace}/${index}`),
     ];
-    const all = [...inOne("oil-dev"), ...inOne("oil-prod")].sort();
+    const all = [...policies, ...inOne("oil-dev"), ...inOne("oil-prod")].sort();
     expect(await names(sample.spec, [labelled("oil-prod"), labelled("oil-dev")])).toEqual(all);
   });
 
@@ -52,7 +65,7 @@ describe("the stack of Capsule's Tenant", () => {
       namespacesMetadata: { additionalLabels: { env: "x" }, additionalAnnotations: { note: "y" } },
       containerRegistries: { allowed: ["docker.io", "quay.io"], allowedRegex: "^internal" },
     };
-    const [namespace] = await register(spec);
+    const namespace = (await register(spec)).find(({ name }) => name === "namespace/oil-dev");
     expect(namespace).toMatchObject({ name: "namespace/oil-dev", existing: true });
     expect(namespace?.manifest.metadata).toEqual({
       name: "oil-dev",

@@ -57,6 +57,8 @@ describe("the installation with nothing configured", () => {
         "kubernetes:core/v1:ServiceAccount ServiceAccount/kindstack-system/kindstack",
         "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole ClusterRole/kindstack",
         "kubernetes:rbac.authorization.k8s.io/v1:ClusterRoleBinding ClusterRoleBinding/kindstack",
+        "kubernetes:rbac.authorization.k8s.io/v1:Role Role/kindstack-system/kindstack",
+        "kubernetes:rbac.authorization.k8s.io/v1:RoleBinding RoleBinding/kindstack-system/kindstack",
         "kubernetes:core/v1:PersistentVolumeClaim PersistentVolumeClaim/kindstack-system/kindstack-state",
         "kubernetes:apps/v1:Deployment Deployment/kindstack-system/kindstack",
         "kubernetes:policy/v1:PodDisruptionBudget PodDisruptionBudget/kindstack-system/kindstack",
@@ -137,8 +139,11 @@ describe("the installation with nothing configured", () => {
     expect(spec.containers).toHaveLength(1);
     expect(spec.containers[0]).toMatchObject({
       image: "kindstack:1.2.3",
-      args: ["run", "--concurrency", "4"],
-      ports: [{ name: "http", containerPort: 8080 }],
+      args: ["run", "--concurrency", "4", "--admission-port", "8443", "--admission-service", "kindstack"],
+      ports: [
+        { name: "http", containerPort: 8080 },
+        { name: "admission", containerPort: 8443 },
+      ],
       securityContext: {
         allowPrivilegeEscalation: false,
         readOnlyRootFilesystem: true,
@@ -177,15 +182,21 @@ describe("the installation with nothing configured", () => {
     expect(containers[0]?.envFrom).toEqual([{ secretRef: { name: "kindstack-postgres", optional: true } }]);
   });
 
-  it("is reached on one port and reaches the API server, the database and DNS", () => {
+  it("is reached on two ports and reaches the API server, the database and DNS", () => {
     expect(inputsOf("Service/kindstack-system/kindstack")).toMatchObject({
-      spec: { selector, ports: [{ name: "http", port: 8080, targetPort: "http" }] },
+      spec: {
+        selector,
+        ports: [
+          { name: "http", port: 8080, targetPort: "http" },
+          { name: "admission", port: 443, targetPort: "admission" },
+        ],
+      },
     });
     expect(inputsOf("NetworkPolicy/kindstack-system/kindstack")).toMatchObject({
       spec: {
         podSelector: { matchLabels: selector },
         policyTypes: ["Ingress", "Egress"],
-        ingress: [{ ports: [{ protocol: "TCP", port: 8080 }] }],
+        ingress: [{ ports: [{ protocol: "TCP", port: 8080 }] }, { ports: [{ protocol: "TCP", port: 8443 }] }],
         egress: [
           {
             ports: [
@@ -197,6 +208,25 @@ describe("the installation with nothing configured", () => {
         ],
       },
     });
+  });
+
+  it("may read one Secret, that of its certificate, and no other", () => {
+    expect(inputsOf("Role/kindstack-system/kindstack")).toMatchObject({
+      rules: [
+        { apiGroups: [""], resources: ["secrets"], verbs: ["create"] },
+        {
+          apiGroups: [""],
+          resources: ["secrets"],
+          resourceNames: ["kindstack-admission-tls"],
+          verbs: ["get", "patch"],
+        },
+      ],
+    });
+    expect(inputsOf("RoleBinding/kindstack-system/kindstack")).toMatchObject({
+      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name: "kindstack" },
+      subjects: [{ kind: "ServiceAccount", name: "kindstack", namespace }],
+    });
+    expect(variable(registrations, "KINDSTACK_CAPSULE_USER_GROUPS")?.value).toBe("capsule.clastix.io");
   });
 
   it("lets nodes be drained", () => {
@@ -273,6 +303,29 @@ describe("the installation", () => {
     expect(registrations.map(({ name }) => name)).not.toContain("NetworkPolicy/kindstack-system/kindstack");
   });
 
+  it("lets the API servers alone ask for admission where they are known, by the groups that are configured", async () => {
+    const registrations = await install({ admissionSources: '["10.0.0.0/28"]', capsuleUserGroups: '["a","b"]' });
+
+    expect(find(registrations, "NetworkPolicy/kindstack-system/kindstack").inputs).toMatchObject({
+      spec: { ingress: [{}, { ports: [{ port: 8443 }], from: [{ ipBlock: { cidr: "10.0.0.0/28" } }] }] },
+    });
+    expect(variable(registrations, "KINDSTACK_CAPSULE_USER_GROUPS")?.value).toBe("a,b");
+  });
+
+  it("serves no admission and has no rights for it where it is not wanted", async () => {
+    const registrations = await install({ admission: "false" });
+
+    expect(podOf(registrations).spec.containers[0]).toMatchObject({
+      args: ["run", "--concurrency", "4"],
+      ports: [{ name: "http", containerPort: 8080 }],
+    });
+    expect(registrations.map(({ name }) => name)).not.toContain("Role/kindstack-system/kindstack");
+    expect(JSON.stringify(find(registrations, "ClusterRole/kindstack").inputs)).not.toContain("webhookconfigurations");
+    expect(find(registrations, "Service/kindstack-system/kindstack").inputs).toMatchObject({
+      spec: { ports: [{ name: "http" }] },
+    });
+  });
+
   it("follows the rest of the configuration", async () => {
     const registrations = await install({
       namespace: "ops",
@@ -302,7 +355,7 @@ describe("the installation", () => {
     expect(spec.containers[0]).toMatchObject({
       image: "registry.example.com/kindstack:1",
       imagePullPolicy: "Always",
-      args: ["run", "--concurrency", "2"],
+      args: ["run", "--concurrency", "2", "--admission-port", "8443", "--admission-service", "kindstack"],
       envFrom: [{ secretRef: { name: "kindstack-postgres", optional: true } }, { secretRef: { name: "cloud" } }],
       resources: { requests: { cpu: "1", memory: "512Mi" }, limits: { memory: "2Gi" } },
     });
