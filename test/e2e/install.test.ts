@@ -218,9 +218,12 @@ describe("the operator under the installed service account", () => {
     const unused = granted.filter((right) => !recorder.used.has(right));
 
     expect(unused.sort()).toEqual([
-      "bind rbac.authorization.k8s.io/clusterroles", // to make the Tenants' RoleBindings
+      // To make the RoleBindings of either kind of Tenant.
+      "bind rbac.authorization.k8s.io/clusterroles",
+      "bind rbac.authorization.k8s.io/clusterroles",
       "update batch.tutorial.kubebuilder.io/podsets/finalizers", // OwnerReferencesPermissionEnforcement
       "update cache.example.com/memcacheds/finalizers",
+      "update capsule.clastix.io/tenants/finalizers",
     ]);
   });
 
