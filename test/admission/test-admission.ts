@@ -1,12 +1,10 @@
 import { randomBytes } from "node:crypto";
-import fs from "node:fs";
 import path from "node:path";
 import { KubeConfig } from "@kubernetes/client-node";
 import { pino } from "pino";
 import { ApiError, KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { type Admission, type AdmissionOptions, startAdmission } from "../../src/admission/admission";
-import { layoutOf } from "../../src/dev/layout";
-import { issueCertificate, openAuthority } from "../../src/tls/certificate";
+import { userConfig } from "../../src/dev/users";
 import { installKinds } from "../../src/watcher/install";
 import { capsuleTenantAdmission } from "../../stacks/capsule-tenant/admission/admission";
 import { capsuleTenant } from "../../stacks/capsule-tenant/kind";
@@ -65,24 +63,7 @@ export class TestAdmission {
 
   /** A client of somebody with a certificate of the cluster's CA. */
   async user(name: string, group: string | undefined = DEFAULT_USER_GROUP): Promise<KubernetesClient> {
-    const { pki } = layoutOf(path.dirname(this.#kubeconfig));
-    const [certificate, key] = ["ca.crt", "ca.key"].map((file) => fs.readFileSync(path.join(pki, file), "utf8"));
-    const authority = await openAuthority({ certificate: certificate as string, key: key as string });
-    const credential = await issueCertificate(authority, {
-      subject: { CN: name, ...(group !== undefined && { O: group }) },
-      usages: ["client"],
-      notAfter: new Date(Date.now() + 3_600_000),
-    });
-    const config = this.#config();
-    const cluster = config.getCurrentCluster();
-    if (cluster === null) throw new Error("the kubeconfig names no cluster");
-    const base64 = (text: string) => Buffer.from(text).toString("base64");
-    config.loadFromClusterAndUser(cluster, {
-      name,
-      certData: base64(credential.certificate),
-      keyData: base64(credential.key),
-    });
-    const client = new KubernetesClient(config);
+    const client = new KubernetesClient(await userConfig(path.dirname(this.#kubeconfig), name, group));
     this.#users.push(client);
     return client;
   }

@@ -107,6 +107,12 @@ describe("the operator under the installed service account", () => {
   const database = new TestDatabase(inject("cluster").env);
   const operator = new TestOperator({ env: { PSQL_DBNAME: database.name }, installCrds: false });
   const directory = path.join(operator.directory, "account");
+  /** A namespace of the sample of Capsule's Tenant, so that there is something to be made. */
+  const capsuleNamespace: Manifest = {
+    apiVersion: "v1",
+    kind: "Namespace",
+    metadata: { name: uniqueName("oil"), labels: { "capsule.clastix.io/tenant": "oil" } },
+  };
   let recorder: ApiRecorder;
   let token: string;
 
@@ -133,6 +139,7 @@ describe("the operator under the installed service account", () => {
         users: [{ name: "operator", user: { token } }],
       }),
     );
+    await apply(capsuleNamespace);
     await operator.start({
       args: ["--admission-port", "0"],
       env: { KUBECONFIG: kubeconfig, KINDSTACK_NAMESPACE: NAMESPACE },
@@ -141,6 +148,7 @@ describe("the operator under the installed service account", () => {
   afterAll(async () => {
     await operator.dispose();
     await removeAdmission(client);
+    await remove(capsuleNamespace);
     recorder?.close();
     await database.close();
   });
@@ -159,14 +167,6 @@ describe("the operator under the installed service account", () => {
     const namespace = kind.scope === "Namespaced" ? { namespace: "default" } : {};
     return { ...manifest, metadata: { name: manifest.metadata.name ?? "", ...namespace } };
   };
-  /** A namespace of the sample of Capsule's Tenant, so that there is something to be made. */
-  const capsuleNamespace: Manifest = {
-    apiVersion: "v1",
-    kind: "Namespace",
-    metadata: { name: uniqueName("oil"), labels: { "capsule.clastix.io/tenant": "oil" } },
-  };
-  beforeAll(() => apply(capsuleNamespace));
-  afterAll(() => remove(capsuleNamespace));
   /** For each kind, by its name, what of its sample is changed. */
   const changes: Record<string, object> = {
     "tenants.multitenancy.codereliant.io": { adminEmail: "other@example.com", adminGroups: [] },
