@@ -17,6 +17,20 @@ export function fileBackendDirectory(backendUrl: string): string | undefined {
   return join(fileURLToPath(`file://${url.pathname}`), ".pulumi");
 }
 
+/**
+ * A backend's URL with which the CLI writes nothing that can be left half-written. Next to each file of a `file://`
+ * backend it would write another one with attributes that nobody needs, not atomically: killed in between, it leaves an
+ * empty one, and the checkpoint, though whole, is refused for ever (`failed to load checkpoint: EOF`). See `metadata` in
+ * https://pkg.go.dev/gocloud.dev/blob/fileblob.
+ */
+export function crashSafeBackendUrl(backendUrl: string): string {
+  if (!backendUrl.startsWith("file://")) return backendUrl;
+  const [path, query] = backendUrl.split("?");
+  const parameters = new URLSearchParams(query);
+  parameters.set("metadata", "skip");
+  return `${path}?${parameters}`;
+}
+
 export function checkpointPath(directory: string, project: string, stack: string): string {
   return join(directory, "stacks", project, `${stack}.json`);
 }

@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:f
 import { join } from "node:path";
 import { TerminalError } from "../../providers/errors";
 import { runCommand, signalGroup } from "./command";
+import { crashSafeBackendUrl } from "./file-backend";
 
 /** The Pulumi project that all of Kindstack's stacks belong to. */
 export const PROJECT = "kindstack";
@@ -61,7 +62,7 @@ export async function openWorkspace(settings: WorkspaceSettings): Promise<Worksp
     configFile,
     checkpointTemplate,
     scratchDirectory,
-    environment: { ...environment, PULUMI_BACKEND_URL: backendUrl },
+    environment: { ...environment, PULUMI_BACKEND_URL: crashSafeBackendUrl(backendUrl) },
     recordProcess(pid) {
       const record = join(processes, String(pid));
       writeFileSync(record, "");
