@@ -101,7 +101,7 @@ async function planUpdate(
     metadata: { ...manifest.metadata, generation: live?.metadata.generation ?? 1, uid } as LiveObject["metadata"],
     ...(live?.status !== undefined && { status: live.status }),
   };
-  const parsed = parseManifest(kind, manifest, identity);
+  const parsed = await parseManifest(kind, manifest, identity);
   if ("invalid" in parsed) return { ...plan, action: "invalid", validatedBy: "schema", errors: [parsed.invalid] };
   const verdict = await cluster.validate(manifest);
   if (verdict.type === "invalid") {
@@ -119,7 +119,7 @@ async function planUpdate(
   const notes = pauseNotes(manifest.metadata.annotations);
   // Without a cluster that is so of all objects, and said once.
   if (verdict.type === "unknown" && cluster.unreachable === undefined)
-    notes.push(`validated by the schema alone: ${verdict.why}`);
+    notes.push(`validated by schema and rules alone: ${verdict.why}`);
   return {
     ...plan,
     ...outcomeOf(preview, preview.exists ? actionOf(resources) : "create"),

@@ -40,7 +40,7 @@ const objectSchema = Type.Object(
     validatedBy: Type.Optional(
       Type.Enum(["server", "schema"], {
         type: "string",
-        description: "server: a dry run. schema: without the rules in CEL and admission, which only a server checks.",
+        description: "server: a dry run. schema: by schema and rules, without admission, which is the server's.",
       }),
     ),
     resources: Type.Array(resourceSchema, { description: "Resources that would change." }),

@@ -11,6 +11,8 @@ const ROOT = path.resolve(__dirname, "../..");
 /** A fenced block of a page. */
 export interface Block {
   line: number;
+  /** The heading that it stands under, of the second level. */
+  section: string;
   language: string;
   text: string;
   /** The file that it is the content of, as a paragraph directly above says. */
@@ -23,7 +25,9 @@ export interface Block {
 export function blocksOf(page: string): Block[] {
   const lines = fs.readFileSync(path.join(ROOT, page), "utf8").split("\n");
   const blocks: Block[] = [];
+  let section = "";
   for (let start = 0; start < lines.length; start++) {
+    section = /^## (.+)$/.exec(lines[start] ?? "")?.[1] ?? section;
     const language = /^```(\S*)$/.exec(lines[start] ?? "")?.[1];
     if (language === undefined) continue;
     const end = lines.indexOf("```", start + 1);
@@ -35,6 +39,7 @@ export function blocksOf(page: string): Block[] {
         .find((line) => line !== "") ?? "";
     blocks.push({
       line: start + 1,
+      section,
       language,
       text: `${lines.slice(start + 1, end).join("\n")}\n`,
       file: /^`([^` ]+)`$/.exec(above)?.[1],

@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 import { KubeConfig } from "@kubernetes/client-node";
 import { Check } from "typebox/value";
 import { beforeAll, beforeEach, describe, expect, inject, it, vi } from "vitest";
-import { stringify } from "yaml";
+import { parse, stringify } from "yaml";
 import { ProviderHost } from "../../providers/host/server";
 import { providers } from "../../providers/index";
 import { KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
@@ -17,15 +17,16 @@ import { StackReader } from "../../src/automation/stack-reader";
 import { openWorkspace, type Workspace } from "../../src/automation/workspace";
 import { runProgram } from "../../src/cli/program";
 import { ClusterView } from "../../src/preview/cluster-view";
-import { findKind } from "../../src/preview/kind-name";
+import { findKind, kindOf } from "../../src/preview/kind-name";
 import { preview, selectCandidates } from "../../src/preview/preview";
 import { type Report, reportSchema } from "../../src/preview/report";
 import { readManifestsAt } from "../../src/preview/revision";
 import { resolveBinary } from "../../src/toolchain/resolve";
 import { installKinds } from "../../src/watcher/install";
-import { parseObject } from "../../stacks/contract/kind";
+import { type AnyKind, kindName, parseObject } from "../../stacks/contract/kind";
 import { readManifests } from "../../stacks/contract/manifests";
 import { objectKey, stackName } from "../../stacks/contract/object";
+import { violatedRules } from "../../stacks/contract/rules";
 import { kinds } from "../../stacks/index";
 import { NAMESPACE, TestCluster } from "../providers/kubernetes/test-cluster";
 import { TestDatabase } from "../providers/postgres/database";
@@ -106,7 +107,7 @@ function podSet(replicas?: number): Named {
 
 /** Does what the operator would: the object in the cluster, and an update of its stack. */
 async function make(manifest: Named): Promise<LiveObject> {
-  const kind = findKind(kinds, manifest.kind);
+  const kind = kindOf(kinds, manifest) as AnyKind;
   const type = await cluster.client.resourceType(manifest.apiVersion, manifest.kind);
   const { object } = await cluster.client.apply(type, manifest, { fieldManager: "kubectl" });
   const engine = new StackEngine({ workspace, host, timeoutMs: 60_000, log: { info() {}, warn() {} } });
@@ -220,14 +221,47 @@ describe("a preview", () => {
   });
 
   it("asks the API server for what only that can refuse", async () => {
-    const long = podSet(1);
-    long.metadata.name = "p".repeat(64);
-    const report = await look([long]);
+    const labelled = podSet(1);
+    labelled.metadata.labels = { "no label": "at all" };
+    const report = await look([labelled]);
     expect(report.objects).toMatchObject([
-      { action: "invalid", validatedBy: "server", errors: [expect.stringContaining("at most 63 characters")] },
+      { action: "invalid", validatedBy: "server", errors: [expect.stringContaining('"no label"')] },
     ]);
-    expect((await look([long], { client: nobody() })).objects).toMatchObject([{ action: "create" }]);
+    expect((await look([labelled], { client: nobody() })).objects).toMatchObject([{ action: "update" }]);
   });
+
+  it.each<[string, () => Named, string]>([
+    [
+      "a rule over the whole object",
+      () => ({ ...podSet(1), metadata: { name: "p".repeat(64), namespace: "default" } }),
+      "at most 63",
+    ],
+    ["a rule over an item", () => tenant({ namespaces: ["kube-system"] }), "cannot belong to a tenant"],
+    ["a list of unique items", () => tenant({ adminGroups: ["a", "a"] }), '"a"'],
+  ])("refuses by %s what the API server would refuse, without asking it", async (_, manifest, message) => {
+    const verdict = await (await ClusterView.open(cluster.client)).validate(manifest());
+    const [plan] = (await look([manifest()], { client: nobody() })).objects;
+
+    expect(verdict).toMatchObject({ type: "invalid", message: expect.stringContaining(message) });
+    expect(plan).toMatchObject({
+      action: "invalid",
+      validatedBy: "schema",
+      errors: [expect.stringContaining(message)],
+    });
+  });
+
+  it.each(kinds.map((kind) => [kindName(kind), kind] as const))(
+    "takes what the API server would take: the sample of %s",
+    async (_, kind) => {
+      const sample = parse(await readFile(join(kind.directory, "sample.yaml"), "utf8")) as Named;
+      const manifest = {
+        ...sample,
+        metadata: { ...sample.metadata, ...(kind.scope === "Namespaced" && { namespace: "default" }) },
+      };
+      expect(await (await ClusterView.open(cluster.client)).validate(manifest)).toEqual({ type: "valid" });
+      expect(await violatedRules(kind, manifest)).toEqual([]);
+    },
+  );
 
   it("refuses a field that does not exist, with and without a server", async () => {
     for (const client of [cluster.client, nobody()]) {
@@ -465,7 +499,7 @@ describe("the commands", () => {
   });
 
   it("say that there is none", async () => {
-    expect(await run("history", "tenant", "nobody")).toBe(1);
+    expect(await run("history", "tenant.multitenancy", "nobody")).toBe(1);
     expect(output.stderr).toMatch(/Tenant nobody has no stack \(tenant\.nobody-/);
   });
 });
