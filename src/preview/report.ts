@@ -35,7 +35,7 @@ const objectSchema = Type.Object(
       type: "string",
       description:
         "What would happen to the object's stack. release: the object goes, what it made stays. invalid: the API " +
-        "server would refuse the object. failed: it could not be told what would happen.",
+        "server would refuse the object. failed: the update would fail, or it could not be told what it would do.",
     }),
     validatedBy: Type.Optional(
       Type.Enum(["server", "schema"], {

@@ -87,11 +87,11 @@ function writer(name: string, spec: object = {}): Named {
   };
 }
 
-function tenant(spec: object): Named {
+function tenant(spec: object, name = cluster.namespace): Named {
   return {
     apiVersion: "multitenancy.codereliant.io/v1",
     kind: "Tenant",
-    metadata: { name: cluster.namespace },
+    metadata: { name },
     spec: { adminEmail: "admin@example.com", adminGroups: ["admins"], namespaces: [], ...spec },
   };
 }
@@ -237,7 +237,7 @@ describe("a preview", () => {
       "at most 63",
     ],
     ["a rule over an item", () => tenant({ namespaces: ["kube-system"] }), "cannot belong to a tenant"],
-    ["a list of unique items", () => tenant({ adminGroups: ["a", "a"] }), '"a"'],
+    ["a list of unique items", () => tenant({ adminGroups: ["a", "a"] }), "adminGroups"],
   ])("refuses by %s what the API server would refuse, without asking it", async (_, manifest, message) => {
     const verdict = await (await ClusterView.open(cluster.client)).validate(manifest());
     const [plan] = (await look([manifest()], { client: nobody() })).objects;
@@ -333,6 +333,66 @@ describe("a preview", () => {
     const report = await look([writer("same"), writer("changed", { table: "pg_catalog.pg_class" })]);
     expect(report.objects.map(({ action }) => action)).toEqual(["none", "failed"]);
     expect(report.objects[1]?.errors[0]).toContain("pg_class");
+  });
+
+  it("shows what would be refused because somebody else has it, or wants it too", async () => {
+    const [a, b, free] = ["a", "b", "free"].map((suffix) => `${cluster.namespace}-${suffix}`) as [
+      string,
+      string,
+      string,
+    ];
+    const report = await look([
+      tenant({ namespaces: [a] }), // lets go of b
+      tenant({ namespaces: [b] }, "heir"),
+      tenant({ namespaces: [a] }, "intruder"),
+      tenant({ namespaces: [free] }, "one"),
+      tenant({ namespaces: [free] }, "other"),
+    ]);
+
+    const holder = `Tenant.multitenancy.codereliant.io/${cluster.namespace}`;
+    expect(report.objects.map(({ name, action }) => `${action} ${name}`)).toEqual([
+      `update ${cluster.namespace}`,
+      "create heir",
+      "failed intruder",
+      "failed one",
+      "failed other",
+    ]);
+    const [, heir, intruder, one, other] = report.objects;
+    expect(heir?.notes).toContainEqual(expect.stringMatching(`waits until .*Namespace ${b} belongs to ${holder}`));
+    expect(intruder?.errors).toContainEqual(expect.stringContaining(`Conflict: Namespace ${a} belongs to ${holder}`));
+    expect(one?.errors[0]).toMatch(
+      `Conflict: v1/Namespace//${free} is also Tenant.multitenancy.codereliant.io/other's`,
+    );
+    expect(other?.errors[0]).toContain("codereliant.io/one's");
+  });
+
+  it("shows a row that another object has, or that nobody made for Kindstack", async () => {
+    const key = (name: string) => `${cluster.namespace}/${name}`;
+    await database.query(`INSERT INTO ${otherTable} (id, name) VALUES ($1, 'theirs')`, [key("found")]);
+    await database.query(
+      `INSERT INTO kindstack_ownership.rows (table_schema, table_name, key, owner, description, incarnation)
+       VALUES ('public', '${otherTable}', $1, 'uid', 'PostgresWriter.demo.yash.com/else/where', 'i')`,
+      [key("same")],
+    );
+
+    const report = await look([writer("found", { table: otherTable }), writer("same", { table: otherTable })]);
+    await database.query(`DELETE FROM ${otherTable}`);
+    await database.query("DELETE FROM kindstack_ownership.rows WHERE incarnation = 'i'");
+
+    expect(report.objects).toMatchObject([
+      { action: "failed", errors: [expect.stringMatching(/^RowConflict: row ".*found" .* was not made by Kindstack/)] },
+      { action: "failed", errors: [expect.stringMatching(/^RowConflict: row ".*same" .*belongs to .*else\/where/)] },
+    ]);
+  });
+
+  it("says where it could not look for what somebody else has", async () => {
+    const denied = nobodyInParticular();
+    const report = await look([tenant({ namespaces: ["any"] }, "new")], { client: denied });
+
+    expect(report.objects).toMatchObject([{ action: "create", errors: [] }]);
+    expect(report.notes).toEqual([
+      expect.stringMatching(/belongs to others could not be seen .*"stranger" cannot get .*; and 1 more/),
+    ]);
   });
 
   it("calls a renamed object what it is: another one", async () => {
@@ -549,6 +609,14 @@ async function chmodAll(root: string, { writable }: { writable: boolean }): Prom
 
 /** A client of a user whom the cluster lets get and list, and nothing else. */
 async function readOnlyClient(): Promise<KubernetesClient> {
+  await grantReading();
+  return clientOf("reader");
+}
+
+/** A client of a user whom nothing is granted but to find out what the API server serves. */
+const nobodyInParticular = () => clientOf("stranger");
+
+async function grantReading(): Promise<void> {
   const rules = [{ apiGroups: ["*"], resources: ["*"], verbs: ["get", "list"] }];
   const apiGroup = "rbac.authorization.k8s.io";
   const name = `${cluster.namespace}-reader`;
@@ -565,9 +633,12 @@ async function readOnlyClient(): Promise<KubernetesClient> {
     roleRef: { apiGroup, kind: "ClusterRole", name },
     subjects: [{ apiGroup, kind: "User", name: "reader" }],
   });
+}
+
+function clientOf(impersonateUser: string): KubernetesClient {
   const config = cluster.config();
   const user = config.getCurrentUser();
   if (user === null) throw new Error("the kubeconfig has no user");
-  Object.assign(user, { impersonateUser: "reader" });
+  Object.assign(user, { impersonateUser });
   return new KubernetesClient(config);
 }
