@@ -3,6 +3,7 @@ import { errorMessageOf } from "../../providers/errors";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { describeConflict, OBJECT_STUB, type ObjectInputs } from "../../providers/kubernetes/object";
 import { OWNER_ANNOTATION } from "../../providers/kubernetes/ownership";
+import { sqlStateOf } from "../../providers/postgres/errors";
 import { ROW_STUB, type RowInputs, type RowOutputs } from "../../providers/postgres/row";
 import { findRowConflict } from "../../providers/postgres/row-conflict";
 import { objectId } from "../../stacks/contract/object";
@@ -32,6 +33,26 @@ export interface Planned {
   unseen: readonly string[];
 }
 
+/** Where a preview looks for what others have. */
+export interface Surroundings {
+  cluster: Pick<ClusterView, "look" | "unreachable">;
+  findRowConflict: typeof findRowConflict;
+}
+
+/** As {@link findRowConflict}; a database that cannot be reached is not waited for again, for each row anew. */
+export function rowConflictFinder(): typeof findRowConflict {
+  let unreachable: unknown;
+  return async (inputs, claimant) => {
+    if (unreachable !== undefined) throw unreachable;
+    try {
+      return await findRowConflict(inputs, claimant);
+    } catch (error) {
+      if (sqlStateOf(error) === undefined) unreachable = error;
+      throw error;
+    }
+  };
+}
+
 /** The Kubernetes objects that changes are about, with what happens to each. */
 export function touchedObjects(changes: readonly PlannedChange[]): Map<string, PlannedOperation> {
   return new Map(
@@ -45,13 +66,13 @@ export function touchedObjects(changes: readonly PlannedChange[]): Map<string, P
 /** Looks at what is alive for what the changes of one stack would be refused. Nobody is asked for more than to read. */
 export async function findConflicts(
   changes: readonly PlannedChange[],
-  cluster: Pick<ClusterView, "look" | "unreachable">,
+  surroundings: Surroundings,
 ): Promise<Pick<Planned, "conflicts" | "unseen">> {
   const unseen: string[] = [];
   const found = await Promise.all(
     changes.map(async (change) => {
       try {
-        return await findConflict(change, cluster);
+        return await findConflict(change, surroundings);
       } catch (error) {
         unseen.push(errorMessageOf(error));
         return undefined;
@@ -64,7 +85,7 @@ export async function findConflicts(
 /** @throws when it cannot be told */
 async function findConflict(
   { operation, inputs, old }: PlannedChange,
-  cluster: Pick<ClusterView, "look" | "unreachable">,
+  { cluster, findRowConflict }: Surroundings,
 ): Promise<Conflict | undefined> {
   if (inputs === undefined || operation === "same" || operation === "delete") return undefined;
   const stub = inputs[PROVIDER_PROPERTY];

@@ -14,7 +14,7 @@ import {
 import type { PlannedChange } from "../automation/planned-changes";
 import type { StackPreview, StackReader, StackState } from "../automation/stack-reader";
 import type { ClusterView, Sighting } from "./cluster-view";
-import { findConflicts, type Planned, touchedObjects } from "./conflicts";
+import { findConflicts, type Planned, type Surroundings, touchedObjects } from "./conflicts";
 import { changedFields } from "./fields";
 import type { Action, ObjectPlan, ResourcePlan } from "./report";
 import { parseManifest } from "./validate";
@@ -40,7 +40,7 @@ export interface PlanOptions {
 const NO_UID = "00000000-0000-0000-0000-000000000000";
 
 /** Says what an update would do to the stack of one object, and what of that concerns other objects. */
-export async function planObject(options: PlanOptions, candidate: Candidate): Promise<Planned> {
+export async function planObject(options: PlanOptions & Surroundings, candidate: Candidate): Promise<Planned> {
   const { kind, manifest, file } = candidate;
   const owner = ownerDescription(kind, objectKey(manifest.metadata));
   const stack = stackName(kind, objectKey(manifest.metadata));
@@ -61,7 +61,7 @@ export async function planObject(options: PlanOptions, candidate: Candidate): Pr
     const sighting = await options.cluster.find(kind, name, namespace);
     const planStack = candidate.removed ? planRemoval : planUpdate;
     const { changes, ...planned } = await planStack(options, candidate, plan, sighting);
-    const found = await findConflicts(changes, options.cluster);
+    const found = await findConflicts(changes, options);
     return { plan: { ...plan, ...planned }, owner, touched: touchedObjects(changes), ...found };
   } catch (error) {
     options.signal?.throwIfAborted();

@@ -2,7 +2,7 @@ import type { LiveObject } from "../../providers/kubernetes/client";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import type { Manifests, SourcedManifest } from "../../stacks/contract/manifests";
 import { objectKey } from "../../stacks/contract/object";
-import { type Planned, withConflicts } from "./conflicts";
+import { type Planned, rowConflictFinder, withConflicts } from "./conflicts";
 import { kindOf } from "./kind-name";
 import { type Candidate, noteRenamings, type PlanOptions, planObject } from "./plan";
 import { type Report, summarize } from "./report";
@@ -71,11 +71,12 @@ export async function preview(
   notes: string[] = [],
 ): Promise<Report> {
   const planned: Planned[] = [];
+  const findRowConflict = rowConflictFinder();
   let [next, done] = [0, 0];
   const work = async () => {
     for (let index = next++; index < candidates.length; index = next++) {
       const candidate = candidates[index] as Candidate;
-      planned[index] = await planObject(options, candidate);
+      planned[index] = await planObject({ ...options, findRowConflict }, candidate);
       options.observe?.(++done, candidates.length);
     }
   };

@@ -5,6 +5,7 @@ import path from "node:path";
 import { inject } from "vitest";
 import { freePort } from "../../src/dev/ports";
 import { resolveBinary } from "../../src/toolchain/resolve";
+import { uniqueName } from "./objects";
 
 const ROOT = path.resolve(__dirname, "../..");
 
@@ -58,7 +59,7 @@ export function blocksOf(page: string): Block[] {
  * only simulates Pods, `kubectl` starts and stops the operator where the Deployment's Pod would.
  */
 export class Reader {
-  readonly directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-docs-"));
+  readonly directory = path.join(os.tmpdir(), uniqueName("kindstack-docs"));
   /** Where the shell is at first. */
   readonly home = path.join(this.directory, "home");
   readonly #bin = path.join(this.directory, "bin");
@@ -66,7 +67,7 @@ export class Reader {
 
   /** @param main the compiled command line; it need not exist yet */
   async open(main: string, environment: Record<string, string> = {}): Promise<void> {
-    fs.mkdirSync(this.home);
+    fs.mkdirSync(this.home, { recursive: true });
     fs.mkdirSync(this.#bin);
     this.#port = await freePort();
     fs.symlinkSync((await resolveBinary("pulumi")).path, path.join(this.#bin, "pulumi"));
