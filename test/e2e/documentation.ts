@@ -178,6 +178,8 @@ case "$action" in
     set -- run;;
 esac
 "$0" stop
-MAIN "$@" --http-port "$DOCS_PORT" > "$log" 2>&1 < /dev/null &
+# Before it starts, so that what the last one said is not taken for this one's word.
+: > "$log"
+MAIN "$@" --http-port "$DOCS_PORT" >> "$log" 2>&1 < /dev/null &
 echo $! > "$pid"
 waitFor "caches are filled"`;
