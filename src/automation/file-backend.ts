@@ -1,6 +1,7 @@
 import { access, mkdir, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { checkFence } from "../../providers/fence";
 
 /*
  * What Kindstack does by itself in Pulumi's `file://` backend, because the CLI has no flag for it or would need another
@@ -45,6 +46,7 @@ export async function createStack(directory: string, project: string, stack: str
   await writeOnce(join(directory, "meta.yaml"), "version: 1\n");
   // The CLI must never see half a checkpoint.
   await writeFile(aside, JSON.stringify(checkpoint), { mode: 0o600 });
+  checkFence(); // it would empty another's stack
   await rename(aside, path);
 }
 

@@ -23,6 +23,8 @@ export interface Workspace {
   scratchDirectory: string;
   /** The environment of the CLI: what it needs, and no credential that only providers need. */
   environment: NodeJS.ProcessEnv;
+  /** Has a file for each running CLI, named by its pid. */
+  processDirectory: string;
   /** Remembers a running CLI until the returned function is called; see {@link endLeftovers}. */
   recordProcess(pid: number): () => void;
 }
@@ -63,6 +65,7 @@ export async function openWorkspace(settings: WorkspaceSettings): Promise<Worksp
     checkpointTemplate,
     scratchDirectory,
     environment: { ...environment, PULUMI_BACKEND_URL: crashSafeBackendUrl(backendUrl) },
+    processDirectory: processes,
     recordProcess(pid) {
       const record = join(processes, String(pid));
       writeFileSync(record, "");

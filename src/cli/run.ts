@@ -15,8 +15,9 @@ import { resolveBinary } from "../toolchain/resolve";
 import { installKinds } from "../watcher/install";
 import { Operator } from "../watcher/operator";
 import { EventRecorder } from "../watcher/recorder";
+import { type SharingOptions, shareWork, sharingOptions } from "./sharing";
 
-interface RunOptions {
+interface RunOptions extends SharingOptions {
   installCrds: boolean;
   httpPort: number;
   httpHost: string;
@@ -27,7 +28,7 @@ interface RunOptions {
 }
 
 export function runCommand(): Command {
-  return new Command("run")
+  const command = new Command("run")
     .description("run the operator against the current kubeconfig or, in a Pod, with its service account")
     .option("--install-crds", "apply the CRDs of all kinds first", false)
     .option("--http-port <port>", "port of /healthz, /readyz and /metrics; 0 for any free one", wholeNumber, 8080)
@@ -35,7 +36,9 @@ export function runCommand(): Command {
     .option("--concurrency <n>", "objects that are worked on at the same time", positive, availableParallelism())
     .option("--update-timeout <seconds>", "after this an update is interrupted and tried again", positive, 600)
     .option("--drift-interval <seconds>", "how often rows are compared with their objects", positive, 30)
-    .option("--grace-period <seconds>", "how long running updates may go on after a stop", wholeNumber, 20)
+    .option("--grace-period <seconds>", "how long running updates may go on after a stop", wholeNumber, 20);
+  for (const option of sharingOptions(inCluster(process.env))) command.addOption(option);
+  return command
     .addHelpText(
       "after",
       `
@@ -73,13 +76,14 @@ async function runOperator(options: RunOptions): Promise<void> {
   const recorder = new EventRecorder({ client, logger });
   const host = new ProviderHost(providers);
   await host.start();
-  const workspace = await openWorkspace({
+  const opened = await openWorkspace({
     pulumi: pulumi.path,
     directory: state.workDirectory,
     backendUrl: state.backendUrl,
     passphrase: state.passphrase,
     environment: process.env,
   });
+  const { shards, workspace } = shareWork(options, { client, workspace: opened, metrics, logger });
   const operator = new Operator({
     kinds,
     client,
@@ -87,6 +91,7 @@ async function runOperator(options: RunOptions): Promise<void> {
     recorder,
     metrics,
     logger,
+    shards,
     concurrency: options.concurrency,
     driftIntervalMs: options.driftInterval * 1000,
     gracePeriodMs: options.gracePeriod * 1000,
