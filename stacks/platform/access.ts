@@ -6,7 +6,10 @@ import { LABELS, NAME } from "./labels";
 
 const RBAC = "rbac.authorization.k8s.io";
 
-/** Who the operator is, and what it may do: exactly what the kinds call for. */
+/** Leases are made, held, and removed when who held them is gone. */
+const LEASE_VERBS = ["get", "list", "create", "patch", "delete"];
+
+/** Who the operator is, and what it may do: exactly what the kinds call for, and to share the work with its like. */
 export function access({ namespace, serviceAccountAnnotations }: Configuration, kinds: readonly AnyKind[]): Manifest[] {
   const annotated = Object.keys(serviceAccountAnnotations).length > 0;
   return [
@@ -32,6 +35,19 @@ export function access({ namespace, serviceAccountAnnotations }: Configuration, 
       kind: "ClusterRoleBinding",
       metadata: { name: NAME, labels: LABELS },
       roleRef: { apiGroup: RBAC, kind: "ClusterRole", name: NAME },
+      subjects: [{ kind: "ServiceAccount", name: NAME, namespace }],
+    },
+    {
+      apiVersion: `${RBAC}/v1`,
+      kind: "Role",
+      metadata: { name: NAME, namespace, labels: LABELS },
+      rules: [{ apiGroups: ["coordination.k8s.io"], resources: ["leases"], verbs: LEASE_VERBS }],
+    },
+    {
+      apiVersion: `${RBAC}/v1`,
+      kind: "RoleBinding",
+      metadata: { name: NAME, namespace, labels: LABELS },
+      roleRef: { apiGroup: RBAC, kind: "Role", name: NAME },
       subjects: [{ kind: "ServiceAccount", name: NAME, namespace }],
     },
   ];
