@@ -11,7 +11,7 @@ interface Run {
   ended: Promise<unknown>;
 }
 
-/** The stacks that are this replica's to work on, and the work on them that runs. */
+/** The stacks that are this replica's to work on, and the work on them that runs. A stack may stand for several. */
 export class Shards implements ShardWorker {
   readonly #replica: Replica;
   readonly #watchdog: Pick<Watchdog, "feed">;

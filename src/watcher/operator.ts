@@ -78,7 +78,7 @@ export class Operator {
     this.#queue = new WorkQueue({
       logger,
       observer: metrics.workQueue("kindstack"),
-      accepts: (queueKey) => shards?.holds(this.#stackOf(queueKey)) ?? true,
+      accepts: (queueKey) => shards?.holds(this.#shareOf(queueKey)) ?? true,
     });
     this.#claims = new Claims((queueKey) => {
       const [controller, key] = this.#locate(queueKey);
@@ -204,7 +204,7 @@ export class Operator {
     for (const { kind, informer, reconciler } of this.#controllers.values()) {
       for (const { metadata } of informer.list()) {
         const key = objectKey(metadata);
-        if (!includes(stackName(kind, key))) continue;
+        if (!includes(shareOf(kind, key))) continue;
         reconciler.forget(key);
         this.#queue.forget(queueKeyOf(kind, key));
         this.#queue.add(queueKeyOf(kind, key));
@@ -220,7 +220,7 @@ export class Operator {
     const stopTimer = metrics.reconcileTime.startTimer(labels);
     try {
       const work = (signal: AbortSignal) => reconciler.reconcile(key, signal);
-      const outcome = (await (shards?.work(this.#stackOf(queueKey), signal, work) ?? work(signal))) ?? "done";
+      const outcome = (await (shards?.work(this.#shareOf(queueKey), signal, work) ?? work(signal))) ?? "done";
       if (outcome === "retry") this.#queue.addRateLimited(queueKey);
       else this.#queue.forget(queueKey);
       if (typeof outcome === "object") this.#queue.addAfter(queueKey, outcome.afterMs);
@@ -311,13 +311,13 @@ export class Operator {
     return [controller, key];
   }
 
-  #stackOf(queueKey: string): string {
+  #shareOf(queueKey: string): string {
     const [{ kind }, key] = this.#locate(queueKey);
-    return stackName(kind, key);
+    return shareOf(kind, key);
   }
 
   #isOurs(kind: AnyKind, { metadata }: LiveObject): boolean {
-    return this.#options.shards?.holds(stackName(kind, objectKey(metadata))) ?? true;
+    return this.#options.shards?.holds(shareOf(kind, objectKey(metadata))) ?? true;
   }
 
   #informers(): Informer[] {
@@ -332,6 +332,14 @@ export class Operator {
 /** The queue's name for an object: its kind and its key. */
 function queueKeyOf(kind: AnyKind, key: string): string {
   return `${kindName(kind)}|${key}`;
+}
+
+/**
+ * What goes to one replica as a whole: a stack. Objects that may claim the same ({@link Claims}) go together, whatever
+ * their kinds: whoever came first is known in one process only.
+ */
+function shareOf(kind: AnyKind, key: string): string {
+  return kind.claims === undefined ? stackName(kind, key) : "claims";
 }
 
 const OBEYED_ANNOTATIONS = [PAUSED_ANNOTATION, RECONCILE_ANNOTATION, DELETION_POLICY_ANNOTATION];

@@ -140,7 +140,7 @@ const README_SECTIONS = [
   "Preview in a pull request",
   "Install with Pulumi or kubectl",
 ];
-const FOLLOWED = ["install.md", "operate.md", "preview-in-ci.md", "troubleshooting.md", "write-a-kind.md"];
+const FOLLOWED = ["install.md", "operate.md", "preview-in-ci.md", "scale.md", "troubleshooting.md", "write-a-kind.md"];
 
 describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"} is missing)`, () => {
   beforeAll(build);

@@ -159,7 +159,6 @@ describe("three replicas", () => {
       const killedAt = performance.now();
       await eventually(() => expect(first.updates()).toEqual([]), 2_000);
       await untilHeldBy(2, (session) => session === killed);
-      console.log("KILLED", performance.now() - killedAt, record().length);
       expect(performance.now() - killedAt).toBeLessThan(TAKE_OVER_MS);
 
       await eventually(() => expect(second.updates()).not.toEqual([]));
@@ -169,10 +168,8 @@ describe("three replicas", () => {
       await Promise.all(changed.map((object) => edit(object, { spec: { age: 2 } })));
       await Promise.all(deleted.map(remove));
       await eventually(() => expect(second.updates()).toEqual([]), LEASE.duration * 1000);
-      console.log("CLIGONE", performance.now() - frozenAt, record().length);
       expect(performance.now() - frozenAt).toBeLessThan(LEASE.duration * 1000);
       await untilHeldBy(1, (session) => session === frozen);
-      console.log("FROZEN", performance.now() - frozenAt, record().length);
       expect(performance.now() - frozenAt).toBeLessThan(TAKE_OVER_MS);
       await eventually(() => expect(third.updates()).not.toEqual([]));
       second.thaw();

@@ -57,6 +57,8 @@ describe("the installation with nothing configured", () => {
         "kubernetes:core/v1:ServiceAccount ServiceAccount/kindstack-system/kindstack",
         "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole ClusterRole/kindstack",
         "kubernetes:rbac.authorization.k8s.io/v1:ClusterRoleBinding ClusterRoleBinding/kindstack",
+        "kubernetes:rbac.authorization.k8s.io/v1:Role Role/kindstack-system/kindstack",
+        "kubernetes:rbac.authorization.k8s.io/v1:RoleBinding RoleBinding/kindstack-system/kindstack",
         "kubernetes:core/v1:PersistentVolumeClaim PersistentVolumeClaim/kindstack-system/kindstack-state",
         "kubernetes:apps/v1:Deployment Deployment/kindstack-system/kindstack",
         "kubernetes:policy/v1:PodDisruptionBudget PodDisruptionBudget/kindstack-system/kindstack",
@@ -94,6 +96,22 @@ describe("the installation with nothing configured", () => {
     });
     expect(inputsOf("ClusterRoleBinding/kindstack")).toMatchObject({
       roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "kindstack" },
+      subjects: [{ kind: "ServiceAccount", name: "kindstack", namespace }],
+    });
+  });
+
+  it("lets the operator share the work by Leases in its own namespace", () => {
+    expect(inputsOf("Role/kindstack-system/kindstack")).toMatchObject({
+      rules: [
+        {
+          apiGroups: ["coordination.k8s.io"],
+          resources: ["leases"],
+          verbs: ["get", "list", "create", "patch", "delete"],
+        },
+      ],
+    });
+    expect(inputsOf("RoleBinding/kindstack-system/kindstack")).toMatchObject({
+      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name: "kindstack" },
       subjects: [{ kind: "ServiceAccount", name: "kindstack", namespace }],
     });
   });
@@ -137,7 +155,7 @@ describe("the installation with nothing configured", () => {
     expect(spec.containers).toHaveLength(1);
     expect(spec.containers[0]).toMatchObject({
       image: "kindstack:1.2.3",
-      args: ["run", "--concurrency", "4"],
+      args: ["run", "--concurrency", "4", "--shards", "1"],
       ports: [{ name: "http", containerPort: 8080 }],
       securityContext: {
         allowPrivilegeEscalation: false,
@@ -221,6 +239,28 @@ describe("the installation with nothing configured", () => {
 });
 
 describe("the installation", () => {
+  it("has as many replicas as are wanted, on different nodes, of which a new one is there before an old one goes", async () => {
+    const registrations = await install({ replicas: "3", shards: "24", backendFromSecret: "true" });
+
+    const { spec } = find(registrations, "Deployment/kindstack-system/kindstack").inputs as unknown as {
+      spec: { template: { spec: object } };
+    };
+    expect(spec).toMatchObject({
+      replicas: 3,
+      strategy: { type: "RollingUpdate", rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } },
+    });
+    expect(spec.template.spec).toMatchObject({
+      containers: [{ args: ["run", "--concurrency", "4", "--shards", "24"] }],
+      affinity: {
+        podAntiAffinity: {
+          preferredDuringSchedulingIgnoredDuringExecution: [
+            { podAffinityTerm: { topologyKey: "kubernetes.io/hostname", labelSelector: { matchLabels: selector } } },
+          ],
+        },
+      },
+    });
+  });
+
   it("makes the Secrets that it has values for, and the state holds them as secrets", async () => {
     const registrations = await install({
       passphrase: "correct horse",
@@ -302,7 +342,7 @@ describe("the installation", () => {
     expect(spec.containers[0]).toMatchObject({
       image: "registry.example.com/kindstack:1",
       imagePullPolicy: "Always",
-      args: ["run", "--concurrency", "2"],
+      args: ["run", "--concurrency", "2", "--shards", "1"],
       envFrom: [{ secretRef: { name: "kindstack-postgres", optional: true } }, { secretRef: { name: "cloud" } }],
       resources: { requests: { cpu: "1", memory: "512Mi" }, limits: { memory: "2Gi" } },
     });
