@@ -57,7 +57,11 @@ export class Shards implements ShardWorker {
       signal: lost.signal,
     };
     lost.signal.addEventListener("abort", () => abort.abort(lost.signal.reason));
-    const ended = withinFence(fence, () => work(abort.signal)).finally(() => {
+    const begin = async () => {
+      await Promise.resolve(); // whoever ends it must be able to find it
+      return work(abort.signal);
+    };
+    const ended = withinFence(fence, begin).finally(() => {
       signal.removeEventListener("abort", forward);
       runs.delete(run);
     });
