@@ -222,16 +222,17 @@ function isStillOurs(live: LiveObject, outs: ObjectOutputs): boolean {
 }
 
 function refuseForeign(live: LiveObject, owners: string[], adopt: boolean): void {
+  const conflict = describeConflict(live, owners, adopt);
+  if (conflict !== undefined) throw new TerminalError("Conflict", conflict);
+}
+
+/** Why a live object is refused to these owners with `Conflict`; `undefined` when it is not. */
+export function describeConflict(live: LiveObject, owners: readonly string[], adopt: boolean): string | undefined {
   const holder = ownerUidOf(live);
-  if (holder === undefined && !adopt) {
-    throw new TerminalError("Conflict", `${live.kind} ${live.metadata.name} exists already and is not adopted`);
-  }
-  if (holder === undefined || owners.includes(holder)) return;
+  if (holder === undefined && !adopt) return `${live.kind} ${live.metadata.name} exists already and is not adopted`;
+  if (holder === undefined || owners.includes(holder)) return undefined;
   const description = live.metadata.annotations?.[OWNER_ANNOTATION] ?? `the owner with UID ${holder}`;
-  throw new TerminalError(
-    "Conflict",
-    `${live.kind} ${live.metadata.name} belongs to ${description}; remove it there, or remove its label ${OWNER_UID_LABEL}`,
-  );
+  return `${live.kind} ${live.metadata.name} belongs to ${description}; remove it there, or remove its label ${OWNER_UID_LABEL}`;
 }
 
 /** Takes Kindstack's fields off an adopted object; those that it cannot do without stay. */

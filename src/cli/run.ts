@@ -19,11 +19,12 @@ import { resolveBinary } from "../toolchain/resolve";
 import { installKinds } from "../watcher/install";
 import { Operator } from "../watcher/operator";
 import { EventRecorder } from "../watcher/recorder";
+import { type SharingOptions, shareWork, sharingOptions } from "./sharing";
 
 /** Of the Service by which the API server finds the operator. */
 const ADMISSION_SERVICE_PORT = 443;
 
-interface RunOptions {
+interface RunOptions extends SharingOptions {
   installCrds: boolean;
   httpPort: number;
   httpHost: string;
@@ -38,7 +39,7 @@ interface RunOptions {
 }
 
 export function runCommand(): Command {
-  return new Command("run")
+  const command = new Command("run")
     .description("run the operator against the current kubeconfig or, in a Pod, with its service account")
     .option("--install-crds", "apply the CRDs of all kinds first", false)
     .option("--http-port <port>", "port of /healthz, /readyz and /metrics; 0 for any free one", wholeNumber, 8080)
@@ -58,7 +59,9 @@ export function runCommand(): Command {
       inCluster(process.env) ? "0.0.0.0" : "127.0.0.1",
     )
     .option("--admission-url <url>", "where the API server finds it (default: the host and port)", httpsUrl)
-    .option("--admission-service <name>", "the Service, in the operator's namespace, by which it finds it instead")
+    .option("--admission-service <name>", "the Service, in the operator's namespace, by which it finds it instead");
+  for (const option of sharingOptions(inCluster(process.env))) command.addOption(option);
+  return command
     .addHelpText(
       "after",
       `
@@ -98,13 +101,14 @@ async function runOperator(options: RunOptions): Promise<void> {
   const recorder = new EventRecorder({ client, logger });
   const host = new ProviderHost(providers);
   await host.start();
-  const workspace = await openWorkspace({
+  const opened = await openWorkspace({
     pulumi: pulumi.path,
     directory: state.workDirectory,
     backendUrl: state.backendUrl,
     passphrase: state.passphrase,
     environment: process.env,
   });
+  const { shards, workspace } = shareWork(options, { client, workspace: opened, metrics, logger });
   const operator = new Operator({
     kinds,
     client,
@@ -112,6 +116,7 @@ async function runOperator(options: RunOptions): Promise<void> {
     recorder,
     metrics,
     logger,
+    shards,
     concurrency: options.concurrency,
     driftIntervalMs: options.driftInterval * 1000,
     gracePeriodMs: options.gracePeriod * 1000,

@@ -20,8 +20,10 @@ import {
   objectKey,
   PAUSED_ANNOTATION,
   RECONCILE_ANNOTATION,
+  stackName,
 } from "../../stacks/contract/object";
 import type { StackEngine, UpdateResult } from "../automation/engine";
+import type { Shards } from "../shard/shards";
 import type { Metrics } from "../telemetry/metrics";
 import { Claims } from "./claims";
 import { Informer, type ObjectChange } from "./informer";
@@ -36,6 +38,8 @@ export interface OperatorOptions {
   recorder: EventRecorder;
   metrics: Metrics;
   logger: Logger;
+  /** What is this replica's to work on; all of it when it is the only one. */
+  shards?: Shards | undefined;
   /** Objects that are worked on at the same time. */
   concurrency: number;
   /** How often kinds are asked for drift that no watch shows. */
@@ -81,7 +85,12 @@ export class Operator {
 
   constructor(options: OperatorOptions) {
     this.#options = options;
-    this.#queue = new WorkQueue({ logger: options.logger, observer: options.metrics.workQueue("kindstack") });
+    const { logger, metrics, shards } = options;
+    this.#queue = new WorkQueue({
+      logger,
+      observer: metrics.workQueue("kindstack"),
+      accepts: (queueKey) => shards?.holds(this.#shareOf(queueKey)) ?? true,
+    });
     this.#claims = new Claims((queueKey) => {
       const [controller, key] = this.#locate(queueKey);
       controller.reconciler.reconsider(key);
@@ -89,7 +98,7 @@ export class Operator {
     });
   }
 
-  /** Why the operator does not work yet, or any more; `undefined` when it does. */
+  /** Why the operator does not work yet, or any more; `undefined` when it does, or would if something were its own. */
   get notReady(): string | undefined {
     if (this.#stopping) return "stopping";
     const waiting = this.#informers().filter(({ hasSynced }) => !hasSynced);
@@ -102,7 +111,7 @@ export class Operator {
    * @throws ApiError when a kind is not installed in the cluster
    */
   async run(signal: AbortSignal): Promise<void> {
-    const { logger, kinds, concurrency, gracePeriodMs, recorder, metrics } = this.#options;
+    const { logger, kinds, concurrency, gracePeriodMs, recorder, metrics, shards } = this.#options;
     for (const kind of kinds) {
       await this.#addKind(kind);
       metrics.maxConcurrentReconciles.set({ controller: kindName(kind) }, concurrency);
@@ -118,11 +127,14 @@ export class Operator {
       this.#stopping = true;
       logger.info({ running: this.#queue.running }, "stopping");
       setTimeout(() => interrupt.abort(), gracePeriodMs).unref();
+      shards?.leave();
     };
+    const sharing = shards?.run((includes) => this.#lookAt(includes));
+    if (signal.aborted) onStop();
     signal.addEventListener("abort", onStop, { once: true });
     await this.#queue.run(concurrency, (queueKey) => this.#work(queueKey, interrupt.signal), signal);
     clearInterval(driftTimer);
-    await Promise.all(informers);
+    await Promise.all([...informers, sharing]);
     await recorder.flush();
   }
 
@@ -223,14 +235,28 @@ export class Operator {
     }
   }
 
+  /** Puts all objects of these stacks in the queue; another replica may have worked on them since we did. */
+  #lookAt(includes: (stack: string) => boolean): void {
+    for (const { kind, informer, reconciler } of this.#controllers.values()) {
+      for (const { metadata } of informer.list()) {
+        const key = objectKey(metadata);
+        if (!includes(shareOf(kind, key))) continue;
+        reconciler.forget(key);
+        this.#queue.forget(queueKeyOf(kind, key));
+        this.#queue.add(queueKeyOf(kind, key));
+      }
+    }
+  }
+
   async #work(queueKey: string, signal: AbortSignal): Promise<void> {
-    const { metrics } = this.#options;
+    const { metrics, shards } = this.#options;
     const [{ kind, reconciler }, key] = this.#locate(queueKey);
     const labels = { controller: kindName(kind) };
     metrics.activeWorkers.inc(labels);
     const stopTimer = metrics.reconcileTime.startTimer(labels);
     try {
-      const outcome = await reconciler.reconcile(key, signal);
+      const work = (signal: AbortSignal) => reconciler.reconcile(key, signal);
+      const outcome = (await (shards?.work(this.#shareOf(queueKey), signal, work) ?? work(signal))) ?? "done";
       if (outcome === "retry") this.#queue.addRateLimited(queueKey);
       else this.#queue.forget(queueKey);
       if (typeof outcome === "object") this.#queue.addAfter(queueKey, outcome.afterMs);
@@ -249,7 +275,7 @@ export class Operator {
   async #findDrift(): Promise<void> {
     for (const { kind, informer, reconciler } of this.#controllers.values()) {
       if (kind.findDrift === undefined) continue;
-      const settled = informer.list().filter(isSettled);
+      const settled = informer.list().filter((object) => isSettled(object) && this.#isOurs(kind, object));
       if (settled.length === 0) continue;
       try {
         const drifted = new Set(await kind.findDrift(settled as unknown as KindObject[]));
@@ -321,6 +347,15 @@ export class Operator {
     return [controller, key];
   }
 
+  #shareOf(queueKey: string): string {
+    const [{ kind }, key] = this.#locate(queueKey);
+    return shareOf(kind, key);
+  }
+
+  #isOurs(kind: AnyKind, { metadata }: LiveObject): boolean {
+    return this.#options.shards?.holds(shareOf(kind, objectKey(metadata))) ?? true;
+  }
+
   #informers(): Informer[] {
     const own = [...this.#controllers.values()].flatMap(({ informer, observers }) => [informer, ...observers]);
     return [...own, ...this.#owned.values()];
@@ -334,6 +369,14 @@ export class Operator {
 /** The queue's name for an object: its kind and its key. */
 function queueKeyOf(kind: AnyKind, key: string): string {
   return `${kindName(kind)}|${key}`;
+}
+
+/**
+ * What goes to one replica as a whole: a stack. Objects that may claim the same ({@link Claims}) go together, whatever
+ * their kinds: whoever came first is known in one process only.
+ */
+function shareOf(kind: AnyKind, key: string): string {
+  return kind.claims === undefined ? stackName(kind, key) : "claims";
 }
 
 const OBEYED_ANNOTATIONS = [PAUSED_ANNOTATION, RECONCILE_ANNOTATION, DELETION_POLICY_ANNOTATION];

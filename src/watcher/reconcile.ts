@@ -149,6 +149,11 @@ export class Reconciler {
     this.#memory(key).drifted = true;
   }
 
+  /** Forgets all that is known of an object: another replica has worked on it since. */
+  forget(key: string): void {
+    this.#memories.delete(key);
+  }
+
   /** Forgets that the last attempt was terminal: what it ran into may be gone. */
   reconsider(key: string): void {
     this.#memory(key).lastAttempt = undefined;
@@ -220,7 +225,7 @@ export class Reconciler {
         return contest === undefined ? "done" : this.#reportContest(written, memory, contest, result);
       }
     } catch (error) {
-      if (isOutdated(error)) return "retry";
+      if (isOutdated(error) || signal.aborted) return "retry";
       failures = [failureOf(error, logger)];
     }
     if (!isSameAs(observed, this.#options.observed(key))) {
@@ -270,7 +275,7 @@ export class Reconciler {
         return "done";
       }
     } catch (error) {
-      if (isOutdated(error)) return "retry";
+      if (isOutdated(error) || signal.aborted) return "retry";
       failures = [failureOf(error, logger)];
     }
     logger.warn({ failures }, "destroy failed, the object stays");

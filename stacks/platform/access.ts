@@ -7,7 +7,19 @@ import { LABELS, NAME } from "./labels";
 
 const RBAC = "rbac.authorization.k8s.io";
 
-/** Who the operator is, and what it may do: exactly what the kinds call for. */
+/** Leases are made, held, and removed when who held them is gone. */
+const LEASE_RULE = {
+  apiGroups: ["coordination.k8s.io"],
+  resources: ["leases"],
+  verbs: ["get", "list", "create", "patch", "delete"],
+};
+/** The certificate's Secret is the only one that the operator may read; a creation cannot be limited to a name. */
+const CERTIFICATE_RULES = [
+  { apiGroups: [""], resources: ["secrets"], verbs: ["create"] },
+  { apiGroups: [""], resources: ["secrets"], resourceNames: [CERTIFICATE_SECRET], verbs: ["get", "patch"] },
+];
+
+/** Who the operator is, and what it may do: exactly what the kinds call for, and to share the work with its like. */
 export function access(configuration: Configuration, kinds: readonly AnyKind[]): Manifest[] {
   const { namespace, serviceAccountAnnotations, admission } = configuration;
   const annotated = Object.keys(serviceAccountAnnotations).length > 0;
@@ -36,27 +48,16 @@ export function access(configuration: Configuration, kinds: readonly AnyKind[]):
       roleRef: { apiGroup: RBAC, kind: "ClusterRole", name: NAME },
       subjects: [{ kind: "ServiceAccount", name: NAME, namespace }],
     },
-    ...(admission ? certificateAccess(namespace) : []),
-  ];
-}
-
-/** The certificate's Secret is the only one that the operator may read; a creation cannot be limited to a name. */
-function certificateAccess(namespace: string): Manifest[] {
-  const metadata = { name: NAME, namespace, labels: LABELS };
-  return [
     {
       apiVersion: `${RBAC}/v1`,
       kind: "Role",
-      metadata,
-      rules: [
-        { apiGroups: [""], resources: ["secrets"], verbs: ["create"] },
-        { apiGroups: [""], resources: ["secrets"], resourceNames: [CERTIFICATE_SECRET], verbs: ["get", "patch"] },
-      ],
+      metadata: { name: NAME, namespace, labels: LABELS },
+      rules: [LEASE_RULE, ...(admission ? CERTIFICATE_RULES : [])],
     },
     {
       apiVersion: `${RBAC}/v1`,
       kind: "RoleBinding",
-      metadata,
+      metadata: { name: NAME, namespace, labels: LABELS },
       roleRef: { apiGroup: RBAC, kind: "Role", name: NAME },
       subjects: [{ kind: "ServiceAccount", name: NAME, namespace }],
     },

@@ -103,12 +103,23 @@ export const configurationSchema = Type.Object({
     minItems: 1,
     description: "groups whose members make namespaces by Capsule's Tenants",
   }),
-
+  replicas: Type.Integer({
+    default: 1,
+    minimum: 1,
+    maximum: 100,
+    description: "operators that share the work; more than one needs a backend that all of them reach",
+  }),
+  shards: Type.Integer({
+    default: 1,
+    minimum: 1,
+    maximum: 999,
+    description: "parts into which the work is shared; with 1, all replicas but one wait. Take 8 for each replica",
+  }),
   concurrency: Type.Integer({
     default: 4,
     minimum: 1,
     maximum: 64,
-    description: "objects that are worked on at the same time; each takes up to 150 MiB",
+    description: "objects that a replica works on at the same time; each takes up to 150 MiB",
   }),
   logLevel: Type.Enum(["trace", "debug", "info", "warn", "error"], { default: "info", description: "what is logged" }),
   cpuRequest: Type.String({ ...QUANTITY, default: "100m", description: "requested CPU" }),
@@ -188,6 +199,11 @@ export function parseConfiguration(values: Readonly<Record<string, string>>, ver
   return parsed;
 }
 
+/** Whether the state is kept in a volume of the operator's own. */
+export function usesVolume({ backendUrl, backendFromSecret }: Configuration): boolean {
+  return backendUrl === undefined ? !backendFromSecret : backendUrl.startsWith("file://");
+}
+
 /** Whether a backend's URL holds a password, and so must not stand where everybody may read it. */
 export function hasPassword(url: string): boolean {
   return /^[a-z]+:\/\/[^/@]*:[^/@]*@/.test(url);
@@ -221,6 +237,11 @@ function contradictions(parsed: Configuration): string[] {
     problems.push(
       "backendUrl: its value has a password; put it under the key backendUrl into stateSecret and set backendFromSecret, " +
         "or set passphrase, too, so that the Secret is made of both",
+    );
+  }
+  if (parsed.replicas > 1 && usesVolume(parsed)) {
+    problems.push(
+      `replicas: ${parsed.replicas} need a backendUrl of postgres://, s3://, gs:// or azblob://; a volume is for one`,
     );
   }
   const needed = ["postgresDatabase", "postgresUser", "postgresPassword"] as const;

@@ -1,6 +1,6 @@
 import type { Input, Output } from "@pulumi/pulumi/output";
 import type { Manifest } from "../../providers/kubernetes/client";
-import { type Configuration, hasPassword, STATE_DIRECTORY } from "./configuration";
+import { type Configuration, hasPassword, STATE_DIRECTORY, usesVolume } from "./configuration";
 import { LABELS, NAME, SELECTOR } from "./labels";
 import { BACKEND_URL_KEY, PASSPHRASE_KEY } from "./secrets";
 
@@ -14,6 +14,18 @@ const SECRET_DIRECTORY = "/etc/kindstack";
 /** Running updates may go on for 20 s, one that is interrupted has 10 s to save; then the rest is written. */
 const TERMINATION_SECONDS = 45;
 
+/** Replicas on one node would be gone together. */
+const APART = {
+  podAntiAffinity: {
+    preferredDuringSchedulingIgnoredDuringExecution: [
+      {
+        weight: 100,
+        podAffinityTerm: { topologyKey: "kubernetes.io/hostname", labelSelector: { matchLabels: SELECTOR } },
+      },
+    ],
+  },
+};
+
 /** The operator, its volume for the state when it is kept in one, and what keeps both available. */
 export async function workload(configuration: Configuration): Promise<Manifest[]> {
   const { namespace } = configuration;
@@ -24,9 +36,11 @@ export async function workload(configuration: Configuration): Promise<Manifest[]
       kind: "Deployment",
       metadata: { name: NAME, namespace, labels: LABELS },
       spec: {
-        replicas: 1,
-        // Two operators would work against each other: the old one ends before the new one starts.
-        strategy: { type: "Recreate" },
+        replicas: configuration.replicas,
+        // A volume can be had by one Pod only; else the new one is ready to take over when the old one leaves.
+        strategy: usesVolume(configuration)
+          ? { type: "Recreate" }
+          : { type: "RollingUpdate", rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } },
         revisionHistoryLimit: 3,
         selector: { matchLabels: SELECTOR },
         template: {
@@ -43,11 +57,6 @@ export async function workload(configuration: Configuration): Promise<Manifest[]
       spec: { maxUnavailable: 1, unhealthyPodEvictionPolicy: "AlwaysAllow", selector: { matchLabels: SELECTOR } },
     },
   ];
-}
-
-/** Whether the state is kept in a volume of the operator's own. */
-function usesVolume({ backendUrl, backendFromSecret }: Configuration): boolean {
-  return backendUrl === undefined ? !backendFromSecret : backendUrl.startsWith("file://");
 }
 
 function stateVolumeClaim({ namespace, storageSize, storageClass }: Configuration): Manifest {
@@ -73,6 +82,7 @@ async function podSpec(configuration: Configuration): Promise<unknown> {
     serviceAccountName: NAME,
     automountServiceAccountToken: true,
     terminationGracePeriodSeconds: TERMINATION_SECONDS,
+    ...(configuration.replicas > 1 && { affinity: APART }),
     ...(imagePullSecrets.length > 0 && { imagePullSecrets: imagePullSecrets.map((name) => ({ name })) }),
     securityContext: {
       runAsNonRoot: true,
@@ -86,7 +96,14 @@ async function podSpec(configuration: Configuration): Promise<unknown> {
         name: NAME,
         image,
         imagePullPolicy,
-        args: ["run", "--concurrency", String(configuration.concurrency), ...admissionArguments(configuration)],
+        args: [
+          "run",
+          "--concurrency",
+          String(configuration.concurrency),
+          "--shards",
+          String(configuration.shards),
+          ...admissionArguments(configuration),
+        ],
         env: environment(configuration),
         envFrom: [
           { secretRef: { name: postgresSecret, optional: true } },

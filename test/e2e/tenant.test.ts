@@ -96,18 +96,16 @@ describe("the sample Tenant", () => {
     const waited = await kubectl([
       "wait",
       "--for=condition=Ready",
-      "tenants.multitenancy.codereliant.io/tenant-sample",
+      "tenant.multitenancy/tenant-sample",
       "--timeout=20s",
     ]);
     expect(waited.stdout).toContain("condition met");
 
-    const { stdout } = await kubectl(["get", "tenants.multitenancy.codereliant.io"]);
+    const { stdout } = await kubectl(["get", "tenants.multitenancy"]);
     const [head = "", row = ""] = stdout.split("\n");
     expect(head.split(/\s+/)).toEqual(["NAME", "EMAIL", "NAMESPACECOUNT", "READY", "AGE"]);
     expect(row.split(/\s+/).slice(0, 4)).toEqual(["tenant-sample", "admin@yourdomain.com", "3", "True"]);
-    expect((await kubectl(["describe", "tenants.multitenancy.codereliant.io", "tenant-sample"])).stdout).toContain(
-      "9 created",
-    );
+    expect((await kubectl(["describe", "tenant.multitenancy", "tenant-sample"])).stdout).toContain("9 created");
   });
 
   it("takes everything with it when it is deleted, its state included, and only then goes", async () => {

@@ -139,7 +139,17 @@ describe("the installation with nothing configured", () => {
     expect(spec.containers).toHaveLength(1);
     expect(spec.containers[0]).toMatchObject({
       image: "kindstack:1.2.3",
-      args: ["run", "--concurrency", "4", "--admission-port", "8443", "--admission-service", "kindstack"],
+      args: [
+        "run",
+        "--concurrency",
+        "4",
+        "--shards",
+        "1",
+        "--admission-port",
+        "8443",
+        "--admission-service",
+        "kindstack",
+      ],
       ports: [
         { name: "http", containerPort: 8080 },
         { name: "admission", containerPort: 8443 },
@@ -210,9 +220,14 @@ describe("the installation with nothing configured", () => {
     });
   });
 
-  it("may read one Secret, that of its certificate, and no other", () => {
+  it("may, in its own namespace, share the work by Leases and read one Secret, that of its certificate", () => {
     expect(inputsOf("Role/kindstack-system/kindstack")).toMatchObject({
       rules: [
+        {
+          apiGroups: ["coordination.k8s.io"],
+          resources: ["leases"],
+          verbs: ["get", "list", "create", "patch", "delete"],
+        },
         { apiGroups: [""], resources: ["secrets"], verbs: ["create"] },
         {
           apiGroups: [""],
@@ -251,6 +266,28 @@ describe("the installation with nothing configured", () => {
 });
 
 describe("the installation", () => {
+  it("has as many replicas as are wanted, on different nodes, of which a new one is there before an old one goes", async () => {
+    const registrations = await install({ replicas: "3", shards: "24", backendFromSecret: "true" });
+
+    const { spec } = find(registrations, "Deployment/kindstack-system/kindstack").inputs as unknown as {
+      spec: { template: { spec: object } };
+    };
+    expect(spec).toMatchObject({
+      replicas: 3,
+      strategy: { type: "RollingUpdate", rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } },
+    });
+    expect(spec.template.spec).toMatchObject({
+      containers: [{ args: expect.arrayContaining(["--shards", "24"]) }],
+      affinity: {
+        podAntiAffinity: {
+          preferredDuringSchedulingIgnoredDuringExecution: [
+            { podAffinityTerm: { topologyKey: "kubernetes.io/hostname", labelSelector: { matchLabels: selector } } },
+          ],
+        },
+      },
+    });
+  });
+
   it("makes the Secrets that it has values for, and the state holds them as secrets", async () => {
     const registrations = await install({
       passphrase: "correct horse",
@@ -316,10 +353,11 @@ describe("the installation", () => {
     const registrations = await install({ admission: "false" });
 
     expect(podOf(registrations).spec.containers[0]).toMatchObject({
-      args: ["run", "--concurrency", "4"],
+      args: ["run", "--concurrency", "4", "--shards", "1"],
       ports: [{ name: "http", containerPort: 8080 }],
     });
-    expect(registrations.map(({ name }) => name)).not.toContain("Role/kindstack-system/kindstack");
+    const role = find(registrations, "Role/kindstack-system/kindstack").inputs as { rules?: { resources: string[] }[] };
+    expect(role.rules?.map(({ resources }) => resources)).toEqual([["leases"]]);
     expect(JSON.stringify(find(registrations, "ClusterRole/kindstack").inputs)).not.toContain("webhookconfigurations");
     expect(find(registrations, "Service/kindstack-system/kindstack").inputs).toMatchObject({
       spec: { ports: [{ name: "http" }] },
@@ -355,7 +393,17 @@ describe("the installation", () => {
     expect(spec.containers[0]).toMatchObject({
       image: "registry.example.com/kindstack:1",
       imagePullPolicy: "Always",
-      args: ["run", "--concurrency", "2", "--admission-port", "8443", "--admission-service", "kindstack"],
+      args: [
+        "run",
+        "--concurrency",
+        "2",
+        "--shards",
+        "1",
+        "--admission-port",
+        "8443",
+        "--admission-service",
+        "kindstack",
+      ],
       envFrom: [{ secretRef: { name: "kindstack-postgres", optional: true } }, { secretRef: { name: "cloud" } }],
       resources: { requests: { cpu: "1", memory: "512Mi" }, limits: { memory: "2Gi" } },
     });
