@@ -19,6 +19,7 @@ import { resolveBinary } from "../toolchain/resolve";
 import { installKinds } from "../watcher/install";
 import { Operator } from "../watcher/operator";
 import { EventRecorder } from "../watcher/recorder";
+import { positive, wholeNumber } from "./numbers";
 import { type SharingOptions, shareWork, sharingOptions } from "./sharing";
 
 /** Of the Service by which the API server finds the operator. */
@@ -181,15 +182,4 @@ function httpsUrl(text: string): string {
     throw new InvalidArgumentError("an address such as https://127.0.0.1:8443 is needed.");
   }
   return text;
-}
-
-function wholeNumber(text: string): number {
-  if (!/^\d+$/.test(text)) throw new InvalidArgumentError("a whole number is needed.");
-  return Number(text);
-}
-
-function positive(text: string): number {
-  const number = wholeNumber(text);
-  if (number === 0) throw new InvalidArgumentError("it must be at least 1.");
-  return number;
 }

@@ -1,0 +1,81 @@
+import { once } from "node:events";
+import { KubeConfig } from "@kubernetes/client-node";
+import { Command } from "commander";
+import { DEFAULT_USER_GROUP } from "../../stacks/capsule-tenant/labels";
+import { inCluster } from "../config";
+import { startProxy } from "../proxy/proxy";
+import { createLogger } from "../telemetry/log";
+import { startTelemetryServer } from "../telemetry/server";
+import { positive, wholeNumber } from "./numbers";
+
+interface ProxyCommandOptions {
+  port: number;
+  host: string;
+  httpPort: number;
+  httpHost: string;
+  tlsCertFile: string;
+  tlsKeyFile: string;
+  clientCaFile?: string;
+  userGroup: string[];
+  refuseGroup: string[];
+  maxConnections: number;
+  gracePeriod: number;
+}
+
+export function proxyCommand(): Command {
+  const everywhere = inCluster(process.env) ? "0.0.0.0" : "127.0.0.1";
+  return new Command("proxy")
+    .description("run the proxy through which owners of Capsule's tenants list and watch their own namespaces")
+    .requiredOption("--tls-cert-file <file>", "certificate to serve with, as PEM; read again when it changes")
+    .requiredOption("--tls-key-file <file>", "its key")
+    .option("--client-ca-file <file>", "CA of users' certificates (default: what the API server publishes as its own)")
+    .option("--port <port>", "port of the proxy", wholeNumber, 9443)
+    .option("--host <address>", "address that it listens on", everywhere)
+    .option("--http-port <port>", "port of /healthz, /readyz and /metrics; 0 for any free one", wholeNumber, 8081)
+    .option("--http-host <address>", "address that they listen on", everywhere)
+    .option("--user-group <groups...>", "groups whose members see their own namespaces", [DEFAULT_USER_GROUP])
+    .option("--refuse-group <groups...>", "groups whose members are not let through", ["system:masters"])
+    .option("--max-connections <n>", "connections at the same time", positive, 1000)
+    .option("--grace-period <seconds>", "how long requests may go on after a stop", wholeNumber, 20)
+    .addHelpText(
+      "after",
+      `
+Environment:
+  KUBECONFIG                           the cluster (default: ~/.kube/config, or the Pod's service account)
+  KINDSTACK_LOG_LEVEL, KINDSTACK_LOG_FORMAT
+                                       trace, debug, info, warn, error; json, pretty`,
+    )
+    .action(runProxy);
+}
+
+async function runProxy(options: ProxyCommandOptions): Promise<void> {
+  const logger = createLogger();
+  const stop = new AbortController();
+  for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => stop.abort());
+
+  const config = new KubeConfig();
+  config.loadFromDefault();
+  const proxy = await startProxy({
+    ...options,
+    config,
+    userGroups: options.userGroup,
+    refusedGroups: options.refuseGroup,
+    logger,
+  });
+  const telemetry = await startTelemetryServer({
+    port: options.httpPort,
+    host: options.httpHost,
+    metrics: proxy.metrics,
+    healthy: () => undefined, // a process that can answer is healthy; what it waits for, a restart would not bring
+    ready: () => proxy.notReady,
+  });
+  logger.info(
+    { proxy: `${options.host}:${proxy.port}`, http: `${options.httpHost}:${telemetry.port}` },
+    "proxy is listening",
+  );
+  if (!stop.signal.aborted) await once(stop.signal, "abort");
+  logger.info("proxy is stopping");
+  await proxy.stop(options.gracePeriod * 1000);
+  await telemetry.close();
+  logger.info("proxy stopped");
+}
