@@ -1,3 +1,4 @@
+import "reflect-metadata"; // @peculiar/x509 needs it to be there first
 import { X509Certificate as ParsedCertificate } from "@peculiar/x509";
 import { Refusal } from "./refusal";
 

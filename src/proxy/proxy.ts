@@ -26,7 +26,7 @@ export interface ProxyOptions {
   logger: Logger;
 }
 
-export interface Proxy {
+export interface ApiProxy {
   readonly port: number;
   readonly metrics: ProxyMetrics;
   /** Why it does not do its work yet, or any more; `undefined` when it does. */
@@ -40,7 +40,7 @@ export interface Proxy {
  *
  * @throws TerminalError when the certificate cannot be used; ApiError when the API server cannot be reached
  */
-export async function startProxy(options: ProxyOptions): Promise<Proxy> {
+export async function startProxy(options: ProxyOptions): Promise<ApiProxy> {
   const { config, logger, clientCaFile } = options;
   const client = new KubernetesClient(config);
   const upstream = new Upstream(config);
