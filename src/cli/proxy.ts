@@ -1,11 +1,16 @@
 import { once } from "node:events";
 import { KubeConfig } from "@kubernetes/client-node";
 import { Command } from "commander";
+import type { Logger } from "pino";
+import { TerminalError } from "../../providers/errors";
+import { KubernetesClient } from "../../providers/kubernetes/client";
 import { DEFAULT_USER_GROUP } from "../../stacks/capsule-tenant/labels";
 import { inCluster } from "../config";
+import { readServingCertificate } from "../proxy/certificates";
 import { startProxy } from "../proxy/proxy";
 import { createLogger } from "../telemetry/log";
 import { startTelemetryServer } from "../telemetry/server";
+import { openServingCertificate } from "../tls/serving-certificate";
 import { positive, wholeNumber } from "./numbers";
 
 interface ProxyCommandOptions {
@@ -13,8 +18,10 @@ interface ProxyCommandOptions {
   host: string;
   httpPort: number;
   httpHost: string;
-  tlsCertFile: string;
-  tlsKeyFile: string;
+  tlsCertFile?: string;
+  tlsKeyFile?: string;
+  tlsSecret: string;
+  tlsNames: string[];
   clientCaFile?: string;
   userGroup: string[];
   refuseGroup: string[];
@@ -26,8 +33,17 @@ export function proxyCommand(): Command {
   const everywhere = inCluster(process.env) ? "0.0.0.0" : "127.0.0.1";
   return new Command("proxy")
     .description("run the proxy through which owners of Capsule's tenants list and watch their own namespaces")
-    .requiredOption("--tls-cert-file <file>", "certificate to serve with, as PEM; read again when it changes")
-    .requiredOption("--tls-key-file <file>", "its key")
+    .option("--tls-cert-file <file>", "certificate to serve with, as PEM; read again when it changes")
+    .option("--tls-key-file <file>", "its key")
+    .option(
+      "--tls-secret <namespace/name>",
+      "without these files: Secret of a certificate that is made, renewed and shared by all replicas",
+      "kindstack-system/kindstack-proxy-tls",
+    )
+    .option("--tls-names <names...>", "host names and addresses that this certificate is for", [
+      "localhost",
+      "127.0.0.1",
+    ])
     .option("--client-ca-file <file>", "CA of users' certificates (default: what the API server publishes as its own)")
     .option("--port <port>", "port of the proxy", wholeNumber, 9443)
     .option("--host <address>", "address that it listens on", everywhere)
@@ -55,9 +71,12 @@ async function runProxy(options: ProxyCommandOptions): Promise<void> {
 
   const config = new KubeConfig();
   config.loadFromDefault();
+  const client = new KubernetesClient(config);
+  const certificate = await openCertificate(options, client, logger);
   const proxy = await startProxy({
     ...options,
     config,
+    servingCertificate: certificate.read,
     userGroups: options.userGroup,
     refusedGroups: options.refuseGroup,
     logger,
@@ -77,5 +96,28 @@ async function runProxy(options: ProxyCommandOptions): Promise<void> {
   logger.info("proxy is stopping");
   await proxy.stop(options.gracePeriod * 1000);
   await telemetry.close();
+  certificate.close();
+  await client.close();
   logger.info("proxy stopped");
+}
+
+/** The certificate of the files, if any are named, or else that of the Secret. */
+async function openCertificate(
+  { tlsCertFile, tlsKeyFile, tlsSecret, tlsNames }: ProxyCommandOptions,
+  client: KubernetesClient,
+  logger: Logger,
+): Promise<{ read: () => Promise<{ cert: string; key: string }>; close: () => void }> {
+  if (tlsCertFile !== undefined && tlsKeyFile !== undefined) {
+    return { read: () => readServingCertificate(tlsCertFile, tlsKeyFile), close: () => {} };
+  }
+  const [namespace, name, rest] = tlsSecret.split("/");
+  if (tlsCertFile !== undefined || tlsKeyFile !== undefined || !namespace || !name || rest !== undefined) {
+    throw new TerminalError(
+      "Misconfigured",
+      "either --tls-cert-file and --tls-key-file are needed, or --tls-secret in the form namespace/name",
+    );
+  }
+  const certificate = await openServingCertificate({ client, namespace, name, dnsNames: tlsNames, logger });
+  await certificate.follow(() => {}); // clients take the CA from the Secret itself
+  return { read: async () => certificate.secureContext, close: () => certificate.close() };
 }

@@ -3,7 +3,7 @@ import type { KubeConfig } from "@kubernetes/client-node";
 import type { Logger } from "pino";
 import { KubernetesClient } from "../../providers/kubernetes/client";
 import { Authenticator } from "./authenticate";
-import { publishedClientCa, readServingCertificate } from "./certificates";
+import { publishedClientCa } from "./certificates";
 import { createProxyMetrics, type ProxyMetrics } from "./metrics";
 import { Owners } from "./owners";
 import { type ProxyServer, startProxyServer } from "./server";
@@ -14,14 +14,14 @@ export interface ProxyOptions {
   config: KubeConfig;
   port: number;
   host: string;
-  tlsCertFile: string;
-  tlsKeyFile: string;
+  /** What the proxy proves itself with, as PEM; asked for again and again, as it may be renewed. */
+  servingCertificate: () => Promise<{ cert: string; key: string }>;
   /** By default what the API server publishes as the CA of its own users. */
   clientCaFile?: string;
   userGroups: readonly string[];
   refusedGroups: readonly string[];
   maxConnections: number;
-  /** How often files and the published CA are read again. */
+  /** How often certificates are asked for again. */
   reloadMs?: number;
   logger: Logger;
 }
@@ -54,7 +54,7 @@ export async function startProxy(options: ProxyOptions): Promise<ApiProxy> {
   server = await startProxyServer({
     ...options,
     certificates: async () => ({
-      ...(await readServingCertificate(options.tlsCertFile, options.tlsKeyFile)),
+      ...(await options.servingCertificate()),
       clientCa: clientCaFile === undefined ? await publishedClientCa(client) : await fs.readFile(clientCaFile, "utf8"),
     }),
     authenticator: new Authenticator({ client, observe: (result) => metrics.tokenReviews.inc({ result }) }),

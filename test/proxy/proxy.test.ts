@@ -6,6 +6,7 @@ import tls from "node:tls";
 import type { KubeConfig } from "@kubernetes/client-node";
 import { type DestinationStream, pino } from "pino";
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { readServingCertificate } from "../../src/proxy/certificates";
 import { type ApiProxy, type ProxyOptions, startProxy } from "../../src/proxy/proxy";
 import type { CertifiedKey } from "../../src/tls/certificate";
 import { ask, begin, FakeApiServer, type Question, TestAuthority, textOf } from "./fixture";
@@ -41,12 +42,12 @@ async function start(options: Partial<ProxyOptions> = {}, without: { clientCa?: 
       log += line;
     },
   };
+  const [cert, key] = [api.file("tls.crt", serving.certificate), api.file("tls.key", serving.key)];
   proxy = await startProxy({
     config,
     port: 0,
     host: "127.0.0.1",
-    tlsCertFile: api.file("tls.crt", serving.certificate),
-    tlsKeyFile: api.file("tls.key", serving.key),
+    servingCertificate: () => readServingCertificate(cert, key),
     ...(!without.clientCa && { clientCaFile: api.file("ca.crt", authority.own.certificate) }),
     userGroups: ["capsule.clastix.io"],
     refusedGroups: ["system:masters"],
