@@ -126,6 +126,17 @@ export const configurationSchema = Type.Object({
   memoryRequest: Type.String({ ...QUANTITY, default: "256Mi", description: "requested memory" }),
   memoryLimit: Type.String({ ...QUANTITY, default: "1Gi", description: "most memory" }),
 
+  proxy: Type.Boolean({ default: false, description: "a proxy in which owners of tenants see just their namespaces" }),
+  proxyNames: Type.Array(Type.String(NAME), {
+    default: [],
+    description: "host names by which the proxy is reached from outside; its certificate is for them, too",
+  }),
+  proxyUserGroups: Type.Array(Type.String({ minLength: 1 }), {
+    default: ["capsule.clastix.io"],
+    minItems: 1,
+    description: "groups whose members see their own namespaces in the proxy",
+  }),
+
   serviceMonitor: Type.Boolean({ default: false, description: "a ServiceMonitor for the Prometheus operator" }),
   networkPolicy: Type.Boolean({
     default: true,

@@ -3,6 +3,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { parse } from "yaml";
+import { freePort } from "../../src/dev/ports";
 import { kinds } from "../../stacks/index";
 import { declaredObjects } from "../../stacks/up/objects";
 import { TestDatabase } from "../providers/postgres/database";
@@ -140,7 +141,7 @@ const README_SECTIONS = [
   "Preview in a pull request",
   "Install with Pulumi or kubectl",
 ];
-const FOLLOWED = ["install.md", "operate.md", "preview-in-ci.md", "scale.md", "troubleshooting.md", "write-a-kind.md"];
+const FOLLOWED = ["install.md", "operate.md", "preview-in-ci.md", "proxy.md", "scale.md", "troubleshooting.md", "write-a-kind.md"];
 
 describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"} is missing)`, () => {
   beforeAll(build);
@@ -303,6 +304,24 @@ describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"
       expect(report).toContain("tenant-sample");
       expect(report).toContain("other@yourdomain.com");
     });
+  });
+
+  describe("of proxy.md", () => {
+    const reader = new Reader();
+    const ports = { "9443": "", "8081": "" };
+    beforeAll(async () => {
+      await reader.open(MAIN);
+      for (const port of ["9443", "8081"] as const) ports[port] = String(await freePort());
+    });
+    afterAll(async () => {
+      await reader.run(`if [ -f proxy.pid ]; then kill "$(cat proxy.pid)" 2>/dev/null || true; fi
+        kubectl delete -f tenant.yaml --ignore-not-found --wait=false
+        kubectl delete csr alice --ignore-not-found
+        kubectl delete secret kindstack-proxy-tls -n default --ignore-not-found`);
+      await reader.close();
+    });
+
+    followPage("docs/proxy.md", reader, () => ports);
   });
 
   describe("of troubleshooting.md", () => {
