@@ -131,7 +131,16 @@ beforeAll(async () => {
 afterAll(async () => {
   await proxy.stop(0);
   await remove(...tenants(), ...namespaces, ...access().reverse());
-  if (!hadKind) await remove(customResourceDefinition(capsuleTenant));
+  if (!hadKind) {
+    const crd = customResourceDefinition(capsuleTenant);
+    await remove(crd);
+    const type = await cluster.client.resourceType(crd.apiVersion, crd.kind);
+    // Whoever installs it next must not find it on its way out.
+    await vi.waitFor(
+      async () => expect(await cluster.client.get(type, crd.metadata.name ?? "")).toBeUndefined(),
+      30_000,
+    );
+  }
   await cluster.close();
   fs.rmSync(directory, { recursive: true });
 });
