@@ -141,7 +141,17 @@ const README_SECTIONS = [
   "Preview in a pull request",
   "Install with Pulumi or kubectl",
 ];
-const FOLLOWED = ["install.md", "operate.md", "preview-in-ci.md", "proxy.md", "scale.md", "troubleshooting.md", "write-a-kind.md"];
+const FOLLOWED = [
+  "admission.md",
+  "capsule.md",
+  "install.md",
+  "operate.md",
+  "preview-in-ci.md",
+  "proxy.md",
+  "scale.md",
+  "troubleshooting.md",
+  "write-a-kind.md",
+];
 
 describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"} is missing)`, () => {
   beforeAll(build);
@@ -231,6 +241,27 @@ describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"
       // Nothing is built and installed again by a test.
       "npm ci\n": "",
     }));
+  });
+
+  describe("of admission.md and capsule.md", () => {
+    const reader = new Reader();
+    beforeAll(async () => {
+      await reader.open(MAIN, { PULUMI_BACKEND_URL: `file://${reader.directory}/state` });
+      await reader.run(`mkdir -p ${reader.directory}/state stacks
+        ln -s ${ROOT}/stacks/capsule-tenant stacks/capsule-tenant
+        operator start run --install-crds --admission-port 0`);
+    });
+    afterAll(async () => {
+      await reader.run(`kubectl delete tenants.capsule oil --ignore-not-found --timeout=60s
+        kubectl delete clusterrole,clusterrolebinding kindstack-bind --ignore-not-found
+        kubectl delete namespace oil-staging --ignore-not-found --timeout=60s
+        operator stop
+        kubectl delete mutatingwebhookconfigurations,validatingwebhookconfigurations,validatingadmissionpolicies,validatingadmissionpolicybindings,clusterroles,clusterrolebindings -l kindstack.dev/admission`);
+      await reader.close();
+    });
+
+    followPage("docs/admission.md", reader);
+    followPage("docs/capsule.md", reader);
   });
 
   describe("of operate.md", () => {
