@@ -48,23 +48,3 @@ describe("the packages", () => {
     ).toEqual([]);
   });
 });
-
-describe("the image", () => {
-  const dockerfile = read("Dockerfile");
-
-  it("is made from exact versions, and of packages whose scripts did not run", () => {
-    const stages = new Set([...dockerfile.matchAll(/^FROM \S+ AS (\w+)$/gm)].map(([, name]) => name));
-    const bases = [...dockerfile.matchAll(/^FROM (\S+)/gm)].map(([, base = ""]) => base);
-    const foreign = bases.filter((base) => !stages.has(base) && base !== "scratch");
-    const versions = Object.fromEntries(
-      [...dockerfile.matchAll(/^ARG (\w+)=(\S+)$/gm)].map(([, k, v]) => [`\${${k}}`, v]),
-    );
-    expect(foreign.length).toBeGreaterThan(1);
-    for (const base of foreign) expect(versions[base], base).toMatch(/^\w+:\d+\.\d+\.\d+(-slim)?$/);
-    for (const [line] of dockerfile.matchAll(/npm (ci|install|prune)\b.*/g)) expect(line).toContain("--ignore-scripts");
-  });
-
-  it("runs as nobody in particular", () => {
-    expect(dockerfile).toMatch(/^USER 65532:65532$/m);
-  });
-});

@@ -2,6 +2,7 @@ import type { RequestOptions } from "node:https";
 import type { KubeConfig } from "@kubernetes/client-node";
 import { Agent, type Dispatcher, request } from "undici";
 import { ClassifiedError, type ErrorClass } from "../errors";
+import { checkFence, currentFence } from "../fence";
 
 /** Who owns an object, as Kubernetes' garbage collector reads it. */
 export interface OwnerReference {
@@ -126,6 +127,11 @@ export class KubernetesClient {
     return cluster.server;
   }
 
+  /** The namespace of the kubeconfig's current context; in a Pod its own. */
+  get namespace(): string {
+    return this.#config.getContextObject(this.#config.getCurrentContext())?.namespace || "default";
+  }
+
   /** The type that serves `kind`, by discovery; known types are asked for once. */
   async resourceType(apiVersion: string, kind: string): Promise<ResourceType> {
     const known = (await this.#discover(apiVersion)).find((type) => type.kind === kind);
@@ -185,10 +191,11 @@ export class KubernetesClient {
   }
 
   /** Creates an object; the API server completes `generateName`. */
-  async create(type: ResourceType, manifest: Manifest): Promise<LiveObject> {
+  async create(type: ResourceType, manifest: Manifest, options: { signal?: AbortSignal } = {}): Promise<LiveObject> {
     return this.json<LiveObject>("POST", collectionPath(type, manifest.metadata.namespace), {
       query: { fieldManager: FIELD_MANAGER },
       body: manifest,
+      ...options,
     });
   }
 
@@ -225,11 +232,13 @@ export class KubernetesClient {
     name: string,
     namespace: string | undefined,
     patch: object,
+    options: { signal?: AbortSignal } = {},
   ): Promise<LiveObject> {
     return this.json<LiveObject>("PATCH", objectPath(type, name, namespace), {
       query: { fieldManager: FIELD_MANAGER },
       body: patch,
       contentType: "application/merge-patch+json",
+      ...options,
     });
   }
 
@@ -283,14 +292,20 @@ export class KubernetesClient {
     return (await this.send(method, path, options)).body as T;
   }
 
-  /** One request and its parsed answer. @throws ApiError for a refusal, RetryableError-like ApiError 0 for no answer */
+  /**
+   * One request and its parsed answer.
+   *
+   * @throws ApiError for a refusal, RetryableError-like ApiError 0 for no answer; what the fence of the work that asks
+   * throws, for a write, and at its end
+   */
   async send(
     method: Dispatcher.HttpMethod,
     path: string,
     options: RequestArguments = {},
   ): Promise<{ status: number; body: unknown }> {
     const timeout = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
-    const signal = options.signal ? AbortSignal.any([options.signal, timeout]) : timeout;
+    const signals = [options.signal, currentFence()?.signal, timeout].filter((signal) => signal !== undefined);
+    const signal = signals.length > 1 ? AbortSignal.any(signals) : timeout;
     const response = await this.#request(method, path, { ...options, signal });
     if (response.statusCode >= 400) throw await errorOf(response);
     const text = await response.body.text();
@@ -305,6 +320,7 @@ export class KubernetesClient {
     const { dispatcher, headers } = await this.#credentials();
     const url = new URL(this.server.replace(/\/$/, "") + path);
     for (const [key, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(key, value);
+    if (method !== "GET") checkFence();
     try {
       return await request(url, {
         method,

@@ -22,6 +22,11 @@ export function protectedNamespaces(
   return [...new Set([...ALWAYS, own, ...added])].filter((pattern) => pattern !== "");
 }
 
+/** Whether no object may claim this namespace; see {@link protectedNamespaces}. */
+export function isProtectedNamespace(name: string, patterns = protectedNamespaces()): boolean {
+  return patterns.some((pattern) => matchesPattern(pattern, name));
+}
+
 /**
  * Refuses a protected namespace.
  *
@@ -29,7 +34,7 @@ export function protectedNamespaces(
  * @throws TerminalError `NamespaceProtected` naming the field, the name and what is protected
  */
 export function refuseProtectedNamespace(name: string, field: string, patterns = protectedNamespaces()): void {
-  if (!patterns.some((pattern) => matchesPattern(pattern, name))) return;
+  if (!isProtectedNamespace(name, patterns)) return;
   throw new TerminalError(
     "NamespaceProtected",
     `${field}: ${JSON.stringify(name)} is protected, it cannot belong to a tenant; allowed is all but ${patterns.join(", ")}`,

@@ -1,6 +1,7 @@
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type ErrorClass, errorClassOf, errorMessageOf, errorReasonOf, RetryableError } from "../../providers/errors";
+import { checkFence, currentFence } from "../../providers/fence";
 import type { ProviderHost } from "../../providers/host/server";
 import type { CommandResult } from "./command";
 import { type EngineReport, nameOf, readEventLog, type StackResource } from "./event-log";
@@ -116,6 +117,7 @@ export class StackEngine {
     const eventLog = join(scratch, "events.ndjson");
     const command = [...args, "--yes", "--skip-preview", "--stack", stack, "--event-log", eventLog];
     host.takeFailures(stack); // what an interrupted update left unasked
+    host.guard(stack, currentFence());
     try {
       let result = await this.#command(command, options);
       const locks = parseLocks(result.stderr + result.stdout);
@@ -127,6 +129,7 @@ export class StackEngine {
         await this.#command(["cancel", stack, "--yes"], options);
         result = await this.#command(command, options);
       }
+      checkFence(); // whatever ended it, it is another's stack now
       const report = readEventLog(await readFile(eventLog, "utf8").catch(() => ""));
       const failures =
         result.exitCode === 0
@@ -142,6 +145,7 @@ export class StackEngine {
         durationMs: performance.now() - started,
       };
     } finally {
+      host.guard(stack, undefined);
       await rm(scratch, { recursive: true, force: true });
     }
   }

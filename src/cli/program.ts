@@ -10,6 +10,7 @@ import { historyCommand } from "./history";
 import { installCommand } from "./install";
 import { outputsCommand } from "./outputs";
 import { previewCommand } from "./preview";
+import { proxyCommand } from "./proxy";
 import { runCommand } from "./run";
 import { stackNameCommand } from "./stack-name";
 import { stateCommand } from "./state";
@@ -30,6 +31,7 @@ export function buildProgram(): Command {
     )
     .addCommand(devCommand())
     .addCommand(runCommand())
+    .addCommand(proxyCommand())
     .addCommand(crdsCommand())
     .addCommand(previewCommand())
     .addCommand(diffCommand())

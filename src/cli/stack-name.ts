@@ -10,7 +10,8 @@ export function stackNameCommand(): Command {
     .argument("<file...>", "files or folders of custom resources")
     .addHelpText("after", '\nExample:\n  pulumi stack init "$(kindstack stack-name tenant.yaml)"')
     .action(async (files: string[]) => {
-      for (const { kind, key } of declaredObjects(await requireManifests(files), kinds, "")) {
+      const objects = await declaredObjects(await requireManifests(files), kinds, "");
+      for (const { kind, key } of objects) {
         process.stdout.write(`${stackName(kind, key)}\n`);
       }
     });

@@ -14,7 +14,7 @@ export interface EndpointOptions {
   /** A folder with `tls.crt` and `tls.key`. */
   metricsCertificate?: string;
   client: KubernetesClient;
-  metrics: Metrics;
+  metrics: Pick<Metrics, "registry">;
   healthy: () => string | undefined;
   ready: () => string | undefined;
   logger: Logger;

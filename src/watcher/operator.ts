@@ -1,10 +1,18 @@
+import { setMaxListeners } from "node:events";
 import { setInterval } from "node:timers";
 import type { Logger } from "pino";
 import { FIELD_MANAGER, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
 import { OWNER_ANNOTATION, OWNER_UID_LABEL, ownerUidOf } from "../../providers/kubernetes/ownership";
 import { findCondition } from "../../stacks/contract/condition";
 import { programDigest } from "../../stacks/contract/digest";
-import { type AnyKind, kindApiVersion, kindName, ownerDescription, statusOf } from "../../stacks/contract/kind";
+import {
+  type AnyKind,
+  kindApiVersion,
+  kindName,
+  type Observation,
+  ownerDescription,
+  statusOf,
+} from "../../stacks/contract/kind";
 import {
   DELETION_POLICY_ANNOTATION,
   type KindObject,
@@ -12,8 +20,10 @@ import {
   objectKey,
   PAUSED_ANNOTATION,
   RECONCILE_ANNOTATION,
+  stackName,
 } from "../../stacks/contract/object";
 import type { StackEngine, UpdateResult } from "../automation/engine";
+import type { Shards } from "../shard/shards";
 import type { Metrics } from "../telemetry/metrics";
 import { Claims } from "./claims";
 import { Informer, type ObjectChange } from "./informer";
@@ -28,6 +38,8 @@ export interface OperatorOptions {
   recorder: EventRecorder;
   metrics: Metrics;
   logger: Logger;
+  /** What is this replica's to work on; all of it when it is the only one. */
+  shards?: Shards | undefined;
   /** Objects that are worked on at the same time. */
   concurrency: number;
   /** How often kinds are asked for drift that no watch shows. */
@@ -41,6 +53,8 @@ interface Controller {
   kind: AnyKind;
   informer: Informer;
   reconciler: Reconciler;
+  /** Of what the kind observes, indexed by the keys of the objects that it is for. */
+  observers: Informer[];
 }
 
 /** What controllers call it in metrics. */
@@ -49,6 +63,7 @@ const OWNED_EVENT_DELAY_MS = 25;
 const OWNER_INDEX = "owner";
 const DESCRIPTION_INDEX = "description";
 const UID_INDEX = "uid";
+const KEY_INDEX = "key";
 
 /**
  * The watcher: informers fill caches and put names in the queue, workers take names and reconcile.
@@ -70,7 +85,12 @@ export class Operator {
 
   constructor(options: OperatorOptions) {
     this.#options = options;
-    this.#queue = new WorkQueue({ logger: options.logger, observer: options.metrics.workQueue("kindstack") });
+    const { logger, metrics, shards } = options;
+    this.#queue = new WorkQueue({
+      logger,
+      observer: metrics.workQueue("kindstack"),
+      accepts: (queueKey) => shards?.holds(this.#shareOf(queueKey)) ?? true,
+    });
     this.#claims = new Claims((queueKey) => {
       const [controller, key] = this.#locate(queueKey);
       controller.reconciler.reconsider(key);
@@ -78,7 +98,7 @@ export class Operator {
     });
   }
 
-  /** Why the operator does not work yet, or any more; `undefined` when it does. */
+  /** Why the operator does not work yet, or any more; `undefined` when it does, or would if something were its own. */
   get notReady(): string | undefined {
     if (this.#stopping) return "stopping";
     const waiting = this.#informers().filter(({ hasSynced }) => !hasSynced);
@@ -91,11 +111,12 @@ export class Operator {
    * @throws ApiError when a kind is not installed in the cluster
    */
   async run(signal: AbortSignal): Promise<void> {
-    const { logger, kinds, concurrency, gracePeriodMs, recorder, metrics } = this.#options;
+    const { logger, kinds, concurrency, gracePeriodMs, recorder, metrics, shards } = this.#options;
     for (const kind of kinds) {
       await this.#addKind(kind);
       metrics.maxConcurrentReconciles.set({ controller: kindName(kind) }, concurrency);
     }
+    setMaxListeners(0, signal); // each informer listens to it, and how many those are depends on the kinds
     const informers = this.#informers().map((informer) => informer.start(signal));
     await Promise.all(this.#informers().map(({ synced }) => synced));
     logger.info({ kinds: kinds.map(kindName), objects: this.#objects() }, "caches are filled");
@@ -106,11 +127,14 @@ export class Operator {
       this.#stopping = true;
       logger.info({ running: this.#queue.running }, "stopping");
       setTimeout(() => interrupt.abort(), gracePeriodMs).unref();
+      shards?.leave();
     };
+    const sharing = shards?.run((includes) => this.#lookAt(includes));
+    if (signal.aborted) onStop();
     signal.addEventListener("abort", onStop, { once: true });
     await this.#queue.run(concurrency, (queueKey) => this.#work(queueKey, interrupt.signal), signal);
     clearInterval(driftTimer);
-    await Promise.all(informers);
+    await Promise.all([...informers, sharing]);
     await recorder.flush();
   }
 
@@ -118,6 +142,7 @@ export class Operator {
     const { client, engine, logger, recorder, metrics } = this.#options;
     const type = await client.resourceType(kindApiVersion(kind), kind.kind);
     for (const owned of kind.owns) await this.#watchOwned(owned);
+    const observers = await Promise.all((kind.observes ?? []).map((observation) => this.#observer(kind, observation)));
     const name = kindName(kind);
     const informer: Informer = new Informer({
       client,
@@ -148,11 +173,34 @@ export class Operator {
       cached: (key) => informer.get(key),
       queueKey: (key) => queueKeyOf(kind, key),
       owned: (uid) => this.#ownedBy(kind, uid),
+      observed: (key) => observers.flatMap((observer) => observer.byIndex(KEY_INDEX, key)),
       view: (id) => this.#view(id),
       describeOwner: (uid) => this.#describeOwner(uid),
       observe: (result, cause) => this.#observe(kind, result, cause),
     });
-    this.#controllers.set(name, { kind, informer, reconciler });
+    this.#controllers.set(name, { kind, informer, reconciler, observers });
+  }
+
+  /** A cache of what a kind observes; its changes put the objects that they are for in the queue. */
+  async #observer(kind: AnyKind, observation: Observation): Promise<Informer> {
+    const { client, logger, metrics } = this.#options;
+    const { apiVersion, kind: type, labelSelector } = observation;
+    const observer: Informer = new Informer({
+      client,
+      type: await client.resourceType(apiVersion, type),
+      labelSelector,
+      indexers: { [KEY_INDEX]: (object) => observation.keysOf(object) },
+      transform: withoutManagedFields,
+      logger,
+      onChange: (change) => {
+        const states = change.type === "added" ? [change.object] : [change.previous, change.object];
+        for (const key of new Set(states.flatMap((object) => observation.keysOf(object)))) {
+          this.#queue.addAfter(queueKeyOf(kind, key), OWNED_EVENT_DELAY_MS);
+        }
+      },
+      observer: metrics.informer(`${apiVersion}/${type}?${labelSelector}`, () => observer.lastContact),
+    });
+    return observer;
   }
 
   async #watchOwned({ apiVersion, kind }: { apiVersion: string; kind: string }): Promise<void> {
@@ -187,14 +235,28 @@ export class Operator {
     }
   }
 
+  /** Puts all objects of these stacks in the queue; another replica may have worked on them since we did. */
+  #lookAt(includes: (stack: string) => boolean): void {
+    for (const { kind, informer, reconciler } of this.#controllers.values()) {
+      for (const { metadata } of informer.list()) {
+        const key = objectKey(metadata);
+        if (!includes(shareOf(kind, key))) continue;
+        reconciler.forget(key);
+        this.#queue.forget(queueKeyOf(kind, key));
+        this.#queue.add(queueKeyOf(kind, key));
+      }
+    }
+  }
+
   async #work(queueKey: string, signal: AbortSignal): Promise<void> {
-    const { metrics } = this.#options;
+    const { metrics, shards } = this.#options;
     const [{ kind, reconciler }, key] = this.#locate(queueKey);
     const labels = { controller: kindName(kind) };
     metrics.activeWorkers.inc(labels);
     const stopTimer = metrics.reconcileTime.startTimer(labels);
     try {
-      const outcome = await reconciler.reconcile(key, signal);
+      const work = (signal: AbortSignal) => reconciler.reconcile(key, signal);
+      const outcome = (await (shards?.work(this.#shareOf(queueKey), signal, work) ?? work(signal))) ?? "done";
       if (outcome === "retry") this.#queue.addRateLimited(queueKey);
       else this.#queue.forget(queueKey);
       if (typeof outcome === "object") this.#queue.addAfter(queueKey, outcome.afterMs);
@@ -213,7 +275,7 @@ export class Operator {
   async #findDrift(): Promise<void> {
     for (const { kind, informer, reconciler } of this.#controllers.values()) {
       if (kind.findDrift === undefined) continue;
-      const settled = informer.list().filter(isSettled);
+      const settled = informer.list().filter((object) => isSettled(object) && this.#isOurs(kind, object));
       if (settled.length === 0) continue;
       try {
         const drifted = new Set(await kind.findDrift(settled as unknown as KindObject[]));
@@ -288,8 +350,18 @@ export class Operator {
     return [controller, key];
   }
 
+  #shareOf(queueKey: string): string {
+    const [{ kind }, key] = this.#locate(queueKey);
+    return shareOf(kind, key);
+  }
+
+  #isOurs(kind: AnyKind, { metadata }: LiveObject): boolean {
+    return this.#options.shards?.holds(shareOf(kind, objectKey(metadata))) ?? true;
+  }
+
   #informers(): Informer[] {
-    return [...[...this.#controllers.values()].map(({ informer }) => informer), ...this.#owned.values()];
+    const own = [...this.#controllers.values()].flatMap(({ informer, observers }) => [informer, ...observers]);
+    return [...own, ...this.#owned.values()];
   }
 
   #objects(): number {
@@ -300,6 +372,14 @@ export class Operator {
 /** The queue's name for an object: its kind and its key. */
 function queueKeyOf(kind: AnyKind, key: string): string {
   return `${kindName(kind)}|${key}`;
+}
+
+/**
+ * What goes to one replica as a whole: a stack. Objects that may claim the same ({@link Claims}) go together, whatever
+ * their kinds: whoever came first is known in one process only.
+ */
+function shareOf(kind: AnyKind, key: string): string {
+  return kind.claims === undefined ? stackName(kind, key) : "claims";
 }
 
 const OBEYED_ANNOTATIONS = [PAUSED_ANNOTATION, RECONCILE_ANNOTATION, DELETION_POLICY_ANNOTATION];

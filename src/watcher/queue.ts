@@ -17,6 +17,8 @@ export interface WorkQueueObserver {
 export interface WorkQueueOptions {
   logger: Logger;
   observer?: WorkQueueObserver;
+  /** Whether a key is ours to work on; asked when it is added and again before it is worked on. By default all are. */
+  accepts?: (key: string) => boolean;
   /** A number from 0 to 1, for the jitter. */
   random?: () => number;
 }
@@ -52,6 +54,7 @@ export class WorkQueue {
   readonly #logger: Logger;
   readonly #observer: WorkQueueObserver | undefined;
   readonly #random: () => number;
+  readonly #accepts: (key: string) => boolean;
 
   /** Keys in line, oldest first, and since when (`performance.now()`). */
   readonly #line = new Map<string, number>();
@@ -67,10 +70,11 @@ export class WorkQueue {
   #concurrency = 0;
   #draining = false;
 
-  constructor({ logger, observer, random = Math.random }: WorkQueueOptions) {
+  constructor({ logger, observer, accepts = () => true, random = Math.random }: WorkQueueOptions) {
     this.#logger = logger;
     this.#observer = observer;
     this.#random = random;
+    this.#accepts = accepts;
     this.#drained = new Promise((resolve) => {
       this.#resolveDrained = resolve;
     });
@@ -88,8 +92,8 @@ export class WorkQueue {
 
   /** Puts a key in line, unless it is there already. */
   add(key: string): void {
-    if (this.#draining) return;
     this.#stopWaiting(key);
+    if (this.#draining || !this.#accepts(key)) return;
     if (this.#running.has(key)) {
       this.#again.add(key);
     } else if (!this.#line.has(key)) {
@@ -171,8 +175,9 @@ export class WorkQueue {
     for (const [key, since] of this.#line) {
       if (this.#running.size >= this.#concurrency) return;
       this.#line.delete(key);
-      this.#running.add(key);
       this.#observer?.depthChanged(this.#line.size);
+      if (!this.#accepts(key)) continue;
+      this.#running.add(key);
       this.#observer?.started((performance.now() - since) / 1000);
       void this.#work(key, this.#worker);
     }

@@ -1,19 +1,26 @@
 import type { Manifest } from "../../providers/kubernetes/client";
 import type { Configuration } from "./configuration";
 import { LABELS, NAME, SELECTOR } from "./labels";
-import { HTTP_PORT, METRICS_PORT } from "./workload";
+import { ADMISSION_PORT, HTTP_PORT, METRICS_PORT } from "./workload";
 
 const DNS_PORT = 53;
 
 /** How the operator is reached, for metrics and by the probes of its node, and what it may reach. */
 export function network(configuration: Configuration): Manifest[] {
-  const { namespace, serviceMonitor, networkPolicy, egressPorts, postgresPort } = configuration;
+  const { namespace, serviceMonitor, networkPolicy, egressPorts, postgresPort, admission, admissionSources } =
+    configuration;
   const manifests: Manifest[] = [
     {
       apiVersion: "v1",
       kind: "Service",
       metadata: { name: NAME, namespace, labels: { ...LABELS, ...SELECTOR } },
-      spec: { selector: SELECTOR, ports: [{ name: "metrics", port: METRICS_PORT, targetPort: "metrics" }] },
+      spec: {
+        selector: SELECTOR,
+        ports: [
+          { name: "metrics", port: METRICS_PORT, targetPort: "metrics" },
+          ...(admission ? [{ name: "admission", port: 443, targetPort: "admission" }] : []),
+        ],
+      },
     },
   ];
   if (networkPolicy) {
@@ -25,7 +32,19 @@ export function network(configuration: Configuration): Manifest[] {
       spec: {
         podSelector: { matchLabels: SELECTOR },
         policyTypes: ["Ingress", "Egress"],
-        ingress: [{ ports: [HTTP_PORT, METRICS_PORT].map((port) => ({ protocol: "TCP", port })) }],
+        ingress: [
+          { ports: [HTTP_PORT, METRICS_PORT].map((port) => ({ protocol: "TCP", port })) },
+          ...(admission
+            ? [
+                {
+                  ports: [{ protocol: "TCP", port: ADMISSION_PORT }],
+                  ...(admissionSources.length > 0 && {
+                    from: admissionSources.map((cidr) => ({ ipBlock: { cidr } })),
+                  }),
+                },
+              ]
+            : []),
+        ],
         egress: [
           { ports: ["UDP", "TCP"].map((protocol) => ({ protocol, port: DNS_PORT })) },
           { ports: tcpPorts.map((port) => ({ protocol: "TCP", port })) },

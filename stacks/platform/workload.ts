@@ -1,11 +1,12 @@
 import type { Input, Output } from "@pulumi/pulumi/output";
 import type { Manifest } from "../../providers/kubernetes/client";
-import { type Configuration, hasPassword, STATE_DIRECTORY } from "./configuration";
+import { type Configuration, hasPassword, STATE_DIRECTORY, usesVolume } from "./configuration";
 import { LABELS, NAME, SELECTOR } from "./labels";
 import { BACKEND_URL_KEY, PASSPHRASE_KEY } from "./secrets";
 
 export const HTTP_PORT = 8080;
 export const METRICS_PORT = 8443;
+export const ADMISSION_PORT = 9443;
 /** The image's own user; see the Dockerfile. */
 export const USER_ID = 65532;
 
@@ -14,6 +15,18 @@ const SECRET_DIRECTORY = "/etc/kindstack";
 const METRICS_CERTIFICATE = "/etc/kindstack-metrics";
 /** Running updates may go on for 20 s, one that is interrupted has 10 s to save; then the rest is written. */
 const TERMINATION_SECONDS = 45;
+
+/** Replicas on one node would be gone together. */
+const APART = {
+  podAntiAffinity: {
+    preferredDuringSchedulingIgnoredDuringExecution: [
+      {
+        weight: 100,
+        podAffinityTerm: { topologyKey: "kubernetes.io/hostname", labelSelector: { matchLabels: SELECTOR } },
+      },
+    ],
+  },
+};
 
 /** The operator, its volume for the state when it is kept in one, and what keeps both available. */
 export async function workload(configuration: Configuration): Promise<Manifest[]> {
@@ -25,9 +38,11 @@ export async function workload(configuration: Configuration): Promise<Manifest[]
       kind: "Deployment",
       metadata: { name: NAME, namespace, labels: LABELS },
       spec: {
-        replicas: 1,
-        // Two operators would work against each other: the old one ends before the new one starts.
-        strategy: { type: "Recreate" },
+        replicas: configuration.replicas,
+        // A volume can be had by one Pod only; else the new one is ready to take over when the old one leaves.
+        strategy: usesVolume(configuration)
+          ? { type: "Recreate" }
+          : { type: "RollingUpdate", rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } },
         revisionHistoryLimit: 3,
         selector: { matchLabels: SELECTOR },
         template: {
@@ -44,11 +59,6 @@ export async function workload(configuration: Configuration): Promise<Manifest[]
       spec: { maxUnavailable: 1, unhealthyPodEvictionPolicy: "AlwaysAllow", selector: { matchLabels: SELECTOR } },
     },
   ];
-}
-
-/** Whether the state is kept in a volume of the operator's own. */
-function usesVolume({ backendUrl, backendFromSecret }: Configuration): boolean {
-  return backendUrl === undefined ? !backendFromSecret : backendUrl.startsWith("file://");
 }
 
 function stateVolumeClaim({ namespace, storageSize, storageClass }: Configuration): Manifest {
@@ -75,6 +85,7 @@ async function podSpec(configuration: Configuration): Promise<unknown> {
     serviceAccountName: NAME,
     automountServiceAccountToken: true,
     terminationGracePeriodSeconds: TERMINATION_SECONDS,
+    ...(configuration.replicas > 1 && { affinity: APART }),
     ...(imagePullSecrets.length > 0 && { imagePullSecrets: imagePullSecrets.map((name) => ({ name })) }),
     securityContext: {
       runAsNonRoot: true,
@@ -91,15 +102,21 @@ async function podSpec(configuration: Configuration): Promise<unknown> {
         args: [
           "run",
           ...["--concurrency", String(configuration.concurrency)],
+          ...["--shards", String(configuration.shards)],
           ...["--metrics-port", String(METRICS_PORT)],
           ...(metricsSecret === undefined ? [] : ["--metrics-certificate", METRICS_CERTIFICATE]),
+          ...admissionArguments(configuration),
         ],
         env: environment(configuration),
         envFrom: [
           { secretRef: { name: postgresSecret, optional: true } },
           ...environmentSecrets.map((name) => ({ secretRef: { name } })),
         ],
-        ports: { http: HTTP_PORT, metrics: METRICS_PORT },
+        ports: {
+          http: HTTP_PORT,
+          metrics: METRICS_PORT,
+          ...(configuration.admission && { admission: ADMISSION_PORT }),
+        },
         startupProbe: { ...probe("/healthz"), periodSeconds: 2, failureThreshold: 30 },
         livenessProbe: { ...probe("/healthz"), periodSeconds: 20, timeoutSeconds: 5, failureThreshold: 3 },
         readinessProbe: { ...probe("/readyz"), periodSeconds: 5, timeoutSeconds: 5 },
@@ -149,6 +166,10 @@ async function podSpec(configuration: Configuration): Promise<unknown> {
   return withoutBlanks(await plainValue(builder.podSpec));
 }
 
+function admissionArguments({ admission }: Configuration): string[] {
+  return admission ? ["--admission-port", String(ADMISSION_PORT), "--admission-service", NAME] : [];
+}
+
 type Variable = Input<string | { secretKeyRef: { name: string; key: string } }>;
 
 function environment(configuration: Configuration): Record<string, Variable> {
@@ -163,6 +184,7 @@ function environment(configuration: Configuration): Record<string, Variable> {
     KINDSTACK_WORK_DIR: WORK_DIRECTORY,
     KINDSTACK_LOG_LEVEL: logLevel,
     KINDSTACK_LOG_FORMAT: "json",
+    ...(configuration.admission && { KINDSTACK_CAPSULE_USER_GROUPS: configuration.capsuleUserGroups.join(",") }),
     ...(postgresTables !== undefined && { KINDSTACK_POSTGRES_TABLES: postgresTables }),
     ...(protectedNamespaces.length > 0 && { KINDSTACK_PROTECTED_NAMESPACES: protectedNamespaces.join(",") }),
     ...(memcachedImage !== undefined && { MEMCACHED_IMAGE: memcachedImage }),

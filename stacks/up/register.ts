@@ -7,6 +7,7 @@ import { connectKubernetes, disconnectKubernetes } from "../../providers/kuberne
 import { OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { type AnyKind, kindApiVersion } from "../contract/kind";
 import { objectId, PAUSED_ANNOTATION } from "../contract/object";
+import { observedObjects } from "../contract/observed";
 import { isOwnStack, type StackObject } from "./objects";
 
 /**
@@ -33,11 +34,12 @@ export async function registerObjects(objects: readonly StackObject[], stack: st
 }
 
 /** The kind's program, with what it needs to know of the cluster; nothing is asked of it for kinds that own nothing. */
-async function boundProgram({ kind, object, owner }: StackObject): Promise<() => void | Promise<void>> {
+async function boundProgram({ kind, key, object, owner }: StackObject): Promise<() => void | Promise<void>> {
   const { namespace } = object.metadata;
   const owned =
     kind.owns.length === 0 ? [] : await ownedObjects(connectKubernetes(), kind, owner.description, namespace);
-  return () => kind.program(object, { owner, owned, recorded: new Set(owned.map(objectId)) });
+  const observed = kind.observes === undefined ? [] : await observedObjects(connectKubernetes(), kind, key);
+  return () => kind.program(object, { owner, owned, recorded: new Set(owned.map(objectId)), observed });
 }
 
 /**

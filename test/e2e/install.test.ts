@@ -4,11 +4,12 @@ import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { parseAllDocuments } from "yaml";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { findCondition } from "../../stacks/contract/condition";
-import { type AnyKind, statusOf } from "../../stacks/contract/kind";
+import { type AnyKind, kindName, statusOf } from "../../stacks/contract/kind";
 import type { PolicyRule } from "../../stacks/contract/rbac";
 import { kinds } from "../../stacks/index";
 import { parseConfiguration } from "../../stacks/platform/configuration";
 import { platformManifests } from "../../stacks/platform/manifests";
+import { removeAdmission } from "../admission/leftovers";
 import { TestDatabase } from "../providers/postgres/database";
 import { ApiRecorder, type Right } from "./api-recorder";
 import { eventually } from "./eventually";
@@ -114,6 +115,12 @@ describe("the operator under the installed service account", () => {
   const database = new TestDatabase(inject("cluster").env);
   const operator = new TestOperator({ env: { PSQL_DBNAME: database.name }, installCrds: false });
   const directory = path.join(operator.directory, "account");
+  /** A namespace of the sample of Capsule's Tenant, so that there is something to be made. */
+  const capsuleNamespace: Manifest = {
+    apiVersion: "v1",
+    kind: "Namespace",
+    metadata: { name: uniqueName("oil"), labels: { "capsule.clastix.io/tenant": "oil" } },
+  };
   let recorder: ApiRecorder;
   let token: string;
 
@@ -135,10 +142,16 @@ describe("the operator under the installed service account", () => {
         users: [{ name: "operator", user: { token } }],
       }),
     );
-    await operator.start({ env: { KUBECONFIG: kubeconfig }, args: ["--metrics-port", "0"] });
+    await apply(capsuleNamespace);
+    await operator.start({
+      args: ["--admission-port", "0", "--metrics-port", "0"],
+      env: { KUBECONFIG: kubeconfig, KINDSTACK_NAMESPACE: NAMESPACE },
+    });
   });
   afterAll(async () => {
     await operator.dispose();
+    await removeAdmission(client);
+    await remove(capsuleNamespace);
     recorder?.close();
     await database.close();
   });
@@ -157,22 +170,23 @@ describe("the operator under the installed service account", () => {
     const namespace = kind.scope === "Namespaced" ? { namespace: "default" } : {};
     return { ...manifest, metadata: { name: manifest.metadata.name ?? "", ...namespace } };
   };
-  /** For each kind, by its singular, what of its sample is changed. */
+  /** For each kind, by its name, what of its sample is changed. */
   const changes: Record<string, object> = {
-    tenant: { adminEmail: "other@example.com", adminGroups: [] },
-    postgreswriter: { age: 24 },
-    podset: { replicas: 1 },
-    memcached: { size: 2 },
+    "tenants.multitenancy.codereliant.io": { adminEmail: "other@example.com", adminGroups: [] },
+    "tenants.capsule.clastix.io": { namespaceQuota: 4, resourceQuotas: [{ hard: { pods: "9" } }] },
+    "postgreswriters.demo.yash.com": { age: 24 },
+    "podsets.batch.tutorial.kubebuilder.io": { replicas: 1 },
+    "memcacheds.cache.example.com": { size: 2 },
   };
 
-  it.each(kinds.map((kind) => [kind.kind, kind] as const))(
+  it.each(kinds.map((kind) => [kindName(kind), kind] as const))(
     "creates, changes and deletes the sample of %s",
     async (_name, kind) => {
       const manifest = sample(kind);
       await apply(manifest);
       await until(manifest, "True");
 
-      await apply({ ...manifest, spec: { ...(manifest.spec as object), ...changes[kind.singular] } });
+      await apply({ ...manifest, spec: { ...(manifest.spec as object), ...changes[kindName(kind)] } });
       await until(manifest, "True");
 
       await remove(manifest);
@@ -225,9 +239,12 @@ describe("the operator under the installed service account", () => {
     const unused = granted.filter((right) => !recorder.used.has(right));
 
     expect(unused.sort()).toEqual([
-      "bind rbac.authorization.k8s.io/clusterroles", // to make the Tenants' RoleBindings
+      // To make the RoleBindings of either kind of Tenant.
+      "bind rbac.authorization.k8s.io/clusterroles",
+      "bind rbac.authorization.k8s.io/clusterroles",
       "update batch.tutorial.kubebuilder.io/podsets/finalizers", // OwnerReferencesPermissionEnforcement
       "update cache.example.com/memcacheds/finalizers",
+      "update capsule.clastix.io/tenants/finalizers",
     ]);
   });
 

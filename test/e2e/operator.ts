@@ -119,6 +119,15 @@ export class TestOperator {
     await this.#end("SIGKILL");
   }
 
+  /** Stops it in the middle of what it does, until {@link thaw}; the processes that it has started go on. */
+  freeze(): void {
+    this.#running.kill("SIGSTOP");
+  }
+
+  thaw(): void {
+    this.#running.kill("SIGCONT");
+  }
+
   async restart(settings: RunSettings = {}): Promise<void> {
     if (this.#process !== undefined) await this.stop();
     await this.start(settings);

@@ -58,6 +58,8 @@ describe("the installation with nothing configured", () => {
         "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole ClusterRole/kindstack",
         "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole ClusterRole/kindstack-metrics-reader",
         "kubernetes:rbac.authorization.k8s.io/v1:ClusterRoleBinding ClusterRoleBinding/kindstack",
+        "kubernetes:rbac.authorization.k8s.io/v1:Role Role/kindstack-system/kindstack",
+        "kubernetes:rbac.authorization.k8s.io/v1:RoleBinding RoleBinding/kindstack-system/kindstack",
         "kubernetes:core/v1:PersistentVolumeClaim PersistentVolumeClaim/kindstack-system/kindstack-state",
         "kubernetes:apps/v1:Deployment Deployment/kindstack-system/kindstack",
         "kubernetes:policy/v1:PodDisruptionBudget PodDisruptionBudget/kindstack-system/kindstack",
@@ -138,10 +140,14 @@ describe("the installation with nothing configured", () => {
     expect(spec.containers).toHaveLength(1);
     expect(spec.containers[0]).toMatchObject({
       image: "kindstack:1.2.3",
-      args: ["run", "--concurrency", "4", "--metrics-port", "8443"],
+      args: [
+        ...["run", "--concurrency", "4", "--shards", "1", "--metrics-port", "8443"],
+        ...["--admission-port", "9443", "--admission-service", "kindstack"],
+      ],
       ports: [
         { name: "http", containerPort: 8080 },
         { name: "metrics", containerPort: 8443 },
+        { name: "admission", containerPort: 9443 },
       ],
       securityContext: {
         allowPrivilegeEscalation: false,
@@ -181,15 +187,24 @@ describe("the installation with nothing configured", () => {
     expect(containers[0]?.envFrom).toEqual([{ secretRef: { name: "kindstack-postgres", optional: true } }]);
   });
 
-  it("is reached for metrics and by probes, and reaches the API server, the database and DNS", () => {
+  it("is reached by probes, for metrics and for admission, and reaches the API server, the database and DNS", () => {
     expect(inputsOf("Service/kindstack-system/kindstack")).toMatchObject({
-      spec: { selector, ports: [{ name: "metrics", port: 8443, targetPort: "metrics" }] },
+      spec: {
+        selector,
+        ports: [
+          { name: "metrics", port: 8443, targetPort: "metrics" },
+          { name: "admission", port: 443, targetPort: "admission" },
+        ],
+      },
     });
     expect(inputsOf("NetworkPolicy/kindstack-system/kindstack")).toMatchObject({
       spec: {
         podSelector: { matchLabels: selector },
         policyTypes: ["Ingress", "Egress"],
-        ingress: [{ ports: [8080, 8443].map((port) => ({ protocol: "TCP", port })) }],
+        ingress: [
+          { ports: [8080, 8443].map((port) => ({ protocol: "TCP", port })) },
+          { ports: [{ protocol: "TCP", port: 9443 }] },
+        ],
         egress: [
           {
             ports: [
@@ -201,6 +216,30 @@ describe("the installation with nothing configured", () => {
         ],
       },
     });
+  });
+
+  it("may, in its own namespace, share the work by Leases and read one Secret, that of its certificate", () => {
+    expect(inputsOf("Role/kindstack-system/kindstack")).toMatchObject({
+      rules: [
+        {
+          apiGroups: ["coordination.k8s.io"],
+          resources: ["leases"],
+          verbs: ["get", "list", "create", "patch", "delete"],
+        },
+        { apiGroups: [""], resources: ["secrets"], verbs: ["create"] },
+        {
+          apiGroups: [""],
+          resources: ["secrets"],
+          resourceNames: ["kindstack-admission-tls"],
+          verbs: ["get", "patch"],
+        },
+      ],
+    });
+    expect(inputsOf("RoleBinding/kindstack-system/kindstack")).toMatchObject({
+      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name: "kindstack" },
+      subjects: [{ kind: "ServiceAccount", name: "kindstack", namespace }],
+    });
+    expect(variable(registrations, "KINDSTACK_CAPSULE_USER_GROUPS")?.value).toBe("capsule.clastix.io");
   });
 
   it("lets nodes be drained", () => {
@@ -225,6 +264,28 @@ describe("the installation with nothing configured", () => {
 });
 
 describe("the installation", () => {
+  it("has as many replicas as are wanted, on different nodes, of which a new one is there before an old one goes", async () => {
+    const registrations = await install({ replicas: "3", shards: "24", backendFromSecret: "true" });
+
+    const { spec } = find(registrations, "Deployment/kindstack-system/kindstack").inputs as unknown as {
+      spec: { template: { spec: object } };
+    };
+    expect(spec).toMatchObject({
+      replicas: 3,
+      strategy: { type: "RollingUpdate", rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } },
+    });
+    expect(spec.template.spec).toMatchObject({
+      containers: [{ args: expect.arrayContaining(["--shards", "24"]) }],
+      affinity: {
+        podAntiAffinity: {
+          preferredDuringSchedulingIgnoredDuringExecution: [
+            { podAffinityTerm: { topologyKey: "kubernetes.io/hostname", labelSelector: { matchLabels: selector } } },
+          ],
+        },
+      },
+    });
+  });
+
   it("makes the Secrets that it has values for, and the state holds them as secrets", async () => {
     const registrations = await install({
       passphrase: "correct horse",
@@ -321,6 +382,33 @@ describe("the installation", () => {
     expect(bindings.map(({ name }) => name)).toEqual(["ClusterRoleBinding/kindstack"]);
   });
 
+  it("lets the API servers alone ask for admission where they are known, by the groups that are configured", async () => {
+    const registrations = await install({ admissionSources: '["10.0.0.0/28"]', capsuleUserGroups: '["a","b"]' });
+
+    expect(find(registrations, "NetworkPolicy/kindstack-system/kindstack").inputs).toMatchObject({
+      spec: { ingress: [{}, { ports: [{ port: 9443 }], from: [{ ipBlock: { cidr: "10.0.0.0/28" } }] }] },
+    });
+    expect(variable(registrations, "KINDSTACK_CAPSULE_USER_GROUPS")?.value).toBe("a,b");
+  });
+
+  it("serves no admission and has no rights for it where it is not wanted", async () => {
+    const registrations = await install({ admission: "false" });
+
+    expect(podOf(registrations).spec.containers[0]).toMatchObject({
+      args: ["run", "--concurrency", "4", "--shards", "1", "--metrics-port", "8443"],
+      ports: [
+        { name: "http", containerPort: 8080 },
+        { name: "metrics", containerPort: 8443 },
+      ],
+    });
+    const role = find(registrations, "Role/kindstack-system/kindstack").inputs as { rules?: { resources: string[] }[] };
+    expect(role.rules?.map(({ resources }) => resources)).toEqual([["leases"]]);
+    expect(JSON.stringify(find(registrations, "ClusterRole/kindstack").inputs)).not.toContain("webhookconfigurations");
+    expect(find(registrations, "Service/kindstack-system/kindstack").inputs).toMatchObject({
+      spec: { ports: [{ name: "metrics" }] },
+    });
+  });
+
   it("follows the rest of the configuration", async () => {
     const registrations = await install({
       namespace: "ops",
@@ -350,7 +438,10 @@ describe("the installation", () => {
     expect(spec.containers[0]).toMatchObject({
       image: "registry.example.com/kindstack:1",
       imagePullPolicy: "Always",
-      args: ["run", "--concurrency", "2", "--metrics-port", "8443"],
+      args: [
+        ...["run", "--concurrency", "2", "--shards", "1", "--metrics-port", "8443"],
+        ...["--admission-port", "9443", "--admission-service", "kindstack"],
+      ],
       envFrom: [{ secretRef: { name: "kindstack-postgres", optional: true } }, { secretRef: { name: "cloud" } }],
       resources: { requests: { cpu: "1", memory: "512Mi" }, limits: { memory: "2Gi" } },
     });
