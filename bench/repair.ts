@@ -66,7 +66,7 @@ async function update(engine: StackEngine, object: KindObject<TenantSpec>, refre
   const started = performance.now();
   const result = await engine.up(
     stackName(tenant, object.metadata.name),
-    () => tenant.program(object, { owner, owned: [], recorded: new Set() }),
+    () => tenant.program(object, { owner, owned: [], recorded: new Set(), observed: [] }),
     { refresh },
   );
   if (result.outcome !== "succeeded") throw new Error(`the bare update failed: ${JSON.stringify(result.failures)}`);

@@ -33,6 +33,14 @@ export function inCluster(environment: NodeJS.ProcessEnv): boolean {
   return environment.KUBERNETES_SERVICE_HOST !== undefined;
 }
 
+const NAMESPACE_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
+
+/** The operator's own namespace, where its Secrets are: `KINDSTACK_NAMESPACE`, in a Pod the Pod's, else `default`. */
+export function operatorNamespace(environment: NodeJS.ProcessEnv): string {
+  if (environment.KINDSTACK_NAMESPACE) return environment.KINDSTACK_NAMESPACE;
+  return existsSync(NAMESPACE_FILE) ? readFileSync(NAMESPACE_FILE, "utf8").trim() : "default";
+}
+
 function readPassphrase(environment: NodeJS.ProcessEnv, workDirectory: string): StateConfig["passphrase"] {
   const file = environment.PULUMI_CONFIG_PASSPHRASE_FILE;
   if (file) {

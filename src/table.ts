@@ -1,6 +1,13 @@
-/** Columns of equal width, as kubectl prints them: names in capitals, two spaces apart. */
+import { visible } from "./preview/plain-text";
+
+/**
+ * Columns of equal width, as kubectl prints them: names in capitals, two spaces apart. No cell has any effect on a terminal.
+ */
 export function renderTable(columns: readonly string[], rows: readonly (readonly unknown[])[]): string {
-  const cells = [columns.map((column) => column.toUpperCase()), ...rows.map((row) => row.map(String))];
+  const cells = [
+    columns.map((column) => column.toUpperCase()),
+    ...rows.map((row) => row.map((cell) => visible(String(cell)))),
+  ];
   const widths = columns.map((_, index) => Math.max(...cells.map((row) => (row[index] ?? "").length)));
   return cells
     .map((row) =>

@@ -7,6 +7,7 @@ import { Empty } from "google-protobuf/google/protobuf/empty_pb";
 import { type JavaScriptValue, Struct } from "google-protobuf/google/protobuf/struct_pb";
 import { type DynamicProvider, PROVIDER_PROPERTY, type Properties } from "../dynamic";
 import { type ErrorClass, errorClassOf, errorMessageOf, errorReasonOf } from "../errors";
+import { type Fence, withinFence } from "../fence";
 
 /** A resource operation that a provider refused, with the class that is lost on the way through the engine. */
 export interface ResourceFailure {
@@ -36,6 +37,8 @@ export class ProviderHost {
   readonly #providers: ReadonlyMap<string, AnyProvider>;
   readonly #failures = new Map<string, ResourceFailure[]>();
   readonly #releasing = new Set<string>();
+  /** By stack: under what its calls are answered. */
+  readonly #fences = new Map<string, Fence>();
   readonly #server = new grpc.Server({ "grpc.max_receive_message_length": MAX_MESSAGE_BYTES });
   #port: number | undefined;
 
@@ -72,6 +75,15 @@ export class ProviderHost {
     else this.#releasing.delete(stack);
   }
 
+  /**
+   * From now on calls for a stack are answered under this fence, until its update has ended. A fence that has come down
+   * stays until the next update: of a process that was killed, calls may still wait in a socket.
+   */
+  guard(stack: string, fence: Fence | undefined): void {
+    if (fence !== undefined) this.#fences.set(stack, fence);
+    else if (!this.#fences.get(stack)?.signal.aborted) this.#fences.delete(stack);
+  }
+
   stop(): void {
     this.#server.forceShutdown();
   }
@@ -96,7 +108,12 @@ export class ProviderHost {
     run: (request: Request) => Promise<Response>,
   ): grpc.handleUnaryCall<Request, Response> {
     return (call, callback) => {
-      run(call.request).then(
+      const fence = this.#fences.get(stackOf(call.request.getUrn()));
+      const answer = async () => {
+        fence?.check();
+        return run(call.request);
+      };
+      withinFence(fence, answer).then(
         (response) => callback(null, response),
         (error: unknown) => {
           const urn = call.request.getUrn();

@@ -2,6 +2,7 @@ import type { RequestOptions } from "node:https";
 import type { KubeConfig } from "@kubernetes/client-node";
 import { Agent, type Dispatcher, request } from "undici";
 import { ClassifiedError, type ErrorClass } from "../errors";
+import { checkFence, currentFence } from "../fence";
 
 /** Who owns an object, as Kubernetes' garbage collector reads it. */
 export interface OwnerReference {
@@ -73,17 +74,22 @@ export class ApiError extends ClassifiedError {
     message: string,
   ) {
     super(reason, message);
-    // What the server understood and refused stays refused until somebody changes the request or the permissions.
+    // What the server understood and refused stays refused until somebody changes the request.
     const refused = [400, 403, 405, 413, 415, 422].includes(status);
-    // What it forbids in a namespace that is on its way out, or whose quota is used up, it will allow again.
-    const heals = /is being terminated|exceeded quota/.test(message);
-    this.errorClass = refused && !heals ? "terminal" : "retryable";
+    this.errorClass = refused && !HEALS.test(message) ? "terminal" : "retryable";
   }
 
   get notFound(): boolean {
     return this.status === 404;
   }
 }
+
+/**
+ * What the server forbids and will allow again: for want of a right, which somebody grants without touching the object; in
+ * a namespace that is on its way out; and where a quota is used up. What admission refuses does not heal.
+ */
+const HEALS =
+  /" cannot \w+ resource "|is attempting to grant RBAC permissions not currently held|is being terminated|exceeded quota/;
 
 /** The field manager of everything that Kindstack applies. */
 export const FIELD_MANAGER = "kindstack";
@@ -121,6 +127,11 @@ export class KubernetesClient {
       throw new ApiError(400, "NoCluster", "the kubeconfig names no current cluster: set KUBECONFIG or a context");
     }
     return cluster.server;
+  }
+
+  /** The namespace of the kubeconfig's current context; in a Pod its own. */
+  get namespace(): string {
+    return this.#config.getContextObject(this.#config.getCurrentContext())?.namespace || "default";
   }
 
   /** The type that serves `kind`, by discovery; known types are asked for once. */
@@ -182,10 +193,11 @@ export class KubernetesClient {
   }
 
   /** Creates an object; the API server completes `generateName`. */
-  async create(type: ResourceType, manifest: Manifest): Promise<LiveObject> {
+  async create(type: ResourceType, manifest: Manifest, options: { signal?: AbortSignal } = {}): Promise<LiveObject> {
     return this.json<LiveObject>("POST", collectionPath(type, manifest.metadata.namespace), {
       query: { fieldManager: FIELD_MANAGER },
       body: manifest,
+      ...options,
     });
   }
 
@@ -222,11 +234,13 @@ export class KubernetesClient {
     name: string,
     namespace: string | undefined,
     patch: object,
+    options: { signal?: AbortSignal } = {},
   ): Promise<LiveObject> {
     return this.json<LiveObject>("PATCH", objectPath(type, name, namespace), {
       query: { fieldManager: FIELD_MANAGER },
       body: patch,
       contentType: "application/merge-patch+json",
+      ...options,
     });
   }
 
@@ -280,14 +294,20 @@ export class KubernetesClient {
     return (await this.send(method, path, options)).body as T;
   }
 
-  /** One request and its parsed answer. @throws ApiError for a refusal, RetryableError-like ApiError 0 for no answer */
+  /**
+   * One request and its parsed answer.
+   *
+   * @throws ApiError for a refusal, RetryableError-like ApiError 0 for no answer; what the fence of the work that asks
+   * throws, for a write, and at its end
+   */
   async send(
     method: Dispatcher.HttpMethod,
     path: string,
     options: RequestArguments = {},
   ): Promise<{ status: number; body: unknown }> {
     const timeout = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
-    const signal = options.signal ? AbortSignal.any([options.signal, timeout]) : timeout;
+    const signals = [options.signal, currentFence()?.signal, timeout].filter((signal) => signal !== undefined);
+    const signal = signals.length > 1 ? AbortSignal.any(signals) : timeout;
     const response = await this.#request(method, path, { ...options, signal });
     if (response.statusCode >= 400) throw await errorOf(response);
     const text = await response.body.text();
@@ -302,6 +322,7 @@ export class KubernetesClient {
     const { dispatcher, headers } = await this.#credentials();
     const url = new URL(this.server.replace(/\/$/, "") + path);
     for (const [key, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(key, value);
+    if (method !== "GET") checkFence();
     try {
       return await request(url, {
         method,
@@ -312,7 +333,7 @@ export class KubernetesClient {
           "user-agent": "kindstack",
           ...(body !== undefined && { "content-type": contentType }),
         },
-        body: body === undefined ? null : JSON.stringify(body),
+        body: body === undefined ? null : yamlSafeJson(body),
         ...(signal && { signal }),
       });
     } catch (error) {
@@ -355,6 +376,14 @@ export class KubernetesClient {
     await this.#agent?.dispatcher.destroy();
     this.#agent = undefined;
   }
+}
+
+/** Server-side apply reads JSON as YAML, which refuses characters that JSON need not escape. */
+function yamlSafeJson(body: unknown): string {
+  return JSON.stringify(body).replace(
+    /[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
 }
 
 function groupVersionPath(apiVersion: string): string {

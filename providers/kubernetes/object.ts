@@ -23,6 +23,7 @@ import {
   ownerUidOf,
   wasCreated,
 } from "./ownership";
+import { refuseProtectedNamespace } from "./protected-namespaces";
 
 /** What a program gives for one Kubernetes object. */
 export interface ObjectInputs {
@@ -32,6 +33,13 @@ export interface ObjectInputs {
   owner: Owner;
   /** `false` refuses an object that exists already, instead of adopting it. */
   adopt?: boolean;
+  /**
+   * `true` never creates the object nor deletes it, and leaves one that is on its way out alone. It is released, unless
+   * the garbage collector is about to take it along with an owner that the manifest names.
+   */
+  existing?: boolean;
+  /** What a new object is created with, for fields that another manager has in its keeping from then on. */
+  initial?: { manifest: Manifest; fieldManager: string };
   /** `false` takes a deletion for done as soon as the API server has accepted it. */
   awaitDeletion?: boolean;
 }
@@ -126,7 +134,9 @@ export const provider: DynamicProvider<ObjectInputs, ObjectOutputs> = {
     const { client, type } = await locate(outs.manifest);
     const live = await find(client, type, outs.manifest);
     if (live === undefined || !isStillOurs(live, outs)) return; // gone, or somebody else's by now
-    if (outs.created && wasCreated(live)) {
+    if (outs.existing) {
+      if (!(await goesWithItsOwner(client, outs.manifest))) await giveUp(client, type, outs.manifest, live);
+    } else if (outs.created && wasCreated(live)) {
       const { name, namespace, uid } = live.metadata;
       const propagationPolicy = HAS_DEPENDENTS.has(typeName(outs.manifest)) ? "Foreground" : "Background";
       await client.delete(type, name, namespace, { uid, propagationPolicy });
@@ -143,15 +153,24 @@ export const provider: DynamicProvider<ObjectInputs, ObjectOutputs> = {
   },
 };
 
-/** Makes or mends the object. @throws TerminalError when an owner other than `owners` holds it */
+/** Makes or mends the object. @throws TerminalError when an owner other than `owners` holds it, or it is protected */
 async function applyObject(inputs: ObjectInputs, owners: string[]): Promise<ObjectOutputs> {
+  // Kinds refuse these by their fields; whatever kind and whoever runs it, none is taken.
+  if (typeName(inputs.manifest) === "v1/Namespace") {
+    refuseProtectedNamespace(inputs.manifest.metadata.name ?? "", "metadata.name");
+  }
   const { client, type } = await locate(inputs.manifest);
   let live = await find(client, type, inputs.manifest);
+  if (inputs.existing && (live === undefined || live.metadata.deletionTimestamp)) {
+    const { kind, metadata } = inputs.manifest;
+    throw new RetryableError("Gone", `${kind} ${metadata.name} is ${live ? "being deleted" : "not there any more"}`);
+  }
   if (live?.metadata.deletionTimestamp) {
     await untilGone(client, type, live);
     live = undefined;
   }
   if (live !== undefined) refuseForeign(live, owners, inputs.adopt ?? true);
+  if (live === undefined && inputs.initial !== undefined) live = await createInitial(client, type, inputs);
   let result = await client.apply(type, marked(inputs, live, live === undefined || wasCreated(live)));
   if (live === undefined && !result.created) {
     // Somebody else made it between the look and the apply: it is theirs, and only adopted.
@@ -161,12 +180,27 @@ async function applyObject(inputs: ObjectInputs, owners: string[]): Promise<Obje
   return {
     manifest: inputs.manifest,
     owner: inputs.owner,
+    ...(inputs.existing && { existing: true }),
     uid: object.metadata.uid,
     resourceVersion: object.metadata.resourceVersion,
     created: wasCreated(object),
     fields: ownedFieldsDigest(object),
     drifted: false,
   };
+}
+
+/** Creates the object with what another manager is to keep. Whoever was faster keeps his object: it is adopted. */
+async function createInitial(
+  client: KubernetesClient,
+  type: ResourceType,
+  { initial, ...inputs }: ObjectInputs,
+): Promise<LiveObject> {
+  const { manifest, fieldManager } = initial as NonNullable<ObjectInputs["initial"]>;
+  const { object, created } = await client.apply(type, marked({ ...inputs, manifest }, undefined, true), {
+    fieldManager,
+  });
+  if (created) return object;
+  return (await client.apply(type, marked({ ...inputs, manifest }, object, false), { fieldManager })).object;
 }
 
 /** The manifest with the marks of ownership; bound to the UID of what was seen, so that no successor is overwritten. */
@@ -193,16 +227,17 @@ function isStillOurs(live: LiveObject, outs: ObjectOutputs): boolean {
 }
 
 function refuseForeign(live: LiveObject, owners: string[], adopt: boolean): void {
+  const conflict = describeConflict(live, owners, adopt);
+  if (conflict !== undefined) throw new TerminalError("Conflict", conflict);
+}
+
+/** Why a live object is refused to these owners with `Conflict`; `undefined` when it is not. */
+export function describeConflict(live: LiveObject, owners: readonly string[], adopt: boolean): string | undefined {
   const holder = ownerUidOf(live);
-  if (holder === undefined && !adopt) {
-    throw new TerminalError("Conflict", `${live.kind} ${live.metadata.name} exists already and is not adopted`);
-  }
-  if (holder === undefined || owners.includes(holder)) return;
+  if (holder === undefined && !adopt) return `${live.kind} ${live.metadata.name} exists already and is not adopted`;
+  if (holder === undefined || owners.includes(holder)) return undefined;
   const description = live.metadata.annotations?.[OWNER_ANNOTATION] ?? `the owner with UID ${holder}`;
-  throw new TerminalError(
-    "Conflict",
-    `${live.kind} ${live.metadata.name} belongs to ${description}; remove it there, or remove its label ${OWNER_UID_LABEL}`,
-  );
+  return `${live.kind} ${live.metadata.name} belongs to ${description}; remove it there, or remove its label ${OWNER_UID_LABEL}`;
 }
 
 /** Takes Kindstack's fields off an adopted object; those that it cannot do without stay. */
@@ -235,6 +270,17 @@ async function dropMarks(
 ): Promise<void> {
   const { ownerReferences: _, ...metadata } = manifest.metadata;
   await client.apply(type, { ...manifest, metadata: { ...metadata, uid: live.metadata.uid } });
+}
+
+/** Whether an owner that the manifest names is gone or on its way out, and does not leave its dependents behind. */
+async function goesWithItsOwner(client: KubernetesClient, { metadata }: Manifest): Promise<boolean> {
+  for (const { apiVersion, kind, name, uid } of metadata.ownerReferences ?? []) {
+    const type = await client.resourceType(apiVersion, kind);
+    const owner = await client.get(type, name, type.namespaced ? metadata.namespace : undefined);
+    if (owner?.metadata.uid !== uid) return true;
+    if (owner.metadata.deletionTimestamp && !owner.metadata.finalizers?.includes("orphan")) return true;
+  }
+  return false;
 }
 
 async function untilGone(client: KubernetesClient, type: ResourceType, object: LiveObject): Promise<void> {
@@ -273,6 +319,7 @@ const IMMUTABLE_FIELDS: Readonly<Record<string, readonly string[]>> = {
   "v1/Pod": ["spec"],
   "apps/v1/Deployment": ["spec.selector"],
   "rbac.authorization.k8s.io/v1/RoleBinding": ["roleRef"],
+  "v1/ResourceQuota": ["spec.scopes"],
 };
 
 /** Types whose objects make others: such an object is gone when those are. */

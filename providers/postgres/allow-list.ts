@@ -1,4 +1,5 @@
 import { TerminalError } from "../errors";
+import { matchesPattern } from "../pattern";
 import { formatTableName, type TableName } from "./identifier";
 
 const VARIABLE = "KINDSTACK_POSTGRES_TABLES";
@@ -24,8 +25,8 @@ export function refuseTableName(table: TableName, environment: NodeJS.ProcessEnv
   const isClosed = table.schema !== undefined && CLOSED_SCHEMAS.has(table.schema);
   const isAllowed = patternsOf(environment).some(
     (pattern) =>
-      matches(pattern.name, table.name) &&
-      (pattern.schema === undefined || table.schema === undefined || matches(pattern.schema, table.schema)),
+      matchesPattern(pattern.name, table.name) &&
+      (pattern.schema === undefined || table.schema === undefined || matchesPattern(pattern.schema, table.schema)),
   );
   if (isClosed || !isAllowed) throw notAllowed(table, environment);
 }
@@ -40,8 +41,8 @@ export function refuseTableName(table: TableName, environment: NodeJS.ProcessEnv
 export function refuseTable(table: ResolvedTable, environment: NodeJS.ProcessEnv = process.env): void {
   const isAllowed = patternsOf(environment).some(
     (pattern) =>
-      matches(pattern.name, table.name) &&
-      (pattern.schema === undefined ? table.visible : matches(pattern.schema, table.schema)),
+      matchesPattern(pattern.name, table.name) &&
+      (pattern.schema === undefined ? table.visible : matchesPattern(pattern.schema, table.schema)),
   );
   if (CLOSED_SCHEMAS.has(table.schema) || !isAllowed) throw notAllowed(table, environment);
 }
@@ -55,11 +56,6 @@ function patternsOf(environment: NodeJS.ProcessEnv): TableName[] {
       const dot = pattern.indexOf(".");
       return dot === -1 ? { name: pattern } : { schema: pattern.slice(0, dot), name: pattern.slice(dot + 1) };
     });
-}
-
-function matches(pattern: string, text: string): boolean {
-  const literals = pattern.split("*").map((literal) => literal.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"));
-  return new RegExp(`^${literals.join(".*")}$`, "s").test(text);
 }
 
 function notAllowed(table: TableName, environment: NodeJS.ProcessEnv): TerminalError {

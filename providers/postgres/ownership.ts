@@ -97,6 +97,23 @@ export async function releaseRow(
   );
 }
 
+/** Who owns a row; `undefined` when nobody does, or nobody ever owned one in this database. */
+export async function findRecord(
+  connection: Connection,
+  { schema, name }: { schema: string; name: string },
+  key: string,
+): Promise<{ owner: string; description: string; incarnation: string } | undefined> {
+  const { rows: tables } = await connection.query<{ exists: boolean }>(
+    "SELECT to_regclass('kindstack_ownership.rows') IS NOT NULL AS exists",
+  );
+  if (!tables[0]?.exists) return undefined;
+  const { rows } = await connection.query<{ owner: string; description: string; incarnation: string }>(
+    "SELECT owner, description, incarnation FROM kindstack_ownership.rows WHERE table_schema = $1 AND table_name = $2 AND key = $3",
+    [schema, name, key],
+  );
+  return rows[0];
+}
+
 async function findHolder(connection: Connection, table: ResolvedTable, key: string): Promise<string> {
   const { rows } = await connection.query<{ owner: string; description: string }>(
     "SELECT owner, description FROM kindstack_ownership.rows WHERE table_schema = $1 AND table_name = $2 AND key = $3",

@@ -1,4 +1,5 @@
 import { Pool, type PoolClient, type QueryArrayResult, type QueryResult, type QueryResultRow } from "pg";
+import { checkFence, currentFence } from "../fence";
 import { poolConfig } from "./configuration";
 import { classifyConnectError, classifyStatementError, sqlStateOf } from "./errors";
 
@@ -20,12 +21,14 @@ export class Connection {
     return this.#isHealthy;
   }
 
-  query<R extends QueryResultRow>(text: string, values: unknown[] = []): Promise<QueryResult<R>> {
+  async query<R extends QueryResultRow>(text: string, values: unknown[] = []): Promise<QueryResult<R>> {
+    checkFence();
     return this.#classified(this.#client.query<R>(text, values));
   }
 
   /** Rows as arrays in the order of the select list, for columns whose names are somebody else's choice. */
-  queryArrays<R extends unknown[]>(text: string, values: unknown[]): Promise<QueryArrayResult<R>> {
+  async queryArrays<R extends unknown[]>(text: string, values: unknown[]): Promise<QueryArrayResult<R>> {
+    checkFence();
     return this.#classified(this.#client.query<R>({ text, values, rowMode: "array" }));
   }
 
@@ -42,17 +45,22 @@ export class Connection {
 }
 
 /**
- * Runs `work` on a connection of the process's one pool, which is made when it is first needed.
+ * Runs `work` on a connection of the process's one pool, which is made when it is first needed. When the fence of the
+ * work ends, so does the connection: what still is on its way to the server, a COMMIT for one, must not arrive later.
  *
  * @throws ClassifiedError with the database's own words; TerminalError `PostgresNotConfigured`
  */
 export async function withConnection<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
   const client = await connect();
   const connection = new Connection(client);
+  const signal = currentFence()?.signal;
+  const hangUp = () => void client.end().catch(() => undefined);
+  signal?.addEventListener("abort", hangUp);
   try {
     return await work(connection);
   } finally {
-    client.release(!connection.isHealthy);
+    signal?.removeEventListener("abort", hangUp);
+    client.release(!connection.isHealthy || signal?.aborted === true);
   }
 }
 

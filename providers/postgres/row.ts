@@ -216,7 +216,8 @@ function identityOf(outs: RowOutputs): { table: RowOutputs["location"]; key: str
   return { table: outs.location, key: keyOf(outs).value, incarnation: outs.incarnation };
 }
 
-function keyOf({ key }: RowInputs): { column: string; value: string } {
+/** The column by which a row is known, and its value there. */
+export function keyOf({ key }: RowInputs): { column: string; value: string } {
   const [[column, value] = ["", ""]] = Object.entries(key);
   return { column, value };
 }

@@ -1,4 +1,6 @@
 import { spawn } from "node:child_process";
+import { RetryableError } from "../../providers/errors";
+import { checkFence, currentFence } from "../../providers/fence";
 
 /** How a CLI process ended. */
 export interface CommandResult {
@@ -20,6 +22,18 @@ export interface CommandOptions {
   onStart?: (pid: number) => void;
 }
 
+/** Why commands are aborted that must be gone after a certain time: an abort with this as its reason. */
+export class UrgentAbort extends RetryableError {
+  /** @param graceMs how long they have; with 0 they are killed at once */
+  constructor(
+    reason: string,
+    message: string,
+    readonly graceMs: number,
+  ) {
+    super(reason, message);
+  }
+}
+
 /** How long an interrupted update has to write its checkpoint and release its lock before it is killed. */
 const INTERRUPT_GRACE_MS = 10_000;
 const MAX_OUTPUT = 256 * 1024;
@@ -30,12 +44,15 @@ const MAX_OUTPUT = 256 * 1024;
  *
  * On time-out or abort the CLI gets one SIGINT, which makes the engine finish the current step and save; whatever is
  * left of the group after the grace period is killed.
+ *
+ * @throws RetryableError when the fence of the work that asks for it has come down
  */
 export function runCommand(file: string, args: string[], options: CommandOptions): Promise<CommandResult> {
   if (options.signal?.aborted) {
     return Promise.resolve({ exitCode: -1, stdout: "", stderr: "", interrupted: "aborted" });
   }
   return new Promise((resolve, reject) => {
+    checkFence();
     const child = spawn(file, args, {
       cwd: options.cwd,
       env: options.env,
@@ -44,26 +61,33 @@ export function runCommand(file: string, args: string[], options: CommandOptions
     });
     let interrupted: CommandResult["interrupted"];
     let kill: NodeJS.Timeout | undefined;
-    const interrupt = (reason: "timeout" | "aborted") => {
-      if (interrupted !== undefined) return;
-      interrupted = reason;
-      signalGroup(child.pid, "SIGINT");
-      kill = setTimeout(() => signalGroup(child.pid, "SIGKILL"), INTERRUPT_GRACE_MS);
+    let killAt = Number.POSITIVE_INFINITY;
+    const interrupt = (reason: "timeout" | "aborted", graceMs: number) => {
+      const at = performance.now() + graceMs;
+      if (at >= killAt) return;
+      killAt = at;
+      if (graceMs === 0) signalGroup(child.pid, "SIGKILL");
+      else if (interrupted === undefined) signalGroup(child.pid, "SIGINT");
+      interrupted ??= reason;
+      clearTimeout(kill);
+      kill = setTimeout(() => signalGroup(child.pid, "SIGKILL"), graceMs);
     };
-    const timeout = setTimeout(() => interrupt("timeout"), options.timeoutMs);
-    const onAbort = () => interrupt("aborted");
+    const timeout = setTimeout(() => interrupt("timeout", INTERRUPT_GRACE_MS), options.timeoutMs);
+    const signals = [options.signal, currentFence()?.signal].filter((signal) => signal !== undefined);
+    const onAbort = (event: Event) => {
+      const { reason } = event.target as AbortSignal;
+      interrupt("aborted", reason instanceof UrgentAbort ? reason.graceMs : INTERRUPT_GRACE_MS);
+    };
     const cleanUp = () => {
       clearTimeout(timeout);
       clearTimeout(kill);
-      options.signal?.removeEventListener("abort", onAbort);
+      for (const signal of signals) signal.removeEventListener("abort", onAbort);
     };
 
     const stdout = collect(child.stdout);
     const stderr = collect(child.stderr);
-    options.signal?.addEventListener("abort", onAbort);
-    child.once("spawn", () => {
-      if (child.pid !== undefined) options.onStart?.(child.pid);
-    });
+    for (const signal of signals) signal.addEventListener("abort", onAbort);
+    if (child.pid !== undefined) options.onStart?.(child.pid);
     child.once("error", (error) => {
       cleanUp();
       reject(error);

@@ -1,6 +1,7 @@
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type ErrorClass, errorClassOf, errorMessageOf, errorReasonOf, RetryableError } from "../../providers/errors";
+import { checkFence, currentFence } from "../../providers/fence";
 import type { ProviderHost } from "../../providers/host/server";
 import { keyOfResource } from "../../stacks/contract/shared-stack";
 import type { CommandResult } from "./command";
@@ -172,6 +173,7 @@ export class StackEngine {
   /** Removes a stack's state and history, and leaves what it made as it is. A stack that does not exist is a success. */
   async forget(stack: string, signal?: AbortSignal): Promise<void> {
     if (this.#directory !== undefined) {
+      checkFence();
       await rm(checkpointPath(this.#directory, PROJECT, stack), { force: true });
       await removeLeftovers(this.#directory, PROJECT, stack);
       return;
@@ -198,6 +200,7 @@ export class StackEngine {
     const eventLog = join(scratch, "events.ndjson");
     const command = [...args, "--yes", "--skip-preview", "--stack", stack, "--event-log", eventLog];
     host.takeFailures(stack); // what an interrupted update left unasked
+    host.guard(stack, currentFence());
     try {
       let result = await this.#command(command, options);
       const locks = parseLocks(result.stderr + result.stdout);
@@ -209,6 +212,7 @@ export class StackEngine {
         await this.#command(["cancel", stack, "--yes"], options);
         result = await this.#command(command, options);
       }
+      checkFence(); // whatever ended it, it is another's stack now
       const report = readEventLog(await readFile(eventLog, "utf8").catch(() => ""), meantBy(options));
       const refused = host.takeFailures(stack);
       const failures =
@@ -224,6 +228,7 @@ export class StackEngine {
         durationMs: performance.now() - started,
       };
     } finally {
+      host.guard(stack, undefined);
       await rm(scratch, { recursive: true, force: true });
     }
   }

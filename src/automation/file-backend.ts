@@ -1,6 +1,7 @@
 import { access, mkdir, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { checkFence } from "../../providers/fence";
 
 /*
  * What Kindstack does by itself in Pulumi's `file://` backend, because the CLI has no flag for it or would need another
@@ -17,6 +18,20 @@ export function fileBackendDirectory(backendUrl: string): string | undefined {
   return join(fileURLToPath(`file://${url.pathname}`), ".pulumi");
 }
 
+/**
+ * A backend's URL with which the CLI writes nothing that can be left half-written. Next to each file of a `file://`
+ * backend it would write another one with attributes that nobody needs, not atomically: killed in between, it leaves an
+ * empty one, and the checkpoint, though whole, is refused for ever (`failed to load checkpoint: EOF`). See `metadata` in
+ * https://pkg.go.dev/gocloud.dev/blob/fileblob.
+ */
+export function crashSafeBackendUrl(backendUrl: string): string {
+  if (!backendUrl.startsWith("file://")) return backendUrl;
+  const [path, query] = backendUrl.split("?");
+  const parameters = new URLSearchParams(query);
+  parameters.set("metadata", "skip");
+  return `${path}?${parameters}`;
+}
+
 export function checkpointPath(directory: string, project: string, stack: string): string {
   return join(directory, "stacks", project, `${stack}.json`);
 }
@@ -31,6 +46,7 @@ export async function createStack(directory: string, project: string, stack: str
   await writeOnce(join(directory, "meta.yaml"), "version: 1\n");
   // The CLI must never see half a checkpoint.
   await writeFile(aside, JSON.stringify(checkpoint), { mode: 0o600 });
+  checkFence(); // it would empty another's stack
   await rename(aside, path);
 }
 

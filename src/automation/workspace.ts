@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:f
 import { join } from "node:path";
 import { TerminalError } from "../../providers/errors";
 import { runCommand, signalGroup } from "./command";
+import { crashSafeBackendUrl } from "./file-backend";
 
 /** The Pulumi project that all of Kindstack's stacks belong to. */
 export const PROJECT = "kindstack";
@@ -22,6 +23,8 @@ export interface Workspace {
   scratchDirectory: string;
   /** The environment of the CLI: what it needs, and no credential that only providers need. */
   environment: NodeJS.ProcessEnv;
+  /** Has a file for each running CLI, named by its pid. */
+  processDirectory: string;
   /** Remembers a running CLI until the returned function is called; see {@link endLeftovers}. */
   recordProcess(pid: number): () => void;
 }
@@ -61,7 +64,8 @@ export async function openWorkspace(settings: WorkspaceSettings): Promise<Worksp
     configFile,
     checkpointTemplate,
     scratchDirectory,
-    environment: { ...environment, PULUMI_BACKEND_URL: backendUrl },
+    environment: { ...environment, PULUMI_BACKEND_URL: crashSafeBackendUrl(backendUrl) },
+    processDirectory: processes,
     recordProcess(pid) {
       const record = join(processes, String(pid));
       writeFileSync(record, "");

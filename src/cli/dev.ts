@@ -3,6 +3,7 @@ import { KubeConfig } from "@kubernetes/client-node";
 import { Command } from "commander";
 import pretty from "pino-pretty";
 import { KubernetesClient } from "../../providers/kubernetes/client";
+import type { AnyKind } from "../../stacks/contract/kind";
 import { kinds } from "../../stacks/index";
 import {
   type DevCluster,
@@ -203,10 +204,16 @@ function hints(dir: string, { detach }: DevOptions): string {
   return [
     "Ready. In a shell:",
     `  . ${/^[\w./-]+$/.test(shown) ? shown : quoteForShell(shown)}`,
-    `  kubectl get nodes${kinds.map((kind) => `,${kind.plural}`).join("")} --all-namespaces`,
+    `  kubectl get nodes${kinds.map((kind) => `,${kubectlName(kind)}`).join("")} --all-namespaces`,
     "  psql -c 'table students'",
     detach ? `To stop it: kindstack dev stop${dirArgument(dir)}` : "To stop it: Ctrl-C",
   ].join("\n");
+}
+
+/** What kubectl takes for this kind and no other: the plural, with the beginning of the group where two have the same. */
+function kubectlName({ plural, group }: AnyKind): string {
+  const alone = kinds.filter((kind) => kind.plural === plural).length === 1;
+  return alone ? plural : `${plural}.${group.split(".")[0]}`;
 }
 
 function dirArgument(dir: string): string {

@@ -19,7 +19,7 @@ export function diffCommand(): Command {
       "after",
       `
 Examples:
-  kindstack diff tenant acme --refresh    # what has drifted
+  kindstack diff tenant.multitenancy acme --refresh    # what has drifted
   kindstack diff postgreswriters -n default
   kindstack diff --all
 ${INSPECTION_HELP}`,

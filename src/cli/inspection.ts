@@ -100,7 +100,7 @@ function notesOn(backendUrl: string, { unreachable }: ClusterView): string[] {
     notes.push(`there is no state in ${directory}, so everything is new: is PULUMI_BACKEND_URL right?`);
   }
   if (unreachable !== undefined) {
-    notes.push(`compared with the state alone and validated by the schema, without rules in CEL: ${unreachable}`);
+    notes.push(`compared with the state alone and validated by schema and rules, without admission: ${unreachable}`);
   }
   return notes;
 }

@@ -82,7 +82,7 @@ export async function report(inspection: Inspection, options: ReportOptions, sel
   const broken = [
     ...(result.problems.length > 0 ? [`${result.problems.length} problems with files`] : []),
     ...(invalid > 0 ? [`${invalid} invalid`] : []),
-    ...(failed > 0 ? [`${failed} could not be previewed`] : []),
+    ...(failed > 0 ? [`${failed} would fail or could not be previewed`] : []),
   ];
   const gated = gatedObjects(result, options.failOn);
   if (gated.length > 0) {

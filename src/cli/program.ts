@@ -1,6 +1,7 @@
 import { Command, CommanderError } from "commander";
 import { errorMessageOf } from "../../providers/errors";
 import { packageVersion } from "../package";
+import { visibleLines } from "../preview/plain-text";
 import { completionCommand } from "./completion";
 import { crdsCommand } from "./crds";
 import { devCommand } from "./dev";
@@ -9,6 +10,7 @@ import { historyCommand } from "./history";
 import { installCommand } from "./install";
 import { outputsCommand } from "./outputs";
 import { previewCommand } from "./preview";
+import { proxyCommand } from "./proxy";
 import { runCommand } from "./run";
 import { stackNameCommand } from "./stack-name";
 import { stateCommand } from "./state";
@@ -29,6 +31,7 @@ export function buildProgram(): Command {
     )
     .addCommand(devCommand())
     .addCommand(runCommand())
+    .addCommand(proxyCommand())
     .addCommand(crdsCommand())
     .addCommand(previewCommand())
     .addCommand(diffCommand())
@@ -56,8 +59,11 @@ export async function runProgram(words: readonly string[], program = buildProgra
       // It has printed what it wanted to say. Help that was asked for is no error.
       return error.code === "commander.helpDisplayed" || error.code === "commander.version" ? 0 : 2;
     }
-    process.stderr.write(`kindstack: ${errorMessageOf(error)}\n`);
-    if (process.env.KINDSTACK_DEBUG === "1" && error instanceof Error) process.stderr.write(`${error.stack}\n`);
+    // It may quote files, objects and servers' answers.
+    process.stderr.write(`kindstack: ${visibleLines(errorMessageOf(error))}\n`);
+    if (process.env.KINDSTACK_DEBUG === "1" && error instanceof Error) {
+      process.stderr.write(`${visibleLines(error.stack ?? "")}\n`);
+    }
     return 1;
   }
 }

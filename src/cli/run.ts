@@ -1,22 +1,32 @@
 import { availableParallelism } from "node:os";
 import { Command, InvalidArgumentError } from "commander";
+import type { Logger } from "pino";
+import { TerminalError } from "../../providers/errors";
 import { ProviderHost } from "../../providers/host/server";
 import { providers } from "../../providers/index";
+import type { KubernetesClient } from "../../providers/kubernetes/client";
 import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
 import { closePool } from "../../providers/postgres/pool";
 import { kinds } from "../../stacks/index";
+import type { Admission } from "../admission/admission";
 import { StackEngine } from "../automation/engine";
 import { openWorkspace } from "../automation/workspace";
-import { inCluster, readStateConfig } from "../config";
+import { inCluster, operatorNamespace, readStateConfig } from "../config";
+import { type Endpoints, startEndpoints } from "../telemetry/endpoints";
 import { createLogger } from "../telemetry/log";
 import { createMetrics } from "../telemetry/metrics";
-import { startTelemetryServer } from "../telemetry/server";
 import { resolveBinary } from "../toolchain/resolve";
 import { installKinds } from "../watcher/install";
 import { Operator } from "../watcher/operator";
 import { EventRecorder } from "../watcher/recorder";
+import { type MetricsOptions, metricsOptions } from "./metrics-options";
+import { positive, wholeNumber } from "./numbers";
+import { type SharingOptions, shareWork, sharingOptions } from "./sharing";
 
-interface RunOptions {
+/** Of the Service by which the API server finds the operator. */
+const ADMISSION_SERVICE_PORT = 443;
+
+interface RunOptions extends SharingOptions, MetricsOptions {
   installCrds: boolean;
   httpPort: number;
   httpHost: string;
@@ -24,18 +34,36 @@ interface RunOptions {
   updateTimeout: number;
   driftInterval: number;
   gracePeriod: number;
+  admissionPort?: number;
+  admissionHost: string;
+  admissionUrl?: string;
+  admissionService?: string;
 }
 
 export function runCommand(): Command {
-  return new Command("run")
+  const command = new Command("run")
     .description("run the operator against the current kubeconfig or, in a Pod, with its service account")
     .option("--install-crds", "apply the CRDs of all kinds first", false)
-    .option("--http-port <port>", "port of /healthz, /readyz and /metrics; 0 for any free one", wholeNumber, 8080)
-    .option("--http-host <address>", "address that they listen on", inCluster(process.env) ? "0.0.0.0" : "127.0.0.1")
+    .option("--http-port <port>", "port of /healthz and /readyz; 0 for any free one", wholeNumber, 8080)
+    .option("--http-host <address>", "address of all ports", inCluster(process.env) ? "0.0.0.0" : "127.0.0.1")
     .option("--concurrency <n>", "objects that are worked on at the same time", positive, availableParallelism())
     .option("--update-timeout <seconds>", "after this an update is interrupted and tried again", positive, 600)
     .option("--drift-interval <seconds>", "how often rows are compared with their objects", positive, 30)
     .option("--grace-period <seconds>", "how long running updates may go on after a stop", wholeNumber, 20)
+    .option(
+      "--admission-port <port>",
+      "serve admission on this port, 0 for any free one (default: not served)",
+      wholeNumber,
+    )
+    .option(
+      "--admission-host <address>",
+      "address that it listens on",
+      inCluster(process.env) ? "0.0.0.0" : "127.0.0.1",
+    )
+    .option("--admission-url <url>", "where the API server finds it (default: the host and port)", httpsUrl)
+    .option("--admission-service <name>", "the Service, in the operator's namespace, by which it finds it instead");
+  for (const option of [...metricsOptions(), ...sharingOptions(inCluster(process.env))]) command.addOption(option);
+  return command
     .addHelpText(
       "after",
       `
@@ -48,6 +76,10 @@ Environment:
   PSQL_HOST, PSQL_PORT, PSQL_DBNAME, PSQL_USER, PSQL_PASSWORD, PGSSLMODE, PSQL_CA_FILE
                                        the database of PostgresWriters
   KINDSTACK_POSTGRES_TABLES            tables that PostgresWriters may write, such as "students,app.*"
+  KINDSTACK_PROTECTED_NAMESPACES       namespaces that no tenant may have besides kube-*, default and the operator's
+                                       own, such as "cert-manager,ingress-*"
+  KINDSTACK_NAMESPACE                  the namespace of its Secrets (default: the Pod's, else "default")
+  KINDSTACK_CAPSULE_USER_GROUPS        groups that make namespaces by Capsule's Tenants (default: capsule.clastix.io)
   KINDSTACK_LOG_LEVEL, KINDSTACK_LOG_FORMAT
                                        trace, debug, info, warn, error; json, pretty`,
     )
@@ -73,13 +105,14 @@ async function runOperator(options: RunOptions): Promise<void> {
   const recorder = new EventRecorder({ client, logger });
   const host = new ProviderHost(providers);
   await host.start();
-  const workspace = await openWorkspace({
+  const opened = await openWorkspace({
     pulumi: pulumi.path,
     directory: state.workDirectory,
     backendUrl: state.backendUrl,
     passphrase: state.passphrase,
     environment: process.env,
   });
+  const { shards, workspace } = shareWork(options, { client, workspace: opened, metrics, logger });
   const operator = new Operator({
     kinds,
     client,
@@ -87,37 +120,71 @@ async function runOperator(options: RunOptions): Promise<void> {
     recorder,
     metrics,
     logger,
+    shards,
     concurrency: options.concurrency,
     driftIntervalMs: options.driftInterval * 1000,
     gracePeriodMs: options.gracePeriod * 1000,
   });
-  const telemetry = await startTelemetryServer({
-    port: options.httpPort,
-    host: options.httpHost,
-    metrics,
-    healthy: () => undefined, // a process that can answer is healthy; what it waits for, a restart would not bring
-    ready: () => operator.notReady,
-  });
-  logger.info({ server: client.server, http: `${options.httpHost}:${telemetry.port}` }, "operator starts");
+  let endpoints: Endpoints | undefined;
+  let admission: Admission | undefined;
   try {
+    endpoints = await startEndpoints({
+      ...options,
+      client,
+      metrics,
+      healthy: () => undefined, // a process that can answer is healthy; what it waits for, a restart would not bring
+      ready: () => operator.notReady,
+      logger,
+    });
+    logger.info({ server: client.server, ...endpoints.addresses }, "operator starts");
     if (options.installCrds) await installKinds(client, kinds);
+    admission = await serveAdmission(options, client, logger);
     await operator.run(stop.signal);
     logger.info("operator stopped");
   } finally {
-    await telemetry.close();
+    await admission?.close();
+    await endpoints?.close();
     host.stop();
     await closePool();
     await disconnectKubernetes();
   }
 }
 
-function wholeNumber(text: string): number {
-  if (!/^\d+$/.test(text)) throw new InvalidArgumentError("a whole number is needed.");
-  return Number(text);
+async function serveAdmission(
+  { admissionPort, admissionHost, admissionUrl, admissionService }: RunOptions,
+  client: KubernetesClient,
+  logger: Logger,
+): Promise<Admission | undefined> {
+  if (admissionPort === undefined) return undefined;
+  // Loaded here: what makes certificates takes memory, and only this needs it.
+  const { startAdmission } = await import("../admission/admission.js");
+  const namespace = operatorNamespace(process.env);
+  const location =
+    admissionService !== undefined
+      ? { service: { namespace, name: admissionService, port: ADMISSION_SERVICE_PORT } }
+      : admissionUrl !== undefined
+        ? { url: admissionUrl }
+        : undefined;
+  if (location === undefined && ["0.0.0.0", "::"].includes(admissionHost)) {
+    throw new TerminalError(
+      "Misconfigured",
+      `--admission-host ${admissionHost} says nothing about how to be found: --admission-service or --admission-url must`,
+    );
+  }
+  return startAdmission({
+    kinds,
+    client,
+    logger,
+    port: admissionPort,
+    host: admissionHost,
+    namespace,
+    ...(location && { location }),
+  });
 }
 
-function positive(text: string): number {
-  const number = wholeNumber(text);
-  if (number === 0) throw new InvalidArgumentError("it must be at least 1.");
-  return number;
+function httpsUrl(text: string): string {
+  if (!/^https:\/\/[^/?#]+\/?$/.test(text) || !URL.canParse(text)) {
+    throw new InvalidArgumentError("an address such as https://127.0.0.1:8443 is needed.");
+  }
+  return text;
 }

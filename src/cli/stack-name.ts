@@ -18,7 +18,7 @@ Example:
   pulumi stack init "$(kindstack stack-name tenant.yaml)"`,
     )
     .action(async (files: string[]) => {
-      const objects = declaredObjects(await requireManifests(files), kinds, "");
+      const objects = await declaredObjects(await requireManifests(files), kinds, "");
       const names = new Set(objects.map(({ kind, key }) => stackOf(kind, key, undefined)));
       for (const name of names) process.stdout.write(`${name}\n`);
     });

@@ -14,7 +14,7 @@ export async function operator(cluster: DevCluster, mainScript: string, pulumi: 
   return {
     name: "operator",
     command: process.execPath,
-    args: [mainScript, "run", "--install-crds", "--http-port", String(port)],
+    args: [mainScript, "run", "--install-crds", "--http-port", String(port), "--admission-port", "0"],
     cwd: cluster.dir,
     env: { ...cluster.env, KINDSTACK_PULUMI: pulumi },
     port,

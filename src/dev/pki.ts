@@ -1,17 +1,19 @@
-import "reflect-metadata"; // @peculiar/x509 needs it to be there first
-import { randomBytes, type webcrypto as WebCrypto, webcrypto } from "node:crypto";
 import fs from "node:fs/promises";
 import path from "node:path";
-import * as x509 from "@peculiar/x509";
-
-type KeyPair = WebCrypto.CryptoKeyPair;
+import {
+  type Authority,
+  type CertificateRequest,
+  type CertifiedKey,
+  createAuthority,
+  createSigningKey,
+  issueCertificate,
+  openAuthority,
+} from "../tls/certificate";
 
 /** A certificate and its key, as files and as text. */
-export interface Credential {
+export interface Credential extends CertifiedKey {
   certificateFile: string;
   keyFile: string;
-  certificate: string;
-  key: string;
 }
 
 export interface Pki {
@@ -31,7 +33,6 @@ export interface Pki {
   serviceAccountPublicKeyFile: string;
 }
 
-const ALGORITHM = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
 const DAY_MS = 86_400_000;
 const CA_DAYS = 3650;
 const LEAF_DAYS = 365;
@@ -45,9 +46,10 @@ export async function preparePki(directory: string, apiServerServiceAddress: str
   await fs.mkdir(directory, { recursive: true, mode: 0o700 });
   const ca = await loadOrCreateCa(directory, "ca");
   const etcdCa = await loadOrCreateCa(directory, "etcd-ca");
-  const { serverAuth, clientAuth } = x509.ExtendedKeyUsage;
+  const signed = (name: string, by: Authority, request: Omit<CertificateRequest, "notAfter">) =>
+    issue(directory, by, name, request);
   const client = (name: string, user: string, group?: string) =>
-    issue(directory, ca, name, { CN: user, ...(group && { O: group }) }, [clientAuth]);
+    signed(name, ca, { subject: { CN: user, ...(group && { O: group }) }, usages: ["client"] });
   const serviceAddresses = [
     ...["kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"],
     apiServerServiceAddress,
@@ -56,19 +58,17 @@ export async function preparePki(directory: string, apiServerServiceAddress: str
     ca: ca.credential,
     etcdCa: etcdCa.credential,
     // As a peer, etcd is a client too.
-    etcd: await issue(directory, etcdCa, "etcd", { CN: "etcd" }, [serverAuth, clientAuth], LOCAL),
-    apiServerEtcdClient: await issue(directory, etcdCa, "apiserver-etcd-client", { CN: "kube-apiserver" }, [
-      clientAuth,
-    ]),
-    apiServer: await issue(
-      directory,
-      ca,
-      "apiserver",
-      { CN: "kube-apiserver" },
-      [serverAuth],
-      [...LOCAL, ...serviceAddresses],
-    ),
-    serving: await issue(directory, ca, "serving", { CN: "localhost" }, [serverAuth], LOCAL),
+    etcd: await signed("etcd", etcdCa, { subject: { CN: "etcd" }, usages: ["server", "client"], names: LOCAL }),
+    apiServerEtcdClient: await signed("apiserver-etcd-client", etcdCa, {
+      subject: { CN: "kube-apiserver" },
+      usages: ["client"],
+    }),
+    apiServer: await signed("apiserver", ca, {
+      subject: { CN: "kube-apiserver" },
+      usages: ["server"],
+      names: [...LOCAL, ...serviceAddresses],
+    }),
+    serving: await signed("serving", ca, { subject: { CN: "localhost" }, usages: ["server"], names: LOCAL }),
     admin: await client("admin", "kubernetes-admin", "system:masters"),
     controllerManager: await client("controller-manager", "system:kube-controller-manager"),
     scheduler: await client("scheduler", "system:kube-scheduler"),
@@ -80,74 +80,28 @@ export async function preparePki(directory: string, apiServerServiceAddress: str
 /** The user that kwok is to the API server. */
 export const KWOK_USER = "system:kwok";
 
-interface Authority {
+interface DevAuthority extends Authority {
   credential: Credential;
-  certificate: x509.X509Certificate;
-  key: WebCrypto.CryptoKey;
 }
 
-async function loadOrCreateCa(directory: string, name: string): Promise<Authority> {
+async function loadOrCreateCa(directory: string, name: string): Promise<DevAuthority> {
   const [certificateFile, keyFile] = [path.join(directory, `${name}.crt`), path.join(directory, `${name}.key`)];
   if (!(await isFile(certificateFile)) || !(await isFile(keyFile))) {
-    const keys = await generateKeys();
-    const certificate = await x509.X509CertificateGenerator.createSelfSigned(
-      {
-        serialNumber: serialNumber(),
-        name: [{ CN: [`kindstack-dev-${name}`] }],
-        ...validity(CA_DAYS),
-        signingAlgorithm: ALGORITHM,
-        keys,
-        extensions: [
-          new x509.BasicConstraintsExtension(true, undefined, true),
-          new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),
-          await x509.SubjectKeyIdentifierExtension.create(keys.publicKey, false, webcrypto),
-        ],
-      },
-      webcrypto,
-    );
-    await writeCredential(directory, name, certificate, keys.privateKey);
+    await writeCredential(directory, name, await createAuthority(`kindstack-dev-${name}`, daysFromNow(CA_DAYS)));
   }
   const [certificate, key] = [await fs.readFile(certificateFile, "utf8"), await fs.readFile(keyFile, "utf8")];
-  return {
-    credential: { certificateFile, keyFile, certificate, key },
-    certificate: new x509.X509Certificate(certificate),
-    key: await webcrypto.subtle.importKey("pkcs8", x509.PemConverter.decodeFirst(key), ALGORITHM, false, ["sign"]),
-  };
+  const credential = { certificateFile, keyFile, certificate, key };
+  return { credential, ...(await openAuthority(credential)) };
 }
 
 async function issue(
   directory: string,
   authority: Authority,
   name: string,
-  subject: { CN: string; O?: string },
-  usages: string[],
-  addresses: string[] = [],
+  request: Omit<CertificateRequest, "notAfter">,
 ): Promise<Credential> {
-  const keys = await generateKeys();
-  const alternativeNames = addresses.map((value) => ({
-    type: /^\d+(\.\d+){3}$/.test(value) ? ("ip" as const) : ("dns" as const),
-    value,
-  }));
-  const certificate = await x509.X509CertificateGenerator.create(
-    {
-      serialNumber: serialNumber(),
-      subject: Object.entries(subject).map(([attribute, value]) => ({ [attribute]: [value] })),
-      issuer: authority.certificate.subjectName,
-      ...validity(LEAF_DAYS),
-      signingAlgorithm: ALGORITHM,
-      publicKey: keys.publicKey,
-      signingKey: authority.key,
-      extensions: [
-        new x509.BasicConstraintsExtension(false, undefined, true),
-        new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
-        new x509.ExtendedKeyUsageExtension(usages),
-        await x509.AuthorityKeyIdentifierExtension.create(authority.certificate, false, webcrypto),
-        ...(alternativeNames.length > 0 ? [new x509.SubjectAlternativeNameExtension(alternativeNames)] : []),
-      ],
-    },
-    webcrypto,
-  );
-  return writeCredential(directory, name, certificate, keys.privateKey);
+  const certified = await issueCertificate(authority, { ...request, notAfter: daysFromNow(LEAF_DAYS) });
+  return writeCredential(directory, name, certified);
 }
 
 async function loadOrCreateServiceAccountKey(
@@ -156,9 +110,8 @@ async function loadOrCreateServiceAccountKey(
   const serviceAccountKeyFile = path.join(directory, "service-account.key");
   const serviceAccountPublicKeyFile = path.join(directory, "service-account.pub");
   if (!(await isFile(serviceAccountKeyFile)) || !(await isFile(serviceAccountPublicKeyFile))) {
-    const keys = await generateKeys();
-    const publicKey = x509.PemConverter.encode(await webcrypto.subtle.exportKey("spki", keys.publicKey), "PUBLIC KEY");
-    await fs.writeFile(serviceAccountKeyFile, await privateKeyText(keys.privateKey), { mode: 0o600 });
+    const { privateKey, publicKey } = await createSigningKey();
+    await fs.writeFile(serviceAccountKeyFile, privateKey, { mode: 0o600 });
     await fs.writeFile(serviceAccountPublicKeyFile, publicKey);
   }
   return { serviceAccountKeyFile, serviceAccountPublicKeyFile };
@@ -167,36 +120,16 @@ async function loadOrCreateServiceAccountKey(
 async function writeCredential(
   directory: string,
   name: string,
-  certificate: x509.X509Certificate,
-  privateKey: WebCrypto.CryptoKey,
+  { certificate, key }: CertifiedKey,
 ): Promise<Credential> {
-  const credential = {
-    certificateFile: path.join(directory, `${name}.crt`),
-    keyFile: path.join(directory, `${name}.key`),
-    certificate: certificate.toString("pem"),
-    key: await privateKeyText(privateKey),
-  };
-  await fs.writeFile(credential.keyFile, credential.key, { mode: 0o600 });
-  await fs.writeFile(credential.certificateFile, credential.certificate);
-  return credential;
+  const [certificateFile, keyFile] = [path.join(directory, `${name}.crt`), path.join(directory, `${name}.key`)];
+  await fs.writeFile(keyFile, key, { mode: 0o600 });
+  await fs.writeFile(certificateFile, certificate);
+  return { certificateFile, keyFile, certificate, key };
 }
 
-function generateKeys(): Promise<KeyPair> {
-  return webcrypto.subtle.generateKey(ALGORITHM, true, ["sign", "verify"]);
-}
-
-async function privateKeyText(key: WebCrypto.CryptoKey): Promise<string> {
-  return x509.PemConverter.encode(await webcrypto.subtle.exportKey("pkcs8", key), "PRIVATE KEY");
-}
-
-function serialNumber(): string {
-  const bytes = randomBytes(16);
-  bytes[0] = (bytes[0] as number) & 0x7f; // positive, as an ASN.1 integer
-  return bytes.toString("hex");
-}
-
-function validity(days: number): { notBefore: Date; notAfter: Date } {
-  return { notBefore: new Date(Date.now() - 3_600_000), notAfter: new Date(Date.now() + days * DAY_MS) };
+function daysFromNow(days: number): Date {
+  return new Date(Date.now() + days * DAY_MS);
 }
 
 function isFile(file: string): Promise<boolean> {

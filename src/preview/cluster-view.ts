@@ -2,6 +2,7 @@ import { KubeConfig } from "@kubernetes/client-node";
 import { ApiError, KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { type AnyKind, kindApiVersion } from "../../stacks/contract/kind";
+import { observedObjects } from "../../stacks/contract/observed";
 
 /** An object as far as it can be seen. */
 export type Sighting =
@@ -41,13 +42,19 @@ export class ClusterView {
     return new ClusterView(new KubernetesClient(new KubeConfig()), why);
   }
 
-  async find(kind: AnyKind, name: string, namespace: string | undefined): Promise<Sighting> {
+  find(kind: AnyKind, name: string, namespace: string | undefined): Promise<Sighting> {
+    const metadata = { name, ...(namespace !== undefined && { namespace }) };
+    return this.look({ apiVersion: kindApiVersion(kind), kind: kind.kind, metadata });
+  }
+
+  /** The object that a manifest names. */
+  async look({ apiVersion, kind, metadata }: Manifest): Promise<Sighting> {
     if (this.unreachable !== undefined) return { seen: false, why: this.unreachable };
     try {
-      const type = await this.#client.resourceType(kindApiVersion(kind), kind.kind);
-      return { seen: true, object: await this.#client.get(type, name, namespace) };
+      const type = await this.#client.resourceType(apiVersion, kind);
+      return { seen: true, object: await this.#client.get(type, metadata.name ?? "", metadata.namespace) };
     } catch (error) {
-      // Where the kind is not installed, there is no object of it.
+      // Where the type is not installed, there is no object of it.
       if (error instanceof ApiError && error.notFound) return { seen: true, object: undefined };
       return { seen: false, why: reasonOf(error) };
     }
@@ -60,12 +67,13 @@ export class ClusterView {
   }
 
   /** What a kind's object made, as it is; `undefined` when that cannot be read. */
-  async owned(kind: AnyKind, uid: string): Promise<LiveObject[] | undefined> {
+  async owned(kind: AnyKind, { uid, namespace }: LiveObject["metadata"]): Promise<LiveObject[] | undefined> {
     try {
       const lists = await Promise.all(
         kind.owns.map(async ({ apiVersion, kind }) =>
           this.#client.list(await this.#client.resourceType(apiVersion, kind), {
             labelSelector: `${OWNER_UID_LABEL}=${uid}`,
+            ...(namespace !== undefined && { namespace }), // anybody may write that label on what is his
           }),
         ),
       );
@@ -73,6 +81,12 @@ export class ClusterView {
     } catch {
       return undefined;
     }
+  }
+
+  /** What a kind observes for the object of this key; `undefined` when that cannot be read. */
+  async observed(kind: AnyKind, key: string): Promise<LiveObject[] | undefined> {
+    if (this.unreachable !== undefined) return undefined;
+    return observedObjects(this.#client, kind, key).catch(() => undefined);
   }
 
   /** Has the API server go through an apply without doing it: schema, rules in CEL, admission. */
@@ -87,11 +101,13 @@ export class ClusterView {
       return { type: "valid" };
     } catch (error) {
       const message = reasonOf(error);
-      // Fields that the schema does not have are told by the code that merges, as an error of the server.
+      // Fields that the schema does not have, and items that are there twice, are told by the code that merges, as an error
+      // of the server.
       // A policy's refusal has the status of a missing permission.
       const refused =
         error instanceof ApiError &&
-        ([400, 422].includes(error.status) || /not declared in schema|denied (the )?request/.test(message));
+        ([400, 422].includes(error.status) ||
+          /not declared in schema|duplicate entries|denied (the )?request/.test(message));
       return refused ? { type: "invalid", message } : { type: "unknown", why: message };
     }
   }

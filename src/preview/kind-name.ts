@@ -2,18 +2,21 @@ import type { Manifest } from "../../providers/kubernetes/client";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 
 /**
- * The kind that a person means by `Tenant`, `tenant`, `tenants`, a short name, or any of them with the group,
- * `tenants.multitenancy.codereliant.io`.
+ * The kind that a person means by `Tenant`, `tenant`, `tenants`, a short name, or any of them with the group or, as for
+ * kubectl, what the group begins with: `tenants.multitenancy.codereliant.io`, `tenant.multitenancy`.
  *
  * @throws RangeError naming the choices, when there is no such kind or more than one
  */
 export function findKind(kinds: readonly AnyKind[], name: string): AnyKind {
-  const [word = "", ...group] = name.toLowerCase().split(".");
-  const named = kinds.filter(
+  const [word = "", ...parts] = name.toLowerCase().split(".");
+  const group = parts.join(".");
+  const alike = kinds.filter(
     (kind) =>
       [kind.kind, kind.plural, kind.singular, ...(kind.shortNames ?? [])].some((own) => own.toLowerCase() === word) &&
-      (group.length === 0 || kind.group === group.join(".")),
+      kind.group.startsWith(group),
   );
+  const exact = alike.filter((kind) => kind.group === group);
+  const named = exact.length > 0 ? exact : alike;
   const [kind] = named;
   if (kind === undefined) {
     throw new RangeError(`there is no kind ${name}; it can be one of ${kinds.map(kindName).join(", ")}`);

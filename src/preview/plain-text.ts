@@ -10,6 +10,11 @@ export function visible(text: string): string {
   return text.replace(CONTROL, escapeCharacter);
 }
 
+/** The same for a text of several lines. */
+export function visibleLines(text: string): string {
+  return text.split("\n").map(visible).join("\n");
+}
+
 /** A value as JSON, of at most `limit` characters. */
 export function shortValue(value: unknown, limit = 80): string {
   const text = visible(JSON.stringify(value) ?? "");

@@ -15,6 +15,7 @@ import { stackOf } from "../../stacks/contract/shared-stack";
 import type { PlannedChange } from "../automation/planned-changes";
 import type { StackPreview, StackReader, StackState } from "../automation/stack-reader";
 import type { ClusterView, Sighting } from "./cluster-view";
+import { findConflicts, type Planned, type Surroundings, touchedObjects } from "./conflicts";
 import { changedFields } from "./fields";
 import type { Action, ObjectPlan, ResourcePlan } from "./report";
 import { parseManifest } from "./validate";
@@ -30,7 +31,7 @@ export interface Candidate {
 
 export interface PlanOptions {
   reader: Pick<StackReader, "preview" | "previewDestroy" | "state">;
-  cluster: Pick<ClusterView, "find" | "owned" | "validate" | "unreachable">;
+  cluster: Pick<ClusterView, "find" | "look" | "owned" | "observed" | "validate" | "unreachable">;
   /** Compare with the real world, so that the repair of drift shows. */
   refresh: boolean;
   signal?: AbortSignal | undefined;
@@ -39,10 +40,11 @@ export interface PlanOptions {
 /** The owner of an object that there is not yet. */
 const NO_UID = "00000000-0000-0000-0000-000000000000";
 
-/** Says what an update would do to the stack of one object. */
-export async function planObject(options: PlanOptions, candidate: Candidate): Promise<ObjectPlan> {
+/** Says what an update would do to the stack of one object, and what of that concerns other objects. */
+export async function planObject(options: PlanOptions & Surroundings, candidate: Candidate): Promise<Planned> {
   const { kind, manifest, file } = candidate;
   const key = objectKey(manifest.metadata);
+  const owner = ownerDescription(kind, key);
   const { name, namespace } = manifest.metadata;
   const plan: ObjectPlan = {
     apiVersion: manifest.apiVersion,
@@ -58,21 +60,28 @@ export async function planObject(options: PlanOptions, candidate: Candidate): Pr
   };
   try {
     const sighting = await options.cluster.find(kind, name, namespace);
-    plan.stack = stackOf(kind, key, sighting.seen ? sighting.object : undefined);
-    const planned = candidate.removed ? planRemoval : planUpdate;
-    return await planned(options, candidate, plan, sighting);
+    const live = sighting.seen ? sighting.object : undefined;
+    const stacked = { ...plan, stack: stackOf(kind, key, live) };
+    const planStack = candidate.removed ? planRemoval : planUpdate;
+    const { changes, ...planned } = await planStack(options, candidate, stacked, sighting);
+    const found = await findConflicts(changes, options);
+    return { plan: { ...stacked, ...planned }, owner, touched: touchedObjects(changes), ...found };
   } catch (error) {
     options.signal?.throwIfAborted();
-    return { ...plan, action: "failed", errors: [errorMessageOf(error)] };
+    const failed: ObjectPlan = { ...plan, action: "failed", errors: [errorMessageOf(error)] };
+    return { plan: failed, owner, touched: new Map(), conflicts: [], unseen: [] };
   }
 }
+
+/** What is found out about a plan, and the changes behind it. */
+type StackPlan = Partial<ObjectPlan> & { changes: readonly PlannedChange[] };
 
 async function planRemoval(
   { reader, refresh, signal }: PlanOptions,
   { kind, manifest }: Candidate,
   plan: ObjectPlan,
   sighting: Sighting,
-): Promise<ObjectPlan> {
+): Promise<StackPlan> {
   const annotations = ((sighting.seen && sighting.object) || manifest).metadata.annotations;
   const released = annotations?.[DELETION_POLICY_ANNOTATION] === "Orphan";
   const preview = await reader.previewDestroy(plan.stack, { refresh, signal, ...memberOf(kind, plan.stack, manifest) });
@@ -83,7 +92,7 @@ async function planRemoval(
     ...(released && { operation: "release" as const }),
   }));
   const action = !preview.exists ? "none" : released ? "release" : "delete";
-  return { ...plan, ...outcomeOf(preview, action), resources, notes };
+  return { ...outcomeOf(preview, action), resources, notes, changes: preview.changes };
 }
 
 async function planUpdate(
@@ -91,9 +100,9 @@ async function planUpdate(
   { kind, manifest }: Candidate,
   plan: ObjectPlan,
   sighting: Sighting,
-): Promise<ObjectPlan> {
+): Promise<StackPlan> {
   const live = sighting.seen ? sighting.object : undefined;
-  const owned = live && (await cluster.owned(kind, live.metadata.uid));
+  const owned = live && (await cluster.owned(kind, live.metadata));
   const known = live === undefined ? undefined : statusOf(live).stack;
   // Where the cluster cannot tell, the state does.
   const state = known === undefined || owned === undefined ? await reader.state(plan.stack, signal) : undefined;
@@ -104,16 +113,17 @@ async function planUpdate(
     metadata: { ...manifest.metadata, generation: live?.metadata.generation ?? 1, uid } as LiveObject["metadata"],
     ...(live?.status !== undefined && { status: live.status }),
   };
-  const parsed = parseManifest(kind, manifest, identity);
-  if ("invalid" in parsed) return { ...plan, action: "invalid", validatedBy: "schema", errors: [parsed.invalid] };
+  const parsed = await parseManifest(kind, manifest, identity);
+  if ("invalid" in parsed) return { action: "invalid", validatedBy: "schema", errors: [parsed.invalid], changes: [] };
   const verdict = await cluster.validate(manifest);
   if (verdict.type === "invalid") {
-    return { ...plan, action: "invalid", validatedBy: "server", errors: [verdict.message] };
+    return { action: "invalid", validatedBy: "server", errors: [verdict.message], changes: [] };
   }
   const context: ProgramContext = {
     owner: { uid, description: ownerDescription(kind, key) },
     owned: owned ?? recorded,
     recorded: new Set(known?.resources?.map(({ id }) => id) ?? recorded.map((object) => objectId(object))),
+    observed: (await cluster.observed(kind, key)) ?? [],
   };
   const object: KindObject = parsed.object;
   const preview = await reader.preview(plan.stack, () => kind.program(object, context), {
@@ -126,13 +136,13 @@ async function planUpdate(
   const notes = pauseNotes(manifest.metadata.annotations);
   // Without a cluster that is so of all objects, and said once.
   if (verdict.type === "unknown" && cluster.unreachable === undefined)
-    notes.push(`validated by the schema alone: ${verdict.why}`);
+    notes.push(`validated by schema and rules alone: ${verdict.why}`);
   return {
-    ...plan,
     ...outcomeOf(preview, preview.exists ? actionOf(resources) : "create"),
     validatedBy: verdict.type === "valid" ? "server" : "schema",
     resources,
     notes,
+    changes: preview.changes,
   };
 }
 

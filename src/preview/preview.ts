@@ -2,9 +2,10 @@ import type { LiveObject } from "../../providers/kubernetes/client";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import type { Manifests, SourcedManifest } from "../../stacks/contract/manifests";
 import { objectKey } from "../../stacks/contract/object";
+import { type Planned, rowConflictFinder, withConflicts } from "./conflicts";
 import { kindOf } from "./kind-name";
 import { type Candidate, noteRenamings, type PlanOptions, planObject } from "./plan";
-import { type ObjectPlan, type Report, summarize } from "./report";
+import { type Report, summarize } from "./report";
 
 export interface PreviewOptions extends PlanOptions {
   /** Objects that are previewed at the same time. */
@@ -69,18 +70,27 @@ export async function preview(
   { candidates, problems, ignored }: Selection,
   notes: string[] = [],
 ): Promise<Report> {
-  const plans: ObjectPlan[] = [];
+  const planned: Planned[] = [];
+  const findRowConflict = rowConflictFinder();
   let [next, done] = [0, 0];
   const work = async () => {
     for (let index = next++; index < candidates.length; index = next++) {
       const candidate = candidates[index] as Candidate;
-      plans[index] = await planObject(options, candidate);
+      planned[index] = await planObject({ ...options, findRowConflict }, candidate);
       options.observe?.(++done, candidates.length);
     }
   };
   await Promise.all(Array.from({ length: Math.min(options.concurrency, candidates.length) }, work));
-  const objects = noteRenamings(plans, candidates);
-  return { summary: summarize(objects), objects, problems, ignored, notes };
+  const objects = noteRenamings(withConflicts(planned), candidates);
+  return { summary: summarize(objects), objects, problems, ignored, notes: [...notes, ...noteUnseen(planned)] };
+}
+
+/** What could not be looked at mostly has one cause; the first is enough to go by. */
+function noteUnseen(planned: readonly Planned[]): string[] {
+  const [why, ...others] = new Set(planned.flatMap(({ unseen }) => unseen));
+  if (why === undefined) return [];
+  const more = others.length > 0 ? `; and ${others.length} more` : "";
+  return [`what belongs to others could not be seen everywhere: ${why}${more}`];
 }
 
 function candidateOf(

@@ -35,12 +35,12 @@ const objectSchema = Type.Object(
       type: "string",
       description:
         "What would happen to the object's stack. release: the object goes, what it made stays. invalid: the API " +
-        "server would refuse the object. failed: it could not be told what would happen.",
+        "server would refuse the object. failed: the update would fail, or it could not be told what it would do.",
     }),
     validatedBy: Type.Optional(
       Type.Enum(["server", "schema"], {
         type: "string",
-        description: "server: a dry run. schema: without the rules in CEL and admission, which only a server checks.",
+        description: "server: a dry run. schema: by schema and rules, without admission, which is the server's.",
       }),
     ),
     resources: Type.Array(resourceSchema, { description: "Resources that would change." }),

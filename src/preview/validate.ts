@@ -3,6 +3,7 @@ import { errorMessageOf } from "../../providers/errors";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { type AnyKind, kindApiVersion, parseObject } from "../../stacks/contract/kind";
 import type { KindObject } from "../../stacks/contract/object";
+import { violatedRules } from "../../stacks/contract/rules";
 import { changedPaths } from "./fields";
 
 /** An object that may be previewed, with its schema's defaults, or why it may not. */
@@ -13,11 +14,12 @@ const NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/
 const MAX_NAME = 253;
 
 /**
- * Validates a manifest by the kind's schema, as far as that goes without the API server: rules in CEL are not checked.
+ * Validates a manifest by the kind's schema and rules, as far as that goes without the API server, whose admission is not
+ * asked.
  *
  * @param identity what the object is beside its manifest: its UID, its status
  */
-export function parseManifest(kind: AnyKind, manifest: Manifest, identity: Partial<LiveObject>): Parsed {
+export async function parseManifest(kind: AnyKind, manifest: Manifest, identity: Partial<LiveObject>): Promise<Parsed> {
   const { name = "" } = manifest.metadata;
   if (manifest.apiVersion !== kindApiVersion(kind)) {
     return { invalid: `apiVersion: ${manifest.apiVersion} is not served, ${kindApiVersion(kind)} is` };
@@ -28,7 +30,9 @@ export function parseManifest(kind: AnyKind, manifest: Manifest, identity: Parti
   const unknown = changedPaths(spec, Clean(kind.spec, Clone(spec)))[0];
   if (unknown !== undefined) return { invalid: `spec.${unknown}: there is no such field` };
   try {
-    return { object: parseObject(kind, { ...manifest, ...identity, spec } as LiveObject) };
+    const object = parseObject(kind, { ...manifest, ...identity, spec } as LiveObject);
+    const violated = await violatedRules(kind, { ...manifest, spec });
+    return violated.length > 0 ? { invalid: violated.join("; ") } : { object };
   } catch (error) {
     return { invalid: errorMessageOf(error) };
   }

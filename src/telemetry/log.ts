@@ -1,6 +1,7 @@
 import { type DestinationStream, destination, type Logger, pino, stdTimeFunctions } from "pino";
 import pretty from "pino-pretty";
 import { TerminalError } from "../../providers/errors";
+import { visibleLines } from "../preview/plain-text";
 
 export interface LoggerOptions {
   /** Where `KINDSTACK_LOG_LEVEL` and `KINDSTACK_LOG_FORMAT` are looked up; by default the process's environment. */
@@ -47,8 +48,25 @@ export function createLogger({
     },
     // In this thread: lines written by a worker thread are lost when the process ends in a hurry.
     format === "pretty"
-      ? pretty({ destination: stream as NodeJS.WritableStream, sync: true, colorize: terminal })
-      : stream,
+      ? harmless(pretty({ destination: stream as NodeJS.WritableStream, sync: true, colorize: terminal }), asText)
+      : harmless(stream, asJson),
+  );
+}
+
+/** Messages are ours, but fields quote objects and servers: none of their characters takes effect on a terminal. */
+function harmless(stream: DestinationStream, change: (line: string) => string): DestinationStream {
+  return { write: (line) => stream.write(change(line)) };
+}
+
+/** A line of JSON says the same: what JSON itself does not escape is escaped. */
+function asJson(line: string): string {
+  return visibleLines(line);
+}
+
+/** A line of JSON that is going to be read and printed: control characters are printed as their escapes. */
+function asText(line: string): string {
+  return asJson(line).replace(/\\(?:u[0-9a-f]{4}|.)/g, (sequence) =>
+    /^\\[ubfr]/.test(sequence) ? `\\${sequence}` : sequence,
   );
 }
 

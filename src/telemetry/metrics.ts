@@ -21,6 +21,11 @@ export interface Metrics {
   resourceOperations: Counter<"kind" | "operation">;
   driftRepairs: Counter<"kind">;
 
+  /** Shards that are this replica's to work on. */
+  shardsHeld: Gauge;
+  /** `transition`: acquired, released or lost. */
+  shardTransitions: Counter<"transition">;
+
   /** The observer to give to the work queue of that name. */
   workQueue(name: string): WorkQueueObserver;
   /** The observer to give to an informer; `lastContact` (ms since the epoch) is asked at every scrape. */
@@ -139,6 +144,18 @@ export function createMetrics(): Metrics {
       name: "kindstack_drift_repairs_total",
       help: "Updates that put right what somebody else had changed.",
       labelNames: ["kind"],
+      registers,
+    }),
+
+    shardsHeld: new Gauge({
+      name: "kindstack_shards_held",
+      help: "Shards that are this replica's to work on; 1 on the leader where there is only one.",
+      registers,
+    }),
+    shardTransitions: new Counter({
+      name: "kindstack_shard_transitions_total",
+      help: "How often this replica acquired or released a shard, or lost all that it had.",
+      labelNames: ["transition"],
       registers,
     }),
 

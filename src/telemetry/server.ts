@@ -1,87 +1,91 @@
-import http from "node:http";
-import type { AddressInfo } from "node:net";
-import { errorMessageOf } from "../../providers/errors";
+import type { ServedCertificate } from "./certificate";
+import { type Answer, type Listener, listen } from "./listener";
 import type { Metrics } from "./metrics";
+import type { Verdict } from "./scrape-access";
 
-export interface TelemetryServerOptions {
+interface Address {
   /** 0 for any free port. */
   port: number;
   host: string;
-  metrics: Pick<Metrics, "registry">;
+}
+
+interface Log {
+  debug(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+}
+
+export interface ProbeServerOptions extends Address {
   /** Why the process should be restarted; `undefined` when all is well. */
   healthy: () => string | undefined;
   /** Why the process does not do its work yet, or any more; `undefined` when it does. */
   ready: () => string | undefined;
+  /** Served to anybody on the same port; only for a port that nobody else reaches. */
+  openMetrics?: Pick<Metrics, "registry">;
+  log: Log;
 }
 
-export interface TelemetryServer {
-  port: number;
-  close(): Promise<void>;
+export interface MetricsServerOptions extends Address {
+  metrics: Pick<Metrics, "registry">;
+  tls: ServedCertificate;
+  /** Who may read them, by the `Authorization` header. */
+  access: (authorization: string | undefined) => Promise<Verdict>;
+  log: Log;
 }
 
-interface Answer {
-  status: number;
-  contentType?: string;
-  body: string;
-}
+const NOT_FOUND: Answer = { status: 404, body: "not found\n" };
 
-/** Serves `/healthz` and `/readyz` (200 `ok`, or 503 and the reason) and `/metrics` in Prometheus' text format. */
-export async function startTelemetryServer(options: TelemetryServerOptions): Promise<TelemetryServer> {
-  const server = http.createServer(
-    { requestTimeout: 10_000, headersTimeout: 5_000, keepAliveTimeout: 60_000 },
-    (request, response) => void respond(options, request, response),
-  );
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(options.port, options.host, resolve);
+/** Serves `/healthz` and `/readyz` to anybody: 200 `ok`, or 503; why not is for the log, not for whoever asks. */
+export function startProbeServer({
+  healthy,
+  ready,
+  openMetrics,
+  log,
+  ...address
+}: ProbeServerOptions): Promise<Listener> {
+  const probes = new Map([
+    ["/healthz", healthy],
+    ["/readyz", ready],
+  ]);
+  return listen({
+    ...address,
+    async respond(request) {
+      const path = pathOf(request.url);
+      if (path === "/metrics" && openMetrics !== undefined) return scrape(openMetrics);
+      const probe = probes.get(path);
+      if (probe === undefined) return NOT_FOUND;
+      const reason = probe();
+      if (reason === undefined) return { status: 200, body: "ok" };
+      log.debug({ probe: path, reason }, "a probe was answered with no");
+      return { status: 503, body: "not ok" };
+    },
+    failed: (error) => log.warn({ err: error }, "a probe could not be answered"),
   });
-  return {
-    port: (server.address() as AddressInfo).port,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
-  };
 }
 
-async function respond(
-  options: TelemetryServerOptions,
-  request: http.IncomingMessage,
-  response: http.ServerResponse,
-): Promise<void> {
-  const {
-    status,
-    contentType = "text/plain; charset=utf-8",
-    body,
-  } = await answerTo(options, request).catch(
-    (error: unknown): Answer => ({ status: 500, body: errorMessageOf(error) }),
-  );
-  if (status === 405) response.setHeader("allow", "GET, HEAD");
-  response.writeHead(status, {
-    "content-type": contentType,
-    "content-length": Buffer.byteLength(body),
-    "cache-control": "no-store",
+/** Serves `/metrics` in Prometheus' text format over TLS, to those whom the cluster lets `get` it. */
+export function startMetricsServer({ metrics, access, log, ...address }: MetricsServerOptions): Promise<Listener> {
+  return listen({
+    ...address,
+    async respond(request) {
+      // Before anything else, so that nobody learns from the answer what there is.
+      const verdict = await access(request.headers.authorization);
+      if (verdict !== "allowed") return REFUSALS[verdict];
+      return pathOf(request.url) === "/metrics" ? scrape(metrics) : NOT_FOUND;
+    },
+    failed: (error) => log.warn({ err: error }, "metrics could not be served"),
   });
-  response.end(request.method === "HEAD" ? undefined : body);
 }
 
-async function answerTo(options: TelemetryServerOptions, request: http.IncomingMessage): Promise<Answer> {
-  if (request.method !== "GET" && request.method !== "HEAD") return { status: 405, body: "method not allowed\n" };
-  switch (request.url?.split("?")[0]) {
-    case "/healthz":
-      return probed(options.healthy());
-    case "/readyz":
-      return probed(options.ready());
-    case "/metrics": {
-      const { registry } = options.metrics;
-      return { status: 200, contentType: registry.contentType, body: await registry.metrics() };
-    }
-    default:
-      return { status: 404, body: "not found\n" };
-  }
+const REFUSALS: Record<Exclude<Verdict, "allowed">, Answer> = {
+  unauthenticated: { status: 401, headers: { "www-authenticate": "Bearer" }, body: "unauthorized\n" },
+  forbidden: { status: 403, body: "forbidden\n" },
+  unknown: { status: 503, headers: { "retry-after": "5" }, body: "unavailable\n" },
+};
+
+async function scrape({ registry }: Pick<Metrics, "registry">): Promise<Answer> {
+  return { status: 200, contentType: registry.contentType, body: await registry.metrics() };
 }
 
-function probed(reason: string | undefined): Answer {
-  return reason === undefined ? { status: 200, body: "ok" } : { status: 503, body: reason };
+function pathOf(url = ""): string {
+  return url.split("?", 1)[0] ?? "";
 }

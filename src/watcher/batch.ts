@@ -80,8 +80,13 @@ export class Batches {
   /** Nothing more is begun: what waits is told that it was interrupted. */
   stop(): void {
     this.#stopped = true;
-    for (const line of this.#waiting.values()) for (const waiting of line) waiting.resolve(interrupted(waiting));
-    this.#waiting.clear();
+    for (const place of [...this.#waiting.keys()]) this.giveUp(place);
+  }
+
+  /** What waits for a stack is told that it was interrupted: the stack is another replica's now. */
+  giveUp(place: string): void {
+    for (const waiting of this.#waiting.get(place) ?? []) waiting.resolve(interrupted(waiting));
+    this.#waiting.delete(place);
   }
 
   async #fulfil(place: string, group: readonly Waiting[], signal: AbortSignal): Promise<void> {

@@ -1,5 +1,6 @@
 import { type Condition, findCondition, type NewCondition } from "../../stacks/contract/condition";
 import type { UpdateFailure, UpdateResult } from "../automation/engine";
+import { visibleLines } from "../preview/plain-text";
 import type { Cause } from "./decide";
 
 const MAX_MESSAGE = 2_000;
@@ -138,9 +139,13 @@ export function isTerminal(failures: readonly UpdateFailure[]): boolean {
   return failures.length > 0 && failures.every(({ errorClass }) => errorClass === "terminal");
 }
 
+/** For conditions and Events. What it quotes of objects and answers has no effect on the terminals that show these. */
 export function describeFailures(failures: readonly UpdateFailure[]): string {
-  const text = failures.map(({ resource, message }) => (resource ? `${resource}: ${message}` : message)).join("; ");
-  return text.length > MAX_MESSAGE ? `${text.slice(0, MAX_MESSAGE - 1)}…` : text;
+  const text = visibleLines(
+    failures.map(({ resource, message }) => (resource ? `${resource}: ${message}` : message)).join("; "),
+  );
+  if (text.length <= MAX_MESSAGE) return text;
+  return `${text.slice(0, MAX_MESSAGE - 1).replace(/[\ud800-\udbff]$/, "")}…`; // no half of a character
 }
 
 /** `2 created, 1 deleted`, for events and logs; empty when nothing changed. */

@@ -19,6 +19,9 @@ export class Memory {
   /** Set from outside, for drift that no watch shows. */
   drifted = false;
   readonly repairs = new RepairPace();
+  /** What the kind wrote besides the stack, and when it did so last, in ms since the epoch. */
+  readonly tended = new OwnWrites();
+  tendedAt = 0;
 
   /** The versions that our own applies left, by {@link objectId}. */
   #applied: ReadonlyMap<string, string> = new Map();
@@ -61,6 +64,29 @@ export class Memory {
       return latest;
     }
     this.#latest = undefined;
+    return cached;
+  }
+}
+
+/** The newest states of owned objects that our own writes returned, until the caches show them. */
+export class OwnWrites {
+  readonly #latest = new Map<string, LiveObject>();
+
+  wrote(object: LiveObject): void {
+    this.#latest.set(objectId(object), object);
+  }
+
+  /** The newer of what the cache shows and what we wrote last. */
+  newest(cached: LiveObject): LiveObject {
+    const id = objectId(cached);
+    const latest = this.#latest.get(id);
+    if (
+      latest?.metadata.uid === cached.metadata.uid &&
+      compareResourceVersions(latest.metadata.resourceVersion, cached.metadata.resourceVersion) > 0
+    ) {
+      return latest;
+    }
+    this.#latest.delete(id);
     return cached;
   }
 }

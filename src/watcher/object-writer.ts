@@ -34,7 +34,8 @@ export class ObjectWriter {
 
   /**
    * Sets the finalizer and, for an object that shares its stack, the stack's number, in one server-side apply: other
-   * finalizers and annotations are not touched.
+   * finalizers and annotations are not touched. The number is chosen on this very state of the object: where the cache is
+   * behind, another replica may have chosen another.
    */
   async hold(object: LiveObject, memory: Memory, stackNumber: number | undefined): Promise<LiveObject> {
     const { finalizers, annotations } = object.metadata;
@@ -44,6 +45,7 @@ export class ObjectWriter {
     return this.#applyMetadata(object, memory, {
       finalizers: [FINALIZER],
       ...(number !== undefined && { annotations: { [STACK_NUMBER_ANNOTATION]: number } }),
+      ...(!isRecorded && { resourceVersion: object.metadata.resourceVersion }),
     });
   }
 

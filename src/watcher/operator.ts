@@ -1,10 +1,18 @@
+import { setMaxListeners } from "node:events";
 import { setInterval } from "node:timers";
 import type { Logger } from "pino";
 import { FIELD_MANAGER, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
 import { OWNER_ANNOTATION, OWNER_UID_LABEL, ownerUidOf } from "../../providers/kubernetes/ownership";
 import { findCondition } from "../../stacks/contract/condition";
 import { programDigest } from "../../stacks/contract/digest";
-import { type AnyKind, kindApiVersion, kindName, ownerDescription, statusOf } from "../../stacks/contract/kind";
+import {
+  type AnyKind,
+  kindApiVersion,
+  kindName,
+  type Observation,
+  ownerDescription,
+  statusOf,
+} from "../../stacks/contract/kind";
 import {
   DELETION_POLICY_ANNOTATION,
   type KindObject,
@@ -12,8 +20,10 @@ import {
   objectKey,
   PAUSED_ANNOTATION,
   RECONCILE_ANNOTATION,
+  stackName,
 } from "../../stacks/contract/object";
 import type { StackEngine, UpdateResult } from "../automation/engine";
+import type { Shards } from "../shard/shards";
 import type { Metrics } from "../telemetry/metrics";
 import { Batches } from "./batch";
 import { Claims } from "./claims";
@@ -31,6 +41,8 @@ export interface OperatorOptions {
   recorder: EventRecorder;
   metrics: Metrics;
   logger: Logger;
+  /** What is this replica's to work on; all of it when it is the only one. */
+  shards?: Shards | undefined;
   /** Objects that are worked on at the same time. */
   concurrency: number;
   /** How often kinds are asked for drift that no watch shows. */
@@ -46,6 +58,8 @@ interface Controller {
   reconciler: Reconciler;
   /** For a kind whose objects share stacks. */
   sharing: Sharing | undefined;
+  /** Of what the kind observes, indexed by the keys of the objects that it is for. */
+  observers: Informer[];
 }
 
 /** What controllers call it in metrics. */
@@ -54,6 +68,7 @@ const OWNED_EVENT_DELAY_MS = 25;
 const OWNER_INDEX = "owner";
 const DESCRIPTION_INDEX = "description";
 const UID_INDEX = "uid";
+const KEY_INDEX = "key";
 
 /**
  * The watcher: informers fill caches and put names in the queue, workers take names and reconcile.
@@ -75,10 +90,12 @@ export class Operator {
 
   constructor(options: OperatorOptions) {
     this.#options = options;
+    const { logger, metrics } = options;
     this.#queue = new WorkQueue({
-      logger: options.logger,
-      observer: options.metrics.workQueue("kindstack"),
+      logger,
+      observer: metrics.workQueue("kindstack"),
       laneOf: (queueKey) => this.#laneOf(queueKey),
+      accepts: (queueKey) => this.#accepts(queueKey),
     });
     this.#claims = new Claims((queueKey) => {
       const [controller, key] = this.#locate(queueKey);
@@ -87,7 +104,7 @@ export class Operator {
     });
   }
 
-  /** Why the operator does not work yet, or any more; `undefined` when it does. */
+  /** Why the operator does not work yet, or any more; `undefined` when it does, or would if something were its own. */
   get notReady(): string | undefined {
     if (this.#stopping) return "stopping";
     const waiting = this.#informers().filter(({ hasSynced }) => !hasSynced);
@@ -100,27 +117,32 @@ export class Operator {
    * @throws ApiError when a kind is not installed in the cluster
    */
   async run(signal: AbortSignal): Promise<void> {
-    const { logger, kinds, concurrency, gracePeriodMs, recorder, metrics } = this.#options;
+    const { logger, kinds, concurrency, gracePeriodMs, recorder, metrics, shards } = this.#options;
     for (const kind of kinds) {
       await this.#addKind(kind);
       metrics.maxConcurrentReconciles.set({ controller: kindName(kind) }, concurrency);
     }
+    setMaxListeners(0, signal); // each informer listens to it, and how many those are depends on the kinds
     const informers = this.#informers().map((informer) => informer.start(signal));
     await Promise.all(this.#informers().map(({ synced }) => synced));
     logger.info({ kinds: kinds.map(kindName), objects: this.#objects() }, "caches are filled");
 
     const driftTimer = setInterval(() => void this.#findDrift(), this.#options.driftIntervalMs);
     const interrupt = new AbortController();
+    setMaxListeners(0, interrupt.signal); // each piece of work listens to it
     const onStop = () => {
       this.#stopping = true;
       logger.info({ running: this.#queue.running }, "stopping");
       for (const { sharing } of this.#controllers.values()) sharing?.batches.stop();
       setTimeout(() => interrupt.abort(), gracePeriodMs).unref();
+      shards?.leave();
     };
+    const sharing = shards?.run((includes) => this.#lookAt(includes));
+    if (signal.aborted) onStop();
     signal.addEventListener("abort", onStop, { once: true });
     await this.#queue.run(concurrency, (queueKey) => this.#work(queueKey, interrupt.signal), signal);
     clearInterval(driftTimer);
-    await Promise.all(informers);
+    await Promise.all([...informers, sharing]);
     await recorder.flush();
   }
 
@@ -128,6 +150,7 @@ export class Operator {
     const { client, engine, logger, recorder, metrics } = this.#options;
     const type = await client.resourceType(kindApiVersion(kind), kind.kind);
     for (const owned of kind.owns) await this.#watchOwned(owned);
+    const observers = await Promise.all((kind.observes ?? []).map((observation) => this.#observer(kind, observation)));
     const name = kindName(kind);
     const sharing = kind.granularity === "namespace" ? this.#share(kind) : undefined;
     const informer: Informer = new Informer({
@@ -162,11 +185,12 @@ export class Operator {
       cached: (key) => informer.get(key),
       queueKey: (key) => queueKeyOf(kind, key),
       owned: (uid) => this.#ownedBy(kind, uid),
+      observed: (key) => observers.flatMap((observer) => observer.byIndex(KEY_INDEX, key)),
       view: (id) => this.#view(id),
       describeOwner: (uid) => this.#describeOwner(uid),
       observe: (result, cause) => this.#observe(kind, result, cause),
     });
-    this.#controllers.set(name, { kind, informer, reconciler, sharing });
+    this.#controllers.set(name, { kind, informer, reconciler, sharing, observers });
   }
 
   #share(kind: AnyKind): Sharing {
@@ -184,6 +208,28 @@ export class Operator {
         },
       }),
     };
+  }
+
+  /** A cache of what a kind observes; its changes put the objects that they are for in the queue. */
+  async #observer(kind: AnyKind, observation: Observation): Promise<Informer> {
+    const { client, logger, metrics } = this.#options;
+    const { apiVersion, kind: type, labelSelector } = observation;
+    const observer: Informer = new Informer({
+      client,
+      type: await client.resourceType(apiVersion, type),
+      labelSelector,
+      indexers: { [KEY_INDEX]: (object) => observation.keysOf(object) },
+      transform: withoutManagedFields,
+      logger,
+      onChange: (change) => {
+        const states = change.type === "added" ? [change.object] : [change.previous, change.object];
+        for (const key of new Set(states.flatMap((object) => observation.keysOf(object)))) {
+          this.#queue.addAfter(queueKeyOf(kind, key), OWNED_EVENT_DELAY_MS);
+        }
+      },
+      observer: metrics.informer(`${apiVersion}/${type}?${labelSelector}`, () => observer.lastContact),
+    });
+    return observer;
   }
 
   async #watchOwned({ apiVersion, kind }: { apiVersion: string; kind: string }): Promise<void> {
@@ -218,15 +264,29 @@ export class Operator {
     }
   }
 
+  /** Puts all objects of these stacks in the queue; another replica may have worked on them since we did. */
+  #lookAt(includes: (stack: string) => boolean): void {
+    for (const { kind, informer, reconciler } of this.#controllers.values()) {
+      for (const { metadata } of informer.list()) {
+        const key = objectKey(metadata);
+        if (!includes(shareOf(kind, key))) continue;
+        reconciler.forget(key);
+        this.#queue.forget(queueKeyOf(kind, key));
+        this.#queue.add(queueKeyOf(kind, key));
+      }
+    }
+  }
+
   async #work(queueKey: string, signal: AbortSignal): Promise<void> {
-    const { metrics } = this.#options;
+    const { metrics, shards } = this.#options;
     const [{ kind, reconciler, sharing }, key] = this.#locate(queueKey);
-    if (key.startsWith(BATCH)) return sharing?.batches.run(key.slice(BATCH.length), signal);
+    if (sharing !== undefined && isBatch(key)) return this.#workOnBatch(queueKey, sharing.batches, signal);
     const labels = { controller: kindName(kind) };
     metrics.activeWorkers.inc(labels);
     const stopTimer = metrics.reconcileTime.startTimer(labels);
     try {
-      const outcome = await reconciler.reconcile(key, signal);
+      const work = (signal: AbortSignal) => reconciler.reconcile(key, signal);
+      const outcome = (await (shards?.work(this.#shareOf(queueKey), signal, work) ?? work(signal))) ?? "done";
       if (outcome === "retry") this.#queue.addRateLimited(queueKey);
       else this.#queue.forget(queueKey);
       if (typeof outcome === "object") this.#queue.addAfter(queueKey, outcome.afterMs);
@@ -241,11 +301,21 @@ export class Operator {
     }
   }
 
+  /** When the stack is not ours, or not any more, the objects that wait for its update are told. */
+  async #workOnBatch(queueKey: string, batches: Batches, signal: AbortSignal): Promise<void> {
+    const { shards } = this.#options;
+    const share = this.#shareOf(queueKey);
+    const place = this.#locate(queueKey)[1].slice(BATCH.length);
+    if (shards === undefined) return batches.run(place, signal);
+    await shards.work(share, signal, (signal) => batches.run(place, signal));
+    if (!shards.holds(share)) batches.giveUp(place);
+  }
+
   /** Asks each kind once for all of its objects that are at rest. */
   async #findDrift(): Promise<void> {
     for (const { kind, informer, reconciler } of this.#controllers.values()) {
       if (kind.findDrift === undefined) continue;
-      const settled = informer.list().filter(isSettled);
+      const settled = informer.list().filter((object) => isSettled(object) && this.#isOurs(kind, object));
       if (settled.length === 0) continue;
       try {
         const drifted = new Set(await kind.findDrift(settled as unknown as KindObject[]));
@@ -275,6 +345,9 @@ export class Operator {
   /**
    * What the object of this UID owns, and what was made for an object of its name before it was in the cluster, by
    * `pulumi up` or by a predecessor: the same stack has it, and the next update makes it this object's.
+   *
+   * Anybody may write these marks on what is his. What a namespaced object owns is in its own namespace, so that nobody
+   * pushes out another namespace's Pods by marks on his own.
    */
   #ownedBy(kind: AnyKind, uid: string): LiveObject[] {
     const owner = this.#findOwner(uid)?.object;
@@ -285,7 +358,7 @@ export class Operator {
       return [
         ...(informer?.byIndex(OWNER_INDEX, uid) ?? []),
         ...inherited.filter((object) => ownerUidOf(object) !== uid),
-      ];
+      ].filter(({ metadata }) => kind.scope === "Cluster" || metadata.namespace === owner?.metadata.namespace);
     });
   }
 
@@ -315,9 +388,13 @@ export class Operator {
   /** An update takes one of the workers; an object of a kind that shares stacks waits for the update of its stack. */
   #laneOf(queueKey: string): Lane {
     const [{ kind, sharing }, key] = this.#locate(queueKey);
-    const isBatch = key.startsWith(BATCH);
-    const place = isBatch ? key.slice(BATCH.length).split("#")[0] : key.split("/").slice(0, -1).join("/");
-    return { group: `${kindName(kind)}|${place}`, waits: sharing !== undefined && !isBatch };
+    return { group: `${kindName(kind)}|${namespaceOf(key)}`, waits: sharing !== undefined && !isBatch(key) };
+  }
+
+  /** A shared stack is always accepted: objects wait for what is done in its name, if only to hear that it is not done. */
+  #accepts(queueKey: string): boolean {
+    const [{ kind }, key] = this.#locate(queueKey);
+    return isBatch(key) || (this.#options.shards?.holds(shareOf(kind, key)) ?? true);
   }
 
   #locate(queueKey: string): [Controller, string] {
@@ -327,8 +404,18 @@ export class Operator {
     return [controller, key];
   }
 
+  #shareOf(queueKey: string): string {
+    const [{ kind }, key] = this.#locate(queueKey);
+    return shareOf(kind, key);
+  }
+
+  #isOurs(kind: AnyKind, { metadata }: LiveObject): boolean {
+    return this.#options.shards?.holds(shareOf(kind, objectKey(metadata))) ?? true;
+  }
+
   #informers(): Informer[] {
-    return [...[...this.#controllers.values()].map(({ informer }) => informer), ...this.#owned.values()];
+    const own = [...this.#controllers.values()].flatMap(({ informer, observers }) => [informer, ...observers]);
+    return [...own, ...this.#owned.values()];
   }
 
   #objects(): number {
@@ -346,6 +433,25 @@ const BATCH = "stack:";
 
 function batchKeyOf(kind: AnyKind, place: string): string {
   return queueKeyOf(kind, `${BATCH}${place}`);
+}
+
+function isBatch(key: string): boolean {
+  return key.startsWith(BATCH);
+}
+
+/** The namespace of an object, or of a shared stack, by what the queue calls it. */
+function namespaceOf(key: string): string {
+  return (isBatch(key) ? key.slice(BATCH.length).split("#")[0] : key.split("/").slice(0, -1).join("/")) ?? "";
+}
+
+/**
+ * What goes to one replica as a whole: a stack, or all the shared stacks of a namespace, as whoever fills them has to know
+ * what is in each. Objects that may claim the same ({@link Claims}) go together, whatever their kinds: whoever came first
+ * is known in one process only.
+ */
+function shareOf(kind: AnyKind, key: string): string {
+  if (kind.claims !== undefined) return "claims";
+  return kind.granularity === "namespace" ? `${kindName(kind)}|${namespaceOf(key)}` : stackName(kind, key);
 }
 
 const OBEYED_ANNOTATIONS = [PAUSED_ANNOTATION, RECONCILE_ANNOTATION, DELETION_POLICY_ANNOTATION];

@@ -28,6 +28,8 @@ export interface WorkQueueOptions {
   /** By default all keys work, and are one group. */
   laneOf?: (key: string) => Lane;
   observer?: WorkQueueObserver;
+  /** Whether a key is ours to work on; asked when it is added and again before it is worked on. By default all are. */
+  accepts?: (key: string) => boolean;
   /** A number from 0 to 1, for the jitter. */
   random?: () => number;
 }
@@ -66,6 +68,7 @@ export class WorkQueue {
   readonly #logger: Logger;
   readonly #observer: WorkQueueObserver | undefined;
   readonly #random: () => number;
+  readonly #accepts: (key: string) => boolean;
 
   readonly #laneOf: (key: string) => Lane;
   /** Keys in line: those that need one of the workers, and those that do not. */
@@ -82,13 +85,20 @@ export class WorkQueue {
   #concurrency = 0;
   #draining = false;
 
-  constructor({ logger, observer, random = Math.random, laneOf = () => ONE_LANE }: WorkQueueOptions) {
+  constructor({
+    logger,
+    observer,
+    laneOf = () => ONE_LANE,
+    accepts = () => true,
+    random = Math.random,
+  }: WorkQueueOptions) {
     this.#logger = logger;
     this.#laneOf = laneOf;
     const groupOf = (key: string) => laneOf(key).group;
     this.#lines = { works: new FairLine(groupOf), waits: new FairLine(groupOf) };
     this.#observer = observer;
     this.#random = random;
+    this.#accepts = accepts;
     this.#drained = new Promise((resolve) => {
       this.#resolveDrained = resolve;
     });
@@ -106,8 +116,8 @@ export class WorkQueue {
 
   /** Puts a key in line, unless it is there already. */
   add(key: string): void {
-    if (this.#draining) return;
     this.#stopWaiting(key);
+    if (this.#draining || !this.#accepts(key)) return;
     const way = this.#wayOf(key);
     if (this.#running[way].has(key)) {
       this.#again.add(key);
@@ -197,8 +207,9 @@ export class WorkQueue {
       while (this.#running[way].size < places) {
         const next = this.#lines[way].take();
         if (next === undefined) break;
-        this.#running[way].add(next.key);
         this.#observer?.depthChanged(this.depth);
+        if (!this.#accepts(next.key)) continue;
+        this.#running[way].add(next.key);
         this.#observer?.started((performance.now() - next.since) / 1000);
         void this.#work(next.key, this.#worker);
       }

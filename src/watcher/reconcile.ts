@@ -1,7 +1,13 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import { errorClassOf, errorMessageOf, errorReasonOf, TerminalError } from "../../providers/errors";
-import { ApiError, type KubernetesClient, type LiveObject, type ResourceType } from "../../providers/kubernetes/client";
+import {
+  ApiError,
+  type KubernetesClient,
+  type LiveObject,
+  type Manifest,
+  type ResourceType,
+} from "../../providers/kubernetes/client";
 import { isObjectOutputs } from "../../providers/kubernetes/object";
 import { ownerUidOf } from "../../providers/kubernetes/ownership";
 import { findCondition, type NewCondition } from "../../stacks/contract/condition";
@@ -65,6 +71,8 @@ export interface ReconcilerOptions {
   queueKey(key: string): string;
   /** The cached objects that are labelled as owned by this UID. */
   owned(uid: string): LiveObject[];
+  /** The cached objects that the kind observes for a key. */
+  observed(key: string): LiveObject[];
   /** What the caches show of an owned object, by its id; `undefined` when its type is not watched. */
   view(id: string): OwnedView | undefined;
   /** How to call the object of this UID in a message; `undefined` when there is none. */
@@ -75,6 +83,9 @@ export interface ReconcilerOptions {
 
 /** An update in a stack that others share is announced only if it takes longer than this. */
 const ANNOUNCE_AFTER_MS = 10_000;
+/** An object is tended to so often at most: a burst of changes is answered as a whole. */
+const TEND_INTERVAL_MS = 200;
+const TEND_RETRY_MS = 5_000;
 /** How long a cache that is behind is waited for; when it needs longer, an event of it leads here again. */
 const CATCH_UP_MS = 250;
 
@@ -109,7 +120,7 @@ export class Reconciler {
     const { annotations = {}, finalizers = [] } = object.metadata;
     const status = statusOf(object);
     const drift = findDrift(status.stack?.resources ?? [], memory.applied, view);
-    const shortfall = drift.unseen.length > 0 ? [] : this.#shortfall(object, memory);
+    const shortfall = drift.unseen.length > 0 ? [] : this.#shortfall(key, object, memory);
     const wanting = [...drift.edited, ...drift.missing, ...shortfall, ...(memory.drifted ? ["what was compared"] : [])];
     const action = decide({
       metadata: { generation: 0, ...object.metadata },
@@ -121,9 +132,10 @@ export class Reconciler {
       drifted: wanting,
       lastAttempt: memory.lastAttempt,
     });
+    const tendAfterMs = action.type === "none" || action.type === "up" ? await this.#tend(object, memory) : 0;
     switch (action.type) {
       case "none":
-        return this.#rest(object, memory);
+        return orAfter(await this.#rest(object, memory), tendAfterMs);
       case "pause":
         await this.#write(object, memory, { conditions: pausedConditions(object.metadata.generation ?? 0) });
         return "done";
@@ -136,13 +148,21 @@ export class Reconciler {
           await this.#write(object, memory, {});
           return { afterMs: Math.max(0, memory.repairs.notBefore - Date.now()) };
         }
-        return this.#update(key, object, memory, { ...action, drift, wanting: wanting.join() }, signal);
+        return orAfter(
+          await this.#update(key, object, memory, { ...action, drift, wanting: wanting.join() }, signal),
+          tendAfterMs,
+        );
     }
   }
 
   /** Notes drift that was found by asking ({@link AnyKind.findDrift}); the next reconcile repairs it. */
   markDrifted(key: string): void {
     this.#memory(key).drifted = true;
+  }
+
+  /** Forgets all that is known of an object: another replica has worked on it since. */
+  forget(key: string): void {
+    this.#memories.delete(key);
   }
 
   /** Forgets that the last attempt was terminal: what it ran into may be gone. */
@@ -180,16 +200,17 @@ export class Reconciler {
       observedGeneration: generation,
       ...(requested !== undefined && { lastHandledReconcile: requested }),
     };
+    const observed = this.#options.observed(key);
     let object = found;
     let announcement: Announcement | undefined;
     let failures: UpdateFailure[];
     try {
       const parsed = parseObject(kind, object);
-      this.#takeClaims(key, parsed);
+      this.#takeClaims(key, parsed, observed);
       object = await this.#writer.hold(object, memory, this.#stacks.numberOf(object));
       announcement = this.#announce(object, memory, cause);
       const contest = cause === "Repairing" ? await this.#watchContest(memory, drift) : undefined;
-      const result = await this.#stacks.up(key, found, this.#program(key, parsed, object, memory), {
+      const result = await this.#stacks.up(key, found, this.#program(key, parsed, object, memory, observed), {
         refresh,
         signal,
       });
@@ -200,7 +221,7 @@ export class Reconciler {
         memory.drifted = false;
         memory.learn(result);
         memory.lastAttempt = this.#attempt(object, "succeeded", wanting);
-        claims.settle(uid, kind.claims?.(parsed) ?? []);
+        claims.settle(uid, kind.claims?.(parsed, observed) ?? []);
         const record = this.#record(this.#stacks.nameOf(key, found), result);
         await this.#catchUp(record, memory);
         const written = await this.#write(await announcement.over(), memory, {
@@ -214,8 +235,12 @@ export class Reconciler {
         return contest === undefined ? "done" : this.#reportContest(written, memory, contest, result);
       }
     } catch (error) {
-      if (isOutdated(error)) return "retry";
+      if (isOutdated(error) || signal.aborted) return "retry";
       failures = [failureOf(error, logger)];
+    }
+    if (!isSameAs(observed, this.#options.observed(key))) {
+      logger.info({ failures }, "update failed for objects that have changed meanwhile");
+      return "retry";
     }
     const terminal = isTerminal(failures);
     memory.lastAttempt = this.#attempt(object, terminal ? "terminal" : "retryable", wanting);
@@ -284,7 +309,7 @@ export class Reconciler {
         return "done";
       }
     } catch (error) {
-      if (isOutdated(error)) return "retry";
+      if (isOutdated(error) || signal.aborted) return "retry";
       failures = [failureOf(error, logger)];
     }
     logger.warn({ failures }, "destroy failed, the object stays");
@@ -300,11 +325,12 @@ export class Reconciler {
    */
   async #finish(key: string, found: LiveObject, memory: Memory, signal: AbortSignal): Promise<UpdateResult["outcome"]> {
     const { kind, observe } = this.#options;
+    const observed = this.#options.observed(key);
     try {
       const parsed = parseObject(kind, found);
-      this.#takeClaims(key, parsed);
+      this.#takeClaims(key, parsed, observed);
       const object = await this.#writer.hold(found, memory, this.#stacks.numberOf(found));
-      const program = this.#program(key, parsed, object, memory);
+      const program = this.#program(key, parsed, object, memory, observed);
       const result = await this.#stacks.up(key, found, program, { signal });
       observe(result, "Retrying");
       return result.outcome;
@@ -314,20 +340,27 @@ export class Reconciler {
     }
   }
 
-  #program(key: string, parsed: KindObject, object: LiveObject, memory: Memory): () => void | Promise<void> {
+  #program(
+    key: string,
+    parsed: KindObject,
+    object: LiveObject,
+    memory: Memory,
+    observed: readonly LiveObject[],
+  ): () => void | Promise<void> {
     const { kind } = this.#options;
     const context = {
       owner: { uid: object.metadata.uid, description: ownerDescription(kind, key) },
       owned: this.#owned(object, memory),
       recorded: new Set(statusOf(object).stack?.resources?.map(({ id }) => id)),
+      observed,
     };
     return () => kind.program(parsed, context);
   }
 
   /** @throws TerminalError naming the holder, when somebody else holds what the object claims */
-  #takeClaims(key: string, object: KindObject): void {
+  #takeClaims(key: string, object: KindObject, observed: readonly LiveObject[]): void {
     const { kind, claims, queueKey, view, describeOwner } = this.#options;
-    const conflict = claims.take(object.metadata.uid, kind.claims?.(object) ?? [], queueKey(key), (id) => {
+    const conflict = claims.take(object.metadata.uid, kind.claims?.(object, observed) ?? [], queueKey(key), (id) => {
       const live = view(id)?.object;
       const holder = live && ownerUidOf(live);
       return holder !== undefined && describeOwner(holder) !== undefined ? holder : undefined;
@@ -388,11 +421,46 @@ export class Reconciler {
     return this.#options.owned(metadata.uid).filter((owned) => !memory.hasDeleted(owned));
   }
 
-  #shortfall(object: LiveObject, memory: Memory): string[] {
+  /**
+   * Lets the kind do what needs no update. What is outdated by then is done when the newer state has come.
+   *
+   * @returns how long to wait before the next time, in ms; 0 when it needs no other
+   */
+  async #tend(object: LiveObject, memory: Memory): Promise<number> {
+    const { kind, client } = this.#options;
+    if (kind.tend === undefined || statusOf(object).stack === undefined) return 0;
+    const tooSoonMs = memory.tendedAt + TEND_INTERVAL_MS - Date.now();
+    if (tooSoonMs > 0) return tooSoonMs;
+    let parsed: KindObject;
+    try {
+      parsed = parseObject(kind, object);
+    } catch {
+      return 0; // an update will say what is wrong with the object
+    }
+    const apply = async (manifest: Manifest, fieldManager: string) => {
+      memory.tendedAt = Date.now();
+      const type = await client.resourceType(manifest.apiVersion, manifest.kind);
+      try {
+        memory.tended.wrote((await client.apply(type, manifest, { fieldManager })).object);
+      } catch (error) {
+        if (!isOutdated(error)) throw error;
+      }
+    };
+    try {
+      const owned = this.#owned(object, memory).map((owned) => memory.tended.newest(owned));
+      await kind.tend(parsed, { owned, apply });
+      return 0;
+    } catch (error) {
+      this.#logger(object).warn({ err: error }, "could not be tended to, tried again soon");
+      return TEND_RETRY_MS;
+    }
+  }
+
+  #shortfall(key: string, object: LiveObject, memory: Memory): string[] {
     const { kind } = this.#options;
     if (kind.shortfall === undefined || statusOf(object).stack === undefined) return [];
     try {
-      return kind.shortfall(parseObject(kind, object), this.#owned(object, memory));
+      return kind.shortfall(parseObject(kind, object), this.#owned(object, memory), this.#options.observed(key));
     } catch {
       return []; // an update will say what is wrong with the object
     }
@@ -443,6 +511,18 @@ export class Reconciler {
 /** What we acted on is not what is there any more; the next look will see what is. */
 function isOutdated(error: unknown): boolean {
   return error instanceof ApiError && (error.status === 404 || error.status === 409);
+}
+
+/** Another turn after `afterMs`, where an outcome asks for none and that is not 0. */
+function orAfter(outcome: Outcome, afterMs: number): Outcome {
+  return outcome === "done" && afterMs > 0 ? { afterMs } : outcome;
+}
+
+/** Whether the same objects are there as before, and none of them has begun to be deleted. */
+function isSameAs(before: readonly LiveObject[], after: readonly LiveObject[]): boolean {
+  const names = (objects: readonly LiveObject[]) =>
+    objects.map(({ metadata }) => `${metadata.uid} ${metadata.deletionTimestamp ?? ""}`).sort();
+  return names(before).join() === names(after).join();
 }
 
 function failureOf(error: unknown, logger: Logger): UpdateFailure {

@@ -1,5 +1,6 @@
 import os from "node:os";
 import type { Logger } from "pino";
+import { withinFence } from "../../providers/fence";
 import { ApiError, type KubernetesClient, type LiveObject, type ResourceType } from "../../providers/kubernetes/client";
 
 export interface EventRecorderOptions {
@@ -99,7 +100,8 @@ export class EventRecorder {
       return;
     }
     this.#pending.add(series);
-    this.#writing ??= this.#writeAll();
+    // One writer serves all: it must not end with the work of whoever spoke first.
+    this.#writing ??= withinFence(undefined, () => this.#writeAll());
   }
 
   /** Resolves when what was recorded so far has been written, or after 5 s. */

@@ -2,8 +2,9 @@ import type Type from "typebox";
 import { Compile } from "typebox/compile";
 import type { TLocalizedValidationError } from "typebox/error";
 import { TerminalError } from "../../providers/errors";
-import type { LiveObject } from "../../providers/kubernetes/client";
+import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import type { Owner } from "../../providers/kubernetes/ownership";
+import type { KindAdmission } from "./admission";
 import type { NewCondition } from "./condition";
 import type { CommonStatus, KindObject } from "./object";
 import type { PolicyRule } from "./rbac";
@@ -23,6 +24,26 @@ export interface ProgramContext {
   owned: readonly LiveObject[];
   /** The ids ({@link objectId}) of those that the last update recorded in the stack. */
   recorded: ReadonlySet<string>;
+  /** The live objects of {@link Kind.observes} that are for this object. */
+  observed: readonly LiveObject[];
+}
+
+/** Objects that others make, and that an object of the kind has to do with. */
+export interface Observation {
+  apiVersion: string;
+  kind: string;
+  /** Only what it selects is watched. */
+  labelSelector: string;
+  /** The keys of the kind's objects that one of these is for; that one appears, goes or changes leads to them. */
+  keysOf(object: LiveObject): string[];
+}
+
+/** What a kind has at hand to tend to an object; see {@link Kind.tend}. */
+export interface Tending {
+  /** The live objects of the types in {@link Kind.owns}, not older than what `apply` returned last. */
+  owned: readonly LiveObject[];
+  /** Server-side apply of fields that are no part of the stack, for which they need a field manager of their own. */
+  apply(manifest: Manifest, fieldManager: string): Promise<void>;
 }
 
 /** A rule over the whole object, in CEL, that the API server enforces. */
@@ -72,6 +93,8 @@ export interface Kind<Spec = unknown, Status = unknown> {
   readonly granularity: "object" | "namespace";
   /** The types of Kubernetes objects that the program makes; they are watched for drift. */
   readonly owns: readonly { apiVersion: string; kind: string }[];
+  /** Objects that others make and that the program needs to know of; they are watched and indexed. */
+  readonly observes?: readonly Observation[];
   /** Rights that the operator needs for this kind besides those on the kind itself and on what it owns. */
   readonly permissions?: readonly PolicyRule[];
   /** The kind's folder, `__dirname`: its code is what the program's digest is made of, `sample.yaml` lies in it. */
@@ -85,7 +108,7 @@ export interface Kind<Spec = unknown, Status = unknown> {
    * Ids ({@link objectId}) of what at most one object may hold. An object that claims what another one holds gets a
    * condition and is not updated at all until that one lets go.
    */
-  claims?(object: KindObject<Spec, Status>): string[];
+  claims?(object: KindObject<Spec, Status>, observed: readonly LiveObject[]): string[];
   /** Registers the resources that the object stands for; runs as a Pulumi program. */
   program(object: KindObject<Spec, Status>, context: ProgramContext): void | Promise<void>;
   /** The kind's own status fields, of the object and of the live objects that it owns. Pure. */
@@ -96,12 +119,19 @@ export interface Kind<Spec = unknown, Status = unknown> {
    * For programs that depend on what is alive: what of it calls for an update though no field has drifted, such as one
    * Pod too few. A name for each thing, in words; empty when all is as it should be. Pure.
    */
-  shortfall?(object: KindObject<Spec, Status>, owned: readonly LiveObject[]): string[];
+  shortfall?(object: KindObject<Spec, Status>, owned: readonly LiveObject[], observed: readonly LiveObject[]): string[];
+  /**
+   * What follows each change of what the object owns and needs no update: fields that are no part of the stack. Runs
+   * whenever the object is looked at, a few times a second at most, and must do nothing when nothing is to be done.
+   */
+  tend?(object: KindObject<Spec, Status>, tending: Tending): Promise<void>;
   /**
    * For resources that nothing in the cluster watches: which of these objects (all Ready) have drifted, as their UIDs.
    * Called periodically with all objects of the kind, so that one query can answer for many.
    */
   findDrift?(objects: readonly KindObject<Spec, Status>[]): Promise<string[]>;
+  /** What the kind has a say in when others ask the API server for something. */
+  readonly admission?: KindAdmission;
 }
 
 type Definition<S extends Type.TSchema, T extends Type.TObject> = Omit<

@@ -1,4 +1,5 @@
-import { readdir, readFile, stat } from "node:fs/promises";
+import { createReadStream } from "node:fs";
+import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import Type from "typebox";
 import { Compile } from "typebox/compile";
@@ -26,6 +27,8 @@ export interface Manifests {
 
 const MANIFEST_FILE = /\.(ya?ml|json)$/i;
 const MAX_BYTES = 5 * 1024 * 1024;
+/** No Kubernetes object is nested as deep as this; what reads one may call itself for each level. */
+const MAX_DEPTH = 200;
 /** More nodes than this behind the aliases of a document are an attack on whoever reads it. */
 const MAX_ALIASES = 100;
 
@@ -56,7 +59,12 @@ export async function readManifests(paths: readonly string[], mayBeGone = false)
     try {
       const isDirectory = path !== "-" && (await stat(path)).isDirectory();
       for (const file of isDirectory ? await manifestFiles(path) : [path]) {
-        const { objects, problems } = parseManifests(await readText(file), file, { strict: !isDirectory });
+        const text = await readText(file).catch((error: NodeJS.ErrnoException) => {
+          if (file === path) throw error;
+          all.problems.push({ file, message: errorMessageOf(error) }); // the others in the folder are read all the same
+        });
+        if (text === undefined) continue;
+        const { objects, problems } = parseManifests(text, file, { strict: !isDirectory });
         all.objects.push(...objects);
         all.problems.push(...problems);
       }
@@ -96,10 +104,15 @@ async function manifestFiles(directory: string): Promise<string[]> {
 }
 
 async function readText(file: string): Promise<string> {
-  if (file === "-") return readFile("/dev/stdin", "utf8");
-  const { size } = await stat(file);
-  if (size > MAX_BYTES) throw new Error(`${size} bytes are more than a manifest has (${MAX_BYTES})`);
-  return readFile(file, "utf8");
+  // What is no plain file, such as a pipe, does not tell its size before its end.
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of createReadStream(file === "-" ? "/dev/stdin" : file)) {
+    size += (chunk as Buffer).length;
+    if (size > MAX_BYTES) throw new Error(`it has more than the ${MAX_BYTES} bytes that a manifest may have`);
+    chunks.push(chunk as Buffer);
+  }
+  return Buffer.concat(chunks).toString("utf8");
 }
 
 /**
@@ -114,13 +127,15 @@ export function parseManifests(text: string, file: string, { strict }: { strict:
   for (const [index, document] of all.entries()) {
     const where = all.length > 1 ? `document ${index + 1}: ` : "";
     const report = (message: string) => found.problems.push({ file, message: where + message });
-    const [error] = document.errors;
+    // A tag that nobody knows is only a warning to the parser; whoever wrote it means something else than its text.
+    const [error = document.warnings.find(({ code }) => code === "TAG_RESOLVE_FAILED")] = document.errors;
     if (error !== undefined) {
       report(firstLine(error.message));
       continue;
     }
     try {
       const value: unknown = document.toJS({ maxAliasCount: MAX_ALIASES });
+      if (isTooDeep(value)) throw new Error(`it is nested deeper than ${MAX_DEPTH} levels, or holds itself`);
       for (const item of listSchema.Check(value) ? value.items : [value]) {
         if (item === null || (!strict && !looksLikeObject(item))) continue;
         const problem = problemOf(item);
@@ -144,6 +159,18 @@ function withoutExtras(tags: Tags): Tags {
       typeof tag === "string" ||
       (!("format" in tag && tag.format === "TIME") && !/:(timestamp|binary|set|omap|pairs)$/.test(tag.tag)),
   );
+}
+
+/**
+ * Also of what holds itself, which an anchor within its own value makes.
+ *
+ * @param passed the greatest depth at which each part was found to be in order: aliases lead to the same part many times
+ */
+function isTooDeep(value: unknown, depth = 0, passed = new Map<object, number>()): boolean {
+  if (typeof value !== "object" || value === null || (passed.get(value) ?? -1) >= depth) return false;
+  if (depth > MAX_DEPTH || Object.values(value).some((part) => isTooDeep(part, depth + 1, passed))) return true;
+  passed.set(value, depth);
+  return false;
 }
 
 function looksLikeObject(value: unknown): boolean {

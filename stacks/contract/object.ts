@@ -72,13 +72,14 @@ export function controllerReference(object: KindObject): OwnerReference {
 
 /**
  * The name of an object's stack: readable, at most 100 characters of the set that Pulumi allows, and different for
- * different objects, for which a digest of the full identity stands at its end.
+ * different objects, for which a digest of the full identity stands at its end: too long for anybody to find two names
+ * with the same.
  *
  * It is made of the name and not of the UID: whoever runs the same manifest, the watcher or `pulumi up`, finds the same
  * stack; and an object that is created again after its finalizer was removed by force takes over what it left behind.
  */
 export function stackName(kind: { group: string; plural: string; singular: string }, key: string): string {
-  const digest = createHash("sha256").update(`${kind.plural}.${kind.group}/${key}`).digest("hex").slice(0, 12);
+  const digest = createHash("sha256").update(`${kind.plural}.${kind.group}/${key}`).digest("hex").slice(0, 19);
   const readable = `${kind.singular}.${key.replace("/", ".")}`.replace(/[^a-zA-Z0-9._-]/g, "-").slice(0, 80);
   return `${readable}-${digest}`;
 }

@@ -1,4 +1,5 @@
-import type { AnyKind } from "./kind";
+import { webhookConfigurationKind } from "./admission";
+import { type AnyKind, kindName } from "./kind";
 
 /** One rule of a Role, as Kubernetes has it. */
 export interface PolicyRule {
@@ -14,9 +15,16 @@ const STATUS_VERBS = ["patch"];
 /** What a program makes is applied, read, watched for drift, and deleted. A server-side apply may be a creation. */
 const OWNED_VERBS = ["get", "list", "watch", "create", "patch", "delete"];
 
+/** Asked to find out who may read the operator's metrics. */
+const REVIEWS: readonly PolicyRule[] = [
+  { apiGroups: ["authentication.k8s.io"], resources: ["tokenreviews"], verbs: ["create"] },
+  { apiGroups: ["authorization.k8s.io"], resources: ["subjectaccessreviews"], verbs: ["create"] },
+];
+
 /**
  * All that an operator of these kinds may do in a cluster: what follows from each kind and from the types that it owns,
- * what a kind declares besides (`permissions`), and the Events that people read. Nothing else is asked for.
+ * what a kind declares besides (`permissions`), the Events that people read, and the questions who may read its
+ * metrics. Nothing else is asked for.
  */
 export function operatorRules(kinds: readonly AnyKind[]): PolicyRule[] {
   const rules = kinds.flatMap((kind): PolicyRule[] => [
@@ -28,9 +36,34 @@ export function operatorRules(kinds: readonly AnyKind[]): PolicyRule[] {
       verbs: OWNED_VERBS,
     })),
     ...(kind.permissions ?? []),
+    ...admissionRules(kind),
   ]);
-  rules.push({ apiGroups: ["events.k8s.io"], resources: ["events"], verbs: ["create", "patch"] });
+  rules.push({ apiGroups: ["events.k8s.io"], resources: ["events"], verbs: ["create", "patch"] }, ...REVIEWS);
   return merged(rules);
+}
+
+/**
+ * What a kind's admission asks for: its objects and its webhook configurations are applied by name, and watched by type,
+ * since a watch knows no list of names.
+ */
+function admissionRules(kind: AnyKind): PolicyRule[] {
+  if (kind.admission === undefined) return [];
+  const objects = [
+    ...kind.admission.objects(),
+    ...[...new Set(kind.admission.webhooks().map(({ type }) => webhookConfigurationKind(type)))].map((type) => ({
+      apiVersion: "admissionregistration.k8s.io/v1",
+      kind: type,
+      metadata: { name: kindName(kind) },
+    })),
+  ];
+  return objects.flatMap(({ apiVersion, kind: type, metadata: { name = "" } }) => {
+    const resource = { apiGroups: [groupOf(apiVersion)], resources: [resourceOf(type)] };
+    if (kind.owns.some((owned) => owned.apiVersion === apiVersion && owned.kind === type)) return [];
+    return [
+      { ...resource, verbs: ["list", "watch"] },
+      { ...resource, resourceNames: [name], verbs: ["create", "patch"] },
+    ];
+  });
 }
 
 /** Rules of the same group, names and verbs become one; each resource stands in it once. */

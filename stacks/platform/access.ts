@@ -1,4 +1,5 @@
 import type { Manifest } from "../../providers/kubernetes/client";
+import { CERTIFICATE_SECRET } from "../contract/admission";
 import type { AnyKind } from "../contract/kind";
 import { operatorRules } from "../contract/rbac";
 import type { Configuration } from "./configuration";
@@ -6,8 +7,21 @@ import { LABELS, NAME } from "./labels";
 
 const RBAC = "rbac.authorization.k8s.io";
 
-/** Who the operator is, and what it may do: exactly what the kinds call for. */
-export function access({ namespace, serviceAccountAnnotations }: Configuration, kinds: readonly AnyKind[]): Manifest[] {
+/** Leases are made, held, and removed when who held them is gone. */
+const LEASE_RULE = {
+  apiGroups: ["coordination.k8s.io"],
+  resources: ["leases"],
+  verbs: ["get", "list", "create", "patch", "delete"],
+};
+/** The certificate's Secret is the only one that the operator may read; a creation cannot be limited to a name. */
+const CERTIFICATE_RULES = [
+  { apiGroups: [""], resources: ["secrets"], verbs: ["create"] },
+  { apiGroups: [""], resources: ["secrets"], resourceNames: [CERTIFICATE_SECRET], verbs: ["get", "patch"] },
+];
+
+/** Who the operator is, and what it may do: exactly what the kinds call for, and to share the work with its like. */
+export function access(configuration: Configuration, kinds: readonly AnyKind[]): Manifest[] {
+  const { namespace, serviceAccountAnnotations, admission } = configuration;
   const annotated = Object.keys(serviceAccountAnnotations).length > 0;
   return [
     {
@@ -25,13 +39,33 @@ export function access({ namespace, serviceAccountAnnotations }: Configuration, 
       apiVersion: `${RBAC}/v1`,
       kind: "ClusterRole",
       metadata: { name: NAME, labels: LABELS },
-      rules: operatorRules(kinds),
+      rules: operatorRules(admission ? kinds : kinds.map(({ admission: _, ...kind }) => kind)),
     },
     {
       apiVersion: `${RBAC}/v1`,
       kind: "ClusterRoleBinding",
       metadata: { name: NAME, labels: LABELS },
       roleRef: { apiGroup: RBAC, kind: "ClusterRole", name: NAME },
+      subjects: [{ kind: "ServiceAccount", name: NAME, namespace }],
+    },
+    // Bound to nobody here: whoever installs Prometheus binds it to Prometheus' service account.
+    {
+      apiVersion: `${RBAC}/v1`,
+      kind: "ClusterRole",
+      metadata: { name: `${NAME}-metrics-reader`, labels: LABELS },
+      rules: [{ nonResourceURLs: ["/metrics"], verbs: ["get"] }],
+    },
+    {
+      apiVersion: `${RBAC}/v1`,
+      kind: "Role",
+      metadata: { name: NAME, namespace, labels: LABELS },
+      rules: [LEASE_RULE, ...(admission ? CERTIFICATE_RULES : [])],
+    },
+    {
+      apiVersion: `${RBAC}/v1`,
+      kind: "RoleBinding",
+      metadata: { name: NAME, namespace, labels: LABELS },
+      roleRef: { apiGroup: RBAC, kind: "Role", name: NAME },
       subjects: [{ kind: "ServiceAccount", name: NAME, namespace }],
     },
   ];

@@ -2,6 +2,7 @@ import Type from "typebox";
 import { Compile } from "typebox/compile";
 import Value from "typebox/value";
 import { TerminalError } from "../../providers/errors";
+import { DEFAULT_USER_GROUP } from "../capsule-tenant/labels";
 
 /** Where the volume of a `file://` backend is mounted. */
 export const STATE_DIRECTORY = "/var/lib/kindstack";
@@ -87,19 +88,64 @@ export const configurationSchema = Type.Object({
   postgresTables: Type.Optional(
     Type.String({ minLength: 1, description: "the tables that PostgresWriters may write, such as students,app.*" }),
   ),
+  protectedNamespaces: Type.Array(Type.String({ pattern: "^[-a-z0-9*]+$", maxLength: 63 }), {
+    default: [],
+    description: "namespaces that no tenant may have, besides kube-*, default and the operator's; * is any characters",
+  }),
   memcachedImage: Type.Optional(Type.String({ minLength: 1, description: "the image of all Memcacheds" })),
 
+  admission: Type.Boolean({
+    default: true,
+    description: "serve what kinds have a say in: webhooks, policies and roles of Capsule's Tenant",
+  }),
+  admissionSources: Type.Array(Type.String({ pattern: "^[0-9a-fA-F.:]+/[0-9]+$" }), {
+    default: [],
+    description: "CIDRs of the API servers; with them, the NetworkPolicy lets nobody else ask for admission",
+  }),
+  capsuleUserGroups: Type.Array(Type.String({ minLength: 1, pattern: "^[^,]+$" }), {
+    default: [DEFAULT_USER_GROUP],
+    minItems: 1,
+    description: "groups whose members make namespaces by Capsule's Tenants",
+  }),
+  replicas: Type.Integer({
+    default: 1,
+    minimum: 1,
+    maximum: 100,
+    description: "operators that share the work; more than one needs a backend that all of them reach",
+  }),
+  shards: Type.Integer({
+    default: 1,
+    minimum: 1,
+    maximum: 999,
+    description: "parts into which the work is shared; with 1, all replicas but one wait. Take 8 for each replica",
+  }),
   concurrency: Type.Integer({
     default: 4,
     minimum: 1,
     maximum: 64,
-    description: "objects that are worked on at the same time; each takes up to 150 MiB",
+    description: "objects that a replica works on at the same time; each takes up to 150 MiB",
   }),
   logLevel: Type.Enum(["trace", "debug", "info", "warn", "error"], { default: "info", description: "what is logged" }),
   cpuRequest: Type.String({ ...QUANTITY, default: "100m", description: "requested CPU" }),
   memoryRequest: Type.String({ ...QUANTITY, default: "256Mi", description: "requested memory" }),
   memoryLimit: Type.String({ ...QUANTITY, default: "1Gi", description: "most memory" }),
 
+  metricsSecret: Type.Optional(
+    Type.String({
+      ...NAME,
+      description: "TLS Secret of /metrics, such as cert-manager makes; by default a certificate is made at each start",
+    }),
+  ),
+  proxy: Type.Boolean({ default: false, description: "a proxy in which owners of tenants see just their namespaces" }),
+  proxyNames: Type.Array(Type.String(NAME), {
+    default: [],
+    description: "host names by which the proxy is reached from outside; its certificate is for them, too",
+  }),
+  proxyUserGroups: Type.Array(Type.String({ minLength: 1 }), {
+    default: ["capsule.clastix.io"],
+    minItems: 1,
+    description: "groups whose members see their own namespaces in the proxy",
+  }),
   serviceMonitor: Type.Boolean({ default: false, description: "a ServiceMonitor for the Prometheus operator" }),
   networkPolicy: Type.Boolean({
     default: true,
@@ -173,6 +219,11 @@ export function parseConfiguration(values: Readonly<Record<string, string>>, ver
   return parsed;
 }
 
+/** Whether the state is kept in a volume of the operator's own. */
+export function usesVolume({ backendUrl, backendFromSecret }: Configuration): boolean {
+  return backendUrl === undefined ? !backendFromSecret : backendUrl.startsWith("file://");
+}
+
 /** Whether a backend's URL holds a password, and so must not stand where everybody may read it. */
 export function hasPassword(url: string): boolean {
   return /^[a-z]+:\/\/[^/@]*:[^/@]*@/.test(url);
@@ -206,6 +257,11 @@ function contradictions(parsed: Configuration): string[] {
     problems.push(
       "backendUrl: its value has a password; put it under the key backendUrl into stateSecret and set backendFromSecret, " +
         "or set passphrase, too, so that the Secret is made of both",
+    );
+  }
+  if (parsed.replicas > 1 && usesVolume(parsed)) {
+    problems.push(
+      `replicas: ${parsed.replicas} need a backendUrl of postgres://, s3://, gs:// or azblob://; a volume is for one`,
     );
   }
   const needed = ["postgresDatabase", "postgresUser", "postgresPassword"] as const;

@@ -5,6 +5,7 @@ import { access } from "./access";
 import type { Configuration } from "./configuration";
 import { LABELS } from "./labels";
 import { network } from "./network";
+import { proxy } from "./proxy";
 import { secrets } from "./secrets";
 import { workload } from "./workload";
 
@@ -20,6 +21,7 @@ export async function platformManifests(configuration: Configuration, kinds: rea
     ...secrets(configuration),
     ...(await workload(configuration)),
     ...network(configuration),
+    ...proxy(configuration),
   ];
 }
 

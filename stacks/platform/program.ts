@@ -18,6 +18,8 @@ const CLASSES: Readonly<Record<string, ResourceClass>> = {
   "apiextensions.k8s.io/v1/CustomResourceDefinition": apiextensions.v1.CustomResourceDefinition,
   "rbac.authorization.k8s.io/v1/ClusterRole": rbac.v1.ClusterRole,
   "rbac.authorization.k8s.io/v1/ClusterRoleBinding": rbac.v1.ClusterRoleBinding,
+  "rbac.authorization.k8s.io/v1/Role": rbac.v1.Role,
+  "rbac.authorization.k8s.io/v1/RoleBinding": rbac.v1.RoleBinding,
   "apps/v1/Deployment": apps.v1.Deployment,
   "policy/v1/PodDisruptionBudget": policy.v1.PodDisruptionBudget,
   "networking.k8s.io/v1/NetworkPolicy": networking.v1.NetworkPolicy,

@@ -1,17 +1,32 @@
 import type { Input, Output } from "@pulumi/pulumi/output";
 import type { Manifest } from "../../providers/kubernetes/client";
-import { type Configuration, hasPassword, STATE_DIRECTORY } from "./configuration";
+import { type Configuration, hasPassword, STATE_DIRECTORY, usesVolume } from "./configuration";
 import { LABELS, NAME, SELECTOR } from "./labels";
 import { BACKEND_URL_KEY, PASSPHRASE_KEY } from "./secrets";
 
 export const HTTP_PORT = 8080;
+export const METRICS_PORT = 8443;
+export const ADMISSION_PORT = 9443;
 /** The image's own user; see the Dockerfile. */
 export const USER_ID = 65532;
 
 const WORK_DIRECTORY = "/var/run/kindstack";
 const SECRET_DIRECTORY = "/etc/kindstack";
+const METRICS_CERTIFICATE = "/etc/kindstack-metrics";
 /** Running updates may go on for 20 s, one that is interrupted has 10 s to save; then the rest is written. */
 const TERMINATION_SECONDS = 45;
+
+/** Replicas on one node would be gone together. */
+const APART = {
+  podAntiAffinity: {
+    preferredDuringSchedulingIgnoredDuringExecution: [
+      {
+        weight: 100,
+        podAffinityTerm: { topologyKey: "kubernetes.io/hostname", labelSelector: { matchLabels: SELECTOR } },
+      },
+    ],
+  },
+};
 
 /** The operator, its volume for the state when it is kept in one, and what keeps both available. */
 export async function workload(configuration: Configuration): Promise<Manifest[]> {
@@ -23,9 +38,11 @@ export async function workload(configuration: Configuration): Promise<Manifest[]
       kind: "Deployment",
       metadata: { name: NAME, namespace, labels: LABELS },
       spec: {
-        replicas: 1,
-        // Two operators would work against each other: the old one ends before the new one starts.
-        strategy: { type: "Recreate" },
+        replicas: configuration.replicas,
+        // A volume can be had by one Pod only; else the new one is ready to take over when the old one leaves.
+        strategy: usesVolume(configuration)
+          ? { type: "Recreate" }
+          : { type: "RollingUpdate", rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } },
         revisionHistoryLimit: 3,
         selector: { matchLabels: SELECTOR },
         template: {
@@ -42,11 +59,6 @@ export async function workload(configuration: Configuration): Promise<Manifest[]
       spec: { maxUnavailable: 1, unhealthyPodEvictionPolicy: "AlwaysAllow", selector: { matchLabels: SELECTOR } },
     },
   ];
-}
-
-/** Whether the state is kept in a volume of the operator's own. */
-function usesVolume({ backendUrl, backendFromSecret }: Configuration): boolean {
-  return backendUrl === undefined ? !backendFromSecret : backendUrl.startsWith("file://");
 }
 
 function stateVolumeClaim({ namespace, storageSize, storageClass }: Configuration): Manifest {
@@ -66,12 +78,14 @@ function stateVolumeClaim({ namespace, storageSize, storageClass }: Configuratio
 async function podSpec(configuration: Configuration): Promise<unknown> {
   // Loaded here: it brings the whole of Pulumi's SDKs along, and only an installation needs it.
   const { PodBuilder } = await import("@pulumi/kubernetesx");
-  const { image, imagePullPolicy, imagePullSecrets, environmentSecrets, postgresSecret, stateSecret } = configuration;
+  const { image, imagePullPolicy, imagePullSecrets, environmentSecrets, postgresSecret, stateSecret, metricsSecret } =
+    configuration;
   const probe = (path: string) => ({ httpGet: { path, port: "http" } });
   const builder = new PodBuilder({
     serviceAccountName: NAME,
     automountServiceAccountToken: true,
     terminationGracePeriodSeconds: TERMINATION_SECONDS,
+    ...(configuration.replicas > 1 && { affinity: APART }),
     ...(imagePullSecrets.length > 0 && { imagePullSecrets: imagePullSecrets.map((name) => ({ name })) }),
     securityContext: {
       runAsNonRoot: true,
@@ -85,13 +99,24 @@ async function podSpec(configuration: Configuration): Promise<unknown> {
         name: NAME,
         image,
         imagePullPolicy,
-        args: ["run", "--concurrency", String(configuration.concurrency)],
+        args: [
+          "run",
+          ...["--concurrency", String(configuration.concurrency)],
+          ...["--shards", String(configuration.shards)],
+          ...["--metrics-port", String(METRICS_PORT)],
+          ...(metricsSecret === undefined ? [] : ["--metrics-certificate", METRICS_CERTIFICATE]),
+          ...admissionArguments(configuration),
+        ],
         env: environment(configuration),
         envFrom: [
           { secretRef: { name: postgresSecret, optional: true } },
           ...environmentSecrets.map((name) => ({ secretRef: { name } })),
         ],
-        ports: { http: HTTP_PORT },
+        ports: {
+          http: HTTP_PORT,
+          metrics: METRICS_PORT,
+          ...(configuration.admission && { admission: ADMISSION_PORT }),
+        },
         startupProbe: { ...probe("/healthz"), periodSeconds: 2, failureThreshold: 30 },
         livenessProbe: { ...probe("/healthz"), periodSeconds: 20, timeoutSeconds: 5, failureThreshold: 3 },
         readinessProbe: { ...probe("/readyz"), periodSeconds: 5, timeoutSeconds: 5 },
@@ -118,6 +143,14 @@ async function podSpec(configuration: Configuration): Promise<unknown> {
             },
             destPath: SECRET_DIRECTORY,
           },
+          ...(metricsSecret === undefined
+            ? []
+            : [
+                {
+                  volume: { name: "metrics-certificate", secret: { secretName: metricsSecret, defaultMode: 0o440 } },
+                  destPath: METRICS_CERTIFICATE,
+                },
+              ]),
           ...(usesVolume(configuration)
             ? [
                 {
@@ -133,10 +166,15 @@ async function podSpec(configuration: Configuration): Promise<unknown> {
   return withoutBlanks(await plainValue(builder.podSpec));
 }
 
+function admissionArguments({ admission }: Configuration): string[] {
+  return admission ? ["--admission-port", String(ADMISSION_PORT), "--admission-service", NAME] : [];
+}
+
 type Variable = Input<string | { secretKeyRef: { name: string; key: string } }>;
 
 function environment(configuration: Configuration): Record<string, Variable> {
-  const { backendUrl, backendFromSecret, stateSecret, postgresTables, memcachedImage, logLevel } = configuration;
+  const { backendUrl, backendFromSecret, stateSecret, postgresTables, memcachedImage, logLevel, protectedNamespaces } =
+    configuration;
   const inSecret = backendFromSecret || (backendUrl !== undefined && hasPassword(backendUrl));
   return {
     PULUMI_BACKEND_URL: inSecret
@@ -146,7 +184,9 @@ function environment(configuration: Configuration): Record<string, Variable> {
     KINDSTACK_WORK_DIR: WORK_DIRECTORY,
     KINDSTACK_LOG_LEVEL: logLevel,
     KINDSTACK_LOG_FORMAT: "json",
+    ...(configuration.admission && { KINDSTACK_CAPSULE_USER_GROUPS: configuration.capsuleUserGroups.join(",") }),
     ...(postgresTables !== undefined && { KINDSTACK_POSTGRES_TABLES: postgresTables }),
+    ...(protectedNamespaces.length > 0 && { KINDSTACK_PROTECTED_NAMESPACES: protectedNamespaces.join(",") }),
     ...(memcachedImage !== undefined && { MEMCACHED_IMAGE: memcachedImage }),
   };
 }

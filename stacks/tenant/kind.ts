@@ -1,3 +1,4 @@
+import { protectedNamespaces } from "../../providers/kubernetes/protected-namespaces";
 import { defineKind } from "../contract/kind";
 import { objectId } from "../contract/object";
 import { tenantProgram } from "./program";
@@ -33,6 +34,7 @@ export const tenant = defineKind({
     },
   ],
   directory: __dirname,
+  settings: protectedNamespaces,
   validate: validateTenant,
   claims: ({ spec }) =>
     spec.namespaces.map((name) => objectId({ apiVersion: "v1", kind: "Namespace", metadata: { name } })),

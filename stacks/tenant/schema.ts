@@ -1,8 +1,9 @@
 import Type from "typebox";
 import { TerminalError } from "../../providers/errors";
+import { refuseProtectedNamespace } from "../../providers/kubernetes/protected-namespaces";
 import type { KindObject } from "../contract/object";
 
-/** Namespaces that no tenant may claim, besides `kube-*`: the cluster's own and the operator's. */
+/** What the API server refuses at once; more may be protected ({@link refuseProtectedNamespace}). */
 const PROTECTED = ["default", "kindstack-system"];
 const PROTECTED_RULE = `self.startsWith('kube-') || self in [${PROTECTED.map((name) => `'${name}'`).join(", ")}]`;
 const PROTECTED_MESSAGE = "kube-*, default and kindstack-system cannot belong to a tenant";
@@ -11,7 +12,8 @@ export const tenantSpec = Type.Object({
   adminEmail: Type.String({
     description: "Whom to write to about this tenant; an annotation of each of its namespaces.",
     maxLength: 254,
-    pattern: "^[^@\\s]+@[^@\\s]+$",
+    // Shown in tables: no control characters.
+    pattern: "^[^@\\s\\x00-\\x1f\\x7f-\\x9f]+@[^@\\s\\x00-\\x1f\\x7f-\\x9f]+$",
   }),
   adminGroups: Type.Optional(
     Type.Array(Type.String({ minLength: 1, maxLength: 253 }), {
@@ -53,16 +55,16 @@ export const tenantStatus = Type.Object({
 export type TenantStatus = Type.Static<typeof tenantStatus>;
 
 /**
- * What the API server refuses by rules that a schema cannot say, for objects that come from a file.
+ * What the API server refuses by rules that a schema cannot say, for objects that come from a file; and what only the
+ * operator knows to be protected.
  *
  * @throws TerminalError naming the namespace
  */
 export function validateTenant({ spec: { namespaces } }: KindObject<TenantSpec>): void {
   for (const [index, name] of namespaces.entries()) {
-    const field = `spec.namespaces.${index}: ${JSON.stringify(name)}`;
-    if (name.startsWith("kube-") || PROTECTED.includes(name)) {
-      throw new TerminalError("Invalid", `${field} is protected: ${PROTECTED_MESSAGE}`);
+    refuseProtectedNamespace(name, `spec.namespaces.${index}`);
+    if (namespaces.indexOf(name) !== index) {
+      throw new TerminalError("Invalid", `spec.namespaces.${index}: ${JSON.stringify(name)} is there twice`);
     }
-    if (namespaces.indexOf(name) !== index) throw new TerminalError("Invalid", `${field} is there twice`);
   }
 }

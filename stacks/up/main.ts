@@ -31,7 +31,7 @@ async function main(): Promise<void> {
     await installPlatform(configuration);
   }
   const manifests = await requireManifests(configuration.manifests.map((file) => path.resolve(ROOT, file)));
-  await registerObjects(declaredObjects(manifests, kinds, stack), stack);
+  await registerObjects(await declaredObjects(manifests, kinds, stack), stack);
 }
 
 /** The keys of this project, without its name. */

@@ -6,6 +6,7 @@ import type { Owner } from "../../providers/kubernetes/ownership";
 import { type AnyKind, kindApiVersion, kindName, ownerDescription, parseObject } from "../contract/kind";
 import type { SourcedManifest } from "../contract/manifests";
 import { type KindObject, objectKey, stackName } from "../contract/object";
+import { violatedRules } from "../contract/rules";
 
 /** An object of a file, and what it needs to be run without a cluster that has it. */
 export interface StackObject {
@@ -17,22 +18,22 @@ export interface StackObject {
 }
 
 /**
- * The objects that manifests declare, with defaults filled in and validated by their kinds' schemas. As with
- * `kubectl apply`, the namespace is `default` where none is named.
+ * The objects that manifests declare, with defaults filled in and validated by their kinds' schemas and rules; the API
+ * server need not know the kinds. As with `kubectl apply`, the namespace is `default` where none is named.
  *
  * @param stack the stack that they are run in; with it they are one owner, and in another stack they are another
  * @throws TerminalError with all problems, each with its file
  */
-export function declaredObjects(
+export async function declaredObjects(
   manifests: readonly SourcedManifest[],
   kinds: readonly AnyKind[],
   stack: string,
-): StackObject[] {
+): Promise<StackObject[]> {
   const problems: string[] = [];
   const objects = new Map<string, StackObject>();
   for (const { manifest, file } of manifests) {
     try {
-      const declared = declaredObject(manifest, kinds, stack);
+      const declared = await declaredObject(manifest, kinds, stack);
       const id = `${kindName(declared.kind)}/${declared.key}`;
       if (objects.has(id)) throw new TerminalError("Duplicate", `${id} is declared twice`);
       objects.set(id, declared);
@@ -49,7 +50,7 @@ export function isOwnStack({ kind, key }: StackObject, stack: string): boolean {
   return stackName(kind, key) === stack;
 }
 
-function declaredObject(manifest: Manifest, kinds: readonly AnyKind[], stack: string): StackObject {
+async function declaredObject(manifest: Manifest, kinds: readonly AnyKind[], stack: string): Promise<StackObject> {
   const kind = kindOf(manifest, kinds);
   const { namespace = "default", ...others } = manifest.metadata;
   const metadata = kind.scope === "Namespaced" ? { ...others, namespace } : others;
@@ -61,6 +62,8 @@ function declaredObject(manifest: Manifest, kinds: readonly AnyKind[], stack: st
     // The API server fills in the schema's defaults; a file has not seen it.
     spec: Value.Default(kind.spec, structuredClone(manifest.spec ?? {})),
   } as LiveObject);
+  const violated = await violatedRules(kind, object as KindObject & Manifest);
+  if (violated.length > 0) throw new TerminalError("Invalid", violated.join("; "));
   return { kind, key, object, owner };
 }
 

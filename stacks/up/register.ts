@@ -7,6 +7,7 @@ import { connectKubernetes, disconnectKubernetes } from "../../providers/kuberne
 import { OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { type AnyKind, kindApiVersion } from "../contract/kind";
 import { objectId, objectKey, PAUSED_ANNOTATION } from "../contract/object";
+import { observedObjects } from "../contract/observed";
 import { objectComponent, sharedStackNumber, stackOf } from "../contract/shared-stack";
 import { isOwnStack, type StackObject } from "./objects";
 
@@ -37,19 +38,31 @@ export async function registerObjects(objects: readonly StackObject[], stack: st
 }
 
 /** The kind's program, with what it needs to know of the cluster; nothing is asked of it for kinds that own nothing. */
-async function boundProgram({ kind, object, owner }: StackObject): Promise<() => void | Promise<void>> {
-  const owned = kind.owns.length === 0 ? [] : await ownedObjects(connectKubernetes(), kind, owner.description);
-  return () => kind.program(object, { owner, owned, recorded: new Set(owned.map(objectId)) });
+async function boundProgram({ kind, key, object, owner }: StackObject): Promise<() => void | Promise<void>> {
+  const { namespace } = object.metadata;
+  const owned =
+    kind.owns.length === 0 ? [] : await ownedObjects(connectKubernetes(), kind, owner.description, namespace);
+  const observed = kind.observes === undefined ? [] : await observedObjects(connectKubernetes(), kind, key);
+  return () => kind.program(object, { owner, owned, recorded: new Set(owned.map(objectId)), observed });
 }
 
 /**
  * What is alive of what the object made. It is found by the owner's description, which, unlike the UID, is the same
- * before and after a hand-over between watcher and stack.
+ * before and after a hand-over between watcher and stack. Anybody may write it on what is his, so that what a namespaced
+ * object owns is looked for in its own namespace alone.
  */
-async function ownedObjects(client: KubernetesClient, kind: AnyKind, description: string): Promise<LiveObject[]> {
+async function ownedObjects(
+  client: KubernetesClient,
+  kind: AnyKind,
+  description: string,
+  namespace: string | undefined,
+): Promise<LiveObject[]> {
   const lists = await Promise.all(
     kind.owns.map(async ({ apiVersion, kind: type }) =>
-      client.list(await client.resourceType(apiVersion, type), { labelSelector: OWNER_UID_LABEL }),
+      client.list(await client.resourceType(apiVersion, type), {
+        labelSelector: OWNER_UID_LABEL,
+        ...(namespace !== undefined && { namespace }),
+      }),
     ),
   );
   return lists

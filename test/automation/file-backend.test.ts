@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
   checkpointPath,
+  crashSafeBackendUrl,
   createStack,
   fileBackendDirectory,
   HISTORY_LIMIT,
@@ -31,6 +32,17 @@ const filesOf = async (path: string) =>
   (await readdir(path, { recursive: true, withFileTypes: true }))
     .filter((entry) => entry.isFile())
     .map(({ name }) => name);
+
+describe("crashSafeBackendUrl", () => {
+  it("asks for no files of attributes, and keeps what was asked for", () => {
+    expect(crashSafeBackendUrl("file:///var/lib/a%20b")).toBe("file:///var/lib/a%20b?metadata=skip");
+    expect(crashSafeBackendUrl("file://~/state?no_tmp_dir=true")).toBe("file://~/state?no_tmp_dir=true&metadata=skip");
+  });
+
+  it("leaves other backends alone", () => {
+    expect(crashSafeBackendUrl("s3://bucket?region=x")).toBe("s3://bucket?region=x");
+  });
+});
 
 describe("fileBackendDirectory", () => {
   it("is the folder that the CLI makes in the URL's directory", () => {

@@ -112,7 +112,8 @@ describe("a CLI that is killed in the middle of a create", () => {
 
   it("spoils no later update: neither a change, nor a refresh, nor the end", async () => {
     await crash({ a: "slow", b: "1" });
-    await engine.up("acme", { a: "slow", b: "1" });
+    const again = summaryOf(await engine.up("acme", { a: "slow", b: "1" }));
+    expect(again).toMatchObject({ outcome: "succeeded", changes: { create: expect.any(Number) } });
     await engine.takeInvocations();
     expect(await engine.up("acme", { a: "2", b: "1" })).toMatchObject({ outcome: "succeeded", changes: { update: 1 } });
     engine.things.live.delete("acme/b");
@@ -121,6 +122,12 @@ describe("a CLI that is killed in the middle of a create", () => {
     expect(await engine.engine.destroy("acme")).toMatchObject({ outcome: "succeeded" });
     expect((await engine.takeInvocations()).length).toBe(4);
     expect([...engine.things.live]).toEqual([]);
+  });
+
+  // Attributes beside a checkpoint are not written atomically, and an empty one makes the checkpoint unreadable.
+  it("cannot leave half a file, as every file is written aside and renamed", async () => {
+    await crash();
+    expect((await engine.backendFiles()).filter((file) => file.endsWith(".attrs"))).toEqual([]);
   });
 
   it("also leaves a lock that a destroy removes", async () => {

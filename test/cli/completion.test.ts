@@ -54,7 +54,7 @@ describe("completion in bash", () => {
     ],
     [
       ["state", "export", "ten"],
-      ["tenants", "tenants.multitenancy.codereliant.io"],
+      ["tenants", "tenants.capsule.clastix.io", "tenants.multitenancy.codereliant.io"],
     ],
     [["preview", "--out"], ["--output"]],
     [["preview", "--output", "mark"], ["markdown"]],

@@ -58,7 +58,7 @@ describe("kindstack stack-name", () => {
     const samples = ["tenant", "podset"].map((kind) => path.resolve(__dirname, "../../stacks", kind, "sample.yaml"));
 
     expect((await run("stack-name", ...samples)).stdout).toMatch(
-      /^tenant\.tenant-sample-[0-9a-f]{12}\npodset\.default\.podset-sample-[0-9a-f]{12}\n$/,
+      /^tenant\.tenant-sample-[0-9a-f]{19}\npodset\.default\.podset-sample-[0-9a-f]{19}\n$/,
     );
   });
 });

@@ -83,6 +83,21 @@ describe("a command that fails", () => {
     expect(output.stderr).toBe("kindstack: the disk is full\n");
   });
 
+  it("says it without effect on the terminal, whatever it quotes", async () => {
+    const hostile = new Command("kindstack").exitOverride().action(() => {
+      throw new Error("a.yaml: kind \u001b]8;;http://x\u0007\u202eTenant\nb.yaml: \u009b2J");
+    });
+    vi.stubEnv("KINDSTACK_DEBUG", "1");
+
+    expect(await runProgram([], hostile)).toBe(1);
+
+    expect(output.stderr).toMatch(
+      /^kindstack: a\.yaml: kind \\u001b]8;;http:\/\/x\\u0007\\u202eTenant\nb\.yaml: \\u009b2J\n/,
+    );
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
+    expect(output.stderr).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202a-\u202e]/);
+  });
+
   it("shows where it failed when asked to", async () => {
     vi.stubEnv("KINDSTACK_DEBUG", "1");
 

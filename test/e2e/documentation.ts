@@ -5,12 +5,15 @@ import path from "node:path";
 import { inject } from "vitest";
 import { freePort } from "../../src/dev/ports";
 import { resolveBinary } from "../../src/toolchain/resolve";
+import { uniqueName } from "./objects";
 
 const ROOT = path.resolve(__dirname, "../..");
 
 /** A fenced block of a page. */
 export interface Block {
   line: number;
+  /** The heading that it stands under, of the second level. */
+  section: string;
   language: string;
   text: string;
   /** The file that it is the content of, as a paragraph directly above says. */
@@ -23,7 +26,9 @@ export interface Block {
 export function blocksOf(page: string): Block[] {
   const lines = fs.readFileSync(path.join(ROOT, page), "utf8").split("\n");
   const blocks: Block[] = [];
+  let section = "";
   for (let start = 0; start < lines.length; start++) {
+    section = /^## (.+)$/.exec(lines[start] ?? "")?.[1] ?? section;
     const language = /^```(\S*)$/.exec(lines[start] ?? "")?.[1];
     if (language === undefined) continue;
     const end = lines.indexOf("```", start + 1);
@@ -35,6 +40,7 @@ export function blocksOf(page: string): Block[] {
         .find((line) => line !== "") ?? "";
     blocks.push({
       line: start + 1,
+      section,
       language,
       text: `${lines.slice(start + 1, end).join("\n")}\n`,
       file: /^`([^` ]+)`$/.exec(above)?.[1],
@@ -53,7 +59,7 @@ export function blocksOf(page: string): Block[] {
  * only simulates Pods, `kubectl` starts and stops the operator where the Deployment's Pod would.
  */
 export class Reader {
-  readonly directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-docs-"));
+  readonly directory = path.join(os.tmpdir(), uniqueName("kindstack-docs"));
   /** Where the shell is at first. */
   readonly home = path.join(this.directory, "home");
   readonly #bin = path.join(this.directory, "bin");
@@ -61,7 +67,7 @@ export class Reader {
 
   /** @param main the compiled command line; it need not exist yet */
   async open(main: string, environment: Record<string, string> = {}): Promise<void> {
-    fs.mkdirSync(this.home);
+    fs.mkdirSync(this.home, { recursive: true });
     fs.mkdirSync(this.#bin);
     this.#port = await freePort();
     fs.symlinkSync((await resolveBinary("pulumi")).path, path.join(this.#bin, "pulumi"));
@@ -172,6 +178,8 @@ case "$action" in
     set -- run;;
 esac
 "$0" stop
-MAIN "$@" --http-port "$DOCS_PORT" > "$log" 2>&1 < /dev/null &
+# Before it starts, so that what the last one said is not taken for this one's word.
+: > "$log"
+MAIN "$@" --http-port "$DOCS_PORT" >> "$log" 2>&1 < /dev/null &
 echo $! > "$pid"
 waitFor "caches are filled"`;

@@ -54,7 +54,14 @@ async function copy(words: string): Promise<void> {
   fs.mkdirSync(path.dirname(to), { recursive: true });
   if (stage === "pulumi") fs.copyFileSync((await resolveBinary("pulumi")).path, to);
   else if (source === "/app/node_modules") copyProductionPackages(to);
+  else if (source === "/app/sbom.cdx.json") fs.writeFileSync(to, runLine("sbom.cdx.json"));
   else fs.cpSync(path.join(ROOT, path.relative("/app", source)), to, { recursive: true });
+}
+
+/** What the line of the Dockerfile that writes this file would write. */
+function runLine(file: string): string {
+  const command = new RegExp(`^RUN (.*) > ${file}$`, "m").exec(dockerfile)?.[1] ?? "false";
+  return execFileSync("sh", ["-c", command], { cwd: ROOT, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
 }
 
 /** The packages without those of development, and without what the Dockerfile removes. Links, for it is a large tree. */
@@ -118,6 +125,22 @@ describe.skipIf(process.getuid?.() !== 0)("the image", () => {
 
     expect(dockerfile).toContain(`.Version=v${version}"`);
     expect(fs.readdirSync(path.dirname(cli))).toEqual(["pulumi"]);
+  });
+
+  it("is built from images that cannot change behind its back", () => {
+    const bases = [...dockerfile.matchAll(/^FROM (\S+)/gm)].map(([, base = ""]) => base);
+
+    expect(bases.filter((base) => !/^[a-z]+:[\w.-]+@sha256:[0-9a-f]{64}$/.test(base))).toEqual([]);
+  });
+
+  it("says what it is made of, without what only development needs", () => {
+    const { components } = JSON.parse(fs.readFileSync(path.join(image, "app/sbom.cdx.json"), "utf8")) as {
+      components: { name: string }[];
+    };
+    const names = components.map(({ name }) => name);
+
+    expect(names).toEqual(expect.arrayContaining(["pg", "undici"]));
+    expect(names).not.toContain("vitest");
   });
 
   it("loads the large parts of Pulumi's SDKs only when a program needs them", () => {

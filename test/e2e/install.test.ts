@@ -4,11 +4,12 @@ import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { parseAllDocuments } from "yaml";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { findCondition } from "../../stacks/contract/condition";
-import { type AnyKind, statusOf } from "../../stacks/contract/kind";
+import { type AnyKind, kindName, statusOf } from "../../stacks/contract/kind";
 import type { PolicyRule } from "../../stacks/contract/rbac";
 import { kinds } from "../../stacks/index";
 import { parseConfiguration } from "../../stacks/platform/configuration";
 import { platformManifests } from "../../stacks/platform/manifests";
+import { removeAdmission } from "../admission/leftovers";
 import { TestDatabase } from "../providers/postgres/database";
 import { ApiRecorder, type Right } from "./api-recorder";
 import { eventually } from "./eventually";
@@ -41,6 +42,14 @@ async function read(manifest: Pick<Manifest, "apiVersion" | "kind" | "metadata">
 async function remove(manifest: Manifest): Promise<void> {
   const { name = "", namespace } = manifest.metadata;
   await client.delete(await client.resourceType(manifest.apiVersion, manifest.kind), name, namespace);
+}
+
+async function tokenOf(namespace: string, account: string): Promise<string> {
+  const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${account}/token`;
+  const { status } = await client.json<{ status: { token: string } }>("POST", path, {
+    body: { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} },
+  });
+  return status.token;
 }
 
 beforeAll(async () => {
@@ -106,18 +115,19 @@ describe("the operator under the installed service account", () => {
   const database = new TestDatabase(inject("cluster").env);
   const operator = new TestOperator({ env: { PSQL_DBNAME: database.name }, installCrds: false });
   const directory = path.join(operator.directory, "account");
+  /** A namespace of the sample of Capsule's Tenant, so that there is something to be made. */
+  const capsuleNamespace: Manifest = {
+    apiVersion: "v1",
+    kind: "Namespace",
+    metadata: { name: uniqueName("oil"), labels: { "capsule.clastix.io/tenant": "oil" } },
+  };
   let recorder: ApiRecorder;
   let token: string;
 
   beforeAll(async () => {
     await database.open();
     await database.query("CREATE TABLE students (id text PRIMARY KEY, name text, age integer, country text)");
-    const request = await client.json<{ status: { token: string } }>(
-      "POST",
-      `/api/v1/namespaces/${NAMESPACE}/serviceaccounts/kindstack/token`,
-      { body: { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} } },
-    );
-    token = request.status.token;
+    token = await tokenOf(NAMESPACE, "kindstack");
     recorder = await ApiRecorder.start(inject("cluster").kubeconfig);
     fs.mkdirSync(directory, { recursive: true });
     const kubeconfig = path.join(directory, "kubeconfig");
@@ -132,10 +142,16 @@ describe("the operator under the installed service account", () => {
         users: [{ name: "operator", user: { token } }],
       }),
     );
-    await operator.start({ env: { KUBECONFIG: kubeconfig } });
+    await apply(capsuleNamespace);
+    await operator.start({
+      args: ["--admission-port", "0", "--metrics-port", "0"],
+      env: { KUBECONFIG: kubeconfig, KINDSTACK_NAMESPACE: NAMESPACE },
+    });
   });
   afterAll(async () => {
     await operator.dispose();
+    await removeAdmission(client);
+    await remove(capsuleNamespace);
     recorder?.close();
     await database.close();
   });
@@ -154,22 +170,23 @@ describe("the operator under the installed service account", () => {
     const namespace = kind.scope === "Namespaced" ? { namespace: "default" } : {};
     return { ...manifest, metadata: { name: manifest.metadata.name ?? "", ...namespace } };
   };
-  /** For each kind, by its singular, what of its sample is changed. */
+  /** For each kind, by its name, what of its sample is changed. */
   const changes: Record<string, object> = {
-    tenant: { adminEmail: "other@example.com", adminGroups: [] },
-    postgreswriter: { age: 24 },
-    podset: { replicas: 1 },
-    memcached: { size: 2 },
+    "tenants.multitenancy.codereliant.io": { adminEmail: "other@example.com", adminGroups: [] },
+    "tenants.capsule.clastix.io": { namespaceQuota: 4, resourceQuotas: [{ hard: { pods: "9" } }] },
+    "postgreswriters.demo.yash.com": { age: 24 },
+    "podsets.batch.tutorial.kubebuilder.io": { replicas: 1 },
+    "memcacheds.cache.example.com": { size: 2 },
   };
 
-  it.each(kinds.map((kind) => [kind.kind, kind] as const))(
+  it.each(kinds.map((kind) => [kindName(kind), kind] as const))(
     "creates, changes and deletes the sample of %s",
     async (_name, kind) => {
       const manifest = sample(kind);
       await apply(manifest);
       await until(manifest, "True");
 
-      await apply({ ...manifest, spec: { ...(manifest.spec as object), ...changes[kind.singular] } });
+      await apply({ ...manifest, spec: { ...(manifest.spec as object), ...changes[kindName(kind)] } });
       await until(manifest, "True");
 
       await remove(manifest);
@@ -193,6 +210,24 @@ describe("the operator under the installed service account", () => {
     await eventually(async () => expect(await read(manifest)).toBeUndefined());
   });
 
+  it("shows its metrics to whoever has the role for that, and to nobody else", async () => {
+    const binding: Manifest = {
+      apiVersion: "rbac.authorization.k8s.io/v1",
+      kind: "ClusterRoleBinding",
+      metadata: { name: uniqueName("metrics") },
+      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "kindstack-metrics-reader" },
+      subjects: [{ kind: "ServiceAccount", name: "default", namespace: "default" }],
+    };
+    const reader = await tokenOf("default", "default");
+    await apply(binding);
+    try {
+      expect((await operator.scrape(token)).status).toBe(403); // the operator's own
+      await eventually(async () => expect((await operator.scrape(reader)).text).toContain("kindstack_updates_total"));
+    } finally {
+      await remove(binding);
+    }
+  });
+
   it("was refused nothing", () => {
     expect([...recorder.forbidden]).toEqual([]);
     expect(operator.log).not.toMatch(/forbidden/i);
@@ -204,9 +239,12 @@ describe("the operator under the installed service account", () => {
     const unused = granted.filter((right) => !recorder.used.has(right));
 
     expect(unused.sort()).toEqual([
-      "bind rbac.authorization.k8s.io/clusterroles", // to make the Tenants' RoleBindings
+      // To make the RoleBindings of either kind of Tenant.
+      "bind rbac.authorization.k8s.io/clusterroles",
+      "bind rbac.authorization.k8s.io/clusterroles",
       "update batch.tutorial.kubebuilder.io/podsets/finalizers", // OwnerReferencesPermissionEnforcement
       "update cache.example.com/memcacheds/finalizers",
+      "update capsule.clastix.io/tenants/finalizers",
     ]);
   });
 

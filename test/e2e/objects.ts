@@ -11,6 +11,7 @@ import {
   type Manifest,
   type ResourceType,
 } from "../../providers/kubernetes/client";
+import type { CapsuleTenantSpec } from "../../stacks/capsule-tenant/schema";
 import { type Condition, findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
 import type { MemcachedSpec } from "../../stacks/memcached/schema";
@@ -36,6 +37,7 @@ export const TENANT: ResourceType = {
   plural: "tenants",
   namespaced: false,
 };
+export const CAPSULE_TENANT: ResourceType = { ...TENANT, apiVersion: "capsule.clastix.io/v1alpha1" };
 export const POSTGRES_WRITER: ResourceType = {
   apiVersion: "demo.yash.com/v1",
   kind: "PostgresWriter",
@@ -63,8 +65,37 @@ export const DEPLOYMENT: ResourceType = {
 };
 const EVENT: ResourceType = { apiVersion: "events.k8s.io/v1", kind: "Event", plural: "events", namespaced: true };
 /** The kinds that the operator serves. */
-const KINDS = [TENANT, POSTGRES_WRITER, POD_SET, MEMCACHED];
-const TYPES = [NAMESPACE, ROLE_BINDING, POD, DEPLOYMENT, ...KINDS];
+const KINDS = [TENANT, CAPSULE_TENANT, POSTGRES_WRITER, POD_SET, MEMCACHED];
+export const CONFIG_MAP: ResourceType = { apiVersion: "v1", kind: "ConfigMap", plural: "configmaps", namespaced: true };
+export const LIMIT_RANGE: ResourceType = {
+  apiVersion: "v1",
+  kind: "LimitRange",
+  plural: "limitranges",
+  namespaced: true,
+};
+export const RESOURCE_QUOTA: ResourceType = {
+  apiVersion: "v1",
+  kind: "ResourceQuota",
+  plural: "resourcequotas",
+  namespaced: true,
+};
+export const NETWORK_POLICY: ResourceType = {
+  apiVersion: "networking.k8s.io/v1",
+  kind: "NetworkPolicy",
+  plural: "networkpolicies",
+  namespaced: true,
+};
+const TYPES = [
+  NAMESPACE,
+  ROLE_BINDING,
+  POD,
+  DEPLOYMENT,
+  CONFIG_MAP,
+  LIMIT_RANGE,
+  RESOURCE_QUOTA,
+  NETWORK_POLICY,
+  ...KINDS,
+];
 
 /** Whoever is not Kindstack, as a field manager. */
 const SOMEONE = "someone";
@@ -87,6 +118,16 @@ export function tenant(name: string, spec: Partial<TenantSpec> = {}): Manifest {
       namespaces: [name],
       ...spec,
     },
+  };
+}
+
+/** A Tenant of Capsule's, owned by a user of its own name, where a test does not say otherwise. */
+export function capsuleTenant(name: string, spec: Partial<CapsuleTenantSpec> = {}): Manifest {
+  return {
+    apiVersion: CAPSULE_TENANT.apiVersion,
+    kind: CAPSULE_TENANT.kind,
+    metadata: { name },
+    spec: { owner: { kind: "User", name }, ...spec },
   };
 }
 
@@ -132,7 +173,7 @@ export function sampleFile(folder: string): { file: string; manifest: Manifest }
 }
 
 /** What names an object: any manifest of it. */
-type Reference = Pick<Manifest, "kind" | "metadata">;
+type Reference = Pick<Manifest, "kind" | "metadata"> & { apiVersion?: string };
 
 /** Applies a manifest as its author would. */
 export async function apply(manifest: Manifest): Promise<LiveObject> {
@@ -240,8 +281,9 @@ async function allObjects(): Promise<LiveObject[]> {
   return lists.flatMap(({ items }) => items);
 }
 
-function typeOf({ kind }: Reference): ResourceType {
-  const type = TYPES.find((known) => known.kind === kind);
+function typeOf({ apiVersion, kind }: Reference): ResourceType {
+  const named = TYPES.filter((known) => known.kind === kind);
+  const type = named.find((known) => known.apiVersion === apiVersion) ?? named[0];
   if (type === undefined) throw new TypeError(`no type is known for the kind ${kind}`);
   return type;
 }

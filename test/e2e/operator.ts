@@ -3,6 +3,7 @@ import { once } from "node:events";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
+import { Agent, request } from "undici";
 import { afterAll, afterEach, beforeAll, inject } from "vitest";
 import { eventually } from "./eventually";
 import { removeAllObjects, uniqueName } from "./objects";
@@ -53,6 +54,7 @@ export class TestOperator {
   readonly #settings: RunSettings;
   #process: ChildProcess | undefined;
   #port = 0;
+  #metricsPort = 0;
   /** All that it has printed, of all its runs. */
   #output = "";
   #taken = 0;
@@ -97,6 +99,7 @@ export class TestOperator {
       const output = this.#output.slice(from);
       if (!output.includes("caches are filled")) throw new Error(`the operator is not ready:\n${output}`);
       this.#port = Number(/"http":"[^"]*:(\d+)"/.exec(output)?.[1]);
+      this.#metricsPort = Number(/"metrics":"[^"]*:(\d+)"/.exec(output)?.[1]);
     }, START_TIMEOUT_MS).catch(async (error: unknown) => {
       await this.kill();
       throw error;
@@ -114,6 +117,15 @@ export class TestOperator {
   /** Ends it with no chance to do anything about it. */
   async kill(): Promise<void> {
     await this.#end("SIGKILL");
+  }
+
+  /** Stops it in the middle of what it does, until {@link thaw}; the processes that it has started go on. */
+  freeze(): void {
+    this.#running.kill("SIGSTOP");
+  }
+
+  thaw(): void {
+    this.#running.kill("SIGCONT");
   }
 
   async restart(settings: RunSettings = {}): Promise<void> {
@@ -145,6 +157,15 @@ export class TestOperator {
   async get(page: string): Promise<{ status: number; text: string }> {
     const response = await fetch(`http://127.0.0.1:${this.#port}${page}`);
     return { status: response.status, text: await response.text() };
+  }
+
+  /** Asks for its protected metrics, which need `--metrics-port`. */
+  async scrape(token: string): Promise<{ status: number; text: string }> {
+    const { statusCode, body } = await request(`https://127.0.0.1:${this.#metricsPort}/metrics`, {
+      dispatcher: new Agent({ connect: { rejectUnauthorized: false } }),
+      headers: { authorization: `Bearer ${token}`, connection: "close" },
+    });
+    return { status: statusCode, text: await body.text() };
   }
 
   /** The files of its state that have to do with a stack, by a part of their path. */

@@ -1,7 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
+import { OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
+import { ownerDescription } from "../../stacks/contract/kind";
 import { controllerReference, type KindObject } from "../../stacks/contract/object";
+import { podSet as podSetKind } from "../../stacks/podset/kind";
 import { isCounted } from "../../stacks/podset/pods";
 import { eventually } from "./eventually";
 import { kubectl, noKubectl } from "./kubectl";
@@ -12,6 +15,7 @@ import {
   edit,
   find,
   get,
+  namespace,
   POD,
   podSet,
   remove,
@@ -92,6 +96,35 @@ describe("the sample PodSet", () => {
     await untilGone(manifest);
     await eventually(async () => expect(await podsOf("podset-sample")).toEqual([]));
     expect(operator.stateFiles("podset-sample")).toEqual([]);
+  });
+});
+
+describe("Pods of another namespace that claim to be a PodSet's", () => {
+  it("count for nothing: neither by its UID nor by its name do they push out its own", async () => {
+    const { name, pods } = await settled("claimed", 2);
+    const { metadata } = await get(podSet(name, 2));
+    const elsewhere = uniqueName("elsewhere");
+    await create(namespace(elsewhere));
+    const marks = [metadata.uid, "of-nobody"].map((uid) => ({
+      labels: { [OWNER_UID_LABEL]: uid },
+      annotations: { [OWNER_ANNOTATION]: ownerDescription(podSetKind, `default/${name}`) },
+    }));
+    for (const [index, mark] of marks.entries()) {
+      const pod = {
+        apiVersion: "v1",
+        kind: "Pod",
+        metadata: { name: `forged-${index}`, namespace: elsewhere, ...mark },
+      };
+      const containers = [{ name: "a", image: "a" }];
+      // A new namespace has its service account a moment later.
+      await eventually(() => create({ ...pod, spec: { containers } }));
+    }
+
+    await scale(name, 3);
+    const three = await untilSettled(name, 3);
+
+    expect(three).toEqual(expect.arrayContaining(pods));
+    await remove(namespace(elsewhere));
   });
 });
 

@@ -227,6 +227,15 @@ describe("the hand-over between pulumi up and the operator", () => {
       return object as LiveObject;
     });
 
+  /** The UIDs of a Memcached's Pods, which its Deployment makes, as soon as there are so many. */
+  const untilInstances = (instance: string, count: number) =>
+    eventually(async () => {
+      const labelSelector = `app.kubernetes.io/instance=${instance}`;
+      const { items } = await client.list(await client.resourceType("v1", "Pod"), { labelSelector });
+      expect(items).toHaveLength(count);
+      return items.map(({ metadata }) => metadata.uid).sort();
+    });
+
   const name = uniqueName("handed");
   const cases: [string, AnyKind, Manifest, number][] = [
     [
@@ -236,6 +245,7 @@ describe("the hand-over between pulumi up and the operator", () => {
       2,
     ],
     ["PodSet", podSet, manifestOf(podSet, name, { replicas: 2 }), 2],
+    ["Memcached", memcached, manifestOf(memcached, name, { size: 2 }), 1],
     [
       "PostgresWriter",
       postgresWriter,
@@ -254,6 +264,7 @@ describe("the hand-over between pulumi up and the operator", () => {
     expect(first.exitCode, first.output).toBe(0);
     expect(first.changes).toEqual({ create: count + components });
     const made = uidsOf(await madeFor(kind, manifest));
+    const instances = kind === memcached ? await untilInstances(name, 2) : [];
     const before = await operations(kind);
 
     // pulumi up → operator: the object is applied to the cluster.
@@ -291,6 +302,7 @@ describe("the hand-over between pulumi up and the operator", () => {
     await eventually(async () => expect(await find(manifest)).toBeUndefined());
 
     expect(uidsOf(await madeFor(kind, manifest))).toEqual(made);
+    if (kind === memcached) expect(await untilInstances(name, 2)).toEqual(instances);
     expect(await rows()).toHaveLength(rowBefore);
     expect(await operations(kind)).toEqual(before);
     const destroyed = await project.destroy(stack);

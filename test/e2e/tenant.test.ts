@@ -93,14 +93,19 @@ describe("the sample Tenant", () => {
     skip(noKubectl !== undefined, noKubectl);
     const applied = await kubectl(["apply", "-f", file]);
     expect(applied.stderr).not.toMatch(/error/i);
-    const waited = await kubectl(["wait", "--for=condition=Ready", "tenant/tenant-sample", "--timeout=20s"]);
+    const waited = await kubectl([
+      "wait",
+      "--for=condition=Ready",
+      "tenant.multitenancy/tenant-sample",
+      "--timeout=20s",
+    ]);
     expect(waited.stdout).toContain("condition met");
 
-    const { stdout } = await kubectl(["get", "tenants"]);
+    const { stdout } = await kubectl(["get", "tenants.multitenancy"]);
     const [head = "", row = ""] = stdout.split("\n");
     expect(head.split(/\s+/)).toEqual(["NAME", "EMAIL", "NAMESPACECOUNT", "READY", "AGE"]);
     expect(row.split(/\s+/).slice(0, 4)).toEqual(["tenant-sample", "admin@yourdomain.com", "3", "True"]);
-    expect((await kubectl(["describe", "tenant", "tenant-sample"])).stdout).toContain("9 created");
+    expect((await kubectl(["describe", "tenant.multitenancy", "tenant-sample"])).stdout).toContain("9 created");
   });
 
   it("takes everything with it when it is deleted, its state included, and only then goes", async () => {

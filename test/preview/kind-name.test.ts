@@ -7,7 +7,7 @@ const tenant = kinds.find(({ kind }) => kind === "Tenant") as AnyKind;
 const otherTenant = { ...tenant, group: "capsule.clastix.io", shortNames: ["tnt"] };
 
 describe("a kind on the command line", () => {
-  it.each(["Tenant", "tenant", "tenants", "TENANTS", "tenants.multitenancy.codereliant.io"])(
+  it.each(["Tenant", "tenant", "tenants", "TENANTS", "tenants.multitenancy.codereliant.io", "tenant.multitenancy"])(
     "is known as %s",
     (word) => {
       expect(findKind([tenant], word)).toBe(tenant);
@@ -23,6 +23,12 @@ describe("a kind on the command line", () => {
       "tenant may be tenants.multitenancy.codereliant.io or tenants.capsule.clastix.io: name the group",
     );
     expect(findKind([tenant, otherTenant], "tenant.capsule.clastix.io")).toBe(otherTenant);
+    expect(findKind([tenant, otherTenant], "tenant.capsule")).toBe(otherTenant);
+  });
+
+  it("is the one of exactly that group, though another group begins like it", () => {
+    const longer = { ...tenant, group: `${tenant.group}.example` };
+    expect(findKind([longer, tenant], `tenants.${tenant.group}`)).toBe(tenant);
   });
 
   it("is refused, with the choices, when there is none", () => {

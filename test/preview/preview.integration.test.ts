@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 import { KubeConfig } from "@kubernetes/client-node";
 import { Check } from "typebox/value";
 import { beforeAll, beforeEach, describe, expect, inject, it, vi } from "vitest";
-import { stringify } from "yaml";
+import { parse, stringify } from "yaml";
 import { ProviderHost } from "../../providers/host/server";
 import { providers } from "../../providers/index";
 import { KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
@@ -18,15 +18,16 @@ import { StackReader } from "../../src/automation/stack-reader";
 import { openWorkspace, type Workspace } from "../../src/automation/workspace";
 import { runProgram } from "../../src/cli/program";
 import { ClusterView } from "../../src/preview/cluster-view";
-import { findKind } from "../../src/preview/kind-name";
+import { findKind, kindOf } from "../../src/preview/kind-name";
 import { preview, selectCandidates } from "../../src/preview/preview";
 import { type Report, reportSchema } from "../../src/preview/report";
 import { readManifestsAt } from "../../src/preview/revision";
 import { resolveBinary } from "../../src/toolchain/resolve";
 import { installKinds } from "../../src/watcher/install";
-import { parseObject } from "../../stacks/contract/kind";
+import { type AnyKind, kindName, parseObject } from "../../stacks/contract/kind";
 import { readManifests } from "../../stacks/contract/manifests";
 import { objectKey } from "../../stacks/contract/object";
+import { violatedRules } from "../../stacks/contract/rules";
 import { stackOf } from "../../stacks/contract/shared-stack";
 import { kinds } from "../../stacks/index";
 import { NAMESPACE, TestCluster } from "../providers/kubernetes/test-cluster";
@@ -88,11 +89,11 @@ function writer(name: string, spec: object = {}): Named {
   };
 }
 
-function tenant(spec: object): Named {
+function tenant(spec: object, name = cluster.namespace): Named {
   return {
     apiVersion: "multitenancy.codereliant.io/v1",
     kind: "Tenant",
-    metadata: { name: cluster.namespace },
+    metadata: { name },
     spec: { adminEmail: "admin@example.com", adminGroups: ["admins"], namespaces: [], ...spec },
   };
 }
@@ -108,14 +109,14 @@ function podSet(replicas?: number): Named {
 
 /** Does what the operator would: the object in the cluster, and an update of its stack. */
 async function make(manifest: Named): Promise<LiveObject> {
-  const kind = findKind(kinds, manifest.kind);
+  const kind = kindOf(kinds, manifest) as AnyKind;
   const type = await cluster.client.resourceType(manifest.apiVersion, manifest.kind);
   const { object } = await cluster.client.apply(type, manifest, { fieldManager: "kubectl" });
   const engine = new StackEngine({ workspace, host, timeoutMs: 60_000, log: { info() {}, warn() {} } });
   const parsed = parseObject(kind, object);
   const key = objectKey(object.metadata);
   const owner = { uid: object.metadata.uid, description: `${kind.kind}.${kind.group}/${key}` };
-  const program = () => kind.program(parsed, { owner, owned: [], recorded: new Set() });
+  const program = () => kind.program(parsed, { owner, owned: [], recorded: new Set(), observed: [] });
   const stack = stackOf(kind, key, undefined);
   const result =
     kind.granularity === "object"
@@ -225,14 +226,47 @@ describe("a preview", () => {
   });
 
   it("asks the API server for what only that can refuse", async () => {
-    const long = podSet(1);
-    long.metadata.name = "p".repeat(64);
-    const report = await look([long]);
+    const labelled = podSet(1);
+    labelled.metadata.labels = { "no label": "at all" };
+    const report = await look([labelled]);
     expect(report.objects).toMatchObject([
-      { action: "invalid", validatedBy: "server", errors: [expect.stringContaining("at most 63 characters")] },
+      { action: "invalid", validatedBy: "server", errors: [expect.stringContaining('"no label"')] },
     ]);
-    expect((await look([long], { client: nobody() })).objects).toMatchObject([{ action: "create" }]);
+    expect((await look([labelled], { client: nobody() })).objects).toMatchObject([{ action: "update" }]);
   });
+
+  it.each<[string, () => Named, string]>([
+    [
+      "a rule over the whole object",
+      () => ({ ...podSet(1), metadata: { name: "p".repeat(64), namespace: "default" } }),
+      "at most 63",
+    ],
+    ["a rule over an item", () => tenant({ namespaces: ["kube-system"] }), "cannot belong to a tenant"],
+    ["a list of unique items", () => tenant({ adminGroups: ["a", "a"] }), "adminGroups"],
+  ])("refuses by %s what the API server would refuse, without asking it", async (_, manifest, message) => {
+    const verdict = await (await ClusterView.open(cluster.client)).validate(manifest());
+    const [plan] = (await look([manifest()], { client: nobody() })).objects;
+
+    expect(verdict).toMatchObject({ type: "invalid", message: expect.stringContaining(message) });
+    expect(plan).toMatchObject({
+      action: "invalid",
+      validatedBy: "schema",
+      errors: [expect.stringContaining(message)],
+    });
+  });
+
+  it.each(kinds.map((kind) => [kindName(kind), kind] as const))(
+    "takes what the API server would take: the sample of %s",
+    async (_, kind) => {
+      const sample = parse(await readFile(join(kind.directory, "sample.yaml"), "utf8")) as Named;
+      const manifest = {
+        ...sample,
+        metadata: { ...sample.metadata, ...(kind.scope === "Namespaced" && { namespace: "default" }) },
+      };
+      expect(await (await ClusterView.open(cluster.client)).validate(manifest)).toEqual({ type: "valid" });
+      expect(await violatedRules(kind, manifest)).toEqual([]);
+    },
+  );
 
   it("refuses a field that does not exist, with and without a server", async () => {
     for (const client of [cluster.client, nobody()]) {
@@ -304,6 +338,66 @@ describe("a preview", () => {
     const report = await look([writer("same"), writer("changed", { table: "pg_catalog.pg_class" })]);
     expect(report.objects.map(({ action }) => action)).toEqual(["none", "invalid"]);
     expect(report.objects[1]?.errors[0]).toContain("pg_class");
+  });
+
+  it("shows what would be refused because somebody else has it, or wants it too", async () => {
+    const [a, b, free] = ["a", "b", "free"].map((suffix) => `${cluster.namespace}-${suffix}`) as [
+      string,
+      string,
+      string,
+    ];
+    const report = await look([
+      tenant({ namespaces: [a] }), // lets go of b
+      tenant({ namespaces: [b] }, "heir"),
+      tenant({ namespaces: [a] }, "intruder"),
+      tenant({ namespaces: [free] }, "one"),
+      tenant({ namespaces: [free] }, "other"),
+    ]);
+
+    const holder = `Tenant.multitenancy.codereliant.io/${cluster.namespace}`;
+    expect(report.objects.map(({ name, action }) => `${action} ${name}`)).toEqual([
+      `update ${cluster.namespace}`,
+      "create heir",
+      "failed intruder",
+      "failed one",
+      "failed other",
+    ]);
+    const [, heir, intruder, one, other] = report.objects;
+    expect(heir?.notes).toContainEqual(expect.stringMatching(`waits until .*Namespace ${b} belongs to ${holder}`));
+    expect(intruder?.errors).toContainEqual(expect.stringContaining(`Conflict: Namespace ${a} belongs to ${holder}`));
+    expect(one?.errors[0]).toMatch(
+      `Conflict: v1/Namespace//${free} is also Tenant.multitenancy.codereliant.io/other's`,
+    );
+    expect(other?.errors[0]).toContain("codereliant.io/one's");
+  });
+
+  it("shows a row that another object has, or that nobody made for Kindstack", async () => {
+    const key = (name: string) => `${cluster.namespace}/${name}`;
+    await database.query(`INSERT INTO ${otherTable} (id, name) VALUES ($1, 'theirs')`, [key("found")]);
+    await database.query(
+      `INSERT INTO kindstack_ownership.rows (table_schema, table_name, key, owner, description, incarnation)
+       VALUES ('public', '${otherTable}', $1, 'uid', 'PostgresWriter.demo.yash.com/else/where', 'i')`,
+      [key("same")],
+    );
+
+    const report = await look([writer("found", { table: otherTable }), writer("same", { table: otherTable })]);
+    await database.query(`DELETE FROM ${otherTable}`);
+    await database.query("DELETE FROM kindstack_ownership.rows WHERE incarnation = 'i'");
+
+    expect(report.objects).toMatchObject([
+      { action: "failed", errors: [expect.stringMatching(/^RowConflict: row ".*found" .* was not made by Kindstack/)] },
+      { action: "failed", errors: [expect.stringMatching(/^RowConflict: row ".*same" .*belongs to .*else\/where/)] },
+    ]);
+  });
+
+  it("says where it could not look for what somebody else has", async () => {
+    const denied = nobodyInParticular();
+    const report = await look([tenant({ namespaces: ["any"] }, "new")], { client: denied });
+
+    expect(report.objects).toMatchObject([{ action: "create", errors: [] }]);
+    expect(report.notes).toEqual([
+      expect.stringMatching(/belongs to others could not be seen .*"stranger" cannot get .*; and 1 more/),
+    ]);
   });
 
   it("calls a renamed object what it is: another one", async () => {
@@ -471,7 +565,7 @@ describe("the commands", () => {
   });
 
   it("say that there is none", async () => {
-    expect(await run("history", "tenant", "nobody")).toBe(1);
+    expect(await run("history", "tenant.multitenancy", "nobody")).toBe(1);
     expect(output.stderr).toMatch(/Tenant nobody has no stack \(tenant\.nobody-/);
   });
 });
@@ -521,6 +615,14 @@ async function chmodAll(root: string, { writable }: { writable: boolean }): Prom
 
 /** A client of a user whom the cluster lets get and list, and nothing else. */
 async function readOnlyClient(): Promise<KubernetesClient> {
+  await grantReading();
+  return clientOf("reader");
+}
+
+/** A client of a user whom nothing is granted but to find out what the API server serves. */
+const nobodyInParticular = () => clientOf("stranger");
+
+async function grantReading(): Promise<void> {
   const rules = [{ apiGroups: ["*"], resources: ["*"], verbs: ["get", "list"] }];
   const apiGroup = "rbac.authorization.k8s.io";
   const name = `${cluster.namespace}-reader`;
@@ -537,9 +639,12 @@ async function readOnlyClient(): Promise<KubernetesClient> {
     roleRef: { apiGroup, kind: "ClusterRole", name },
     subjects: [{ apiGroup, kind: "User", name: "reader" }],
   });
+}
+
+function clientOf(impersonateUser: string): KubernetesClient {
   const config = cluster.config();
   const user = config.getCurrentUser();
   if (user === null) throw new Error("the kubeconfig has no user");
-  Object.assign(user, { impersonateUser: "reader" });
+  Object.assign(user, { impersonateUser });
   return new KubernetesClient(config);
 }

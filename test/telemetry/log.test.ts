@@ -71,6 +71,30 @@ describe("createLogger", () => {
     });
   });
 
+  describe("writes what objects and servers say without effect on a terminal", () => {
+    const hostile = "\u001b[2J\u001b]8;;http://x\u0007\u009b2J\u202egnp\r\b\u007f \\u0041 \\\\n";
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
+    const HARMFUL = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202a-\u202e]/;
+    const write = (format: string) => {
+      const { log, text } = logger({ KINDSTACK_LOG_FORMAT: format });
+      log.warn({ name: hostile, nested: { [hostile]: [hostile] }, err: new Error(hostile) }, "update failed");
+      return text();
+    };
+
+    it("as JSON, which means the same", () => {
+      const text = write("json");
+      expect(text).not.toMatch(HARMFUL);
+      expect(JSON.parse(text)).toMatchObject({ name: hostile, nested: { [hostile]: [hostile] } });
+    });
+
+    it("as lines for people", () => {
+      const text = write("pretty");
+      expect(text).not.toMatch(HARMFUL);
+      expect(text).toContain("\\u001b[2J");
+      expect(text).toMatch(/\n +at /); // a stack keeps its lines
+    });
+  });
+
   it("blanks fields with the names of credentials", () => {
     const { log, text } = logger();
     log.info(

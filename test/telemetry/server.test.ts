@@ -1,46 +1,79 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { Listener } from "../../src/telemetry/listener";
 import { createMetrics, type Metrics } from "../../src/telemetry/metrics";
-import { startTelemetryServer, type TelemetryServer } from "../../src/telemetry/server";
+import { type ProbeServerOptions, startProbeServer } from "../../src/telemetry/server";
 
 let metrics: Metrics;
-let server: TelemetryServer;
+let server: Listener;
 let unhealthy: string | undefined;
 let unready: string | undefined;
+let logged: object[];
+
+const start = (options: Partial<ProbeServerOptions> = {}) =>
+  startProbeServer({
+    port: 0,
+    host: "127.0.0.1",
+    healthy: () => unhealthy,
+    ready: () => unready,
+    openMetrics: metrics,
+    log: { debug: (fields) => logged.push(fields), warn: (fields) => logged.push(fields) },
+    ...options,
+  });
 
 beforeEach(async () => {
   metrics = createMetrics();
   unhealthy = unready = undefined;
-  server = await startTelemetryServer({
-    port: 0,
-    host: "127.0.0.1",
-    metrics,
-    healthy: () => unhealthy,
-    ready: () => unready,
-  });
+  logged = [];
+  server = await start();
 });
-
 afterEach(() => server.close());
 
-async function get(path: string, method = "GET"): Promise<{ status: number; body: string; headers: Headers }> {
-  const response = await fetch(`http://127.0.0.1:${server.port}${path}`, { method });
+async function get(path: string, init: RequestInit = {}): Promise<{ status: number; body: string; headers: Headers }> {
+  const response = await fetch(`http://127.0.0.1:${server.port}${path}`, init);
   return { status: response.status, body: await response.text(), headers: response.headers };
 }
 
-describe("telemetry server", () => {
-  it("answers 200 ok while all is well", async () => {
+describe("the probes", () => {
+  it("answer 200 ok while all is well", async () => {
     expect(await get("/healthz")).toMatchObject({ status: 200, body: "ok" });
     expect(await get("/readyz?verbose")).toMatchObject({ status: 200, body: "ok" });
   });
 
-  it("answers 503 and the reason, for health and readiness apart", async () => {
-    unready = "informers have not synced";
-    expect(await get("/readyz")).toMatchObject({ status: 503, body: "informers have not synced" });
+  it("answer 503, for health and readiness apart, and tell the reason to the log alone", async () => {
+    unready = "the informer of secret-project has not synced";
+    expect(await get("/readyz")).toMatchObject({ status: 503, body: "not ok" });
     expect((await get("/healthz")).status).toBe(200);
+    expect(logged).toEqual([{ probe: "/readyz", reason: unready }]);
+
     unhealthy = "the watch of tenants is silent";
-    expect(await get("/healthz")).toMatchObject({ status: 503, body: "the watch of tenants is silent" });
+    expect(await get("/healthz")).toMatchObject({ status: 503, body: "not ok" });
   });
 
-  it("serves the metrics in Prometheus' format", async () => {
+  it("answer HEAD without a body", async () => {
+    expect(await get("/healthz", { method: "HEAD" })).toMatchObject({ status: 200, body: "" });
+  });
+
+  it("answer 404 for other paths and 405 for other methods", async () => {
+    expect((await get("/")).status).toBe(404);
+    expect((await get("/healthz/more")).status).toBe(404);
+    const refused = await get("/healthz", { method: "POST", body: "x" });
+    expect(refused.status).toBe(405);
+    expect(refused.headers.get("allow")).toBe("GET, HEAD");
+  });
+
+  it("fail to start on a port that is taken", async () => {
+    await expect(start({ port: server.port })).rejects.toThrow(/EADDRINUSE/);
+  });
+
+  it("are not there any more after close, even for a client that keeps its connection", async () => {
+    await get("/healthz");
+    await server.close();
+    await expect(get("/healthz")).rejects.toThrow();
+  });
+});
+
+describe("open metrics", () => {
+  it("are served in Prometheus' format on the port of the probes", async () => {
     metrics.driftRepairs.inc({ kind: "Tenant" });
     const { status, body, headers } = await get("/metrics");
     expect(status).toBe(200);
@@ -48,39 +81,23 @@ describe("telemetry server", () => {
     expect(body).toContain('kindstack_drift_repairs_total{kind="Tenant"} 1');
   });
 
-  it("answers HEAD without a body", async () => {
-    expect(await get("/healthz", "HEAD")).toMatchObject({ status: 200, body: "" });
+  it("are not there unless they are asked for", async () => {
+    await server.close();
+    server = await startProbeServer({
+      port: 0,
+      host: "127.0.0.1",
+      healthy: () => undefined,
+      ready: () => undefined,
+      log: { debug: () => {}, warn: () => {} },
+    });
+    expect((await get("/metrics")).status).toBe(404);
   });
 
-  it("answers 404 for other paths and 405 for other methods", async () => {
-    expect((await get("/")).status).toBe(404);
-    expect((await get("/healthz/more")).status).toBe(404);
-    const refused = await get("/healthz", "POST");
-    expect(refused.status).toBe(405);
-    expect(refused.headers.get("allow")).toBe("GET, HEAD");
-  });
-
-  it("answers 500 when a metric cannot be computed", async () => {
+  it("that cannot be computed are a 500 that says nothing, and an error in the log", async () => {
     metrics.informer("tenants", () => {
       throw new Error("no informer");
     });
-    expect(await get("/metrics")).toMatchObject({ status: 500, body: "no informer" });
-  });
-
-  it("fails to start on a port that is taken", async () => {
-    const again = startTelemetryServer({
-      port: server.port,
-      host: "127.0.0.1",
-      metrics,
-      healthy: () => undefined,
-      ready: () => undefined,
-    });
-    await expect(again).rejects.toThrow(/EADDRINUSE/);
-  });
-
-  it("refuses connections after close, even with a client that keeps its connection", async () => {
-    await get("/healthz");
-    await server.close();
-    await expect(get("/healthz")).rejects.toThrow();
+    expect(await get("/metrics")).toMatchObject({ status: 500, body: "internal error\n" });
+    expect(logged).toEqual([{ err: expect.objectContaining({ message: "no informer" }) }]);
   });
 });

@@ -66,7 +66,7 @@ function programOf(name: string, spec: object = {}): () => void {
     spec: { table, name: "alex", age: 23, country: "canada", ...spec },
   });
   const owner = { uid: `uid-${name}`, description: ownerDescription(postgresWriter, `school/${name}`) };
-  return () => void postgresWriter.program(object, { owner, owned: [], recorded: new Set() });
+  return () => void postgresWriter.program(object, { owner, owned: [], recorded: new Set(), observed: [] });
 }
 
 function up(name: string, spec: object = {}, refresh = false): Request {

@@ -150,6 +150,15 @@ describe("texts", () => {
     const text = describeFailures([{ ...refused, message: "x".repeat(10_000) }]);
     expect(text).toHaveLength(2_000);
     expect(text.endsWith("…")).toBe(true);
+    const cut = describeFailures([{ ...refused, message: `${"x".repeat(1_998)}${"🇨".repeat(100)}` }]);
+    expect(cut).toBe(`${"x".repeat(1_998)}…`);
+  });
+
+  it("have no effect on a terminal, whatever they quote", () => {
+    const message = 'invalid input: "\u001b[2J\u009b2J\u202egnp.exe\r"\nDETAIL: <b>|`@team`';
+    expect(describeFailures([{ ...refused, resource: "row\u0007", message }])).toBe(
+      'row\\u0007: invalid input: "\\u001b[2J\\u009b2J\\u202egnp.exe\\u000d"\nDETAIL: <b>|`@team`',
+    );
   });
 
   it("name what changed, and nothing that did not", () => {

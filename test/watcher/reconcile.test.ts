@@ -66,6 +66,7 @@ class World {
     cached: () => this.object,
     queueKey: (key) => key,
     owned: () => (this.deployment === undefined ? [] : [this.deployment]),
+    observed: () => [],
     view: () => ({ object: this.deployment, cacheVersion: String(this.#version) }),
     describeOwner: () => undefined,
     observe: () => {},

@@ -122,6 +122,14 @@ describe("a conflict", () => {
   });
 });
 
+describe("a text of any characters", () => {
+  it("is applied as it is", async () => {
+    const text = "\u0000\u001b\u007f\u0085\u009b\u2028\u202e\ufeff\ufffe\uffff 🇨🇦 \\u0041 \"'";
+    await client.apply(CONFIG_MAP, cluster.configMap("characters", { text }));
+    expect((await cluster.find("characters"))?.data).toEqual({ text });
+  });
+});
+
 describe("a refusal", () => {
   it("of an invalid object is terminal and says what is wrong", async () => {
     expect(await refusal(make("Bad_Name"))).toMatchObject({
@@ -132,7 +140,7 @@ describe("a refusal", () => {
     });
   });
 
-  it("for want of permission is terminal and names what was not allowed", async () => {
+  it("for want of permission can be tried again, as it may be granted, and names what was not allowed", async () => {
     const serviceAccount = await client.resourceType("v1", "ServiceAccount");
     const metadata = { name: "powerless", namespace: cluster.namespace };
     await client.create(serviceAccount, { apiVersion: "v1", kind: "ServiceAccount", metadata });
@@ -145,10 +153,66 @@ describe("a refusal", () => {
     expect(await refusal(powerless.list(CONFIG_MAP))).toMatchObject({
       status: 403,
       reason: "Forbidden",
-      errorClass: "terminal",
+      errorClass: "retryable",
       message: expect.stringMatching(/system:serviceaccount:.*:powerless" cannot list resource "configmaps"/),
     });
     await powerless.close();
+  });
+
+  it("to hand out rights that one does not have can be tried again, too", async () => {
+    const [name, namespace] = ["binder", cluster.namespace];
+    const rbac = "rbac.authorization.k8s.io";
+    const post = (kind: string, plural: string, body: object) =>
+      client.json("POST", `/apis/${rbac}/v1/namespaces/${namespace}/${plural}`, {
+        body: { apiVersion: `${rbac}/v1`, kind, metadata: { name }, ...body },
+      });
+    await client.create(await client.resourceType("v1", "ServiceAccount"), {
+      apiVersion: "v1",
+      kind: "ServiceAccount",
+      metadata: { name, namespace },
+    });
+    await post("Role", "roles", {
+      rules: [{ apiGroups: [rbac], resources: ["rolebindings"], verbs: ["get", "create", "patch"] }],
+    });
+    await post("RoleBinding", "rolebindings", {
+      roleRef: { apiGroup: rbac, kind: "Role", name },
+      subjects: [{ kind: "ServiceAccount", name, namespace }],
+    });
+    const { status } = await client.json<{ status: { token: string } }>(
+      "POST",
+      `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`,
+      { body: { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} } },
+    );
+    const binder = await clientWithToken(status.token);
+    const type = await client.resourceType(`${rbac}/v1`, "RoleBinding");
+    const binding = (role: string) => ({
+      apiVersion: `${rbac}/v1`,
+      kind: "RoleBinding",
+      metadata: { name: "escalation", namespace },
+      roleRef: { apiGroup: rbac, kind: "ClusterRole", name: role },
+    });
+    // The authorizer learns of the new binding a moment later.
+    await expect
+      .poll(async () => String(await refusal(binder.create(type, binding("admin")))))
+      .toMatch(/is attempting to grant RBAC permissions not currently held/);
+    expect(await refusal(binder.create(type, binding("admin")))).toMatchObject({
+      status: 403,
+      errorClass: "retryable",
+    });
+    await binder.close();
+  });
+
+  it("by admission is terminal", async () => {
+    const namespace = `${cluster.namespace}-restricted`;
+    const labels = { "pod-security.kubernetes.io/enforce": "restricted" };
+    await client.create(NAMESPACE, { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace, labels } });
+    const pods = await client.resourceType("v1", "Pod");
+    const metadata = { name: "root", namespace };
+    const pod = { apiVersion: "v1", kind: "Pod", metadata, spec: { containers: [{ name: "a", image: "a" }] } };
+    await expect
+      .poll(() => refusal(client.create(pods, pod)))
+      .toMatchObject({ status: 403, errorClass: "terminal", message: expect.stringContaining("violates PodSecurity") });
+    await client.delete(NAMESPACE, namespace);
   });
 
   it("of credentials can be tried again, as they may be rotated", async () => {

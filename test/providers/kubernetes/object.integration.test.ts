@@ -53,6 +53,16 @@ describe("create", () => {
     expect(made.created).toBe(true);
   });
 
+  it.each(["kube-public", "default", "kindstack-system"])("never takes the namespace %s", async (name) => {
+    const before = await cluster.client.get(NAMESPACE, name);
+    await expect(create({ apiVersion: "v1", kind: "Namespace", metadata: { name } })).rejects.toMatchObject({
+      errorClass: "terminal",
+      reason: "NamespaceProtected",
+      message: expect.stringContaining(`"${name}" is protected`),
+    });
+    expect(await cluster.client.get(NAMESPACE, name)).toEqual(before);
+  });
+
   it("is refused when another owner has the object, and says whose it is and what to do", async () => {
     await create(cluster.configMap("taken", { a: "1" }), globex);
     await expect(create(cluster.configMap("taken", { a: "2" }))).rejects.toMatchObject({
@@ -288,5 +298,65 @@ describe("check and diff", () => {
     expect(await diff(cluster.configMap("compared", { a: "1" }))).toEqual({ changes: false });
     expect(await diff(cluster.configMap("compared", { a: "2" }))).toEqual({ changes: true });
     expect(await diff(cluster.configMap("renamed", { a: "1" }))).toEqual({ changes: true, replaces: ["manifest"] });
+  });
+});
+
+describe("an object that others make", () => {
+  const existing = (manifest: Manifest): ObjectInputs => ({ manifest, owner: acme, existing: true });
+
+  it("is never created", async () => {
+    const creating = provider.create(existing(cluster.configMap("absent", { a: "1" })));
+    await expect(creating).rejects.toMatchObject({ errorClass: "retryable", reason: "Gone" });
+    expect(await cluster.find("absent")).toBeUndefined();
+  });
+
+  it("is left alone when it is on its way out, and nobody waits for its end", async () => {
+    await cluster.applyAs("someone", cluster.configMap("ending", {}, { finalizers: ["example.com/held"] }));
+    await cluster.client.delete(CONFIG_MAP, "ending", cluster.namespace);
+    const creating = provider.create(existing(cluster.configMap("ending", { a: "1" })));
+    await expect(creating).rejects.toMatchObject({ reason: "Gone", message: "ConfigMap ending is being deleted" });
+    await cluster.edit("ending", { metadata: { finalizers: null } });
+  });
+
+  it("is released without a deletion, and kept for the garbage collector when its owner is on its way out", async () => {
+    const owner = await cluster.applyAs("someone", cluster.configMap("boss", {}, { finalizers: ["example.com/held"] }));
+    const { uid } = owner.metadata;
+    const reference = { apiVersion: "v1", kind: "ConfigMap", name: "boss", uid, blockOwnerDeletion: false };
+    await cluster.applyAs("someone", cluster.configMap("found", { theirs: "1" }));
+    const manifest = cluster.configMap("found", { ours: "1" }, { ownerReferences: [reference] });
+    const { outs } = await provider.create(existing(manifest));
+    expect(outs).toMatchObject({ created: false, existing: true });
+
+    await remove(outs);
+    const released = await cluster.find("found");
+    expect(released).toMatchObject({ data: { theirs: "1" } });
+    expect(released?.metadata.ownerReferences).toBeUndefined();
+
+    const again = (await provider.create(existing(manifest))).outs;
+    await cluster.client.delete(CONFIG_MAP, "boss", cluster.namespace);
+    await remove(again);
+    expect(await cluster.find("found")).toMatchObject({
+      data: { ours: "1" },
+      metadata: { ownerReferences: [{ uid }] },
+    });
+    await cluster.edit("boss", { metadata: { finalizers: null } });
+  });
+});
+
+describe("an object with fields that another manager keeps", () => {
+  it("has them from its first moment, and loses or resets none of them later", async () => {
+    const manifest = cluster.configMap("shared", { ours: "1" });
+    const initial = { manifest: cluster.configMap("shared", { ours: "1", theirs: "0" }), fieldManager: "keeper" };
+    const { outs } = await provider.create({ manifest, owner: acme, initial });
+    expect(outs.created).toBe(true);
+    expect(await cluster.find("shared")).toMatchObject({ data: { ours: "1", theirs: "0" } });
+
+    await cluster.applyAs("keeper", cluster.configMap("shared", { theirs: "7" }));
+    expect((await read(outs))?.drifted).toBe(false);
+    const news = { manifest: cluster.configMap("shared", { ours: "2" }), owner: acme, initial };
+    await provider.update("id", outs, news);
+    expect(await cluster.find("shared")).toMatchObject({ data: { ours: "2", theirs: "7" } });
+    await remove(outs);
+    expect(await cluster.find("shared")).toBeUndefined();
   });
 });

@@ -62,6 +62,42 @@ describe("a manifest file", () => {
     ]);
   });
 
+  it.each([
+    ["a list that holds itself", "spec: &a [*a]"],
+    ["a list that holds itself twice", "spec: &a [*a, *a]"],
+    ["a map that holds itself further down", "spec: &a { b: { c: *a } }"],
+    ["a label that holds itself", "metadata: &a { name: a, labels: *a }"],
+    ["300 levels", `spec: ${"[".repeat(300)}${"]".repeat(300)}`],
+    [
+      "100 levels, 100 times deeper by aliases",
+      `a0: &a0 {}\n${Array.from({ length: 99 }, (_, n) => `a${n + 1}: &a${n + 1} { b: { c: *a${n} } }`).join("\n")}`,
+    ],
+  ])("cannot hold %s", (_, text) => {
+    const found = parse(
+      `apiVersion: v1\nkind: Namespace\n${text.startsWith("metadata") ? "" : "metadata: { name: a }\n"}${text}\n`,
+    );
+    expect(found.objects).toEqual([]);
+    expect(found.problems).toEqual([
+      { file: "objects.yaml", message: expect.stringMatching(/nested deeper than 200 levels, or holds itself|alias/) },
+    ]);
+  });
+
+  it("may be nested as deep as any object is", () => {
+    expect(parse(`${TENANT}spec: ${"[".repeat(150)}${"]".repeat(150)}\n`).objects).toHaveLength(1);
+  });
+
+  it("cannot hold tags that mean something else than their text", () => {
+    const found = parse(`${TENANT}spec: !!js/function "() => 1"\n`);
+    expect(found.objects).toEqual([]);
+    expect(found.problems[0]?.message).toContain("Unresolved tag");
+  });
+
+  it("changes no other object by the names of its fields", () => {
+    const [object] = parse(`${TENANT}spec: { __proto__: { polluted: true }, constructor: { prototype: 1 } }\n`).objects;
+    expect(Object.getPrototypeOf(object?.manifest.spec)).toBe(Object.prototype);
+    expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
+  });
+
   it("cannot exhaust the stack by its depth", () => {
     const found = parse("[".repeat(50_000));
     expect(found.problems).toHaveLength(1);
@@ -100,6 +136,19 @@ describe("a folder of manifests", () => {
 
   it("takes a path that does not exist for empty when it may be gone", async () => {
     expect(await readManifests([join(folder, "missing")], true)).toEqual({ objects: [], problems: [] });
+  });
+
+  it("is not read further than a manifest is long, also where no size is known before", async () => {
+    await writeFile(join(folder, "huge.yaml"), `# ${"x".repeat(5 * 1024 * 1024)}\n${TENANT}`);
+    await writeFile(join(folder, "large.yaml"), `# ${"x".repeat(1024 * 1024)}\n${TENANT}`);
+    const found = await readManifests([folder, "/dev/zero"]);
+    expect(namesOf(found)).toEqual(["acme"]);
+    expect(found.problems).toEqual(
+      [join(folder, "huge.yaml"), "/dev/zero"].map((file) => ({
+        file,
+        message: "it has more than the 5242880 bytes that a manifest may have",
+      })),
+    );
   });
 
   it("is all or nothing where none may be missing", async () => {

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { controllerReference, objectId, objectKey, stackName } from "../../../stacks/contract/object";
+import { kinds } from "../../../stacks/index";
 import { tenantObject } from "../../objects";
 
 const label = fc.stringMatching(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/);
@@ -16,7 +17,35 @@ const nameOf = ({ kind, namespace, name }: Identity) =>
 const textOf = ({ kind, namespace, name }: Identity) =>
   JSON.stringify([kind.plural, kind.group, namespace ?? null, name]);
 
+/** Names at the limits that Kubernetes sets, of the kinds that there are, with a second one called Tenant. */
+const atTheLimits = fc.record({
+  kind: fc.constantFrom(...kinds.map(({ group, plural, singular }) => ({ group, plural, singular })), {
+    group: "capsule.clastix.io",
+    plural: "tenants",
+    singular: "tenant",
+  }),
+  namespace: fc.option(fc.constantFrom("a", "a-b", "x".repeat(62), `${"x".repeat(62)}y`, "x".repeat(63)), {
+    nil: undefined,
+  }),
+  name: fc.oneof(
+    fc.constantFrom("a", "b", "a.b", "a-b", "a.a", "b.a-b"),
+    fc
+      .record({ same: fc.integer({ min: 60, max: 250 }), rest: fc.constantFrom("a", "b", ".a", "-a", "aa") })
+      .map(({ same, rest }) => `${"x".repeat(same)}${rest}`.slice(0, 253)),
+  ),
+});
+
 describe("stackName", () => {
+  it("never gives two objects at the limits of what a name may be the same name, nor one that is too long", () => {
+    fc.assert(
+      fc.property(fc.uniqueArray(atTheLimits, { selector: textOf, minLength: 2, maxLength: 100 }), (identities) => {
+        const names = identities.map(nameOf);
+        expect(new Set(names).size).toBe(identities.length);
+        for (const name of names) expect(name).toMatch(/^[a-zA-Z0-9._-]{1,100}$/);
+      }),
+    );
+  });
+
   it("never gives two different objects the same name", () => {
     fc.assert(
       fc.property(fc.uniqueArray(identity, { selector: textOf, minLength: 2, maxLength: 50 }), (identities) => {
@@ -51,7 +80,7 @@ describe("stackName", () => {
 
   it("can be read by people", () => {
     const writers = { group: "demo.yash.com", plural: "postgreswriters", singular: "postgreswriter" };
-    expect(stackName(writers, "default/alex")).toMatch(/^postgreswriter\.default\.alex-[0-9a-f]{12}$/);
+    expect(stackName(writers, "default/alex")).toMatch(/^postgreswriter\.default\.alex-[0-9a-f]{19}$/);
   });
 });
 

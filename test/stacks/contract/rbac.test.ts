@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { AdmissionWebhook, KindAdmission } from "../../../stacks/contract/admission";
 import { type AnyKind, defineKind } from "../../../stacks/contract/kind";
 import { operatorRules } from "../../../stacks/contract/rbac";
 import { kinds } from "../../../stacks/index";
@@ -14,6 +15,8 @@ describe("the operator's rules", () => {
       { apiGroups: ["g.example.com"], resources: ["things"], verbs: ["get", "list", "watch", "patch"] },
       { apiGroups: ["g.example.com"], resources: ["things/status"], verbs: ["patch"] },
       { apiGroups: ["events.k8s.io"], resources: ["events"], verbs: ["create", "patch"] },
+      { apiGroups: ["authentication.k8s.io"], resources: ["tokenreviews"], verbs: ["create"] },
+      { apiGroups: ["authorization.k8s.io"], resources: ["subjectaccessreviews"], verbs: ["create"] },
     ]);
   });
 
@@ -43,7 +46,7 @@ describe("the operator's rules", () => {
     expect(rules.filter(({ resources }) => resources.includes("pods"))).toHaveLength(1);
   });
 
-  it("let it bind no role but the two that Tenants hand out", () => {
+  it("let it bind no roles but those that the two kinds of Tenants hand out", () => {
     const binding = operatorRules(kinds).filter(({ verbs }) => verbs.includes("bind") || verbs.includes("escalate"));
 
     expect(binding).toEqual([
@@ -52,6 +55,43 @@ describe("the operator's rules", () => {
         resources: ["clusterroles"],
         resourceNames: ["admin", "edit"],
         verbs: ["bind"],
+      },
+      {
+        apiGroups: ["rbac.authorization.k8s.io"],
+        resources: ["clusterroles"],
+        resourceNames: ["admin", "capsule-namespace-deleter"],
+        verbs: ["bind"],
+      },
+    ]);
+  });
+
+  it("let it apply what admission needs by name, and only watch the rest of these types", () => {
+    const admission: KindAdmission = {
+      watches: {},
+      objects: () => [{ apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRole", metadata: { name: "role" } }],
+      webhooks: () => [{ type: "mutating" } as AdmissionWebhook],
+    };
+
+    const rules = operatorRules([kindWith({ admission })]).filter(({ verbs }) => verbs.length === 2);
+
+    expect(rules.slice(0, 4)).toEqual([
+      { apiGroups: ["rbac.authorization.k8s.io"], resources: ["clusterroles"], verbs: ["list", "watch"] },
+      {
+        apiGroups: ["rbac.authorization.k8s.io"],
+        resources: ["clusterroles"],
+        resourceNames: ["role"],
+        verbs: ["create", "patch"],
+      },
+      {
+        apiGroups: ["admissionregistration.k8s.io"],
+        resources: ["mutatingwebhookconfigurations"],
+        verbs: ["list", "watch"],
+      },
+      {
+        apiGroups: ["admissionregistration.k8s.io"],
+        resources: ["mutatingwebhookconfigurations"],
+        resourceNames: ["things.g.example.com"],
+        verbs: ["create", "patch"],
       },
     ]);
   });

@@ -14,7 +14,8 @@ const object = {
   metadata: { name: "cache", namespace: "default", uid: "uid", resourceVersion: "1", generation: 1 },
   spec: { size: 2, containerPort: 11212 },
 };
-const register = () => registeredBy(() => memcachedProgram(object, { owner: acme, owned: [], recorded: new Set() }));
+const register = () =>
+  registeredBy(() => memcachedProgram(object, { owner: acme, owned: [], recorded: new Set(), observed: [] }));
 
 describe("the program of a Memcached", () => {
   it("makes one Deployment, as the operator that it is from makes it", async () => {

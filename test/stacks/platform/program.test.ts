@@ -56,7 +56,10 @@ describe("the installation with nothing configured", () => {
         ),
         "kubernetes:core/v1:ServiceAccount ServiceAccount/kindstack-system/kindstack",
         "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole ClusterRole/kindstack",
+        "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole ClusterRole/kindstack-metrics-reader",
         "kubernetes:rbac.authorization.k8s.io/v1:ClusterRoleBinding ClusterRoleBinding/kindstack",
+        "kubernetes:rbac.authorization.k8s.io/v1:Role Role/kindstack-system/kindstack",
+        "kubernetes:rbac.authorization.k8s.io/v1:RoleBinding RoleBinding/kindstack-system/kindstack",
         "kubernetes:core/v1:PersistentVolumeClaim PersistentVolumeClaim/kindstack-system/kindstack-state",
         "kubernetes:apps/v1:Deployment Deployment/kindstack-system/kindstack",
         "kubernetes:policy/v1:PodDisruptionBudget PodDisruptionBudget/kindstack-system/kindstack",
@@ -137,8 +140,15 @@ describe("the installation with nothing configured", () => {
     expect(spec.containers).toHaveLength(1);
     expect(spec.containers[0]).toMatchObject({
       image: "kindstack:1.2.3",
-      args: ["run", "--concurrency", "4"],
-      ports: [{ name: "http", containerPort: 8080 }],
+      args: [
+        ...["run", "--concurrency", "4", "--shards", "1", "--metrics-port", "8443"],
+        ...["--admission-port", "9443", "--admission-service", "kindstack"],
+      ],
+      ports: [
+        { name: "http", containerPort: 8080 },
+        { name: "metrics", containerPort: 8443 },
+        { name: "admission", containerPort: 9443 },
+      ],
       securityContext: {
         allowPrivilegeEscalation: false,
         readOnlyRootFilesystem: true,
@@ -177,15 +187,24 @@ describe("the installation with nothing configured", () => {
     expect(containers[0]?.envFrom).toEqual([{ secretRef: { name: "kindstack-postgres", optional: true } }]);
   });
 
-  it("is reached on one port and reaches the API server, the database and DNS", () => {
+  it("is reached by probes, for metrics and for admission, and reaches the API server, the database and DNS", () => {
     expect(inputsOf("Service/kindstack-system/kindstack")).toMatchObject({
-      spec: { selector, ports: [{ name: "http", port: 8080, targetPort: "http" }] },
+      spec: {
+        selector,
+        ports: [
+          { name: "metrics", port: 8443, targetPort: "metrics" },
+          { name: "admission", port: 443, targetPort: "admission" },
+        ],
+      },
     });
     expect(inputsOf("NetworkPolicy/kindstack-system/kindstack")).toMatchObject({
       spec: {
         podSelector: { matchLabels: selector },
         policyTypes: ["Ingress", "Egress"],
-        ingress: [{ ports: [{ protocol: "TCP", port: 8080 }] }],
+        ingress: [
+          { ports: [8080, 8443].map((port) => ({ protocol: "TCP", port })) },
+          { ports: [{ protocol: "TCP", port: 9443 }] },
+        ],
         egress: [
           {
             ports: [
@@ -197,6 +216,30 @@ describe("the installation with nothing configured", () => {
         ],
       },
     });
+  });
+
+  it("may, in its own namespace, share the work by Leases and read one Secret, that of its certificate", () => {
+    expect(inputsOf("Role/kindstack-system/kindstack")).toMatchObject({
+      rules: [
+        {
+          apiGroups: ["coordination.k8s.io"],
+          resources: ["leases"],
+          verbs: ["get", "list", "create", "patch", "delete"],
+        },
+        { apiGroups: [""], resources: ["secrets"], verbs: ["create"] },
+        {
+          apiGroups: [""],
+          resources: ["secrets"],
+          resourceNames: ["kindstack-admission-tls"],
+          verbs: ["get", "patch"],
+        },
+      ],
+    });
+    expect(inputsOf("RoleBinding/kindstack-system/kindstack")).toMatchObject({
+      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name: "kindstack" },
+      subjects: [{ kind: "ServiceAccount", name: "kindstack", namespace }],
+    });
+    expect(variable(registrations, "KINDSTACK_CAPSULE_USER_GROUPS")?.value).toBe("capsule.clastix.io");
   });
 
   it("lets nodes be drained", () => {
@@ -221,6 +264,28 @@ describe("the installation with nothing configured", () => {
 });
 
 describe("the installation", () => {
+  it("has as many replicas as are wanted, on different nodes, of which a new one is there before an old one goes", async () => {
+    const registrations = await install({ replicas: "3", shards: "24", backendFromSecret: "true" });
+
+    const { spec } = find(registrations, "Deployment/kindstack-system/kindstack").inputs as unknown as {
+      spec: { template: { spec: object } };
+    };
+    expect(spec).toMatchObject({
+      replicas: 3,
+      strategy: { type: "RollingUpdate", rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } },
+    });
+    expect(spec.template.spec).toMatchObject({
+      containers: [{ args: expect.arrayContaining(["--shards", "24"]) }],
+      affinity: {
+        podAntiAffinity: {
+          preferredDuringSchedulingIgnoredDuringExecution: [
+            { podAffinityTerm: { topologyKey: "kubernetes.io/hostname", labelSelector: { matchLabels: selector } } },
+          ],
+        },
+      },
+    });
+  });
+
   it("makes the Secrets that it has values for, and the state holds them as secrets", async () => {
     const registrations = await install({
       passphrase: "correct horse",
@@ -268,9 +333,80 @@ describe("the installation", () => {
       apiVersion: "monitoring.coreos.com/v1",
       kind: "ServiceMonitor",
       metadata,
-      spec: { selector: { matchLabels: selector }, endpoints: [{ port: "http", path: "/metrics" }] },
+      spec: {
+        selector: { matchLabels: selector },
+        endpoints: [
+          {
+            port: "metrics",
+            path: "/metrics",
+            scheme: "https",
+            bearerTokenFile: "/var/run/secrets/kubernetes.io/serviceaccount/token",
+            tlsConfig: { insecureSkipVerify: true },
+          },
+        ],
+      },
     });
     expect(registrations.map(({ name }) => name)).not.toContain("NetworkPolicy/kindstack-system/kindstack");
+  });
+
+  it("shows a certificate of yours where there is one, and lets Prometheus verify it", async () => {
+    const registrations = await install({ serviceMonitor: "true", metricsSecret: "metrics-tls" });
+    const { containers, volumes } = podOf(registrations).spec;
+
+    expect(containers[0]?.args).toEqual(expect.arrayContaining(["--metrics-certificate", "/etc/kindstack-metrics"]));
+    expect(volumes).toContainEqual({
+      name: "metrics-certificate",
+      secret: { secretName: "metrics-tls", defaultMode: 0o440 },
+    });
+    expect(find(registrations, "ServiceMonitor/kindstack-system/kindstack").inputs).toMatchObject({
+      spec: {
+        endpoints: [
+          {
+            tlsConfig: {
+              serverName: "kindstack.kindstack-system.svc",
+              ca: { secret: { name: "metrics-tls", key: "ca.crt" } },
+            },
+          },
+        ],
+      },
+    });
+  });
+
+  it("lets nobody read the metrics to whom the right was not given", async () => {
+    const registrations = await install();
+
+    expect(find(registrations, "ClusterRole/kindstack-metrics-reader").inputs).toMatchObject({
+      rules: [{ nonResourceURLs: ["/metrics"], verbs: ["get"] }],
+    });
+    const bindings = registrations.filter(({ type }) => type.endsWith(":ClusterRoleBinding"));
+    expect(bindings.map(({ name }) => name)).toEqual(["ClusterRoleBinding/kindstack"]);
+  });
+
+  it("lets the API servers alone ask for admission where they are known, by the groups that are configured", async () => {
+    const registrations = await install({ admissionSources: '["10.0.0.0/28"]', capsuleUserGroups: '["a","b"]' });
+
+    expect(find(registrations, "NetworkPolicy/kindstack-system/kindstack").inputs).toMatchObject({
+      spec: { ingress: [{}, { ports: [{ port: 9443 }], from: [{ ipBlock: { cidr: "10.0.0.0/28" } }] }] },
+    });
+    expect(variable(registrations, "KINDSTACK_CAPSULE_USER_GROUPS")?.value).toBe("a,b");
+  });
+
+  it("serves no admission and has no rights for it where it is not wanted", async () => {
+    const registrations = await install({ admission: "false" });
+
+    expect(podOf(registrations).spec.containers[0]).toMatchObject({
+      args: ["run", "--concurrency", "4", "--shards", "1", "--metrics-port", "8443"],
+      ports: [
+        { name: "http", containerPort: 8080 },
+        { name: "metrics", containerPort: 8443 },
+      ],
+    });
+    const role = find(registrations, "Role/kindstack-system/kindstack").inputs as { rules?: { resources: string[] }[] };
+    expect(role.rules?.map(({ resources }) => resources)).toEqual([["leases"]]);
+    expect(JSON.stringify(find(registrations, "ClusterRole/kindstack").inputs)).not.toContain("webhookconfigurations");
+    expect(find(registrations, "Service/kindstack-system/kindstack").inputs).toMatchObject({
+      spec: { ports: [{ name: "metrics" }] },
+    });
   });
 
   it("follows the rest of the configuration", async () => {
@@ -302,7 +438,10 @@ describe("the installation", () => {
     expect(spec.containers[0]).toMatchObject({
       image: "registry.example.com/kindstack:1",
       imagePullPolicy: "Always",
-      args: ["run", "--concurrency", "2"],
+      args: [
+        ...["run", "--concurrency", "2", "--shards", "1", "--metrics-port", "8443"],
+        ...["--admission-port", "9443", "--admission-service", "kindstack"],
+      ],
       envFrom: [{ secretRef: { name: "kindstack-postgres", optional: true } }, { secretRef: { name: "cloud" } }],
       resources: { requests: { cpu: "1", memory: "512Mi" }, limits: { memory: "2Gi" } },
     });

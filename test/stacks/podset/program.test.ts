@@ -8,7 +8,9 @@ import { type Registered, registeredBy } from "../registered";
 import { pod, podSetObject } from "./objects";
 
 const register = (object: KindObject<PodSetSpec>, owned: LiveObject[] = []): Promise<Registered[]> =>
-  registeredBy(() => podSetProgram(object, { owner: acme, owned, recorded: new Set(owned.map(objectId)) }));
+  registeredBy(() =>
+    podSetProgram(object, { owner: acme, owned, recorded: new Set(owned.map(objectId)), observed: [] }),
+  );
 
 describe("the program of a PodSet", () => {
   it("makes as many Pods as are wanted, each with a name of its own", async () => {

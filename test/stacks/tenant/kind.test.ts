@@ -19,7 +19,7 @@ describe("Tenant", () => {
   });
 
   it("claims its namespaces, so that no two tenants have the same", () => {
-    expect(tenant.claims?.(tenantObject({ namespaces: ["acme-dev", "acme-prod"] }))).toEqual([
+    expect(tenant.claims?.(tenantObject({ namespaces: ["acme-dev", "acme-prod"] }), [])).toEqual([
       "v1/Namespace//acme-dev",
       "v1/Namespace//acme-prod",
     ]);
@@ -40,8 +40,11 @@ describe("Tenant", () => {
     [{ namespaces: "acme" }, 'spec.namespaces: "acme" must be array'],
     [{ namespaces: ["kube-system"] }, 'spec.namespaces.0: "kube-system" is protected'],
     [{ namespaces: ["ok", "default"] }, 'spec.namespaces.1: "default" is protected'],
+    [{ namespaces: ["kindstack-system"] }, "allowed is all but kube-*, default, kindstack-system"],
     [{ namespaces: ["a", "b", "a"] }, 'spec.namespaces.2: "a" is there twice'],
     [{ adminEmail: "" }, 'spec.adminEmail: "" must match pattern'],
+    [{ adminEmail: "a\u009b2J@b" }, "must match pattern"],
+    [{ adminEmail: "a@b\u001b[2J" }, "must match pattern"],
     [{ adminEmail: "nobody" }, 'spec.adminEmail: "nobody" must match pattern'],
     [{ adminGroups: [""] }, 'spec.adminGroups.0: "" must not have fewer than 1 characters'],
   ])("refuses %o naming the field", (spec, message) => {

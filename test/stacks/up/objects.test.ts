@@ -18,42 +18,50 @@ const acme = {
 };
 
 describe("objects declared in files", () => {
-  it("have the namespace default and the schema's defaults where they say nothing", () => {
-    const [declared] = declaredObjects([inFile(podSet)], kinds, "prod");
+  it("have the namespace default and the schema's defaults where they say nothing", async () => {
+    const [declared] = await declaredObjects([inFile(podSet)], kinds, "prod");
 
     expect(declared?.key).toBe("default/pods");
     expect(declared?.object.spec).toEqual({ replicas: 1 });
   });
 
-  it("are not in a namespace when their kind is not", () => {
-    const [declared] = declaredObjects([inFile(acme)], kinds, "prod");
+  it("are not in a namespace when their kind is not", async () => {
+    const [declared] = await declaredObjects([inFile(acme)], kinds, "prod");
 
     expect(declared?.key).toBe("acme");
     expect(declared?.object.metadata.namespace).toBeUndefined();
   });
 
-  it("are the same owner in the same stack and another one in another, by a valid label", () => {
-    const uidIn = (stack: string) => declaredObjects([inFile(acme)], kinds, stack)[0]?.owner.uid;
+  it("are the same owner in the same stack and another one in another, by a valid label", async () => {
+    const uidIn = async (stack: string) => (await declaredObjects([inFile(acme)], kinds, stack))[0]?.owner.uid;
 
-    expect(uidIn("prod")).toBe(uidIn("prod"));
-    expect(uidIn("prod")).not.toBe(uidIn("test"));
-    expect(uidIn("prod")).toMatch(/^[a-z0-9-]{1,63}$/);
+    expect(await uidIn("prod")).toBe(await uidIn("prod"));
+    expect(await uidIn("prod")).not.toBe(await uidIn("test"));
+    expect(await uidIn("prod")).toMatch(/^[a-z0-9-]{1,63}$/);
   });
 
-  it("are refused together, each with its file and its mistake", () => {
+  it("are refused together, each with its file and its mistake", async () => {
     const wrong = { ...podSet, spec: { replicas: -1 } };
+    const long = { ...podSet, metadata: { name: "p".repeat(64) } };
     const foreign = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "c" } };
 
-    const declare = () =>
-      declaredObjects([inFile(acme), inFile(acme, "b.yaml"), inFile(wrong), inFile(foreign, "c.yaml")], kinds, "prod");
+    const files = [
+      inFile(acme),
+      inFile(acme, "b.yaml"),
+      inFile(wrong),
+      inFile(long, "l.yaml"),
+      inFile(foreign, "c.yaml"),
+    ];
+    const message = await declaredObjects(files, kinds, "prod").then(String, (error: Error) => error.message);
 
-    expect(declare).toThrow("b.yaml: Tenant acme: tenants.multitenancy.codereliant.io/acme is declared twice");
-    expect(declare).toThrow("cr.yaml: PodSet pods: spec.replicas: -1 must be >= 0");
-    expect(declare).toThrow("c.yaml: ConfigMap c: v1 is not one of Kindstack's: Tenant in multitenancy");
+    expect(message).toContain("b.yaml: Tenant acme: tenants.multitenancy.codereliant.io/acme is declared twice");
+    expect(message).toContain("cr.yaml: PodSet pods: spec.replicas: -1 must be >= 0");
+    expect(message).toMatch(/^l\.yaml: PodSet p+: the name is a label of the Pods: at most 63 characters$/m);
+    expect(message).toContain("c.yaml: ConfigMap c: v1 is not one of Kindstack's: Tenant in multitenancy");
   });
 
-  it("have a stack of their own, which is the watcher's", () => {
-    const [declared] = declaredObjects([inFile(acme)], kinds, "prod");
+  it("have a stack of their own, which is the watcher's", async () => {
+    const [declared] = await declaredObjects([inFile(acme)], kinds, "prod");
 
     expect(declared && isOwnStack(declared, "prod")).toBe(false);
     expect(declared && isOwnStack(declared, stackName(tenant, "acme"))).toBe(true);

@@ -1,0 +1,31 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+
+/** The right to write, for a piece of work that somebody else may have been given meanwhile. */
+export interface Fence {
+  /**
+   * To be called right before every write, with nothing awaited in between: a process that was frozen goes on in the
+   * middle of its work, and nothing but the clock tells it that its time is over.
+   *
+   * @throws RetryableError when the right has ended
+   */
+  check(): void;
+  /** Aborted when the right ends, so that requests that are under way do not arrive after that. */
+  readonly signal: AbortSignal;
+}
+
+const fences = new AsyncLocalStorage<Fence | undefined>();
+
+/** Runs `work`, and all that it starts, under a fence. */
+export function withinFence<T>(fence: Fence | undefined, work: () => T): T {
+  return fences.run(fence, work);
+}
+
+/** The fence of the work that is running. */
+export function currentFence(): Fence | undefined {
+  return fences.getStore();
+}
+
+/** @throws RetryableError when the work that is running may not write any more */
+export function checkFence(): void {
+  fences.getStore()?.check();
+}

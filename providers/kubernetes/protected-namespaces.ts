@@ -1,0 +1,50 @@
+import fs from "node:fs";
+import { TerminalError } from "../errors";
+import { matchesPattern } from "../pattern";
+
+const VARIABLE = "KINDSTACK_PROTECTED_NAMESPACES";
+/** The cluster's own, and the operator's as it is called where it is not configured otherwise. */
+const ALWAYS = ["kube-*", "default", "kindstack-system"];
+/** Where a Pod finds the name of its own namespace. */
+const OWN_NAMESPACE_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
+
+/**
+ * The namespaces that no object may claim: `kube-*`, `default`, the operator's own, and those that
+ * `KINDSTACK_PROTECTED_NAMESPACES` adds, patterns separated by commas in which `*` stands for any characters. Whoever may
+ * create tenants would otherwise make himself an administrator of them.
+ */
+export function protectedNamespaces(
+  environment: NodeJS.ProcessEnv = process.env,
+  ownNamespaceFile = OWN_NAMESPACE_FILE,
+): string[] {
+  const added = (environment[VARIABLE] ?? "").split(",").map((pattern) => pattern.trim());
+  const own = environment.KUBERNETES_SERVICE_HOST === undefined ? "" : readOwnNamespace(ownNamespaceFile);
+  return [...new Set([...ALWAYS, own, ...added])].filter((pattern) => pattern !== "");
+}
+
+/** Whether no object may claim this namespace; see {@link protectedNamespaces}. */
+export function isProtectedNamespace(name: string, patterns = protectedNamespaces()): boolean {
+  return patterns.some((pattern) => matchesPattern(pattern, name));
+}
+
+/**
+ * Refuses a protected namespace.
+ *
+ * @param field where the name stands, such as `spec.namespaces.0`
+ * @throws TerminalError `NamespaceProtected` naming the field, the name and what is protected
+ */
+export function refuseProtectedNamespace(name: string, field: string, patterns = protectedNamespaces()): void {
+  if (!isProtectedNamespace(name, patterns)) return;
+  throw new TerminalError(
+    "NamespaceProtected",
+    `${field}: ${JSON.stringify(name)} is protected, it cannot belong to a tenant; allowed is all but ${patterns.join(", ")}`,
+  );
+}
+
+function readOwnNamespace(file: string): string {
+  try {
+    return fs.readFileSync(file, "utf8").trim();
+  } catch {
+    return ""; // a Pod without a service account's token has a kubeconfig instead
+  }
+}

@@ -1,0 +1,159 @@
+import type { Logger } from "pino";
+import type { KubernetesClient, LiveObject, ResourceType } from "../../providers/kubernetes/client";
+import {
+  type AdmissionView,
+  type AdmissionWebhook,
+  CERTIFICATE_SECRET,
+  type KindAdmission,
+} from "../../stacks/contract/admission";
+import { type AnyKind, kindName } from "../../stacks/contract/kind";
+import { openServingCertificate, type ServingCertificateOptions } from "../tls/serving-certificate";
+import { Informer } from "../watcher/informer";
+import { type AdmissionLocation, locationNames, webhookConfigurations, webhookPath } from "./configuration";
+import { EnsuredObjects } from "./ensure";
+import { type AdmissionServer, type Reviewer, startAdmissionServer } from "./server";
+
+export interface AdmissionOptions {
+  kinds: readonly AnyKind[];
+  client: KubernetesClient;
+  logger: Logger;
+  /** 0 for any free one. */
+  port: number;
+  /** The address that is listened on. */
+  host: string;
+  /** How the API server finds the operator; by default at the host and port, which suits one machine. */
+  location?: AdmissionLocation;
+  /** Where the certificate's Secret is kept. */
+  namespace: string;
+  /** For certificates that last another time than usual. */
+  certificate?: Pick<ServingCertificateOptions, "lifetimes" | "pollMs" | "propagationMs">;
+}
+
+export interface Admission {
+  port: number;
+  close(): Promise<void>;
+}
+
+/** The API server has given up when the answer comes later than this before its own time-out. */
+const ANSWER_MARGIN_MS = 1_000;
+
+/**
+ * Serves what kinds have a say in: webhooks over HTTPS, and the cluster-wide objects that belong to them. Any number of
+ * replicas may do so at the same time.
+ *
+ * @returns undefined when no kind has a say in anything: then nothing is listened to and nothing made
+ */
+export async function startAdmission(options: AdmissionOptions): Promise<Admission | undefined> {
+  const { client, host, port, namespace } = options;
+  const logger = options.logger.child({ component: "admission" });
+  const kinds = options.kinds.filter(({ admission }) => admission !== undefined);
+  if (kinds.length === 0) return undefined;
+  const stop = new AbortController();
+  let server: AdmissionServer | undefined;
+  const close = async () => {
+    stop.abort();
+    await server?.close();
+  };
+  try {
+    const reviewers = new Map<string, Reviewer>();
+    for (const kind of kinds) await addReviewers(kind, client, logger, stop.signal, reviewers);
+    const certificate = await openServingCertificate({
+      ...options.certificate,
+      client,
+      namespace,
+      name: CERTIFICATE_SECRET,
+      dnsNames: locationNames(options.location ?? { url: urlOf(host, port) }),
+      logger,
+    });
+    stop.signal.addEventListener("abort", () => certificate.close());
+    server = await startAdmissionServer({ port, host, certificate, reviewers, logger });
+    const { port: ownPort } = server;
+    const location = options.location ?? { url: urlOf(host, ownPort) };
+
+    const objects = new EnsuredObjects({
+      client,
+      logger,
+      signal: stop.signal,
+      // The webhooks first: nobody gets the right to make namespaces, say, before somebody is asked about it.
+      manifests: () => [
+        ...kinds.flatMap((kind) => webhookConfigurations(kind, location, certificate.caBundle)),
+        ...kinds.flatMap((kind) => kind.admission?.objects() ?? []),
+      ],
+    });
+    await objects.start();
+    await certificate.follow(() => objects.apply());
+    logger.info({ port: ownPort, kinds: kinds.map(kindName) }, "admission is served");
+    return { port: ownPort, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function addReviewers(
+  kind: AnyKind,
+  client: KubernetesClient,
+  logger: Logger,
+  signal: AbortSignal,
+  reviewers: Map<string, Reviewer>,
+): Promise<void> {
+  const admission = kind.admission as KindAdmission;
+  const view = await openView(admission, client, logger, signal);
+  for (const webhook of admission.webhooks()) {
+    reviewers.set(webhookPath(kind, webhook), reviewerOf(webhook, view));
+  }
+}
+
+function reviewerOf({ review, timeoutSeconds }: AdmissionWebhook, view: AdmissionView): Reviewer {
+  return {
+    timeoutMs: timeoutSeconds * 1000 - ANSWER_MARGIN_MS,
+    review: (request) => review(request, view),
+  };
+}
+
+/** Caches of the watched types, of this process alone, so that a replica serves whether or not it reconciles. */
+async function openView(
+  { watches }: KindAdmission,
+  client: KubernetesClient,
+  logger: Logger,
+  signal: AbortSignal,
+): Promise<AdmissionView> {
+  const caches = new Map<string, { type: ResourceType; informer: Informer }>();
+  for (const [name, { apiVersion, kind, indexers, onDelete }] of Object.entries(watches)) {
+    const type = await client.resourceType(apiVersion, kind);
+    const informer = new Informer({
+      client,
+      type,
+      logger,
+      ...(indexers && { indexers }),
+      transform: withoutManagedFields,
+      onChange: (change) => {
+        if (change.type === "deleted") onDelete?.(change.object);
+      },
+    });
+    caches.set(name, { type, informer });
+    void informer.start(signal);
+  }
+  await Promise.all([...caches.values()].map(({ informer }) => informer.synced));
+  const cache = (name: string) => {
+    const found = caches.get(name);
+    if (found === undefined) throw new TypeError(`nothing is watched as ${name}`);
+    return found;
+  };
+  return {
+    client,
+    type: (watch) => cache(watch).type,
+    get: (watch, key) => cache(watch).informer.get(key),
+    byIndex: (watch, index, value) => cache(watch).informer.byIndex(index, value),
+    version: (watch) => cache(watch).informer.resourceVersion,
+  };
+}
+
+function urlOf(host: string, port: number): string {
+  return `https://${host.includes(":") ? `[${host}]` : host}:${port}`;
+}
+
+function withoutManagedFields(object: LiveObject): LiveObject {
+  const { managedFields: _, ...metadata } = object.metadata;
+  return { ...object, metadata };
+}

@@ -1,0 +1,57 @@
+import type { Manifest } from "../../providers/kubernetes/client";
+import { type AdmissionWebhook, webhookConfigurationKind } from "../../stacks/contract/admission";
+import { type AnyKind, kindName } from "../../stacks/contract/kind";
+
+/** How the API server finds the operator. */
+export type AdmissionLocation =
+  /** Outside the cluster: `https://127.0.0.1:8443`, without a path. */
+  | { url: string }
+  /** In the cluster. */
+  | { service: { namespace: string; name: string; port: number } };
+
+/** The path at which a webhook of a kind is served. */
+export function webhookPath(kind: AnyKind, webhook: AdmissionWebhook): string {
+  return `/admission/${kindName(kind)}/${webhook.name}`;
+}
+
+/** The host names and addresses that the server's certificate must be good for. */
+export function locationNames(location: AdmissionLocation): string[] {
+  if ("url" in location) return [new URL(location.url).hostname.replace(/^\[|\]$/g, "")];
+  const { name, namespace } = location.service;
+  return [`${name}.${namespace}.svc`, `${name}.${namespace}.svc.cluster.local`];
+}
+
+/** By which the API server is told of a kind's webhooks: one object for each type that it has. */
+export function webhookConfigurations(kind: AnyKind, location: AdmissionLocation, caBundle: string): Manifest[] {
+  const all = kind.admission?.webhooks() ?? [];
+  return (["mutating", "validating"] as const).flatMap((type) => {
+    const webhooks = all.filter((webhook) => webhook.type === type);
+    if (webhooks.length === 0) return [];
+    return {
+      apiVersion: "admissionregistration.k8s.io/v1",
+      kind: webhookConfigurationKind(type),
+      metadata: { name: kindName(kind) },
+      webhooks: webhooks.map((webhook) => ({
+        name: webhook.name,
+        rules: webhook.rules,
+        failurePolicy: webhook.failurePolicy,
+        timeoutSeconds: webhook.timeoutSeconds,
+        sideEffects: webhook.sideEffects,
+        admissionReviewVersions: ["v1"],
+        matchPolicy: "Equivalent",
+        ...(webhook.matchConditions && { matchConditions: webhook.matchConditions }),
+        // What others change afterwards is looked at once more.
+        ...(type === "mutating" && { reinvocationPolicy: "IfNeeded" }),
+        clientConfig: {
+          ...clientConfig(location, webhookPath(kind, webhook)),
+          caBundle: Buffer.from(caBundle).toString("base64"),
+        },
+      })),
+    };
+  });
+}
+
+function clientConfig(location: AdmissionLocation, path: string): object {
+  if ("url" in location) return { url: `${location.url.replace(/\/$/, "")}${path}` };
+  return { service: { ...location.service, path } };
+}

@@ -1,0 +1,125 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Logger } from "pino";
+import { errorMessageOf } from "../../providers/errors";
+import type { KubernetesClient, LiveObject, Manifest } from "../../providers/kubernetes/client";
+import { ownedFieldsDigest } from "../../providers/kubernetes/ownership";
+import { ADMISSION_LABEL } from "../../stacks/contract/admission";
+import { objectId } from "../../stacks/contract/object";
+import { Informer, type ObjectChange } from "../watcher/informer";
+import { exponentialBackoff } from "../watcher/queue";
+
+export interface EnsuredObjectsOptions {
+  client: Pick<KubernetesClient, "resourceType" | "apply" | "list" | "watch">;
+  /** The objects as they are to be, in the order in which they are made. Asked again at every {@link EnsuredObjects.apply}. */
+  manifests: () => readonly Manifest[];
+  logger: Logger;
+  signal: AbortSignal;
+}
+
+/** What is applied, so that the same thing is not put right again and again by its own event. */
+interface Applied {
+  manifest: Manifest;
+  uid: string;
+  /** Of the fields that are ours; it changes when somebody else takes one. */
+  fields: string;
+}
+
+/** Longer than an edit takes to arrive, so that several in a row are one repair. */
+const REPAIR_DELAY_MS = 100;
+const BACKOFF = { baseMs: 500, capMs: 30_000 };
+
+/** Cluster-wide objects that are there as long as this runs, as they are to be. */
+export class EnsuredObjects {
+  readonly #options: EnsuredObjectsOptions;
+  readonly #applied = new Map<string, Applied>();
+  /** What is put right in a moment. */
+  readonly #pending = new Set<string>();
+
+  constructor(options: EnsuredObjectsOptions) {
+    this.#options = options;
+  }
+
+  /** Applies all objects, in their order. @throws ApiError when one is refused */
+  async apply(): Promise<void> {
+    for (const manifest of this.#options.manifests()) await this.#apply(manifest);
+  }
+
+  /** Applies them, and from then on puts right what somebody changes or deletes. */
+  async start(): Promise<void> {
+    const { client, logger, signal } = this.#options;
+    await this.apply();
+    const types = new Map<string, Manifest>();
+    for (const { manifest } of this.#applied.values()) types.set(`${manifest.apiVersion}/${manifest.kind}`, manifest);
+    for (const { apiVersion, kind } of types.values()) {
+      const informer = new Informer({
+        client,
+        type: await client.resourceType(apiVersion, kind),
+        labelSelector: ADMISSION_LABEL,
+        logger,
+        onChange: (change) => this.#changed(change),
+      });
+      void informer.start(signal);
+      await informer.synced;
+      // What vanished between the two is in no list, and so in no event.
+      for (const [id, { manifest }] of this.#applied) {
+        if (manifest.kind === kind && informer.get(manifest.metadata.name ?? "") === undefined) void this.#repair(id);
+      }
+    }
+  }
+
+  async #apply(manifest: Manifest): Promise<void> {
+    const { client } = this.#options;
+    const labelled = {
+      ...manifest,
+      metadata: {
+        ...manifest.metadata,
+        labels: {
+          ...manifest.metadata.labels,
+          "app.kubernetes.io/managed-by": "kindstack",
+          [ADMISSION_LABEL]: "true",
+        },
+      },
+    };
+    const type = await client.resourceType(manifest.apiVersion, manifest.kind);
+    const { object } = await client.apply(type, labelled);
+    this.#applied.set(objectId(manifest), {
+      manifest,
+      uid: object.metadata.uid,
+      fields: ownedFieldsDigest(object),
+    });
+  }
+
+  #changed({ type, object }: ObjectChange): void {
+    const id = objectId(object);
+    const applied = this.#applied.get(id);
+    if (applied !== undefined && (type === "deleted" || isForeign(object, applied))) void this.#repair(id);
+  }
+
+  async #repair(id: string): Promise<void> {
+    const { logger, signal, manifests } = this.#options;
+    for (let failures = 0; !this.#pending.has(id); failures++) {
+      this.#pending.add(id);
+      const wait = failures === 0 ? REPAIR_DELAY_MS : exponentialBackoff(failures, BACKOFF);
+      await delay(wait, undefined, { signal, ref: false }).catch(() => {});
+      this.#pending.delete(id); // a change from here on is one more to be put right
+      if (signal.aborted) return;
+      // As it is to be now; a renewed certificate may have changed it.
+      const manifest = manifests().find((candidate) => objectId(candidate) === id);
+      if (manifest === undefined) return;
+      try {
+        await this.#apply(manifest);
+        logger.info({ object: id }, "object of admission was put right");
+        return;
+      } catch (error) {
+        logger.warn(
+          { err: error, object: id, reason: errorMessageOf(error) },
+          "object of admission cannot be put right",
+        );
+      }
+    }
+  }
+}
+
+function isForeign(object: LiveObject, { uid, fields }: Applied): boolean {
+  return object.metadata.uid !== uid || ownedFieldsDigest(object) !== fields;
+}

@@ -1,0 +1,84 @@
+import Type from "typebox";
+import { Compile } from "typebox/compile";
+import type { Manifest } from "../../providers/kubernetes/client";
+import type { AdmissionRequest, Decision } from "../../stacks/contract/admission";
+
+const objectSchema = Type.Union([Type.Null(), Type.Object({ metadata: Type.Optional(Type.Object({})) })]);
+
+/** What is read of an AdmissionReview; the API server sends more. */
+const reviewSchema = Compile(
+  Type.Object({
+    apiVersion: Type.Literal("admission.k8s.io/v1"),
+    kind: Type.Literal("AdmissionReview"),
+    request: Type.Object({
+      uid: Type.String({ minLength: 1, maxLength: 256 }),
+      operation: Type.Enum(["CREATE", "UPDATE", "DELETE", "CONNECT"]),
+      name: Type.Optional(Type.String()),
+      namespace: Type.Optional(Type.String()),
+      dryRun: Type.Optional(Type.Boolean()),
+      userInfo: Type.Object({
+        username: Type.Optional(Type.String()),
+        groups: Type.Optional(Type.Array(Type.String())),
+      }),
+      object: Type.Optional(objectSchema),
+      oldObject: Type.Optional(objectSchema),
+    }),
+  }),
+);
+
+/** What was sent is no review. */
+export class MalformedReviewError extends Error {
+  override readonly name = "MalformedReviewError";
+}
+
+/** Parses an AdmissionReview. @throws MalformedReviewError saying where it is wrong */
+export function parseReview(text: string): AdmissionRequest {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new MalformedReviewError("the body is no JSON");
+  }
+  if (!reviewSchema.Check(value)) {
+    const [error] = reviewSchema.Errors(value);
+    throw new MalformedReviewError(
+      `the body is no AdmissionReview of admission.k8s.io/v1: ${error?.instancePath || "/"} ${error?.message}`,
+    );
+  }
+  const { uid, operation, name = "", namespace = "", dryRun = false, userInfo, object, oldObject } = value.request;
+  return {
+    uid,
+    operation,
+    name,
+    namespace,
+    dryRun,
+    user: { username: userInfo.username ?? "", groups: userInfo.groups ?? [] },
+    ...(object && { object: withMetadata(object) }),
+    ...(oldObject && { oldObject: withMetadata(oldObject) }),
+  };
+}
+
+/** The answer to a review, as the API server reads it. */
+export function reviewAnswer(uid: string, decision: Decision): object {
+  return {
+    apiVersion: "admission.k8s.io/v1",
+    kind: "AdmissionReview",
+    response: { uid, ...(decision.allowed ? allowed(decision.patch ?? []) : refused(decision)) },
+  };
+}
+
+const REASONS = { 403: "Forbidden", 409: "AlreadyExists", 503: "ServiceUnavailable" } as const;
+
+function refused({ message, code = 403 }: Extract<Decision, { allowed: false }>) {
+  return { allowed: false, status: { status: "Failure", message, code, reason: REASONS[code] } };
+}
+
+function allowed(patch: readonly object[]) {
+  if (patch.length === 0) return { allowed: true };
+  return { allowed: true, patchType: "JSONPatch", patch: Buffer.from(JSON.stringify(patch)).toString("base64") };
+}
+
+/** Whoever reviews an object may look into its metadata. */
+function withMetadata(object: { metadata?: object }): Manifest {
+  return { ...object, metadata: object.metadata ?? {} } as Manifest;
+}

@@ -1,0 +1,175 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import https from "node:https";
+import type { AddressInfo } from "node:net";
+import type { Logger } from "pino";
+import { ClassifiedError, errorMessageOf } from "../../providers/errors";
+import type { AdmissionRequest, Decision } from "../../stacks/contract/admission";
+import type { ServingCertificate } from "../tls/serving-certificate";
+import { MalformedReviewError, parseReview, reviewAnswer } from "./review";
+
+/** Who decides about the requests that are sent to a path. */
+export interface Reviewer {
+  /** In ms: what is not decided by then is refused. Shorter than the API server waits. */
+  timeoutMs: number;
+  review(request: AdmissionRequest): Decision | Promise<Decision>;
+}
+
+export interface AdmissionServerOptions {
+  /** 0 for any free port. */
+  port: number;
+  host: string;
+  certificate: ServingCertificate;
+  /** By path. */
+  reviewers: ReadonlyMap<string, Reviewer>;
+  logger: Logger;
+}
+
+export interface AdmissionServer {
+  port: number;
+  close(): Promise<void>;
+}
+
+/** A review holds an object of at most 3 MiB, as the API server accepts it, before and after. */
+export const MAX_REVIEW_BYTES = 8 * 1024 * 1024;
+const MAX_CONNECTIONS = 512;
+/** Of all connections together: what is read at the same time. */
+const MAX_BYTES_IN_FLIGHT = 64 * 1024 * 1024;
+const BODY_TIMEOUT_MS = 10_000;
+const HEADERS_TIMEOUT_MS = 5_000;
+/** The API server closes connections that it no longer needs; it must not find them closed when it needs them. */
+const KEEP_ALIVE_MS = 180_000;
+const CLOSING_MS = 5_000;
+
+/** Answers AdmissionReviews over HTTPS, with whatever certificate is valid at the time. */
+export async function startAdmissionServer(options: AdmissionServerOptions): Promise<AdmissionServer> {
+  const { certificate, logger } = options;
+  const flight = { bytes: 0 };
+  const server = https.createServer(
+    {
+      ...certificate.secureContext,
+      minVersion: "TLSv1.2",
+      handshakeTimeout: HEADERS_TIMEOUT_MS,
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      requestTimeout: BODY_TIMEOUT_MS,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      connectionsCheckingInterval: 1_000,
+    },
+    (request, response) => void respond(options, flight, request, response),
+  );
+  server.maxConnections = MAX_CONNECTIONS;
+  server.on("tlsClientError", (error) => logger.debug({ err: error }, "TLS handshake failed"));
+  server.on("clientError", (_error, socket) => socket.destroy());
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(options.port, options.host, resolve);
+  });
+  await certificate.follow(() => server.setSecureContext(certificate.secureContext));
+  return {
+    port: (server.address() as AddressInfo).port,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeIdleConnections();
+        setTimeout(() => server.closeAllConnections(), CLOSING_MS).unref();
+      }),
+  };
+}
+
+interface Answer {
+  status: number;
+  body: string | object;
+}
+
+async function respond(
+  options: AdmissionServerOptions,
+  flight: { bytes: number },
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const answer = await answerTo(options, flight, request).catch((error: unknown): Answer => {
+    if (error instanceof MalformedReviewError) return { status: 400, body: error.message };
+    if (error instanceof RefusedBodyError) return { status: error.status, body: error.message };
+    options.logger.error({ err: error, path: request.url }, "review failed");
+    return { status: 500, body: "internal error" };
+  });
+  if (response.destroyed) return;
+  const isText = typeof answer.body === "string";
+  const body = isText ? `${answer.body}\n` : JSON.stringify(answer.body);
+  // What was not read to its end cannot be followed by another request.
+  if (!request.complete) response.setHeader("connection", "close");
+  if (answer.status === 405) response.setHeader("allow", "POST");
+  response.writeHead(answer.status, {
+    "content-type": isText ? "text/plain; charset=utf-8" : "application/json",
+    "content-length": Buffer.byteLength(body),
+    "x-content-type-options": "nosniff",
+  });
+  response.end(body, () => {
+    if (!request.complete) request.destroy();
+  });
+}
+
+async function answerTo(
+  { reviewers, logger }: AdmissionServerOptions,
+  flight: { bytes: number },
+  request: IncomingMessage,
+): Promise<Answer> {
+  const path = request.url?.split("?")[0] ?? "";
+  const reviewer = reviewers.get(path);
+  if (reviewer === undefined) return { status: 404, body: "not found" };
+  if (request.method !== "POST") return { status: 405, body: "method not allowed" };
+  if (!/^application\/json\b/.test(request.headers["content-type"] ?? "")) {
+    return { status: 415, body: "the content type must be application/json" };
+  }
+  const review = parseReview(await readBody(request, flight));
+  const decision = await decide(reviewer, review, logger.child({ path, user: review.user.username }));
+  return { status: 200, body: reviewAnswer(review.uid, decision) };
+}
+
+/** A review that fails is a refusal with its reason: the API server would show the user less. */
+async function decide(reviewer: Reviewer, request: AdmissionRequest, logger: Logger): Promise<Decision> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<Decision>((resolve) => {
+    timer = setTimeout(
+      () => resolve({ allowed: false, code: 503, message: "the operator took too long to decide; try again" }),
+      reviewer.timeoutMs,
+    );
+  });
+  try {
+    return await Promise.race([Promise.resolve(reviewer.review(request)), late]);
+  } catch (error) {
+    logger.warn({ err: error, reason: errorMessageOf(error) }, "could not decide about a request");
+    const reason = error instanceof ClassifiedError ? error.message : "internal error";
+    return { allowed: false, code: 503, message: `the operator could not decide: ${reason}` };
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+class RefusedBodyError extends Error {
+  constructor(
+    readonly status: 413 | 503,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+async function readBody(request: IncomingMessage, flight: { bytes: number }): Promise<string> {
+  const tooLarge = () => new RefusedBodyError(413, `a review has at most ${MAX_REVIEW_BYTES} bytes`);
+  if (Number(request.headers["content-length"] ?? 0) > MAX_REVIEW_BYTES) throw tooLarge();
+  const chunks: Buffer[] = [];
+  let size = 0;
+  try {
+    for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+      const buffer = chunk as Buffer;
+      size += buffer.length;
+      flight.bytes += buffer.length;
+      if (size > MAX_REVIEW_BYTES) throw tooLarge();
+      if (flight.bytes > MAX_BYTES_IN_FLIGHT) throw new RefusedBodyError(503, "too much is being reviewed; try again");
+      chunks.push(buffer);
+    }
+  } finally {
+    flight.bytes -= size;
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}

@@ -1,0 +1,14 @@
+import { InvalidArgumentError } from "commander";
+
+/** Parses an option. @throws InvalidArgumentError for anything but digits */
+export function wholeNumber(text: string): number {
+  if (!/^\d+$/.test(text)) throw new InvalidArgumentError("a whole number is needed.");
+  return Number(text);
+}
+
+/** Parses an option. @throws InvalidArgumentError for anything but a whole number above 0 */
+export function positive(text: string): number {
+  const number = wholeNumber(text);
+  if (number === 0) throw new InvalidArgumentError("it must be at least 1.");
+  return number;
+}

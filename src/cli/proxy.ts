@@ -1,0 +1,124 @@
+import { once } from "node:events";
+import { KubeConfig } from "@kubernetes/client-node";
+import { Command } from "commander";
+import type { Logger } from "pino";
+import { TerminalError } from "../../providers/errors";
+import { KubernetesClient } from "../../providers/kubernetes/client";
+import { DEFAULT_USER_GROUP } from "../../stacks/capsule-tenant/labels";
+import { inCluster } from "../config";
+import { readServingCertificate } from "../proxy/certificates";
+import { startProxy } from "../proxy/proxy";
+import { startEndpoints } from "../telemetry/endpoints";
+import { createLogger } from "../telemetry/log";
+import { openServingCertificate } from "../tls/serving-certificate";
+import { type MetricsOptions, metricsOptions } from "./metrics-options";
+import { positive, wholeNumber } from "./numbers";
+
+interface ProxyCommandOptions extends MetricsOptions {
+  port: number;
+  host: string;
+  httpPort: number;
+  httpHost: string;
+  tlsCertFile?: string;
+  tlsKeyFile?: string;
+  tlsSecret: string;
+  tlsNames: string[];
+  clientCaFile?: string;
+  userGroup: string[];
+  refuseGroup: string[];
+  maxConnections: number;
+  gracePeriod: number;
+}
+
+export function proxyCommand(): Command {
+  const everywhere = inCluster(process.env) ? "0.0.0.0" : "127.0.0.1";
+  const command = new Command("proxy")
+    .description("run the proxy through which owners of Capsule's tenants list and watch their own namespaces")
+    .option("--tls-cert-file <file>", "certificate to serve with, as PEM; read again when it changes")
+    .option("--tls-key-file <file>", "its key")
+    .option(
+      "--tls-secret <namespace/name>",
+      "without these files: Secret of a certificate that is made, renewed and shared by all replicas",
+      "kindstack-system/kindstack-proxy-tls",
+    )
+    .option("--tls-names <names...>", "host names and addresses that this certificate is for", [
+      "localhost",
+      "127.0.0.1",
+    ])
+    .option("--client-ca-file <file>", "CA of users' certificates (default: what the API server publishes as its own)")
+    .option("--port <port>", "port of the proxy", wholeNumber, 9443)
+    .option("--host <address>", "address that it listens on", everywhere)
+    .option("--http-port <port>", "port of /healthz and /readyz; 0 for any free one", wholeNumber, 8081)
+    .option("--http-host <address>", "address of these and of the metrics", everywhere)
+    .option("--user-group <groups...>", "groups whose members see their own namespaces", [DEFAULT_USER_GROUP])
+    .option("--refuse-group <groups...>", "groups whose members are not let through", ["system:masters"])
+    .option("--max-connections <n>", "connections at the same time", positive, 1000)
+    .option("--grace-period <seconds>", "how long requests may go on after a stop", wholeNumber, 20);
+  for (const option of metricsOptions()) command.addOption(option);
+  return command
+    .addHelpText(
+      "after",
+      `
+Environment:
+  KUBECONFIG                           the cluster (default: ~/.kube/config, or the Pod's service account)
+  KINDSTACK_LOG_LEVEL, KINDSTACK_LOG_FORMAT
+                                       trace, debug, info, warn, error; json, pretty`,
+    )
+    .action(runProxy);
+}
+
+async function runProxy(options: ProxyCommandOptions): Promise<void> {
+  const logger = createLogger();
+  const stop = new AbortController();
+  for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => stop.abort());
+
+  const config = new KubeConfig();
+  config.loadFromDefault();
+  const client = new KubernetesClient(config);
+  const certificate = await openCertificate(options, client, logger);
+  const proxy = await startProxy({
+    ...options,
+    config,
+    servingCertificate: certificate.read,
+    userGroups: options.userGroup,
+    refusedGroups: options.refuseGroup,
+    logger,
+  });
+  const endpoints = await startEndpoints({
+    ...options,
+    client,
+    metrics: proxy.metrics,
+    healthy: () => undefined, // a process that can answer is healthy; what it waits for, a restart would not bring
+    ready: () => proxy.notReady,
+    logger,
+  });
+  logger.info({ proxy: `${options.host}:${proxy.port}`, ...endpoints.addresses }, "proxy is listening");
+  if (!stop.signal.aborted) await once(stop.signal, "abort");
+  logger.info("proxy is stopping");
+  await proxy.stop(options.gracePeriod * 1000);
+  await endpoints.close();
+  certificate.close();
+  await client.close();
+  logger.info("proxy stopped");
+}
+
+/** The certificate of the files, if any are named, or else that of the Secret. */
+async function openCertificate(
+  { tlsCertFile, tlsKeyFile, tlsSecret, tlsNames }: ProxyCommandOptions,
+  client: KubernetesClient,
+  logger: Logger,
+): Promise<{ read: () => Promise<{ cert: string; key: string }>; close: () => void }> {
+  if (tlsCertFile !== undefined && tlsKeyFile !== undefined) {
+    return { read: () => readServingCertificate(tlsCertFile, tlsKeyFile), close: () => {} };
+  }
+  const [namespace, name, rest] = tlsSecret.split("/");
+  if (tlsCertFile !== undefined || tlsKeyFile !== undefined || !namespace || !name || rest !== undefined) {
+    throw new TerminalError(
+      "Misconfigured",
+      "either --tls-cert-file and --tls-key-file are needed, or --tls-secret in the form namespace/name",
+    );
+  }
+  const certificate = await openServingCertificate({ client, namespace, name, dnsNames: tlsNames, logger });
+  await certificate.follow(() => {}); // clients take the CA from the Secret itself
+  return { read: async () => certificate.secureContext, close: () => certificate.close() };
+}

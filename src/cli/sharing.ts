@@ -1,0 +1,93 @@
+import { randomBytes } from "node:crypto";
+import { hostname } from "node:os";
+import { InvalidArgumentError, Option } from "commander";
+import type { Logger } from "pino";
+import type { KubernetesClient } from "../../providers/kubernetes/client";
+import { Watchdog } from "../automation/watchdog";
+import type { Workspace } from "../automation/workspace";
+import { kubernetesLeases } from "../shard/lease-store";
+import { Shards } from "../shard/shards";
+import { checkTiming, type LeaseTiming } from "../shard/timing";
+import type { Metrics } from "../telemetry/metrics";
+
+/** How the work is shared with other replicas. */
+export interface SharingOptions {
+  leaderElect: boolean;
+  shards: number;
+  leaseNamespace?: string;
+  leaseDuration: number;
+  renewDeadline: number;
+  retryPeriod: number;
+}
+
+/** @param leaderElect whether Leases are used unless somebody says otherwise */
+export function sharingOptions(leaderElect: boolean): Option[] {
+  return [
+    new Option("--leader-elect", "work only while holding a Lease; in a Pod the default").default(leaderElect),
+    new Option("--no-leader-elect", "work at once: nobody else does"),
+    new Option("--shards <n>", "share the objects among replicas in so many parts, each with a Lease of its own")
+      .argParser(wholeNumber)
+      .default(1),
+    new Option("--lease-namespace <name>", "where the Leases are (default: the Pod's, or the kubeconfig's)"),
+    new Option("--lease-duration <seconds>", "others take over from a replica that is silent for so long")
+      .argParser(seconds)
+      .default(15),
+    new Option("--renew-deadline <seconds>", "a replica that cannot renew its Lease for so long stops its work")
+      .argParser(seconds)
+      .default(10),
+    new Option("--retry-period <seconds>", "time between two renewals").argParser(seconds).default(2),
+  ];
+}
+
+/**
+ * What an operator needs to share its work with others, when it is to.
+ *
+ * @returns the workspace in which its updates run; without `shards`, it works alone
+ * @throws TerminalError `Misconfigured`
+ */
+export function shareWork(
+  options: SharingOptions,
+  {
+    client,
+    workspace,
+    metrics,
+    logger,
+  }: { client: KubernetesClient; workspace: Workspace; metrics: Metrics; logger: Logger },
+): { shards?: Shards; workspace: Workspace } {
+  if (!options.leaderElect && options.shards === 1) return { workspace };
+  const timing: LeaseTiming = {
+    leaseDurationMs: options.leaseDuration * 1000,
+    renewDeadlineMs: options.renewDeadline * 1000,
+    retryPeriodMs: options.retryPeriod * 1000,
+  };
+  checkTiming(timing);
+  const watchdog: Watchdog = new Watchdog({ workspace, allowedMs: () => shards.endsInMs, log: logger });
+  const shards = new Shards({
+    store: kubernetesLeases(client, options.leaseNamespace ?? client.namespace, timing.renewDeadlineMs / 2),
+    id: hostname()
+      .toLowerCase()
+      .replaceAll(/[^a-z0-9-]/g, "-")
+      .slice(0, 63),
+    unique: () => randomBytes(4).toString("hex"),
+    shards: options.shards,
+    timing,
+    watchdog,
+    logger,
+    observe(transition, held) {
+      metrics.shardsHeld.set(held);
+      metrics.shardTransitions.inc({ transition });
+    },
+  });
+  return { shards, workspace: watchdog.workspace };
+}
+
+function wholeNumber(text: string): number {
+  if (!/^[1-9]\d{0,2}$/.test(text)) throw new InvalidArgumentError("a whole number from 1 to 999 is needed.");
+  return Number(text);
+}
+
+function seconds(text: string): number {
+  if (!/^\d+(\.\d+)?$/.test(text) || Number(text) === 0)
+    throw new InvalidArgumentError("seconds are needed, such as 1.5.");
+  return Number(text);
+}

@@ -1,0 +1,28 @@
+import fs from "node:fs/promises";
+import path from "node:path";
+import { KubeConfig } from "@kubernetes/client-node";
+import { issueCertificate, openAuthority } from "../tls/certificate";
+import { layoutOf } from "./layout";
+
+const LIFETIME_MS = 24 * 3_600_000;
+
+/** A kubeconfig of somebody who is no administrator of the development cluster, with a certificate that its CA signs. */
+export async function userConfig(directory: string, name: string, group?: string): Promise<KubeConfig> {
+  const { kubeconfig, pki } = layoutOf(directory);
+  const authority = await openAuthority({
+    certificate: await fs.readFile(path.join(pki, "ca.crt"), "utf8"),
+    key: await fs.readFile(path.join(pki, "ca.key"), "utf8"),
+  });
+  const { certificate, key } = await issueCertificate(authority, {
+    subject: { CN: name, ...(group !== undefined && { O: group }) },
+    usages: ["client"],
+    notAfter: new Date(Date.now() + LIFETIME_MS),
+  });
+  const config = new KubeConfig();
+  config.loadFromFile(kubeconfig);
+  const cluster = config.getCurrentCluster();
+  if (cluster === null) throw new TypeError(`${kubeconfig} names no cluster`);
+  const base64 = (text: string) => Buffer.from(text).toString("base64");
+  config.loadFromClusterAndUser(cluster, { name, certData: base64(certificate), keyData: base64(key) });
+  return config;
+}

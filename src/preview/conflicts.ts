@@ -1,0 +1,155 @@
+import { PROVIDER_PROPERTY } from "../../providers/dynamic";
+import { errorMessageOf } from "../../providers/errors";
+import type { Manifest } from "../../providers/kubernetes/client";
+import { describeConflict, OBJECT_STUB, type ObjectInputs } from "../../providers/kubernetes/object";
+import { OWNER_ANNOTATION } from "../../providers/kubernetes/ownership";
+import { sqlStateOf } from "../../providers/postgres/errors";
+import { ROW_STUB, type RowInputs, type RowOutputs } from "../../providers/postgres/row";
+import { findRowConflict } from "../../providers/postgres/row-conflict";
+import { objectId } from "../../stacks/contract/object";
+import type { PlannedChange, PlannedOperation } from "../automation/planned-changes";
+import type { ClusterView } from "./cluster-view";
+import type { ObjectPlan } from "./report";
+
+/** Something that an update would want and that somebody else has. */
+export interface Conflict {
+  /** See {@link objectId}; absent for a row, which nobody hands over. */
+  id?: string;
+  /** Who has it, as {@link OWNER_ANNOTATION} says. */
+  holder?: string;
+  /** With the reason that the update's failure would have. */
+  message: string;
+}
+
+/** What is planned for one object, and what of it concerns other objects. */
+export interface Planned {
+  plan: ObjectPlan;
+  /** The object as {@link OWNER_ANNOTATION} would name it. */
+  owner: string;
+  /** What happens to Kubernetes objects, by {@link objectId}. */
+  touched: ReadonlyMap<string, PlannedOperation>;
+  conflicts: readonly Conflict[];
+  /** Why conflicts may be unseen. */
+  unseen: readonly string[];
+}
+
+/** Where a preview looks for what others have. */
+export interface Surroundings {
+  cluster: Pick<ClusterView, "look" | "unreachable">;
+  findRowConflict: typeof findRowConflict;
+}
+
+/** As {@link findRowConflict}; a database that cannot be reached is not waited for again, for each row anew. */
+export function rowConflictFinder(): typeof findRowConflict {
+  let unreachable: unknown;
+  return async (inputs, claimant) => {
+    if (unreachable !== undefined) throw unreachable;
+    try {
+      return await findRowConflict(inputs, claimant);
+    } catch (error) {
+      if (sqlStateOf(error) === undefined) unreachable = error;
+      throw error;
+    }
+  };
+}
+
+/** The Kubernetes objects that changes are about, with what happens to each. */
+export function touchedObjects(changes: readonly PlannedChange[]): Map<string, PlannedOperation> {
+  return new Map(
+    changes.flatMap(({ inputs, old, operation }) => {
+      const manifest = (inputs ?? old?.inputs)?.manifest as Manifest | undefined;
+      return manifest === undefined ? [] : [[objectId(manifest), operation] as const];
+    }),
+  );
+}
+
+/** Looks at what is alive for what the changes of one stack would be refused. Nobody is asked for more than to read. */
+export async function findConflicts(
+  changes: readonly PlannedChange[],
+  surroundings: Surroundings,
+): Promise<Pick<Planned, "conflicts" | "unseen">> {
+  const unseen: string[] = [];
+  const found = await Promise.all(
+    changes.map(async (change) => {
+      try {
+        return await findConflict(change, surroundings);
+      } catch (error) {
+        unseen.push(errorMessageOf(error));
+        return undefined;
+      }
+    }),
+  );
+  return { conflicts: found.filter((conflict) => conflict !== undefined), unseen };
+}
+
+/** @throws when it cannot be told */
+async function findConflict(
+  { operation, inputs, old }: PlannedChange,
+  { cluster, findRowConflict }: Surroundings,
+): Promise<Conflict | undefined> {
+  if (inputs === undefined || operation === "same" || operation === "delete") return undefined;
+  const stub = inputs[PROVIDER_PROPERTY];
+  if (stub === OBJECT_STUB && cluster.unreachable === undefined) {
+    const { manifest, owner, adopt = true } = inputs as unknown as ObjectInputs;
+    const sighting = await cluster.look(manifest);
+    if (!sighting.seen) throw new Error(sighting.why);
+    const live = sighting.object;
+    // What is on its way out is waited for, whosever it is.
+    if (live === undefined || live.metadata.deletionTimestamp !== undefined) return undefined;
+    const message = describeConflict(live, ownersOf(owner, old), adopt || operation !== "create");
+    const holder = live.metadata.annotations?.[OWNER_ANNOTATION];
+    if (message === undefined) return undefined;
+    return { id: objectId(manifest), ...(holder && { holder }), message: `Conflict: ${message}` };
+  }
+  if (stub === ROW_STUB) {
+    const row = inputs as unknown as RowInputs;
+    const incarnation =
+      operation === "update" ? (old?.outputs as Partial<RowOutputs> | undefined)?.incarnation : undefined;
+    const claimant = { owners: ownersOf(row.owner, old), ...(incarnation !== undefined && { incarnation }) };
+    const message = await findRowConflict(row, claimant);
+    return message === undefined ? undefined : { message: `RowConflict: ${message}` };
+  }
+  return undefined;
+}
+
+/** What the state says of the owner counts as well: an object that is made anew takes over what its predecessor had. */
+function ownersOf({ uid }: { uid: string }, old: PlannedChange["old"]): string[] {
+  const former = (old?.outputs.owner as { uid?: string } | undefined)?.uid;
+  return former === undefined ? [uid] : [uid, former];
+}
+
+/**
+ * Puts conflicts into the plans: with what is alive, and of new objects with each other. An update that waits only until
+ * another one of these updates lets go of something is no failure.
+ */
+export function withConflicts(all: readonly Planned[]): ObjectPlan[] {
+  return all.map((planned) => {
+    const { plan, conflicts } = planned;
+    const [waits, fails] = [[], []] as [string[], string[]];
+    for (const { id, holder, message } of conflicts) {
+      const freed = all.some(
+        ({ owner, touched }) => owner === holder && id !== undefined && touched.get(id) === "delete",
+      );
+      if (freed) waits.push(`waits until these changes are made there: ${message}`);
+      else fails.push(message);
+    }
+    fails.push(...rivalries(planned, all));
+    if (waits.length + fails.length === 0) return plan;
+    const notes = [...plan.notes, ...waits];
+    if (fails.length === 0) return { ...plan, notes };
+    return { ...plan, action: "failed" as const, errors: [...plan.errors, ...fails], notes };
+  });
+}
+
+/** What an object would make that another one makes as well, or has. */
+function rivalries({ touched, owner, conflicts }: Planned, all: readonly Planned[]): string[] {
+  const known = new Set(conflicts.map(({ id }) => id));
+  const made = [...touched].filter(([id, operation]) => operation === "create" && !known.has(id));
+  return made.flatMap(([id]) => {
+    const rival = all.find((other) => {
+      const operation = other.touched.get(id);
+      return other.owner !== owner && operation !== undefined && operation !== "delete";
+    });
+    return rival === undefined ? [] : [`Conflict: ${id} is also ${rival.owner}'s; only one of them can have it`];
+  });
+}

@@ -1,0 +1,86 @@
+import { createHash } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+import type { TLSSocket } from "node:tls";
+import { LRUCache } from "lru-cache";
+import type { KubernetesClient } from "../../providers/kubernetes/client";
+import { certificateIdentity, type Identity, reviewedIdentity } from "./identity";
+import { Refusal } from "./refusal";
+
+export interface AuthenticatorOptions {
+  client: Pick<KubernetesClient, "json">;
+  /** How long the answer of a TokenReview is believed: as long as the API server's own delegates believe it. */
+  tokenTtlMs?: number;
+  observe?: (review: "authenticated" | "refused" | "failed") => void;
+}
+
+const TOKEN_TTL_MS = 10_000;
+const MAX_TOKENS = 4096;
+
+/**
+ * Tells who sent a request: by the client certificate that the TLS listener verified, or else by a bearer token, which
+ * the API server reviews.
+ */
+export class Authenticator {
+  readonly #options: AuthenticatorOptions;
+  /** By the digest of the token, so that memory holds none. Answers are shared by requests that come at once. */
+  readonly #reviews: LRUCache<string, { identity: Identity | undefined }, string>;
+  readonly #certificates = new WeakMap<TLSSocket, { identity: Identity | undefined; notAfter: number }>();
+
+  constructor(options: AuthenticatorOptions) {
+    this.#options = options;
+    this.#reviews = new LRUCache({
+      max: MAX_TOKENS,
+      ttl: options.tokenTtlMs ?? TOKEN_TTL_MS,
+      fetchMethod: async (_digest, _stale, { context: token }) => ({ identity: await this.#review(token) }),
+    });
+  }
+
+  /** @throws Refusal 401 for nobody that is known, 503 when the API server could not be asked */
+  async authenticate(request: IncomingMessage): Promise<Identity> {
+    const byCertificate = this.#ofCertificate(request.socket as TLSSocket);
+    if (byCertificate !== undefined) return byCertificate;
+    const token = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? "")?.[1];
+    const review = token && (await this.#reviews.fetch(digestOf(token), { context: token }));
+    if (!review || review.identity === undefined) throw new Refusal(401, "Unauthorized", "Unauthorized");
+    return review.identity;
+  }
+
+  /** A connection may outlive the certificate that it began with. */
+  #ofCertificate(socket: TLSSocket): Identity | undefined {
+    if (!socket.authorized) return undefined;
+    let known = this.#certificates.get(socket);
+    if (known === undefined) {
+      const certificate = socket.getPeerX509Certificate();
+      if (certificate === undefined) return undefined;
+      const identity = certificateIdentity(certificate.raw, certificate.fingerprint256.replaceAll(":", ""));
+      known = { identity, notAfter: Date.parse(certificate.validTo) };
+      this.#certificates.set(socket, known);
+    }
+    return Date.now() < known.notAfter ? known.identity : undefined;
+  }
+
+  async #review(token: string): Promise<Identity | undefined> {
+    const { client, observe } = this.#options;
+    const path = "/apis/authentication.k8s.io/v1/tokenreviews";
+    const body = { apiVersion: "authentication.k8s.io/v1", kind: "TokenReview", spec: { token } };
+    let status: TokenReviewStatus | undefined;
+    try {
+      status = (await client.json<{ status?: TokenReviewStatus }>("POST", path, { body })).status;
+    } catch {
+      observe?.("failed");
+      throw new Refusal(503, "ServiceUnavailable", "your token could not be reviewed: try again later");
+    }
+    const identity = status?.authenticated === true ? reviewedIdentity(status.user ?? {}) : undefined;
+    observe?.(identity === undefined ? "refused" : "authenticated");
+    return identity;
+  }
+}
+
+interface TokenReviewStatus {
+  authenticated?: boolean;
+  user?: { username?: string; uid?: string; groups?: string[]; extra?: Record<string, string[]> };
+}
+
+function digestOf(token: string): string {
+  return createHash("sha256").update(token).digest("base64");
+}

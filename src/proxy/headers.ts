@@ -1,0 +1,88 @@
+import { Refusal } from "./refusal";
+
+/** Header lines by lower-case name, as `IncomingMessage.headersDistinct` has them. */
+export type HeaderLines = Readonly<Record<string, readonly string[] | undefined>>;
+export type OutgoingHeaders = Record<string, string | string[]>;
+
+/** For one connection only (RFC 9110, section 7.6.1), and what older peers use likewise. */
+const HOP_BY_HOP = [
+  "connection",
+  "http2-settings",
+  "keep-alive",
+  "proxy-authenticate",
+  "proxy-authorization",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+];
+
+/**
+ * What belongs to this connection (`host`, `expect`), what says who the user is to the proxy (`authorization`), and what
+ * the API server believes of front proxies that it trusts (`x-remote-…`).
+ */
+const NOT_FORWARDED = /^(authorization|host|expect|x-remote-.*)$/;
+/** A browser, which cannot set headers of a WebSocket, passes its token as one of the protocols that it offers. */
+const TOKEN_PROTOCOL = /^base64url\.bearer\.authorization\.k8s\.io\./;
+
+/**
+ * The headers of a request as they go to the API server, before those by which it takes the request for the user's.
+ *
+ * @param remoteAddress the client's, for the API server's audit log
+ * @throws Refusal 403 for headers that would make the request somebody else's, however they are written
+ */
+export function requestHeaders(headers: HeaderLines, remoteAddress: string | undefined): OutgoingHeaders {
+  const spoofed = Object.keys(headers).find((name) => /^impersonate-/i.test(name));
+  if (spoofed !== undefined) {
+    throw new Refusal(
+      403,
+      "Forbidden",
+      `the header ${spoofed} is refused: through this proxy nobody acts as another user; ask the API server directly`,
+    );
+  }
+  const forwarded = withoutHopByHop(headers);
+  for (const name of Object.keys(forwarded)) if (NOT_FORWARDED.test(name)) delete forwarded[name];
+
+  const protocols = (forwarded["sec-websocket-protocol"] as string[] | undefined)
+    ?.flatMap((line) => line.split(","))
+    .map((protocol) => protocol.trim())
+    .filter((protocol) => !TOKEN_PROTOCOL.test(protocol));
+  delete forwarded["sec-websocket-protocol"];
+  if (protocols?.length) forwarded["sec-websocket-protocol"] = protocols.join(", ");
+
+  if (remoteAddress !== undefined) {
+    forwarded["x-forwarded-for"] = [...(headers["x-forwarded-for"] ?? []), remoteAddress].join(", ");
+  }
+  // How long the body is must be said the way the client said it: where it is not said at all, what the body holds
+  // would be read as the next request, with the proxy's credentials.
+  if (headers["transfer-encoding"] !== undefined) {
+    delete forwarded["content-length"];
+    forwarded["transfer-encoding"] = "chunked";
+  } else if (headers["content-length"] !== undefined) {
+    forwarded["content-length"] = [...headers["content-length"]];
+  }
+  return forwarded;
+}
+
+/** The headers of the API server's answer as the client gets them. */
+export function responseHeaders(headers: HeaderLines): OutgoingHeaders {
+  return withoutHopByHop(headers);
+}
+
+/** Whether a request has a body. */
+export function hasBody(headers: HeaderLines): boolean {
+  return (
+    headers["transfer-encoding"] !== undefined || (headers["content-length"] ?? ["0"]).some((length) => length !== "0")
+  );
+}
+
+function withoutHopByHop(headers: HeaderLines): OutgoingHeaders {
+  const named = (headers.connection ?? []).flatMap((line) => line.split(",")).map((name) => name.trim().toLowerCase());
+  const dropped = new Set([...HOP_BY_HOP, ...named]);
+  const kept: OutgoingHeaders = {};
+  for (const [name, lines] of Object.entries(headers)) {
+    if (lines !== undefined && !dropped.has(name)) kept[name] = [...lines];
+  }
+  return kept;
+}

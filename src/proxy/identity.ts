@@ -1,0 +1,92 @@
+import "reflect-metadata"; // @peculiar/x509 needs it to be there first
+import { X509Certificate as ParsedCertificate } from "@peculiar/x509";
+import { Refusal } from "./refusal";
+
+/** Who somebody is to the API server. */
+export interface Identity {
+  name: string;
+  uid?: string;
+  groups: readonly string[];
+  /** What the authenticator of the API server knows besides; authorizers may go by it. */
+  extra: Readonly<Record<string, readonly string[]>>;
+}
+
+/** Every user that the API server knows is in it. */
+const AUTHENTICATED = "system:authenticated";
+const ANONYMOUS = ["system:anonymous", "system:unauthenticated"];
+const CREDENTIAL_ID = "authentication.kubernetes.io/credential-id";
+
+/**
+ * Who a client certificate stands for, as the API server reads it: the common name is the user, the organizations are
+ * the groups. `undefined` when it names nobody, or more than one.
+ *
+ * @param raw the certificate in DER; that it is valid has been verified
+ * @param fingerprint its SHA-256, in hexadecimal digits without colons
+ */
+export function certificateIdentity(raw: Buffer, fingerprint: string): Identity | undefined {
+  const subject = new ParsedCertificate(raw).subjectName;
+  const [name, another] = subject.getField("CN");
+  if (!name || another !== undefined) return undefined;
+  return known({
+    name,
+    groups: subject.getField("O"),
+    extra: { [CREDENTIAL_ID]: [`X509SHA256=${fingerprint.toLowerCase()}`] },
+  });
+}
+
+/** What a TokenReview says of a token's user; `undefined` when it names nobody. */
+export function reviewedIdentity(user: {
+  username?: string;
+  uid?: string;
+  groups?: string[];
+  extra?: Record<string, string[]>;
+}): Identity | undefined {
+  if (!user.username) return undefined;
+  return known({
+    name: user.username,
+    ...(user.uid && { uid: user.uid }),
+    groups: user.groups ?? [],
+    extra: user.extra ?? {},
+  });
+}
+
+function known(identity: Identity): Identity | undefined {
+  if ([identity.name, ...identity.groups].some((name) => ANONYMOUS.includes(name))) return undefined;
+  return { ...identity, groups: [...new Set([...identity.groups, AUTHENTICATED])] };
+}
+
+/**
+ * The headers by which the API server takes a request for one of this user.
+ *
+ * @throws Refusal 403 when a name would arrive there as another one: blanks at its ends are cut off on the way
+ */
+export function impersonationHeaders({ name, uid, groups, extra }: Identity): Record<string, string | string[]> {
+  const headers: Record<string, string | string[]> = {
+    "impersonate-user": headerValue(name),
+    "impersonate-group": groups.map(headerValue),
+  };
+  if (uid !== undefined) headers["impersonate-uid"] = headerValue(uid);
+  for (const [key, values] of Object.entries(extra)) {
+    if (values.length > 0) headers[`impersonate-extra-${headerKey(key)}`] = values.map(headerValue);
+  }
+  return headers;
+}
+
+/** Header values are bytes; Node.js writes them as Latin-1, the API server reads them as UTF-8. */
+function headerValue(value: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  if (value === "" || /^[ \t]|[ \t]$|[\x00-\x08\x0a-\x1f\x7f]/.test(value)) {
+    throw new Refusal(403, "Forbidden", "your name, or that of one of your groups, cannot be passed on in a header");
+  }
+  return Buffer.from(value, "utf8").toString("latin1");
+}
+
+/** The API server makes keys lower-case and then decodes them, so that capitals survive only encoded. */
+function headerKey(key: string): string {
+  return [...Buffer.from(key, "utf8")]
+    .map((byte) => {
+      const character = String.fromCharCode(byte);
+      return /[a-z0-9._-]/.test(character) ? character : `%${byte.toString(16).padStart(2, "0")}`;
+    })
+    .join("");
+}

@@ -1,0 +1,35 @@
+import type { ServerResponse } from "node:http";
+
+/** What the proxy itself says no to, in the words of the API server: a status code, a reason and a message. */
+export class Refusal extends Error {
+  override readonly name = "Refusal";
+
+  constructor(
+    readonly code: number,
+    readonly reason: string,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/** The object by which clients of Kubernetes are told of a failure. */
+export function failureStatus({ code, reason, message }: Pick<Refusal, "code" | "reason" | "message">) {
+  return { kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", message, reason, code };
+}
+
+/** Answers with the refusal; anything that is not one is a fault of the proxy, whose details nobody is told. */
+export function refuse(response: ServerResponse, error: unknown): void {
+  const refusal =
+    error instanceof Refusal ? error : new Refusal(500, "InternalError", "the proxy failed to answer this request");
+  const body = JSON.stringify(failureStatus(refusal));
+  response.writeHead(refusal.code, {
+    "content-type": "application/json",
+    "content-length": Buffer.byteLength(body),
+    "cache-control": "no-cache, private",
+    // A body that was sent along may never have been read, and would be taken for the next request.
+    connection: "close",
+    ...(refusal.code === 503 && { "retry-after": "1" }),
+  });
+  response.end(body);
+}

@@ -1,0 +1,91 @@
+import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+import { type HeaderLines, hasBody, responseHeaders } from "./headers";
+import { failureStatus, Refusal } from "./refusal";
+
+/** An answer on its way to the client. */
+export interface Relay {
+  /** Ends it in good order before its time; with `last`, as a watch ends whose client has to list anew. */
+  end(last?: Refusal): void;
+}
+
+const NEWLINE = 0x0a;
+
+/** What the API server answered: whole, or as another protocol on the same connection. */
+export type Answer =
+  | { type: "response"; message: IncomingMessage }
+  | { type: "upgrade"; message: IncomingMessage; socket: Duplex; head: Buffer };
+
+/**
+ * Sends the body of the client's request, and waits for what comes back.
+ *
+ * @throws Refusal 503 when the API server does not answer
+ */
+export function answerOf(upstream: ClientRequest, request: IncomingMessage): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    upstream.once("response", (message) => resolve({ type: "response", message }));
+    upstream.once("upgrade", (message, socket, head) => resolve({ type: "upgrade", message, socket, head }));
+    // It stays: an error after the answer has begun shows in the answer.
+    upstream.on("error", () =>
+      reject(new Refusal(503, "ServiceUnavailable", "the API server does not answer: try again later")),
+    );
+    if (hasBody(request.headersDistinct)) {
+      request.once("error", () => upstream.destroy());
+      request.pipe(upstream);
+    } else {
+      upstream.end();
+    }
+  });
+}
+
+/** Passes an answer on as it comes. One that is cut off is cut off for the client, too: it must not look whole. */
+export function relay(message: IncomingMessage, response: ServerResponse): Relay {
+  const headers = responseHeaders(message.headersDistinct as HeaderLines);
+  response.writeHead(message.statusCode ?? 502, message.statusMessage, headers);
+  response.flushHeaders(); // a watch may have nothing to say for a long time
+  const isEvents =
+    /^application\/json\b/.test(message.headers["content-type"] ?? "") && !message.headers["content-encoding"];
+  let ended = false;
+  let lastByte = NEWLINE;
+  message.on("data", (chunk: Buffer) => {
+    lastByte = chunk.at(-1) ?? lastByte;
+  });
+  message.on("error", () => {}); // "close" follows
+  message.once("close", () => {
+    if (!message.complete && !ended) response.destroy();
+  });
+  response.once("close", () => message.destroy());
+  message.pipe(response);
+  return {
+    end(last) {
+      if (ended || response.writableEnded) return;
+      ended = true;
+      message.unpipe(response);
+      message.destroy();
+      // Within an event nothing can be said any more.
+      if (last !== undefined && isEvents && lastByte === NEWLINE) {
+        response.write(`${JSON.stringify({ type: "ERROR", object: failureStatus(last) })}\n`);
+      }
+      response.end();
+    },
+  };
+}
+
+/** Joins two connections that speak a protocol of their own from now on, after the answer that says so. */
+export function join(client: Duplex, clientHead: Buffer, answer: Answer & { type: "upgrade" }): void {
+  const { message, socket, head } = answer;
+  const lines = [`HTTP/1.1 ${message.statusCode} ${message.statusMessage}`];
+  for (let i = 0; i < message.rawHeaders.length; i += 2)
+    lines.push(`${message.rawHeaders[i]}: ${message.rawHeaders[i + 1]}`);
+  client.write(`${lines.join("\r\n")}\r\n\r\n`, "latin1");
+  client.write(head);
+  socket.write(clientHead);
+  for (const [from, to] of [
+    [client, socket],
+    [socket, client],
+  ] as const) {
+    from.on("error", () => {}); // "close" follows
+    from.once("close", () => to.destroy());
+    from.pipe(to);
+  }
+}

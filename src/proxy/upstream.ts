@@ -1,0 +1,60 @@
+import type { ClientRequest } from "node:http";
+import https from "node:https";
+import type { KubeConfig } from "@kubernetes/client-node";
+import type { OutgoingHeaders } from "./headers";
+import { Refusal } from "./refusal";
+
+const CONNECT_TIMEOUT_MS = 10_000;
+/** Less than the API server keeps a connection that is not used, so that none is closed under a request. */
+const IDLE_TIMEOUT_MS = 30_000;
+
+/** The API server, as the proxy reaches it: with the credentials of its kubeconfig or of its Pod. */
+export class Upstream {
+  readonly #config: KubeConfig;
+  readonly #agent = new https.Agent({ keepAlive: true, timeout: IDLE_TIMEOUT_MS });
+
+  constructor(config: KubeConfig) {
+    this.#config = config;
+  }
+
+  /**
+   * Begins a request; its body, if any, is the caller's to write and to end. No time-out ends it: a watch may be silent.
+   *
+   * @param path with its query, as it came from the client
+   * @throws Refusal 400 for a path that is none
+   */
+  async request(method: string, path: string, headers: OutgoingHeaders): Promise<ClientRequest> {
+    if (!path.startsWith("/")) throw new Refusal(400, "BadRequest", "the request's target must be a path");
+    const server = this.#config.getCurrentCluster()?.server;
+    if (server === undefined) throw new Error("the kubeconfig names no current cluster");
+    const url = new URL(server);
+    // Credentials may be rotated, so they are asked for at every request; the agent keeps their connections apart.
+    const options: https.RequestOptions = { headers: {} };
+    await this.#config.applyToHTTPSOptions(options);
+    const own = options.headers as Record<string, string>;
+    const authorization = options.auth ? `Basic ${Buffer.from(options.auth).toString("base64")}` : own.Authorization;
+    const request = https.request({
+      host: url.hostname.replace(/^\[(.*)\]$/, "$1"),
+      port: url.port || 443,
+      path: url.pathname.replace(/\/$/, "") + path,
+      method,
+      headers: { ...headers, host: url.host, ...(authorization !== undefined && { authorization }) },
+      agent: this.#agent,
+      ca: options.ca,
+      cert: options.cert,
+      key: options.key,
+      ...(options.servername !== undefined && { servername: options.servername }),
+      ...(options.rejectUnauthorized !== undefined && { rejectUnauthorized: options.rejectUnauthorized }),
+    });
+    request.once("socket", (socket) => {
+      if (!socket.connecting) return;
+      const timer = setTimeout(() => request.destroy(new Error("connecting took too long")), CONNECT_TIMEOUT_MS);
+      for (const event of ["secureConnect", "close"]) socket.once(event, () => clearTimeout(timer));
+    });
+    return request;
+  }
+
+  close(): void {
+    this.#agent.destroy();
+  }
+}

@@ -1,0 +1,93 @@
+import type { KubernetesClient } from "../../providers/kubernetes/client";
+import type { Identity } from "./identity";
+import type { Owners } from "./owners";
+import { Refusal } from "./refusal";
+import { ownNamespaces } from "./selector";
+
+/** How a request goes to the API server. */
+export type Passage =
+  /** As it came, under the user's own identity. */
+  | { view: "user"; path: string }
+  /** A list or watch of namespaces that was narrowed to the user's own, under the identity of the proxy. */
+  | { view: "own-namespaces"; path: string; tenants: readonly string[]; watches: boolean };
+
+export interface ViewOptions {
+  owners: Pick<Owners, "ready" | "tenantsOf" | "changedSince">;
+  client: Pick<KubernetesClient, "json">;
+  /** Members of these see their own namespaces; everybody else sees what the API server lets them see. */
+  userGroups: readonly string[];
+}
+
+const NAMESPACES = "/api/v1/namespaces";
+
+/**
+ * Decides how a request is passed on. Only one path is ever changed, and it is put together anew: what does not look
+ * exactly like a list of namespaces goes out under the user's own identity, whatever it is.
+ *
+ * @throws Refusal 410 for a watch from before the user's tenants changed; 503 as long as the tenants are not known
+ */
+export async function passageOf(
+  options: ViewOptions,
+  identity: Identity,
+  method: string,
+  target: string,
+): Promise<Passage> {
+  const asItCame: Passage = { view: "user", path: target };
+  const [path, query = ""] = splitAt(target, "?");
+  const { owners, userGroups } = options;
+  if (method !== "GET" || path !== NAMESPACES) return asItCame;
+  if (!identity.groups.some((group) => userGroups.includes(group))) return asItCame;
+
+  if (!owners.ready) throw new Refusal(503, "ServiceUnavailable", "the tenants are not known yet: try again later");
+  const parameters = new URLSearchParams(query);
+  const watches = isTrue(parameters.get("watch"));
+  const tenants = owners.tenantsOf(identity);
+  if (tenants.length === 0 && (await mayList(options.client, identity, watches ? "watch" : "list"))) return asItCame;
+
+  const from = parameters.get("resourceVersion");
+  const beginsAnew = !from || from === "0" || isTrue(parameters.get("sendInitialEvents"));
+  if (watches && !beginsAnew && owners.changedSince(identity, from)) throw expired();
+
+  parameters.set("labelSelector", ownNamespaces(tenants, parameters.get("labelSelector")));
+  return { view: "own-namespaces", path: `${NAMESPACES}?${parameters}`, tenants, watches };
+}
+
+/** Whether a request is for a watch, of whatever it be. */
+export function isWatch(target: string): boolean {
+  return isTrue(new URLSearchParams(splitAt(target, "?")[1] ?? "").get("watch"));
+}
+
+/** By which clients know that they have to list again before they watch on. */
+export function expired(): Refusal {
+  return new Refusal(410, "Expired", "the tenants that you own have changed: list your namespaces again");
+}
+
+async function mayList(client: ViewOptions["client"], identity: Identity, verb: string): Promise<boolean> {
+  const { name, uid, groups, extra } = identity;
+  const body = {
+    apiVersion: "authorization.k8s.io/v1",
+    kind: "SubjectAccessReview",
+    spec: {
+      user: name,
+      ...(uid !== undefined && { uid }),
+      groups,
+      extra,
+      resourceAttributes: { verb, version: "v1", resource: "namespaces" },
+    },
+  };
+  const path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+  const review = await client.json<{ status?: { allowed?: boolean } }>("POST", path, { body }).catch(() => {
+    throw new Refusal(503, "ServiceUnavailable", "your rights could not be reviewed: try again later");
+  });
+  return review.status?.allowed === true;
+}
+
+/** As the API server reads a parameter: anything but these is true, and so is a parameter without a value. */
+function isTrue(value: string | null): boolean {
+  return value !== null && value !== "0" && value.toLowerCase() !== "false";
+}
+
+function splitAt(text: string, separator: string): [string, string?] {
+  const index = text.indexOf(separator);
+  return index < 0 ? [text] : [text.slice(0, index), text.slice(index + separator.length)];
+}

@@ -1,0 +1,138 @@
+import { ApiError, type KubernetesClient, type LiveObject, type ResourceType } from "../../providers/kubernetes/client";
+
+/** One Lease. */
+export interface LeaseRecord {
+  name: string;
+  uid: string;
+  /** Changes with every write. */
+  version: string;
+  /** `undefined` when it is free. */
+  holder: string | undefined;
+  /** How often it has gone to another holder. */
+  transitions: number;
+  /** The number of shards among which its holder wants to share the work; `undefined` while it stands back. */
+  shards: number | undefined;
+}
+
+/** What a write sets. */
+export interface LeaseChange {
+  holder: string | undefined;
+  transitions?: number;
+  shards?: number | undefined;
+  leaseDurationMs?: number;
+}
+
+/** Somebody else has written, created or removed the Lease since we read it. */
+export class LeaseConflict extends Error {
+  constructor(name: string, options?: ErrorOptions) {
+    super(`the Lease ${name} is not what it was any more`, options);
+    this.name = "LeaseConflict";
+  }
+}
+
+/** Leases, as one operator's replicas share them. Every write is a compare-and-swap. */
+export interface LeaseStore {
+  /** All of them, as they are now: not from a cache. */
+  list(): Promise<LeaseRecord[]>;
+  /** @throws LeaseConflict when there is one of this name */
+  create(name: string, change: LeaseChange): Promise<LeaseRecord>;
+  /** @throws LeaseConflict when it is not the version of `record` any more */
+  update(record: LeaseRecord, change: LeaseChange): Promise<LeaseRecord>;
+  /** Removes this very Lease; it may be gone already. */
+  remove(record: LeaseRecord): Promise<void>;
+}
+
+const LEASE: ResourceType = {
+  apiVersion: "coordination.k8s.io/v1",
+  kind: "Lease",
+  plural: "leases",
+  namespaced: true,
+};
+const LABEL = "kindstack.dev/lease";
+const SHARDS_ANNOTATION = "kindstack.dev/shards";
+
+interface LeaseSpec {
+  holderIdentity?: string | null;
+  leaseTransitions?: number;
+}
+
+/**
+ * Leases (`coordination.k8s.io/v1`) in one namespace of the cluster.
+ *
+ * Patches carry the UID and the version that was read, so the API server refuses them with 409 when anything was
+ * written since, and with 404 when the Lease is gone; a PUT would make it anew.
+ *
+ * @param timeoutMs after so long a request is given up
+ */
+export function kubernetesLeases(client: KubernetesClient, namespace: string, timeoutMs: number): LeaseStore {
+  const options = () => ({ signal: AbortSignal.timeout(timeoutMs) });
+  return {
+    async list() {
+      const { items } = await client.list(LEASE, { namespace, labelSelector: `${LABEL}=true`, ...options() });
+      return items.map(recordOf);
+    },
+    async create(name, change) {
+      const manifest = {
+        apiVersion: LEASE.apiVersion,
+        kind: LEASE.kind,
+        metadata: {
+          name,
+          namespace,
+          labels: { [LABEL]: "true" },
+          ...(change.shards !== undefined && { annotations: { [SHARDS_ANNOTATION]: String(change.shards) } }),
+        },
+        spec: specOf(change),
+      };
+      return recordOf(await client.create(LEASE, manifest, options()).catch(conflictOn([409], name)));
+    },
+    async update({ name, uid, version }, change) {
+      const metadata = { uid, resourceVersion: version, annotations: annotationsOf(change) };
+      const patch = { metadata, spec: specOf(change) };
+      return recordOf(
+        await client.mergePatch(LEASE, name, namespace, patch, options()).catch(conflictOn([404, 409], name)),
+      );
+    },
+    async remove({ name, uid }) {
+      await client.delete(LEASE, name, namespace, { uid }).catch((error: unknown) => {
+        if (!(error instanceof ApiError && error.status === 409)) throw error;
+      });
+    },
+  };
+}
+
+function specOf({ holder, transitions, leaseDurationMs }: LeaseChange): object {
+  const now = `${new Date().toISOString().slice(0, -1)}000Z`; // a MicroTime; for people, nobody goes by it
+  return {
+    holderIdentity: holder ?? null,
+    renewTime: now,
+    ...(transitions !== undefined && { leaseTransitions: transitions, acquireTime: now }),
+    ...(leaseDurationMs !== undefined && { leaseDurationSeconds: Math.max(1, Math.round(leaseDurationMs / 1000)) }),
+  };
+}
+
+function annotationsOf(change: LeaseChange): Record<string, string | null> {
+  if (!("shards" in change)) return {};
+  return { [SHARDS_ANNOTATION]: change.shards === undefined ? null : String(change.shards) };
+}
+
+function recordOf({ metadata, spec }: LiveObject): LeaseRecord {
+  const { holderIdentity, leaseTransitions } = (spec ?? {}) as LeaseSpec;
+  const shards = metadata.annotations?.[SHARDS_ANNOTATION];
+  return {
+    name: metadata.name,
+    uid: metadata.uid,
+    version: metadata.resourceVersion,
+    holder: holderIdentity || undefined,
+    transitions: leaseTransitions ?? 0,
+    shards: shards === undefined ? undefined : Number(shards),
+  };
+}
+
+function conflictOn(statuses: readonly number[], name: string): (error: unknown) => never {
+  return (error) => {
+    if (error instanceof ApiError && statuses.includes(error.status)) {
+      throw new LeaseConflict(name, { cause: error });
+    }
+    throw error;
+  };
+}

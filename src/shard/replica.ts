@@ -1,0 +1,392 @@
+import type { Logger } from "pino";
+import { LeaseConflict, type LeaseRecord, type LeaseStore } from "./lease-store";
+import { killAfterMs, type LeaseTiming, untilNextTry } from "./timing";
+
+/** Who does the work of the shards. */
+export interface ShardWorker {
+  /** A shard is ours from now on. */
+  acquired(shard: number): void;
+  /** Resolves when the work on a shard, of which no new one begins, is done. */
+  drained(shard: number): Promise<void>;
+  /** Nothing is ours any more. Has stopped all work in `graceMs` at most; resolves when it has. */
+  lost(graceMs: number): Promise<void>;
+  /** The Lease was renewed; without another renewal, nothing of ours may run after `ms` milliseconds. */
+  renewed(ms: number): void;
+}
+
+export interface ReplicaOptions {
+  store: LeaseStore;
+  worker: ShardWorker;
+  /** What this replica is called, in the names of its Leases; several may have the same. */
+  id: string;
+  /** Among how many shards the work is shared; the same for all replicas. */
+  shards: number;
+  timing: LeaseTiming;
+  logger: Logger;
+  /** Milliseconds on a clock that nobody sets; it goes on while the process stands still. */
+  now?: () => number;
+  /** A name that no other session has. */
+  unique: () => string;
+  observe?: (transition: "acquired" | "released" | "lost", held: number) => void;
+}
+
+const SESSION_PREFIX = "kindstack-replica-";
+const SHARD_PREFIX = "kindstack-shard-";
+
+interface Session {
+  record: LeaseRecord;
+  /** When the renewal that counts was sent off. */
+  renewedAt: number;
+}
+
+/**
+ * One of several replicas that share the work of one operator.
+ *
+ * Each has a Lease of its own, its session, and renews it; each shard is a Lease that names the session that holds it.
+ * A session that does not change for the Lease's duration, by the clock of whoever looks, is declared dead by a
+ * compare-and-swap, so it cannot be renewed any more, and its shards are free. No clocks are compared, as in client-go's
+ * `leaderelection` (k8s.io/client-go/tools/leaderelection), where each Lease would be renewed by itself.
+ *
+ * A replica counts its session from the moment when it *sent* the last renewal that succeeded, and takes it for over
+ * after the renewal deadline, which is shorter than the Lease's duration; by then nothing of it may run any more.
+ */
+export class Replica {
+  readonly #options: ReplicaOptions;
+  readonly #now: () => number;
+  /** Each shard that is ours. */
+  readonly #held = new Map<number, LeaseRecord>();
+  /** Those of them that are on their way back; `true` when no work is left. */
+  readonly #yielding = new Map<number, boolean>();
+  /** What was last seen of the others' sessions, and since when. */
+  readonly #seen = new Map<string, { version: string; since: number }>();
+  #session: Session | undefined;
+  /** A session that is over, and may hold Leases. */
+  #former: LeaseRecord | undefined;
+  /** Until the work under that has ended. */
+  #ending: Promise<void> | undefined;
+  #standsBack = false;
+  #leaving = false;
+  #timer: NodeJS.Timeout | undefined;
+  /** Ends the pause between two ticks. */
+  #wake = () => {};
+
+  constructor(options: ReplicaOptions) {
+    this.#options = options;
+    this.#now = options.now ?? (() => performance.now());
+  }
+
+  /** How many shards are ours. */
+  get held(): number {
+    return this.#held.size;
+  }
+
+  /** Whether nothing is ours, nor will be. */
+  get hasLeft(): boolean {
+    return this.#leaving && this.#held.size === 0 && this.#ending === undefined;
+  }
+
+  /** Whether work on a shard may begin. */
+  holds(shard: number): boolean {
+    return this.#isValid() && this.#held.has(shard) && !this.#yielding.has(shard);
+  }
+
+  /** Whether work on a shard may go on. When time is over, all work has been told so before this returns. */
+  mayWriteTo(shard: number): boolean {
+    return this.#isValid() && this.#held.has(shard);
+  }
+
+  /** How long from now the last of what runs has to be ended, when no renewal follows. */
+  get endsInMs(): number {
+    if (this.#session === undefined) return 0;
+    return Math.max(0, this.#session.renewedAt + killAfterMs(this.#options.timing) - this.#now());
+  }
+
+  /** Takes part until {@link leave} was called and all is given back. */
+  async run(): Promise<void> {
+    const { logger, timing } = this.#options;
+    while (!this.hasLeft) {
+      await this.tick().catch((error: unknown) => logger.warn({ err: error }, "Leases cannot be read or written"));
+      if (this.hasLeft) break;
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+        setTimeout(resolve, untilNextTry(timing, Math.random)).unref();
+      });
+    }
+    await this.close().catch((error: unknown) => logger.warn({ err: error }, "could not say good-bye"));
+  }
+
+  /**
+   * Renews the session, looks at the Leases, and takes or gives back shards: all writes are made here, one by one.
+   *
+   * @throws ApiError when the API server cannot be reached; nothing has to be done about it
+   */
+  async tick(): Promise<void> {
+    if (this.#session !== undefined) this.#isValid(); // nobody may have noticed yet
+    if (this.#ending !== undefined || this.hasLeft) return;
+    const session = await this.#renew();
+    if (session === undefined) return;
+    await this.#releaseDrained(session);
+    const records = await this.#options.store.list();
+    if (!this.#isCurrent(session)) return;
+    const sessions = await this.#livingSessions(records);
+    if (!this.#isCurrent(session)) return;
+    const shards = new Map(records.flatMap((record) => shardRecord(record)));
+    this.#acceptTruth(session, shards);
+    if (!this.#isCurrent(session)) return;
+    await this.#share(session, sessions, shards);
+  }
+
+  /** From now on takes nothing, and gives back each shard when its work is done. */
+  leave(): void {
+    this.#leaving = true;
+    this.#standsBack = true;
+    for (const shard of this.#held.keys()) this.#yield(shard);
+  }
+
+  /** Says that this replica is gone, when all is given back. */
+  async close(): Promise<void> {
+    clearTimeout(this.#timer);
+    for (const record of [this.#session?.record, this.#former]) {
+      if (record !== undefined) await this.#options.store.remove(record);
+    }
+    this.#session = undefined;
+    this.#former = undefined;
+  }
+
+  /** @returns the session, when it was renewed in time */
+  async #renew(): Promise<Session | undefined> {
+    const { store, timing, shards, id, unique, worker } = this.#options;
+    const sentAt = this.#now();
+    const wanted = { shards: this.#standsBack ? undefined : shards, leaseDurationMs: timing.leaseDurationMs };
+    let session = this.#session;
+    if (session === undefined) {
+      if (this.#former !== undefined) await store.remove(this.#former); // its work has ended; what it held is free
+      this.#former = undefined;
+      const name = `${SESSION_PREFIX}${id}-${unique()}`;
+      session = { record: await store.create(name, { holder: name, ...wanted }), renewedAt: sentAt };
+      this.#session = session;
+    } else {
+      const record = await this.#update(session.record, wanted);
+      if (session !== this.#session) return undefined;
+      if (record === undefined) {
+        this.#lose("another replica has declared this one dead", 0);
+        return undefined;
+      }
+      session.record = record;
+      session.renewedAt = sentAt;
+    }
+    if (!this.#isValid()) return undefined;
+    worker.renewed(this.endsInMs);
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#isValid(), this.#remainingMs + 1).unref();
+    return session;
+  }
+
+  /** @returns the session as it now is; `undefined` when it is not ours any more */
+  async #update(record: LeaseRecord, wanted: { shards: number | undefined }): Promise<LeaseRecord | undefined> {
+    const { store } = this.#options;
+    try {
+      return await store.update(record, { holder: record.name, ...wanted });
+    } catch (error) {
+      if (!(error instanceof LeaseConflict)) throw error;
+    }
+    // A renewal of which the answer was lost, or a label that somebody has put on it, is no reason to stop.
+    const current = (await store.list()).find(({ uid }) => uid === record.uid);
+    if (current?.holder !== record.name) return undefined;
+    return store.update(current, { holder: record.name, ...wanted }).catch((error: unknown) => {
+      if (error instanceof LeaseConflict) return undefined;
+      throw error;
+    });
+  }
+
+  /** Removes the sessions that are over. @returns the others, this replica's own among them */
+  async #livingSessions(records: readonly LeaseRecord[]): Promise<LeaseRecord[]> {
+    const { store, timing, logger } = this.#options;
+    const now = this.#now();
+    const found = records.filter(({ name }) => name.startsWith(SESSION_PREFIX));
+    for (const name of this.#seen.keys()) if (!found.some((record) => record.name === name)) this.#seen.delete(name);
+    const living: LeaseRecord[] = [];
+    for (const record of found) {
+      const { name, version, holder } = record;
+      const seen = this.#seen.get(name);
+      if (seen?.version !== version) this.#seen.set(name, { version, since: now });
+      const silentMs = seen?.version === version ? now - seen.since : 0;
+      if (name === this.#session?.record.name || (holder !== undefined && silentMs <= timing.leaseDurationMs)) {
+        living.push(record);
+        continue;
+      }
+      try {
+        const dead = await store.update(record, { holder: undefined }); // from here on it cannot be renewed
+        if (holder !== undefined) logger.warn({ replica: name, silentMs }, "a replica is gone, its shards are free");
+        await store.remove(dead);
+      } catch (error) {
+        if (!(error instanceof LeaseConflict)) throw error;
+        living.push(record); // it was renewed at the last moment, or somebody else was quicker: look again
+        this.#wake();
+      }
+    }
+    return living;
+  }
+
+  /** What the API server has is so, whatever we know of writes whose answers were lost. */
+  #acceptTruth(session: Session, shards: ReadonlyMap<number, LeaseRecord>): void {
+    for (const shard of [...this.#held.keys()]) {
+      const record = shards.get(shard);
+      if (record?.holder === session.record.name) {
+        this.#held.set(shard, record);
+      } else if (this.#yielding.get(shard)) {
+        this.#released(shard);
+      } else {
+        this.#lose(`the Lease ${SHARD_PREFIX}${shard} was taken away`, 0);
+        return;
+      }
+    }
+    for (const [shard, record] of shards) {
+      const isOurs = record.holder === session.record.name && shard < this.#options.shards;
+      if (isOurs && !this.#held.has(shard)) this.#hold(shard, record);
+    }
+  }
+
+  /** Takes what is free, or gives back, so that each replica has as many shards as any other. */
+  async #share(
+    session: Session,
+    sessions: readonly LeaseRecord[],
+    shards: ReadonlyMap<number, LeaseRecord>,
+  ): Promise<void> {
+    const { shards: count, logger } = this.#options;
+    const mine = session.record.name;
+    const others = sessions.filter(({ name }) => name !== mine);
+    const strangers = others.filter((other) => other.shards !== undefined && other.shards !== count);
+    if (strangers.length > 0) {
+      // In another number of shards a stack has another Lease: until they are gone, or stand back, nothing is safe.
+      const holders = new Set([...shards.values()].map(({ holder }) => holder));
+      const cameFirst = strangers.some(({ name }) => holders.has(name) || name < mine);
+      if (this.#held.size === 0 && cameFirst && !this.#standsBack) {
+        this.#standsBack = true;
+        logger.warn({ shards: count, others: strangers }, "waits for replicas with another number of shards to leave");
+      }
+      return;
+    }
+    if (this.#leaving) return;
+    if (session.record.shards !== count) {
+      this.#standsBack = false; // the next renewal says so, and only the look after it counts
+      return;
+    }
+    // What cannot be shared evenly stays where it is, so that nothing moves without need.
+    const load = (name: string) => [...shards.values()].filter(({ holder }) => holder === name).length;
+    const peers = [mine, ...others.filter((other) => other.shards === count).map(({ name }) => name)];
+    const rank = peers.sort((a, b) => load(b) - load(a) || (a < b ? -1 : 1)).indexOf(mine);
+    const fair = Math.floor(count / peers.length) + (rank < count % peers.length ? 1 : 0);
+    const kept = [...this.#held.keys()].filter((shard) => !this.#yielding.has(shard));
+    for (const shard of kept.slice(fair)) this.#yield(shard);
+    await this.#acquire(session, fair - kept.length, rank * fair, new Set(sessions.map(({ name }) => name)), shards);
+  }
+
+  /** @param from where the search begins: replicas that search at the same time meet less often */
+  async #acquire(
+    session: Session,
+    wanted: number,
+    from: number,
+    living: ReadonlySet<string>,
+    shards: ReadonlyMap<number, LeaseRecord>,
+  ): Promise<void> {
+    const { store, shards: count } = this.#options;
+    let missing = wanted;
+    for (let step = 0; step < count && missing > 0; step++) {
+      const shard = (from + step) % count;
+      const record = shards.get(shard);
+      if (record?.holder !== undefined && living.has(record.holder)) continue;
+      const holder = session.record.name;
+      try {
+        const taken = await (record === undefined
+          ? store.create(`${SHARD_PREFIX}${shard}`, { holder, transitions: 0 })
+          : store.update(record, { holder, transitions: record.transitions + 1 }));
+        if (!this.#isCurrent(session)) return;
+        this.#hold(shard, taken);
+        missing--;
+      } catch (error) {
+        if (!(error instanceof LeaseConflict)) throw error; // else somebody was quicker
+      }
+    }
+  }
+
+  #hold(shard: number, record: LeaseRecord): void {
+    const { worker, logger, observe } = this.#options;
+    this.#held.set(shard, record);
+    logger.info({ shard, holder: record.holder, transitions: record.transitions }, "shard acquired");
+    observe?.("acquired", this.#held.size);
+    worker.acquired(shard);
+    if (this.#leaving) this.#yield(shard);
+  }
+
+  #yield(shard: number): void {
+    if (this.#yielding.has(shard)) return;
+    const session = this.#session;
+    this.#yielding.set(shard, false);
+    void this.#options.worker.drained(shard).then(() => {
+      if (session === undefined || !this.#isCurrent(session)) return;
+      this.#yielding.set(shard, true);
+      this.#wake();
+    });
+  }
+
+  /** Clears the holders, so that others take the shards at once. When nobody knows whether it did, it is tried again. */
+  async #releaseDrained(session: Session): Promise<void> {
+    const { store, logger } = this.#options;
+    for (const [shard, isDrained] of [...this.#yielding]) {
+      const record = this.#held.get(shard);
+      if (!isDrained || record === undefined) continue;
+      try {
+        await store.update(record, { holder: undefined });
+        if (!this.#isCurrent(session)) return;
+        this.#released(shard);
+      } catch (error) {
+        logger.info({ err: error, shard }, "shard not released yet");
+      }
+    }
+  }
+
+  #released(shard: number): void {
+    this.#held.delete(shard);
+    this.#yielding.delete(shard);
+    this.#options.logger.info({ shard }, "shard released");
+    this.#options.observe?.("released", this.#held.size);
+  }
+
+  #lose(reason: string, graceMs: number): void {
+    const { worker, logger, observe } = this.#options;
+    logger.error({ reason, shards: [...this.#held.keys()], graceMs }, "lost the Lease, stopping all work");
+    this.#former = this.#session?.record;
+    this.#session = undefined;
+    this.#held.clear();
+    this.#yielding.clear();
+    clearTimeout(this.#timer);
+    this.#ending = worker.lost(graceMs).then(() => {
+      this.#ending = undefined;
+      this.#wake();
+    });
+    observe?.("lost", 0);
+  }
+
+  get #remainingMs(): number {
+    return this.#session === undefined
+      ? 0
+      : this.#session.renewedAt + this.#options.timing.renewDeadlineMs - this.#now();
+  }
+
+  /** Whether our session goes on; finds out, when its time is over, whatever kept us from noticing before. */
+  #isValid(): boolean {
+    if (this.#session === undefined) return false;
+    if (this.#remainingMs > 0) return true;
+    this.#lose("it could not be renewed in time", this.endsInMs);
+    return false;
+  }
+
+  #isCurrent(session: Session): boolean {
+    return this.#isValid() && this.#session === session;
+  }
+}
+
+function shardRecord(record: LeaseRecord): [number, LeaseRecord][] {
+  return record.name.startsWith(SHARD_PREFIX) ? [[Number(record.name.slice(SHARD_PREFIX.length)), record]] : [];
+}

@@ -1,0 +1,122 @@
+import { setMaxListeners } from "node:events";
+import type { RetryableError } from "../../providers/errors";
+import { type Fence, withinFence } from "../../providers/fence";
+import { UrgentAbort } from "../automation/command";
+import type { Watchdog } from "../automation/watchdog";
+import { Replica, type ReplicaOptions, type ShardWorker } from "./replica";
+import { shardOf } from "./shard";
+
+/** One piece of work that runs. */
+interface Run {
+  abort: AbortController;
+  ended: Promise<unknown>;
+}
+
+/** The stacks that are this replica's to work on, and the work on them that runs. A stack may stand for several. */
+export class Shards implements ShardWorker {
+  readonly #replica: Replica;
+  readonly #watchdog: Pick<Watchdog, "feed">;
+  readonly #shards: number;
+  readonly #runs = new Map<number, Set<Run>>();
+  #onAcquired: (includes: (stack: string) => boolean) => void = () => {};
+
+  constructor({ watchdog, ...options }: Omit<ReplicaOptions, "worker"> & { watchdog: Pick<Watchdog, "feed"> }) {
+    this.#replica = new Replica({ ...options, worker: this });
+    this.#shards = options.shards;
+    this.#watchdog = watchdog;
+  }
+
+  /** Whether work on a stack may begin here and now. */
+  holds(stack: string): boolean {
+    return this.#replica.holds(shardOf(stack, this.#shards));
+  }
+
+  /** How long from now the last process of an update may run, should this process stand still. */
+  get endsInMs(): number {
+    return this.#replica.endsInMs;
+  }
+
+  /**
+   * Runs work on a stack under a fence ({@link withinFence}): when the shard is lost, the work is told so by its signal
+   * and none of its writes gets out.
+   *
+   * @returns `undefined` when the shard is not ours, or was lost meanwhile
+   */
+  async work<T>(stack: string, signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T | undefined> {
+    const shard = shardOf(stack, this.#shards);
+    if (!this.#replica.holds(shard)) return undefined;
+    const abort = new AbortController();
+    const forward = () => abort.abort(signal.reason);
+    if (signal.aborted) forward();
+    signal.addEventListener("abort", forward);
+    const lost = new AbortController();
+    setMaxListeners(0, lost.signal); // each connection to a database listens to it, and an update of many objects has many
+    const fence: Fence = {
+      check: () => {
+        // In this order: the first finds out whether time is over, and says so to all that run.
+        if (!this.#replica.mayWriteTo(shard) || lost.signal.aborted) throw leaseLost(0);
+      },
+      signal: lost.signal,
+    };
+    lost.signal.addEventListener("abort", () => abort.abort(lost.signal.reason));
+    const begin = async () => {
+      await Promise.resolve(); // whoever ends it must be able to find it
+      return work(abort.signal);
+    };
+    const ended = withinFence(fence, begin).finally(() => {
+      signal.removeEventListener("abort", forward);
+      runs.delete(run);
+    });
+    const run: Run = { abort: lost, ended };
+    const runs = this.#runsOf(shard).add(run);
+    try {
+      const result = await ended;
+      return lost.signal.aborted ? undefined : result;
+    } catch (error) {
+      if (lost.signal.aborted) return undefined;
+      throw error;
+    }
+  }
+
+  /** Takes part until {@link leave}. @param onAcquired told what has become ours: all of it is to be looked at */
+  run(onAcquired: (includes: (stack: string) => boolean) => void): Promise<void> {
+    this.#onAcquired = onAcquired;
+    return this.#replica.run();
+  }
+
+  /** Gives back what is ours, each shard when the work on it has ended. */
+  leave(): void {
+    this.#replica.leave();
+  }
+
+  acquired(shard: number): void {
+    this.#onAcquired((stack) => shardOf(stack, this.#shards) === shard);
+  }
+
+  async drained(shard: number): Promise<void> {
+    await Promise.allSettled([...this.#runsOf(shard)].map(({ ended }) => ended));
+  }
+
+  async lost(graceMs: number): Promise<void> {
+    const runs = [...this.#runs.values()].flatMap((runs) => [...runs]);
+    for (const { abort } of runs) abort.abort(leaseLost(graceMs));
+    await Promise.allSettled(runs.map(({ ended }) => ended));
+  }
+
+  renewed(ms: number): void {
+    this.#watchdog.feed(ms);
+  }
+
+  #runsOf(shard: number): Set<Run> {
+    let runs = this.#runs.get(shard);
+    if (runs === undefined) {
+      runs = new Set();
+      this.#runs.set(shard, runs);
+    }
+    return runs;
+  }
+}
+
+function leaseLost(graceMs: number): RetryableError {
+  return new UrgentAbort("LeaseLost", "this replica has lost its Lease, another one goes on", graceMs);
+}

@@ -1,0 +1,109 @@
+import { createHash } from "node:crypto";
+import { ApiError, type KubernetesClient } from "../../providers/kubernetes/client";
+
+/** `unknown` when the API server cannot be asked. */
+export type Verdict = "allowed" | "unauthenticated" | "forbidden" | "unknown";
+
+export interface ScrapeAccessOptions {
+  client: Pick<KubernetesClient, "json">;
+  log: { warn(fields: object, message: string): void };
+  /** Milliseconds since any fixed time. */
+  now?: () => number;
+}
+
+interface UserInfo {
+  username?: string;
+  uid?: string;
+  groups?: string[];
+  extra?: Record<string, string[]>;
+}
+
+const PATH = "/metrics";
+/** How long a verdict holds. What is refused may be granted soon, and is asked for again sooner. */
+const LIFETIME_MS: Record<Verdict, number> = {
+  allowed: 60_000,
+  forbidden: 10_000,
+  unauthenticated: 10_000,
+  unknown: 0,
+};
+const MAX_VERDICTS = 1_000;
+/** Whoever makes up tokens shall not make the operator a burden for the API server. */
+const MAX_QUESTIONS = 8;
+/** Longer than any token of a service account. */
+const MAX_TOKEN_LENGTH = 8_192;
+
+/**
+ * Decides who may read the metrics, as a cluster's components do: the bearer token is reviewed (TokenReview), and its
+ * user must have the right to `get` the non-resource URL `/metrics` (SubjectAccessReview), which the ClusterRole
+ * `kindstack-metrics-reader` gives. Verdicts are remembered for a short time, by a digest of the token.
+ */
+export function scrapeAccess({
+  client,
+  log,
+  now = () => performance.now(),
+}: ScrapeAccessOptions): (authorization: string | undefined) => Promise<Verdict> {
+  const verdicts = new Map<string, { verdict: Verdict; until: number }>();
+  const questions = new Map<string, Promise<Verdict>>();
+
+  async function ask(token: string): Promise<Verdict> {
+    try {
+      const user = await reviewToken(client, token);
+      if (user === undefined) return "unauthenticated";
+      return (await mayScrape(client, user)) ? "allowed" : "forbidden";
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      log.warn({ err: error }, "the API server could not be asked who may read the metrics");
+      return "unknown";
+    }
+  }
+
+  function remember(key: string, verdict: Verdict): void {
+    verdicts.delete(key);
+    verdicts.set(key, { verdict, until: now() + LIFETIME_MS[verdict] });
+    const oldest = verdicts.keys().next();
+    if (verdicts.size > MAX_VERDICTS && !oldest.done) verdicts.delete(oldest.value);
+  }
+
+  return async (authorization) => {
+    const token = /^Bearer ([\x21-\x7e]+)$/i.exec(authorization ?? "")?.[1];
+    if (token === undefined || token.length > MAX_TOKEN_LENGTH) return "unauthenticated";
+    const key = createHash("sha256").update(token).digest("base64");
+    const known = verdicts.get(key);
+    if (known !== undefined && known.until > now()) return known.verdict;
+    let question = questions.get(key);
+    if (question === undefined) {
+      if (questions.size >= MAX_QUESTIONS) return "unknown";
+      question = ask(token).finally(() => questions.delete(key));
+      questions.set(key, question);
+    }
+    const verdict = await question;
+    remember(key, verdict);
+    return verdict;
+  };
+}
+
+/** Whose token it is; `undefined` when it is nobody's. */
+async function reviewToken(client: ScrapeAccessOptions["client"], token: string): Promise<UserInfo | undefined> {
+  const { status } = await client.json<{ status?: { authenticated?: boolean; user?: UserInfo } }>(
+    "POST",
+    "/apis/authentication.k8s.io/v1/tokenreviews",
+    { body: { apiVersion: "authentication.k8s.io/v1", kind: "TokenReview", spec: { token } } },
+  );
+  return status?.authenticated === true ? status.user : undefined;
+}
+
+async function mayScrape(client: ScrapeAccessOptions["client"], user: UserInfo): Promise<boolean> {
+  const { username, uid, groups, extra } = user;
+  const { status } = await client.json<{ status?: { allowed?: boolean } }>(
+    "POST",
+    "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+    {
+      body: {
+        apiVersion: "authorization.k8s.io/v1",
+        kind: "SubjectAccessReview",
+        spec: { user: username, uid, groups, extra, nonResourceAttributes: { path: PATH, verb: "get" } },
+      },
+    },
+  );
+  return status?.allowed === true;
+}

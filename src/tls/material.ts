@@ -1,0 +1,136 @@
+import { createPrivateKey, X509Certificate } from "node:crypto";
+import { isIP } from "node:net";
+import { type CertifiedKey, createAuthority, issueCertificate, openAuthority } from "./certificate";
+
+/** Everything that a TLS server of ours stands on, as it is stored. */
+export interface TlsMaterial {
+  /** The CA that signs. */
+  ca: CertifiedKey;
+  /** The CA that will sign next: already trusted, so that whoever checks knows it before it is used. */
+  next?: CertifiedKey | undefined;
+  /** The certificate of the CA that signed before; trusted while a server may still show what it signed. */
+  previous?: string | undefined;
+  serving: CertifiedKey;
+}
+
+/** How long certificates are valid, in ms. Each is renewed when a third of it is left. */
+export interface Lifetimes {
+  caMs: number;
+  servingMs: number;
+}
+
+export interface Renewal {
+  /** The CA's common name. */
+  name: string;
+  /** What the serving certificate must be good for: host names and IP addresses. */
+  names: readonly string[];
+  lifetimes: Lifetimes;
+  /** ms since the epoch */
+  now: number;
+  /** Whether everyone who checks has had the time to learn of the next CA. */
+  nextIsKnown: boolean;
+}
+
+/** All CAs that are to be trusted, as PEM. */
+export function caBundleOf({ ca, next, previous }: TlsMaterial): string {
+  return [ca.certificate, next?.certificate, previous]
+    .filter((certificate) => certificate !== undefined)
+    .map((certificate) => `${certificate.trim()}\n`)
+    .join("");
+}
+
+/**
+ * What is to be used from now on; the same object when nothing is due.
+ *
+ * A CA is changed in three steps, so that at no time a certificate is shown that somebody does not trust yet: the next CA
+ * is added to the bundle; when that is known everywhere it signs; and the one before stays in the bundle until it expires.
+ *
+ * @param material what is stored; `undefined` when there is nothing that could be used
+ */
+export async function renew(material: TlsMaterial | undefined, renewal: Renewal): Promise<TlsMaterial> {
+  const { name, lifetimes, now, nextIsKnown } = renewal;
+  let current = material;
+  const newAuthority = () => createAuthority(name, new Date(now + lifetimes.caMs));
+  if (current === undefined || leftMs(current.ca.certificate, now) <= 0) {
+    // An expired CA is trusted by nobody: there is nothing to be careful about.
+    const ca = current?.next ?? (await newAuthority());
+    return { ca, serving: await sign(ca, renewal) };
+  }
+  if (current.next !== undefined && nextIsKnown) {
+    current = {
+      ca: current.next,
+      previous: current.ca.certificate,
+      serving: await sign(current.next, renewal, current.serving),
+    };
+  } else if (current.next === undefined && leftMs(current.ca.certificate, now) < lifetimes.caMs / 3) {
+    current = { ...current, next: await newAuthority() };
+  }
+  if (current.previous !== undefined && leftMs(current.previous, now) <= 0) {
+    current = { ...current, previous: undefined };
+  }
+  if (
+    leftMs(current.serving.certificate, now) < lifetimes.servingMs / 3 ||
+    !isGoodFor(current.serving, renewal.names)
+  ) {
+    // One that ends with its CA cannot be made to last longer: it is replaced when the next CA signs.
+    const servingEnds = endOf(current.serving.certificate);
+    const caEnds = endOf(current.ca.certificate);
+    if (servingEnds < caEnds || !isGoodFor(current.serving, renewal.names)) {
+      current = { ...current, serving: await sign(current.ca, renewal, current.serving) };
+    }
+  }
+  return current;
+}
+
+/** Whether texts from outside are material: certificates that parse, keys that belong to them, one signed by the other. */
+export function isUsable({ ca, next, previous, serving }: TlsMaterial): boolean {
+  try {
+    if (previous !== undefined) new X509Certificate(previous);
+    const pairs = [ca, serving, ...(next === undefined ? [] : [next])];
+    const certificate = new X509Certificate(serving.certificate);
+    return (
+      pairs.every((pair) => new X509Certificate(pair.certificate).checkPrivateKey(createPrivateKey(pair.key))) &&
+      certificate.verify(new X509Certificate(ca.certificate).publicKey)
+    );
+  } catch {
+    return false;
+  }
+}
+
+async function sign(
+  ca: CertifiedKey,
+  { names, lifetimes, now }: Renewal,
+  before?: CertifiedKey,
+): Promise<CertifiedKey> {
+  const caEnds = endOf(ca.certificate);
+  // Names of before are kept: replicas that know other names of themselves would take turns otherwise.
+  const all = [...new Set([...names, ...(before === undefined ? [] : namesOf(before.certificate))])];
+  return issueCertificate(await openAuthority(ca), {
+    subject: { CN: "kindstack" },
+    usages: ["server"],
+    names: all,
+    notAfter: new Date(Math.min(now + lifetimes.servingMs, caEnds)),
+  });
+}
+
+/** In ms since the epoch. */
+function endOf(certificate: string): number {
+  return Date.parse(new X509Certificate(certificate).validTo);
+}
+
+function leftMs(certificate: string, now: number): number {
+  return endOf(certificate) - now;
+}
+
+function isGoodFor({ certificate }: CertifiedKey, names: readonly string[]): boolean {
+  const parsed = new X509Certificate(certificate);
+  return names.every((name) => (isIP(name) ? parsed.checkIP(name) : parsed.checkHost(name)) !== undefined);
+}
+
+function namesOf(certificate: string): string[] {
+  const { subjectAltName = "" } = new X509Certificate(certificate);
+  return subjectAltName
+    .split(", ")
+    .map((entry) => entry.replace(/^(DNS|IP Address):/, ""))
+    .filter((name) => name !== "");
+}

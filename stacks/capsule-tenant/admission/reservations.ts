@@ -1,0 +1,126 @@
+import Type from "typebox";
+import { Compile } from "typebox/compile";
+import { RetryableError } from "../../../providers/errors";
+import { ApiError, type LiveObject } from "../../../providers/kubernetes/client";
+import type { AdmissionView } from "../../contract/admission";
+import { TENANT_LABEL } from "../labels";
+import type { CapsuleTenantSpec } from "../schema";
+
+/** On a Tenant: the namespaces that were admitted a moment ago, so that every replica counts them. */
+export const RESERVATIONS_ANNOTATION = "capsule.clastix.io/admitted-namespaces";
+
+/**
+ * A place in the quota is held for so long. The API server gives up a request after a minute: what is not created by then
+ * never comes, and what is created is in every cache.
+ */
+export const RESERVATION_MS = 60_000;
+const MAX_ATTEMPTS = 10;
+
+const reservationsSchema = Type.Record(
+  Type.String(),
+  Type.Object({
+    /** ms since the epoch */
+    until: Type.Number(),
+    /** The version up to which the cache was complete that did not have the namespace yet. */
+    version: Type.String(),
+  }),
+);
+type Reservations = Type.Static<typeof reservationsSchema>;
+const validator = Compile(reservationsSchema);
+
+/** Holds places in the tenants' quotas for namespaces that are admitted but not yet created. */
+export class QuotaReservations {
+  /** By the Tenant's UID: the end of what is being reserved. One after the other, replicas conflict and this one does not. */
+  readonly #turns = new Map<string, Promise<unknown>>();
+  /** By the name of a namespace that is gone: the version of its end. */
+  readonly #ended = new Map<string, { version: string; at: number }>();
+
+  /** A namespace is gone: the place that was held for it is free. */
+  ended({ metadata: { name, resourceVersion } }: LiveObject): void {
+    const now = Date.now();
+    for (const [other, { at }] of this.#ended) if (now - at > RESERVATION_MS) this.#ended.delete(other);
+    this.#ended.set(name, { version: resourceVersion, at: now });
+  }
+
+  /**
+   * Holds a place for a namespace.
+   *
+   * @param key its name, or something else that is unique while it has none
+   * @returns undefined, or the quota that is used up
+   */
+  async reserve(view: AdmissionView, tenant: LiveObject, key: string, dryRun: boolean): Promise<number | undefined> {
+    const { uid } = tenant.metadata;
+    const turn = (this.#turns.get(uid) ?? Promise.resolve()).then(() => this.#reserve(view, tenant, key, dryRun));
+    const settled = turn.catch(() => {});
+    this.#turns.set(uid, settled);
+    try {
+      return await turn;
+    } finally {
+      if (this.#turns.get(uid) === settled) this.#turns.delete(uid);
+    }
+  }
+
+  /** By compare-and-swap on the Tenant: of two replicas that take the last place, one is refused and looks again. */
+  async #reserve(view: AdmissionView, tenant: LiveObject, key: string, dryRun: boolean): Promise<number | undefined> {
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+      const { name, uid } = tenant.metadata;
+      const current = await view.client.get(view.type("tenants"), name);
+      if (current?.metadata.uid !== uid) throw new RetryableError("Gone", `the tenant ${name} is being deleted`);
+      const { namespaceQuota } = current.spec as CapsuleTenantSpec;
+      if (namespaceQuota === undefined) return undefined;
+
+      const held = this.#valid(reservationsOf(current));
+      const names = view.byIndex("namespaces", "tenant", name).map(({ metadata }) => metadata.name);
+      const others = new Set([...names, ...Object.keys(held)]);
+      others.delete(key);
+      if (others.size >= namespaceQuota) return namespaceQuota;
+      if (dryRun) return undefined;
+
+      const reservation = { until: Date.now() + RESERVATION_MS, version: view.version("namespaces") };
+      try {
+        await view.client.mergePatch(view.type("tenants"), name, undefined, {
+          metadata: {
+            uid,
+            resourceVersion: current.metadata.resourceVersion,
+            annotations: { [RESERVATIONS_ANNOTATION]: JSON.stringify({ ...held, [key]: reservation }) },
+          },
+        });
+        return undefined;
+      } catch (error) {
+        if (!(error instanceof ApiError && error.status === 409)) throw error;
+      }
+    }
+    throw new RetryableError("Conflict", `the tenant ${tenant.metadata.name} is changed all the time; try again`);
+  }
+
+  #valid(reservations: Reservations): Reservations {
+    const now = Date.now();
+    return Object.fromEntries(
+      Object.entries(reservations).filter(([name, { until, version }]) => {
+        const end = this.#ended.get(name)?.version;
+        return until > now && (end === undefined || isOlder(end, version));
+      }),
+    );
+  }
+}
+
+/** What a Tenant's annotation says; nothing when somebody wrote something else into it. */
+function reservationsOf(tenant: LiveObject): Reservations {
+  try {
+    const value: unknown = JSON.parse(tenant.metadata.annotations?.[RESERVATIONS_ANNOTATION] ?? "{}");
+    return validator.Check(value) ? value : {};
+  } catch {
+    return {};
+  }
+}
+
+/** Versions of one type are decimal numbers of any length. */
+function isOlder(version: string, than: string): boolean {
+  return version.length === than.length ? version < than : version.length < than.length;
+}
+
+/** Under which tenant a namespace is found. */
+export function tenantOf({ metadata: { labels } }: LiveObject): string[] {
+  const tenant = labels?.[TENANT_LABEL];
+  return tenant === undefined ? [] : [tenant];
+}

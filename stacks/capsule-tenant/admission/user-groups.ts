@@ -1,0 +1,25 @@
+import { DEFAULT_USER_GROUP } from "../labels";
+
+/**
+ * The groups whose members make namespaces through their tenants: `KINDSTACK_CAPSULE_USER_GROUPS`, names with commas
+ * between them. For tenants whose owner is a ServiceAccount, the group `system:serviceaccounts:<namespace>` is one.
+ */
+export function userGroups(environment: NodeJS.ProcessEnv = process.env): string[] {
+  const groups = (environment.KINDSTACK_CAPSULE_USER_GROUPS ?? "")
+    .split(",")
+    .map((group) => group.trim())
+    .filter((group) => group !== "");
+  return groups.length > 0 ? [...new Set(groups)] : [DEFAULT_USER_GROUP];
+}
+
+/** In CEL: whether the request is made by a member of one of the groups. */
+export function isMember(groups: readonly string[]): string {
+  return `request.userInfo.groups.exists(group, group in ${JSON.stringify(groups)})`;
+}
+
+/**
+ * In CEL: whether whoever asks may change Tenants themselves. That is who administers tenants, the operator included;
+ * nobody needs to be named for it.
+ */
+export const ADMINISTERS_TENANTS =
+  "authorizer.group('capsule.clastix.io').resource('tenants').check('patch').allowed()";

@@ -1,0 +1,64 @@
+import { defineKind } from "../contract/kind";
+import { objectId } from "../contract/object";
+import { capsuleTenantAdmission } from "./admission/admission";
+import { NAMESPACE_DELETER, TENANT_LABEL } from "./labels";
+import { tenantsOf } from "./namespaces";
+import { capsuleTenantProgram } from "./program";
+import { balanceQuotas } from "./quota";
+import { capsuleTenantSpec, capsuleTenantStatus } from "./schema";
+import { capsuleTenantReport, capsuleTenantShortfall } from "./status";
+import { validateCapsuleTenant } from "./validate";
+
+export const capsuleTenant = defineKind({
+  group: "capsule.clastix.io",
+  version: "v1alpha1",
+  kind: "Tenant",
+  plural: "tenants",
+  singular: "tenant",
+  shortNames: ["tnt"],
+  scope: "Cluster",
+  description: "A team: who owns its namespaces, and what all of them are held to together.",
+  spec: capsuleTenantSpec,
+  status: capsuleTenantStatus,
+  columns: [
+    { name: "Quota", type: "integer", jsonPath: ".spec.namespaceQuota" },
+    { name: "Count", type: "integer", jsonPath: ".status.size" },
+    { name: "Owner", type: "string", jsonPath: ".spec.owner.name" },
+    { name: "Node Selector", type: "string", jsonPath: ".spec.nodeSelector" },
+  ],
+  rules: [
+    {
+      rule: "self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 63",
+      message: "the name is a label of the namespaces: at most 63 lower-case letters, digits and dashes",
+    },
+  ],
+  granularity: "object",
+  owns: [
+    { apiVersion: "v1", kind: "Namespace" },
+    { apiVersion: "v1", kind: "LimitRange" },
+    { apiVersion: "v1", kind: "ResourceQuota" },
+    { apiVersion: "networking.k8s.io/v1", kind: "NetworkPolicy" },
+    { apiVersion: "rbac.authorization.k8s.io/v1", kind: "RoleBinding" },
+    { apiVersion: "admissionregistration.k8s.io/v1", kind: "ValidatingAdmissionPolicyBinding" },
+  ],
+  observes: [{ apiVersion: "v1", kind: "Namespace", labelSelector: TENANT_LABEL, keysOf: tenantsOf }],
+  permissions: [
+    // Whoever binds a role must have all of its rights, or the right to bind it.
+    {
+      apiGroups: ["rbac.authorization.k8s.io"],
+      resources: ["clusterroles"],
+      resourceNames: ["admin", NAMESPACE_DELETER],
+      verbs: ["bind"],
+    },
+    // An owner reference that blocks its owner's deletion: clusters with OwnerReferencesPermissionEnforcement ask for it.
+    { apiGroups: ["capsule.clastix.io"], resources: ["tenants/finalizers"], verbs: ["update"] },
+  ],
+  directory: __dirname,
+  validate: validateCapsuleTenant,
+  claims: (_tenant, observed) => observed.map(objectId),
+  program: capsuleTenantProgram,
+  report: capsuleTenantReport,
+  shortfall: capsuleTenantShortfall,
+  tend: balanceQuotas,
+  admission: capsuleTenantAdmission(),
+});

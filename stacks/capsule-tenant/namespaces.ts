@@ -1,0 +1,28 @@
+import type { LiveObject } from "../../providers/kubernetes/client";
+import { isProtectedNamespace } from "../../providers/kubernetes/protected-namespaces";
+import type { KindObject } from "../contract/object";
+import { TENANT_LABEL } from "./labels";
+
+/** The tenants that an object with Capsule's label is for: one, or none if no tenant may have it, whatever its label. */
+export function tenantsOf({ metadata: { name, labels } }: LiveObject): string[] {
+  const tenant = labels?.[TENANT_LABEL];
+  return !tenant || isProtectedNamespace(name) ? [] : [tenant];
+}
+
+/**
+ * The tenant's namespaces by name: those with its label, and those of its stack that name it as their owner, so that a
+ * label that somebody takes off comes back. Those on their way out are left alone.
+ */
+export function namespacesOf(
+  { metadata: { uid } }: KindObject,
+  owned: readonly LiveObject[],
+  observed: readonly LiveObject[],
+): string[] {
+  const kept = owned.filter(
+    ({ kind, metadata }) => kind === "Namespace" && metadata.ownerReferences?.some((owner) => owner.uid === uid),
+  );
+  const names = [...observed, ...kept]
+    .filter(({ metadata }) => !metadata.deletionTimestamp)
+    .map(({ metadata }) => metadata.name);
+  return [...new Set(names)].sort();
+}

@@ -1,0 +1,105 @@
+import type { LiveObject } from "../../providers/kubernetes/client";
+import type { Tending } from "../contract/kind";
+import type { KindObject } from "../contract/object";
+import { hardAnnotation, QUOTA_MANAGER, RESOURCE_QUOTA_LABEL, usedAnnotation } from "./labels";
+import { type Amount, formatAmount, parseAmount, unitOf } from "./quantity";
+import type { CapsuleTenantSpec } from "./schema";
+import { grants, type Slot } from "./shares";
+
+type Amounts = Record<string, string | number>;
+
+/** A ResourceQuota as the API server has it. */
+interface LiveQuota extends LiveObject {
+  spec?: { hard?: Amounts };
+  status?: { hard?: Amounts; used?: Amounts };
+}
+
+/** What a ResourceQuota is to say. */
+interface Balance {
+  quota: LiveQuota;
+  hard: Record<string, string>;
+  annotations: Record<string, string>;
+  /** Whether something in it becomes less. */
+  lowers: boolean;
+}
+
+/**
+ * Keeps what the tenant's ResourceQuotas grant in balance ({@link grants}), and tells in their annotations what the
+ * tenant uses and may use. Each is written as it was read or not at all: when it has changed meanwhile, that change
+ * leads here again.
+ */
+export async function balanceQuotas({ spec }: KindObject<CapsuleTenantSpec>, { owned, apply }: Tending): Promise<void> {
+  const ending = new Set(owned.filter(isEnding).map(({ kind, metadata }) => `${kind} ${metadata.name}`));
+  const quotas = (owned as LiveQuota[]).filter(({ kind }) => kind === "ResourceQuota").sort(byNamespace);
+  const due = (spec.resourceQuotas ?? []).flatMap(({ hard = {} }, index) => {
+    const ofItem = quotas.filter(({ metadata }) => metadata.labels?.[RESOURCE_QUOTA_LABEL] === String(index));
+    const isLeft = (quota: LiveQuota) => isEnding(quota) || ending.has(`Namespace ${quota.metadata.namespace}`);
+    return balances(
+      hard,
+      ofItem.filter((quota) => !isLeft(quota)),
+      ofItem.filter(isLeft),
+    ).filter(isDue);
+  });
+  for (const lowers of [true, false]) {
+    await Promise.all(
+      due
+        .filter((balance) => balance.lowers === lowers)
+        .map(({ quota: { apiVersion, kind, metadata }, hard, annotations }) => {
+          const { name, namespace = "", uid, resourceVersion } = metadata;
+          const identity = { name, namespace, uid, resourceVersion };
+          return apply({ apiVersion, kind, metadata: { ...identity, annotations }, spec: { hard } }, QUOTA_MANAGER);
+        }),
+    );
+  }
+}
+
+/** @param left those whose namespaces are on their way out: what they use counts, and they get nothing more */
+function balances(hard: Amounts, quotas: readonly LiveQuota[], left: readonly LiveQuota[]): Balance[] {
+  const due = quotas.map((quota): Balance => ({ quota, hard: {}, annotations: {}, lowers: false }));
+  for (const [resource, limit] of Object.entries(hard)) {
+    const slots = quotas.map((quota) => slotOf(quota, resource));
+    const lost = total(left.map((quota) => slotOf(quota, resource)));
+    const granted = grants(parseAmount(limit) - lost, slots, unitOf(resource, limit));
+    const used = formatAmount(total(slots) + lost, limit);
+    for (const [index, balance] of due.entries()) {
+      const amount = granted[index] as Amount;
+      balance.hard[resource] = formatAmount(amount, limit);
+      balance.annotations[usedAnnotation(resource)] = used;
+      balance.annotations[hardAnnotation(resource)] = formatAmount(parseAmount(limit), limit);
+      balance.lowers ||= amount < (slots[index]?.granted ?? amount);
+    }
+  }
+  return due;
+}
+
+function slotOf({ spec, status }: LiveQuota, resource: string): Slot {
+  const amountIn = (amounts: Amounts | undefined) => {
+    const quantity = amounts?.[resource];
+    return quantity === undefined ? undefined : parseAmount(quantity);
+  };
+  return { used: amountIn(status?.used), granted: amountIn(spec?.hard), enforced: amountIn(status?.hard) };
+}
+
+function total(slots: readonly Slot[]): Amount {
+  return slots.reduce((sum, { used = 0n }) => sum + used, 0n);
+}
+
+function isDue({ quota: { metadata, spec }, hard, annotations }: Balance): boolean {
+  const present = spec?.hard ?? {};
+  return (
+    Object.keys({ ...present, ...hard }).some((resource) => !isSame(present[resource], hard[resource])) ||
+    Object.entries(annotations).some(([name, value]) => metadata.annotations?.[name] !== value)
+  );
+}
+
+function isSame(a: string | number | undefined, b: string | number | undefined): boolean {
+  return a === undefined || b === undefined ? a === b : parseAmount(a) === parseAmount(b);
+}
+
+function isEnding({ metadata }: LiveObject): boolean {
+  return metadata.deletionTimestamp !== undefined;
+}
+
+function byNamespace(a: LiveObject, b: LiveObject): number {
+  return (a.metadata.namespace ?? "") < (b.metadata.namespace ?? "") ? -1 : 1;
+}

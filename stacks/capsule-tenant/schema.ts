@@ -1,0 +1,283 @@
+import Type from "typebox";
+
+/*
+ * Every list and every string has a bound: the API server counts the cost of the rules with them, and refuses a CRD
+ * whose rules could take too long.
+ */
+
+/** A map of strings; TypeBox's own records are written with a pattern, which CRDs do not know. */
+const stringMap = (options: Record<string, unknown> = {}) =>
+  Type.Unsafe<Record<string, string>>({
+    type: "object",
+    additionalProperties: { type: "string", maxLength: 4096 },
+    maxProperties: 64,
+    ...options,
+  });
+
+/** As Kubernetes writes amounts, `200m` or `16Gi`, but none below zero. */
+const QUANTITY = "^\\+?([0-9]+(\\.[0-9]*)?|\\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})?$";
+
+const amounts = (description: string) =>
+  Type.Unsafe<Record<string, string | number>>({
+    type: "object",
+    description,
+    additionalProperties: {
+      anyOf: [{ type: "integer" }, { type: "string" }],
+      "x-kubernetes-int-or-string": true,
+      maxLength: 64,
+      minimum: 0,
+      pattern: QUANTITY,
+    },
+    maxProperties: 64,
+  });
+
+const name = () => Type.String({ minLength: 1, maxLength: 253 });
+
+const labelSelector = (description: string) =>
+  Type.Object(
+    {
+      matchLabels: Type.Optional(stringMap()),
+      matchExpressions: Type.Optional(
+        Type.Array(
+          Type.Object({
+            key: Type.String({ maxLength: 317 }),
+            operator: Type.Enum(["In", "NotIn", "Exists", "DoesNotExist"], { type: "string" }),
+            values: Type.Optional(Type.Array(Type.String({ maxLength: 63 }), { maxItems: 64 })),
+          }),
+          { maxItems: 16 },
+        ),
+      ),
+    },
+    { description },
+  );
+
+/** What may be used: what is named exactly, and what an expression matches. */
+const allowedList = (description: string) =>
+  Type.Object(
+    {
+      allowed: Type.Optional(Type.Array(Type.String({ maxLength: 253 }), { maxItems: 100 })),
+      allowedRegex: Type.Optional(
+        Type.String({
+          description: "A regular expression in RE2's syntax; an empty one matches nothing.",
+          maxLength: 512,
+          // An expression that does not compile is an error of the rule, which refuses the object; `||` would hide it.
+          "x-kubernetes-validations": [
+            { rule: "''.matches(self) in [true, false]", message: "must be a regular expression in RE2's syntax" },
+          ],
+        }),
+      ),
+    },
+    { description },
+  );
+export type AllowedList = Type.Static<ReturnType<typeof allowedList>>;
+
+const limitRange = Type.Object({
+  limits: Type.Array(
+    Type.Object({
+      type: Type.Enum(["Pod", "Container", "PersistentVolumeClaim"], { type: "string" }),
+      max: Type.Optional(amounts("The most that one may use.")),
+      min: Type.Optional(amounts("The least that one must ask for.")),
+      default: Type.Optional(amounts("The limits of a container that names none.")),
+      defaultRequest: Type.Optional(amounts("The requests of a container that names none.")),
+      maxLimitRequestRatio: Type.Optional(amounts("How many times the request the limit may be.")),
+    }),
+    { maxItems: 32 },
+  ),
+});
+
+const cidr = () => Type.String({ maxLength: 64, format: "cidr" });
+
+const peers = (description: string) =>
+  Type.Optional(
+    Type.Array(
+      Type.Object({
+        ipBlock: Type.Optional(
+          Type.Object({ cidr: cidr(), except: Type.Optional(Type.Array(cidr(), { maxItems: 64 })) }),
+        ),
+        namespaceSelector: Type.Optional(labelSelector("The namespaces; all when it is empty.")),
+        podSelector: Type.Optional(labelSelector("The Pods; all when it is empty.")),
+      }),
+      { description, maxItems: 64 },
+    ),
+  );
+
+const ports = () =>
+  Type.Optional(
+    Type.Array(
+      Type.Object({
+        protocol: Type.Optional(Type.Enum(["TCP", "UDP", "SCTP"], { type: "string" })),
+        port: Type.Optional(
+          Type.Unsafe<string | number>({
+            anyOf: [{ type: "integer" }, { type: "string" }],
+            "x-kubernetes-int-or-string": true,
+            maxLength: 15,
+          }),
+        ),
+        endPort: Type.Optional(Type.Integer({ minimum: 1, maximum: 65535, format: "int32" })),
+      }),
+      { maxItems: 64 },
+    ),
+  );
+
+const networkPolicy = Type.Object({
+  podSelector: labelSelector("The Pods that the policy is for; all when it is empty."),
+  policyTypes: Type.Optional(
+    Type.Array(Type.Enum(["Ingress", "Egress"], { type: "string" }), { maxItems: 2, "x-kubernetes-list-type": "set" }),
+  ),
+  ingress: Type.Optional(
+    Type.Array(Type.Object({ from: peers("Who may connect; anyone when there are none."), ports: ports() }), {
+      maxItems: 32,
+    }),
+  ),
+  egress: Type.Optional(
+    Type.Array(Type.Object({ to: peers("What may be connected to; anything when there are none."), ports: ports() }), {
+      maxItems: 32,
+    }),
+  ),
+});
+
+const SCOPES = [
+  "Terminating",
+  "NotTerminating",
+  "BestEffort",
+  "NotBestEffort",
+  "PriorityClass",
+  "CrossNamespacePodAffinity",
+  "VolumeAttributesClass",
+];
+
+const resourceQuota = Type.Object({
+  hard: Type.Optional(amounts("What the tenant may use in all of its namespaces together, by resource.")),
+  scopes: Type.Optional(
+    Type.Array(Type.Enum(SCOPES, { type: "string" }), { maxItems: 8, "x-kubernetes-list-type": "set" }),
+  ),
+  scopeSelector: Type.Optional(
+    Type.Object({
+      matchExpressions: Type.Optional(
+        Type.Array(
+          Type.Object({
+            scopeName: Type.Enum(SCOPES, { type: "string" }),
+            operator: Type.Enum(["In", "NotIn", "Exists", "DoesNotExist"], { type: "string" }),
+            values: Type.Optional(Type.Array(Type.String({ maxLength: 253 }), { maxItems: 64 })),
+          }),
+          { maxItems: 8 },
+        ),
+      ),
+    }),
+  ),
+});
+export type ResourceQuotaItem = Type.Static<typeof resourceQuota>;
+
+const RBAC_GROUP = "rbac.authorization.k8s.io";
+
+const subject = Type.Object({
+  kind: Type.Enum(["User", "Group", "ServiceAccount"], { type: "string" }),
+  name: name(),
+  apiGroup: Type.Optional(Type.Enum(["", RBAC_GROUP], { type: "string" })),
+  namespace: Type.Optional(Type.String({ maxLength: 63 })),
+});
+
+/** What Kindstack and the API server go by; a tenant that set it could take an object for another's. */
+const RESERVED_PREFIXES = ["capsule.clastix.io/", "kindstack.dev/", "kubernetes.io/metadata."];
+const RESERVED_METADATA = {
+  rule: `self.all(key, !(${RESERVED_PREFIXES.map((prefix) => `key.startsWith('${prefix}')`).join(" || ")}))`,
+  message: `${RESERVED_PREFIXES.map((prefix) => `${prefix}*`).join(", ")} are set by Kindstack and by the API server`,
+};
+
+export function isReserved(key: string): boolean {
+  return RESERVED_PREFIXES.some((prefix) => key.startsWith(prefix));
+}
+
+/** How a ServiceAccount is called as a user: `system:serviceaccount:<namespace>:<name>`. */
+export const SERVICE_ACCOUNT_NAME = "^system:serviceaccount:[^:]+:[^:]+$";
+
+export const capsuleTenantSpec = Type.Object({
+  owner: Type.Object(
+    {
+      kind: Type.Enum(["User", "Group", "ServiceAccount"], { type: "string" }),
+      name: name(),
+    },
+    {
+      description: "Who makes the tenant's namespaces and is admin of them.",
+      "x-kubernetes-validations": [
+        {
+          rule: `self.kind != 'ServiceAccount' || self.name.matches('${SERVICE_ACCOUNT_NAME}')`,
+          message: "a ServiceAccount is named system:serviceaccount:<namespace>:<name>",
+        },
+      ],
+    },
+  ),
+  namespaceQuota: Type.Optional(
+    Type.Integer({
+      description: "How many namespaces the tenant may have; any number when it is not given.",
+      minimum: 1,
+      format: "int32",
+    }),
+  ),
+  namespacesMetadata: Type.Optional(
+    Type.Object(
+      {
+        additionalLabels: Type.Optional(stringMap({ "x-kubernetes-validations": [RESERVED_METADATA] })),
+        additionalAnnotations: Type.Optional(stringMap({ "x-kubernetes-validations": [RESERVED_METADATA] })),
+      },
+      { description: "Labels and annotations of each of the tenant's namespaces." },
+    ),
+  ),
+  ingressClasses: Type.Optional(allowedList("The ingress classes that the tenant may use; all when it is not given.")),
+  storageClasses: Type.Optional(allowedList("The storage classes that the tenant may use; all when it is not given.")),
+  containerRegistries: Type.Optional(
+    allowedList("The registries that images may come from; all when it is not given."),
+  ),
+  externalServiceIPs: Type.Optional(
+    Type.Object(
+      {
+        allowed: Type.Array(
+          Type.String({
+            maxLength: 64,
+            "x-kubernetes-validations": [
+              { rule: "isIP(self) || isCIDR(self)", message: "must be an address or a CIDR" },
+            ],
+          }),
+          { maxItems: 100 },
+        ),
+      },
+      {
+        description: "The external addresses that Services may have; all when it is not given, none when it is empty.",
+      },
+    ),
+  ),
+  nodeSelector: Type.Optional(
+    stringMap({ description: "Labels of the nodes that the tenant's Pods run on.", maxProperties: 32 }),
+  ),
+  limitRanges: Type.Optional(
+    Type.Array(limitRange, { description: "A LimitRange in each namespace for each of these.", maxItems: 32 }),
+  ),
+  networkPolicies: Type.Optional(
+    Type.Array(networkPolicy, { description: "A NetworkPolicy in each namespace for each of these.", maxItems: 32 }),
+  ),
+  resourceQuotas: Type.Optional(
+    Type.Array(resourceQuota, {
+      description: "A ResourceQuota in each namespace for each of these, by which the tenant as a whole is held to it.",
+      maxItems: 32,
+    }),
+  ),
+  additionalRoleBindings: Type.Optional(
+    Type.Array(
+      Type.Object({
+        clusterRoleName: name(),
+        subjects: Type.Array(subject, { minItems: 1, maxItems: 100 }),
+      }),
+      { description: "A RoleBinding in each namespace for each of these, besides those of the owner.", maxItems: 32 },
+    ),
+  ),
+});
+export type CapsuleTenantSpec = Type.Static<typeof capsuleTenantSpec>;
+
+export const capsuleTenantStatus = Type.Object({
+  size: Type.Integer({ description: "How many namespaces the tenant has.", format: "int32" }),
+  namespaces: Type.Array(Type.String(), {
+    description: "The tenant's namespaces.",
+    "x-kubernetes-list-type": "set",
+  }),
+});
+export type CapsuleTenantStatus = Type.Static<typeof capsuleTenantStatus>;

@@ -1,0 +1,87 @@
+import type { Amount } from "./quantity";
+
+/** What one namespace has of one resource, of one item of the tenant's quotas. */
+export interface Slot {
+  /** What is used, by the API server's count; `undefined` as long as it has not counted. */
+  used: Amount | undefined;
+  /** What the ResourceQuota says may be used; `undefined` when it says nothing, so that there is no limit. */
+  granted: Amount | undefined;
+  /** What the API server holds the namespace to; it follows `granted` a moment later. */
+  enforced: Amount | undefined;
+}
+
+/**
+ * What each namespace is to be granted now, so that all of them together cannot use more than `hard`.
+ *
+ * Each is to get what it uses and a share of what is left. A namespace that gets less than it has is lowered at once;
+ * one that gets more is raised only out of what nobody can use any more: the lower grant of another counts when the
+ * API server is seen to enforce it. So the sum of what *can* be used never rises above `hard`, whatever is created
+ * meanwhile; the raise follows in a later round.
+ *
+ * As long as everybody has at least half a share in hand, nothing is changed: each change makes the API server count
+ * anew. When nothing is left, each is granted what it uses.
+ *
+ * @param slots of the namespaces, the same order as the result; `hard` and `unit` as {@link Amount}
+ */
+export function grants(hard: Amount, slots: readonly Slot[], unit: Amount): Amount[] {
+  const reachable = sum(slots.map(reach));
+  const targets = targetsOf(hard, slots, unit);
+  if (reachable <= hard && slots.every((slot, index) => isContent(slot, targets[index] as Amount))) {
+    return slots.map(({ granted }) => granted as Amount);
+  }
+  // What has not been counted may be anything: nobody gets more until it is.
+  let spare = slots.some(({ used }) => used === undefined) ? 0n : max(0n, hard - reachable);
+  return slots.map((slot, index) => {
+    const target = targets[index] as Amount;
+    if (slot.granted !== undefined && target <= slot.granted) return target;
+    const floor = reach(slot);
+    const raise = min(max(0n, target - floor), wholeUnits(spare, unit));
+    spare -= raise;
+    return min(target, floor + raise);
+  });
+}
+
+/** The most that a namespace can come to use as things are. */
+function reach({ used = 0n, granted = 0n, enforced = 0n }: Slot): Amount {
+  return max(used, granted, enforced);
+}
+
+/** What is used, and an equal share of what is left; what cannot be shared goes to those who use most. */
+function targetsOf(hard: Amount, slots: readonly Slot[], unit: Amount): Amount[] {
+  const used = slots.map((slot) => slot.used ?? 0n);
+  const left = max(0n, hard - sum(used));
+  const share = wholeUnits(left / BigInt(Math.max(1, slots.length)), unit);
+  let rest = left - share * BigInt(slots.length);
+  const targets = used.map((amount) => amount + share);
+  const byUse = [...used.keys()].sort((a, b) =>
+    used[a] === used[b] ? a - b : (used[a] ?? 0n) > (used[b] ?? 0n) ? -1 : 1,
+  );
+  for (const index of byUse) {
+    const part = min(unit, rest);
+    targets[index] = (targets[index] as Amount) + part;
+    rest -= part;
+  }
+  return targets;
+}
+
+/** Whether a namespace has at least half of what it should have in hand. */
+function isContent({ used, granted }: Slot, target: Amount): boolean {
+  if (used === undefined || granted === undefined) return granted !== undefined && used === undefined;
+  return 2n * (granted - used) >= target - used;
+}
+
+function wholeUnits(amount: Amount, unit: Amount): Amount {
+  return amount - (amount % unit);
+}
+
+function sum(amounts: readonly Amount[]): Amount {
+  return amounts.reduce((total, amount) => total + amount, 0n);
+}
+
+function max(first: Amount, ...others: Amount[]): Amount {
+  return others.reduce((a, b) => (a > b ? a : b), first);
+}
+
+function min(a: Amount, b: Amount): Amount {
+  return a < b ? a : b;
+}

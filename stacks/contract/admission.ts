@@ -1,0 +1,101 @@
+import type { KubernetesClient, LiveObject, Manifest, ResourceType } from "../../providers/kubernetes/client";
+
+/** Who asks, as the API server has authenticated it. */
+export interface RequestingUser {
+  username: string;
+  groups: readonly string[];
+}
+
+/** What somebody asks the API server for, before it is done. */
+export interface AdmissionRequest {
+  /** Of this request; the same when a webhook is asked about it again. */
+  uid: string;
+  operation: "CREATE" | "UPDATE" | "DELETE" | "CONNECT";
+  user: RequestingUser;
+  /** Empty while a name is yet to be generated. */
+  name: string;
+  namespace: string;
+  /** As it is to be; absent for deletions. */
+  object?: Manifest;
+  /** As it is; absent for creations. */
+  oldObject?: Manifest;
+  /** Nothing will be stored; a review must have no effect either. */
+  dryRun: boolean;
+}
+
+/** One operation of a JSON patch (RFC 6902). */
+export interface PatchOperation {
+  op: "add" | "remove" | "replace";
+  path: string;
+  value?: unknown;
+}
+
+/** A refusal's message says what would be allowed; the user reads it. */
+export type Decision =
+  | { allowed: true; patch?: readonly PatchOperation[] }
+  | { allowed: false; message: string; code?: 403 | 409 | 503 };
+
+/** A type of objects that reviews look up. It must be the kind itself or one that it owns: those may be watched. */
+export interface AdmissionWatch {
+  apiVersion: string;
+  kind: string;
+  /** Named functions from an object to the values under which it is found. */
+  indexers?: Record<string, (object: LiveObject) => string[]>;
+  /** Called with the last state of an object that is gone. */
+  onDelete?(object: LiveObject): void;
+}
+
+/** What reviews know of the cluster without asking it: caches that were filled before the first review. */
+export interface AdmissionView {
+  /** The client of the operator, for what must not be stale. */
+  readonly client: Pick<KubernetesClient, "get" | "mergePatch">;
+  type(watch: string): ResourceType;
+  get(watch: string, key: string): LiveObject | undefined;
+  byIndex(watch: string, index: string, value: string): LiveObject[];
+  /** The version up to which the cache of that watch is known to be complete. */
+  version(watch: string): string;
+}
+
+/** One webhook, as the API server is told of it and as it answers. */
+export interface AdmissionWebhook {
+  /** With a domain, unique in its kind: `namespaces.capsule.clastix.io`. */
+  readonly name: string;
+  readonly type: "mutating" | "validating";
+  readonly rules: readonly {
+    apiGroups: readonly string[];
+    apiVersions: readonly string[];
+    operations: readonly AdmissionRequest["operation"][];
+    resources: readonly string[];
+    scope: "Cluster" | "Namespaced" | "*";
+  }[];
+  /** What happens while no operator answers. */
+  readonly failurePolicy: "Fail" | "Ignore";
+  /** CEL over the request; the webhook is asked only when all are true. */
+  readonly matchConditions?: readonly { name: string; expression: string }[];
+  readonly timeoutSeconds: number;
+  /** Whether the review writes anything, which it must not for a dry run. */
+  readonly sideEffects: "None" | "NoneOnDryRun";
+  review(request: AdmissionRequest, view: AdmissionView): Decision | Promise<Decision>;
+}
+
+/** What a kind has a say in, besides its own objects. */
+export interface KindAdmission {
+  readonly watches: Readonly<Record<string, AdmissionWatch>>;
+  /**
+   * Cluster-wide objects that are there while the operator serves admission, such as policies and roles. They follow the
+   * configuration with which it was started, and are put right when somebody changes them.
+   */
+  objects(): readonly Manifest[];
+  webhooks(): readonly AdmissionWebhook[];
+}
+
+/** The Secret of the operator's certificate for admission, and of its CA. */
+export const CERTIFICATE_SECRET = "kindstack-admission-tls";
+
+/** On all that is made for admission, by which it is watched. */
+export const ADMISSION_LABEL = "kindstack.dev/admission";
+
+/** The type of object by which the API server is told of webhooks of that type. */
+export function webhookConfigurationKind(type: AdmissionWebhook["type"]): string {
+  return type === "mutating" ? "MutatingWebhookConfiguration" : "ValidatingWebhookConfiguration";
+}

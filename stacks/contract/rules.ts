@@ -1,0 +1,108 @@
+import type { Manifest } from "../../providers/kubernetes/client";
+import type { AnyKind, ValidationRule } from "./kind";
+
+/** The part of a CRD's schema that says what a JSON schema cannot. */
+interface RuledSchema {
+  type?: string;
+  properties?: Record<string, RuledSchema>;
+  items?: RuledSchema;
+  additionalProperties?: RuledSchema | boolean;
+  "x-kubernetes-validations"?: readonly ValidationRule[];
+  "x-kubernetes-list-type"?: "atomic" | "set" | "map";
+  "x-kubernetes-list-map-keys"?: readonly string[];
+}
+
+/** Whether a value satisfies a rule; `undefined` for a rule that only the API server can judge. */
+type Judge = (rule: string, self: unknown) => boolean | undefined;
+
+/**
+ * What the API server would refuse in an object of this kind by its rules in CEL and by its lists of unique items, for
+ * objects that come from a file and that no server has seen.
+ *
+ * Rules about a change (`oldSelf`), and those that call functions which only Kubernetes has, are left to the API server.
+ *
+ * @param manifest an object that the kind's schema takes, with defaults filled in
+ * @returns a sentence for each violation, naming the field and, if it is short enough to be shown, the value
+ */
+export async function violatedRules(kind: AnyKind, manifest: Manifest): Promise<string[]> {
+  const judge = await openJudge();
+  const { name, generateName } = manifest.metadata;
+  // Of the metadata, rules see no more than this.
+  const self = { ...manifest, metadata: { ...(name && { name }), ...(generateName && { generateName }) } };
+  const schema: RuledSchema = {
+    properties: { spec: kind.spec as RuledSchema },
+    "x-kubernetes-validations": kind.rules ?? [],
+  };
+  return violationsIn(judge, schema, self, []);
+}
+
+function violationsIn(judge: Judge, schema: RuledSchema, value: unknown, path: readonly string[]): string[] {
+  const violated = (schema["x-kubernetes-validations"] ?? []).filter(
+    ({ rule }) => judge(rule, celValue(schema, value)) === false,
+  );
+  const parts = partsOf(schema, value).flatMap(([name, part, inner]) =>
+    violationsIn(judge, inner, part, [...path, name]),
+  );
+  return [
+    ...violated.map(({ message }) => describe(path, value, message)),
+    ...repeatedItems(schema, value, path),
+    ...parts,
+  ];
+}
+
+/** The values inside a value, each with its name and its schema. */
+function partsOf(schema: RuledSchema, value: unknown): [name: string, part: unknown, inner: RuledSchema][] {
+  const { properties = {}, items, additionalProperties } = schema;
+  if (Array.isArray(value)) {
+    return items === undefined ? [] : value.map((part, index) => [String(index), part, items]);
+  }
+  if (typeof value !== "object" || value === null) return [];
+  return Object.entries(value).flatMap(([name, part]) => {
+    const others = typeof additionalProperties === "object" ? additionalProperties : undefined;
+    const inner = properties[name] ?? others;
+    return inner === undefined ? [] : [[name, part, inner] as [string, unknown, RuledSchema]];
+  });
+}
+
+/** In CEL, whole numbers and others are of different types, which JSON does not tell apart. */
+function celValue(schema: RuledSchema, value: unknown): unknown {
+  if (typeof value === "number" && schema.type === "integer") return BigInt(value);
+  if (typeof value !== "object" || value === null) return value;
+  const parts = new Map(partsOf(schema, value).map(([name, part, inner]) => [name, celValue(inner, part)]));
+  if (Array.isArray(value)) return value.map((item, index) => parts.get(String(index)) ?? item);
+  return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, parts.get(name) ?? part]));
+}
+
+function repeatedItems(schema: RuledSchema, value: unknown, path: readonly string[]): string[] {
+  const { "x-kubernetes-list-type": type, "x-kubernetes-list-map-keys": keys = [] } = schema;
+  if (!Array.isArray(value) || (type !== "set" && type !== "map")) return [];
+  const identities = value.map((item) =>
+    JSON.stringify(type === "set" ? item : keys.map((key) => (item as Record<string, unknown>)[key])),
+  );
+  return value.flatMap((item, index) =>
+    identities.indexOf(identities[index] as string) < index
+      ? [describe([...path, String(index)], item, "is there twice")]
+      : [],
+  );
+}
+
+/** `spec.namespaces.0: "kube-system" cannot belong to a tenant` */
+function describe(path: readonly string[], value: unknown, message: string): string {
+  const shown = typeof value === "object" ? "" : `${JSON.stringify(value)?.slice(0, 200)} `;
+  return path.length === 0 ? message : `${path.join(".")}: ${shown}${message}`;
+}
+
+/** Loaded when the first file is checked: an operator, whose objects the API server has checked, never needs it. */
+async function openJudge(): Promise<Judge> {
+  const [{ celEnv, isCelError, parse, plan }, { strings }] = await Promise.all([
+    import("@bufbuild/cel"),
+    import("@bufbuild/cel/ext"),
+  ]);
+  const environment = celEnv({ funcs: strings });
+  return (rule, self) => {
+    if (/\boldSelf\b/.test(rule)) return undefined;
+    const result = plan(environment, parse(rule))({ self } as Parameters<ReturnType<typeof plan>>[0]);
+    if (isCelError(result)) return result.message.startsWith("unbound function") ? undefined : false;
+    return result === true;
+  };
+}

@@ -1,0 +1,159 @@
+import { X509Certificate } from "node:crypto";
+import tls from "node:tls";
+import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from "vitest";
+import { ApiError, type KubernetesClient, type ResourceType } from "../../providers/kubernetes/client";
+import { DEFAULT_USER_GROUP } from "../../stacks/capsule-tenant/labels";
+import { eventually } from "../e2e/eventually";
+import { create, namespaceOf, TestAdmission, uniqueName } from "./test-admission";
+
+const test = new TestAdmission(inject("cluster"));
+const oil = uniqueName("oil");
+const alice = uniqueName("alice");
+const PROVISIONER = "capsule-namespace-provisioner";
+const POLICIES: ResourceType = {
+  apiVersion: "admissionregistration.k8s.io/v1",
+  kind: "ValidatingAdmissionPolicy",
+  plural: "validatingadmissionpolicies",
+  namespaced: false,
+};
+const WEBHOOKS: ResourceType = {
+  ...POLICIES,
+  kind: "MutatingWebhookConfiguration",
+  plural: "mutatingwebhookconfigurations",
+};
+const BINDINGS: ResourceType = {
+  apiVersion: "rbac.authorization.k8s.io/v1",
+  kind: "ClusterRoleBinding",
+  plural: "clusterrolebindings",
+  namespaced: false,
+};
+const ROLES: ResourceType = { ...BINDINGS, kind: "ClusterRole", plural: "clusterroles" };
+let asAlice: KubernetesClient;
+
+beforeAll(async () => {
+  await test.open();
+  await test.tenant(oil, { owner: { kind: "User", name: alice }, namespaceQuota: 1000 });
+  asAlice = await test.user(alice);
+});
+afterAll(() => test.close());
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  await test.stop();
+});
+
+const dryCreation = () => create(asAlice, namespaceOf(uniqueName("dry")), true);
+const serial = (port: number) =>
+  new Promise<string>((resolve, reject) => {
+    const socket = tls.connect({ port, host: "127.0.0.1", rejectUnauthorized: false }, () => {
+      resolve(new X509Certificate(socket.getPeerCertificate().raw).serialNumber);
+      socket.destroy();
+    });
+    socket.on("error", reject);
+  });
+
+describe("the certificate", () => {
+  it("and its CA are changed several times under load without one refused request", async () => {
+    const server = await test.serve({
+      certificate: { lifetimes: { caMs: 9_000, servingMs: 4_500 }, pollMs: 100, propagationMs: 1_000 },
+    });
+    const serials = new Set<string>();
+    const authorities = new Set<string>();
+    const failures: string[] = [];
+    let requests = 0;
+    let stopped = false;
+    const load = Array.from({ length: 4 }, async () => {
+      while (!stopped) {
+        await dryCreation().catch((error: unknown) => failures.push(String(error)));
+        requests++;
+      }
+    });
+    const caBundle = async () => {
+      const configuration = await test.client.get(WEBHOOKS, "tenants.capsule.clastix.io");
+      const [webhook] = (configuration as unknown as { webhooks: { clientConfig: { caBundle: string } }[] }).webhooks;
+      return Buffer.from(webhook?.clientConfig.caBundle ?? "", "base64").toString();
+    };
+
+    await eventually(async () => {
+      serials.add(await serial(server.port));
+      for (const authority of (await caBundle()).split(/(?<=-----END CERTIFICATE-----\n)/)) authorities.add(authority);
+      expect(serials.size).toBeGreaterThanOrEqual(4);
+      expect(authorities.size).toBeGreaterThanOrEqual(3);
+    });
+    stopped = true;
+    await Promise.all(load);
+
+    expect(failures).toEqual([]);
+    expect(requests).toBeGreaterThan(100);
+  });
+});
+
+describe("while no operator answers", () => {
+  it("owners' namespaces are refused, everybody else goes on, and a new operator takes over", async () => {
+    await test.serve();
+    await dryCreation();
+    await test.stop();
+
+    const refusal = await dryCreation().catch((error: unknown) => error);
+    expect(refusal).toBeInstanceOf(ApiError);
+    expect((refusal as ApiError).message).toContain("failed calling webhook");
+    await expect(create(test.client, namespaceOf(uniqueName("plain")), true)).resolves.toBeDefined();
+    await expect(
+      create(
+        test.client,
+        { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "x", namespace: "kube-system" } },
+        true,
+      ),
+    ).resolves.toBeDefined();
+
+    await test.serve();
+    await eventually(dryCreation);
+  });
+});
+
+describe("the objects of admission", () => {
+  it("are put right when somebody changes or deletes them", async () => {
+    await test.serve();
+    const subjects = async () => (await test.client.get(BINDINGS, PROVISIONER))?.subjects;
+    const group = { apiGroup: "rbac.authorization.k8s.io", kind: "Group", name: DEFAULT_USER_GROUP };
+    expect(await subjects()).toEqual([group]);
+
+    await edit(BINDINGS, PROVISIONER, { subjects: [{ ...group, name: "others" }] });
+    await eventually(async () => expect(await subjects()).toEqual([group]));
+    await edit(ROLES, PROVISIONER, { rules: [{ apiGroups: ["*"], resources: ["*"], verbs: ["*"] }] });
+    await eventually(async () =>
+      expect((await test.client.get(ROLES, PROVISIONER))?.rules).toEqual([
+        { apiGroups: [""], resources: ["namespaces"], verbs: ["create"] },
+      ]),
+    );
+    await edit(WEBHOOKS, "tenants.capsule.clastix.io", { webhooks: [] });
+    await eventually(async () =>
+      expect((await test.client.get(WEBHOOKS, "tenants.capsule.clastix.io"))?.webhooks).toHaveLength(1),
+    );
+    await test.client.delete(POLICIES, "capsule-namespaces");
+    await eventually(async () => expect(await test.client.get(POLICIES, "capsule-namespaces")).toBeDefined());
+    await test.client.delete(BINDINGS, PROVISIONER);
+    await eventually(async () => expect(await subjects()).toEqual([group]));
+  });
+
+  it("follow the configured groups: only their members are asked about and may make namespaces", async () => {
+    const others = uniqueName("others");
+    const asMember = await test.user(alice, others);
+    await expect(create(asMember, namespaceOf(uniqueName("no")), true)).rejects.toMatchObject({ status: 403 });
+    vi.stubEnv("KINDSTACK_CAPSULE_USER_GROUPS", `${DEFAULT_USER_GROUP}, ${others}`);
+
+    await test.serve();
+
+    await eventually(() => create(asMember, namespaceOf(uniqueName("yes")), true));
+    const binding = await test.client.get(BINDINGS, PROVISIONER);
+    expect(binding?.subjects).toMatchObject([{ name: DEFAULT_USER_GROUP }, { name: others }]);
+  });
+
+  /** As `kubectl edit` would. */
+  async function edit(type: ResourceType, name: string, patch: object): Promise<void> {
+    await test.client.json("PATCH", `/apis/${type.apiVersion}/${type.plural}/${name}`, {
+      query: { fieldManager: "kubectl-edit" },
+      body: patch,
+      contentType: "application/merge-patch+json",
+    });
+  }
+});

@@ -1,0 +1,219 @@
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import type { KubernetesClient, LiveObject, ResourceType } from "../../providers/kubernetes/client";
+import { QuotaReservations, RESERVATIONS_ANNOTATION } from "../../stacks/capsule-tenant/admission/reservations";
+import { TENANT_LABEL } from "../../stacks/capsule-tenant/labels";
+import type { AdmissionView } from "../../stacks/contract/admission";
+import { eventually } from "../e2e/eventually";
+import { create, expectRefusal, namespaceOf, TestAdmission, uniqueName } from "./test-admission";
+
+const admission = new TestAdmission(inject("cluster"));
+const [oil, gas, wind] = [uniqueName("oil"), uniqueName("gas"), uniqueName("wind")];
+const [alice, bob, carol] = [uniqueName("alice"), uniqueName("bob"), uniqueName("carol")];
+let asAlice: KubernetesClient;
+let asBob: KubernetesClient;
+let oilTenant: LiveObject;
+let gasTenant: LiveObject;
+let namespaces: ResourceType;
+let tenants: ResourceType;
+
+beforeAll(async () => {
+  await admission.open();
+  namespaces = await admission.client.resourceType("v1", "Namespace");
+  tenants = await admission.client.resourceType("capsule.clastix.io/v1alpha1", "Tenant");
+  oilTenant = await admission.tenant(oil, { owner: { kind: "User", name: alice }, namespaceQuota: 3 });
+  gasTenant = await admission.tenant(gas, { owner: { kind: "User", name: bob } });
+  await admission.tenant(wind, { owner: { kind: "User", name: bob } });
+  asAlice = await admission.user(alice);
+  asBob = await admission.user(bob);
+  await admission.serve();
+});
+afterAll(() => admission.close());
+
+const owners = ({ metadata }: LiveObject) =>
+  metadata.ownerReferences?.map(({ kind, name, uid, controller }) => ({ kind, name, uid, controller }));
+
+describe("a namespace that an owner creates", () => {
+  it("becomes the tenant's, by label and owner reference", async () => {
+    const namespace = await create(asAlice, namespaceOf(uniqueName("dev"), { labels: { stage: "dev" } }), true);
+
+    expect(namespace.metadata.labels).toMatchObject({ stage: "dev", [TENANT_LABEL]: oil });
+    expect(owners(namespace)).toEqual([{ kind: "Tenant", name: oil, uid: oilTenant.metadata.uid, controller: true }]);
+  });
+
+  it("needs a label when the owner has several tenants, and the refusal names them", async () => {
+    await expectRefusal(asBob, namespaceOf(uniqueName("which")), `must name one of ${gas}, ${wind}`);
+
+    const namespace = await create(asBob, namespaceOf(uniqueName("gas"), { labels: { [TENANT_LABEL]: gas } }), true);
+
+    expect(owners(namespace)).toMatchObject([{ name: gas }]);
+  });
+
+  it("is refused to members of the group who own nothing, and its name is not the cluster's", async () => {
+    await expectRefusal(await admission.user(uniqueName("mallory")), namespaceOf(uniqueName("x")), "owns no tenant");
+    await expectRefusal(asAlice, namespaceOf(uniqueName("kube")), "belong to the cluster");
+  });
+
+  it("is the tenant's of a group or of a ServiceAccount, too", async () => {
+    const team = uniqueName("team");
+    await admission.tenant(team, { owner: { kind: "Group", name: "capsule.clastix.io" } });
+    const member = await admission.user(uniqueName("member"));
+    await eventually(async () => {
+      const namespace = await create(member, namespaceOf(uniqueName("team")), true);
+      expect(owners(namespace)).toMatchObject([{ name: team }]);
+    });
+    await admission.client.delete(tenants, team);
+    const robot = `system:serviceaccount:default:${uniqueName("robot")}`;
+    const robots = uniqueName("robots");
+    await admission.tenant(robots, { owner: { kind: "ServiceAccount", name: robot } });
+    const asRobot = await admission.user(robot);
+    await eventually(async () => {
+      expect(owners(await create(asRobot, namespaceOf(uniqueName("robots")), true))).toMatchObject([{ name: robots }]);
+    });
+  });
+
+  it("concerns nobody who is not in the group", async () => {
+    const namespace = await create(admission.client, namespaceOf(uniqueName("admins")), true);
+
+    expect(namespace.metadata.labels?.[TENANT_LABEL]).toBeUndefined();
+  });
+});
+
+describe("the quota of namespaces", () => {
+  it("holds nothing for a dry run", async () => {
+    for (let i = 0; i < 5; i++) await create(asAlice, namespaceOf(uniqueName("dry")), true);
+
+    const tenant = await admission.client.get(tenants, oil);
+
+    expect(tenant?.metadata.annotations?.[RESERVATIONS_ANNOTATION]).toBeUndefined();
+  });
+
+  it("is not exceeded by two replicas that know nothing of each other", async () => {
+    const name = uniqueName("shared");
+    const tenant = await admission.tenant(name, { owner: { kind: "User", name: "nobody" }, namespaceQuota: 3 });
+    const view: AdmissionView = {
+      client: admission.client,
+      type: () => tenants,
+      get: () => undefined,
+      byIndex: () => [], // as stale as a cache can be
+      version: () => "1",
+    };
+    const replicas = [new QuotaReservations(), new QuotaReservations()];
+
+    const outcomes = await Promise.all(
+      Array.from({ length: 10 }, (_, i) =>
+        (replicas[i % 2] as QuotaReservations).reserve(view, tenant, `${name}-${i}`, false),
+      ),
+    );
+
+    expect(outcomes.filter((quota) => quota === undefined)).toHaveLength(3);
+  });
+
+  it("of 3 lets exactly 3 of 10 through that come at once", async () => {
+    const names = Array.from({ length: 10 }, (_, i) => uniqueName(`oil-${i}`));
+
+    const answers = await Promise.allSettled(names.map((name) => create(asAlice, namespaceOf(name))));
+
+    const refusals = answers.flatMap((answer) => (answer.status === "rejected" ? [String(answer.reason)] : []));
+    expect(refusals).toHaveLength(7);
+    for (const refusal of refusals) expect(refusal).toContain(`${oil} has all of the 3 namespaces`);
+    expect(await admission.namespacesOf(oil)).toHaveLength(3);
+  });
+
+  it("is free again when a namespace is gone", async () => {
+    const [gone] = await admission.namespacesOf(oil);
+    const { name } = (gone as LiveObject).metadata;
+    await admission.client.delete(namespaces, name);
+    await eventually(async () => expect(await admission.client.get(namespaces, name)).toBeUndefined());
+
+    await eventually(() => create(asAlice, namespaceOf(name)));
+
+    await expectRefusal(asAlice, namespaceOf(uniqueName("fourth")), "has all of the 3 namespaces");
+  });
+
+  it("says of a name that is taken that it is taken", async () => {
+    const [taken] = await admission.namespacesOf(oil);
+
+    const answer = create(asAlice, namespaceOf((taken as LiveObject).metadata.name));
+
+    await expect(answer).rejects.toMatchObject({ status: 409, reason: "AlreadyExists" });
+  });
+});
+
+describe("theft", () => {
+  const reference = () => ({
+    apiVersion: "capsule.clastix.io/v1alpha1",
+    kind: "Tenant",
+    name: gas,
+    uid: gasTenant.metadata.uid,
+  });
+  let own: string;
+  let asCarol: KubernetesClient;
+  beforeAll(async () => {
+    own = ((await admission.namespacesOf(oil))[0] as LiveObject).metadata.name;
+    // More rights than any tenant's owner has: she may change all namespaces, but not Tenants.
+    const role = uniqueName("namespace-editor");
+    await admission.create({
+      apiVersion: "rbac.authorization.k8s.io/v1",
+      kind: "ClusterRole",
+      metadata: { name: role },
+      rules: [
+        {
+          apiGroups: [""],
+          resources: ["namespaces", "namespaces/status", "namespaces/finalize"],
+          verbs: ["create", "patch", "update"],
+        },
+      ],
+    });
+    await admission.create({
+      apiVersion: "rbac.authorization.k8s.io/v1",
+      kind: "ClusterRoleBinding",
+      metadata: { name: role },
+      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: role },
+      subjects: [{ apiGroup: "rbac.authorization.k8s.io", kind: "User", name: carol }],
+    });
+    asCarol = await admission.user(carol, "others");
+  });
+
+  it.each([
+    ["the label of a tenant that is somebody else's", () => ({ labels: { [TENANT_LABEL]: gas } }), "does not own"],
+    ["the label of a tenant that does not exist", () => ({ labels: { [TENANT_LABEL]: "none" } }), "does not own"],
+    ["an owner reference to somebody else's tenant", () => ({ ownerReferences: [reference()] }), "cannot be owned by"],
+    ["Kindstack's own mark", () => ({ labels: { "kindstack.dev/owner-uid": "x" } }), "set by Kindstack alone"],
+  ])("by a creation with %s is refused", async (_, metadata, message) => {
+    await admission.client.mergePatch(tenants, oil, undefined, { spec: { namespaceQuota: 5 } });
+    await eventually(() => expectRefusal(asAlice, namespaceOf(uniqueName("theft"), metadata()), message));
+  });
+
+  it("by creating what a tenant's webhook does not see is refused", async () => {
+    for (const metadata of [{ labels: { [TENANT_LABEL]: oil } }, { ownerReferences: [reference()] }]) {
+      await expectRefusal(asCarol, namespaceOf(uniqueName("theft"), metadata), "ValidatingAdmissionPolicy");
+    }
+  });
+
+  it.each(["", "/status"])("by changing the label or the owner of a namespace%s is refused", async (subresource) => {
+    const change = (namespace: string, metadata: object) =>
+      asCarol.json("PATCH", `/api/v1/namespaces/${namespace}${subresource}`, {
+        query: { dryRun: "All" },
+        body: { metadata },
+        contentType: "application/merge-patch+json",
+      });
+    for (const label of [gas, null]) {
+      await expect(change(own, { labels: { [TENANT_LABEL]: label } })).rejects.toThrow(`is of the tenant ${oil}`);
+    }
+    await expect(change("kube-system", { labels: { [TENANT_LABEL]: oil } })).rejects.toThrow("whose a namespace is");
+    for (const ownerReferences of [[reference()], null]) {
+      await expect(change(own, { ownerReferences })).rejects.toThrow("keeps its tenant");
+    }
+    await expect(change(own, { labels: { "kindstack.dev/owner-uid": "x" } })).rejects.toThrow("Kindstack alone");
+    await expect(
+      change(own, { annotations: { "scheduler.alpha.kubernetes.io/node-selector": "a=b" } }),
+    ).rejects.toThrow("follows the nodeSelector");
+    await expect(change(own, { labels: { stage: "prod" } })).resolves.toBeDefined();
+  });
+
+  it("by an owner of another tenant comes to nothing for want of rights", async () => {
+    const patch = asBob.mergePatch(namespaces, own, undefined, { metadata: { labels: { [TENANT_LABEL]: gas } } });
+
+    await expect(patch).rejects.toMatchObject({ status: 403 });
+  });
+});

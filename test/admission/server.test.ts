@@ -1,0 +1,219 @@
+import { once } from "node:events";
+import https from "node:https";
+import tls from "node:tls";
+import { pino } from "pino";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { RetryableError } from "../../providers/errors";
+import {
+  type AdmissionServer,
+  MAX_REVIEW_BYTES,
+  type Reviewer,
+  startAdmissionServer,
+} from "../../src/admission/server";
+import { renew } from "../../src/tls/material";
+import type { AdmissionRequest } from "../../stacks/contract/admission";
+
+const reviewed: AdmissionRequest[] = [];
+const reviewers = new Map<string, Reviewer>([
+  [
+    "/admission/kind/allow",
+    {
+      timeoutMs: 1_000,
+      review(request) {
+        reviewed.push(request);
+        return { allowed: true, patch: [{ op: "add", path: "/metadata/labels", value: {} }] };
+      },
+    },
+  ],
+  ["/admission/kind/refuse", { timeoutMs: 1_000, review: () => ({ allowed: false, message: "allowed: a, b" }) }],
+  ["/admission/kind/never", { timeoutMs: 20, review: () => new Promise(() => {}) }],
+  [
+    "/admission/kind/throw",
+    {
+      timeoutMs: 1_000,
+      review() {
+        throw new TypeError("secret detail");
+      },
+    },
+  ],
+  [
+    "/admission/kind/retry",
+    {
+      timeoutMs: 1_000,
+      async review() {
+        throw new RetryableError("Conflict", "try again");
+      },
+    },
+  ],
+]);
+
+let server: AdmissionServer;
+let ca: string;
+beforeEach(async () => {
+  reviewed.length = 0;
+  const material = await renew(undefined, {
+    name: "ca",
+    names: ["127.0.0.1"],
+    lifetimes: { caMs: 3_600_000, servingMs: 3_600_000 },
+    now: Date.now(),
+    nextIsKnown: false,
+  });
+  ca = material.ca.certificate;
+  const secureContext = { cert: material.serving.certificate, key: material.serving.key };
+  server = await startAdmissionServer({
+    port: 0,
+    host: "127.0.0.1",
+    certificate: { caBundle: ca, secureContext, follow: async () => {}, close: () => {} },
+    reviewers,
+    logger: pino({ level: "silent" }),
+  });
+});
+afterEach(() => server.close());
+
+const review = (request: object = {}) => ({
+  apiVersion: "admission.k8s.io/v1",
+  kind: "AdmissionReview",
+  request: { uid: "1", operation: "CREATE", userInfo: { username: "alice", groups: ["g"] }, ...request },
+});
+
+interface Reply {
+  status: number;
+  body: string;
+}
+
+function send(path: string, body: string | Buffer, options: https.RequestOptions = {}): Promise<Reply> {
+  return new Promise((resolve, reject) => {
+    const request = https.request(
+      {
+        host: "127.0.0.1",
+        port: server.port,
+        ca,
+        agent: false,
+        method: "POST",
+        path,
+        ...options,
+        headers: { "content-type": "application/json", ...options.headers },
+      },
+      (response) => {
+        let text = "";
+        response.setEncoding("utf8").on("data", (chunk: string) => {
+          text += chunk;
+        });
+        response.on("end", () => resolve({ status: response.statusCode ?? 0, body: text }));
+      },
+    );
+    request.on("error", reject);
+    request.end(body);
+  });
+}
+const post = (name: string, value: unknown) =>
+  send(`/admission/kind/${name}`, typeof value === "string" ? value : JSON.stringify(value));
+const responseOf = ({ body }: Reply) => JSON.parse(body).response;
+
+describe("a review", () => {
+  it("is parsed, decided about and answered under its uid, with a patch", async () => {
+    const object = { apiVersion: "v1", kind: "Namespace", metadata: { name: "a" } };
+
+    const { uid, allowed, patchType, patch } = responseOf(
+      await post("allow", review({ name: "a", object, oldObject: null, dryRun: true })),
+    );
+
+    expect({ uid, allowed, patchType }).toEqual({ uid: "1", allowed: true, patchType: "JSONPatch" });
+    expect(JSON.parse(Buffer.from(patch, "base64").toString())).toEqual([
+      { op: "add", path: "/metadata/labels", value: {} },
+    ]);
+    expect(reviewed).toEqual([
+      {
+        uid: "1",
+        operation: "CREATE",
+        name: "a",
+        namespace: "",
+        dryRun: true,
+        user: { username: "alice", groups: ["g"] },
+        object,
+      },
+    ]);
+  });
+
+  it("that is refused says what is allowed", async () => {
+    expect(responseOf(await post("refuse", review()))).toEqual({
+      uid: "1",
+      allowed: false,
+      status: { status: "Failure", message: "allowed: a, b", code: 403, reason: "Forbidden" },
+    });
+  });
+
+  it.each([
+    ["takes too long", "never", "took too long"],
+    ["fails", "throw", "could not decide: internal error"],
+    ["says to try again", "retry", "could not decide: try again"],
+  ])("that %s is refused, with nothing of the inside told", async (_, name, message) => {
+    const { allowed, status } = responseOf(await post(name, review()));
+
+    expect(allowed).toBe(false);
+    expect(status).toMatchObject({ code: 503, message: expect.stringContaining(message) });
+    expect(status.message).not.toContain("secret");
+  });
+});
+
+describe("what is no review", () => {
+  it.each([
+    ["no JSON", "{", "no JSON"],
+    ["nothing", "", "no JSON"],
+    ["another kind of object", { kind: "Pod" }, "no AdmissionReview"],
+    ["another version", { ...review(), apiVersion: "admission.k8s.io/v1beta1" }, "/apiVersion"],
+    ["no request", { ...review(), request: undefined }, "request"],
+    ["no user", review({ userInfo: undefined }), "userInfo"],
+    ["groups that are no texts", review({ userInfo: { groups: [1] } }), "groups"],
+    ["an object that is none", review({ object: "text" }), "/request/object"],
+    ["metadata that is none", review({ object: { metadata: "text" } }), "/request/object"],
+    ["brackets without end", "[".repeat(100_000), "no JSON"],
+  ])("such as %s is a bad request", async (_, body, message) => {
+    const reply = await post("allow", body);
+
+    expect(reply).toMatchObject({ status: 400, body: expect.stringContaining(message) });
+    expect(reviewed).toEqual([]);
+  });
+
+  it("is refused by path, method and type", async () => {
+    expect((await send("/", "{}")).status).toBe(404);
+    expect((await send("/admission/kind/allow", "", { method: "GET" })).status).toBe(405);
+    expect((await send("/admission/kind/allow", "{}", { headers: { "content-type": "text/plain" } })).status).toBe(415);
+  });
+});
+
+describe("what is huge or slow", () => {
+  it("is refused by its length before it is read", async () => {
+    const reply = send("/admission/kind/allow", "", { headers: { "content-length": MAX_REVIEW_BYTES + 1 } });
+
+    expect((await reply).status).toBe(413);
+  });
+
+  it("is refused as soon as it is too long, when it does not say how long it is", async () => {
+    const body = Buffer.alloc(MAX_REVIEW_BYTES + 1_000_000, "a");
+
+    const outcome = await send("/admission/kind/allow", body, { headers: { "transfer-encoding": "chunked" } }).then(
+      ({ status }) => status,
+      (error: NodeJS.ErrnoException) => error.code, // it was still writing
+    );
+
+    expect([413, "EPIPE", "ECONNRESET"]).toContain(outcome);
+    expect((await post("allow", review())).status).toBe(200);
+  });
+
+  it("is answered when it is as large as the API server's largest", async () => {
+    const object = { metadata: {}, data: "a".repeat(3 * 1024 * 1024) };
+
+    expect((await post("allow", review({ object, oldObject: object }))).status).toBe(200);
+  });
+
+  it("does not keep the server from answering others", async () => {
+    const idle = Array.from({ length: 50 }, () => tls.connect({ port: server.port, host: "127.0.0.1", ca }));
+    for (const socket of idle) socket.on("error", () => {});
+    await Promise.all(idle.map((socket) => once(socket, "secureConnect")));
+
+    expect((await post("allow", review())).status).toBe(200);
+
+    for (const socket of idle) socket.destroy();
+  });
+});

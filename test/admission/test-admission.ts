@@ -1,0 +1,167 @@
+import { randomBytes } from "node:crypto";
+import path from "node:path";
+import { KubeConfig } from "@kubernetes/client-node";
+import { pino } from "pino";
+import { ApiError, KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
+import { type Admission, type AdmissionOptions, startAdmission } from "../../src/admission/admission";
+import { userConfig } from "../../src/dev/users";
+import { installKinds } from "../../src/watcher/install";
+import { capsuleTenantAdmission } from "../../stacks/capsule-tenant/admission/admission";
+import { capsuleTenant } from "../../stacks/capsule-tenant/kind";
+import { DEFAULT_USER_GROUP, TENANT_LABEL } from "../../stacks/capsule-tenant/labels";
+import { tenantPolicyBindings } from "../../stacks/capsule-tenant/policies";
+import type { CapsuleTenantSpec } from "../../stacks/capsule-tenant/schema";
+import type { AnyKind } from "../../stacks/contract/kind";
+import type { KindObject } from "../../stacks/contract/object";
+import { eventually } from "../e2e/eventually";
+import { removeAdmission } from "./leftovers";
+
+const RBAC = "rbac.authorization.k8s.io";
+
+/** Capsule's Tenant as one replica serves it. */
+function replica(): AnyKind {
+  return { ...capsuleTenant, admission: capsuleTenantAdmission() };
+}
+
+/** Admission served to the shared API server, without an operator, and the users that it is about. */
+export class TestAdmission {
+  readonly client: KubernetesClient;
+  /** The Secret's, and of nothing else. */
+  readonly namespace = uniqueName("admission");
+  readonly #kubeconfig: string;
+  readonly #users: KubernetesClient[] = [];
+  readonly #servers: Admission[] = [];
+  readonly #made: Manifest[] = [];
+
+  constructor({ kubeconfig }: { kubeconfig: string }) {
+    this.#kubeconfig = kubeconfig;
+    this.client = new KubernetesClient(this.#config());
+  }
+
+  async open(): Promise<void> {
+    await installKinds(this.client, [replica()]);
+    await this.create({ apiVersion: "v1", kind: "Namespace", metadata: { name: this.namespace } });
+  }
+
+  /** Starts a replica, and waits until the API server asks it. */
+  async serve(options: Partial<AdmissionOptions> = {}): Promise<Admission> {
+    const admission = await startAdmission({
+      kinds: [replica()],
+      client: this.client,
+      logger: pino({ level: process.env.KINDSTACK_LOG_LEVEL ?? "silent" }),
+      port: 0,
+      host: "127.0.0.1",
+      namespace: this.namespace,
+      ...options,
+    });
+    if (admission === undefined) throw new Error("no admission is served");
+    this.#servers.push(admission);
+    const stranger = await this.user("stranger");
+    await eventually(() => expectRefusal(stranger, namespaceOf(uniqueName("nobodys")), "owns no tenant"));
+    return admission;
+  }
+
+  /** A client of somebody with a certificate of the cluster's CA. */
+  async user(name: string, group: string | undefined = DEFAULT_USER_GROUP): Promise<KubernetesClient> {
+    const client = new KubernetesClient(await userConfig(path.dirname(this.#kubeconfig), name, group));
+    this.#users.push(client);
+    return client;
+  }
+
+  /** As the administrator; it is deleted at the end. */
+  async create(manifest: Manifest): Promise<LiveObject> {
+    this.#made.push(manifest);
+    return create(this.client, manifest);
+  }
+
+  /** A Tenant, bound to its policies as its stack would do. */
+  async tenant(name: string, spec: CapsuleTenantSpec): Promise<LiveObject> {
+    const tenant = await this.create({
+      apiVersion: "capsule.clastix.io/v1alpha1",
+      kind: "Tenant",
+      metadata: { name },
+      spec,
+    });
+    for (const manifest of tenantPolicyBindings(tenant as unknown as KindObject<CapsuleTenantSpec>)) {
+      await this.create(manifest);
+    }
+    return tenant;
+  }
+
+  /** A namespace of a tenant, with its owner as admin, as the tenant's stack would have it. */
+  async tenantNamespace(name: string, tenant: string, owner: string): Promise<void> {
+    await this.create({
+      apiVersion: "v1",
+      kind: "Namespace",
+      metadata: { name, labels: { [TENANT_LABEL]: tenant } },
+    });
+    await this.create({
+      apiVersion: `${RBAC}/v1`,
+      kind: "RoleBinding",
+      metadata: { name: "owner", namespace: name },
+      roleRef: { apiGroup: RBAC, kind: "ClusterRole", name: "admin" },
+      subjects: [{ apiGroup: RBAC, kind: "User", name: owner }],
+    } as Manifest);
+  }
+
+  /** The namespaces of a tenant. */
+  async namespacesOf(tenant: string): Promise<LiveObject[]> {
+    const type = await this.client.resourceType("v1", "Namespace");
+    return (await this.client.list(type, { labelSelector: `${TENANT_LABEL}=${tenant}` })).items;
+  }
+
+  /** Ends all replicas. */
+  async stop(): Promise<void> {
+    for (const server of this.#servers.splice(0)) await server.close();
+  }
+
+  async close(): Promise<void> {
+    await this.stop();
+    await removeAdmission(this.client);
+    const namespaces = await this.client.resourceType("v1", "Namespace");
+    const tenants = this.#made.filter(({ kind }) => kind === "Tenant");
+    for (const { metadata } of tenants) {
+      for (const namespace of await this.namespacesOf(metadata.name ?? "")) {
+        await this.client.delete(namespaces, namespace.metadata.name);
+      }
+    }
+    for (const { apiVersion, kind, metadata } of this.#made) {
+      const type = await this.client.resourceType(apiVersion, kind);
+      if (!type.namespaced) await this.client.delete(type, metadata.name ?? "");
+    }
+    for (const client of [...this.#users, this.client]) await client.close();
+  }
+
+  #config(): KubeConfig {
+    const config = new KubeConfig();
+    config.loadFromFile(this.#kubeconfig);
+    return config;
+  }
+}
+
+export function uniqueName(prefix: string): string {
+  return `${prefix}-${randomBytes(4).toString("hex")}`;
+}
+
+export function namespaceOf(name: string, metadata: Manifest["metadata"] = {}): Manifest {
+  return { apiVersion: "v1", kind: "Namespace", metadata: { name, ...metadata } };
+}
+
+export async function create(client: KubernetesClient, manifest: Manifest, dryRun = false): Promise<LiveObject> {
+  const { apiVersion, plural } = await client.resourceType(manifest.apiVersion, manifest.kind);
+  const { namespace } = manifest.metadata;
+  const group = apiVersion.includes("/") ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
+  return client.json("POST", `${group}${namespace ? `/namespaces/${namespace}` : ""}/${plural}`, {
+    query: { dryRun: dryRun ? "All" : undefined },
+    body: manifest,
+  });
+}
+
+/** A creation that must be refused, with this in the message; nothing is left of it when it is not. */
+export async function expectRefusal(client: KubernetesClient, manifest: Manifest, message: string): Promise<void> {
+  const answer = await create(client, manifest, true).then(
+    () => "allowed",
+    (error: unknown) => (error instanceof ApiError ? error.message : `${error}`),
+  );
+  if (!answer.includes(message)) throw new Error(`expected a refusal with "${message}", got: ${answer}`);
+}

@@ -1,0 +1,74 @@
+import { spawn } from "node:child_process";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { signalGroup } from "../../src/automation/command";
+import { Watchdog } from "../../src/automation/watchdog";
+import type { Workspace } from "../../src/automation/workspace";
+
+const LONG_MS = 20_000;
+
+let directory: string;
+let errors: string[];
+const pids: number[] = [];
+beforeEach(() => {
+  directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-watchdog-"));
+  errors = [];
+});
+afterEach(() => {
+  for (const pid of pids.splice(0)) signalGroup(pid, "SIGKILL");
+  fs.rmSync(directory, { recursive: true });
+});
+
+function watchdog(allowedMs: number): Watchdog {
+  const recordProcess = (pid: number) => {
+    fs.writeFileSync(path.join(directory, String(pid)), "");
+    return () => fs.rmSync(path.join(directory, String(pid)), { force: true });
+  };
+  const workspace = { processDirectory: directory, recordProcess } as Partial<Workspace> as Workspace;
+  const log = { error: (_fields: object, message: string) => errors.push(message) };
+  return new Watchdog({ workspace, allowedMs: () => allowedMs, log });
+}
+
+/** A process group that runs until it is killed; tells how long it did. */
+function start(dog: Watchdog): { ended: Promise<number>; forget: () => void } {
+  const started = performance.now();
+  const child = spawn("/bin/sh", ["-c", "sleep 60 & wait"], { detached: true, stdio: "ignore" });
+  const pid = child.pid as number;
+  pids.push(pid);
+  const forget = dog.workspace.recordProcess(pid);
+  const ended = new Promise<number>((resolve) => {
+    child.once("exit", () => {
+      forget();
+      resolve(performance.now() - started);
+    });
+  });
+  return { ended, forget };
+}
+
+describe("the watchdog of running updates", () => {
+  it("kills their process groups when nothing is heard in time", async () => {
+    const { ended } = start(watchdog(300));
+    expect(await ended).toBeGreaterThanOrEqual(290);
+  });
+
+  it("waits longer when it is told so, and no longer than that", async () => {
+    const dog = watchdog(LONG_MS);
+    const { ended } = start(dog);
+    dog.feed(LONG_MS);
+    dog.feed(500);
+    expect(await ended).toBeGreaterThanOrEqual(490);
+  });
+
+  it("leaves alone what has ended in time, and what comes after it", async () => {
+    const dog = watchdog(400);
+    start(dog).forget();
+    const next = start(dog);
+    dog.feed(LONG_MS);
+    const first = await Promise.race([next.ended, new Promise((resolve) => setTimeout(resolve, 800, "still runs"))]);
+    expect(first).toBe("still runs");
+    next.forget();
+    expect(errors).toEqual([]);
+  });
+});

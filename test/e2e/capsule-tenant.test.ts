@@ -1,0 +1,235 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import type { LiveObject, Manifest, ResourceType } from "../../providers/kubernetes/client";
+import { eventually } from "./eventually";
+import { kubectl, noKubectl } from "./kubectl";
+import {
+  apply,
+  CAPSULE_TENANT,
+  capsuleTenant,
+  client,
+  create,
+  edit,
+  find,
+  get,
+  LIMIT_RANGE,
+  NETWORK_POLICY,
+  namespace,
+  RESOURCE_QUOTA,
+  ROLE_BINDING,
+  remove,
+  sampleFile,
+  uniqueName,
+  untilGone,
+  untilReady,
+} from "./objects";
+import { useOperator } from "./operator";
+
+useOperator();
+
+const MADE = [LIMIT_RANGE, NETWORK_POLICY, RESOURCE_QUOTA, ROLE_BINDING];
+
+/** A namespace that a tenant's owner has made, as admission leaves it. */
+const labelled = (name: string, tenant: string) =>
+  namespace(name, { labels: { "capsule.clastix.io/tenant": tenant, team: "blue" } });
+
+/** What a tenant has in a namespace: `LimitRange capsule-oil-0` and so on. */
+async function contents(name: string, tenant: string): Promise<string[]> {
+  const lists = await Promise.all(
+    MADE.map((type) => client.list(type, { namespace: name, labelSelector: `capsule.clastix.io/tenant=${tenant}` })),
+  );
+  return lists.flatMap(({ items }) => items.map(({ kind, metadata }) => `${kind} ${metadata.name}`)).sort();
+}
+
+/** Waits until the tenant is Ready with these namespaces. */
+function untilNamespaces(tenant: Manifest, namespaces: string[]): Promise<LiveObject> {
+  return eventually(async () => {
+    const object = await untilReady(tenant);
+    expect((object.status as { namespaces?: string[] }).namespaces ?? []).toEqual(namespaces);
+    return object;
+  });
+}
+
+const ref = (type: ResourceType, name: string, namespace: string) => ({
+  apiVersion: type.apiVersion,
+  kind: type.kind,
+  metadata: { name, namespace },
+});
+
+describe("the sample oil", () => {
+  const { file, manifest } = sampleFile("capsule-tenant");
+
+  beforeAll(async () => {
+    await apply(manifest);
+    for (const name of ["oil-development", "oil-staging"]) await create(labelled(name, "oil"));
+  });
+
+  it("puts its policies, quotas and bindings into each namespace with its label", async () => {
+    const object = await untilNamespaces(manifest, ["oil-development", "oil-staging"]);
+    expect(object.status).toMatchObject({ size: 2 });
+    for (const name of ["oil-development", "oil-staging"]) {
+      expect(await contents(name, "oil")).toEqual([
+        "LimitRange capsule-oil-0",
+        "NetworkPolicy capsule-oil-0",
+        "ResourceQuota capsule-oil-0",
+        "ResourceQuota capsule-oil-1",
+        "ResourceQuota capsule-oil-2",
+        "RoleBinding capsule-oil-0",
+        "RoleBinding capsule-oil-1",
+      ]);
+      expect((await get(namespace(name))).metadata).toMatchObject({
+        labels: { "capsule.clastix.io/tenant": "oil", team: "blue" },
+        annotations: { "scheduler.alpha.kubernetes.io/node-selector": "kubernetes.io/os=linux" },
+        ownerReferences: [{ kind: "Tenant", name: "oil", uid: object.metadata.uid, controller: true }],
+      });
+    }
+  });
+
+  it.skipIf(noKubectl)("is shown by kubectl with quota, count, owner and node selector", async () => {
+    expect(await kubectl(["apply", "--dry-run=server", "-f", file])).toMatchObject({ exitCode: 0 });
+    const [head = "", row = ""] = (await kubectl(["get", "tnt", "oil"])).stdout.split("\n");
+    expect(head.split(/\s{2,}/)).toEqual(["NAME", "QUOTA", "COUNT", "OWNER", "NODE SELECTOR", "READY", "AGE"]);
+    expect(row.split(/\s{2,}/).slice(0, 6)).toEqual(["oil", "3", "2", "alice", '{"kubernetes.io/os":"linux"}', "True"]);
+  });
+
+  it("lets its owner work in the namespaces, within the quotas", async () => {
+    const may = await client.json<{ status: { allowed: boolean } }>(
+      "POST",
+      "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+      {
+        body: {
+          apiVersion: "authorization.k8s.io/v1",
+          kind: "SubjectAccessReview",
+          spec: {
+            user: "alice",
+            resourceAttributes: { namespace: "oil-staging", verb: "create", group: "apps", resource: "deployments" },
+          },
+        },
+      },
+    );
+    expect(may.status.allowed).toBe(true);
+  });
+
+  it("takes its namespaces with it when it is deleted", async () => {
+    await remove(manifest);
+    await untilGone(manifest);
+    await untilGone(namespace("oil-development"));
+    await untilGone(namespace("oil-staging"));
+  });
+});
+
+describe("a tenant", () => {
+  const name = uniqueName("gas");
+  const [first, second] = [`${name}-a`, `${name}-b`];
+  const limits = (cpu: string) => ({ limits: [{ type: "Container" as const, max: { cpu } }] });
+  const tenant = capsuleTenant(name, { limitRanges: [limits("1")] });
+  const limitRange = (index: number, at = first) => ref(LIMIT_RANGE, `capsule-${name}-${index}`, at);
+  const maxOf = async (index: number) =>
+    ((await get(limitRange(index))).spec as { limits: { max: { cpu: string } }[] }).limits[0]?.max.cpu;
+
+  beforeAll(async () => {
+    await create(labelled(first, name));
+    await apply(tenant);
+    await untilNamespaces(tenant, [first]);
+  });
+
+  it("takes in a namespace that gets its label", async () => {
+    await create(namespace(second));
+    await edit(namespace(second), { metadata: { labels: { "capsule.clastix.io/tenant": name } } });
+    await untilNamespaces(tenant, [first, second]);
+    expect(await find(limitRange(0, second))).toBeDefined();
+  });
+
+  it("changes, lengthens and shortens what is there as its lists do", async () => {
+    const { uid } = (await get(limitRange(0))).metadata;
+    await apply(capsuleTenant(name, { limitRanges: [limits("2"), limits("3")] }));
+    await untilReady(tenant);
+    expect([await maxOf(0), await maxOf(1)]).toEqual(["2", "3"]);
+    expect((await get(limitRange(0))).metadata).toMatchObject({
+      uid,
+      labels: { "capsule.clastix.io/limit-range": "0" },
+    });
+
+    await apply(capsuleTenant(name, { limitRanges: [limits("4")], resourceQuotas: [{ hard: { pods: "5" } }] }));
+    await untilReady(tenant);
+    expect(await maxOf(0)).toBe("4");
+    expect(await find(limitRange(1))).toBeUndefined();
+    expect(await find(ref(RESOURCE_QUOTA, `capsule-${name}-0`, second))).toBeDefined();
+  });
+
+  it("has another quota where scopes change, which the API server does not let anyone change", async () => {
+    const quota = ref(RESOURCE_QUOTA, `capsule-${name}-0`, first);
+    await apply(
+      capsuleTenant(name, {
+        limitRanges: [limits("4")],
+        resourceQuotas: [{ hard: { pods: "5" }, scopes: ["BestEffort"] }],
+      }),
+    );
+    await untilReady(tenant);
+    expect((await get(quota)).spec).toMatchObject({ scopes: ["BestEffort"] });
+  });
+
+  it("puts back what is edited or deleted", async () => {
+    await edit(limitRange(0), { spec: { limits: [{ type: "Container", max: { cpu: "64" } }] } });
+    await remove(ref(ROLE_BINDING, `capsule-${name}-0`, second));
+    await eventually(async () => {
+      expect(await maxOf(0)).toBe("4");
+      expect(await find(ref(ROLE_BINDING, `capsule-${name}-0`, second))).toBeDefined();
+    });
+  });
+
+  it("keeps a namespace whose label alone somebody took off", async () => {
+    await edit(namespace(second), { metadata: { labels: { "capsule.clastix.io/tenant": null, mine: "yes" } } });
+    await eventually(async () => {
+      expect((await get(namespace(second))).metadata.labels).toMatchObject({
+        "capsule.clastix.io/tenant": name,
+        mine: "yes",
+      });
+    });
+  });
+
+  it("lets go of a namespace that lost both its label and its owner, and gives back what it set there", async () => {
+    await untilReady(tenant);
+    await edit(namespace(second), {
+      metadata: { labels: { "capsule.clastix.io/tenant": null }, ownerReferences: null },
+    });
+    await eventually(async () => {
+      const { labels, ownerReferences, deletionTimestamp } = (await get(namespace(second))).metadata;
+      expect(Object.keys(labels ?? {}).sort()).toEqual(["kubernetes.io/metadata.name", "mine"]);
+      expect([ownerReferences, deletionTimestamp]).toEqual([undefined, undefined]);
+      expect(await contents(second, name)).toEqual([]);
+    });
+    await untilNamespaces(tenant, [first]);
+  });
+
+  it("goes on when one of its namespaces is deleted", async () => {
+    const third = `${name}-c`;
+    await create(labelled(third, name));
+    await untilNamespaces(tenant, [first, third]);
+    await remove(namespace(third));
+    await untilGone(namespace(third));
+    await untilNamespaces(tenant, [first]);
+  });
+
+  it("is refused what the API server can tell is wrong, with the field", async () => {
+    const refused = (spec: object) =>
+      expect(apply({ ...tenant, spec: { ...(tenant.spec as object), ...spec } })).rejects;
+    await refused({ ingressClasses: { allowedRegex: "(" } }).toThrow(/allowedRegex.*missing closing \)/);
+    await refused({ externalServiceIPs: { allowed: ["10.0.0.0/33"] } }).toThrow(/externalServiceIPs.allowed\[0\]/);
+    await refused({ resourceQuotas: [{ hard: { pods: "ten" } }] }).toThrow(/resourceQuotas\[0\].hard.pods/);
+    await refused({
+      networkPolicies: [{ podSelector: {}, ingress: [{ from: [{ ipBlock: { cidr: "10.0.0.0/40" } }] }] }],
+    }).toThrow(/ipBlock.cidr/);
+    await refused({ namespacesMetadata: { additionalLabels: { "kindstack.dev/owner-uid": "me" } } }).toThrow(
+      /additionalLabels/,
+    );
+  });
+
+  it("leaves its namespaces when it is deleted with the policy Orphan", async () => {
+    await edit(tenant, { metadata: { annotations: { "kindstack.dev/deletion-policy": "Orphan" } } });
+    await remove(tenant);
+    await untilGone({ ...tenant, kind: CAPSULE_TENANT.kind });
+    const { ownerReferences, deletionTimestamp } = (await get(namespace(first))).metadata;
+    expect([ownerReferences, deletionTimestamp]).toEqual([undefined, undefined]);
+    for (const left of [first, second]) await remove(namespace(left));
+  });
+});

@@ -1,0 +1,125 @@
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import type { Manifest } from "../../providers/kubernetes/client";
+import { quoteIdentifier } from "../../providers/postgres/identifier";
+import { findCondition } from "../../stacks/contract/condition";
+import { statusOf } from "../../stacks/contract/kind";
+import type { PostgresWriterSpec } from "../../stacks/postgres-writer/schema";
+import { TestDatabase } from "../providers/postgres/database";
+import {
+  apply,
+  create,
+  eventsAbout,
+  find,
+  get,
+  namespace,
+  podSet,
+  postgresWriter,
+  remove,
+  tenant,
+  uniqueName,
+  untilCondition,
+  untilGone,
+  untilReady,
+} from "./objects";
+import { useOperator } from "./operator";
+
+const database = new TestDatabase(inject("cluster").env);
+beforeAll(() => database.open());
+afterAll(() => database.close());
+const operator = useOperator({ args: ["--concurrency", "8"], env: { PSQL_DBNAME: database.name } });
+
+const SQL = "x'); DROP TABLE victims; --";
+/** Clears a terminal, links, turns the direction of a text, and is Markdown and HTML. */
+const TERMINAL = "\u001b[2J\u001b]8;;http://x\u0007\u009b2J\u202e <!-- <b> [a](http://x) @team | ` \\";
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
+const HARMFUL = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202a-\u202e]/;
+
+beforeAll(async () => {
+  await database.query("CREATE TABLE victims (id text PRIMARY KEY)");
+  await database.query("INSERT INTO victims VALUES ('safe')");
+});
+/** Nothing was dropped, and the operator does the next thing that it is asked for. */
+async function allIsWell(): Promise<void> {
+  expect(await database.query("SELECT id FROM victims")).toEqual([{ id: "safe" }]);
+  const table = await database.createStudents();
+  const next = postgresWriter(uniqueName("next"), { table });
+  await apply(next);
+  await untilReady(next);
+}
+
+describe("a PostgresWriter", () => {
+  const tables = [`a"b'; DROP TABLE victims; --`, "Größe 表 🇨🇦", "select", "x".repeat(63), " "];
+
+  it.each(tables)("may write a table that is called %j", async (table) => {
+    await database.query(
+      `CREATE TABLE ${quoteIdentifier(table)} (id text PRIMARY KEY, name text, age integer, country text)`,
+    );
+    const values = { name: SQL, age: 2147483647, country: TERMINAL };
+    const writer = postgresWriter(uniqueName("hostile"), { table, ...values });
+    await apply(writer);
+    const ready = await untilReady(writer);
+    const rows = await database.query(`SELECT name, age, country FROM ${quoteIdentifier(table)}`);
+    expect(rows).toEqual([values]);
+    expect(JSON.stringify(statusOf(ready).conditions)).not.toMatch(HARMFUL);
+
+    await remove(writer);
+    await untilGone(writer);
+    expect(await database.query(`SELECT * FROM ${quoteIdentifier(table)}`)).toEqual([]);
+  });
+
+  it.each<[string, Partial<PostgresWriterSpec>, string, string]>([
+    ["a table of SQL that does not exist", { table: SQL }, "Ready", "TableMissing"],
+    ["a table whose name has effects on terminals", { table: TERMINAL.slice(0, 40) }, "Ready", "TableMissing"],
+    ["a table of more than 63 bytes", { table: "é".repeat(40) }, "Stalled", "InvalidTable"],
+  ])("of %s is told so, without effect on a terminal, and nothing is written", async (_, spec, type, reason) => {
+    const writer = postgresWriter(uniqueName("hostile"), spec);
+    await apply(writer);
+    const told = await untilCondition(writer, type, type === "Ready" ? "False" : "True", reason);
+    for (const { message } of statusOf(told).conditions ?? []) expect(message).not.toMatch(HARMFUL);
+    for (const { note } of await eventsAbout(told)) expect(note).not.toMatch(HARMFUL);
+    await remove(writer);
+    await untilGone(writer);
+  });
+
+  it.each<[string, Partial<PostgresWriterSpec>]>([
+    ["a name of a mebibyte", { name: "x".repeat(2 ** 20) }],
+    ["a country of a mebibyte", { country: "é".repeat(2 ** 19) }],
+    ["a table of a mebibyte", { table: "x".repeat(2 ** 20) }],
+    ["an age beyond all integers", { age: 1e300 }],
+    ["an age below all integers", { age: -2147483649 }],
+    ["NUL", { name: "a\0b" }],
+  ])("with %s is refused by the API server", async (_, spec) => {
+    const writer = postgresWriter(uniqueName("hostile"), spec);
+    await expect(create(writer)).rejects.toMatchObject({ status: 422 });
+    expect(await find(writer)).toBeUndefined();
+  });
+});
+
+describe("objects with names as long as Kubernetes lets them be", () => {
+  it("that differ only at the end have stacks of their own, and do not touch each other's", async () => {
+    const table = await database.createStudents();
+    const base = `${uniqueName("long")}.${"x".repeat(253)}`.slice(0, 252);
+    const writers = ["a", "b"].map((last, age) => postgresWriter(base + last, { table, age }));
+    const team = tenant(base.slice(0, 250), { namespaces: [`${uniqueName("n")}-${"x".repeat(63)}`.slice(0, 63)] });
+    const pods = podSet(`${uniqueName("pods")}-${"x".repeat(63)}`.slice(0, 63), 1);
+    const all: Manifest[] = [...writers, team, pods];
+    for (const object of all) await apply(object);
+    await Promise.all(all.map(untilReady));
+    expect(await database.query(`SELECT age FROM ${table} ORDER BY id`)).toEqual([{ age: 0 }, { age: 1 }]);
+
+    await remove(writers[0] as Manifest);
+    await untilGone(writers[0] as Manifest);
+    expect(await database.query(`SELECT age FROM ${table}`)).toEqual([{ age: 1 }]);
+    expect(findCondition(statusOf(await get(writers[1] as Manifest)).conditions, "Ready")?.status).toBe("True");
+    const { namespaces } = team.spec as { namespaces: string[] };
+    expect(await find(namespace(namespaces[0] ?? ""))).toBeDefined();
+  });
+});
+
+describe("after all that", () => {
+  it("nothing was lost, the operator goes on, and its log has no effect on a terminal", async () => {
+    await allIsWell();
+    expect(operator.log).not.toMatch(HARMFUL);
+    expect(operator.log).not.toContain('"level":"error"');
+  });
+});

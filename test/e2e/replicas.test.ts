@@ -1,0 +1,211 @@
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from "vitest";
+import { kubernetesLeases, type LeaseRecord } from "../../src/shard/lease-store";
+import { resolveBinary } from "../../src/toolchain/resolve";
+import { TestDatabase } from "../providers/postgres/database";
+import { eventually } from "./eventually";
+import {
+  apply,
+  client,
+  create,
+  edit,
+  find,
+  namespace,
+  postgresWriter,
+  remove,
+  removeAllObjects,
+  uniqueName,
+  untilGone,
+  untilReady,
+} from "./objects";
+import { TestOperator } from "./operator";
+
+/** Each is an update of its own; to be 300 when the objects of a namespace share theirs. */
+const OBJECTS = 36;
+const SHARDS = 6;
+/** In seconds. */
+const LEASE = { duration: 8, deadline: 5, retry: 1 };
+/** What it may take to see that a Lease has run out, and to take it: a look every retry period, with its jitter. */
+const TAKE_OVER_MS = (LEASE.duration + 3 * LEASE.retry) * 1000;
+const LOAD_TIMEOUT_MS = 300_000;
+
+const leases = uniqueName("leases");
+const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-replicas-"));
+const database = new TestDatabase(inject("cluster").env);
+const store = kubernetesLeases(client, leases, 10_000);
+const replicas: TestOperator[] = [];
+let table = "";
+
+/**
+ * Stands for the Pulumi CLI, and becomes it. Each update holds a lock of the kernel's on a file of its stack for as long
+ * as its process lives, however that ends; it writes down that it begins, and whether another one lives.
+ */
+async function witness(): Promise<string> {
+  const script = path.join(directory, "pulumi");
+  const { path: pulumi } = await resolveBinary("pulumi");
+  fs.mkdirSync(path.join(directory, "held"));
+  fs.writeFileSync(
+    script,
+    `#!/bin/sh
+case "$1" in up | destroy)
+  previous=
+  for word; do
+    if [ "$previous" = --stack ]; then stack=$word; fi
+    previous=$word
+  done
+  exec 9> "${directory}/held/$stack"
+  if flock --nonblock 9; then free=alone; else free=overlaps; fi
+  echo "$free $1 $stack $PULUMI_HOME" >> "${directory}/record"
+esac
+exec "${pulumi}" "$@"
+`,
+    { mode: 0o755 },
+  );
+  return script;
+}
+
+/** What the witness wrote: one line an update. */
+function record(): { free: string; stack: string; home: string }[] {
+  const text = fs.readFileSync(path.join(directory, "record"), "utf8");
+  return text
+    .trim()
+    .split("\n")
+    .map((line) => line.split(" "))
+    .map(([free = "", , stack = "", home = ""]) => ({ free, stack, home }));
+}
+
+beforeAll(async () => {
+  await database.open();
+  table = await database.createStudents();
+  await apply(namespace(leases));
+  const env = {
+    PSQL_DBNAME: database.name,
+    PULUMI_BACKEND_URL: `file://${directory}/state`,
+    PULUMI_CONFIG_PASSPHRASE: "the same for all",
+    KINDSTACK_PULUMI: await witness(),
+  };
+  fs.mkdirSync(path.join(directory, "state"));
+  const args = ["--concurrency", "2", "--shards", String(SHARDS), "--lease-namespace", leases];
+  args.push("--lease-duration", String(LEASE.duration));
+  args.push("--renew-deadline", String(LEASE.deadline), "--retry-period", String(LEASE.retry));
+  for (const installCrds of [true, false, false]) {
+    const replica = new TestOperator({ args, env, installCrds });
+    replicas.push(replica);
+    await replica.start();
+  }
+});
+
+afterEach(({ task }) => {
+  if (task.result?.state !== "fail") return;
+  for (const [index, replica] of replicas.entries()) console.log(`The log of replica ${index}:\n${replica.log}`);
+});
+
+afterAll(async () => {
+  await removeAllObjects();
+  for (const replica of replicas) await replica.dispose();
+  await remove(namespace(leases));
+  fs.rmSync(directory, { recursive: true });
+  await database.close();
+});
+
+/** Which sessions hold how many shards. */
+async function holders(): Promise<Map<string, number>> {
+  const held = new Map<string, number>();
+  for (const { name, holder } of await store.list()) {
+    if (name.startsWith("kindstack-shard-") && holder !== undefined) held.set(holder, (held.get(holder) ?? 0) + 1);
+  }
+  return held;
+}
+
+const sessions = async (): Promise<LeaseRecord[]> =>
+  (await store.list()).filter(({ name }) => name.startsWith("kindstack-replica-"));
+
+async function untilHeldBy(count: number, without: (session: string) => boolean = () => false): Promise<void> {
+  await eventually(async () => {
+    const held = await holders();
+    const total = [...held.values()].reduce((sum, shards) => sum + shards, 0);
+    expect([held.size, total, [...held.keys()].some(without)]).toEqual([count, SHARDS, false]);
+  }, 60_000);
+}
+
+const updatesOf = (replica: TestOperator) =>
+  record().filter(({ home }) => home.startsWith(replica.workDirectory)).length;
+
+/** The session that this replica has now: those of the others are in their own logs. */
+const sessionOf = (replica: TestOperator) =>
+  [...replica.log.matchAll(/"holder":"([^"]+)"[^\n]*shard acquired/g)].at(-1)?.[1] ?? "none";
+
+describe("three replicas", () => {
+  it("share the shards evenly", async () => {
+    await eventually(async () => expect([...(await holders()).values()]).toEqual([2, 2, 2]));
+    for (const replica of replicas) expect((await replica.get("/readyz")).status).toBe(200);
+    expect(await sessions()).toHaveLength(3);
+  });
+
+  it(
+    "bring every object to its right end, with no stack updated by two at once, though one is killed and one frozen",
+    async () => {
+      const [first, second, third] = replicas as [TestOperator, TestOperator, TestOperator];
+      const writers = Array.from({ length: OBJECTS }, (_, index) => postgresWriter(`load-${index}`, { table, age: 1 }));
+      const [changed, deleted] = [writers.slice(0, OBJECTS / 3), writers.slice(-OBJECTS / 6)];
+      await Promise.all(writers.map(create));
+      await eventually(() => expect(updatesOf(first)).toBeGreaterThan(2), 60_000);
+      await eventually(() => expect(first.updates()).not.toEqual([]));
+
+      const killed = sessionOf(first);
+      await first.kill();
+      const killedAt = performance.now();
+      await eventually(() => expect(first.updates()).toEqual([]), 2_000);
+      await untilHeldBy(2, (session) => session === killed);
+      expect(performance.now() - killedAt).toBeLessThan(TAKE_OVER_MS);
+
+      await eventually(() => expect(second.updates()).not.toEqual([]));
+      const frozen = sessionOf(second);
+      second.freeze();
+      const frozenAt = performance.now();
+      await Promise.all(changed.map((object) => edit(object, { spec: { age: 2 } })));
+      await Promise.all(deleted.map(remove));
+      await eventually(() => expect(second.updates()).toEqual([]), LEASE.duration * 1000);
+      expect(performance.now() - frozenAt).toBeLessThan(LEASE.duration * 1000);
+      await untilHeldBy(1, (session) => session === frozen);
+      expect(performance.now() - frozenAt).toBeLessThan(TAKE_OVER_MS);
+      await eventually(() => expect(third.updates()).not.toEqual([]));
+      second.thaw();
+      await untilHeldBy(2, (session) => session === frozen);
+
+      const kept = writers.filter((object) => !deleted.includes(object));
+      await eventually(async () => {
+        for (const object of deleted) expect(await find(object)).toBeUndefined();
+      }, LOAD_TIMEOUT_MS);
+      for (const object of kept) await untilReady(object);
+      const rows = await database.query(`SELECT id, age FROM ${table} ORDER BY id COLLATE "C"`);
+      const wanted = kept.map((object) => ({
+        id: `default/${object.metadata.name}`,
+        age: changed.includes(object) ? 2 : 1,
+      }));
+      expect(rows).toEqual(wanted.sort((a, b) => (a.id < b.id ? -1 : 1)));
+
+      expect(record().filter(({ free }) => free !== "alone")).toEqual([]);
+      expect(new Set(record().map(({ stack }) => stack)).size).toBeGreaterThanOrEqual(kept.length);
+      for (const replica of replicas) expect(updatesOf(replica)).toBeGreaterThan(0);
+      expect(await second.metric("kindstack_shard_transitions_total", { transition: "lost" })).toBe(1);
+    },
+    2 * LOAD_TIMEOUT_MS,
+  );
+
+  it("give back what they have when they are asked to stop, and it is taken at once", async () => {
+    const [, second, third] = replicas as [TestOperator, TestOperator, TestOperator];
+    const started = performance.now();
+    await second.stop();
+    await untilHeldBy(1);
+    expect(performance.now() - started).toBeLessThan(LEASE.duration * 1000);
+    expect(await third.metric("kindstack_shards_held")).toBe(SHARDS);
+    const late = postgresWriter(uniqueName("late"), { table });
+    await create(late);
+    await untilReady(late);
+    await remove(late);
+    await untilGone(late);
+  });
+});

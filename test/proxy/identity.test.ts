@@ -1,0 +1,77 @@
+import { X509Certificate } from "node:crypto";
+import { beforeAll, describe, expect, it } from "vitest";
+import { certificateIdentity, impersonationHeaders, reviewedIdentity } from "../../src/proxy/identity";
+import { type Authority, createAuthority, issueCertificate, openAuthority } from "../../src/tls/certificate";
+
+const notAfter = new Date(Date.now() + 3_600_000);
+let authority: Authority;
+
+beforeAll(async () => {
+  authority = await openAuthority(await createAuthority("test", notAfter));
+});
+
+async function identityOf(subject: { CN: string; O?: string }) {
+  const { certificate } = await issueCertificate(authority, { subject, usages: ["client"], notAfter });
+  return certificateIdentity(new X509Certificate(certificate).raw, "AB12");
+}
+
+describe("a client certificate", () => {
+  it("stands for its common name, in the groups of its organizations", async () => {
+    expect(await identityOf({ CN: "alice", O: "capsule.clastix.io" })).toEqual({
+      name: "alice",
+      groups: ["capsule.clastix.io", "system:authenticated"],
+      extra: { "authentication.kubernetes.io/credential-id": ["X509SHA256=ab12"] },
+    });
+  });
+
+  it("stands for nobody that the API server calls anonymous", async () => {
+    expect(await identityOf({ CN: "system:anonymous" })).toBeUndefined();
+    expect(await identityOf({ CN: "alice", O: "system:unauthenticated" })).toBeUndefined();
+  });
+});
+
+describe("a reviewed token", () => {
+  it("stands for its user", () => {
+    const user = { username: "alice", uid: "1", groups: ["a"], extra: { scopes: ["x"] } };
+    expect(reviewedIdentity(user)).toEqual({
+      name: "alice",
+      uid: "1",
+      groups: ["a", "system:authenticated"],
+      extra: { scopes: ["x"] },
+    });
+  });
+
+  it("stands for nobody when it names nobody, or the anonymous user", () => {
+    expect(reviewedIdentity({})).toBeUndefined();
+    expect(reviewedIdentity({ username: "" })).toBeUndefined();
+    expect(reviewedIdentity({ username: "system:anonymous", groups: ["system:unauthenticated"] })).toBeUndefined();
+  });
+});
+
+describe("the headers by which a request is a user's", () => {
+  it("name the user and all that is known of them", () => {
+    const extra = { "authentication.kubernetes.io/pod-name": ["a", "b"], "Odd%Key": ["c"], empty: [] };
+    expect(impersonationHeaders({ name: "alice", uid: "1", groups: ["a", "b"], extra })).toEqual({
+      "impersonate-user": "alice",
+      "impersonate-uid": "1",
+      "impersonate-group": ["a", "b"],
+      "impersonate-extra-authentication.kubernetes.io%2fpod-name": ["a", "b"],
+      "impersonate-extra-%4fdd%25%4bey": ["c"],
+    });
+  });
+
+  it("hold names of any script as UTF-8", () => {
+    const headers = impersonationHeaders({ name: "Jürgen 李", groups: [], extra: {} });
+    expect(Buffer.from(headers["impersonate-user"] as string, "latin1").toString("utf8")).toBe("Jürgen 李");
+  });
+
+  it.each(["", " alice", "alice ", "\talice", "alice\r\nImpersonate-Group: system:masters", "a\x00b", "a\x7f"])(
+    "are not made for a name that would arrive as another: %j",
+    (name) => {
+      const refused = expect.objectContaining({ code: 403 });
+      expect(() => impersonationHeaders({ name, groups: [], extra: {} })).toThrow(refused);
+      expect(() => impersonationHeaders({ name: "alice", groups: [name], extra: {} })).toThrow(refused);
+      expect(() => impersonationHeaders({ name: "alice", groups: [], extra: { a: [name] } })).toThrow(refused);
+    },
+  );
+});

@@ -1,0 +1,461 @@
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import fs from "node:fs";
+import type http from "node:http";
+import os from "node:os";
+import path from "node:path";
+import { KubeConfig } from "@kubernetes/client-node";
+import { pino } from "pino";
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, it, vi } from "vitest";
+import type { Manifest } from "../../providers/kubernetes/client";
+import { readServingCertificate } from "../../src/proxy/certificates";
+import { type ApiProxy, startProxy } from "../../src/proxy/proxy";
+import type { CertifiedKey } from "../../src/tls/certificate";
+import { installKinds } from "../../src/watcher/install";
+import { capsuleTenant } from "../../stacks/capsule-tenant/kind";
+import { customResourceDefinition } from "../../stacks/contract/crd";
+import { proxyAccess } from "../../stacks/platform/proxy-access";
+import { noKubectl } from "../e2e/kubectl";
+import { TestCluster } from "../providers/kubernetes/test-cluster";
+import { ask, begin, type Question, TestAuthority } from "./fixture";
+
+/*
+ * The proxy with the rights that its ClusterRole gives it and no other, before the real API server. No operator runs:
+ * what it would do to a tenant's namespaces is done here by hand.
+ */
+
+const GROUP = "capsule.clastix.io";
+const OWN = ["proxy-oil-dev", "proxy-oil-prod"];
+const FOREIGN = "proxy-gas";
+
+let cluster: TestCluster;
+let proxy: ApiProxy;
+let ca: string;
+let apiServerPort: number;
+const users: Record<string, CertifiedKey | string> = {};
+const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-proxy-"));
+
+async function apply(...manifests: Manifest[]): Promise<void> {
+  for (const manifest of manifests) {
+    const type = await cluster.client.resourceType(manifest.apiVersion, manifest.kind);
+    await cluster.client.apply(type, manifest, { fieldManager: "proxy-test" });
+  }
+}
+
+async function remove(...manifests: Manifest[]): Promise<void> {
+  for (const { apiVersion, kind, metadata } of manifests) {
+    const type = await cluster.client.resourceType(apiVersion, kind);
+    await cluster.client.delete(type, metadata.name ?? "", metadata.namespace);
+  }
+}
+
+function tenant(name: string, owner: { kind: string; name: string }): Manifest {
+  return { apiVersion: `${GROUP}/v1alpha1`, kind: "Tenant", metadata: { name }, spec: { owner } };
+}
+
+function namespace(name: string, tenant?: string): Manifest {
+  const labels = { proxy: "test", ...(tenant !== undefined && { [`${GROUP}/tenant`]: tenant }) };
+  return { apiVersion: "v1", kind: "Namespace", metadata: { name, labels } };
+}
+
+function admin(namespace: string, user: string): Manifest {
+  return {
+    apiVersion: "rbac.authorization.k8s.io/v1",
+    kind: "RoleBinding",
+    metadata: { name: "owner", namespace },
+    roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "admin" },
+    subjects: [{ apiGroup: "rbac.authorization.k8s.io", kind: "User", name: user }],
+  } as Manifest;
+}
+
+async function tokenOf(namespace: string, serviceAccount: string): Promise<string> {
+  const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${serviceAccount}/token`;
+  const body = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} };
+  return (await cluster.client.json<{ status: { token: string } }>("POST", path, { body })).status.token;
+}
+
+const tenants = () => [
+  tenant("proxy-oil", { kind: "User", name: "proxy-alice" }),
+  tenant("proxy-robots", { kind: "ServiceAccount", name: `system:serviceaccount:${cluster.namespace}:robot` }),
+];
+const namespaces = [
+  ...OWN.map((name) => namespace(name, "proxy-oil")),
+  namespace(FOREIGN, "proxy-gas"),
+  namespace("proxy-robots-1", "proxy-robots"),
+];
+const access = () => proxyAccess(cluster.namespace);
+let hadKind = true;
+
+beforeAll(async () => {
+  cluster = await TestCluster.open(inject("cluster"));
+  const server = cluster.config().getCurrentCluster()?.server ?? "";
+  apiServerPort = Number(new URL(server).port);
+  const crds = await cluster.client.resourceType("apiextensions.k8s.io/v1", "CustomResourceDefinition");
+  hadKind = (await cluster.client.get(crds, "tenants.capsule.clastix.io")) !== undefined;
+  await installKinds(cluster.client, [capsuleTenant]);
+  const robot = {
+    apiVersion: "v1",
+    kind: "ServiceAccount",
+    metadata: { name: "robot", namespace: cluster.namespace },
+  };
+  await apply(...access(), ...namespaces, ...OWN.map((name) => admin(name, "proxy-alice")), robot, ...tenants());
+
+  const pki = path.join(path.dirname(inject("cluster").kubeconfig), "pki");
+  const file = (name: string) => path.join(pki, name);
+  ca = fs.readFileSync(file("ca.crt"), "utf8");
+  const authority = await TestAuthority.open({ certificate: ca, key: fs.readFileSync(file("ca.key"), "utf8") });
+  users.alice = await authority.user("proxy-alice", GROUP);
+  users.bob = await authority.user("proxy-bob", GROUP);
+  users.carol = await authority.user("proxy-carol");
+  users.robot = await tokenOf(cluster.namespace, "robot");
+
+  const config = new KubeConfig();
+  config.loadFromOptions({
+    clusters: [{ name: "c", server, caData: Buffer.from(ca).toString("base64") }],
+    users: [{ name: "proxy", token: await tokenOf(cluster.namespace, "kindstack-proxy") }],
+    contexts: [{ name: "c", cluster: "c", user: "proxy" }],
+    currentContext: "c",
+  });
+  proxy = await startProxy({
+    config,
+    port: 0,
+    host: "127.0.0.1",
+    servingCertificate: () => readServingCertificate(file("serving.crt"), file("serving.key")),
+    userGroups: [GROUP, `system:serviceaccounts:${cluster.namespace}`],
+    refusedGroups: ["system:masters"],
+    maxConnections: 100,
+    logger: pino({ level: "silent" }),
+  });
+  await vi.waitFor(() => expect(proxy.notReady).toBeUndefined());
+});
+afterAll(async () => {
+  await proxy.stop(0);
+  await remove(...tenants(), ...namespaces, ...access().reverse());
+  if (!hadKind) {
+    const crd = customResourceDefinition(capsuleTenant);
+    await remove(crd);
+    const type = await cluster.client.resourceType(crd.apiVersion, crd.kind);
+    // Whoever installs it next must not find it on its way out.
+    await vi.waitFor(
+      async () => expect(await cluster.client.get(type, crd.metadata.name ?? "")).toBeUndefined(),
+      30_000,
+    );
+  }
+  await cluster.close();
+  fs.rmSync(directory, { recursive: true });
+});
+
+function through(user: keyof typeof users, changes: Partial<Question> = {}): Question {
+  return { port: proxy.port, ca, as: users[user] as CertifiedKey | string, ...changes };
+}
+
+function direct(user: keyof typeof users, changes: Partial<Question> = {}): Question {
+  return { ...through(user, changes), port: apiServerPort };
+}
+
+/** The names of those that are not on their way out. */
+async function listed(user: keyof typeof users, query = ""): Promise<string[]> {
+  const { status, body } = await ask(through(user, { path: `/api/v1/namespaces${query}` }));
+  expect(status, body).toBe(200);
+  const items: Manifest[] = JSON.parse(body).items;
+  return items.flatMap(({ metadata: { name = "", deletionTimestamp } }) => (deletionTimestamp ? [] : [name]));
+}
+
+describe("a list of namespaces", () => {
+  it("holds one's own, by a certificate and by a token", async () => {
+    expect(await listed("alice")).toEqual(OWN);
+    expect(await listed("robot")).toEqual(["proxy-robots-1"]);
+  });
+
+  it("is empty for who owns no tenant", async () => {
+    expect(await listed("bob")).toEqual([]);
+  });
+
+  it("is refused by the API server to those outside the user group", async () => {
+    const [{ status, body }, refused] = (await Promise.all(
+      [through, direct].map((way) => ask(way("carol", { path: "/api/v1/namespaces" }))),
+    )) as [Awaited<ReturnType<typeof ask>>, Awaited<ReturnType<typeof ask>>];
+    expect(status).toBe(403);
+    expect(body).toBe(refused.body);
+  });
+
+  it("holds all for who owns no tenant but may list all", async () => {
+    const binding = {
+      apiVersion: "rbac.authorization.k8s.io/v1",
+      kind: "ClusterRoleBinding",
+      metadata: { name: "proxy-test-bob" },
+      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "view" },
+      subjects: [{ apiGroup: "rbac.authorization.k8s.io", kind: "User", name: "proxy-bob" }],
+    } as Manifest;
+    await apply(binding);
+    await expect.poll(() => listed("bob")).toEqual(expect.arrayContaining(["default", "kube-system", FOREIGN]));
+    await remove(binding);
+    await expect.poll(() => listed("bob")).toEqual([]);
+  });
+
+  it("is narrowed by one's own selectors, and never widened", async () => {
+    const selected = (selector: string) => listed("alice", `?labelSelector=${encodeURIComponent(selector)}`);
+    expect(await selected("kubernetes.io/metadata.name=proxy-oil-dev")).toEqual(["proxy-oil-dev"]);
+    expect(await selected(`${GROUP}/tenant notin (proxy-oil)`)).toEqual([]);
+    expect(await selected(`${GROUP}/tenant=proxy-gas`)).toEqual([]);
+    expect(await listed("alice", "?labelSelector=&labelSelector=proxy")).toEqual(OWN);
+    expect(await listed("alice", `?fieldSelector=metadata.name%3D${FOREIGN}`)).toEqual([]);
+    for (const selector of ["a in (b", "x notin (a", "),proxy in (test", "||", `,${GROUP}/tenant in (proxy-gas)) #`]) {
+      const path = `/api/v1/namespaces?labelSelector=${encodeURIComponent(selector)}`;
+      expect((await ask(through("alice", { path }))).status, selector).toBe(400);
+    }
+  });
+
+  it("comes in pages, as a table or in another encoding", async () => {
+    const { body } = await ask(through("alice", { path: "/api/v1/namespaces?limit=1" }));
+    const { metadata, items } = JSON.parse(body);
+    expect(items).toHaveLength(1);
+    expect(await listed("alice", `?limit=1&continue=${metadata.continue}`)).toEqual([OWN[1]]);
+
+    const accept = "application/json;as=Table;v=v1;g=meta.k8s.io";
+    const table = await ask(through("alice", { path: "/api/v1/namespaces", headers: { accept } }));
+    const { kind, rows } = JSON.parse(table.body);
+    expect(kind).toBe("Table");
+    expect(rows.map(({ cells }: { cells: unknown[] }) => cells[0])).toEqual(OWN);
+
+    const protobuf = { accept: "application/vnd.kubernetes.protobuf" };
+    const encoded = await ask(through("alice", { path: "/api/v1/namespaces", headers: protobuf }));
+    expect(encoded.headers["content-type"]).toBe("application/vnd.kubernetes.protobuf");
+    expect(encoded.body).toContain("proxy-oil-dev");
+    expect(encoded.body).not.toContain(FOREIGN);
+  });
+});
+
+describe("a watch of namespaces", () => {
+  /** Begins one and gathers what it brings. */
+  async function watch(user: keyof typeof users, query: string) {
+    const request = begin(through(user, { path: `/api/v1/namespaces?watch=true&${query}` }));
+    const [message] = (await once(request, "response")) as [http.IncomingMessage];
+    let text = "";
+    message.on("data", (chunk) => {
+      text += chunk;
+    });
+    const events = () =>
+      text
+        .split("\n")
+        .filter((line) => line !== "")
+        .map((line) => JSON.parse(line) as { type: string; object: Manifest & { code?: number } });
+    return {
+      status: message.statusCode,
+      events,
+      seen: () => events().map(({ type, object }) => `${type} ${object.metadata?.name ?? object.code}`),
+      ended: new Promise((resolve) => message.once("close", resolve)),
+      stop: () => request.destroy(),
+    };
+  }
+
+  const now = async () =>
+    JSON.parse((await ask(through("alice", { path: "/api/v1/namespaces" }))).body).metadata.resourceVersion as string;
+
+  it("brings new ones of one's own, and no others", async () => {
+    const { seen, stop } = await watch("alice", `resourceVersion=${await now()}`);
+    const [own, other] = [namespace("proxy-oil-new", "proxy-oil"), namespace("proxy-other-new", "proxy-gas")];
+    await apply(other, own);
+    await expect.poll(seen).toContain("ADDED proxy-oil-new");
+    expect(seen().join()).not.toContain("proxy-other-new");
+    await remove(own, other);
+    stop();
+  });
+
+  it("begins with all of one's own, and a bookmark, when that is asked for", async () => {
+    const { seen, events, stop } = await watch(
+      "alice",
+      "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true",
+    );
+    await expect.poll(() => events().some(({ type }) => type === "BOOKMARK")).toBe(true);
+    expect(seen()).toEqual(expect.arrayContaining(OWN.map((name) => `ADDED ${name}`)));
+    stop();
+  });
+
+  it("ends when its user gains a tenant, and continues only after a new list", async () => {
+    const gained = tenant("proxy-gas", { kind: "User", name: "proxy-alice" });
+    const before = await now();
+    const { events, ended } = await watch("alice", `resourceVersion=${before}`);
+    await apply(gained);
+    await ended;
+    expect(events().at(-1)).toMatchObject({ type: "ERROR", object: { kind: "Status", code: 410, reason: "Expired" } });
+    expect((await watch("alice", `resourceVersion=${before}`)).status).toBe(410);
+    expect(await listed("alice")).toEqual([FOREIGN, ...OWN]);
+    const anew = await watch("alice", `resourceVersion=${await now()}`);
+    expect(anew.status).toBe(200);
+
+    await remove(gained);
+    await anew.ended;
+    expect(await listed("alice")).toEqual(OWN);
+  });
+});
+
+describe("everything else", () => {
+  it("is what the user may do: one's own namespace by name, and no other", async () => {
+    for (const [name, status] of [
+      [OWN[0], 200],
+      [FOREIGN, 403],
+      ["kube-system", 403],
+    ] as const) {
+      const path = `/api/v1/namespaces/${name}`;
+      const [proxied, straight] = [await ask(through("alice", { path })), await ask(direct("alice", { path }))];
+      expect(proxied.status).toBe(status);
+      expect(proxied.body).toBe(straight.body);
+    }
+  });
+
+  it.each([
+    ["GET", "/version"],
+    ["GET", "/api"],
+    ["GET", "/apis/apps/v1"],
+    ["GET", "/openapi/v3"],
+    ["GET", "/nothing"],
+    ["GET", `/api/v1/namespaces/${OWN[0]}/configmaps`],
+    ["GET", `/api/v1/namespaces/${FOREIGN}/secrets`],
+    ["GET", "/api/v1/watch/namespaces"],
+    ["GET", "/api/v1/secrets"],
+    ["HEAD", "/api/v1/namespaces"],
+    ["DELETE", "/api/v1/namespaces"],
+    ["PATCH", "/api/v1/namespaces/kube-system"],
+  ])("is answered as without the proxy: %s %s", async (method, path) => {
+    for (const user of ["alice", "robot"]) {
+      const [proxied, straight] = [
+        await ask(through(user, { method, path })),
+        await ask(direct(user, { method, path })),
+      ];
+      expect(proxied.status).toBe(straight.status);
+      expect(withoutVersion(proxied.body)).toBe(withoutVersion(straight.body));
+      expect(proxied.headers["content-type"]).toBe(straight.headers["content-type"]);
+    }
+  });
+
+  it("is done by the same user: name, UID, groups and all else that the API server knows", async () => {
+    const review = {
+      method: "POST",
+      path: "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ apiVersion: "authentication.k8s.io/v1", kind: "SelfSubjectReview" }),
+    };
+    for (const user of ["alice", "robot"]) {
+      const [proxied, straight] = [await ask(through(user, review)), await ask(direct(user, review))];
+      expect(JSON.parse(proxied.body).status.userInfo).toEqual(JSON.parse(straight.body).status.userInfo);
+    }
+  });
+
+  it("is refused to who says to be another", async () => {
+    for (const header of ["Impersonate-User", "Impersonate-Group"]) {
+      const headers = { [header]: "system:masters" };
+      expect((await ask(through("alice", { path: "/api/v1/secrets", headers }))).status).toBe(403);
+    }
+    const headers = { "X-Remote-User": "admin", "X-Remote-Group": "system:masters" };
+    expect((await ask(through("alice", { path: "/api/v1/secrets", headers }))).status).toBe(403);
+  });
+
+  it("can change to the protocol of WebSockets, by which the API server sends a watch", async () => {
+    const path = `/api/v1/namespaces/${OWN[0]}/configmaps?watch=true`;
+    const headers = {
+      ...{ connection: "Upgrade", upgrade: "websocket", origin: "https://127.0.0.1" },
+      ...{ "sec-websocket-version": "13", "sec-websocket-key": Buffer.alloc(16).toString("base64") },
+    };
+    const request = begin(through("alice", { path, headers }));
+    request.once("response", ({ statusCode }) => request.destroy(new Error(`the answer was ${statusCode}`)));
+    const [message, socket, head] = await once(request, "upgrade");
+    expect(message.statusCode).toBe(101);
+    const metadata = { name: "news", namespace: OWN[0] as string };
+    await apply({ apiVersion: "v1", kind: "ConfigMap", metadata });
+    let text = head.toString();
+    socket.on("data", (chunk: Buffer) => {
+      text += chunk;
+    });
+    await expect.poll(() => text).toContain('"name":"news"');
+    socket.destroy();
+  });
+});
+
+describe.skipIf(noKubectl !== undefined)(`kubectl${noKubectl ? ` (${noKubectl})` : ""}`, () => {
+  let kubeconfig: { proxy: string; direct: string };
+
+  beforeEach(() => {
+    const write = (name: string, port: number) => {
+      const { certificate, key } = users.alice as CertifiedKey;
+      const base64 = (text: string) => Buffer.from(text).toString("base64");
+      const file = path.join(directory, name);
+      const server = `https://127.0.0.1:${port}`;
+      fs.writeFileSync(
+        file,
+        JSON.stringify({
+          ...{ apiVersion: "v1", kind: "Config", "current-context": "c" },
+          clusters: [{ name: "c", cluster: { server, "certificate-authority-data": base64(ca) } }],
+          users: [
+            { name: "alice", user: { "client-certificate-data": base64(certificate), "client-key-data": base64(key) } },
+          ],
+          contexts: [{ name: "c", context: { cluster: "c", user: "alice", namespace: OWN[0] } }],
+        }),
+      );
+      return file;
+    };
+    kubeconfig = { proxy: write("proxy", proxy.port), direct: write("direct", apiServerPort) };
+  });
+
+  function run(way: "proxy" | "direct", ...args: string[]): Promise<string> {
+    return new Promise((resolve) => {
+      execFile("kubectl", ["--kubeconfig", kubeconfig[way], ...args], (_error, stdout, stderr) =>
+        resolve(stdout + stderr),
+      );
+    });
+  }
+
+  it("shows just one's own namespaces, all of them, and new ones as they come", async () => {
+    const shownOnce = await run("proxy", "get", "ns", "-o", "name");
+    for (const name of OWN) expect(shownOnce).toContain(`namespace/${name}\n`);
+    expect(shownOnce).not.toMatch(/proxy-gas|kube-system|robots/);
+    expect(await run("direct", "get", "ns")).toContain("Forbidden");
+    expect(await run("proxy", "get", "ns", FOREIGN)).toContain("Forbidden");
+    expect(await run("proxy", "get", "ns", OWN[0] as string)).toContain("Active");
+
+    const child = spawn("kubectl", ["--kubeconfig", kubeconfig.proxy, "get", "ns", "--watch"]);
+    let shown = "";
+    child.stdout.on("data", (chunk) => {
+      shown += chunk;
+    });
+    await expect.poll(() => shown).toContain(OWN[1]);
+    const added = namespace("proxy-oil-watched", "proxy-oil");
+    await apply(added);
+    await expect.poll(() => shown).toContain("proxy-oil-watched");
+    child.kill();
+    await once(child, "close");
+    await remove(added);
+  });
+
+  it("creates, reads and deletes in one's own namespaces", async () => {
+    expect(await run("proxy", "create", "configmap", "a", "--from-literal=b=c")).toContain("created");
+    expect(await run("proxy", "get", "configmap", "a", "-o", "jsonpath={.data.b}")).toBe("c");
+    expect(await run("proxy", "delete", "configmap", "a")).toContain("deleted");
+    expect(await run("proxy", "auth", "can-i", "delete", "nodes")).toMatch(/^no\n/);
+  });
+
+  it("is told the same of exec, port-forward and logs as without the proxy", async () => {
+    const pod = {
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: { name: "nowhere", namespace: OWN[0] as string },
+      spec: { nodeSelector: { there: "is-none" }, containers: [{ name: "a", image: "a" }] },
+    } as Manifest;
+    await apply(pod);
+    for (const [command, said] of [
+      [["exec", "nowhere", "--", "true"], "does not have a host assigned"],
+      [["port-forward", "nowhere", ":80"], "pod is not running"],
+      [["logs", "-f", "nowhere"], ""],
+    ] as const) {
+      const [proxied, straight] = await Promise.all([run("proxy", ...command), run("direct", ...command)]);
+      expect(proxied).toBe(straight);
+      expect(proxied).toContain(said);
+    }
+    await remove(pod);
+  });
+});
+
+/** What any write changes. */
+function withoutVersion(body: string): string {
+  return body.replaceAll(/"resourceVersion":"\d+"/g, "");
+}

@@ -1,0 +1,484 @@
+import { once } from "node:events";
+import type http from "node:http";
+import https from "node:https";
+import net from "node:net";
+import tls from "node:tls";
+import type { KubeConfig } from "@kubernetes/client-node";
+import { type DestinationStream, pino } from "pino";
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { readServingCertificate } from "../../src/proxy/certificates";
+import { type ApiProxy, type ProxyOptions, startProxy } from "../../src/proxy/proxy";
+import type { CertifiedKey } from "../../src/tls/certificate";
+import { ask, begin, FakeApiServer, type Question, TestAuthority, textOf } from "./fixture";
+
+let authority: TestAuthority;
+let stranger: TestAuthority;
+let serving: CertifiedKey;
+let alice: CertifiedKey;
+let api: FakeApiServer;
+let config: KubeConfig;
+let proxy: ApiProxy;
+let log: string;
+
+beforeAll(async () => {
+  [authority, stranger] = await Promise.all([TestAuthority.create(), TestAuthority.create()]);
+  [serving, alice] = await Promise.all([authority.server(), authority.user("alice", "capsule.clastix.io")]);
+});
+beforeEach(async () => {
+  api = new FakeApiServer();
+  api.tokens["token-of-bob"] = { username: "bob", groups: ["staff"] };
+  config = await api.start(authority);
+  log = "";
+});
+afterEach(async () => {
+  await proxy.stop(0);
+  await api.stop();
+});
+
+/** @param without what has to stay out of the options */
+async function start(options: Partial<ProxyOptions> = {}, without: { clientCa?: boolean } = {}): Promise<void> {
+  const stream: DestinationStream = {
+    write: (line) => {
+      log += line;
+    },
+  };
+  const [cert, key] = [api.file("tls.crt", serving.certificate), api.file("tls.key", serving.key)];
+  proxy = await startProxy({
+    config,
+    port: 0,
+    host: "127.0.0.1",
+    servingCertificate: () => readServingCertificate(cert, key),
+    ...(!without.clientCa && { clientCaFile: api.file("ca.crt", authority.own.certificate) }),
+    userGroups: ["capsule.clastix.io"],
+    refusedGroups: ["system:masters"],
+    maxConnections: 100,
+    logger: pino({ level: "info" }, stream),
+    ...options,
+  });
+  await expect.poll(() => proxy.notReady).toBeUndefined();
+}
+
+const question = (changes: Partial<Question> = {}): Question => ({
+  port: proxy.port,
+  ca: authority.own.certificate,
+  as: alice,
+  ...changes,
+});
+
+describe("who is let in", () => {
+  it("is the user of a certificate, acting under the credentials of the proxy", async () => {
+    await start();
+    expect(await ask(question({ path: "/api/v1/pods?limit=1" }))).toMatchObject({ status: 200, body: "{}" });
+    expect(api.arrivals).toMatchObject([{ method: "GET", url: "/api/v1/pods?limit=1" }]);
+    expect(api.arrivals[0]?.headers).toMatchObject({
+      authorization: ["Bearer token-of-the-proxy"],
+      "impersonate-user": ["alice"],
+      "impersonate-group": ["capsule.clastix.io", "system:authenticated"],
+      "x-forwarded-for": ["127.0.0.1"],
+    });
+  });
+
+  it("is the user of a token, who is asked about once for requests that come together or soon after", async () => {
+    await start();
+    const answers = await Promise.all([1, 2, 3].map(() => ask(question({ as: "token-of-bob" }))));
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+    expect(api.tokenReviews).toBe(1);
+    expect(api.arrivals[0]?.headers).toMatchObject({
+      authorization: ["Bearer token-of-the-proxy"],
+      "impersonate-user": ["bob"],
+    });
+    expect(JSON.stringify(api.arrivals) + log).not.toContain("token-of-bob");
+  });
+
+  it("is nobody else", async () => {
+    await start();
+    const [foreign, server] = await Promise.all([stranger.user("alice"), authority.server()]);
+    const expired = await authority.user("alice", undefined, new Date(Date.now() - 1000));
+    const { as: _, ...anonymous } = question();
+    for (const asked of [anonymous, ...[foreign, server, expired, "nonsense"].map((as) => question({ as }))]) {
+      const { status, body } = await ask(asked);
+      expect(status).toBe(401);
+      expect(JSON.parse(body)).toMatchObject({ kind: "Status", reason: "Unauthorized", code: 401 });
+    }
+    expect((await ask({ ...anonymous, headers: { authorization: "Basic YTpi" } })).status).toBe(401);
+    expect(api.arrivals).toEqual([]);
+  });
+
+  it("is not a certificate that expires while its connection lasts", async () => {
+    await start();
+    const shortly = await authority.user("alice", undefined, new Date(Date.now() + 2_000));
+    const agent = new https.Agent({ keepAlive: true, maxSockets: 1, cert: shortly.certificate, key: shortly.key });
+    const { as: _, ...asked } = question({ agent });
+    expect((await ask(asked)).status).toBe(200);
+    await expect.poll(async () => (await ask(asked)).status, { timeout: 5_000 }).toBe(401);
+    agent.destroy();
+  });
+
+  it("is nobody by certificate when there is no CA for users, whatever public CAs there are", async () => {
+    const get = api.handle;
+    api.handle = (request, response) => {
+      if (request.url?.includes("extension-apiserver-authentication")) response.end('{"data":{}}');
+      else get(request, response);
+    };
+    await start({}, { clientCa: true });
+    expect((await ask(question())).status).toBe(401);
+    expect((await ask(question({ as: "token-of-bob" }))).status).toBe(200);
+  });
+
+  it("is no member of a group that is refused", async () => {
+    await start();
+    const admin = await authority.user("admin", "system:masters");
+    const { status, body } = await ask(question({ as: admin }));
+    expect(status).toBe(403);
+    expect(JSON.parse(body).message).toContain("system:masters");
+    expect(api.arrivals).toEqual([]);
+  });
+
+  it("is told to try again when the API server cannot be asked about a token", async () => {
+    await start();
+    await api.stop();
+    api = new FakeApiServer();
+    await api.start(authority);
+    expect(await ask(question({ as: "token-of-bob" }))).toMatchObject({ status: 503, headers: { "retry-after": "1" } });
+    expect((await ask(question())).status).toBe(503);
+  });
+});
+
+describe("a request", () => {
+  it.each(["Impersonate-User", "impersonate-group", "Impersonate-Extra-Scopes"])(
+    "is refused with the header %s, also when it is hidden from the next hop",
+    async (name) => {
+      await start();
+      for (const headers of [{ [name]: "root" }, { [name]: "root", connection: name }]) {
+        const { status, body } = await ask(question({ headers }));
+        expect(status).toBe(403);
+        expect(JSON.parse(body)).toMatchObject({ kind: "Status", reason: "Forbidden" });
+      }
+      expect(api.arrivals).toEqual([]);
+    },
+  );
+
+  it("stays the user's when the client declares the proxy's own headers to be for one hop", async () => {
+    await start();
+    const connection = "impersonate-user, impersonate-group, authorization, x-forwarded-for";
+    await ask(question({ headers: { connection } }));
+    expect(api.arrivals[0]?.headers).toMatchObject({ "impersonate-user": ["alice"] });
+    expect(api.arrivals[0]?.headers.connection).not.toContain(connection);
+  });
+
+  it.each(["GET", "DELETE", "POST"])("of %s cannot carry another one in its body", async (method) => {
+    await start();
+    const hidden = "GET /api/v1/secrets HTTP/1.1\r\nhost: x\r\n\r\n";
+    const agent = new https.Agent({ keepAlive: true, maxSockets: 1 });
+    for (const headers of [
+      { "transfer-encoding": "chunked" },
+      { "content-length": hidden.length, connection: "content-length, keep-alive" },
+    ]) {
+      await ask(question({ method, path: "/api/v1/x", headers, body: hidden, agent }));
+    }
+    await ask(question({ path: "/last", agent }));
+    agent.destroy();
+    expect(api.arrivals.map(({ url, body }) => [url, body])).toEqual([
+      ["/api/v1/x", hidden],
+      ["/api/v1/x", hidden],
+      ["/last", ""],
+    ]);
+  });
+
+  it("whose target is no path is refused", async () => {
+    await start();
+    expect((await ask(question({ path: "https://elsewhere/api" }))).status).toBe(400);
+    expect(api.arrivals).toEqual([]);
+  });
+
+  it("shares a connection to the API server with those before it", async () => {
+    await start();
+    const before = api.connections.size;
+    for (let i = 0; i < 5; i++) await ask(question());
+    expect(api.connections.size - before).toBe(1);
+  });
+
+  it("ends at the API server when its client goes away", async () => {
+    await start();
+    const closed = new Promise((resolve) => {
+      api.handle = (_request, response) => {
+        response.write("{");
+        response.once("close", resolve);
+      };
+    });
+    const request = begin(question());
+    await once(request, "response");
+    request.destroy();
+    await closed;
+  });
+
+  it("is in the access log, without its query", async () => {
+    await start();
+    await ask(question({ path: "/api/v1/pods?secret=1" }));
+    await expect.poll(() => log).toContain('"path":"/api/v1/pods"');
+    expect(log).toMatch(/"user":"alice","view":"user","code":200/);
+    expect(log).not.toContain("secret");
+    expect(await proxy.metrics.registry.metrics()).toContain(
+      'kindstack_proxy_requests_total{view="user",type="request",code="200"} 1',
+    );
+  });
+});
+
+describe("an answer", () => {
+  it("comes as it is sent: status, each header line, body", async () => {
+    await start();
+    api.handle = (_request, response) => {
+      response.setHeader("warning", ["299 - a", "299 - b"]);
+      response.writeHead(418, "Teapot", { "x-hop": "1", connection: "x-hop" });
+      response.end("short and stout");
+    };
+    const { status, headers, body } = await ask(question());
+    expect({ status, body }).toEqual({ status: 418, body: "short and stout" });
+    expect(headers).toMatchObject({ warning: "299 - a, 299 - b" });
+    expect(headers).not.toHaveProperty("x-hop");
+  });
+
+  it("that is cut off does not look whole", async () => {
+    await start();
+    api.handle = (_request, response) => {
+      response.write("half of");
+      setImmediate(() => response.destroy());
+    };
+    await expect(ask(question())).rejects.toThrow("aborted");
+  });
+
+  it("shows its first line before there is anything to say", async () => {
+    await start();
+    api.handle = (_request, response) => response.flushHeaders();
+    const request = begin(question({ path: "/api/v1/pods?watch=true" }));
+    const [message] = await once(request, "response");
+    expect(message.statusCode).toBe(200);
+    request.destroy();
+  });
+});
+
+describe("a watch of one's own namespaces", () => {
+  const oil = {
+    metadata: { name: "oil", uid: "1", resourceVersion: "5" },
+    spec: { owner: { kind: "User", name: "alice" } },
+  };
+  const path = "/api/v1/namespaces?watch=true&resourceVersion=10";
+
+  async function watch(contentType = "application/json") {
+    api.tenants = [oil];
+    await start();
+    let events!: http.ServerResponse;
+    api.handle = (_request, response) => {
+      events = response;
+      response.setHeader("content-type", contentType);
+      response.write('{"type":"ADDED"}\n');
+    };
+    const [message] = (await once(begin(question({ path })), "response")) as [http.IncomingMessage];
+    let received = "";
+    message.on("data", (chunk) => {
+      received += chunk;
+    });
+    const text = once(message, "end").then(() => received);
+    await expect.poll(() => received).toBe('{"type":"ADDED"}\n');
+    return { text, events, received: () => received };
+  }
+
+  it("is the proxy's own request, for the tenants' namespaces only", async () => {
+    const { text, events } = await watch();
+    expect(api.arrivals[0]?.url).toContain("labelSelector=capsule.clastix.io%2Ftenant+in+%28oil%29");
+    expect(api.arrivals[0]?.headers).not.toHaveProperty("impersonate-user");
+    events.end();
+    expect(await text).toBe('{"type":"ADDED"}\n');
+  });
+
+  it("ends when the tenants change, and tells the client to list anew", async () => {
+    const { text } = await watch();
+    api.tenantEvents?.write(`${JSON.stringify({ type: "DELETED", object: oil })}\n`);
+    const [added, error, rest] = (await text).split("\n");
+    expect(added).toBe('{"type":"ADDED"}');
+    expect(JSON.parse(error ?? "")).toMatchObject({
+      type: "ERROR",
+      object: { kind: "Status", code: 410, reason: "Expired" },
+    });
+    expect(rest).toBe("");
+  });
+
+  it("ends without a word in an encoding that is not JSON", async () => {
+    const { text } = await watch("application/vnd.kubernetes.protobuf;stream=watch");
+    api.tenantEvents?.write(`${JSON.stringify({ type: "DELETED", object: oil })}\n`);
+    expect(await text).toBe('{"type":"ADDED"}\n');
+  });
+
+  it("does not break into an event", async () => {
+    const { text, events, received } = await watch();
+    events.write('{"type":"MODI');
+    await expect.poll(received).toContain("MODI");
+    api.tenantEvents?.write(`${JSON.stringify({ type: "DELETED", object: oil })}\n`);
+    expect(await text).toBe('{"type":"ADDED"}\n{"type":"MODI');
+  });
+});
+
+describe("a change of the protocol", () => {
+  const spdy = { connection: "Upgrade", upgrade: "SPDY/3.1" };
+
+  it.each(["POST", "GET"])("by %s joins both connections, both ways", async (method) => {
+    await start();
+    api.upgrade = (request, socket, head) => {
+      socket.write(
+        `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${request.headers.upgrade}\r\n\r\n`,
+      );
+      socket.write("hello ");
+      socket.write(head);
+      socket.pipe(socket);
+    };
+    const headers = { ...spdy, "X-Stream-Protocol-Version": ["v4.channel.k8s.io", "v3.channel.k8s.io"] };
+    const request = begin(question({ method, path: "/api/v1/namespaces/a/pods/b/exec?command=sh", headers }));
+    const [message, socket, head] = (await once(request, "upgrade")) as [http.IncomingMessage, net.Socket, Buffer];
+    expect(message.headers).toMatchObject({ upgrade: "SPDY/3.1", connection: "Upgrade" });
+    socket.write("world");
+    let text = head.toString();
+    for await (const chunk of socket) {
+      text += chunk;
+      if (text.endsWith("world")) break;
+    }
+    expect(text).toBe("hello world");
+    expect(api.arrivals[0]).toMatchObject({ method, url: "/api/v1/namespaces/a/pods/b/exec?command=sh" });
+    expect(api.arrivals[0]?.headers).toMatchObject({
+      upgrade: ["SPDY/3.1"],
+      "impersonate-user": ["alice"],
+      authorization: ["Bearer token-of-the-proxy"],
+      "x-stream-protocol-version": ["v4.channel.k8s.io", "v3.channel.k8s.io"],
+    });
+    await expect.poll(() => log).toContain('"type":"upgrade","user":"alice","view":"user","code":101');
+  });
+
+  it("ends on both sides when one of them goes", async () => {
+    await start();
+    const closed = new Promise((resolve) => {
+      api.upgrade = (_request, socket) => {
+        socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n");
+        socket.once("close", resolve);
+        socket.resume();
+      };
+    });
+    const [, socket] = (await once(begin(question({ headers: spdy })), "upgrade")) as [unknown, net.Socket];
+    socket.destroy();
+    await closed;
+  });
+
+  it("that the API server refuses is answered as it answers", async () => {
+    await start();
+    api.upgrade = (_request, socket) => {
+      socket.end("HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno");
+    };
+    expect(await ask(question({ headers: spdy }))).toMatchObject({ status: 403, body: "no" });
+  });
+
+  it("is refused to who is not let in, or would be another, or has a body", async () => {
+    await start();
+    expect((await ask(question({ as: "nonsense", headers: spdy }))).status).toBe(401);
+    expect((await ask(question({ headers: { ...spdy, "impersonate-user": "root" } }))).status).toBe(403);
+    expect((await ask(question({ method: "POST", headers: spdy, body: "x" }))).status).toBe(400);
+    expect(api.arrivals).toEqual([]);
+  });
+
+  it("never watches namespaces under the proxy's identity", async () => {
+    await start();
+    api.upgrade = (_request, socket) => socket.end("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
+    const headers = { connection: "Upgrade", upgrade: "websocket" };
+    expect((await ask(question({ path: "/api/v1/namespaces?watch=true", headers }))).status).toBe(403);
+    expect(api.arrivals[0]).toMatchObject({ url: "/api/v1/namespaces?watch=true" });
+    expect(api.arrivals[0]?.headers).toMatchObject({ "impersonate-user": ["alice"] });
+  });
+});
+
+describe("the listener", () => {
+  it("speaks TLS 1.2 at least", async () => {
+    await start();
+    const socket = tls.connect({
+      port: proxy.port,
+      ca: authority.own.certificate,
+      minVersion: "TLSv1.1",
+      maxVersion: "TLSv1.1",
+      ciphers: "ALL@SECLEVEL=0",
+    });
+    await expect(once(socket, "secureConnect")).rejects.toThrow();
+  });
+
+  it("refuses headers of more than 64 KiB", async () => {
+    await start();
+    expect((await ask(question({ headers: { "x-long": "x".repeat(60_000) } }))).status).toBe(200);
+    // Its answer is 431, which a client may not get to read while it still writes.
+    await ask(question({ headers: { "x-long": "x".repeat(66_000) } })).catch(() => undefined);
+    expect(api.arrivals).toHaveLength(1);
+  });
+
+  it("takes no more connections than it may", async () => {
+    await start({ maxConnections: 2 });
+    const sockets = [1, 2].map(() => tls.connect({ port: proxy.port, ca: authority.own.certificate }));
+    await Promise.all(sockets.map((socket) => once(socket, "secureConnect")));
+    const third = net.connect(proxy.port, "127.0.0.1");
+    await once(third, "close");
+    expect(await proxy.metrics.registry.metrics()).toContain("kindstack_proxy_dropped_connections_total 1");
+    for (const socket of sockets) socket.destroy();
+  });
+
+  it("takes up a renewed certificate and another CA, and lets go of who came by the old one", async () => {
+    await start({ reloadMs: 20 });
+    let events!: http.ServerResponse;
+    api.handle = (_request, response) => {
+      events = response;
+      response.write("{");
+    };
+    const agent = new https.Agent({ keepAlive: true, maxSockets: 1 });
+    const [message] = (await once(begin(question({ agent })), "response")) as [http.IncomingMessage];
+    const closed = once(message.socket, "close");
+
+    const renewed = await stranger.server();
+    api.file("tls.key", renewed.key); // half of it is no reason to stop
+    await expect.poll(() => log).toContain("certificates could not be reloaded");
+    api.file("tls.crt", renewed.certificate);
+    api.file("ca.crt", stranger.own.certificate);
+    await expect.poll(() => log).toContain("certificates were reloaded");
+
+    api.handle = (_request, response) => response.end("{}");
+    const bob = await stranger.user("bob");
+    const renewedQuestion = question({ ca: stranger.own.certificate });
+    expect((await ask({ ...renewedQuestion, as: bob })).status).toBe(200);
+    expect((await ask({ ...renewedQuestion, as: alice })).status).toBe(401);
+    events.end("}");
+    expect(await textOf(message)).toBe("{}");
+    await closed;
+    agent.destroy();
+  });
+
+  it("ends watches when it stops, lets requests come to their end, and cuts what lasts too long", async () => {
+    await start();
+    const running: http.ServerResponse[] = [];
+    api.handle = (_request, response) => {
+      running.push(response);
+      response.write("{");
+    };
+    api.upgrade = (_request, socket) => {
+      socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n");
+      socket.resume();
+    };
+    const [watch] = await once(begin(question({ path: "/api/v1/pods?watch=true" })), "response");
+    const [request] = await once(begin(question({ path: "/api/v1/pods" })), "response");
+    const [, exec] = await once(
+      begin(question({ headers: { connection: "Upgrade", upgrade: "SPDY/3.1" } })),
+      "upgrade",
+    );
+    exec.resume();
+
+    const stopped = proxy.stop(500);
+    expect(await textOf(watch)).toBe("{");
+    expect(proxy.notReady).toBe("the proxy is stopping");
+    await expect(ask(question())).rejects.toThrow("ECONNREFUSED");
+    running[1]?.end("}");
+    expect(await textOf(request)).toBe("{}");
+    expect(exec.destroyed).toBe(false);
+    await once(exec, "close");
+    await stopped;
+  });
+});

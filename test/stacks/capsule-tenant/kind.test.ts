@@ -1,0 +1,94 @@
+import { describe, expect, it } from "vitest";
+import { TerminalError } from "../../../providers/errors";
+import type { LiveObject } from "../../../providers/kubernetes/client";
+import { capsuleTenant } from "../../../stacks/capsule-tenant/kind";
+import { tenantsOf } from "../../../stacks/capsule-tenant/namespaces";
+import type { CapsuleTenantSpec } from "../../../stacks/capsule-tenant/schema";
+import { customResourceDefinition } from "../../../stacks/contract/crd";
+import { parseObject } from "../../../stacks/contract/kind";
+import { labelled, oil, oilTenant, sample } from "./objects";
+
+const member = (name: string) => labelled(name, "oil", { ownerReferences: [{ ...owner, uid: oil.uid }] });
+const owner = { apiVersion: "capsule.clastix.io/v1alpha1", kind: "Tenant", name: "oil" };
+
+describe("Capsule's Tenant", () => {
+  it("takes the source's sample", () => {
+    expect(() => parseObject(capsuleTenant, sample)).not.toThrow();
+  });
+
+  it.each<Partial<CapsuleTenantSpec>>([
+    { owner: { kind: "ServiceAccount", name: "system:serviceaccount:ci:deployer" } },
+    { resourceQuotas: [{ hard: { pods: 10, "limits.cpu": "1.5", "requests.memory": "1e9" } }] },
+    { externalServiceIPs: { allowed: ["10.0.0.1", "10.0.0.0/8", "fd00::/8"] } },
+    { ingressClasses: { allowedRegex: "(?i)^oil-" } },
+  ])("accepts %o", (spec) => {
+    expect(() => parseObject(capsuleTenant, oilTenant(spec))).not.toThrow();
+  });
+
+  it.each<[object, string]>([
+    [{ owner: { kind: "Robot", name: "r2" } }, 'spec.owner.kind: "Robot" must be one of "User", "Group"'],
+    [{ owner: { kind: "ServiceAccount", name: "ci" } }, 'spec.owner.name: "ci" must be system:serviceaccount:'],
+    [{ namespaceQuota: 0 }, "spec.namespaceQuota: 0 must be >= 1"],
+    [{ resourceQuotas: [{ hard: { pods: "ten" } }] }, 'spec.resourceQuotas.0.hard.pods: "ten" must match pattern'],
+    [{ resourceQuotas: [{ hard: { pods: -1 } }] }, "spec.resourceQuotas.0.hard.pods: -1 must be >= 0"],
+    [{ externalServiceIPs: { allowed: ["10.0.0.0/33"] } }, 'spec.externalServiceIPs.allowed.0: "10.0.0.0/33" must be'],
+    [
+      { networkPolicies: [{ podSelector: {}, egress: [{ to: [{ ipBlock: { cidr: "10.0.0.0" } }] }] }] },
+      'spec.networkPolicies.0: "10.0.0.0" must be a CIDR',
+    ],
+    [
+      { namespacesMetadata: { additionalLabels: { "capsule.clastix.io/tenant": "gas" } } },
+      'spec.namespacesMetadata.additionalLabels: "capsule.clastix.io/tenant" is set by Kindstack',
+    ],
+  ])("refuses %o naming the field", (spec, message) => {
+    const object = { ...oilTenant(), spec: { ...oilTenant().spec, ...spec } } as LiveObject;
+    expect(() => parseObject(capsuleTenant, object)).toThrow(TerminalError);
+    expect(() => parseObject(capsuleTenant, object)).toThrow(message);
+  });
+
+  it("has the columns QUOTA, COUNT, OWNER, NODE SELECTOR, READY and AGE, and is cluster-scoped", () => {
+    const { spec } = customResourceDefinition(capsuleTenant) as unknown as {
+      spec: { scope: string; versions: { additionalPrinterColumns: { name: string }[] }[] };
+    };
+    expect(spec.scope).toBe("Cluster");
+    expect(spec.versions[0]?.additionalPrinterColumns.map(({ name }) => name)).toEqual([
+      "Quota",
+      "Count",
+      "Owner",
+      "Node Selector",
+      "Ready",
+      "Age",
+    ]);
+  });
+
+  it("has a schema that a CRD can have: no patterns for the keys of maps", () => {
+    expect(JSON.stringify(customResourceDefinition(capsuleTenant))).not.toContain("patternProperties");
+  });
+
+  it("reports the namespaces that are its own and not on their way out", () => {
+    const ending = { ...member("oil-old") };
+    ending.metadata = { ...ending.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" };
+    expect(capsuleTenant.report(oilTenant(), [member("oil-b"), member("oil-a"), ending])).toEqual({
+      size: 2,
+      namespaces: ["oil-a", "oil-b"],
+    });
+  });
+
+  it("wants an update when a namespace came or left, and none when only a label was taken off", () => {
+    const shortfall = (owned: LiveObject[], observed: LiveObject[]) =>
+      capsuleTenant.shortfall?.(oilTenant(), owned, observed);
+    expect(shortfall([], [labelled("oil-a")])).toEqual(["namespace oil-a is new"]);
+    expect(shortfall([member("oil-a")], [])).toEqual([]);
+    expect(shortfall([labelled("oil-a", "gas")], [])).toEqual(["namespace oil-a has left"]);
+  });
+});
+
+describe("a namespace with a tenant's label", () => {
+  it("is that tenant's", () => {
+    expect(tenantsOf(labelled("oil-a"))).toEqual(["oil"]);
+  });
+
+  it.each(["kube-system", "kube-public", "default", "kindstack-system"])("is nobody's when it is %s", (name) => {
+    expect(tenantsOf(labelled(name))).toEqual([]);
+  });
+});

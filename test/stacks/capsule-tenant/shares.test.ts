@@ -1,0 +1,106 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { grants, type Slot } from "../../../stacks/capsule-tenant/shares";
+
+/** Whole numbers, which read better: the unit is 1. */
+const slot = (used?: number, granted?: number, enforced = granted): Slot => {
+  const amount = (value: number | undefined) => (value === undefined ? undefined : BigInt(value));
+  return { used: amount(used), granted: amount(granted), enforced: amount(enforced) };
+};
+const granted = (hard: number, ...slots: Slot[]) => grants(BigInt(hard), slots, 1n).map(Number);
+
+describe("the shares of a tenant's namespaces", () => {
+  it("are equal at first, and what cannot be shared is not lost", () => {
+    expect(granted(10, slot(0, 0), slot(0, 0), slot(0, 0))).toEqual([4, 3, 3]);
+  });
+
+  it("are what each uses and an equal part of what is left", () => {
+    expect(granted(10, slot(4, 4), slot(0, 2), slot(0, 2))).toEqual([6, 2, 2]);
+  });
+
+  it("are lowered before anyone's is raised: what the API server does not enforce yet is not given away", () => {
+    expect(granted(10, slot(4, 4), slot(0, 3), slot(0, 3))).toEqual([4, 2, 2]);
+    expect(granted(10, slot(4, 4), slot(0, 2, 3), slot(0, 2, 3))).toEqual([4, 2, 2]);
+    expect(granted(10, slot(4, 4), slot(0, 2, 2), slot(0, 2, 3))).toEqual([5, 2, 2]);
+  });
+
+  it("stay as they are while everybody has half of it in hand", () => {
+    expect(granted(10, slot(2, 4), slot(1, 3), slot(0, 3))).toEqual([4, 3, 3]);
+  });
+
+  it("are what each uses when nothing is left, or less than nothing", () => {
+    expect(granted(6, slot(4, 5), slot(2, 3), slot(0, 1))).toEqual([4, 2, 0]);
+    expect(granted(5, slot(4, 5), slot(2, 3), slot(0, 1))).toEqual([4, 2, 0]);
+  });
+
+  it("go to those who use most when there are less than namespaces", () => {
+    expect(granted(10, slot(1, 1), slot(7, 7), slot(0, 0))).toEqual([2, 8, 0]);
+  });
+
+  it("are not raised as long as somebody's use has not been counted", () => {
+    expect(granted(10, slot(2, 2), slot(undefined, 0, undefined))).toEqual([2, 0]);
+  });
+
+  it("are set where there is no limit yet", () => {
+    expect(granted(10, slot(3, undefined), slot(1, undefined))).toEqual([6, 4]);
+  });
+
+  /** A cluster in which anything may happen between any two steps. */
+  type Step =
+    | { type: "use"; index: number; amount: number }
+    | { type: "free"; index: number; amount: number }
+    | { type: "enforce"; index: number }
+    | { type: "balance"; stale: boolean };
+  const index = fc.nat(3);
+  const amount = fc.integer({ min: 1, max: 9 });
+  const step: fc.Arbitrary<Step> = fc.oneof(
+    fc.record({ type: fc.constant("use" as const), index, amount }),
+    fc.record({ type: fc.constant("free" as const), index, amount }),
+    fc.record({ type: fc.constant("enforce" as const), index }),
+    fc.record({ type: fc.constant("balance" as const), stale: fc.boolean() }),
+  );
+
+  it("never let the namespaces use more than the whole, whatever is used, freed, enforced and seen late", () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 40 }), fc.array(step, { maxLength: 60 }), (hard, steps) => {
+        const world = Array.from({ length: 4 }, () => ({ used: 0n, granted: 0n, enforced: 0n }));
+        let seen = world.map((namespace) => ({ ...namespace }));
+        for (const event of steps) {
+          if (event.type === "balance") {
+            // What was granted is known at once, it is our own; what is used and enforced may be seen late.
+            if (!event.stale) seen = world.map((namespace) => ({ ...namespace }));
+            for (const [at, amount] of grants(BigInt(hard), seen, 1n).entries()) {
+              (world[at] as Slot).granted = amount;
+              (seen[at] as Slot).granted = amount;
+            }
+            continue;
+          }
+          const namespace = world[event.index] as (typeof world)[number];
+          if (event.type === "enforce") namespace.enforced = namespace.granted;
+          else if (event.type === "free") namespace.used -= BigInt(Math.min(Number(namespace.used), event.amount));
+          else if (namespace.used + BigInt(event.amount) <= namespace.enforced) namespace.used += BigInt(event.amount);
+          expect(world.reduce((sum, { used }) => sum + used, 0n)).toBeLessThanOrEqual(BigInt(hard));
+        }
+      }),
+      { seed: 5, numRuns: 2_000 },
+    );
+  });
+
+  it("come to rest within a few rounds, and then whoever goes on asking can use all that others do not", () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 6, max: 60 }), fc.integer({ min: 1, max: 6 }), fc.nat(5), (hard, count, who) => {
+        const world = Array.from({ length: count }, () => ({ used: 0n, granted: 0n, enforced: 0n }));
+        const eager = world[who % count] as (typeof world)[number];
+        for (let round = 0; round < 4 * hard + 8; round++) {
+          const next = grants(BigInt(hard), world, 1n);
+          for (const [at, amount] of next.entries()) (world[at] as Slot).granted = amount;
+          for (const namespace of world) namespace.enforced = namespace.granted;
+          if (eager.used < eager.enforced) eager.used += 1n;
+        }
+        expect(eager.used).toBe(BigInt(hard));
+        expect(grants(BigInt(hard), world, 1n)).toEqual(world.map(({ granted }) => granted));
+      }),
+      { seed: 5 },
+    );
+  });
+});

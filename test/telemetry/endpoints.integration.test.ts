@@ -1,0 +1,189 @@
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import tls from "node:tls";
+import { pino } from "pino";
+import { Agent, request } from "undici";
+import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from "vitest";
+import { certificateFiles } from "../../src/telemetry/certificate";
+import { type EndpointOptions, type Endpoints, startEndpoints } from "../../src/telemetry/endpoints";
+import { createMetrics } from "../../src/telemetry/metrics";
+import { createAuthority, issueCertificate, openAuthority } from "../../src/tls/certificate";
+import { TestCluster } from "../providers/kubernetes/test-cluster";
+
+const anyone = new Agent({ connect: { rejectUnauthorized: false } });
+let cluster: TestCluster;
+const opened: Endpoints[] = [];
+beforeAll(async () => {
+  cluster = await TestCluster.open(inject("cluster"));
+});
+afterAll(async () => {
+  const rbac = "/apis/rbac.authorization.k8s.io/v1";
+  for (const path of [
+    `${rbac}/clusterroles/${cluster.namespace}`,
+    `${rbac}/clusterrolebindings/${cluster.namespace}`,
+  ]) {
+    await cluster.client.json("DELETE", path).catch(() => {});
+  }
+  await cluster.close();
+  await anyone.close();
+});
+afterEach(async () => {
+  for (const endpoints of opened.splice(0)) await endpoints.close();
+});
+
+async function open(options: Partial<EndpointOptions> = {}): Promise<{ http: string; metrics: string }> {
+  const endpoints = await startEndpoints({
+    httpPort: 0,
+    httpHost: "127.0.0.1",
+    metricsPort: 0,
+    client: cluster.client,
+    metrics: createMetrics(),
+    healthy: () => undefined,
+    ready: () => undefined,
+    logger: pino({ level: "silent" }),
+    ...options,
+  });
+  opened.push(endpoints);
+  const { http, metrics = "" } = endpoints.addresses;
+  return { http, metrics };
+}
+
+/** A token of a new service account. */
+async function tokenOf(name: string): Promise<string> {
+  const accounts = `/api/v1/namespaces/${cluster.namespace}/serviceaccounts`;
+  await cluster.client.json("POST", accounts, { body: { metadata: { name } } });
+  const { status } = await cluster.client.json<{ status: { token: string } }>("POST", `${accounts}/${name}/token`, {
+    body: { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} },
+  });
+  return status.token;
+}
+
+async function scrape(address: string, token?: string): Promise<{ status: number; body: string }> {
+  const response = await request(`https://${address}/metrics`, {
+    dispatcher: anyone,
+    headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
+  });
+  return { status: response.statusCode, body: await response.body.text() };
+}
+
+describe("protected metrics", () => {
+  it("are for service accounts that the cluster lets read them, and for no other", async () => {
+    const rbac = "rbac.authorization.k8s.io";
+    const [reader, other] = [await tokenOf("reader"), await tokenOf("other")];
+    const name = cluster.namespace;
+    await cluster.client.json("POST", `/apis/${rbac}/v1/clusterroles`, {
+      body: { metadata: { name }, rules: [{ nonResourceURLs: ["/metrics"], verbs: ["get"] }] },
+    });
+    await cluster.client.json("POST", `/apis/${rbac}/v1/clusterrolebindings`, {
+      body: {
+        metadata: { name },
+        roleRef: { apiGroup: rbac, kind: "ClusterRole", name },
+        subjects: [{ kind: "ServiceAccount", name: "reader", namespace: name }],
+      },
+    });
+    const { metrics } = await open();
+
+    // The authorizer learns of a binding a moment after it was made; a server of ours remembers the refusal.
+    await expect.poll(async () => (await scrape((await open()).metrics, reader)).status).toBe(200);
+    const all = await Promise.all([undefined, "forged", other, reader].map((token) => scrape(metrics, token)));
+
+    expect(all.map(({ status }) => status)).toEqual([401, 401, 403, 200]);
+    expect(all.map(({ body }) => body.includes("process_cpu_seconds_total"))).toEqual([false, false, false, true]);
+  });
+
+  it("are not on the port of the probes, and say nothing without TLS", async () => {
+    const { http, metrics } = await open();
+    const probes = await request(`http://${http}/metrics`);
+    await probes.body.dump();
+    expect(probes.statusCode).toBe(404);
+    await expect(request(`http://${metrics}/metrics`)).rejects.toThrow();
+  });
+
+  it("are refused to everybody while the API server does not answer", async () => {
+    const client = { json: () => cluster.client.json("GET", "/apis/there.is.none/v1") } as never;
+    const { metrics } = await open({ client });
+    expect((await scrape(metrics, "token")).status).toBe(503);
+  });
+});
+
+describe("open metrics", () => {
+  it("are on the port of the probes where that is this machine's alone", async () => {
+    const [local, everywhere] = await Promise.all(
+      ["127.0.0.1", "0.0.0.0"].map(async (httpHost) => {
+        const endpoints = await startEndpoints({
+          httpPort: 0,
+          httpHost,
+          client: cluster.client,
+          metrics: createMetrics(),
+          healthy: () => undefined,
+          ready: () => undefined,
+          logger: pino({ level: "silent" }),
+        });
+        opened.push(endpoints);
+        const response = await request(`http://127.0.0.1:${endpoints.addresses.http.split(":")[1]}/metrics`);
+        await response.body.dump();
+        return response.statusCode;
+      }),
+    );
+    expect([local, everywhere]).toEqual([200, 404]);
+  });
+});
+
+describe("a certificate in a folder", () => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-certificate-"));
+  afterAll(() => fs.rmSync(folder, { recursive: true, force: true }));
+
+  /** Writes a certificate of that name as a mounted Secret has it. */
+  async function write(name: string): Promise<void> {
+    const notAfter = new Date(Date.now() + 3_600_000);
+    const authority = await openAuthority(await createAuthority("test", notAfter));
+    const { certificate, key } = await issueCertificate(authority, {
+      subject: { CN: name },
+      usages: ["server"],
+      names: ["localhost"],
+      notAfter,
+    });
+    fs.writeFileSync(path.join(folder, "tls.crt"), certificate);
+    fs.writeFileSync(path.join(folder, "tls.key"), key);
+  }
+
+  /** Whose certificate a server shows. */
+  function nameAt(address: string): Promise<string> {
+    const [host = "", port] = address.split(":");
+    return new Promise((resolve, reject) => {
+      const socket = tls.connect({ host, port: Number(port), rejectUnauthorized: false }, () => {
+        resolve(String(socket.getPeerCertificate().subject.CN));
+        socket.destroy();
+      });
+      socket.on("error", reject);
+    });
+  }
+
+  it("is shown, and nothing starts without one that can be used", async () => {
+    await expect(open({ metricsCertificate: path.join(folder, "missing") })).rejects.toMatchObject({
+      reason: "Misconfigured",
+      message: expect.stringContaining("--metrics-certificate: ENOENT"),
+    });
+    await write("first");
+    expect(await nameAt((await open({ metricsCertificate: folder })).metrics)).toBe("first");
+  });
+
+  it("is read again when it changes, and kept while what is there cannot be used", async () => {
+    await write("old");
+    const failures: unknown[] = [];
+    const served = await certificateFiles(folder, { failed: (error) => failures.push(error), pollMs: 10 });
+    let changes = 0;
+    await served.follow(() => void changes++);
+    const { cert } = served.secureContext;
+
+    fs.writeFileSync(path.join(folder, "tls.key"), "no key");
+    await expect.poll(() => failures.length).toBeGreaterThan(0);
+    expect(served.secureContext.cert).toBe(cert);
+
+    await write("new");
+    await expect.poll(() => changes).toBe(2);
+    expect(served.secureContext.cert).not.toBe(cert);
+    served.close();
+  });
+});

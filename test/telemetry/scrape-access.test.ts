@@ -1,0 +1,123 @@
+import { describe, expect, it } from "vitest";
+import { ApiError } from "../../providers/kubernetes/client";
+import { scrapeAccess } from "../../src/telemetry/scrape-access";
+
+interface Review {
+  spec: { token?: string; user?: string; groups?: string[]; nonResourceAttributes?: object };
+}
+
+/** An API server's two review endpoints: what tokens it knows, and whom it lets read the metrics. */
+function reviewer(users: Record<string, string>, allowed: readonly string[]) {
+  const asked: Review[] = [];
+  const state = { asked, unreachable: false, gate: Promise.resolve() };
+  const json = async (_method: string, path: string, { body }: { body?: unknown } = {}) => {
+    const review = body as Review;
+    asked.push(review);
+    await state.gate;
+    if (state.unreachable) throw new ApiError(0, "Unreachable", "no answer");
+    if (path.endsWith("/subjectaccessreviews"))
+      return { status: { allowed: allowed.includes(review.spec.user ?? "") } };
+    const username = users[review.spec.token ?? ""];
+    if (username === undefined) return { status: { error: "unknown token" } };
+    return { status: { authenticated: true, user: { username, uid: "1", groups: ["system:authenticated"] } } };
+  };
+  return { state, client: { json: json as never } };
+}
+
+function access(users: Record<string, string> = { good: "prometheus", poor: "mallory" }, allowed = ["prometheus"]) {
+  const { state, client } = reviewer(users, allowed);
+  const clock = { ms: 0 };
+  const warnings: string[] = [];
+  const log = { warn: (_fields: object, message: string) => warnings.push(message) };
+  return { state, clock, warnings, may: scrapeAccess({ client, log, now: () => clock.ms }) };
+}
+
+describe("who may read the metrics", () => {
+  it("is whoever the cluster knows and lets get /metrics", async () => {
+    const { may, state } = access();
+    expect(await may("Bearer good")).toBe("allowed");
+    expect(state.asked[1]?.spec).toEqual({
+      user: "prometheus",
+      uid: "1",
+      groups: ["system:authenticated"],
+      nonResourceAttributes: { path: "/metrics", verb: "get" },
+    });
+  });
+
+  it("is not whoever it knows and does not let", async () => {
+    expect(await access().may("bearer poor")).toBe("forbidden");
+  });
+
+  it.each([
+    undefined,
+    "",
+    "Bearer",
+    "Bearer ",
+    "Basic Z29vZA==",
+    "Bearer good good",
+    "Bearer good\u0000",
+    `Bearer ${"x".repeat(9_000)}`,
+  ])("is not asked of anyone for %j", async (header) => {
+    const { may, state } = access();
+    expect(await may(header)).toBe("unauthenticated");
+    expect(state.asked).toEqual([]);
+  });
+
+  it("is not whoever it does not know", async () => {
+    expect(await access().may("Bearer forged")).toBe("unauthenticated");
+  });
+
+  it("is asked once a minute, and sooner again when it was refused", async () => {
+    const { may, state, clock } = access();
+    for (const ms of [0, 1_000, 59_000]) {
+      clock.ms = ms;
+      expect(await may("Bearer good")).toBe("allowed");
+    }
+    expect(state.asked).toHaveLength(2);
+    clock.ms = 61_000;
+    await may("Bearer good");
+    expect(state.asked).toHaveLength(4);
+
+    await may("Bearer poor");
+    clock.ms += 11_000;
+    await may("Bearer poor");
+    expect(state.asked).toHaveLength(8);
+  });
+
+  it("is asked once for requests that come together", async () => {
+    const { may, state } = access();
+    await Promise.all(Array.from({ length: 50 }, () => may("Bearer good")));
+    expect(state.asked).toHaveLength(2);
+  });
+
+  it("is not known while the API server does not answer, and nobody is let in", async () => {
+    const { may, state, warnings } = access();
+    state.unreachable = true;
+    expect(await may("Bearer good")).toBe("unknown");
+    expect(warnings).toHaveLength(1);
+    state.unreachable = false;
+    expect(await may("Bearer good")).toBe("allowed");
+  });
+
+  it("does not make a burden of whoever makes up tokens", async () => {
+    const { may, state } = access();
+    let open = () => {};
+    state.gate = new Promise((resolve) => {
+      open = resolve;
+    });
+    const all = Array.from({ length: 500 }, (_, index) => may(`Bearer made-up-${index}`));
+    expect(state.asked.length).toBeLessThanOrEqual(8);
+    open();
+    const verdicts = await Promise.all(all);
+    expect(new Set(verdicts)).toEqual(new Set(["unauthenticated", "unknown"]));
+  });
+
+  it("holds no token in a warning", async () => {
+    const { state, client } = reviewer({}, []);
+    state.unreachable = true;
+    const logged: unknown[] = [];
+    const may = scrapeAccess({ client, log: { warn: (...line) => logged.push(line) } });
+    await may("Bearer canary-token");
+    expect(JSON.stringify(logged)).not.toContain("canary-token");
+  });
+});

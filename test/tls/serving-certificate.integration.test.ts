@@ -1,0 +1,105 @@
+import { pino } from "pino";
+import { afterAll, beforeAll, describe, expect, inject, it, vi } from "vitest";
+import type { ResourceType } from "../../providers/kubernetes/client";
+import { openServingCertificate, type ServingCertificateOptions } from "../../src/tls/serving-certificate";
+import { TestCluster } from "../providers/kubernetes/test-cluster";
+
+const SECRET: ResourceType = { apiVersion: "v1", kind: "Secret", plural: "secrets", namespaced: true };
+const DAY = 86_400_000;
+let cluster: TestCluster;
+const opened: { close(): void }[] = [];
+
+beforeAll(async () => {
+  cluster = await TestCluster.open(inject("cluster"));
+});
+afterAll(() => cluster.close());
+
+async function open(name: string, options: Partial<ServingCertificateOptions> = {}) {
+  const certificate = await openServingCertificate({
+    client: cluster.client,
+    namespace: cluster.namespace,
+    name,
+    dnsNames: ["127.0.0.1"],
+    logger: pino({ level: "silent" }),
+    pollMs: 20,
+    ...options,
+  });
+  opened.push(certificate);
+  return certificate;
+}
+afterAll(() => {
+  for (const certificate of opened) certificate.close();
+});
+
+describe("replicas that open a certificate", () => {
+  it("at the same time all have the one that was stored first", async () => {
+    const replicas = await Promise.all(Array.from({ length: 5 }, () => open("race")));
+
+    const [first, ...others] = replicas.map(({ secureContext, caBundle }) => ({ ...secureContext, caBundle }));
+    for (const other of others) expect(other).toEqual(first);
+  });
+
+  it("go through the change of a CA together, and a listener hears of each step", async () => {
+    let now = Date.now();
+    const options = {
+      now: () => now,
+      lifetimes: { caMs: 90 * DAY, servingMs: 60 * DAY },
+      propagationMs: DAY,
+    };
+    const [one, other] = [await open("rotation", options), await open("rotation", options)];
+    const before = one.caBundle;
+    const heard: string[] = [];
+    await one.follow(() => void heard.push(one.caBundle));
+
+    now += 70 * DAY;
+    await vi.waitFor(() => expect([one.caBundle, other.caBundle].every((text) => text.startsWith(before))).toBe(true));
+    await vi.waitFor(() => expect(one.caBundle.length).toBeGreaterThan(before.length * 1.5));
+    await vi.waitFor(() => expect(heard).toContain(one.caBundle));
+    const announced = one.caBundle;
+    now += 2 * DAY;
+    await vi.waitFor(() => expect(one.caBundle).not.toBe(announced));
+    await vi.waitFor(() => expect(other.caBundle).toBe(one.caBundle));
+
+    expect(one.caBundle.endsWith(before)).toBe(true);
+    expect(other.secureContext).toEqual(one.secureContext);
+  });
+
+  it("put back what somebody deleted or damaged, as it was", async () => {
+    const certificate = await open("damage");
+    const { cert } = certificate.secureContext;
+    const stored = async () => {
+      const data = (await cluster.client.get(SECRET, "damage", cluster.namespace))?.data as Record<string, string>;
+      return Buffer.from(data?.["tls.crt"] ?? "", "base64").toString();
+    };
+
+    await cluster.client.mergePatch(SECRET, "damage", cluster.namespace, { data: { "tls.crt": "cnViYmlzaA==" } });
+    await vi.waitFor(async () => expect(await stored()).toBe(cert));
+    await cluster.client.delete(SECRET, "damage", cluster.namespace);
+    await vi.waitFor(async () => expect(await stored()).toBe(cert));
+
+    expect(certificate.secureContext.cert).toBe(cert);
+  });
+
+  it("wait with a new CA for a listener that could not make it known", async () => {
+    let now = Date.now();
+    const certificate = await open("deaf", {
+      now: () => now,
+      lifetimes: { caMs: 90 * DAY, servingMs: 60 * DAY },
+      propagationMs: DAY,
+    });
+    const before = certificate.caBundle;
+    let calls = 0;
+    await certificate.follow(() => {
+      calls++;
+      if (calls > 1) throw new Error("unreachable");
+    });
+
+    now += 70 * DAY;
+    await vi.waitFor(() => expect(certificate.caBundle).not.toBe(before));
+    now += 10 * DAY;
+    const called = calls;
+    await vi.waitFor(() => expect(calls).toBeGreaterThan(called + 3));
+
+    expect(certificate.caBundle.startsWith(before)).toBe(true);
+  });
+});
