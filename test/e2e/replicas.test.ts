@@ -2,6 +2,7 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from "vitest";
+import type { Manifest } from "../../providers/kubernetes/client";
 import { kubernetesLeases, type LeaseRecord } from "../../src/shard/lease-store";
 import { resolveBinary } from "../../src/toolchain/resolve";
 import { TestDatabase } from "../providers/postgres/database";
@@ -22,8 +23,9 @@ import {
 } from "./objects";
 import { TestOperator } from "./operator";
 
-/** Each is an update of its own; to be 300 when the objects of a namespace share theirs. */
-const OBJECTS = 36;
+const OBJECTS = 300;
+/** A namespace goes to one replica as a whole, and its objects are one stack's: so many stacks. */
+const NAMESPACES = 60;
 const SHARDS = 6;
 /** In seconds. */
 const LEASE = { duration: 8, deadline: 5, retry: 1 };
@@ -32,6 +34,7 @@ const TAKE_OVER_MS = (LEASE.duration + 3 * LEASE.retry) * 1000;
 const LOAD_TIMEOUT_MS = 300_000;
 
 const leases = uniqueName("leases");
+const namespaces = Array.from({ length: NAMESPACES }, () => uniqueName("load"));
 const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-replicas-"));
 const database = new TestDatabase(inject("cluster").env);
 const store = kubernetesLeases(client, leases, 10_000);
@@ -79,7 +82,7 @@ function record(): { free: string; stack: string; home: string }[] {
 beforeAll(async () => {
   await database.open();
   table = await database.createStudents();
-  await apply(namespace(leases));
+  for (const name of [leases, ...namespaces]) await apply(namespace(name));
   const env = {
     PSQL_DBNAME: database.name,
     PULUMI_BACKEND_URL: `file://${directory}/state`,
@@ -105,7 +108,7 @@ afterEach(({ task }) => {
 afterAll(async () => {
   await removeAllObjects();
   for (const replica of replicas) await replica.dispose();
-  await remove(namespace(leases));
+  for (const name of [leases, ...namespaces]) await remove(namespace(name));
   fs.rmSync(directory, { recursive: true });
   await database.close();
 });
@@ -137,6 +140,11 @@ const updatesOf = (replica: TestOperator) =>
 const sessionOf = (replica: TestOperator) =>
   [...replica.log.matchAll(/"holder":"([^"]+)"[^\n]*shard acquired/g)].at(-1)?.[1] ?? "none";
 
+function loadIn(namespace: string, index: number): Manifest {
+  const writer = postgresWriter(`load-${index}`, { table, age: 1 });
+  return { ...writer, metadata: { ...writer.metadata, namespace } };
+}
+
 describe("three replicas", () => {
   it("share the shards evenly", async () => {
     await eventually(async () => expect([...(await holders()).values()]).toEqual([2, 2, 2]));
@@ -148,7 +156,9 @@ describe("three replicas", () => {
     "bring every object to its right end, with no stack updated by two at once, though one is killed and one frozen",
     async () => {
       const [first, second, third] = replicas as [TestOperator, TestOperator, TestOperator];
-      const writers = Array.from({ length: OBJECTS }, (_, index) => postgresWriter(`load-${index}`, { table, age: 1 }));
+      const writers = Array.from({ length: OBJECTS }, (_, index) =>
+        loadIn(namespaces[index % NAMESPACES] ?? "", index),
+      );
       const [changed, deleted] = [writers.slice(0, OBJECTS / 3), writers.slice(-OBJECTS / 6)];
       await Promise.all(writers.map(create));
       await eventually(() => expect(updatesOf(first)).toBeGreaterThan(2), 60_000);
@@ -182,13 +192,13 @@ describe("three replicas", () => {
       for (const object of kept) await untilReady(object);
       const rows = await database.query(`SELECT id, age FROM ${table} ORDER BY id COLLATE "C"`);
       const wanted = kept.map((object) => ({
-        id: `default/${object.metadata.name}`,
+        id: `${object.metadata.namespace}/${object.metadata.name}`,
         age: changed.includes(object) ? 2 : 1,
       }));
       expect(rows).toEqual(wanted.sort((a, b) => (a.id < b.id ? -1 : 1)));
 
       expect(record().filter(({ free }) => free !== "alone")).toEqual([]);
-      expect(new Set(record().map(({ stack }) => stack)).size).toBeGreaterThanOrEqual(kept.length);
+      expect(new Set(record().map(({ stack }) => stack)).size).toBe(NAMESPACES);
       for (const replica of replicas) expect(updatesOf(replica)).toBeGreaterThan(0);
       expect(await second.metric("kindstack_shard_transitions_total", { transition: "lost" })).toBe(1);
     },

@@ -57,6 +57,17 @@ describe("Batches", () => {
     expect(world.updates).toEqual(["up 3"]);
   });
 
+  it("tells those that wait that nothing was done when the stack is given up", async () => {
+    const world = new World();
+    const results = Promise.all(
+      [up("default/a"), destroy("default/b")].map((one) => world.batches.request(PLACE, one)),
+    );
+    world.batches.giveUp(PLACE);
+    await world.batches.run(PLACE, SIGNAL);
+    expect(await results).toMatchObject([{ outcome: "interrupted" }, { outcome: "interrupted" }]);
+    expect(world.updates).toEqual([]);
+  });
+
   it("saves the state of many at the end", async () => {
     const world = new World();
     for (let index = 0; index < 10; index++) void world.batches.request(PLACE, up(`default/${index}`));
