@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { TerminalError } from "../providers/errors";
+import { podNamespace } from "../providers/kubernetes/pod-namespace";
 
 /** Where the operator keeps its files, its state and the key to it. */
 export interface StateConfig {
@@ -33,12 +34,9 @@ export function inCluster(environment: NodeJS.ProcessEnv): boolean {
   return environment.KUBERNETES_SERVICE_HOST !== undefined;
 }
 
-const NAMESPACE_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
-
 /** The operator's own namespace, where its Secrets are: `KINDSTACK_NAMESPACE`, in a Pod the Pod's, else `default`. */
 export function operatorNamespace(environment: NodeJS.ProcessEnv): string {
-  if (environment.KINDSTACK_NAMESPACE) return environment.KINDSTACK_NAMESPACE;
-  return existsSync(NAMESPACE_FILE) ? readFileSync(NAMESPACE_FILE, "utf8").trim() : "default";
+  return environment.KINDSTACK_NAMESPACE || (podNamespace() ?? "default");
 }
 
 function readPassphrase(environment: NodeJS.ProcessEnv, workDirectory: string): StateConfig["passphrase"] {

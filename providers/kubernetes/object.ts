@@ -181,6 +181,7 @@ async function applyObject(inputs: ObjectInputs, owners: string[]): Promise<Obje
     manifest: inputs.manifest,
     owner: inputs.owner,
     ...(inputs.existing && { existing: true }),
+    ...(inputs.awaitDeletion === false && { awaitDeletion: false }),
     uid: object.metadata.uid,
     resourceVersion: object.metadata.resourceVersion,
     created: wasCreated(object),

@@ -1,24 +1,18 @@
-import fs from "node:fs";
 import { TerminalError } from "../errors";
 import { matchesPattern } from "../pattern";
+import { podNamespace } from "./pod-namespace";
 
 const VARIABLE = "KINDSTACK_PROTECTED_NAMESPACES";
 /** The cluster's own, and the operator's as it is called where it is not configured otherwise. */
 const ALWAYS = ["kube-*", "default", "kindstack-system"];
-/** Where a Pod finds the name of its own namespace. */
-const OWN_NAMESPACE_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
-
 /**
  * The namespaces that no object may claim: `kube-*`, `default`, the operator's own, and those that
  * `KINDSTACK_PROTECTED_NAMESPACES` adds, patterns separated by commas in which `*` stands for any characters. Whoever may
  * create tenants would otherwise make himself an administrator of them.
  */
-export function protectedNamespaces(
-  environment: NodeJS.ProcessEnv = process.env,
-  ownNamespaceFile = OWN_NAMESPACE_FILE,
-): string[] {
+export function protectedNamespaces(environment: NodeJS.ProcessEnv = process.env, ownNamespaceFile?: string): string[] {
   const added = (environment[VARIABLE] ?? "").split(",").map((pattern) => pattern.trim());
-  const own = environment.KUBERNETES_SERVICE_HOST === undefined ? "" : readOwnNamespace(ownNamespaceFile);
+  const own = environment.KUBERNETES_SERVICE_HOST === undefined ? "" : (podNamespace(ownNamespaceFile) ?? "");
   return [...new Set([...ALWAYS, own, ...added])].filter((pattern) => pattern !== "");
 }
 
@@ -39,12 +33,4 @@ export function refuseProtectedNamespace(name: string, field: string, patterns =
     "NamespaceProtected",
     `${field}: ${JSON.stringify(name)} is protected, it cannot belong to a tenant; allowed is all but ${patterns.join(", ")}`,
   );
-}
-
-function readOwnNamespace(file: string): string {
-  try {
-    return fs.readFileSync(file, "utf8").trim();
-  } catch {
-    return ""; // a Pod without a service account's token has a kubeconfig instead
-  }
 }

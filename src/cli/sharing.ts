@@ -26,7 +26,7 @@ export function sharingOptions(leaderElect: boolean): Option[] {
     new Option("--leader-elect", "work only while holding a Lease; in a Pod the default").default(leaderElect),
     new Option("--no-leader-elect", "work at once: nobody else does"),
     new Option("--shards <n>", "share the objects among replicas in so many parts, each with a Lease of its own")
-      .argParser(wholeNumber)
+      .argParser(shardCount)
       .default(1),
     new Option("--lease-namespace <name>", "where the Leases are (default: the Pod's, or the kubeconfig's)"),
     new Option("--lease-duration <seconds>", "others take over from a replica that is silent for so long")
@@ -81,7 +81,7 @@ export function shareWork(
   return { shards, workspace: watchdog.workspace };
 }
 
-function wholeNumber(text: string): number {
+function shardCount(text: string): number {
   if (!/^[1-9]\d{0,2}$/.test(text)) throw new InvalidArgumentError("a whole number from 1 to 999 is needed.");
   return Number(text);
 }

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { TLSSocket } from "node:tls";
 import { LRUCache } from "lru-cache";
+import { reviewToken, type UserInfo } from "../../providers/kubernetes/access-review";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
 import { certificateIdentity, type Identity, reviewedIdentity } from "./identity";
 import { Refusal } from "./refusal";
@@ -61,24 +62,17 @@ export class Authenticator {
 
   async #review(token: string): Promise<Identity | undefined> {
     const { client, observe } = this.#options;
-    const path = "/apis/authentication.k8s.io/v1/tokenreviews";
-    const body = { apiVersion: "authentication.k8s.io/v1", kind: "TokenReview", spec: { token } };
-    let status: TokenReviewStatus | undefined;
+    let user: UserInfo | undefined;
     try {
-      status = (await client.json<{ status?: TokenReviewStatus }>("POST", path, { body })).status;
+      user = await reviewToken(client, token);
     } catch {
       observe?.("failed");
       throw new Refusal(503, "ServiceUnavailable", "your token could not be reviewed: try again later");
     }
-    const identity = status?.authenticated === true ? reviewedIdentity(status.user ?? {}) : undefined;
+    const identity = user && reviewedIdentity(user);
     observe?.(identity === undefined ? "refused" : "authenticated");
     return identity;
   }
-}
-
-interface TokenReviewStatus {
-  authenticated?: boolean;
-  user?: { username?: string; uid?: string; groups?: string[]; extra?: Record<string, string[]> };
 }
 
 function digestOf(token: string): string {

@@ -1,5 +1,6 @@
 import "reflect-metadata"; // @peculiar/x509 needs it to be there first
 import { X509Certificate as ParsedCertificate } from "@peculiar/x509";
+import type { UserInfo } from "../../providers/kubernetes/access-review";
 import { Refusal } from "./refusal";
 
 /** Who somebody is to the API server. */
@@ -35,12 +36,7 @@ export function certificateIdentity(raw: Buffer, fingerprint: string): Identity 
 }
 
 /** What a TokenReview says of a token's user; `undefined` when it names nobody. */
-export function reviewedIdentity(user: {
-  username?: string;
-  uid?: string;
-  groups?: string[];
-  extra?: Record<string, string[]>;
-}): Identity | undefined {
+export function reviewedIdentity(user: UserInfo): Identity | undefined {
   if (!user.username) return undefined;
   return known({
     name: user.username,

@@ -1,3 +1,4 @@
+import { reviewAccess } from "../../providers/kubernetes/access-review";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
 import type { Identity } from "./identity";
 import type { Owners } from "./owners";
@@ -62,24 +63,11 @@ export function expired(): Refusal {
   return new Refusal(410, "Expired", "the tenants that you own have changed: list your namespaces again");
 }
 
-async function mayList(client: ViewOptions["client"], identity: Identity, verb: string): Promise<boolean> {
-  const { name, uid, groups, extra } = identity;
-  const body = {
-    apiVersion: "authorization.k8s.io/v1",
-    kind: "SubjectAccessReview",
-    spec: {
-      user: name,
-      ...(uid !== undefined && { uid }),
-      groups,
-      extra,
-      resourceAttributes: { verb, version: "v1", resource: "namespaces" },
-    },
-  };
-  const path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
-  const review = await client.json<{ status?: { allowed?: boolean } }>("POST", path, { body }).catch(() => {
+function mayList(client: ViewOptions["client"], { name, ...user }: Identity, verb: string): Promise<boolean> {
+  const attributes = { resourceAttributes: { verb, version: "v1", resource: "namespaces" } };
+  return reviewAccess(client, { username: name, ...user }, attributes).catch(() => {
     throw new Refusal(503, "ServiceUnavailable", "your rights could not be reviewed: try again later");
   });
-  return review.status?.allowed === true;
 }
 
 /** As the API server reads a parameter: anything but these is true, and so is a parameter without a value. */

@@ -1,24 +1,14 @@
-import fs from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import { setInterval } from "node:timers";
-import { createSecureContext } from "node:tls";
 import { errorMessageOf, TerminalError } from "../../providers/errors";
 import { createAuthority, issueCertificate, openAuthority } from "../tls/certificate";
+import { readServingCertificate } from "../tls/certificate-files";
+import type { ServingCertificate } from "../tls/serving-certificate";
 
 /** What a TLS server shows, which changes before it expires. */
-export interface ServedCertificate {
-  /** The certificate and its key, as PEM. */
-  readonly secureContext: SecureContext;
-  /** Calls the listener now, and again at every change. */
-  follow(listener: () => void | Promise<void>): Promise<void>;
-  close(): void;
-}
-
-interface SecureContext {
-  cert: string;
-  key: string;
-}
+export type ServedCertificate = Omit<ServingCertificate, "caBundle">;
+type SecureContext = ServedCertificate["secureContext"];
 
 const DAY_MS = 86_400_000;
 const LIFETIME_MS = 90 * DAY_MS;
@@ -35,7 +25,7 @@ export async function certificateFiles(
   folder: string,
   { failed, pollMs = POLL_MS }: { failed: (error: unknown) => void; pollMs?: number },
 ): Promise<ServedCertificate> {
-  const read = () => readFiles(folder);
+  const read = () => readServingCertificate(path.join(folder, "tls.crt"), path.join(folder, "tls.key"));
   const first = await read().catch((error: unknown) => {
     throw new TerminalError("Misconfigured", `--metrics-certificate: ${errorMessageOf(error)}`);
   });
@@ -45,13 +35,6 @@ export async function certificateFiles(
 /** A certificate that is made here and now, for this process alone: it hides what is sent, and proves nothing. */
 export function ownCertificate({ failed }: { failed: (error: unknown) => void }): Promise<ServedCertificate> {
   return issue().then((first) => renewed(first, issue, RENEWAL_MS, failed));
-}
-
-async function readFiles(folder: string): Promise<SecureContext> {
-  const read = (file: string) => fs.readFile(path.join(folder, file), "utf8");
-  const context = { cert: await read("tls.crt"), key: await read("tls.key") };
-  createSecureContext(context); // refuses what does not belong together
-  return context;
 }
 
 async function issue(): Promise<SecureContext> {

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { reviewAccess, reviewToken } from "../../providers/kubernetes/access-review";
 import { ApiError, type KubernetesClient } from "../../providers/kubernetes/client";
 
 /** `unknown` when the API server cannot be asked. */
@@ -11,14 +12,7 @@ export interface ScrapeAccessOptions {
   now?: () => number;
 }
 
-interface UserInfo {
-  username?: string;
-  uid?: string;
-  groups?: string[];
-  extra?: Record<string, string[]>;
-}
-
-const PATH = "/metrics";
+const SCRAPE = { nonResourceAttributes: { path: "/metrics", verb: "get" } };
 /** How long a verdict holds. What is refused may be granted soon, and is asked for again sooner. */
 const LIFETIME_MS: Record<Verdict, number> = {
   allowed: 60_000,
@@ -49,7 +43,7 @@ export function scrapeAccess({
     try {
       const user = await reviewToken(client, token);
       if (user === undefined) return "unauthenticated";
-      return (await mayScrape(client, user)) ? "allowed" : "forbidden";
+      return (await reviewAccess(client, user, SCRAPE)) ? "allowed" : "forbidden";
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       log.warn({ err: error }, "the API server could not be asked who may read the metrics");
@@ -80,30 +74,4 @@ export function scrapeAccess({
     remember(key, verdict);
     return verdict;
   };
-}
-
-/** Whose token it is; `undefined` when it is nobody's. */
-async function reviewToken(client: ScrapeAccessOptions["client"], token: string): Promise<UserInfo | undefined> {
-  const { status } = await client.json<{ status?: { authenticated?: boolean; user?: UserInfo } }>(
-    "POST",
-    "/apis/authentication.k8s.io/v1/tokenreviews",
-    { body: { apiVersion: "authentication.k8s.io/v1", kind: "TokenReview", spec: { token } } },
-  );
-  return status?.authenticated === true ? status.user : undefined;
-}
-
-async function mayScrape(client: ScrapeAccessOptions["client"], user: UserInfo): Promise<boolean> {
-  const { username, uid, groups, extra } = user;
-  const { status } = await client.json<{ status?: { allowed?: boolean } }>(
-    "POST",
-    "/apis/authorization.k8s.io/v1/subjectaccessreviews",
-    {
-      body: {
-        apiVersion: "authorization.k8s.io/v1",
-        kind: "SubjectAccessReview",
-        spec: { user: username, uid, groups, extra, nonResourceAttributes: { path: PATH, verb: "get" } },
-      },
-    },
-  );
-  return status?.allowed === true;
 }

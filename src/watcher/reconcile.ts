@@ -232,7 +232,9 @@ export class Reconciler {
         const changes = describeChanges(result.changes);
         logger.info({ changes: result.changes, durationMs: Math.round(result.durationMs) }, "updated");
         if (changes !== "") recorder.event(object, "Normal", cause === "Repairing" ? "Repaired" : "Updated", changes);
-        return contest === undefined ? "done" : this.#reportContest(written, memory, contest, result);
+        if (contest !== undefined) return this.#reportContest(written, memory, contest, result);
+        // What a predecessor has made is not tended to before this record of it, and no event of it comes any more.
+        return kind.tend === undefined ? "done" : { afterMs: TEND_INTERVAL_MS };
       }
     } catch (error) {
       if (isOutdated(error) || signal.aborted) return "retry";

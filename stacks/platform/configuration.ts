@@ -142,7 +142,7 @@ export const configurationSchema = Type.Object({
     description: "host names by which the proxy is reached from outside; its certificate is for them, too",
   }),
   proxyUserGroups: Type.Array(Type.String({ minLength: 1 }), {
-    default: ["capsule.clastix.io"],
+    default: [DEFAULT_USER_GROUP],
     minItems: 1,
     description: "groups whose members see their own namespaces in the proxy",
   }),

@@ -6,9 +6,9 @@ import tls from "node:tls";
 import type { KubeConfig } from "@kubernetes/client-node";
 import { type DestinationStream, pino } from "pino";
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { readServingCertificate } from "../../src/proxy/certificates";
 import { type ApiProxy, type ProxyOptions, startProxy } from "../../src/proxy/proxy";
 import type { CertifiedKey } from "../../src/tls/certificate";
+import { readServingCertificate } from "../../src/tls/certificate-files";
 import { ask, begin, FakeApiServer, type Question, TestAuthority, textOf } from "./fixture";
 
 let authority: TestAuthority;

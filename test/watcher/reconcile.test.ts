@@ -9,7 +9,7 @@ import { MAX_REPAIRS_PER_MINUTE } from "../../src/watcher/contest";
 import { Reconciler } from "../../src/watcher/reconcile";
 import type { EventRecorder } from "../../src/watcher/recorder";
 import { findCondition } from "../../stacks/contract/condition";
-import { statusOf } from "../../stacks/contract/kind";
+import { type AnyKind, statusOf } from "../../stacks/contract/kind";
 import { memcached } from "../../stacks/memcached/kind";
 import { applied } from "../objects";
 
@@ -46,31 +46,35 @@ class World {
     spec: { size: 1, containerPort: 11211 },
   };
   deployment: LiveObject | undefined = this.#deployment(true);
-  readonly reconciler = new Reconciler({
-    kind: memcached,
-    type: TYPE,
-    program: "digest",
-    client: {
-      apply: async (_type: unknown, { status }: { status: object }) => {
-        const resourceVersion = String(++this.#version);
-        this.object = { ...this.object, status, metadata: { ...this.object.metadata, resourceVersion } };
-        return { object: this.object, created: false };
-      },
-      resourceType: async () => TYPE,
-      get: async () => this.deployment,
-    } as unknown as KubernetesClient,
-    engine: { up: async () => this.#up(), destroy: () => Promise.reject(new Error("nothing is to be destroyed")) },
-    claims: new Claims(() => {}),
-    recorder: { event: (...[, , reason]: string[]) => this.events.push(reason ?? "") } as unknown as EventRecorder,
-    logger: pino({ level: "silent" }),
-    cached: () => this.object,
-    queueKey: (key) => key,
-    owned: () => (this.deployment === undefined ? [] : [this.deployment]),
-    observed: () => [],
-    view: () => ({ object: this.deployment, cacheVersion: String(this.#version) }),
-    describeOwner: () => undefined,
-    observe: () => {},
-  });
+  readonly reconciler: Reconciler;
+
+  constructor(kind: AnyKind = memcached) {
+    this.reconciler = new Reconciler({
+      kind,
+      type: TYPE,
+      program: "digest",
+      client: {
+        apply: async (_type: unknown, { status }: { status: object }) => {
+          const resourceVersion = String(++this.#version);
+          this.object = { ...this.object, status, metadata: { ...this.object.metadata, resourceVersion } };
+          return { object: this.object, created: false };
+        },
+        resourceType: async () => TYPE,
+        get: async () => this.deployment,
+      } as unknown as KubernetesClient,
+      engine: { up: async () => this.#up(), destroy: () => Promise.reject(new Error("nothing is to be destroyed")) },
+      claims: new Claims(() => {}),
+      recorder: { event: (...[, , reason]: string[]) => this.events.push(reason ?? "") } as unknown as EventRecorder,
+      logger: pino({ level: "silent" }),
+      cached: () => this.object,
+      queueKey: (key) => key,
+      owned: () => (this.deployment === undefined ? [] : [this.deployment]),
+      observed: () => [],
+      view: () => ({ object: this.deployment, cacheVersion: String(this.#version) }),
+      describeOwner: () => undefined,
+      observe: () => {},
+    });
+  }
 
   reconcile() {
     return this.reconciler.reconcile(KEY, new AbortController().signal);
@@ -203,5 +207,19 @@ describe("a fight", () => {
     expect(await world.reconcile()).toBe("done");
     expect(world.updates).toBe(before + 1);
     expect(world.contested()?.status).toBe("False");
+  });
+});
+
+describe("an object that is tended to", () => {
+  it("gets another turn after its first update: a predecessor may have made what will bring no event", async () => {
+    const tend = vi.fn(async () => {});
+    const world = new World({ ...memcached, tend });
+
+    expect(await world.reconcile()).toEqual({ afterMs: expect.any(Number) });
+    expect(tend).not.toHaveBeenCalled();
+    expect(await world.reconcile()).toBe("done");
+
+    expect(tend).toHaveBeenCalledOnce();
+    expect(world.updates).toBe(1);
   });
 });

@@ -254,6 +254,15 @@ describe("delete", () => {
     await remove(outs);
     expect(await cluster.client.get(NAMESPACE, name)).toBeUndefined();
   });
+
+  it("does not wait for an object that may take its time", async () => {
+    const manifest = cluster.configMap("slow", { a: "1" });
+    const held = { ...manifest, metadata: { ...manifest.metadata, finalizers: ["test.kindstack.dev/slow"] } };
+    const { outs } = await provider.create({ ...inputs(held), awaitDeletion: false });
+    await remove(outs);
+    expect((await cluster.find("slow"))?.metadata.deletionTimestamp).toBeDefined();
+    await cluster.client.mergePatch(CONFIG_MAP, "slow", cluster.namespace, { metadata: { finalizers: null } });
+  });
 });
 
 describe("what the API server refuses", () => {
