@@ -286,9 +286,9 @@ async function goesWithItsOwner(client: KubernetesClient, { metadata }: Manifest
 
 async function untilGone(client: KubernetesClient, type: ResourceType, object: LiveObject): Promise<void> {
   const { name, namespace, uid } = object.metadata;
-  const deadline = Date.now() + GONE_TIMEOUT_MS;
+  const deadline = performance.now() + GONE_TIMEOUT_MS;
   let live: LiveObject | undefined = object;
-  for (let wait = 50; Date.now() < deadline; wait = Math.min(wait * 1.5, 1000)) {
+  for (let wait = 50; performance.now() < deadline; wait = Math.min(wait * 1.5, 1000)) {
     live = await client.get(type, name, namespace);
     if (live === undefined || live.metadata.uid !== uid) return;
     await delay(wait);

@@ -15,7 +15,8 @@ const SLOWEST_MS = 5 * 60_000;
 
 /**
  * How often one object was put right, and how long that has to wait while somebody undoes each repair: the delay is
- * doubled with every repair of a fight. All times are milliseconds since the epoch.
+ * doubled with every repair of a fight. All times are those of `performance.now()`: a clock that is set must not
+ * put off repairs.
  */
 export class RepairPace {
   #repairs: number[] = [];
@@ -23,7 +24,7 @@ export class RepairPace {
 
   /** Nothing is put right before this time. */
   get notBefore(): number {
-    return (this.#repairs.at(-1) ?? 0) + this.#delayMs;
+    return (this.#repairs.at(-1) ?? Number.NEGATIVE_INFINITY) + this.#delayMs;
   }
 
   /** When a fight is over, if nothing has to be put right until then. */

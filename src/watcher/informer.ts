@@ -70,6 +70,7 @@ export class Informer {
 
   #resourceVersion = "0";
   #listNeeded = true;
+  /** By `performance.now()`: a clock that is set back must not put off the next list. */
   #listedAt = 0;
   #lastContact = Date.now();
   /** Failures since the last sign that all is well, and whether one of them was logged as a warning. */
@@ -137,7 +138,8 @@ export class Informer {
       ...(labelSelector !== undefined && { labelSelector }),
       signal,
     });
-    this.#lastContact = this.#listedAt = Date.now();
+    this.#lastContact = Date.now();
+    this.#listedAt = performance.now();
     if (this.#hasSynced) observer?.relisted();
 
     const objects = items.map((item) => this.#transformed(item));
@@ -164,7 +166,7 @@ export class Informer {
       idle = true;
       watch.abort();
     }, idleTimeoutMs);
-    const startedAt = Date.now();
+    const startedAt = performance.now();
     let events = 0;
     try {
       const chunks = await client.watch(type, {
@@ -191,7 +193,7 @@ export class Informer {
       clearTimeout(idleTimer);
       signal.removeEventListener("abort", stop);
     }
-    if (events === 0 && Date.now() - startedAt < SHORTEST_WATCH_MS) throw new Error("the watch ended at once");
+    if (events === 0 && performance.now() - startedAt < SHORTEST_WATCH_MS) throw new Error("the watch ended at once");
     this.#recovered();
   }
 
@@ -201,7 +203,7 @@ export class Informer {
   }
 
   #untilRelist(): number {
-    return this.#listedAt + (this.#options.relistIntervalMs ?? RELIST_INTERVAL_MS) - Date.now();
+    return this.#listedAt + (this.#options.relistIntervalMs ?? RELIST_INTERVAL_MS) - performance.now();
   }
 
   #handle(event: WatchEvent): void {

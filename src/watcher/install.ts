@@ -19,8 +19,8 @@ export async function installKinds(client: KubernetesClient, kinds: readonly Any
 }
 
 async function untilEstablished(client: KubernetesClient, name: string): Promise<void> {
-  const deadline = Date.now() + ESTABLISHED_TIMEOUT_MS;
-  while (Date.now() < deadline) {
+  const deadline = performance.now() + ESTABLISHED_TIMEOUT_MS;
+  while (performance.now() < deadline) {
     const crd = await client.get(CRD, name);
     // A CRD that was made just now has `conditions: null`.
     const { conditions } = (crd?.status ?? {}) as { conditions?: { type: string; status: string }[] | null };

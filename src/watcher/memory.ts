@@ -19,9 +19,9 @@ export class Memory {
   /** Set from outside, for drift that no watch shows. */
   drifted = false;
   readonly repairs = new RepairPace();
-  /** What the kind wrote besides the stack, and when it did so last, in ms since the epoch. */
+  /** What the kind wrote besides the stack, and when it did so last, by `performance.now()`, which nobody sets. */
   readonly tended = new OwnWrites();
-  tendedAt = 0;
+  tendedAt = Number.NEGATIVE_INFINITY;
 
   /** The versions that our own applies left, by {@link objectId}. */
   #applied: ReadonlyMap<string, string> = new Map();
@@ -36,7 +36,7 @@ export class Memory {
   /** Takes in what an update did. */
   learn({ resources, deleted }: Pick<UpdateResult, "resources" | "deleted">): void {
     this.#applied = new Map(resources.flatMap(appliedVersion));
-    const now = Date.now();
+    const now = performance.now();
     for (const [id, time] of this.#deleted) if (now - time > DELETION_MEMORY_MS) this.#deleted.delete(id);
     for (const { outputs } of deleted) if (isObjectOutputs(outputs)) this.#deleted.set(objectId(outputs.manifest), now);
     for (const id of this.#applied.keys()) this.#deleted.delete(id);

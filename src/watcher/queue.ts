@@ -130,7 +130,7 @@ export class WorkQueue {
   /** Adds a key after `ms` milliseconds, unless it will run earlier anyway. */
   addAfter(key: string, ms: number): void {
     if (this.#draining || this.#lines[this.#wayOf(key)].has(key) || this.#again.has(key)) return;
-    const due = Date.now() + ms;
+    const due = performance.now() + ms;
     const earlier = this.#waiting.get(key);
     if (earlier !== undefined && earlier.due <= due) return;
     this.#stopWaiting(key);

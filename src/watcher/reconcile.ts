@@ -144,9 +144,9 @@ export class Reconciler {
       case "up":
         // A program that depends on what is alive must not run on a view that lacks what it made itself.
         if (drift.unseen.length > 0 && kind.shortfall !== undefined) return { afterMs: CATCH_UP_MS };
-        if (action.cause === "Repairing" && memory.repairs.notBefore > Date.now()) {
+        if (action.cause === "Repairing" && memory.repairs.notBefore > performance.now()) {
           await this.#write(object, memory, {});
-          return { afterMs: Math.max(0, memory.repairs.notBefore - Date.now()) };
+          return { afterMs: Math.max(0, memory.repairs.notBefore - performance.now()) };
         }
         return orAfter(
           await this.#update(key, object, memory, { ...action, drift, wanting: wanting.join() }, signal),
@@ -179,7 +179,7 @@ export class Reconciler {
       change.push(...resumedConditions(generation, findCondition(conditions, "Ready")?.status === "True"));
     }
     const contested = findCondition(conditions, "Contested")?.status === "True";
-    const unsettledMs = contested ? Math.max(0, memory.repairs.settledAt - Date.now()) : 0;
+    const unsettledMs = contested ? Math.max(0, memory.repairs.settledAt - performance.now()) : 0;
     if (contested && unsettledMs === 0) change.push(...contestedConditions(generation, undefined));
     if (object.status !== undefined) await this.#write(object, memory, { conditions: change });
     return unsettledMs > 0 ? { afterMs: unsettledMs } : "done";
@@ -382,7 +382,7 @@ export class Reconciler {
    */
   async #watchContest(memory: Memory, { edited, missing }: Drift): Promise<Contest | undefined> {
     const deleted = this.#options.kind.shortfall === undefined ? missing : [];
-    if (edited.length + deleted.length === 0 || !memory.repairs.count(Date.now())) return undefined;
+    if (edited.length + deleted.length === 0 || !memory.repairs.count(performance.now())) return undefined;
     return { edited: await this.#readOwned(edited), deleted };
   }
 
@@ -398,7 +398,7 @@ export class Reconciler {
     this.#logger(object).warn({ contest: description }, "somebody undoes every repair, slowing down");
     const generation = object.metadata.generation ?? 0;
     await this.#write(object, memory, { conditions: contestedConditions(generation, description) });
-    return { afterMs: Math.max(0, memory.repairs.notBefore - Date.now()) };
+    return { afterMs: Math.max(0, memory.repairs.notBefore - performance.now()) };
   }
 
   async #readOwned(ids: readonly string[]): Promise<LiveObject[]> {
@@ -431,7 +431,7 @@ export class Reconciler {
   async #tend(object: LiveObject, memory: Memory): Promise<number> {
     const { kind, client } = this.#options;
     if (kind.tend === undefined || statusOf(object).stack === undefined) return 0;
-    const tooSoonMs = memory.tendedAt + TEND_INTERVAL_MS - Date.now();
+    const tooSoonMs = memory.tendedAt + TEND_INTERVAL_MS - performance.now();
     if (tooSoonMs > 0) return tooSoonMs;
     let parsed: KindObject;
     try {
@@ -440,7 +440,7 @@ export class Reconciler {
       return 0; // an update will say what is wrong with the object
     }
     const apply = async (manifest: Manifest, fieldManager: string) => {
-      memory.tendedAt = Date.now();
+      memory.tendedAt = performance.now();
       const type = await client.resourceType(manifest.apiVersion, manifest.kind);
       try {
         memory.tended.wrote((await client.apply(type, manifest, { fieldManager })).object);
@@ -470,8 +470,8 @@ export class Reconciler {
 
   /** Waits for the caches to show what we have just applied, so that a status of what is alive is not of the past. */
   async #catchUp({ resources = [] }: StackRecord, memory: Memory): Promise<void> {
-    const deadline = Date.now() + CATCH_UP_MS;
-    while (findDrift(resources, memory.applied, this.#options.view).unseen.length > 0 && Date.now() < deadline) {
+    const deadline = performance.now() + CATCH_UP_MS;
+    while (findDrift(resources, memory.applied, this.#options.view).unseen.length > 0 && performance.now() < deadline) {
       await delay(5);
     }
   }

@@ -463,3 +463,16 @@ describe("compareResourceVersions", () => {
     expect(compareResourceVersions("42", "42")).toBe(0);
   });
 });
+
+describe("a clock that is set back", () => {
+  it("does not put off the next list", async () => {
+    await started({ relistIntervalMs: 60_000 });
+    expect(api.listCalls).toBe(1);
+
+    vi.setSystemTime(Date.now() - 24 * 3_600_000);
+    await vi.advanceTimersByTimeAsync(60_000);
+    await api.latest.end();
+
+    expect(api.listCalls).toBe(2);
+  });
+});

@@ -338,3 +338,16 @@ describe("groups of keys", () => {
     expect(worker.started.filter((key) => key.startsWith("works"))).toEqual(["works/1"]);
   });
 });
+
+describe("a clock that is set forward", () => {
+  it("does not make a later turn look earlier than the one that is asked for", async () => {
+    void queue.run(1, worker.work, stop.signal);
+    queue.addAfter("a", 300_000);
+
+    vi.setSystemTime(Date.now() + 3_600_000);
+    queue.addAfter("a", 1_000);
+    await vi.advanceTimersByTimeAsync(1_000);
+
+    expect(worker.started).toEqual(["a"]);
+  });
+});

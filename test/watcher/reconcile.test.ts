@@ -9,7 +9,7 @@ import { MAX_REPAIRS_PER_MINUTE } from "../../src/watcher/contest";
 import { Reconciler } from "../../src/watcher/reconcile";
 import type { EventRecorder } from "../../src/watcher/recorder";
 import { findCondition } from "../../stacks/contract/condition";
-import { type AnyKind, statusOf } from "../../stacks/contract/kind";
+import { type AnyKind, statusOf, type Tending } from "../../stacks/contract/kind";
 import { memcached } from "../../stacks/memcached/kind";
 import { applied } from "../objects";
 
@@ -54,7 +54,8 @@ class World {
       type: TYPE,
       program: "digest",
       client: {
-        apply: async (_type: unknown, { status }: { status: object }) => {
+        apply: async (_type: unknown, { kind, status }: { kind: string; status: object }) => {
+          if (kind === DEPLOYMENT.kind) return { object: this.deployment, created: false };
           const resourceVersion = String(++this.#version);
           this.object = { ...this.object, status, metadata: { ...this.object.metadata, resourceVersion } };
           return { object: this.object, created: false };
@@ -221,5 +222,39 @@ describe("an object that is tended to", () => {
 
     expect(tend).toHaveBeenCalledOnce();
     expect(world.updates).toBe(1);
+  });
+});
+
+describe("a clock that is set back", () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+  const setBack = () => vi.setSystemTime(Date.now() - 24 * 3_600_000);
+
+  it("does not put off repairs", async () => {
+    const world = new World();
+    await world.reconcile();
+    world.edit();
+    await world.reconcile();
+    const before = world.updates;
+
+    setBack();
+    world.edit();
+    expect(await world.reconcile()).toBe("done");
+
+    expect(world.updates).toBe(before + 1);
+  });
+
+  it("does not keep an object from being tended to", async () => {
+    const tend = vi.fn(async (_object: unknown, { apply }: Tending) => apply(DEPLOYMENT, "quota"));
+    const world = new World({ ...memcached, tend });
+    await world.reconcile();
+    await world.reconcile();
+    expect(tend).toHaveBeenCalledOnce();
+
+    setBack();
+    vi.advanceTimersByTime(1_000);
+    await world.reconcile();
+
+    expect(tend).toHaveBeenCalledTimes(2);
   });
 });
