@@ -252,8 +252,6 @@ function meantBy({ shared }: UpdateOptions): (name: string) => boolean {
   return (name) => keys.has(keyOfResource(name));
 }
 
-/** What the SDK says of a resource that the engine has already said more of. */
-const FAILED_TO_REGISTER = /^Unhandled exception: Error: resource .* failed to register/;
 const UPDATE_FAILED = /^(update|preview|destroy) failed$/;
 
 /** Whether an update that failed went to its end, and only operations of single resources failed. */
@@ -268,9 +266,7 @@ function isRestDone(
   return (
     failed.size > 0 &&
     refused.every(({ urn }) => isOneResources(urn)) &&
-    report.errors.every(
-      ({ urn, message }) => isOneResources(urn) || FAILED_TO_REGISTER.test(message) || UPDATE_FAILED.test(message),
-    )
+    report.errors.every(({ urn, message }) => isOneResources(urn) || UPDATE_FAILED.test(message))
   );
 }
 
@@ -319,9 +315,7 @@ function findFailures(
     });
   }
   if (failures.length > 0) return failures;
-  const errors = report.errors.filter(
-    ({ message }) => !UPDATE_FAILED.test(message) && !FAILED_TO_REGISTER.test(message),
-  );
+  const errors = report.errors.filter(({ message }) => !UPDATE_FAILED.test(message));
   if (errors.length === 0) errors.push({ message: (result.stderr || result.stdout).trim() || "no output" });
   return errors.map(({ urn, message }) => ({
     ...(urn && { resource: nameOf(urn), urn }),
