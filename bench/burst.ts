@@ -6,6 +6,7 @@ import { withBareCli } from "./bare-cli";
 import { type BenchCluster, type BenchContext, withBenchCluster } from "./cluster";
 import { isGone, isReady, ObjectWatch } from "./object-watch";
 import type { OperatorProcess } from "./operator-process";
+import { GO_OPERATOR } from "./peers";
 import { memoryMiB, sampleTree } from "./processes";
 import type { Figure, Section } from "./results";
 import { measureStock } from "./stock";
@@ -13,6 +14,7 @@ import {
   CHANGED_AGE,
   createNamespaces,
   forEachAtOnce,
+  keyOf,
   type Writer,
   writerManifest,
   writersOf,
@@ -59,8 +61,6 @@ export async function burst(context: BenchContext): Promise<Section> {
             `${size.stock}: ${seconds(stock.ms)} s. Its time for ${size.objects} is that of the sample in proportion.`,
           "The operator's peak is VmHWM of its process over all of this section; with its CLI processes, the largest sum of " +
             "resident sizes in samples five times a second.",
-          "The Go operator is a PostgresWriter operator with controller-runtime 0.24 and its default settings, measured on another " +
-            "machine of 2 cores against the same kind of control plane and database, with objects from kubectl create.",
         ],
         figures: [
           ...figuresOfKubectl(size.kubectl, kubectl),
@@ -190,7 +190,7 @@ function figuresOfKubectl(objects: number, { createdMs, readyMs }: { createdMs: 
       value: readyMs / 1000,
       unit: "s",
       ...(objects === FULL.kubectl && {
-        against: { what: "Go operator", value: 6.8, range: [5.9, 6.8], measured: "elsewhere" },
+        against: { what: GO_OPERATOR, value: 6.8, range: [5.9, 6.8], measured: "elsewhere" },
         mark: { of: "ratio", at: "most", limit: 1 },
       }),
     },
@@ -249,10 +249,6 @@ function figuresOf(
 
 function isChanged(object: Parameters<typeof isReady>[0]): boolean {
   return isReady(object) && (object?.spec as { age?: number } | undefined)?.age === CHANGED_AGE;
-}
-
-function keyOf({ namespace, name }: Writer): string {
-  return `${namespace}/${name}`;
 }
 
 function seconds(milliseconds: number): string {

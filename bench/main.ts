@@ -4,15 +4,27 @@ import { Argument, Command } from "commander";
 import { errorMessageOf } from "../providers/errors";
 import { Progress } from "../src/cli/progress";
 import { resolveBinary } from "../src/toolchain/resolve";
+import { admission } from "./admission";
 import { burst } from "./burst";
 import type { BenchContext } from "./cluster";
+import { idle } from "./idle";
 import { describeMachine } from "./machine";
+import { oneObject } from "./one-object";
+import { ownStacks } from "./own-stacks";
+import { repair } from "./repair";
 import { type Results, type Section, writeResults } from "./results";
+import { size } from "./size";
 import { renderResults } from "./tables";
 
 /** In the order in which they run. */
 const BENCHES: Record<string, (context: BenchContext) => Promise<Section>> = {
+  "one-object": oneObject,
   burst,
+  "own-stacks": ownStacks,
+  idle,
+  size,
+  repair,
+  admission,
 };
 
 interface BenchOptions {

@@ -26,6 +26,10 @@ export function writersOf(prefix: string, count: number, namespaces = 1): Writer
   }));
 }
 
+export function keyOf(writer: Writer): string {
+  return objectKey(writer);
+}
+
 export function writerManifest({ namespace, name }: Writer, age = AGE): Manifest {
   const spec = { table: "students", name: "alex", age, country: "canada" };
   return { apiVersion: "demo.yash.com/v1", kind: "PostgresWriter", metadata: { namespace, name }, spec };

@@ -1,0 +1,92 @@
+import { pino } from "pino";
+import { KubernetesClient, type Manifest } from "../providers/kubernetes/client";
+import { startAdmission } from "../src/admission/admission";
+import { userConfig } from "../src/dev/users";
+import { installKinds } from "../src/watcher/install";
+import { capsuleTenant } from "../stacks/capsule-tenant/kind";
+import { DEFAULT_USER_GROUP, TENANT_LABEL } from "../stacks/capsule-tenant/labels";
+import { type BenchContext, withBenchCluster } from "./cluster";
+import { type Section, summary } from "./results";
+import { forEachAtOnce } from "./writers";
+
+const FULL = { tenants: 500, rounds: 100 };
+const QUICK = { tenants: 20, rounds: 10 };
+const NAMESPACES = 3;
+/** Before the first round that counts, while connections are being opened. */
+const WARM_UP_ROUNDS = 5;
+
+/** What decisions about namespaces cost those who create them, among many tenants; no operator runs. */
+export async function admission(context: BenchContext): Promise<Section> {
+  const { tenants, rounds } = context.quick ? QUICK : FULL;
+  return withBenchCluster(context, async ({ client: admin, dev }) => {
+    const owner = new KubernetesClient(await userConfig(dev.dir, "owner-0", DEFAULT_USER_GROUP));
+    await installKinds(admin, [capsuleTenant]);
+    context.detail(`${tenants} tenants of ${NAMESPACES} namespaces`);
+    await fill(admin, tenants);
+    const served = await startAdmission({
+      kinds: [capsuleTenant],
+      client: admin,
+      logger: pino({ level: "silent" }),
+      port: 0,
+      host: "127.0.0.1",
+      namespace: "default",
+    });
+    const times = { nobody: [] as number[], dryRun: [] as number[], stored: [] as number[] };
+    try {
+      for (let round = -WARM_UP_ROUNDS; round < rounds; round++) {
+        context.signal.throwIfAborted();
+        const name = `round-${round + WARM_UP_ROUNDS}`;
+        const nobody = await timed(() => create(admin, `${name}-nobody`, true));
+        const dryRun = await timed(() => create(owner, `${name}-dry`, true));
+        const stored = await timed(() => create(owner, `${name}-stored`, false));
+        if (round < 0) continue;
+        times.nobody.push(nobody);
+        times.dryRun.push(dryRun);
+        times.stored.push(stored);
+      }
+    } finally {
+      await served?.close();
+      await owner.close();
+    }
+    const against = {
+      what: "by an administrator, dry run: nobody is asked",
+      ...summary(times.nobody),
+      measured: "here" as const,
+    };
+    return {
+      id: "admission",
+      title: `A namespace created among ${tenants} tenants of ${NAMESPACES}`,
+      notes: [`${rounds} rounds in turns; the median, with the least and the most.`],
+      figures: [
+        { what: "by an owner, dry run: decided", unit: "ms", ...summary(times.dryRun), against },
+        { what: "by an owner: decided, counted and stored", unit: "ms", ...summary(times.stored), against },
+      ],
+    };
+  });
+}
+
+async function fill(admin: KubernetesClient, count: number): Promise<void> {
+  const tenants = await admin.resourceType("capsule.clastix.io/v1alpha1", "Tenant");
+  const namespaces = await admin.resourceType("v1", "Namespace");
+  const indexes = Array.from({ length: count }, (_, index) => index);
+  await forEachAtOnce(indexes, async (index) => {
+    const name = `tenant-${index}`;
+    const spec = { owner: { kind: "User", name: `owner-${index}` }, namespaceQuota: 10_000 };
+    await admin.create(tenants, { apiVersion: tenants.apiVersion, kind: "Tenant", metadata: { name }, spec });
+    for (let number = 0; number < NAMESPACES; number++) {
+      const metadata = { name: `${name}-${number}`, labels: { [TENANT_LABEL]: name } };
+      await admin.create(namespaces, { apiVersion: "v1", kind: "Namespace", metadata });
+    }
+  });
+}
+
+async function create(client: KubernetesClient, name: string, dryRun: boolean): Promise<void> {
+  const body: Manifest = { apiVersion: "v1", kind: "Namespace", metadata: { name } };
+  await client.json("POST", "/api/v1/namespaces", { query: { dryRun: dryRun ? "All" : undefined }, body });
+}
+
+async function timed(work: () => Promise<void>): Promise<number> {
+  const started = performance.now();
+  await work();
+  return performance.now() - started;
+}
