@@ -11,8 +11,9 @@ import { idle } from "./idle";
 import { describeMachine } from "./machine";
 import { oneObject } from "./one-object";
 import { ownStacks } from "./own-stacks";
+import { writePages } from "./pages";
 import { repair } from "./repair";
-import { type Results, type Section, writeResults } from "./results";
+import { type Results, readResults, type Section, writeResults } from "./results";
 import { size } from "./size";
 import { renderResults } from "./tables";
 
@@ -30,6 +31,8 @@ const BENCHES: Record<string, (context: BenchContext) => Promise<Section>> = {
 interface BenchOptions {
   quick: boolean;
   json: string;
+  docs: boolean;
+  from?: string;
 }
 
 const command = new Command("bench")
@@ -37,14 +40,39 @@ const command = new Command("bench")
   .addArgument(new Argument("[benches...]", "which ones (default: all)").choices(Object.keys(BENCHES)))
   .option("--quick", "small sizes, to see that everything works: its figures say nothing", false)
   .option("--json <file>", "where the results are written as JSON", path.join(".kindstack", "bench.json"))
-  .action(run);
+  .option("--docs", "write the figures and the plot into docs/ as well; for all benches, in full size", false)
+  .option("--from <file>", "show the results of an earlier run instead of measuring")
+  .addHelpText(
+    "after",
+    `
+It takes about a quarter of an hour. Ctrl-C ends it and removes all that it has started; the results so far are in the file.
 
-async function run(names: string[], options: BenchOptions): Promise<void> {
+Examples:
+  npm run bench
+  npm run bench -- burst size --quick
+  npm run bench -- --from .kindstack/bench.json --docs`,
+  )
+  .action(async (names: string[], options: BenchOptions) => {
+    const results = options.from === undefined ? await measure(names, options) : await readResults(options.from);
+    console.log(`\n${renderResults(results)}\n`);
+    if (options.docs) await publish(results);
+    else if (options.from === undefined) console.log(`${options.json} has it as JSON.`);
+    const missing = wanted(names).filter((name) => !results.sections.some(({ id }) => id === name));
+    if (options.from === undefined && missing.length > 0) throw new Error(`failed: ${missing.join(", ")}`);
+  });
+
+async function measure(names: readonly string[], options: BenchOptions): Promise<Results> {
   if (process.platform !== "linux") throw new Error("the benches read /proc, so they run on Linux only");
   const stop = new AbortController();
   for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => stop.abort(new Error("interrupted")));
   const progress = new Progress();
   const pulumi = (await resolveBinary("pulumi", { signal: stop.signal, observe: progress.observeTools })).path;
+  const context: BenchContext = {
+    pulumi,
+    quick: options.quick,
+    detail: (text) => progress.detail(text),
+    signal: stop.signal,
+  };
   const results: Results = {
     quick: options.quick,
     measuredAt: new Date().toISOString(),
@@ -54,29 +82,33 @@ async function run(names: string[], options: BenchOptions): Promise<void> {
   };
   await fs.mkdir(path.dirname(path.resolve(options.json)), { recursive: true });
   const started = performance.now();
-  const failed: string[] = [];
-  for (const [name, bench] of Object.entries(BENCHES)) {
-    if (names.length > 0 && !names.includes(name)) continue;
+  for (const name of wanted(names)) {
     progress.begin(name);
-    const context: BenchContext = {
-      pulumi,
-      quick: options.quick,
-      detail: (text) => progress.detail(text),
-      signal: stop.signal,
-    };
     try {
-      results.sections.push(await bench(context));
+      const section = await BENCHES[name]?.(context);
+      if (section !== undefined) results.sections.push(section);
       progress.done();
     } catch (error) {
-      progress.fail(errorMessageOf(error));
       stop.signal.throwIfAborted();
-      failed.push(name);
+      progress.fail(errorMessageOf(error)); // the others say something all the same
     }
     results.seconds = Math.round((performance.now() - started) / 1000);
     await writeResults(options.json, results);
   }
-  console.log(`\n${renderResults(results)}\n\n${options.json} has it as JSON.`);
-  if (failed.length > 0) throw new Error(`failed: ${failed.join(", ")}`);
+  return results;
+}
+
+/** What the pages show is one whole run. */
+async function publish(results: Results): Promise<void> {
+  const missing = Object.keys(BENCHES).filter((name) => !results.sections.some(({ id }) => id === name));
+  if (results.quick) throw new Error("--docs: a quick run has no figures for the pages");
+  if (missing.length > 0) throw new Error(`--docs: there are no results of ${missing.join(", ")}`);
+  await writePages(results);
+  console.log("docs/ has them now.");
+}
+
+function wanted(names: readonly string[]): string[] {
+  return Object.keys(BENCHES).filter((name) => names.length === 0 || names.includes(name));
 }
 
 command.parseAsync().catch((error: unknown) => {

@@ -1,4 +1,5 @@
 import { renderTable } from "../src/table";
+import { PEERS } from "./peers";
 import { type Figure, isReached, type Results, ratioOf, type Section } from "./results";
 
 export const COLUMNS = ["what", "measured", "compared to", "to reach", "reached"] as const;
@@ -6,22 +7,28 @@ export const COLUMNS = ["what", "measured", "compared to", "to reach", "reached"
 /** A figure as the cells of {@link COLUMNS}. */
 export function cellsOf(figure: Figure): string[] {
   const { against, mark, unit } = figure;
+  const elsewhere = against?.measured === "elsewhere" ? " (measured elsewhere)" : "";
   const compared =
     against === undefined
       ? ""
-      : `${(ratioOf(figure) ?? Number.NaN).toFixed(2)} × ${withUnit(against.value, unit)}: ${against.what}` +
-        (against.measured === "elsewhere" ? " (measured elsewhere)" : "");
+      : `${(ratioOf(figure) ?? Number.NaN).toFixed(2)} × ${quantity({ ...against, unit })}, ${against.what}${elsewhere}`;
   const limit =
     mark === undefined
       ? ""
       : `${mark.at === "most" ? "≤" : "≥"} ${mark.of === "ratio" ? `${mark.limit} ×` : withUnit(mark.limit, unit, true)}`;
   const reached = { true: "yes", false: "NO", undefined: "" }[`${isReached(figure)}`];
-  return [figure.what, measured(figure), compared, limit, reached];
+  return [figure.what, quantity(figure), compared, limit, reached];
 }
 
 /** All sections as tables for a terminal. */
 export function renderResults({ sections }: Results): string {
-  return sections.map(renderSection).join("\n\n");
+  const peers = renderTable(
+    ["who", "what", "figure", "source"],
+    PEERS.map(({ who, what, figure, source }) => [who, what, figure, source]),
+  );
+  return [...sections.map(renderSection), `What others have published, or was measured elsewhere\n\n${peers}`].join(
+    "\n\n",
+  );
 }
 
 function renderSection({ title, figures, notes }: Section): string {
@@ -29,7 +36,7 @@ function renderSection({ title, figures, notes }: Section): string {
   return [title, "", table, ...notes.map((note) => `  ${note}`)].join("\n");
 }
 
-function measured({ value, range, unit }: Figure): string {
+function quantity({ value, range, unit }: Pick<Figure, "value" | "range" | "unit">): string {
   const spread = range === undefined ? "" : ` (${range.map((end) => plain(end, unit)).join("–")})`;
   return `${withUnit(value, unit)}${spread}`;
 }
@@ -41,7 +48,7 @@ function withUnit(value: number, unit: Figure["unit"], exact = false): string {
 }
 
 /** With so many digits as mean something, and thousands apart. */
-function plain(value: number, unit: Figure["unit"]): string {
+export function plain(value: number, unit: Figure["unit"]): string {
   if (unit === "count" && Number.isInteger(value)) return value.toLocaleString("en");
   const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2;
   return value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
