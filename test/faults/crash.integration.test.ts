@@ -5,6 +5,7 @@ import {
   type Counted,
   type Course,
   type Happening,
+  LIFE_TIMEOUT_MS,
   PHASES,
   type Phase,
   useCrashHarness,
@@ -41,10 +42,14 @@ function happeningsOf(turn: number): Record<Phase, Happening> {
 }
 
 describe("a SIGKILL after some write", () => {
-  it.each([...VICTIMS.entries()])("%i: of %s changes nothing of how it ends", { timeout: 180_000 }, async (turn) => {
-    const happenings = happeningsOf(turn);
-    const reached = await harness.live(ALL_KINDS, course, happenings);
-    const missed = PHASES.filter((phase) => reached[phase]?.length !== 1);
-    expect(missed, `in which no crash came: ${JSON.stringify(happenings)}`).toEqual([]);
-  });
+  it.each([...VICTIMS.entries()])(
+    "%i: of %s changes nothing of how it ends",
+    { timeout: LIFE_TIMEOUT_MS },
+    async (turn) => {
+      const happenings = happeningsOf(turn);
+      const reached = await harness.live(ALL_KINDS, course, happenings);
+      const missed = PHASES.filter((phase) => reached[phase]?.length !== 1);
+      expect(missed, `in which no crash came: ${JSON.stringify(happenings)}`).toEqual([]);
+    },
+  );
 });

@@ -20,6 +20,8 @@ export const PHASES = ["create", "change", "delete"] as const;
 export type Phase = (typeof PHASES)[number];
 /** How long a crash may delay an end state: a restart, a back-off, and an update on a busy machine. */
 const SETTLE_MS = 60_000;
+/** So that what says what is wrong with a life comes before the end of the test. */
+export const LIFE_TIMEOUT_MS = 3 * 3 * SETTLE_MS;
 
 /**
  * A SIGKILL of the victim when so many of what is counted were done since the phase began, or since the crash before: at
