@@ -215,16 +215,19 @@ export class StackEngine {
       checkFence(); // whatever ended it, it is another's stack now
       const report = readEventLog(await readFile(eventLog, "utf8").catch(() => ""), meantBy(options));
       const refused = host.takeFailures(stack);
-      const failures =
-        result.exitCode === 0 ? [] : collectFailures(result, report, refused, programError(), this.#options.timeoutMs);
+      // A success is believed only to the engine: what a broken CLI's exit code says would let go of what is still there.
+      const succeeded = result.exitCode === 0 && report.succeeded;
+      const failures = succeeded
+        ? []
+        : collectFailures(result, report, refused, programError(), this.#options.timeoutMs);
       return {
         operation,
-        outcome: result.exitCode === 0 ? "succeeded" : result.interrupted === "aborted" ? "interrupted" : "failed",
+        outcome: succeeded ? "succeeded" : result.interrupted === "aborted" ? "interrupted" : "failed",
         changes: report.changes,
         resources: report.resources,
         deleted: report.deleted,
         failures,
-        restDone: result.exitCode === 0 || (programError() === undefined && isRestDone(result, report, refused)),
+        restDone: succeeded || (programError() === undefined && isRestDone(result, report, refused)),
         durationMs: performance.now() - started,
       };
     } finally {
@@ -322,7 +325,11 @@ function findFailures(
   const errors = report.errors.filter(
     ({ message }) => !UPDATE_FAILED.test(message) && !FAILED_TO_REGISTER.test(message),
   );
-  if (errors.length === 0) errors.push({ message: (result.stderr || result.stdout).trim() || "no output" });
+  if (errors.length === 0) {
+    const output = (result.stderr || result.stdout).trim() || "no output";
+    const unexplained = result.exitCode === 0 ? "the Pulumi CLI ended without an account of what it did: " : "";
+    errors.push({ message: unexplained + output });
+  }
   return errors.map(({ urn, message }) => ({
     ...(urn && { resource: nameOf(urn), urn }),
     errorClass: "retryable",
