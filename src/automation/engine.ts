@@ -12,6 +12,7 @@ import {
   fileBackendDirectory,
   pruneHistory,
   removeLeftovers,
+  removeTornLocks,
   stackExists,
 } from "./file-backend";
 import { type Program, serveProgram } from "./language-server";
@@ -203,6 +204,13 @@ export class StackEngine {
     host.guard(stack, currentFence());
     try {
       let result = await this.#command(command, options);
+      if (result.exitCode !== 0 && this.#directory !== undefined) {
+        const torn = await removeTornLocks(this.#directory, PROJECT, stack);
+        if (torn.length > 0) {
+          log.warn({ stack, torn }, "removed what was left of a lock that could not be written");
+          result = await this.#command(command, options);
+        }
+      }
       const locks = parseLocks(result.stderr + result.stdout);
       if (result.exitCode !== 0 && locks.length > 0) {
         if (!locks.every((lock) => isStale(lock))) {

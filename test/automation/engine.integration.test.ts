@@ -207,6 +207,15 @@ describe("a CLI that claims success and gives no account of it", () => {
   });
 });
 
+describe("a CLI that is not there", () => {
+  it("is waited for", async () => {
+    const { workspace } = engine.options;
+    const broken = { ...engine.options, workspace: { ...workspace, pulumi: join(engine.directory, "nowhere") } };
+    const starting = new StackEngine(broken).up(stack, () => engine.declare(stack, { a: "1" }));
+    await expect(starting).rejects.toMatchObject({ reason: "NoPulumi", errorClass: "retryable" });
+  });
+});
+
 describe("the CLI", () => {
   it("is started once an update, the first of a stack included, and once a destroy", async () => {
     await engine.takeInvocations();

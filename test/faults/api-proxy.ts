@@ -42,6 +42,8 @@ export interface ApiFaults {
 /** A proxy before the API server, through which a test makes the connection to it as bad as it likes. */
 export class ApiProxy {
   faults: ApiFaults = {};
+  /** Connections that were reset because the API server is down, since the start. */
+  refusedConnections = 0;
   /** Requests by what they want, since the last {@link takeCounts}. */
   #counts = { get: 0, list: 0, watch: 0, write: 0 };
   readonly #server: http.Server;
@@ -51,7 +53,9 @@ export class ApiProxy {
     this.#target = target;
     this.#server = http.createServer((incoming, outgoing) => this.#serve(incoming, outgoing));
     this.#server.on("connection", (socket) => {
-      if (this.faults.down) socket.resetAndDestroy();
+      if (!this.faults.down) return;
+      this.refusedConnections++;
+      socket.resetAndDestroy();
     });
   }
 
