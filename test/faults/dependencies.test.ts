@@ -1,8 +1,9 @@
 import { describeDependencies } from "./dependencies";
 
 describeDependencies({
-  awayMs: 4_000,
-  statementMs: 500,
+  awayMs: 1_500,
+  statementMs: 300,
   rows: 3,
-  attempts: { api: 200, database: 60, write: 10 },
+  attempts: { api: 100, database: 20, refused: 6 },
+  note: () => {},
 });
