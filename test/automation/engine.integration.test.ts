@@ -108,7 +108,17 @@ describe("a failing update", () => {
   ])("carries the provider's own %s error, its reason and its resource", async (value, reason, message) => {
     const result = await engine.up(stack, { a: value });
     expect(result.outcome).toBe("failed");
-    expect(result.failures).toEqual([{ resource: "a", errorClass: value, reason, message }]);
+    expect(result.failures).toEqual([{ resource: "a", urn: expect.any(String), errorClass: value, reason, message }]);
+  });
+
+  it("has nothing to do with the updates of other stacks that run at the same time", async () => {
+    const { entered, release } = engine.things.holdSlow();
+    const other = engine.up(`${stack}-other`, { a: "slow" });
+    await entered;
+    const failing = engine.up(stack, { a: "terminal" }, { shared: { savesOnce: false } });
+    expect(await failing).toMatchObject({ outcome: "failed", failures: [{ reason: "NotAllowed" }] });
+    release();
+    expect(await other).toMatchObject({ outcome: "succeeded", failures: [] });
   });
 
   it("keeps what it did before it failed, and finishes the rest the next time", async () => {
