@@ -30,17 +30,15 @@ export class FaultOperator {
     this.postgres = await PostgresProxy.start({ host: env.PSQL_HOST ?? "", port: Number(env.PSQL_PORT) });
   }
 
-  /** @param settings for this run only */
-  start({ args = [], env = {} }: RunSettings = {}): Promise<void> {
+  /** Starts it again, where it was stopped. */
+  start(): Promise<void> {
     return this.operator.start({
-      args,
       env: {
         KUBECONFIG: this.api.writeKubeconfig(this.operator.directory),
         PSQL_PORT: String(this.postgres.port),
         PSQL_DBNAME: this.database.name,
         PSQL_USER: this.role,
         PSQL_PASSWORD: this.#password,
-        ...env,
       },
     });
   }
