@@ -31,14 +31,21 @@ export class RetryableError extends ClassifiedError {
   readonly errorClass = "retryable";
 }
 
-/** The class of any thrown value; what nobody classified is a bug. */
+/** The class of any thrown value; what nobody classified is a bug, unless the system it runs on refused something. */
 export function errorClassOf(error: unknown): ErrorClass {
-  return error instanceof ClassifiedError ? error.errorClass : "bug";
+  if (error instanceof ClassifiedError) return error.errorClass;
+  return isSystemError(error) ? "retryable" : "bug";
 }
 
 /** The condition reason of any thrown value. */
 export function errorReasonOf(error: unknown): string {
-  return error instanceof ClassifiedError ? error.reason : "InternalError";
+  if (error instanceof ClassifiedError) return error.reason;
+  return isSystemError(error) ? "SystemError" : "InternalError";
+}
+
+/** What a system call failed with: a full disk, a directory that is not ours, no descriptor left. */
+function isSystemError(error: unknown): boolean {
+  return error instanceof Error && "syscall" in error && "errno" in error;
 }
 
 /** The text of any thrown value. */

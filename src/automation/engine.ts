@@ -12,6 +12,7 @@ import {
   fileBackendDirectory,
   pruneHistory,
   removeLeftovers,
+  removeTornLocks,
   stackExists,
 } from "./file-backend";
 import { type Program, serveProgram } from "./language-server";
@@ -203,6 +204,13 @@ export class StackEngine {
     host.guard(stack, currentFence());
     try {
       let result = await this.#command(command, options);
+      if (result.exitCode !== 0 && this.#directory !== undefined) {
+        const torn = await removeTornLocks(this.#directory, PROJECT, stack);
+        if (torn.length > 0) {
+          log.warn({ stack, torn }, "removed what was left of a lock that could not be written");
+          result = await this.#command(command, options);
+        }
+      }
       const locks = parseLocks(result.stderr + result.stdout);
       if (result.exitCode !== 0 && locks.length > 0) {
         if (!locks.every((lock) => isStale(lock))) {
@@ -216,16 +224,19 @@ export class StackEngine {
       checkFence(); // whatever ended it, it is another's stack now
       const report = readEventLog(await readFile(eventLog, "utf8").catch(() => ""), meantBy(options));
       const refused = host.takeFailures(stack);
-      const failures =
-        result.exitCode === 0 ? [] : collectFailures(result, report, refused, programError(), this.#options.timeoutMs);
+      // A success is believed only to the engine: what a broken CLI's exit code says would let go of what is still there.
+      const succeeded = result.exitCode === 0 && report.succeeded;
+      const failures = succeeded
+        ? []
+        : collectFailures(result, report, refused, programError(), this.#options.timeoutMs);
       return {
         operation,
-        outcome: result.exitCode === 0 ? "succeeded" : result.interrupted === "aborted" ? "interrupted" : "failed",
+        outcome: succeeded ? "succeeded" : result.interrupted === "aborted" ? "interrupted" : "failed",
         changes: report.changes,
         resources: report.resources,
         deleted: report.deleted,
         failures,
-        restDone: result.exitCode === 0 || (programError() === undefined && isRestDone(result, report, refused)),
+        restDone: succeeded || (programError() === undefined && isRestDone(result, report, refused)),
         durationMs: performance.now() - started,
       };
     } finally {
@@ -332,7 +343,11 @@ function findFailures(
   }
   if (failures.length > 0) return failures;
   const errors = report.errors.filter(({ message }) => !UPDATE_FAILED.test(message));
-  if (errors.length === 0) errors.push({ message: (result.stderr || result.stdout).trim() || "no output" });
+  if (errors.length === 0) {
+    const output = (result.stderr || result.stdout).trim() || "no output";
+    const unexplained = result.exitCode === 0 ? "the Pulumi CLI ended without an account of what it did: " : "";
+    errors.push({ message: unexplained + output });
+  }
   return errors.map(({ urn, message }) => ({
     ...(urn && { resource: nameOf(urn), urn }),
     errorClass: "retryable",

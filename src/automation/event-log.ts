@@ -37,6 +37,8 @@ export interface EngineReport {
   failed: string[];
   /** The engine's error texts, each with the resource that it is about, if it is about one. */
   errors: { urn?: string; message: string }[];
+  /** Whether it ends with the engine's own account of an update that succeeded. */
+  succeeded: boolean;
 }
 
 // Only what is read here; the engine's events hold more.
@@ -59,6 +61,7 @@ const eventSchema = Compile(
     diagnosticEvent: Type.Optional(
       Type.Object({ urn: Type.Optional(Type.String()), severity: Type.String(), message: Type.String() }),
     ),
+    summaryEvent: Type.Optional(Type.Object({ result: Type.String() })),
   }),
 );
 
@@ -71,7 +74,7 @@ const GONE: readonly string[] = ["delete", "delete-replaced", "discard", "remove
  * @param isMeant which resources are meant, by name: of a large stack the engine tells all, also what it leaves alone
  */
 export function readEventLog(log: string, isMeant: (name: string) => boolean = () => true): EngineReport {
-  const report: EngineReport = { changes: {}, resources: [], deleted: [], failed: [], errors: [] };
+  const report: EngineReport = { changes: {}, resources: [], deleted: [], failed: [], errors: [], succeeded: false };
   const resources = new Map<string, StackResource>();
   for (const line of log.split("\n")) {
     const event = isWorthReading(line, isMeant) ? parseLine(line) : undefined;
@@ -92,6 +95,8 @@ export function readEventLog(log: string, isMeant: (name: string) => boolean = (
       }
     } else if (event?.resOpFailedEvent !== undefined) {
       report.failed.push(event.resOpFailedEvent.metadata.urn);
+    } else if (event?.summaryEvent !== undefined) {
+      report.succeeded = event.summaryEvent.result === "succeeded";
     } else if (event?.diagnosticEvent?.severity === "error") {
       const { urn, message } = event.diagnosticEvent;
       report.errors.push({ ...(urn && { urn }), message: plainText(message) });

@@ -1,4 +1,5 @@
-import { access, mkdir, readdir, rename, rm, writeFile } from "node:fs/promises";
+import { randomUUID } from "node:crypto";
+import { access, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { checkFence } from "../../providers/fence";
@@ -41,19 +42,24 @@ export async function createStack(directory: string, project: string, stack: str
   const path = checkpointPath(directory, project, stack);
   const checkpoint = JSON.parse(template) as { checkpoint: { stack: string } };
   checkpoint.checkpoint.stack = `organization/${project}/${stack}`;
-  const aside = join(dirname(path), `.${basename(path)}.${process.pid}.tmp`);
   await mkdir(dirname(path), { recursive: true });
-  await writeOnce(join(directory, "meta.yaml"), "version: 1\n");
-  // The CLI must never see half a checkpoint.
-  await writeFile(aside, JSON.stringify(checkpoint), { mode: 0o600 });
-  checkFence(); // it would empty another's stack
-  await rename(aside, path);
+  const meta = join(directory, "meta.yaml");
+  // Without its text, as a disk that was full may have left it, the CLI refuses the whole backend.
+  if ((await readFile(meta, "utf8").catch(() => "")) === "") await writeWhole(meta, "version: 1\n");
+  await writeWhole(path, JSON.stringify(checkpoint));
 }
 
-async function writeOnce(path: string, text: string): Promise<void> {
-  await writeFile(path, text, { flag: "wx" }).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== "EEXIST") throw error;
-  });
+/** Writes a file so that nobody ever sees half of it, also when it fails. */
+async function writeWhole(path: string, text: string): Promise<void> {
+  const aside = join(dirname(path), `.${basename(path)}.${randomUUID()}.tmp`);
+  try {
+    await writeFile(aside, text, { mode: 0o600 });
+    checkFence(); // it would empty another's stack
+    await rename(aside, path);
+  } catch (error) {
+    await rm(aside, { force: true });
+    throw error;
+  }
 }
 
 export async function stackExists(directory: string, project: string, stack: string): Promise<boolean> {
@@ -62,6 +68,33 @@ export async function stackExists(directory: string, project: string, stack: str
     () => true,
     () => false,
   );
+}
+
+/**
+ * Removes what is no whole lock of a stack: a process that was killed, or had no room, while it wrote one leaves a file
+ * that the CLI takes for a lock, cannot read, and fails on for ever (`unexpected end of JSON input`).
+ *
+ * @returns their names
+ */
+export async function removeTornLocks(directory: string, project: string, stack: string): Promise<string[]> {
+  const locks = join(directory, "locks", "organization", project, stack);
+  const torn: string[] = [];
+  for (const file of await readdir(locks).catch(() => [])) {
+    const text = await readFile(join(locks, file), "utf8").catch(() => undefined); // it may be let go of just now
+    if (text === undefined || isJson(text)) continue;
+    await rm(join(locks, file), { force: true });
+    torn.push(file);
+  }
+  return torn;
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Removes all but the newest entries of a stack's history; Pulumi's own backend never does. */

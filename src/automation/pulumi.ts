@@ -1,4 +1,4 @@
-import { errorMessageOf, TerminalError } from "../../providers/errors";
+import { ClassifiedError, errorMessageOf, RetryableError } from "../../providers/errors";
 import type { ProviderHost } from "../../providers/host/server";
 import { type CommandResult, runCommand } from "./command";
 import type { Workspace } from "./workspace";
@@ -18,7 +18,7 @@ const READS_CONFIGURATION: readonly string[] = ["up", "preview"];
  *
  * @param call with `backendUrl`, another backend than the workspace's; with `savesOnce`, the state is not saved after each
  *   step but at the end
- * @throws TerminalError `NoPulumi` when it could not be started
+ * @throws RetryableError `NoPulumi` when it could not be started; what {@link runCommand} throws
  */
 export async function runPulumi(
   { workspace, host, timeoutMs }: PulumiOptions,
@@ -44,7 +44,9 @@ export async function runPulumi(
       },
     });
   } catch (error) {
-    throw new TerminalError("NoPulumi", `the Pulumi CLI could not be started: ${errorMessageOf(error)}`);
+    if (error instanceof ClassifiedError) throw error;
+    // It may be there again, as may the memory or the process number that it lacked; nothing would tell us.
+    throw new RetryableError("NoPulumi", `the Pulumi CLI could not be started: ${errorMessageOf(error)}`);
   } finally {
     forget();
   }

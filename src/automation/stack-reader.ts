@@ -180,8 +180,9 @@ export class StackReader {
       const refused = host.takeFailures(stack).filter(({ urn }) => isMeant(nameOf(urn)));
       if (result.exitCode !== 0 && NO_STACK.test(result.stderr)) return NOTHING;
       const events = await readFile(eventLog, "utf8").catch(() => "");
-      const failures =
-        result.exitCode === 0 ? [] : collectFailures(result, readEventLog(events), refused, served?.error(), timeoutMs);
+      const report = readEventLog(events);
+      const succeeded = result.exitCode === 0 && report.succeeded;
+      const failures = succeeded ? [] : collectFailures(result, report, refused, served?.error(), timeoutMs);
       const planned = readPlannedChanges(events);
       // Of a stack that is shared, the engine also tells what it leaves alone; and components are nothing by themselves.
       const isComponent = (type: string) => member !== undefined && type.startsWith("kindstack:");

@@ -33,6 +33,7 @@ interface RunOptions extends SharingOptions, MetricsOptions {
   concurrency: number;
   updateTimeout: number;
   driftInterval: number;
+  relistInterval: number;
   gracePeriod: number;
   admissionPort?: number;
   admissionHost: string;
@@ -49,6 +50,12 @@ export function runCommand(): Command {
     .option("--concurrency <n>", "objects that are worked on at the same time", positive, availableParallelism())
     .option("--update-timeout <seconds>", "after this an update is interrupted and tried again", positive, 600)
     .option("--drift-interval <seconds>", "how often rows are compared with their objects", positive, 30)
+    .option(
+      "--relist-interval <seconds>",
+      "how often all is listed again, against events that never came",
+      positive,
+      1800,
+    )
     .option("--grace-period <seconds>", "how long running updates may go on after a stop", wholeNumber, 20)
     .option(
       "--admission-port <port>",
@@ -123,6 +130,7 @@ async function runOperator(options: RunOptions): Promise<void> {
     shards,
     concurrency: options.concurrency,
     driftIntervalMs: options.driftInterval * 1000,
+    relistIntervalMs: options.relistInterval * 1000,
     gracePeriodMs: options.gracePeriod * 1000,
   });
   let endpoints: Endpoints | undefined;

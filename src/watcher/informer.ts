@@ -27,7 +27,10 @@ export interface InformerOptions {
   onChange: (change: ObjectChange) => void;
   logger: Logger;
   observer?: InformerObserver;
-  /** A watch that is silent for so long is given up for a new one. The API server sends a bookmark about every minute. */
+  /**
+   * A watch that is silent for so long is given up for a new one: 2 min by default, or the time between two lists where
+   * that is shorter. The API server sends a bookmark about every minute.
+   */
   idleTimeoutMs?: number;
   /** All objects are listed again at least so often, against events that never came. */
   relistIntervalMs?: number;
@@ -157,7 +160,8 @@ export class Informer {
 
   /** One watch, until the server ends it or it is silent for too long. */
   async #watch(signal: AbortSignal): Promise<void> {
-    const { client, type, labelSelector, idleTimeoutMs = IDLE_TIMEOUT_MS } = this.#options;
+    const { client, type, labelSelector, relistIntervalMs = RELIST_INTERVAL_MS } = this.#options;
+    const { idleTimeoutMs = Math.min(IDLE_TIMEOUT_MS, relistIntervalMs) } = this.#options;
     const watch = new AbortController();
     const stop = () => watch.abort(signal.reason);
     signal.addEventListener("abort", stop, { once: true });

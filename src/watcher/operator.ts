@@ -47,6 +47,8 @@ export interface OperatorOptions {
   concurrency: number;
   /** How often kinds are asked for drift that no watch shows. */
   driftIntervalMs: number;
+  /** How often all that is watched is listed again; 30 min by default. */
+  relistIntervalMs?: number;
   /** How long running updates may go on after the stop before they are interrupted. */
   gracePeriodMs: number;
 }
@@ -154,6 +156,7 @@ export class Operator {
     const name = kindName(kind);
     const sharing = kind.granularity === "namespace" ? this.#share(kind) : undefined;
     const informer: Informer = new Informer({
+      ...this.#listing,
       client,
       type,
       logger,
@@ -215,6 +218,7 @@ export class Operator {
     const { client, logger, metrics } = this.#options;
     const { apiVersion, kind: type, labelSelector } = observation;
     const observer: Informer = new Informer({
+      ...this.#listing,
       client,
       type: await client.resourceType(apiVersion, type),
       labelSelector,
@@ -237,6 +241,7 @@ export class Operator {
     if (this.#owned.has(name)) return;
     const { client, logger, metrics } = this.#options;
     const informer: Informer = new Informer({
+      ...this.#listing,
       client,
       type: await client.resourceType(apiVersion, kind),
       labelSelector: OWNER_UID_LABEL,
@@ -413,6 +418,11 @@ export class Operator {
 
   #isOurs(kind: AnyKind, { metadata }: LiveObject): boolean {
     return this.#options.shards?.holds(shareOf(kind, objectKey(metadata))) ?? true;
+  }
+
+  get #listing(): { relistIntervalMs?: number } {
+    const { relistIntervalMs } = this.#options;
+    return relistIntervalMs === undefined ? {} : { relistIntervalMs };
   }
 
   #informers(): Informer[] {

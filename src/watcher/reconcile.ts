@@ -211,6 +211,7 @@ export class Reconciler {
       const parsed = parseObject(kind, object);
       this.#takeClaims(key, parsed, observed);
       object = await this.#writer.hold(object, memory, this.#stacks.numberOf(object));
+      if (!(await this.#isAsShown(found, object))) return "retry";
       announcement = this.#announce(object, memory, cause);
       const contest = cause === "Repairing" ? await this.#watchContest(memory, drift) : undefined;
       const result = await this.#stacks.up(key, found, this.#program(key, parsed, object, memory, observed), {
@@ -255,6 +256,21 @@ export class Reconciler {
     const latest = (await announcement?.over().catch(() => undefined)) ?? object;
     await this.#write(latest, memory, { ...handled, conditions: failedConditions(generation, failures) });
     return terminal ? "done" : "retry";
+  }
+
+  /**
+   * Whether the spec that the cache shows is the object's: an update to an earlier one deletes what came with a later
+   * one. Caches are behind for long where a watch has gone silent, and another replica has worked on the object since.
+   *
+   * @param held the object as an apply has returned it, or, where none was needed, as the cache shows it
+   */
+  async #isAsShown(shown: LiveObject, held: LiveObject): Promise<boolean> {
+    const live = held === shown ? await this.#writer.read(shown) : held;
+    return (
+      live?.metadata.uid === shown.metadata.uid &&
+      live.metadata.generation === shown.metadata.generation &&
+      live.metadata.deletionTimestamp === undefined
+    );
   }
 
   /**

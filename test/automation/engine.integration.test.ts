@@ -4,7 +4,9 @@ import { output, secret } from "@pulumi/pulumi/output";
 import type { CustomResourceOptions } from "@pulumi/pulumi/resource";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { TerminalError } from "../../providers/errors";
+import { StackEngine } from "../../src/automation/engine";
 import { HISTORY_LIMIT } from "../../src/automation/file-backend";
+import { StackReader } from "../../src/automation/stack-reader";
 import { summaryOf, TestEngine } from "./test-engine";
 import { Thing } from "./things";
 
@@ -214,6 +216,11 @@ describe("destroy", () => {
     expect(summaryOf(await engine.engine.destroy(stack))).toEqual({ outcome: "succeeded", changes: {} });
   });
 
+  it("of a stack with nothing in it succeeds", async () => {
+    await engine.up(stack, {});
+    expect(summaryOf(await engine.engine.destroy(stack))).toEqual({ outcome: "succeeded", changes: {} });
+  });
+
   it("that fails keeps the stack with what is left, and succeeds later", async () => {
     await engine.up(stack, { a: "in use", b: "1" });
     const failed = await engine.engine.destroy(stack);
@@ -234,6 +241,37 @@ describe("destroy", () => {
     await engine.up(stack, { a: "1" });
     await engine.engine.destroy(stack);
     expect(await engine.up(stack, { a: "1" })).toMatchObject({ outcome: "succeeded", changes: { create: 1 } });
+  });
+});
+
+describe("a CLI that claims success and gives no account of it", () => {
+  it("is not believed: neither an update nor a destroy has succeeded, nor does a preview say that nothing changes", async () => {
+    const { workspace } = engine.options;
+    const pulumi = join(engine.directory, "rubbish");
+    await writeFile(pulumi, "#!/bin/sh\necho nonsense\n", { mode: 0o755 });
+    const broken = { ...engine.options, workspace: { ...workspace, pulumi } };
+    await engine.up(stack, { a: "1" });
+
+    const program = () => engine.declare(stack, { a: "2" });
+    const results = [
+      await new StackEngine(broken).up(stack, program),
+      await new StackEngine(broken).destroy(stack),
+      await new StackReader(broken).preview(stack, program),
+    ];
+    const message = "the Pulumi CLI ended without an account of what it did: nonsense";
+    for (const { failures } of results) expect(failures).toMatchObject([{ reason: "UpdateFailed", message }]);
+    expect(results[0]).toMatchObject({ outcome: "failed" });
+    expect(results[1]).toMatchObject({ outcome: "failed" });
+    expect((await engine.checkpoint(stack)).resources).not.toEqual([]);
+  });
+});
+
+describe("a CLI that is not there", () => {
+  it("is waited for", async () => {
+    const { workspace } = engine.options;
+    const broken = { ...engine.options, workspace: { ...workspace, pulumi: join(engine.directory, "nowhere") } };
+    const starting = new StackEngine(broken).up(stack, () => engine.declare(stack, { a: "1" }));
+    await expect(starting).rejects.toMatchObject({ reason: "NoPulumi", errorClass: "retryable" });
   });
 });
 

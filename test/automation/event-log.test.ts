@@ -53,11 +53,30 @@ describe("readEventLog", () => {
       deleted: [],
       failed: [],
       errors: [],
+      succeeded: false,
     });
   });
 
+  it.each([
+    ["succeeded", true],
+    ["failed", false],
+  ])("knows a success by the engine's summary: %s", (result, succeeded) => {
+    expect(read(outputs("create", "a"), { summaryEvent: { result } }).succeeded).toBe(succeeded);
+  });
+
+  it("does not take a log without a summary for a success's", () => {
+    expect(read(outputs("create", "a"), { summaryEvent: {} }).succeeded).toBe(false);
+  });
+
   it("has nothing to say of an empty log", () => {
-    expect(readEventLog("")).toEqual({ changes: {}, resources: [], deleted: [], failed: [], errors: [] });
+    expect(readEventLog("")).toEqual({
+      changes: {},
+      resources: [],
+      deleted: [],
+      failed: [],
+      errors: [],
+      succeeded: false,
+    });
   });
 
   it.each(['{"resOutputsEvent":{"metadata":{"op":"crea', "null", "7", '{"resOutputsEvent":{}}'])(

@@ -88,6 +88,27 @@ describe("createStack", () => {
     expect(await stackExists(directory, "kindstack", "acme")).toBe(true);
   });
 
+  it("leaves nothing behind when it fails", async () => {
+    const path = checkpointPath(directory, "kindstack", "acme");
+    await mkdir(path, { recursive: true }); // so that it cannot be written
+    await expect(createStack(directory, "kindstack", "acme", TEMPLATE)).rejects.toThrow();
+    expect(await filesOf(directory)).toEqual(["meta.yaml"]);
+  });
+
+  it("says which layout it is also where a full disk has left that file empty", async () => {
+    await mkdir(directory, { recursive: true });
+    await writeFile(join(directory, "meta.yaml"), "");
+    await createStack(directory, "kindstack", "acme", TEMPLATE);
+    expect(await readFile(join(directory, "meta.yaml"), "utf8")).toBe("version: 1\n");
+  });
+
+  it("does not touch what says so", async () => {
+    await mkdir(directory, { recursive: true });
+    await writeFile(join(directory, "meta.yaml"), "version: 1 # ours\n");
+    await createStack(directory, "kindstack", "acme", TEMPLATE);
+    expect(await readFile(join(directory, "meta.yaml"), "utf8")).toBe("version: 1 # ours\n");
+  });
+
   it("makes several stacks at once in a backend that does not exist yet", async () => {
     const names = Array.from({ length: 10 }, (_, index) => `stack-${index}`);
     await Promise.all(names.map((name) => createStack(directory, "kindstack", name, TEMPLATE)));

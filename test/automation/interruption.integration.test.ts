@@ -1,4 +1,6 @@
 import { execFile } from "node:child_process";
+import { mkdir, readdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -143,6 +145,20 @@ describe("a CLI that is killed in the middle of a create", () => {
     expect(await engine.engine.destroy("acme")).toMatchObject({ outcome: "succeeded" });
     expect(await engine.backendFiles()).toEqual(["meta.yaml"]);
   });
+});
+
+describe("half a lock", () => {
+  it.each(["", '{"pid":1,"us'])(
+    "%j, of a process that was killed or had no room while it wrote it, is removed by the next update",
+    async (text) => {
+      await engine.up("acme", { a: "1" });
+      const directory = join(engine.directory, "state", ".pulumi", "locks", "organization", "kindstack", "acme");
+      await mkdir(directory, { recursive: true });
+      await writeFile(join(directory, "74444608-23b4-486f-8630-2d111fa7ff08.json.18ea15f47e21fb6a.tmp"), text);
+      expect(await engine.up("acme", { a: "2" })).toMatchObject({ outcome: "succeeded" });
+      expect(await readdir(directory).catch(() => [])).toEqual([]);
+    },
+  );
 });
 
 describe("a lock of a process that lives", () => {

@@ -22,6 +22,8 @@ export interface RunSettings {
   env?: Record<string, string>;
   /** `false` when the CRDs are there, and the operator may not install them. */
   installCrds?: boolean;
+  /** The command that becomes the operator, before the operator's own: what prepares the process that it runs in. */
+  wrapper?: string[];
 }
 
 /**
@@ -81,7 +83,8 @@ export class TestOperator {
     const from = this.#output.length;
     const install = this.#settings.installCrds === false ? [] : ["--install-crds"];
     const words = ["run", ...install, "--http-port", "0", ...(this.#settings.args ?? []), ...args];
-    const child = spawn(process.execPath, [MAIN, ...words], {
+    const [program = "", ...rest] = [...(this.#settings.wrapper ?? []), process.execPath, MAIN, ...words];
+    const child = spawn(program, rest, {
       cwd: this.directory,
       env: {
         ...process.env,
@@ -143,8 +146,12 @@ export class TestOperator {
     return processesWith(`PULUMI_HOME=${this.workDirectory}/`);
   }
 
+  get pid(): number {
+    return this.#running.pid as number;
+  }
+
   children(): RunningProcess[] {
-    return childrenOf(this.#running.pid as number);
+    return childrenOf(this.pid);
   }
 
   /** The sum of a metric's samples that carry these labels. */

@@ -3,6 +3,7 @@ import http from "node:http";
 import https from "node:https";
 import type { AddressInfo } from "node:net";
 import path from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { KubeConfig } from "@kubernetes/client-node";
 import type { LiveObject } from "../../providers/kubernetes/client";
 
@@ -35,6 +36,10 @@ export interface ApiFaults {
   answered?: (request: ApiRequest, status: number) => boolean;
   /** The events that are told instead of one. */
   event?: (event: WatchEvent, request: ApiRequest) => WatchEvent[];
+  /** How much later events are told than they come, in milliseconds. */
+  eventDelayMs?: number;
+  /** Whether a watch says nothing, not even that it has ended, and stays open. */
+  silent?: (request: ApiRequest) => boolean;
   /** The list that is told instead of one. */
   list?: (list: List, request: ApiRequest) => List;
 }
@@ -42,6 +47,8 @@ export interface ApiFaults {
 /** A proxy before the API server, through which a test makes the connection to it as bad as it likes. */
 export class ApiProxy {
   faults: ApiFaults = {};
+  /** Connections that were reset because the API server is down, since the start. */
+  refusedConnections = 0;
   /** Requests by what they want, since the last {@link takeCounts}. */
   #counts = { get: 0, list: 0, watch: 0, write: 0 };
   readonly #server: http.Server;
@@ -51,7 +58,9 @@ export class ApiProxy {
     this.#target = target;
     this.#server = http.createServer((incoming, outgoing) => this.#serve(incoming, outgoing));
     this.#server.on("connection", (socket) => {
-      if (this.faults.down) socket.resetAndDestroy();
+      if (!this.faults.down) return;
+      this.refusedConnections++;
+      socket.resetAndDestroy();
     });
   }
 
@@ -160,16 +169,27 @@ export class ApiProxy {
     outgoing.writeHead(200, response.headers);
     outgoing.flushHeaders();
     let rest = "";
+    let telling: Promise<unknown> = Promise.resolve();
+    const isSilent = () => this.faults.silent?.(request) === true;
+    const tell = (act: () => void) => {
+      const { eventDelayMs } = this.faults;
+      if (eventDelayMs !== undefined) telling = telling.then(() => delay(eventDelayMs));
+      telling = telling.then(() => {
+        if (!isSilent()) act();
+      });
+    };
     response.setEncoding("utf8").on("data", (chunk: string) => {
       const lines = (rest + chunk).split("\n");
       rest = lines.pop() ?? "";
       for (const line of lines) {
-        const { event } = this.faults;
-        const told = event?.(JSON.parse(line) as WatchEvent, request).map((one) => JSON.stringify(one)) ?? [line];
-        for (const one of told) outgoing.write(`${one}\n`);
+        tell(() => {
+          const { event } = this.faults;
+          const told = event?.(JSON.parse(line) as WatchEvent, request).map((one) => JSON.stringify(one)) ?? [line];
+          for (const one of told) outgoing.write(`${one}\n`);
+        });
       }
     });
-    response.on("end", () => outgoing.end());
+    response.on("end", () => tell(() => outgoing.end()));
   }
 }
 

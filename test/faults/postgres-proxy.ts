@@ -19,6 +19,8 @@ export class PostgresProxy {
   faults: PostgresFaults = {};
   /** Since the start. */
   statements = 0;
+  /** Attempts to connect, since the start. */
+  connections = 0;
   readonly #server: net.Server;
   readonly #sockets = new Set<net.Socket>();
 
@@ -47,6 +49,7 @@ export class PostgresProxy {
   }
 
   #serve(client: net.Socket, target: { host: string; port: number }): void {
+    this.connections++;
     if (this.faults.down) {
       client.on("error", () => undefined);
       client.resetAndDestroy();

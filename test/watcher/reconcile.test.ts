@@ -45,6 +45,8 @@ class World {
     },
     spec: { size: 1, containerPort: 11211 },
   };
+  /** What the cache shows, where it is behind. */
+  shown: LiveObject | undefined;
   deployment: LiveObject | undefined = this.#deployment(true);
   readonly reconciler: Reconciler;
 
@@ -60,14 +62,14 @@ class World {
           this.object = { ...this.object, status, metadata: { ...this.object.metadata, resourceVersion } };
           return { object: this.object, created: false };
         },
-        resourceType: async () => TYPE,
-        get: async () => this.deployment,
+        resourceType: async () => ({ ...TYPE, kind: DEPLOYMENT.kind }),
+        get: async ({ kind }: { kind: string }) => (kind === TYPE.kind ? this.object : this.deployment),
       } as unknown as KubernetesClient,
       engine: { up: async () => this.#up(), destroy: () => Promise.reject(new Error("nothing is to be destroyed")) },
       claims: new Claims(() => {}),
       recorder: { event: (...[, , reason]: string[]) => this.events.push(reason ?? "") } as unknown as EventRecorder,
       logger: pino({ level: "silent" }),
-      cached: () => this.object,
+      cached: () => this.shown ?? this.object,
       queueKey: (key) => key,
       owned: () => (this.deployment === undefined ? [] : [this.deployment]),
       observed: () => [],
@@ -285,5 +287,35 @@ describe("a clock that is set back", () => {
     await world.reconcile();
 
     expect(tend).toHaveBeenCalledTimes(2);
+  });
+});
+
+describe("a cache that is behind", () => {
+  const successor = (world: World, changes: object): LiveObject => ({
+    ...world.object,
+    metadata: { ...world.object.metadata, resourceVersion: "200", ...changes },
+  });
+
+  it.each([
+    ["has a newer spec", { generation: 2 }],
+    ["was deleted and made again under its name", { uid: "uid-successor" }],
+    ["is being deleted", { deletionTimestamp: "2026-01-01T00:00:00Z" }],
+  ])("leads to no update of an object that %s, until it has caught up", async (_, changes) => {
+    const world = new World();
+    world.shown = world.object;
+    world.object = successor(world, changes);
+    expect(await world.reconcile()).toBe("retry");
+    expect(world.updates).toBe(0);
+    expect(world.object.status).toBeUndefined();
+  });
+
+  it("is asked again, and then leads to one", async () => {
+    const world = new World();
+    world.shown = world.object;
+    world.object = successor(world, { generation: 2 });
+    await world.reconcile();
+    world.shown = undefined;
+    await world.reconcile();
+    expect(world.updates).toBe(1);
   });
 });

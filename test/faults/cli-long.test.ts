@@ -1,0 +1,3 @@
+import { describeCli, MISBEHAVIOURS } from "./cli";
+
+describeCli(MISBEHAVIOURS);

@@ -1,0 +1,3 @@
+import { describeCli } from "./cli";
+
+describeCli(["that hangs", "that prints rubbish and claims success"]);

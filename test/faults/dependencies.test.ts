@@ -1,0 +1,9 @@
+import { describeDependencies } from "./dependencies";
+
+describeDependencies({
+  awayMs: 1_500,
+  statementMs: 300,
+  rows: 3,
+  attempts: { api: 100, database: 20, refused: 6 },
+  note: () => {},
+});
