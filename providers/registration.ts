@@ -64,7 +64,14 @@ export class Registrations {
     const request = requestOf(declaration);
     if (inputs !== undefined) request.setObject(struct(isWrapped(inputs) ? await unwrap(name, inputs) : inputs));
     request.setParent(await (parent === undefined ? this.#stack : urnOf(parent)));
-    request.setDependenciesList(await Promise.all(dependsOn.map(urnOf)));
+    if (dependsOn.length > 0) {
+      request.setDependenciesList(await Promise.all(dependsOn.map(urnOf)));
+      // Of a request that says nothing of it, the engine takes every property to come from all these resources, and
+      // replaces it, with properties that are not known yet, when one of them is replaced.
+      for (const property of Object.keys(inputs ?? {})) {
+        request.getPropertydependenciesMap().set(property, new RegisterResourceRequest.PropertyDependencies());
+      }
+    }
     return this.#send(request);
   }
 
