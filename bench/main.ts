@@ -64,8 +64,14 @@ Examples:
 async function measure(names: readonly string[], options: BenchOptions): Promise<Results> {
   if (process.platform !== "linux") throw new Error("the benches read /proc, so they run on Linux only");
   const stop = new AbortController();
-  for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => stop.abort(new Error("interrupted")));
   const progress = new Progress();
+  // Not only the first: npm passes on what the terminal has sent as well, and all must be removed that was started.
+  for (const name of ["SIGINT", "SIGTERM"] as const) {
+    process.on(name, () => {
+      if (!stop.signal.aborted) progress.detail("removing what was started");
+      stop.abort(new Error("interrupted"));
+    });
+  }
   const pulumi = (await resolveBinary("pulumi", { signal: stop.signal, observe: progress.observeTools })).path;
   const context: BenchContext = {
     pulumi,
