@@ -3,12 +3,12 @@ import { availableParallelism } from "node:os";
 import path from "node:path";
 import { execa } from "execa";
 import { withBareCli } from "./bare-cli";
+import { type BurstLife, type BurstSize, type BurstStep, burstSection, KUBECTL_OBJECTS } from "./burst-figures";
 import { type BenchCluster, type BenchContext, withBenchCluster } from "./cluster";
 import { isGone, isReady, ObjectWatch } from "./object-watch";
 import type { OperatorProcess } from "./operator-process";
-import { GO_OPERATOR } from "./peers";
 import { memoryMiB, sampleTree } from "./processes";
-import type { Figure, Section } from "./results";
+import type { Section } from "./results";
 import { measureStock } from "./stock";
 import {
   CHANGED_AGE,
@@ -22,16 +22,8 @@ import {
   writerType,
 } from "./writers";
 
-const FULL = { objects: 1_000, namespaces: 50, kubectl: 500, stock: 12 };
-const QUICK = { objects: 100, namespaces: 10, kubectl: 50, stock: 2 };
-const NAME = "burst";
-
-/** Milliseconds and CLI processes of what was done to all objects at once. */
-interface Step {
-  ms: number;
-  cliProcesses: number;
-}
-type Life = Record<"created" | "changed" | "deleted", Step>;
+const FULL: BurstSize = { objects: 1_000, namespaces: 50, kubectl: KUBECTL_OBJECTS, stock: 12 };
+const QUICK: BurstSize = { objects: 100, namespaces: 10, kubectl: 50, stock: 2 };
 
 /** Many PostgresWriters at once: made, changed, deleted. */
 export async function burst(context: BenchContext): Promise<Section> {
@@ -51,30 +43,7 @@ export async function burst(context: BenchContext): Promise<Section> {
       await operator.stop();
       const bare = await bareLife(context, cluster, size.objects);
       const stock = await measureStock(context, cluster, writersOf("stock", size.stock), availableParallelism());
-      return {
-        id: NAME,
-        title: `${size.objects} PostgresWriters at once`,
-        notes: [
-          "Created by one client with 32 requests at a time; the time runs from the first request until the last object is Ready, " +
-            "or gone. The rows are counted after each step.",
-          `The stock way is createOrSelectStack and up for each object, ${availableParallelism()} at a time, on a sample of ` +
-            `${size.stock}: ${seconds(stock.ms)} s. Its time for ${size.objects} is that of the sample in proportion.`,
-          "The operator's peak is VmHWM of its process over all of this section; with its CLI processes, the largest sum of " +
-            "resident sizes in samples five times a second.",
-        ],
-        figures: [
-          ...figuresOfKubectl(size.kubectl, kubectl),
-          ...figuresOf("in one namespace", size, one, bare, stock),
-          ...figuresOf(`in ${size.namespaces} namespaces`, size, many, bare, stock),
-          {
-            what: "peak memory of the operator",
-            value: peakMiB,
-            unit: "MiB",
-            mark: { of: "value", at: "most", limit: 400 },
-          },
-          { what: "peak memory of the operator with its CLI processes", value: treePeakMiB, unit: "MiB" },
-        ],
-      };
+      return burstSection({ size, kubectl, one, many, bare, stock, peakMiB, treePeakMiB });
     } finally {
       await stopSampling();
       watch.close();
@@ -123,7 +92,7 @@ async function throughKubectl(
   return { createdMs: last - first, readyMs: lastReady - first };
 }
 
-async function liveAndDie(measured: Measured, writers: readonly Writer[]): Promise<Life> {
+async function liveAndDie(measured: Measured, writers: readonly Writer[]): Promise<BurstLife> {
   const { client } = measured.cluster;
   const type = await writerType(client);
   await createNamespaces(client, writers);
@@ -148,7 +117,7 @@ async function step(
   what: string,
   isDone: Parameters<ObjectWatch["until"]>[1],
   work: (writer: Writer) => Promise<unknown>,
-): Promise<Step> {
+): Promise<BurstStep> {
   const before = await operator.cliProcesses();
   const all = watch.until(writers.map(keyOf), isDone, (done) => detail(`${done} of ${writers.length} ${what}`));
   all.catch(() => {}); // the work may fail first
@@ -158,21 +127,25 @@ async function step(
   return { ms: last - started, cliProcesses: (await operator.cliProcesses()) - before };
 }
 
-async function bareLife(context: BenchContext, cluster: BenchCluster, count: number): Promise<Life> {
+async function bareLife(context: BenchContext, cluster: BenchCluster, count: number): Promise<BurstLife> {
   const writers = writersOf("bare", count);
+  const some = writersOf("warm-up", Math.ceil(count / 10));
+  const stack = "burst";
   return withBareCli(context, cluster, async (bare) => {
-    const timed = async (what: string, update: () => Promise<number>): Promise<Step> => {
+    await bare.up(stack, writersProgram(some), { many: true }); // as the operator has been warmed up
+    await bare.destroy(stack, { many: true });
+    const timed = async (what: string, update: () => Promise<number>): Promise<BurstStep> => {
       context.detail(`one bare update of ${count}: ${what}`);
       const before = await bare.cliProcesses();
       const ms = await update();
       return { ms, cliProcesses: (await bare.cliProcesses()) - before };
     };
     const many = true;
-    const created = await timed("created", () => bare.up(NAME, writersProgram(writers), { many }));
+    const created = await timed("created", () => bare.up(stack, writersProgram(writers), { many }));
     await expectRows(cluster, count, "true");
-    const changed = await timed("changed", () => bare.up(NAME, writersProgram(writers, CHANGED_AGE), { many }));
+    const changed = await timed("changed", () => bare.up(stack, writersProgram(writers, CHANGED_AGE), { many }));
     await expectRows(cluster, count, `age = ${CHANGED_AGE}`);
-    const deleted = await timed("deleted", () => bare.destroy(NAME, { many }));
+    const deleted = await timed("deleted", () => bare.destroy(stack, { many }));
     await expectRows(cluster, 0, "true");
     return { created, changed, deleted };
   });
@@ -183,74 +156,6 @@ async function expectRows(cluster: BenchCluster, count: number, condition: strin
   if (found !== count) throw new Error(`there are ${found} rows where ${condition}, not ${count}`);
 }
 
-function figuresOfKubectl(objects: number, { createdMs, readyMs }: { createdMs: number; readyMs: number }): Figure[] {
-  return [
-    {
-      what: `${objects} by kubectl create: from the first one until all are Ready`,
-      value: readyMs / 1000,
-      unit: "s",
-      ...(objects === FULL.kubectl && {
-        against: { what: GO_OPERATOR, value: 6.8, range: [5.9, 6.8], measured: "elsewhere" },
-        mark: { of: "ratio", at: "most", limit: 1 },
-      }),
-    },
-    { what: "of which kubectl create alone", value: createdMs / 1000, unit: "s" },
-  ];
-}
-
-function figuresOf(
-  where: string,
-  { objects, stock: sample }: typeof FULL,
-  life: Life,
-  bare: Life,
-  stock: Step,
-): Figure[] {
-  const inProportion = (value: number) => (value / sample) * objects;
-  const time = (name: keyof Life): Figure => ({
-    what: `${name} ${where}`,
-    value: life[name].ms / 1000,
-    unit: "s",
-    against: { what: `one bare update of all ${objects}`, value: bare[name].ms / 1000, measured: "here" },
-  });
-  return [
-    { ...time("created"), mark: { of: "ratio", at: "most", limit: 1.5 } },
-    {
-      what: "the same",
-      value: life.created.ms / 1000,
-      unit: "s",
-      against: {
-        what: `the stock way, ${objects} in proportion to ${sample}`,
-        value: inProportion(stock.ms) / 1000,
-        measured: "here",
-      },
-    },
-    {
-      what: `created a second ${where}`,
-      value: objects / (life.created.ms / 1000),
-      unit: "/s",
-      mark: { of: "value", at: "least", limit: 100 },
-    },
-    {
-      what: "CLI processes for that",
-      value: life.created.cliProcesses,
-      unit: "count",
-      against: {
-        what: `the stock way, ${objects} in proportion to ${sample}`,
-        value: inProportion(stock.cliProcesses),
-        measured: "here",
-      },
-    },
-    time("changed"),
-    { what: "CLI processes for that", value: life.changed.cliProcesses, unit: "count" },
-    time("deleted"),
-    { what: "CLI processes for that", value: life.deleted.cliProcesses, unit: "count" },
-  ];
-}
-
 function isChanged(object: Parameters<typeof isReady>[0]): boolean {
   return isReady(object) && (object?.spec as { age?: number } | undefined)?.age === CHANGED_AGE;
-}
-
-function seconds(milliseconds: number): string {
-  return (milliseconds / 1000).toFixed(0);
 }

@@ -51,7 +51,7 @@ export async function idle(context: BenchContext): Promise<Section> {
       title: `The operator at rest with ${objects} PostgresWriters`,
       notes: [
         `Watched for ${observeSeconds} s, in which all rows are compared with their objects every 30 s.`,
-        "Requests are those that the API server counts for the operator's own user; the renewal of a watch is one.",
+        "Requests are those that the API server counts for the operator's own user: every minute what admission needs is applied again, every few minutes a watch is renewed.",
       ],
       figures: [
         {

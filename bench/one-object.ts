@@ -2,6 +2,7 @@ import { execa } from "execa";
 import { type BareCli, withBareCli } from "./bare-cli";
 import { type BenchCluster, type BenchContext, withBenchCluster } from "./cluster";
 import { isGone, isReady, ObjectWatch } from "./object-watch";
+import type { OperatorProcess } from "./operator-process";
 import { GO_OPERATOR } from "./peers";
 import { type Figure, type Section, summary } from "./results";
 import { CHANGED_AGE, keyOf, type Writer, writerManifest, writersOf, writersProgram, writerType } from "./writers";
@@ -12,6 +13,17 @@ const QUICK_ROUNDS = 2;
 /** Milliseconds of one round. */
 type Life = Record<"created" | "changed" | "deleted", number>;
 
+interface OperatorLife extends Life {
+  /** Of the creation: kubectl from its start to its end, and the update of the stack. */
+  kubectl: number;
+  update: number;
+}
+
+interface Round {
+  operator: OperatorLife;
+  bare: Life;
+}
+
 /** One PostgresWriter, through the operator and through the bare CLI, in turns: what a user waits for, and the least it can be. */
 export async function oneObject(context: BenchContext): Promise<Section> {
   const rounds = context.quick ? QUICK_ROUNDS : ROUNDS;
@@ -20,12 +32,15 @@ export async function oneObject(context: BenchContext): Promise<Section> {
     const watch = await ObjectWatch.open(cluster.client, await writerType(cluster.client), context.signal);
     try {
       return await withBareCli(context, cluster, async (bare) => {
-        const lives: { operator: Life; bare: Life }[] = [];
+        const lives: Round[] = [];
         for (let round = -1; round < rounds; round++) {
           context.detail(`round ${round + 1} of ${rounds}`);
           const [writer, alone] = [writersOf("default", 1), writersOf("bare", 1)].flat() as [Writer, Writer];
           const life = {
-            operator: await throughOperator(context, cluster, watch, { ...writer, name: `writer-${round + 1}` }),
+            operator: await throughOperator(
+              { context, cluster, operator, watch },
+              { ...writer, name: `writer-${round + 1}` },
+            ),
             bare: await throughCli(cluster, bare, alone),
           };
           if (round >= 0) lives.push(life); // before, connections are opened and compilers do their work
@@ -37,6 +52,7 @@ export async function oneObject(context: BenchContext): Promise<Section> {
           notes: [
             `${rounds} rounds in turns; the median, with the least and the most.`,
             "Through the operator: from the start of kubectl until the object is Ready and its row is as it should be, or until the object and the row are gone.",
+            "The update may begin before kubectl has ended; what neither of them is, is the way of the event, the finalizer and the status.",
             "The bare CLI: one process with the same program and providers, on a stack of its own.",
           ],
           figures: [
@@ -48,6 +64,8 @@ export async function oneObject(context: BenchContext): Promise<Section> {
               ...figureOf("the same", "created", lives),
               against: { what: GO_OPERATOR, value: 0.4, range: [0.3, 0.4], measured: "elsewhere" },
             },
+            part("of which kubectl, from its start to its end", "kubectl", lives),
+            part("of which the update, from the start of the CLI to its end", "update", lives),
             figureOf("kubectl patch → Ready again", "changed", lives),
             figureOf("kubectl delete → gone", "deleted", lives),
           ],
@@ -59,15 +77,27 @@ export async function oneObject(context: BenchContext): Promise<Section> {
   });
 }
 
+interface Measured {
+  context: BenchContext;
+  cluster: BenchCluster;
+  operator: OperatorProcess;
+  watch: ObjectWatch;
+}
+
 async function throughOperator(
-  { signal }: BenchContext,
-  cluster: BenchCluster,
-  watch: ObjectWatch,
+  { context: { signal }, cluster, operator, watch }: Measured,
   writer: Writer,
-): Promise<Life> {
+): Promise<OperatorLife> {
   const key = keyOf(writer);
-  const kubectl = (args: string[], input = "") =>
-    execa("kubectl", [...args, "--namespace", writer.namespace], { input, env: cluster.dev.env, cancelSignal: signal });
+  const kubectl = async (args: string[], input = "") => {
+    const started = performance.now();
+    await execa("kubectl", [...args, "--namespace", writer.namespace], {
+      input,
+      env: cluster.dev.env,
+      cancelSignal: signal,
+    });
+    return performance.now() - started;
+  };
   const timed = async (isDone: Parameters<ObjectWatch["until"]>[1], act: () => Promise<unknown>) => {
     const started = performance.now();
     await act();
@@ -81,7 +111,13 @@ async function throughOperator(
   };
   const patch = ["--type", "merge", "--patch", JSON.stringify({ spec: { age: CHANGED_AGE } })];
 
-  const created = await timed(isReady, () => kubectl(["create", "-f", "-"], JSON.stringify(writerManifest(writer))));
+  const updateSeconds = () => operator.counted("kindstack_update_duration_seconds_sum");
+  const before = await updateSeconds();
+  let kubectlMs = 0;
+  const created = await timed(isReady, async () => {
+    kubectlMs = await kubectl(["create", "-f", "-"], JSON.stringify(writerManifest(writer)));
+  });
+  const update = ((await updateSeconds()) - before) * 1000;
   await expect(1, "true");
   const changed = await timed(
     (object) => isReady(object) && object?.metadata.generation !== 1,
@@ -90,7 +126,7 @@ async function throughOperator(
   await expect(1, `age = ${CHANGED_AGE}`);
   const deleted = await timed(isGone, () => kubectl(["delete", "postgreswriter", writer.name]));
   await expect(0, "true");
-  return { created, changed, deleted };
+  return { created, changed, deleted, kubectl: kubectlMs, update };
 }
 
 async function throughCli(cluster: BenchCluster, bare: BareCli, writer: Writer): Promise<Life> {
@@ -102,7 +138,7 @@ async function throughCli(cluster: BenchCluster, bare: BareCli, writer: Writer):
   return { created, changed, deleted: await bare.destroy(stack) };
 }
 
-function figureOf(what: string, name: keyof Life, lives: readonly { operator: Life; bare: Life }[]): Figure {
+function figureOf(what: string, name: keyof Life, lives: readonly Round[]): Figure {
   return {
     what,
     unit: "s",
@@ -113,4 +149,9 @@ function figureOf(what: string, name: keyof Life, lives: readonly { operator: Li
       measured: "here",
     },
   };
+}
+
+/** What a creation is made of. */
+function part(what: string, name: "kubectl" | "update", lives: readonly Round[]): Figure {
+  return { what, unit: "s", ...summary(lives.map(({ operator }) => operator[name] / 1000)) };
 }

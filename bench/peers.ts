@@ -40,13 +40,13 @@ export const PEERS: readonly Peer[] = [
     figure: "0.30–0.40 s, 44 MiB",
     setting:
       "controller-runtime 0.24 with its default settings: finalizer, upsert, condition, delete; 2 cores, the same kind of control plane and database",
-    source: "measured for this comparison",
+    source: "measured for this comparison, on another machine",
   },
   {
     who: GO_OPERATOR,
     what: "500 PostgresWriters, from the first kubectl create to all Ready",
     figure: "5.9–6.8 s, of which kubectl create alone 4.4–5.6 s",
     setting: "as above",
-    source: "measured for this comparison",
+    source: "measured for this comparison, on another machine",
   },
 ];

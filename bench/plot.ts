@@ -90,7 +90,14 @@ function sizeChart(sizes: readonly SizePoint[]): string[] {
 function barChart(sections: Results["sections"], top: number): { lines: string[]; bottom: number } {
   const { left, width, row, longest } = BARS;
   const x = (ratio: number) => left + (Math.min(ratio, longest) / longest) * width;
-  const lines = [text(20, top, "Times, as multiples of the alternative's (shorter is better; | is the mark)", "title")];
+  const lines = [
+    text(
+      20,
+      top,
+      `Times, as multiples of the alternative's (shorter is better; | is the mark; bars end at ${longest} ×)`,
+      "title",
+    ),
+  ];
   let bottom = top + 8;
   for (const { title, figures } of sections) {
     const bars = figures.filter((figure) => figure.unit === "s" && figure.against !== undefined);

@@ -87,7 +87,9 @@ export function isReached(figure: Figure): boolean | undefined {
 export function summary(values: readonly number[]): { value: number; range: [least: number, most: number] } {
   const sorted = values.toSorted((a, b) => a - b);
   const at = (index: number) => sorted[index] ?? Number.NaN;
-  return { value: at(Math.floor(sorted.length / 2)), range: [at(0), at(sorted.length - 1)] };
+  const middle = (sorted.length - 1) / 2;
+  const value = (at(Math.floor(middle)) + at(Math.ceil(middle))) / 2;
+  return { value, range: [at(0), at(sorted.length - 1)] };
 }
 
 /** @throws Error naming what is wrong in the file */

@@ -143,6 +143,7 @@ const README_SECTIONS = [
 ];
 const FOLLOWED = [
   "admission.md",
+  "benchmarks.md",
   "capsule.md",
   "install.md",
   "operate.md",

@@ -1,0 +1,39 @@
+import { execFile } from "node:child_process";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { readResults } from "../../bench/results";
+import { build } from "./operator";
+
+const MAIN = path.resolve(__dirname, "../../dist/bench/main.js");
+const TIMEOUT_MS = 180_000;
+
+let directory = "";
+beforeAll(() => {
+  build();
+  directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-test-"));
+});
+afterAll(() => fs.rmSync(directory, { recursive: true }));
+
+it("a bench prints its figures, writes them as JSON and leaves nothing behind", { timeout: TIMEOUT_MS }, async () => {
+  const json = path.join(directory, "results", "bench.json");
+  const options = { env: { ...process.env, TMPDIR: directory } };
+
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    [MAIN, "one-object", "--quick", "--json", json],
+    options,
+  );
+
+  const { quick, sections } = await readResults(json);
+  expect(quick).toBe(true);
+  expect(sections.map(({ id }) => id)).toEqual(["one-object"]);
+  for (const { what, value, against } of sections[0]?.figures ?? []) {
+    expect(value, what).toBeGreaterThan(0);
+    expect(against?.value, what).toBeGreaterThan(0);
+    expect(stdout).toContain(what);
+  }
+  expect(fs.readdirSync(directory)).toEqual(["results"]);
+});
