@@ -1,4 +1,4 @@
-import { access, mkdir, readdir, rename, rm, writeFile } from "node:fs/promises";
+import { access, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { checkFence } from "../../providers/fence";
@@ -41,12 +41,31 @@ export async function createStack(directory: string, project: string, stack: str
   const path = checkpointPath(directory, project, stack);
   const checkpoint = JSON.parse(template) as { checkpoint: { stack: string } };
   checkpoint.checkpoint.stack = `organization/${project}/${stack}`;
-  const aside = join(dirname(path), `.${basename(path)}.${process.pid}.tmp`);
   await mkdir(dirname(path), { recursive: true });
   await writeOnce(join(directory, "meta.yaml"), "version: 1\n");
-  // The CLI must never see half a checkpoint.
+  await writeCheckpoint(path, checkpoint);
+}
+
+/**
+ * Takes out of the state what an update that was cut off was about to do. What it was about to create the engine would
+ * keep there, and warn of, for good, so that somebody may look what came of it; here the next creation does, as it adopts
+ * what is there. For a stack that nobody works on.
+ */
+export async function forgetPendingCreates(directory: string, project: string, stack: string): Promise<void> {
+  const path = checkpointPath(directory, project, stack);
+  const text = await readFile(path, "utf8").catch(() => undefined);
+  if (text === undefined) return;
+  const checkpoint = JSON.parse(text) as { checkpoint?: { latest?: { pending_operations?: unknown[] } } };
+  if (!checkpoint.checkpoint?.latest?.pending_operations?.length) return;
+  delete checkpoint.checkpoint.latest.pending_operations;
+  await writeCheckpoint(path, checkpoint);
+}
+
+/** The CLI must never see half a checkpoint. */
+async function writeCheckpoint(path: string, checkpoint: object): Promise<void> {
+  const aside = join(dirname(path), `.${basename(path)}.${process.pid}.tmp`);
   await writeFile(aside, JSON.stringify(checkpoint), { mode: 0o600 });
-  checkFence(); // it would empty another's stack
+  checkFence(); // it would overwrite another's stack
   await rename(aside, path);
 }
 
