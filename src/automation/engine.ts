@@ -10,6 +10,7 @@ import {
   checkpointPath,
   createStack,
   fileBackendDirectory,
+  forgetPendingCreates,
   pruneHistory,
   removeLeftovers,
   removeTornLocks,
@@ -217,8 +218,11 @@ export class StackEngine {
           throw new RetryableError("Locked", `the stack ${stack} is locked by another process: ${locks[0]?.text}`);
         }
         log.warn({ stack, locks }, "removing the lock of a process that is gone");
+        // As long as the lock is there, a crash in between leads here again.
+        if (this.#directory !== undefined) await forgetPendingCreates(this.#directory, PROJECT, stack);
         await this.#command(["cancel", stack, "--yes"], options);
-        await this.#forgetPendingCreates(stack, join(scratch, "state.json"), options);
+        if (this.#directory === undefined)
+          await this.#forgetPendingCreates(stack, join(scratch, "state.json"), options);
         result = await this.#command(command, options);
       }
       checkFence(); // whatever ended it, it is another's stack now
@@ -245,16 +249,13 @@ export class StackEngine {
     }
   }
 
-  /**
-   * Takes out of the state what an update that was cut off was about to create. The engine would keep it there, and warn
-   * of it, for good, so that somebody may look what came of it; here the creation itself does, as it adopts what is there.
-   */
+  /** What {@link forgetPendingCreates} does, for other backends, of which only the holder of the lock may write a state. */
   async #forgetPendingCreates(stack: string, file: string, options: UpdateOptions): Promise<void> {
     const { exitCode } = await this.#command(["stack", "export", "--file", file, "--stack", stack], options);
     if (exitCode !== 0) return; // the update will say what is wrong
-    const state = JSON.parse(await readFile(file, "utf8")) as { deployment?: Deployment };
-    const { pending_operations: pending, ...rest } = state.deployment ?? {};
-    if (!pending?.some(({ type }) => type === "creating")) return;
+    const state = JSON.parse(await readFile(file, "utf8")) as { deployment?: { pending_operations?: unknown[] } };
+    const { pending_operations: pending = [], ...rest } = state.deployment ?? {};
+    if (pending.length === 0) return;
     await writeFile(file, JSON.stringify({ ...state, deployment: rest }), { mode: 0o600 });
     await this.#command(["stack", "import", "--file", file, "--stack", stack], options);
   }
@@ -309,7 +310,6 @@ async function readUrns(file: string): Promise<string[] | undefined> {
 
 interface Deployment {
   resources?: { urn: string }[] | null;
-  pending_operations?: { type: string }[] | null;
 }
 
 /** The most exact account of each failure: the provider's or program's own error where there is one. */

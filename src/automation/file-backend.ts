@@ -49,12 +49,27 @@ export async function createStack(directory: string, project: string, stack: str
   await writeWhole(path, JSON.stringify(checkpoint));
 }
 
+/**
+ * Takes out of the state what an update that was cut off was about to do. What it was about to create the engine would
+ * keep there, and warn of, for good, so that somebody may look what came of it; here the next creation does, as it adopts
+ * what is there. For a stack that nobody works on.
+ */
+export async function forgetPendingCreates(directory: string, project: string, stack: string): Promise<void> {
+  const path = checkpointPath(directory, project, stack);
+  const text = await readFile(path, "utf8").catch(() => undefined);
+  if (text === undefined) return;
+  const checkpoint = JSON.parse(text) as { checkpoint?: { latest?: { pending_operations?: unknown[] } } };
+  if (!checkpoint.checkpoint?.latest?.pending_operations?.length) return;
+  delete checkpoint.checkpoint.latest.pending_operations;
+  await writeWhole(path, JSON.stringify(checkpoint));
+}
+
 /** Writes a file so that nobody ever sees half of it, also when it fails. */
 async function writeWhole(path: string, text: string): Promise<void> {
   const aside = join(dirname(path), `.${basename(path)}.${randomUUID()}.tmp`);
   try {
     await writeFile(aside, text, { mode: 0o600 });
-    checkFence(); // it would empty another's stack
+    checkFence(); // it would overwrite another's stack
     await rename(aside, path);
   } catch (error) {
     await rm(aside, { force: true });

@@ -238,8 +238,10 @@ export class Reconciler {
         logger.info({ changes: result.changes, durationMs: Math.round(result.durationMs) }, "updated");
         if (changes !== "") recorder.event(object, "Normal", cause === "Repairing" ? "Repaired" : "Updated", changes);
         if (contest !== undefined) return this.#reportContest(written, memory, contest, result);
-        // What a predecessor has made is not tended to before this record of it, and no event of it comes any more.
-        return kind.tend === undefined ? "done" : { afterMs: TEND_INTERVAL_MS };
+        // What a predecessor has made is not tended to, nor found to be one too many, before this record of it, and no
+        // event of it comes any more.
+        const needsAnotherLook = kind.tend !== undefined || (strays && kind.shortfall !== undefined);
+        return needsAnotherLook ? { afterMs: TEND_INTERVAL_MS } : "done";
       }
     } catch (error) {
       if (isOutdated(error) || signal.aborted) return "retry";

@@ -256,6 +256,24 @@ describe("what an update of which nobody saw the end has made", () => {
   });
 });
 
+describe("a kind whose program depends on what is alive", () => {
+  it("gets another look after an update of which nobody saw the end: what that made may be one too many", async () => {
+    let surplus: string[] = ["2 instead of 1"];
+    const world = new World({ ...memcached, shortfall: () => surplus });
+    expect(await world.reconcile()).toEqual({ afterMs: expect.any(Number) });
+    surplus = [];
+    await world.reconcile();
+    expect(await world.reconcile()).toBe("done");
+  });
+
+  it("gets none after one whose end was seen", async () => {
+    const world = new World({ ...memcached, shortfall: () => [] });
+    await world.reconcile();
+    world.edit();
+    expect(await world.reconcile()).toBe("done");
+  });
+});
+
 describe("a clock that is set back", () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
