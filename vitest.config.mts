@@ -16,7 +16,7 @@ export default defineConfig({
           include: [
             "test/**/*.integration.test.ts",
             "test/e2e/**/*.test.ts",
-            "test/faults/{cli,dependencies,disk,events,stale}.test.ts",
+            "test/faults/{dependencies,disk,events,stale}.test.ts",
           ],
           globalSetup: ["test/cluster.setup.ts"],
           testTimeout: 60_000,

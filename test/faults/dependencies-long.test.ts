@@ -1,6 +1,7 @@
 import { describeDependencies } from "./dependencies";
 
 describeDependencies({
+  isLong: true,
   awayMs: 60_000,
   statementMs: 5_000,
   rows: 30,

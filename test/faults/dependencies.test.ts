@@ -1,6 +1,7 @@
 import { describeDependencies } from "./dependencies";
 
 describeDependencies({
+  isLong: false,
   awayMs: 1_500,
   statementMs: 300,
   rows: 3,
