@@ -1,42 +1,29 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { KubeConfig } from "@kubernetes/client-node";
 import { pino } from "pino";
 import { KubernetesClient, type Manifest } from "../providers/kubernetes/client";
 import { startAdmission } from "../src/admission/admission";
-import { startDevCluster } from "../src/dev/cluster";
 import { userConfig } from "../src/dev/users";
 import { installKinds } from "../src/watcher/install";
 import { capsuleTenant } from "../stacks/capsule-tenant/kind";
 import { DEFAULT_USER_GROUP, TENANT_LABEL } from "../stacks/capsule-tenant/labels";
+import { type BenchContext, withBenchCluster } from "./cluster";
+import { type Section, summary } from "./results";
+import { forEachAtOnce } from "./writers";
 
-/** Milliseconds a request, in the order in which they were made. */
-export interface AdmissionFigures {
-  /** A namespace that an administrator creates: nobody is asked. */
-  bare: number[];
-  /** A namespace that an owner creates: the webhook decides, and counts the quota. */
-  dryRun: number[];
-  /** The same, and a place in the quota is written down. */
-  decided: number[];
-}
-
-const TENANTS = 500;
+const FULL = { tenants: 500, rounds: 100 };
+const QUICK = { tenants: 20, rounds: 10 };
 const NAMESPACES = 3;
-const AT_ONCE = 20;
+/** Before the first round that counts, while connections are being opened. */
+const WARM_UP_ROUNDS = 5;
 
-/** Measures decisions about namespaces in a cluster of its own, with 500 tenants of 3 namespaces, and no operator. */
-export async function measureAdmission(rounds: number, log: (line: string) => void): Promise<AdmissionFigures> {
-  const directory = await mkdtemp(join(tmpdir(), "kindstack-bench-"));
-  const cluster = await startDevCluster({ dir: directory, log });
-  const config = new KubeConfig();
-  config.loadFromFile(cluster.kubeconfig);
-  const admin = new KubernetesClient(config);
-  const owner = new KubernetesClient(await userConfig(directory, "owner-0", DEFAULT_USER_GROUP));
-  try {
+/** What decisions about namespaces cost those who create them, among many tenants; no operator runs. */
+export async function admission(context: BenchContext): Promise<Section> {
+  const { tenants, rounds } = context.quick ? QUICK : FULL;
+  return withBenchCluster(context, async ({ client: admin, dev }) => {
+    const owner = new KubernetesClient(await userConfig(dev.dir, "owner-0", DEFAULT_USER_GROUP));
     await installKinds(admin, [capsuleTenant]);
-    await fill(admin, log);
-    const admission = await startAdmission({
+    context.detail(`${tenants} tenants of ${NAMESPACES} namespaces`);
+    await fill(admin, tenants);
+    const served = await startAdmission({
       kinds: [capsuleTenant],
       client: admin,
       logger: pino({ level: "silent" }),
@@ -44,45 +31,53 @@ export async function measureAdmission(rounds: number, log: (line: string) => vo
       host: "127.0.0.1",
       namespace: "default",
     });
-    const figures: AdmissionFigures = { bare: [], dryRun: [], decided: [] };
-    for (let round = -5; round < rounds; round++) {
-      log(`${Math.max(round, 0)} of ${rounds}`);
-      const times = {
-        bare: await timed(() => create(admin, `bare-${round + 5}`, true)),
-        dryRun: await timed(() => create(owner, `dry-${round + 5}`, true)),
-        decided: await timed(() => create(owner, `decided-${round + 5}`, false)),
-      };
-      if (round < 0) continue; // connections are being opened
-      for (const name of ["bare", "dryRun", "decided"] as const) figures[name].push(times[name]);
+    const times = { nobody: [] as number[], dryRun: [] as number[], stored: [] as number[] };
+    try {
+      for (let round = -WARM_UP_ROUNDS; round < rounds; round++) {
+        context.signal.throwIfAborted();
+        const name = `round-${round + WARM_UP_ROUNDS}`;
+        const nobody = await timed(() => create(admin, `${name}-nobody`, true));
+        const dryRun = await timed(() => create(owner, `${name}-dry`, true));
+        const stored = await timed(() => create(owner, `${name}-stored`, false));
+        if (round < 0) continue;
+        times.nobody.push(nobody);
+        times.dryRun.push(dryRun);
+        times.stored.push(stored);
+      }
+    } finally {
+      await served?.close();
+      await owner.close();
     }
-    await admission?.close();
-    return figures;
-  } finally {
-    await admin.close();
-    await owner.close();
-    await cluster.stop(log);
-    await rm(directory, { recursive: true, force: true });
-  }
+    const against = {
+      what: "by an administrator, dry run: nobody is asked",
+      ...summary(times.nobody),
+      measured: "here" as const,
+    };
+    return {
+      id: "admission",
+      title: `A namespace created among ${tenants} tenants of ${NAMESPACES}`,
+      notes: [`${rounds} rounds in turns; the median, with the least and the most.`],
+      figures: [
+        { what: "by an owner, dry run: decided", unit: "ms", ...summary(times.dryRun), against },
+        { what: "by an owner: decided, counted and stored", unit: "ms", ...summary(times.stored), against },
+      ],
+    };
+  });
 }
 
-async function fill(admin: KubernetesClient, log: (line: string) => void): Promise<void> {
+async function fill(admin: KubernetesClient, count: number): Promise<void> {
   const tenants = await admin.resourceType("capsule.clastix.io/v1alpha1", "Tenant");
   const namespaces = await admin.resourceType("v1", "Namespace");
-  const indexes = Array.from({ length: TENANTS }, (_, index) => index);
-  for (let from = 0; from < TENANTS; from += AT_ONCE) {
-    log(`${from} of ${TENANTS} tenants`);
-    await Promise.all(
-      indexes.slice(from, from + AT_ONCE).map(async (index) => {
-        const name = `tenant-${index}`;
-        const spec = { owner: { kind: "User", name: `owner-${index}` }, namespaceQuota: 10_000 };
-        await admin.create(tenants, { apiVersion: tenants.apiVersion, kind: "Tenant", metadata: { name }, spec });
-        for (let number = 0; number < NAMESPACES; number++) {
-          const metadata = { name: `${name}-${number}`, labels: { [TENANT_LABEL]: name } };
-          await admin.create(namespaces, { apiVersion: "v1", kind: "Namespace", metadata });
-        }
-      }),
-    );
-  }
+  const indexes = Array.from({ length: count }, (_, index) => index);
+  await forEachAtOnce(indexes, async (index) => {
+    const name = `tenant-${index}`;
+    const spec = { owner: { kind: "User", name: `owner-${index}` }, namespaceQuota: 10_000 };
+    await admin.create(tenants, { apiVersion: tenants.apiVersion, kind: "Tenant", metadata: { name }, spec });
+    for (let number = 0; number < NAMESPACES; number++) {
+      const metadata = { name: `${name}-${number}`, labels: { [TENANT_LABEL]: name } };
+      await admin.create(namespaces, { apiVersion: "v1", kind: "Namespace", metadata });
+    }
+  });
 }
 
 async function create(client: KubernetesClient, name: string, dryRun: boolean): Promise<void> {

@@ -1,88 +1,83 @@
-import { readdir, readFile } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
-import { findCondition } from "../stacks/contract/condition";
-import { statusOf } from "../stacks/contract/kind";
-import type { BenchCluster } from "./cluster";
-import { writerManifest } from "./one-object";
+import { type BenchContext, withBenchCluster } from "./cluster";
+import { isReady, ObjectWatch } from "./object-watch";
+import { cpuSeconds, memoryMiB, sampleTree } from "./processes";
+import { restart } from "./restart";
+import type { Section } from "./results";
+import { createNamespaces, forEachAtOnce, keyOf, writerManifest, writersOf, writerType } from "./writers";
 
-/** What an operator costs that has nothing to do. */
-export interface IdleFigures {
-  objects: number;
-  /** The most child processes seen while nothing was to be done. */
-  children: number;
-  residentMiB: number;
-  /** Share of one core, in percent. */
-  cpuPercent: number;
-}
+const FULL = { objects: 1_000, observeSeconds: 60 };
+const QUICK = { objects: 50, observeSeconds: 10 };
+/** What follows from the last update is over after that. */
+const SETTLE_MS = 5_000;
 
-const SETTLE_TIMEOUT_MS = 300_000;
-const OBSERVE_MS = 15_000;
-const CLOCK_TICKS_PER_SECOND = 100;
+/** What an operator costs that has nothing to do, and what a new one does with objects that have not changed. */
+export async function idle(context: BenchContext): Promise<Section> {
+  const { objects, observeSeconds } = context.quick ? QUICK : FULL;
+  return withBenchCluster(context, async (cluster) => {
+    const { client } = cluster;
+    const operator = await cluster.startOperator();
+    const type = await writerType(client);
+    const watch = await ObjectWatch.open(client, type, context.signal);
+    const writers = writersOf("idle", objects);
+    try {
+      await createNamespaces(client, writers);
+      await forEachAtOnce(writers, (writer) => client.create(type, writerManifest(writer)));
+      await watch.until(writers.map(keyOf), isReady, (done) => context.detail(`${done} of ${objects} Ready`));
+    } finally {
+      watch.close();
+    }
+    await delay(SETTLE_MS, undefined, { signal: context.signal });
 
-/** Makes `count` objects, waits until all are Ready, then watches the operator do nothing. */
-export async function measureIdle(
-  cluster: BenchCluster,
-  count: number,
-  progress: (ready: number) => void,
-): Promise<IdleFigures> {
-  const { client, operatorPid } = cluster;
-  const type = await client.resourceType("demo.yash.com/v1", "PostgresWriter");
-  for (let index = 0; index < count; index++) {
-    const { apiVersion, kind, spec } = writerManifest("");
-    await client.create(type, {
-      apiVersion,
-      kind,
-      metadata: { name: `idle-${index}`, namespace: "default" },
-      spec,
-    });
-  }
-  const deadline = Date.now() + SETTLE_TIMEOUT_MS;
-  for (let ready = 0; ready < count; ) {
-    if (Date.now() > deadline) throw new Error(`only ${ready} of ${count} objects became Ready`);
-    await delay(500);
-    const { items } = await client.list(type, { namespace: "default" });
-    ready = items.filter(
-      (object) =>
-        object.metadata.name.startsWith("idle-") &&
-        findCondition(statusOf(object).conditions, "Ready")?.status === "True",
-    ).length;
-    progress(ready);
-  }
+    context.detail("nothing to do");
+    const [requests, cpu, started] = [
+      await cluster.operatorRequests(),
+      await cpuSeconds(operator.pid),
+      performance.now(),
+    ];
+    const stopSampling = sampleTree(operator.pid);
+    await delay(observeSeconds * 1000, undefined, { signal: context.signal }).finally(stopSampling);
+    const { descendants } = await stopSampling();
+    const seconds = (performance.now() - started) / 1000;
+    const used = (await cpuSeconds(operator.pid)).own - cpu.own;
+    const asked = (await cluster.operatorRequests()) - requests;
+    const residentMiB = await memoryMiB(operator.pid, "now");
 
-  await delay(2_000); // what follows from the last update is over
-  const before = await cpuSeconds(operatorPid);
-  let children = 0;
-  const until = Date.now() + OBSERVE_MS;
-  while (Date.now() < until) {
-    children = Math.max(children, await countChildren(operatorPid));
-    await delay(250);
-  }
-  const used = (await cpuSeconds(operatorPid)) - before;
-  return {
-    objects: count,
-    children,
-    residentMiB: await residentMiB(operatorPid),
-    cpuPercent: (used / (OBSERVE_MS / 1000)) * 100,
-  };
-}
-
-async function residentMiB(pid: number): Promise<number> {
-  const status = await readFile(`/proc/${pid}/status`, "utf8");
-  return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1] ?? Number.NaN) / 1024;
-}
-
-async function cpuSeconds(pid: number): Promise<number> {
-  const stat = await readFile(`/proc/${pid}/stat`, "utf8");
-  // Fields are counted after the name, which may hold spaces: user and system time are the 14th and 15th.
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  return (Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS_PER_SECOND;
-}
-
-async function countChildren(pid: number): Promise<number> {
-  let children = 0;
-  for (const task of await readdir(`/proc/${pid}/task`).catch(() => [])) {
-    const list = await readFile(`/proc/${pid}/task/${task}/children`, "utf8").catch(() => "");
-    children += list.split(" ").filter((child) => child.trim() !== "").length;
-  }
-  return children;
+    context.detail("restart");
+    const again = await restart(context, cluster, operator, objects);
+    await again.operator.stop();
+    return {
+      id: "idle",
+      title: `The operator at rest with ${objects} PostgresWriters`,
+      notes: [
+        `Watched for ${observeSeconds} s, in which all rows are compared with their objects every 30 s.`,
+        "Requests are those that the API server counts for the operator's own user; the renewal of a watch is one.",
+      ],
+      figures: [
+        {
+          what: "child processes, at most",
+          value: descendants,
+          unit: "count",
+          mark: { of: "value", at: "most", limit: 0 },
+        },
+        {
+          what: "CPU, of one core",
+          value: (used / seconds) * 100,
+          unit: "%",
+          mark: { of: "value", at: "most", limit: 1 },
+        },
+        { what: "resident memory", value: residentMiB, unit: "MiB", mark: { of: "value", at: "most", limit: 250 } },
+        { what: "requests to the API server", value: asked / seconds, unit: "/s" },
+        { what: "restart: from the start of the process until it is ready", value: again.readyMs / 1000, unit: "s" },
+        { what: "restart: until all objects have been looked at", value: again.lookedAtMs / 1000, unit: "s" },
+        {
+          what: "restart: updates run",
+          value: again.updates,
+          unit: "count",
+          mark: { of: "value", at: "most", limit: 0 },
+        },
+        { what: "restart: CLI processes", value: again.cliProcesses, unit: "count" },
+      ],
+    };
+  });
 }

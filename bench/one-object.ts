@@ -1,85 +1,116 @@
-import { randomUUID } from "node:crypto";
 import { execa } from "execa";
-import type { LiveObject, ResourceType } from "../providers/kubernetes/client";
-import type { StackEngine } from "../src/automation/engine";
-import { findCondition } from "../stacks/contract/condition";
-import { parseObject, statusOf } from "../stacks/contract/kind";
-import { stackName } from "../stacks/contract/object";
-import { postgresWriter } from "../stacks/postgres-writer/kind";
-import type { BenchCluster } from "./cluster";
-import { watchFor } from "./watch";
+import { type BareCli, withBareCli } from "./bare-cli";
+import { type BenchCluster, type BenchContext, withBenchCluster } from "./cluster";
+import { isGone, isReady, ObjectWatch } from "./object-watch";
+import { GO_OPERATOR } from "./peers";
+import { type Figure, type Section, summary } from "./results";
+import { CHANGED_AGE, keyOf, type Writer, writerManifest, writersOf, writersProgram, writerType } from "./writers";
 
-/** Milliseconds of one round each way. */
-export interface Round {
-  /** From the start of `kubectl create` until the object is Ready and its row is there. */
-  operator: number;
-  /** One CLI update of the same program, on a stack of its own. */
-  cli: number;
+const ROUNDS = 10;
+const QUICK_ROUNDS = 2;
+
+/** Milliseconds of one round. */
+type Life = Record<"created" | "changed" | "deleted", number>;
+
+/** One PostgresWriter, through the operator and through the bare CLI, in turns: what a user waits for, and the least it can be. */
+export async function oneObject(context: BenchContext): Promise<Section> {
+  const rounds = context.quick ? QUICK_ROUNDS : ROUNDS;
+  return withBenchCluster(context, async (cluster) => {
+    const operator = await cluster.startOperator();
+    const watch = await ObjectWatch.open(cluster.client, await writerType(cluster.client), context.signal);
+    try {
+      return await withBareCli(context, cluster, async (bare) => {
+        const lives: { operator: Life; bare: Life }[] = [];
+        for (let round = -1; round < rounds; round++) {
+          context.detail(`round ${round + 1} of ${rounds}`);
+          const [writer, alone] = [writersOf("default", 1), writersOf("bare", 1)].flat() as [Writer, Writer];
+          const life = {
+            operator: await throughOperator(context, cluster, watch, { ...writer, name: `writer-${round + 1}` }),
+            bare: await throughCli(cluster, bare, alone),
+          };
+          if (round >= 0) lives.push(life); // before, connections are opened and compilers do their work
+        }
+        await operator.stop();
+        return {
+          id: "one-object",
+          title: "One PostgresWriter",
+          notes: [
+            `${rounds} rounds in turns; the median, with the least and the most.`,
+            "Through the operator: from the start of kubectl until the object is Ready and its row is as it should be, or until the object and the row are gone.",
+            "The bare CLI: one process with the same program and providers, on a stack of its own.",
+          ],
+          figures: [
+            {
+              ...figureOf("kubectl create → Ready", "created", lives),
+              mark: { of: "ratio", at: "most", limit: 1.25 },
+            },
+            {
+              ...figureOf("the same", "created", lives),
+              against: { what: GO_OPERATOR, value: 0.4, range: [0.3, 0.4], measured: "elsewhere" },
+            },
+            figureOf("kubectl patch → Ready again", "changed", lives),
+            figureOf("kubectl delete → gone", "deleted", lives),
+          ],
+        };
+      });
+    } finally {
+      watch.close();
+    }
+  });
 }
 
-/**
- * One object, both ways, in turns: what a user waits for, against the update that is the least it can take.
- *
- * @param progress called before each round
- */
-export async function measureOneObject(
+async function throughOperator(
+  { signal }: BenchContext,
   cluster: BenchCluster,
-  engine: StackEngine,
-  rounds: number,
-  progress: (round: number) => void,
-): Promise<Round[]> {
-  const type = await cluster.client.resourceType("demo.yash.com/v1", "PostgresWriter");
-  const results: Round[] = [];
-  for (let round = 0; round < rounds; round++) {
-    progress(round);
-    results.push({
-      operator: await throughOperator(cluster, type, `one-${round}`),
-      cli: await throughCli(engine, `bare-${round}`),
-    });
-  }
-  return results;
-}
-
-export function writerManifest(name: string): LiveObject {
-  return {
-    apiVersion: "demo.yash.com/v1",
-    kind: "PostgresWriter",
-    metadata: { name, namespace: "default", uid: randomUUID(), resourceVersion: "0", generation: 1 },
-    spec: { table: "students", name: "alex", age: 23, country: "canada" },
+  watch: ObjectWatch,
+  writer: Writer,
+): Promise<Life> {
+  const key = keyOf(writer);
+  const kubectl = (args: string[], input = "") =>
+    execa("kubectl", [...args, "--namespace", writer.namespace], { input, env: cluster.dev.env, cancelSignal: signal });
+  const timed = async (isDone: Parameters<ObjectWatch["until"]>[1], act: () => Promise<unknown>) => {
+    const started = performance.now();
+    await act();
+    await watch.until([key], isDone);
+    return performance.now() - started;
   };
-}
+  const rows = (condition: string) =>
+    cluster.queryNumber(`select count(*) as number from students where id = $1 and ${condition}`, [key]);
+  const expect = async (count: number, condition: string) => {
+    if ((await rows(condition)) !== count) throw new Error(`${key}: not ${count} rows where ${condition}`);
+  };
+  const patch = ["--type", "merge", "--patch", JSON.stringify({ spec: { age: CHANGED_AGE } })];
 
-async function throughOperator(cluster: BenchCluster, type: ResourceType, name: string): Promise<number> {
-  const { apiVersion, kind, spec } = writerManifest(name);
-  const manifest = JSON.stringify({ apiVersion, kind, metadata: { name, namespace: "default" }, spec });
-  const { seen } = await watchFor(
-    cluster.client,
-    type,
-    "default",
-    (object) => object.metadata.name === name && isReady(object),
+  const created = await timed(isReady, () => kubectl(["create", "-f", "-"], JSON.stringify(writerManifest(writer))));
+  await expect(1, "true");
+  const changed = await timed(
+    (object) => isReady(object) && object?.metadata.generation !== 1,
+    () => kubectl(["patch", "postgreswriter", writer.name, ...patch]),
   );
-  const started = performance.now();
-  await execa("kubectl", ["create", "-f", "-"], { input: manifest, env: cluster.env });
-  await seen;
-  const elapsed = performance.now() - started;
-  if ((await cluster.countRows(`default/${name}`)) !== 1) throw new Error(`${name} is Ready, but its row is not there`);
-  return elapsed;
+  await expect(1, `age = ${CHANGED_AGE}`);
+  const deleted = await timed(isGone, () => kubectl(["delete", "postgreswriter", writer.name]));
+  await expect(0, "true");
+  return { created, changed, deleted };
 }
 
-async function throughCli(engine: StackEngine, name: string): Promise<number> {
-  const object = parseObject(postgresWriter, writerManifest(name));
-  const owner = { uid: object.metadata.uid, description: "bench" };
-  const stack = stackName(postgresWriter, `default/${name}`);
-  const started = performance.now();
-  const result = await engine.up(stack, () =>
-    postgresWriter.program(object, { owner, owned: [], recorded: new Set(), observed: [] }),
-  );
-  const elapsed = performance.now() - started;
-  if (result.outcome !== "succeeded") throw new Error(`the bare update failed: ${JSON.stringify(result.failures)}`);
-  await engine.destroy(stack);
-  return elapsed;
+async function throughCli(cluster: BenchCluster, bare: BareCli, writer: Writer): Promise<Life> {
+  const stack = "one-object";
+  const created = await bare.up(stack, writersProgram([writer]));
+  const changed = await bare.up(stack, writersProgram([writer], CHANGED_AGE));
+  const rows = await cluster.queryNumber("select age as number from students where id = $1", [keyOf(writer)]);
+  if (rows !== CHANGED_AGE) throw new Error("the bare update has not changed the row");
+  return { created, changed, deleted: await bare.destroy(stack) };
 }
 
-export function isReady(object: LiveObject): boolean {
-  return findCondition(statusOf(object).conditions, "Ready")?.status === "True";
+function figureOf(what: string, name: keyof Life, lives: readonly { operator: Life; bare: Life }[]): Figure {
+  return {
+    what,
+    unit: "s",
+    ...summary(lives.map(({ operator }) => operator[name] / 1000)),
+    against: {
+      what: "one bare CLI update",
+      ...summary(lives.map(({ bare }) => bare[name] / 1000)),
+      measured: "here",
+    },
+  };
 }

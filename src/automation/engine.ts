@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type ErrorClass, errorClassOf, errorMessageOf, errorReasonOf, RetryableError } from "../../providers/errors";
 import { checkFence, currentFence } from "../../providers/fence";
@@ -218,6 +218,7 @@ export class StackEngine {
         }
         log.warn({ stack, locks }, "removing the lock of a process that is gone");
         await this.#command(["cancel", stack, "--yes"], options);
+        await this.#forgetPendingCreates(stack, join(scratch, "state.json"), options);
         result = await this.#command(command, options);
       }
       checkFence(); // whatever ended it, it is another's stack now
@@ -244,6 +245,20 @@ export class StackEngine {
     }
   }
 
+  /**
+   * Takes out of the state what an update that was cut off was about to create. The engine would keep it there, and warn
+   * of it, for good, so that somebody may look what came of it; here the creation itself does, as it adopts what is there.
+   */
+  async #forgetPendingCreates(stack: string, file: string, options: UpdateOptions): Promise<void> {
+    const { exitCode } = await this.#command(["stack", "export", "--file", file, "--stack", stack], options);
+    if (exitCode !== 0) return; // the update will say what is wrong
+    const state = JSON.parse(await readFile(file, "utf8")) as { deployment?: Deployment };
+    const { pending_operations: pending, ...rest } = state.deployment ?? {};
+    if (!pending?.some(({ type }) => type === "creating")) return;
+    await writeFile(file, JSON.stringify({ ...state, deployment: rest }), { mode: 0o600 });
+    await this.#command(["stack", "import", "--file", file, "--stack", stack], options);
+  }
+
   #command(args: string[], { signal, shared }: UpdateOptions): Promise<CommandResult> {
     return runPulumi(this.#options, args, { signal, savesOnce: shared?.savesOnce ?? false });
   }
@@ -263,8 +278,6 @@ function meantBy({ shared }: UpdateOptions): (name: string) => boolean {
   return (name) => keys.has(keyOfResource(name));
 }
 
-/** What the SDK says of a resource that the engine has already said more of. */
-const FAILED_TO_REGISTER = /^Unhandled exception: Error: resource .* failed to register/;
 const UPDATE_FAILED = /^(update|preview|destroy) failed$/;
 
 /** Whether an update that failed went to its end, and only operations of single resources failed. */
@@ -279,9 +292,7 @@ function isRestDone(
   return (
     failed.size > 0 &&
     refused.every(({ urn }) => isOneResources(urn)) &&
-    report.errors.every(
-      ({ urn, message }) => isOneResources(urn) || FAILED_TO_REGISTER.test(message) || UPDATE_FAILED.test(message),
-    )
+    report.errors.every(({ urn, message }) => isOneResources(urn) || UPDATE_FAILED.test(message))
   );
 }
 
@@ -298,6 +309,7 @@ async function readUrns(file: string): Promise<string[] | undefined> {
 
 interface Deployment {
   resources?: { urn: string }[] | null;
+  pending_operations?: { type: string }[] | null;
 }
 
 /** The most exact account of each failure: the provider's or program's own error where there is one. */
@@ -330,9 +342,7 @@ function findFailures(
     });
   }
   if (failures.length > 0) return failures;
-  const errors = report.errors.filter(
-    ({ message }) => !UPDATE_FAILED.test(message) && !FAILED_TO_REGISTER.test(message),
-  );
+  const errors = report.errors.filter(({ message }) => !UPDATE_FAILED.test(message));
   if (errors.length === 0) {
     const output = (result.stderr || result.stdout).trim() || "no output";
     const unexplained = result.exitCode === 0 ? "the Pulumi CLI ended without an account of what it did: " : "";

@@ -30,6 +30,10 @@ export interface BatchesOptions {
 
 /** Objects in one update, at most. */
 export const MAX_BATCH = 1_000;
+/** More than one object that waits is part of a burst: it is over when none has come for so long, … */
+const BURST_OVER_MS = 100;
+/** … or is not waited for any longer: each start of the CLI costs as much as the update of a hundred rows. */
+const LONGEST_GATHERING_MS = 1_000;
 
 /** A shared stack as the queue names it: `namespace#number`. */
 export function placeOf(namespace: string, number: number): string {
@@ -39,12 +43,14 @@ export function placeOf(namespace: string, number: number): string {
 /**
  * Makes one update of what several objects want of the stack that they share.
  *
- * A single wish is taken up at once; those that come while an update of the stack runs wait and are the next update
- * together. That there is never more than one for a stack is the queue's doing: it has a name for each.
+ * A single wish is taken up at once; those that come while an update of the stack runs wait, if need be with the rest of
+ * the burst that they are part of, and are the next update together. That there is never more than one for a stack is the queue's doing: it has a name for each.
  */
 export class Batches {
   readonly #options: BatchesOptions;
   readonly #waiting = new Map<string, Waiting[]>();
+  /** For the stacks that have their turn and wait for the rest of a burst. */
+  readonly #gathering = new Map<string, { since: number; lastCame: number }>();
   #stopped = false;
 
   constructor(options: BatchesOptions) {
@@ -58,8 +64,27 @@ export class Batches {
       const line = this.#waiting.get(place) ?? [];
       line.push({ ...request, resolve, reject });
       this.#waiting.set(place, line);
+      const gathering = this.#gathering.get(place);
+      if (gathering !== undefined) gathering.lastCame = performance.now();
       this.#options.enqueue(place);
     });
+  }
+
+  /**
+   * How long to put off a stack's turn, in milliseconds, because more objects are about to come: a single one is never
+   * made to wait.
+   */
+  gatherMs(place: string): number {
+    const count = this.#waiting.get(place)?.length ?? 0;
+    const now = performance.now();
+    const gathering = this.#gathering.get(place) ?? { since: now, lastCame: now };
+    const leftMs = Math.min(gathering.lastCame + BURST_OVER_MS, gathering.since + LONGEST_GATHERING_MS) - now;
+    if (count <= 1 || count >= MAX_BATCH || leftMs <= 0) {
+      this.#gathering.delete(place);
+      return 0;
+    }
+    this.#gathering.set(place, gathering);
+    return leftMs;
   }
 
   /** Does what waits for a stack. Failures are the requests', not this call's. */
@@ -87,6 +112,7 @@ export class Batches {
   giveUp(place: string): void {
     for (const waiting of this.#waiting.get(place) ?? []) waiting.resolve(interrupted(waiting));
     this.#waiting.delete(place);
+    this.#gathering.delete(place);
   }
 
   async #fulfil(place: string, group: readonly Waiting[], signal: AbortSignal): Promise<void> {

@@ -311,6 +311,8 @@ export class Operator {
     const { shards } = this.#options;
     const share = this.#shareOf(queueKey);
     const place = this.#locate(queueKey)[1].slice(BATCH.length);
+    const gatherMs = batches.gatherMs(place);
+    if (gatherMs > 0) return this.#queue.addAfter(queueKey, gatherMs);
     if (shards === undefined) return batches.run(place, signal);
     await shards.work(share, signal, (signal) => batches.run(place, signal));
     if (!shards.holds(share)) batches.giveUp(place);

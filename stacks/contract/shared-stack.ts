@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { ComponentResource } from "@pulumi/pulumi/resource";
+import type { Resource } from "@pulumi/pulumi/resource";
+import { component } from "../../providers/dynamic";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { type AnyKind, statusOf } from "./kind";
 import { stackName } from "./object";
@@ -58,8 +59,8 @@ export function stackOf(kind: AnyKind, key: string, object: LiveObject | undefin
 }
 
 /** An object as a component, the parent of all that it stands for, in a stack that others share. */
-export function objectComponent(kind: KindNames, key: string): ComponentResource {
-  return new ComponentResource(componentType(kind), key);
+export function objectComponent(kind: KindNames, key: string): Resource {
+  return component(componentType(kind), key);
 }
 
 export function componentUrn(kind: KindNames, project: string, stack: string, key: string): string {

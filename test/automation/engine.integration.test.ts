@@ -1,5 +1,7 @@
 import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { output, secret } from "@pulumi/pulumi/output";
+import type { CustomResourceOptions } from "@pulumi/pulumi/resource";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { TerminalError } from "../../providers/errors";
 import { StackEngine } from "../../src/automation/engine";
@@ -100,6 +102,61 @@ describe("up", () => {
   });
 });
 
+describe("a program", () => {
+  const thing = (name: string, options?: CustomResourceOptions) =>
+    new Thing(name, { key: `${stack}/${name}`, value: "1" }, options);
+
+  it("has what depends on something made after it", async () => {
+    const result = await engine.engine.up(stack, () => {
+      const first = thing("first");
+      const second = thing("second", { dependsOn: first });
+      thing("third", { dependsOn: [first, second] });
+    });
+    expect(result.failures).toEqual([]);
+    const made = engine.things.creations.filter((key) => key.startsWith(`${stack}/`));
+    expect(made).toEqual(["first", "second", "third"].map((name) => `${stack}/${name}`));
+  });
+
+  it("does not go on to what depends on something that failed, and deletes nothing for that", async () => {
+    await engine.up(stack, { dependent: "1" });
+    const result = await engine.engine.up(stack, () => {
+      const refused = new Thing("refused", { key: `${stack}/refused`, value: "retryable" });
+      thing("dependent", { dependsOn: refused });
+    });
+    expect(result.failures).toMatchObject([{ resource: "refused", reason: "NotYet" }]);
+    expect(worldOf(stack)).toEqual([["dependent", "1"]]);
+  });
+
+  it("may give values that a library has wrapped", async () => {
+    const result = await engine.engine.up(stack, () => {
+      new Thing("a", { key: `${stack}/a`, value: output(Promise.resolve("wrapped")) });
+    });
+    expect(result.failures).toEqual([]);
+    expect(worldOf(stack)).toEqual([["a", "wrapped"]]);
+  });
+
+  it.each<[what: string, program: () => unknown, message: RegExp]>([
+    ["reads a resource's output", () => thing("a").id, /reads the output "id" of "a".*dependsOn/],
+    ["gives an option that is not known", () => thing("a", { protect: true }), /option protect .* parent, dependsOn/],
+    ["gives a secret", () => new Thing("a", { key: "a", value: secret("1") }), /"a" are .* secret/],
+  ])("is told of it when it %s", async (_what, program, message) => {
+    const result = await engine.engine.up(stack, () => void program());
+    expect(result.failures).toMatchObject([{ errorClass: "bug", message: expect.stringMatching(message) }]);
+  });
+
+  it("that throws, like a resource that fails, fails nothing in other stacks", async () => {
+    const gate = engine.things.holdSlow();
+    const slow = engine.up(`${stack}-slow`, { a: "slow" });
+    await gate.entered;
+    const throwing = await engine.engine.up(`${stack}-throwing`, () => {
+      throw new TerminalError("Invalid", "spec.size: 7 is too much");
+    });
+    const failing = await engine.up(`${stack}-failing`, { a: "terminal" });
+    gate.release();
+    expect([throwing.outcome, failing.outcome, (await slow).outcome]).toEqual(["failed", "failed", "succeeded"]);
+  });
+});
+
 describe("a failing update", () => {
   it.each([
     ["terminal", "NotAllowed", "nobody may have that"],
@@ -108,17 +165,9 @@ describe("a failing update", () => {
   ])("carries the provider's own %s error, its reason and its resource", async (value, reason, message) => {
     const result = await engine.up(stack, { a: value });
     expect(result.outcome).toBe("failed");
-    expect(result.failures).toEqual([{ resource: "a", urn: expect.any(String), errorClass: value, reason, message }]);
-  });
-
-  it("has nothing to do with the updates of other stacks that run at the same time", async () => {
-    const { entered, release } = engine.things.holdSlow();
-    const other = engine.up(`${stack}-other`, { a: "slow" });
-    await entered;
-    const failing = engine.up(stack, { a: "terminal" }, { shared: { savesOnce: false } });
-    expect(await failing).toMatchObject({ outcome: "failed", failures: [{ reason: "NotAllowed" }] });
-    release();
-    expect(await other).toMatchObject({ outcome: "succeeded", failures: [] });
+    expect(result.failures).toEqual([
+      { resource: "a", urn: expect.stringMatching(/::a$/), errorClass: value, reason, message },
+    ]);
   });
 
   it("keeps what it did before it failed, and finishes the rest the next time", async () => {

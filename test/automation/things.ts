@@ -1,3 +1,5 @@
+import type { Input } from "@pulumi/pulumi/output";
+import type { CustomResourceOptions } from "@pulumi/pulumi/resource";
 import { type DynamicProvider, DynamicResource } from "../../providers/dynamic";
 import { RetryableError, TerminalError } from "../../providers/errors";
 
@@ -5,6 +7,8 @@ export interface ThingInputs {
   key: string;
   value: string;
 }
+
+type Inputs<T> = { [Property in keyof T]: Input<T[Property]> };
 
 export const THING_STUB = "a stub that the host knows";
 
@@ -17,8 +21,8 @@ const REFUSED: Record<string, () => Error> = {
 
 /** A resource of the simplest kind: a value under a key. */
 export class Thing extends DynamicResource {
-  constructor(name: string, inputs: ThingInputs) {
-    super({ module: "test", name: "Thing", stub: THING_STUB }, name, { ...inputs });
+  constructor(name: string, inputs: Inputs<ThingInputs>, options?: CustomResourceOptions) {
+    super({ module: "test", name: "Thing", stub: THING_STUB }, name, { ...inputs }, options);
   }
 }
 

@@ -4,12 +4,11 @@ import { isDeepStrictEqual } from "node:util";
 import { expect, vi } from "vitest";
 import type { LiveObject, Manifest, ResourceType } from "../../providers/kubernetes/client";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
+import { sqlStateOf } from "../../providers/postgres/errors";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
-import { eventually } from "../e2e/eventually";
 import {
   apply,
-  CAPSULE_TENANT,
   capsuleTenant,
   client,
   DEPLOYMENT,
@@ -17,20 +16,16 @@ import {
   find,
   get,
   LIMIT_RANGE,
-  MEMCACHED,
   memcached,
   NAMESPACE,
   NETWORK_POLICY,
   namespace,
   POD,
-  POD_SET,
-  POSTGRES_WRITER,
   podSet,
   postgresWriter,
   RESOURCE_QUOTA,
   ROLE_BINDING,
   remove,
-  TENANT,
   tenant,
   uniqueName,
 } from "../e2e/objects";
@@ -39,39 +34,57 @@ import type { TestDatabase } from "../providers/postgres/database";
 
 /** What the kinds make. */
 const MADE: ResourceType[] = [NAMESPACE, ROLE_BINDING, DEPLOYMENT, POD, LIMIT_RANGE, NETWORK_POLICY, RESOURCE_QUOTA];
-/** How long a crash may delay an end state: a restart, a back-off, and an update on a busy machine. */
-const SETTLE_MS = 60_000;
+/** For a life without faults. */
+const REST_MS = 60_000;
 
-/** The kinds by what their objects are in a life: as they begin, and what is changed of them later. */
+/** Of so many objects in a namespace, made at the same time, most are one update that saves its state once. */
+const MANY_WRITERS = 12;
+
+/** What lives: objects by what they begin as, and what is changed of them later. */
 const SUBJECTS = {
   Tenant: {
-    type: TENANT,
-    first: (name: string) => tenant(name),
+    first: (name: string) => [tenant(name, { namespaces: [name, `${name}-1`] })],
     change: (name: string) => ({ adminEmail: "other@example.com", adminGroups: [], namespaces: [name, `${name}-2`] }),
   },
   PostgresWriter: {
-    type: POSTGRES_WRITER,
-    first: (name: string, table: string) => postgresWriter(name, { table }),
+    first: (name: string, table: string) => [writer(name, `${name}-lone`, table)],
     change: (_: string, table: string) => ({ table: `${table}_2`, age: 24 }),
   },
-  PodSet: { type: POD_SET, first: (name: string) => podSet(name, 2), change: () => ({ replicas: 1 }) },
+  PostgresWriters: {
+    first: (name: string, table: string) =>
+      Array.from({ length: MANY_WRITERS }, (_, index) => writer(name, `${name}-${index}`, table)),
+    // The first stays as it is, next to others that do not.
+    change: (_: string, table: string, index: number) => (index === 0 ? {} : { table: `${table}_2`, age: 24 }),
+  },
+  PodSet: { first: (name: string) => [podSet(name, 2)], change: () => ({ replicas: 1 }) },
   Memcached: {
-    type: MEMCACHED,
-    first: (name: string) => memcached(name),
+    first: (name: string) => [memcached(name)],
     change: () => ({ size: 2, containerPort: 11212 }),
   },
   CapsuleTenant: {
-    type: CAPSULE_TENANT,
-    first: (name: string) =>
+    first: (name: string) => [
       capsuleTenant(`${name}-capsule`, {
         limitRanges: [{ limits: [{ type: "Pod", max: { cpu: "1" } }] }],
         resourceQuotas: [{ hard: { pods: "10" } }],
       }),
+    ],
     change: () => ({ limitRanges: [], resourceQuotas: [{ hard: { pods: "9" } }] }),
   },
 } as const;
 export type Subject = keyof typeof SUBJECTS;
 export const ALL_SUBJECTS = Object.keys(SUBJECTS) as Subject[];
+/** One of each kind. */
+export const ALL_KINDS = ALL_SUBJECTS.filter((subject) => subject !== "PostgresWriter");
+
+function writer(life: string, name: string, table: string): Manifest {
+  const manifest = postgresWriter(name, { table });
+  return { ...manifest, metadata: { name, namespace: rowsNamespace(life) } };
+}
+
+/** Has a shared stack that no other life has a part in. */
+function rowsNamespace(life: string): string {
+  return `${life}-rows`;
+}
 
 /** A database with the two tables that rows are in, the second of which they move to. */
 export async function createTables(database: TestDatabase): Promise<string> {
@@ -102,6 +115,7 @@ export class Life {
   }
 
   async create(): Promise<void> {
+    await apply(namespace(rowsNamespace(this.name)));
     if (this.#subjects.includes("CapsuleTenant")) {
       await apply(namespace(`${this.name}-blue`, { labels: { "capsule.clastix.io/tenant": `${this.name}-capsule` } }));
     }
@@ -110,8 +124,10 @@ export class Life {
 
   async change(): Promise<void> {
     await Promise.all(
-      this.#subjects.map((subject) =>
-        edit(this.#object(subject), { spec: SUBJECTS[subject].change(this.name, this.#table) }),
+      this.#subjects.flatMap((subject) =>
+        this.#objectsOf(subject).map((object, index) =>
+          edit(object, { spec: SUBJECTS[subject].change(this.name, this.#table, index) }),
+        ),
       ),
     );
   }
@@ -120,9 +136,9 @@ export class Life {
     await Promise.all(this.#objects.map(remove));
   }
 
-  /** Waits until what is there is what `expected` says. */
-  async settled(expected: unknown): Promise<void> {
-    await eventually(async () => expect(await this.#found()).toEqual(expected), SETTLE_MS);
+  /** What is there has to be what `expected` says. */
+  async expectEnd(expected: unknown): Promise<void> {
+    expect(await this.#found()).toEqual(expected);
   }
 
   /** Waits until what is there does not change any more. @returns it */
@@ -136,29 +152,30 @@ export class Life {
         if (!rests) throw new Error("it still changes");
         return found;
       },
-      { timeout: SETTLE_MS, interval: 1_000 },
+      { timeout: REST_MS, interval: 1_000 },
     );
   }
 
-  /** Waits until nothing is left of it. */
-  async gone(): Promise<void> {
-    await eventually(async () => {
-      for (const object of this.#objects) expect(await find(object)).toBeUndefined();
-    }, SETTLE_MS);
+  /** Nothing may be left of it. */
+  async expectGone(): Promise<void> {
+    for (const object of this.#objects) expect(await find(object)).toBeUndefined();
     // What the garbage collector takes, the namespaces of Capsule's Tenants, goes later; what ends slowly is on its way.
-    await eventually(async () => {
-      const left = (await allMade()).filter((object) => JSON.stringify(object).includes(this.name));
-      expect(left.filter(({ metadata }) => metadata.deletionTimestamp === undefined)).toEqual([]);
-    });
-    expect(await this.#rows()).toEqual({ first: [], second: [] });
+    const left = (await allMade()).filter((object) => JSON.stringify(object).includes(this.name));
+    expect(left.filter(({ metadata }) => metadata.deletionTimestamp === undefined)).toEqual([]);
+    expect(await this.#rows()).toEqual({ first: [], second: [], records: [] });
     expect(this.#operator.stateFiles(this.name)).toEqual([]);
   }
 
-  get #objects(): Manifest[] {
-    return this.#subjects.map((subject) => this.#object(subject));
+  /** Removes what it did not make by its objects. */
+  async cleanUp(): Promise<void> {
+    await remove(namespace(rowsNamespace(this.name)));
   }
 
-  #object(subject: Subject): Manifest {
+  get #objects(): Manifest[] {
+    return this.#subjects.flatMap((subject) => this.#objectsOf(subject));
+  }
+
+  #objectsOf(subject: Subject): Manifest[] {
     return SUBJECTS[subject].first(this.name, this.#table);
   }
 
@@ -190,13 +207,21 @@ export class Life {
     text = text.replaceAll(this.name, "NAME");
     text = text
       .replace(/NAME-pod-[a-z0-9]{5}/g, "NAME-pod-ANY")
-      .replace(/(NAME|NAME-capsule)-[0-9a-f]{12,}/g, "$1-DIGEST");
+      .replace(/(NAME|NAME-capsule|NAME-rows\.0)-[0-9a-f]{12,}/g, "$1-DIGEST");
     return JSON.parse(text);
   }
 
-  async #rows(): Promise<{ first: unknown[]; second: unknown[] }> {
-    const rows = (table: string) => this.#database.query(`SELECT * FROM ${table} WHERE id LIKE $1`, [`%${this.name}%`]);
-    return { first: await rows(this.#table), second: await rows(`${this.#table}_2`) };
+  async #rows(): Promise<{ first: unknown[]; second: unknown[]; records: unknown[] }> {
+    const ours = [`%${this.name}%`];
+    const rows = (table: string) =>
+      this.#database.query(`SELECT * FROM ${table} WHERE id LIKE $1 ORDER BY id COLLATE "C"`, ours);
+    const records = await this.#database
+      .query("SELECT table_name, key, owner FROM kindstack_ownership.rows WHERE key LIKE $1 ORDER BY 1, 2", ours)
+      .catch((error: unknown) => {
+        if (sqlStateOf(error) === "42P01") return []; // nobody has made a row yet
+        throw error;
+      });
+    return { first: await rows(this.#table), second: await rows(`${this.#table}_2`), records };
   }
 
   /** What the states of its stacks have in them. */

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { StackEngine, UpdateOptions, UpdateResult } from "../../src/automation/engine";
 import { Batches, MAX_BATCH, type Request } from "../../src/watcher/batch";
 import { sharedStackName, stackOf } from "../../stacks/contract/shared-stack";
@@ -127,6 +127,45 @@ describe("Batches", () => {
     void world.batches.request(PLACE, { ...destroy("default/a"), former });
     await world.batches.run(PLACE, SIGNAL);
     expect(world.updates).toEqual([`destroy ${former}`]);
+  });
+
+  describe("that is asked when it is to begin", () => {
+    beforeEach(() => void vi.useFakeTimers({ toFake: ["performance"] }));
+    afterEach(() => void vi.useRealTimers());
+    const request = (world: World, name: string) => void world.batches.request(PLACE, up(`default/${name}`));
+
+    it("does not make a single object wait", () => {
+      const world = new World();
+      expect(world.batches.gatherMs(PLACE)).toBe(0);
+      request(world, "a");
+      expect(world.batches.gatherMs(PLACE)).toBe(0);
+    });
+
+    it("waits for the end of a burst", () => {
+      const world = new World();
+      request(world, "a");
+      request(world, "b");
+      expect(world.batches.gatherMs(PLACE)).toBe(100);
+      vi.advanceTimersByTime(60);
+      request(world, "c");
+      expect(world.batches.gatherMs(PLACE)).toBe(100);
+      vi.advanceTimersByTime(100);
+      expect(world.batches.gatherMs(PLACE)).toBe(0);
+    });
+
+    it("does not wait for the end of a burst that goes on, nor for more than a batch can take", async () => {
+      const world = new World();
+      request(world, "a");
+      for (let index = 0; index < 20; index++) {
+        request(world, `b-${index}`);
+        expect(world.batches.gatherMs(PLACE), `${index * 50} ms`).toBeGreaterThan(0);
+        vi.advanceTimersByTime(50);
+      }
+      expect(world.batches.gatherMs(PLACE)).toBe(0);
+      expect(world.batches.gatherMs(PLACE), "the next turn").toBe(100);
+      for (let index = 0; index < MAX_BATCH; index++) request(world, `c-${index}`);
+      expect(world.batches.gatherMs(PLACE)).toBe(0);
+    });
   });
 
   it("begins nothing after a stop, and says so to those who wait", async () => {

@@ -1,0 +1,75 @@
+import fs from "node:fs/promises";
+import path from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { request } from "undici";
+import { type DevCluster, devClusterStatus } from "../src/dev/cluster";
+import { operator } from "../src/dev/operator";
+import { identify } from "../src/dev/process";
+import { packageRoot } from "../src/package";
+import type { CountedPulumi } from "./counted-pulumi";
+
+/** An operator that runs as a process of its own, from its start to its end. */
+export interface OperatorProcess {
+  pid: number;
+  /** From the start of the process until it said that it is ready. */
+  readyAfterMs: number;
+  /** CLI processes that it has started. */
+  cliProcesses(): Promise<number>;
+  /** The sum of a counter over all its labels, as it says itself; 0 for one that was never counted up. */
+  counted(metric: string): Promise<number>;
+  /** Stops it, as a deployment would. */
+  stop(): Promise<void>;
+}
+
+/** Starts an operator of the compiled command line and waits until it is ready. */
+export async function startOperator(
+  cluster: DevCluster,
+  kubeconfig: string,
+  pulumi: CountedPulumi,
+  signal: AbortSignal,
+): Promise<OperatorProcess> {
+  const component = await operator(cluster, path.join(packageRoot, "dist/src/cli/main.js"), pulumi.file);
+  const startedAt = performance.now();
+  await cluster.start({ ...component, env: { ...component.env, KUBECONFIG: kubeconfig } }, signal);
+  const readyAfterMs = performance.now() - startedAt;
+  const atStart = await pulumi.count(); // it has asked for the version
+  const { processes } = devClusterStatus(cluster.dir);
+  const pid = processes.find(({ name, running }) => name === component.name && running)?.pid;
+  if (pid === undefined) throw new Error("the operator has ended");
+  return {
+    pid,
+    readyAfterMs,
+    cliProcesses: async () => (await pulumi.count()) - atStart,
+    async counted(metric) {
+      const { body } = await request(`http://127.0.0.1:${component.port}/metrics`);
+      return sumOfMetric(await body.text(), metric);
+    },
+    async stop() {
+      process.kill(pid, component.stopSignal);
+      while (identify(pid) !== undefined) await delay(20);
+    },
+  };
+}
+
+/**
+ * The sum of a metric's samples in Prometheus' text format.
+ *
+ * @param labels what the labels of a sample have to contain to count, such as `flow_schema="bench"`
+ */
+export function sumOfMetric(text: string, metric: string, labels = ""): number {
+  let sum = 0;
+  for (const line of text.split("\n")) {
+    if (!line.startsWith(`${metric}{`) && !line.startsWith(`${metric} `)) continue;
+    if (line.includes(labels)) sum += Number(line.slice(line.lastIndexOf(" ") + 1));
+  }
+  return sum;
+}
+
+/** The bytes of all files below a folder. */
+export async function folderBytes(folder: string): Promise<number> {
+  let bytes = 0;
+  for (const entry of await fs.readdir(folder, { recursive: true, withFileTypes: true })) {
+    if (entry.isFile()) bytes += (await fs.stat(path.join(entry.parentPath, entry.name))).size;
+  }
+  return bytes;
+}

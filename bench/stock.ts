@@ -1,0 +1,69 @@
+import fs from "node:fs/promises";
+import path from "node:path";
+import { PulumiCommand } from "@pulumi/pulumi/automation/cmd";
+import { LocalWorkspace } from "@pulumi/pulumi/automation/localWorkspace";
+import { PROJECT } from "../src/automation/workspace";
+import { packageRoot } from "../src/package";
+import { Limiter } from "../src/watcher/limiter";
+import type { BenchCluster, BenchContext } from "./cluster";
+import { type Writer, writersProgram } from "./writers";
+
+/**
+ * The Automation API as its documentation shows it: for each object `createOrSelectStack` and `up`, with the SDK's own
+ * process for dynamic providers.
+ *
+ * @param atOnce objects that are worked on at the same time
+ * @returns milliseconds for all, and the CLI processes that it took
+ */
+export async function measureStock(
+  { signal, detail }: BenchContext,
+  cluster: BenchCluster,
+  writers: readonly Writer[],
+  atOnce: number,
+): Promise<{ ms: number; cliProcesses: number }> {
+  const pulumi = await cluster.countedPulumi("stock");
+  const directory = path.join(cluster.scratch, "stock");
+  const state = path.join(directory, "state");
+  await fs.mkdir(state, { recursive: true });
+  const pulumiCommand = await PulumiCommand.get({ root: pulumi.root });
+  const sdk = path.join(packageRoot, "node_modules/@pulumi/pulumi"); // its script for dynamic providers lies in it
+  const envVars = {
+    PATH: [sdk, process.env.PATH].join(path.delimiter),
+    PULUMI_BACKEND_URL: `file://${state}`,
+    PULUMI_CONFIG_PASSPHRASE: "bench",
+    PULUMI_SKIP_UPDATE_CHECK: "true",
+  };
+  const atStart = await pulumi.count();
+  const limiter = new Limiter(atOnce);
+  let done = 0;
+  const started = performance.now();
+  await Promise.all(
+    writers.map((writer) =>
+      limiter.run(async () => {
+        signal.throwIfAborted();
+        detail(`the stock way: ${done} of ${writers.length}`);
+        const stackName = `${writer.namespace}-${writer.name}`;
+        const stack = await LocalWorkspace.createOrSelectStack(
+          { projectName: PROJECT, stackName, program: async () => writersProgram([writer])() },
+          {
+            workDir: await projectFolder(path.join(directory, stackName)),
+            pulumiHome: path.join(directory, "home"),
+            pulumiCommand,
+            envVars,
+          },
+        );
+        await stack.up({ signal });
+        done++;
+      }),
+    ),
+  );
+  return { ms: performance.now() - started, cliProcesses: (await pulumi.count()) - atStart };
+}
+
+/** A folder from which the SDK's process finds the SDK and the providers. */
+async function projectFolder(folder: string): Promise<string> {
+  await fs.mkdir(path.join(folder, "node_modules"), { recursive: true });
+  await fs.symlink(path.join(packageRoot, "node_modules/@pulumi"), path.join(folder, "node_modules/@pulumi"));
+  await fs.symlink(packageRoot, path.join(folder, "node_modules/kindstack"));
+  return folder;
+}

@@ -1,0 +1,173 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import * as grpc from "@grpc/grpc-js";
+import { getAllResources, isSecret, Output, output } from "@pulumi/pulumi/output";
+import type { ResourceMonitorClient } from "@pulumi/pulumi/proto/resource_grpc_pb";
+import { RegisterResourceRequest, type RegisterResourceResponse, Result } from "@pulumi/pulumi/proto/resource_pb";
+import type { Resource } from "@pulumi/pulumi/resource";
+import { type JavaScriptValue, Struct } from "google-protobuf/google/protobuf/struct_pb";
+
+/** What a program says of one resource. */
+export interface Declaration {
+  /** Pulumi's type token. */
+  type: string;
+  name: string;
+  /** A component has none. */
+  inputs?: object;
+  /** The stack, if there is none. */
+  parent?: Resource | undefined;
+  dependsOn?: readonly Resource[];
+}
+
+/** A resource that did not come about; the engine has told why. */
+export class NotRegisteredError extends Error {}
+
+const STACK_TYPE = "pulumi:pulumi:Stack";
+const ENGINE_ENDED: readonly unknown[] = [grpc.status.UNAVAILABLE, grpc.status.CANCELLED];
+
+/**
+ * Registers what a program declares at the engine that runs it, with one message each.
+ *
+ * The SDK's resources do the same with promises and stack traces for each property, so that any of them may come from
+ * any other resource: two thirds of the CPU time that an update of many rows took. And an error of theirs is an
+ * unhandled rejection, which fails all updates of the process. The programs of kinds know what they register.
+ */
+export class Registrations {
+  readonly #monitor: ResourceMonitorClient;
+  readonly #stack: Promise<string>;
+  readonly #urns: Promise<string>[] = [];
+
+  constructor(monitor: ResourceMonitorClient, { project, stack }: { project: string; stack: string }) {
+    this.#monitor = monitor;
+    this.#stack = this.#send(requestOf({ type: STACK_TYPE, name: `${project}-${stack}` }));
+    this.#keep(this.#stack);
+  }
+
+  register(declaration: Declaration): Resource {
+    const urn = this.#register(declaration);
+    this.#keep(urn);
+    return registered(declaration.name, urn);
+  }
+
+  /**
+   * Resolves when the engine has dealt with all that was registered.
+   *
+   * @throws NotRegisteredError
+   */
+  async settled(): Promise<void> {
+    const outcomes = await Promise.allSettled(this.#urns);
+    const refused = outcomes.find((outcome) => outcome.status === "rejected");
+    if (refused !== undefined) throw refused.reason;
+  }
+
+  async #register(declaration: Declaration): Promise<string> {
+    const { name, inputs, parent, dependsOn = [] } = declaration;
+    const request = requestOf(declaration);
+    if (inputs !== undefined) request.setObject(struct(isWrapped(inputs) ? await unwrap(name, inputs) : inputs));
+    request.setParent(await (parent === undefined ? this.#stack : urnOf(parent)));
+    request.setDependenciesList(await Promise.all(dependsOn.map(urnOf)));
+    return this.#send(request);
+  }
+
+  async #send(request: RegisterResourceRequest): Promise<string> {
+    const name = request.getName();
+    const response = await new Promise<RegisterResourceResponse>((resolve, reject) => {
+      this.#monitor.registerResource(request, (error, answer) => (error ? reject(error) : resolve(answer)));
+    }).catch((error: grpc.ServiceError) => {
+      throw ENGINE_ENDED.includes(error.code) ? new NotRegisteredError(`${name}: the engine has ended`) : error;
+    });
+    if (response.getResult() !== Result.SUCCESS) throw new NotRegisteredError(`${name} was not made`);
+    return response.getUrn();
+  }
+
+  #keep(urn: Promise<string>): void {
+    this.#urns.push(urn);
+    urn.catch(() => undefined); // `settled` tells
+  }
+}
+
+const current = new AsyncLocalStorage<Registrations>();
+
+/** Where a program that runs registers its resources; `undefined` where the SDK does that. */
+export function currentRegistrations(): Registrations | undefined {
+  return current.getStore();
+}
+
+/**
+ * Runs a program whose resources are registered there.
+ *
+ * @throws what the program throws, else NotRegisteredError
+ */
+export async function withRegistrations(
+  registrations: Registrations,
+  program: () => void | Promise<void>,
+): Promise<void> {
+  try {
+    await current.run(registrations, program);
+  } finally {
+    await registrations.settled().catch(() => undefined);
+  }
+  await registrations.settled();
+}
+
+function requestOf({ type, name, inputs }: Declaration): RegisterResourceRequest {
+  return new RegisterResourceRequest()
+    .setType(type)
+    .setName(name)
+    .setCustom(inputs !== undefined)
+    .setAcceptsecrets(true)
+    .setAcceptresources(true)
+    .setSupportspartialvalues(true)
+    .setAliasspecs(true)
+    .setSupportsresultreporting(true);
+}
+
+const PLAIN = "programs of kinds give their resources plain values, and say with dependsOn what has to be there before";
+const URN = Symbol("the URN of a registered resource");
+
+interface Registered extends Resource {
+  [URN]: Promise<string>;
+}
+
+/** What a program has in its hands: something to depend on, of which no output can be had. */
+function registered(name: string, urn: Promise<string>): Resource {
+  return new Proxy({ [URN]: urn } as Registered, {
+    get(target, property) {
+      if (typeof property === "symbol" || property === "constructor") return Reflect.get(target, property);
+      throw new TypeError(
+        `the program reads the output ${JSON.stringify(property)} of ${JSON.stringify(name)}: ${PLAIN}`,
+      );
+    },
+  });
+}
+
+function urnOf(resource: Resource): Promise<string> {
+  const { [URN]: urn } = resource as Partial<Registered>;
+  if (urn === undefined) throw new TypeError(`a resource that another update or the SDK registered: ${PLAIN}`);
+  return urn;
+}
+
+/** Whether some value is yet to come: a library wrapped it, as kubernetesx does with all that it makes. */
+function isWrapped(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return Output.isInstance(value) || value instanceof Promise || Object.values(value).some(isWrapped);
+}
+
+/** @throws TypeError for outputs of resources, on which the resource would depend, and for secrets */
+async function unwrap(name: string, inputs: object): Promise<object> {
+  const wrapped = output(inputs);
+  if ((await getAllResources(wrapped)).size > 0 || (await isSecret(wrapped))) {
+    throw new TypeError(`the inputs of ${JSON.stringify(name)} are a resource's outputs or secret: ${PLAIN}`);
+  }
+  return new Promise((resolve) => wrapped.apply((values) => resolve(values as object)));
+}
+
+function struct(inputs: object): Struct {
+  return Struct.fromJavaScript(withoutUndefined(inputs) as Record<string, JavaScriptValue>);
+}
+
+function withoutUndefined(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map((item) => withoutUndefined(item ?? null));
+  if (typeof value !== "object" || value === null) return value;
+  const entries = Object.entries(value).filter(([, property]) => property !== undefined);
+  return Object.fromEntries(entries.map(([key, property]) => [key, withoutUndefined(property)]));
+}
