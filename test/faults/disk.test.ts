@@ -1,3 +1,3 @@
 import { describeFullDisk } from "./disk";
 
-describeFullDisk({ isLong: false });
+describeFullDisk({ isLong: true });

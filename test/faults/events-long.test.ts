@@ -1,3 +1,0 @@
-import { describeEvents } from "./events";
-
-describeEvents({ rounds: 3 });
