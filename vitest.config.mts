@@ -13,11 +13,7 @@ export default defineConfig({
       {
         test: {
           name: "integration",
-          include: [
-            "test/**/*.integration.test.ts",
-            "test/e2e/**/*.test.ts",
-            "test/faults/{cli,dependencies,disk,events,stale}.test.ts",
-          ],
+          include: ["test/**/*.integration.test.ts", "test/e2e/**/*.test.ts"],
           globalSetup: ["test/cluster.setup.ts"],
           testTimeout: 60_000,
           hookTimeout: 120_000,

@@ -1,9 +1,10 @@
 import { describeDependencies } from "./dependencies";
 
 describeDependencies({
-  awayMs: 1_500,
-  statementMs: 300,
-  rows: 3,
-  attempts: { api: 100, database: 20, refused: 6 },
-  note: () => {},
+  isLong: true,
+  awayMs: 60_000,
+  statementMs: 5_000,
+  rows: 30,
+  attempts: { api: 250, database: 120, refused: 20 },
+  note: (text) => console.log(text),
 });

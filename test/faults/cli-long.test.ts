@@ -1,3 +1,0 @@
-import { describeCli, MISBEHAVIOURS } from "./cli";
-
-describeCli(MISBEHAVIOURS);

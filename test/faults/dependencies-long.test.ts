@@ -1,9 +1,0 @@
-import { describeDependencies } from "./dependencies";
-
-describeDependencies({
-  awayMs: 60_000,
-  statementMs: 5_000,
-  rows: 30,
-  attempts: { api: 250, database: 120, refused: 20 },
-  note: (text) => console.log(text),
-});

@@ -1,0 +1,3 @@
+import { describeFullDisk } from "./disk";
+
+describeFullDisk({ isLong: false });

@@ -1,0 +1,3 @@
+import { describeEvents } from "./events";
+
+describeEvents({ rounds: 3 });
