@@ -7,6 +7,7 @@ import {
   crashSafeBackendUrl,
   createStack,
   fileBackendDirectory,
+  forgetPendingCreates,
   HISTORY_LIMIT,
   pruneHistory,
   removeLeftovers,
@@ -55,6 +56,33 @@ describe("fileBackendDirectory", () => {
 
   it.each(["postgres://host/db", "s3://bucket"])("is none for %s", (url) => {
     expect(fileBackendDirectory(url)).toBeUndefined();
+  });
+});
+
+describe("what an update that was cut off was about to do", () => {
+  const pending = { type: "creating", resource: { urn: "urn:pulumi:acme::kindstack::t::a" } };
+  const latest = {
+    manifest: { time: "2026-01-01T00:00:00Z" },
+    resources: [{ urn: "urn:pulumi:acme::kindstack::t::b" }],
+  };
+
+  it("goes from the state, and nothing else does", async () => {
+    const checkpoint = { stack: "organization/kindstack/acme", latest: { ...latest, pending_operations: [pending] } };
+    await createStack(directory, "kindstack", "acme", JSON.stringify({ version: 3, checkpoint }));
+    await forgetPendingCreates(directory, "kindstack", "acme");
+    const path = checkpointPath(directory, "kindstack", "acme");
+    expect(JSON.parse(await readFile(path, "utf8"))).toEqual({ version: 3, checkpoint: { ...checkpoint, latest } });
+    expect(await readdir(dirname(path))).toEqual(["acme.json"]);
+  });
+
+  it("is nothing in a new stack, nor in one that is not there", async () => {
+    await createStack(directory, "kindstack", "acme", TEMPLATE);
+    const path = checkpointPath(directory, "kindstack", "acme");
+    const before = await readFile(path, "utf8");
+    await forgetPendingCreates(directory, "kindstack", "acme");
+    await forgetPendingCreates(directory, "kindstack", "other");
+    expect(await readFile(path, "utf8")).toBe(before);
+    expect(await readdir(dirname(path))).toEqual(["acme.json"]);
   });
 });
 

@@ -25,6 +25,12 @@ const keysOf = async (stack: string) =>
   (await database.query<{ key: string }>("SELECT key FROM state WHERE key LIKE $1 ORDER BY key", [`%${stack}%`])).map(
     ({ key }) => key,
   );
+const pendingIn = async (stack: string): Promise<unknown[]> => {
+  const key = `${database.name}/.pulumi/stacks/kindstack/${stack}.json`;
+  const [row] = await database.query<{ data: string }>("SELECT data->>'data' AS data FROM state WHERE key = $1", [key]);
+  const { checkpoint } = JSON.parse(Buffer.from(row?.data ?? "", "base64").toString());
+  return checkpoint.latest.pending_operations ?? [];
+};
 const commands = async () => (await engine.takeInvocations()).map(({ args }) => args.split(" ").slice(0, 2).join(" "));
 
 describe("the engine on a PostgreSQL backend", () => {
@@ -57,15 +63,17 @@ describe("the engine on a PostgreSQL backend", () => {
     expect(await engine.engine.destroy("never-made")).toMatchObject({ outcome: "succeeded", failures: [] });
   });
 
-  it("removes the lock of a CLI that was killed", async () => {
+  it("removes the lock of a CLI that was killed, and what that one had begun from the state", async () => {
     const { entered, release } = engine.things.holdSlow();
     const updating = engine.up("crashed", { a: "slow" });
     await entered;
     process.kill(-(await engine.lastPid()), "SIGKILL");
     await updating;
     release();
+    expect(await pendingIn("crashed")).toHaveLength(1);
     expect(await engine.up("crashed", { a: "slow" })).toMatchObject({ outcome: "succeeded", changes: { create: 1 } });
     expect((await keysOf("crashed")).filter((key) => key.includes("/locks/"))).toEqual([]);
+    expect(await pendingIn("crashed")).toEqual([]);
   });
 
   it("keeps the password out of arguments", async () => {

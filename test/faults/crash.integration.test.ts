@@ -24,7 +24,7 @@ const harness = useCrashHarness();
 let course: Course;
 beforeAll(async () => {
   course = await harness.measure(ALL_KINDS);
-});
+}, LIFE_TIMEOUT_MS);
 
 /** After which write, as a share of those that the phase has; the last ones may be others' the next time. */
 const shares = fc.sample(fc.double({ min: 0, max: 0.8, noNaN: true }), { seed: SEED, numRuns: 9 });

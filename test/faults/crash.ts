@@ -250,7 +250,7 @@ function noCounts(): Record<Counted, number> {
 /** A harness for the tests of one file. */
 export function useCrashHarness(): CrashHarness {
   const harness = new CrashHarness();
-  beforeAll(() => harness.start());
+  beforeAll(() => harness.start(), LIFE_TIMEOUT_MS);
   afterEach(({ task }) => {
     const log = harness.operator.takeLog();
     if (task.result?.state === "fail") console.log(`The operator's log during "${task.name}":\n${log}`);
