@@ -23,9 +23,9 @@ import {
 } from "./objects";
 import { TestOperator } from "./operator";
 
-const OBJECTS = 108;
+const OBJECTS = 300;
 /** A namespace goes to one replica as a whole, and its objects are one stack's: so many stacks. */
-const NAMESPACES = 36;
+const NAMESPACES = 60;
 const SHARDS = 6;
 /** In seconds. */
 const LEASE = { duration: 8, deadline: 5, retry: 1 };
