@@ -7,7 +7,7 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["test/**/*.test.ts"],
-          exclude: ["test/**/*.integration.test.ts", "test/e2e/**"],
+          exclude: ["test/**/*.integration.test.ts", "test/e2e/**", "test/faults/**"],
         },
       },
       {

@@ -153,6 +153,41 @@ export const provider: DynamicProvider<ObjectInputs, ObjectOutputs> = {
   },
 };
 
+/**
+ * Removes what an owner has and no state knows, as the deletion of its resource would: what existed before is only given
+ * up. That it is gone is not waited for.
+ *
+ * @param options with `release`, it is left as it is, and is nobody's
+ */
+export async function removeStray(live: LiveObject, { release }: { release: boolean }): Promise<void> {
+  const { apiVersion, kind, metadata } = live;
+  const { name, namespace, resourceVersion, ownerReferences = [], annotations = {} } = metadata;
+  const owner = { uid: ownerUidOf(live) ?? "", description: annotations[OWNER_ANNOTATION] ?? "" };
+  const manifest = { apiVersion, kind, metadata: { name, ...(namespace !== undefined && { namespace }) } };
+  if (release) {
+    const { client, type } = await locate(manifest);
+    await client.mergePatch(type, name, namespace, {
+      metadata: {
+        resourceVersion,
+        labels: { [OWNER_UID_LABEL]: null },
+        annotations: { [OWNER_ANNOTATION]: null, [CREATED_ANNOTATION]: null },
+        ownerReferences: ownerReferences.filter(({ uid }) => uid !== owner.uid),
+      },
+    });
+    return;
+  }
+  await provider.delete(identity(manifest), {
+    manifest,
+    owner,
+    awaitDeletion: false,
+    uid: "", // only the mark on it makes it ours
+    resourceVersion,
+    created: wasCreated(live),
+    fields: ownedFieldsDigest(live),
+    drifted: false,
+  });
+}
+
 /** Makes or mends the object. @throws TerminalError when an owner other than `owners` holds it, or it is protected */
 async function applyObject(inputs: ObjectInputs, owners: string[]): Promise<ObjectOutputs> {
   // Kinds refuse these by their fields; whatever kind and whoever runs it, none is taken.

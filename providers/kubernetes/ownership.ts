@@ -25,6 +25,11 @@ export function wasCreated(object: LiveObject): boolean {
   return object.metadata.annotations?.[CREATED_ANNOTATION] === "true";
 }
 
+/** Whether Kindstack has applied anything of this object, by the API server's own books. */
+export function wasApplied(object: LiveObject): boolean {
+  return ownEntry(object) !== undefined;
+}
+
 /**
  * A digest of the fields that Kindstack owns in a live object, by the API server's own books.
  *
@@ -33,13 +38,17 @@ export function wasCreated(object: LiveObject): boolean {
  * defaults the server filled in and whatever others added. No copy of the wanted manifest is needed to see drift.
  */
 export function ownedFieldsDigest(object: LiveObject): string {
-  const entry = object.metadata.managedFields?.find(
-    ({ manager, operation, subresource }) => manager === FIELD_MANAGER && operation === "Apply" && !subresource,
-  );
+  const entry = ownEntry(object);
   return createHash("sha256")
     .update(canonicalJson(entry?.fieldsV1 ?? {}))
     .digest("hex")
     .slice(0, 16);
+}
+
+function ownEntry({ metadata }: LiveObject) {
+  return metadata.managedFields?.find(
+    ({ manager, operation, subresource }) => manager === FIELD_MANAGER && operation === "Apply" && !subresource,
+  );
 }
 
 function canonicalJson(value: unknown): string {

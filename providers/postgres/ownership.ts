@@ -97,21 +97,38 @@ export async function releaseRow(
   );
 }
 
+/** All records of an owner; none when nobody ever owned a row in this database. */
+export async function recordsOf(
+  connection: Connection,
+  uid: string,
+): Promise<{ schema: string; name: string; key: string; incarnation: string }[]> {
+  if (!(await hasRecords(connection))) return [];
+  const { rows } = await connection.query<{ schema: string; name: string; key: string; incarnation: string }>(
+    "SELECT table_schema AS schema, table_name AS name, key, incarnation FROM kindstack_ownership.rows WHERE owner = $1",
+    [uid],
+  );
+  return rows;
+}
+
 /** Who owns a row; `undefined` when nobody does, or nobody ever owned one in this database. */
 export async function findRecord(
   connection: Connection,
   { schema, name }: { schema: string; name: string },
   key: string,
 ): Promise<{ owner: string; description: string; incarnation: string } | undefined> {
-  const { rows: tables } = await connection.query<{ exists: boolean }>(
-    "SELECT to_regclass('kindstack_ownership.rows') IS NOT NULL AS exists",
-  );
-  if (!tables[0]?.exists) return undefined;
+  if (!(await hasRecords(connection))) return undefined;
   const { rows } = await connection.query<{ owner: string; description: string; incarnation: string }>(
     "SELECT owner, description, incarnation FROM kindstack_ownership.rows WHERE table_schema = $1 AND table_name = $2 AND key = $3",
     [schema, name, key],
   );
   return rows[0];
+}
+
+async function hasRecords(connection: Connection): Promise<boolean> {
+  const { rows } = await connection.query<{ exists: boolean }>(
+    "SELECT to_regclass('kindstack_ownership.rows') IS NOT NULL AS exists",
+  );
+  return rows[0]?.exists === true;
 }
 
 async function findHolder(connection: Connection, table: ResolvedTable, key: string): Promise<string> {

@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type ErrorClass, errorClassOf, errorMessageOf, errorReasonOf, RetryableError } from "../../providers/errors";
 import { checkFence, currentFence } from "../../providers/fence";
@@ -210,6 +210,7 @@ export class StackEngine {
         }
         log.warn({ stack, locks }, "removing the lock of a process that is gone");
         await this.#command(["cancel", stack, "--yes"], options);
+        await this.#forgetPendingCreates(stack, join(scratch, "state.json"), options);
         result = await this.#command(command, options);
       }
       checkFence(); // whatever ended it, it is another's stack now
@@ -231,6 +232,20 @@ export class StackEngine {
       host.guard(stack, undefined);
       await rm(scratch, { recursive: true, force: true });
     }
+  }
+
+  /**
+   * Takes out of the state what an update that was cut off was about to create. The engine would keep it there, and warn
+   * of it, for good, so that somebody may look what came of it; here the creation itself does, as it adopts what is there.
+   */
+  async #forgetPendingCreates(stack: string, file: string, options: UpdateOptions): Promise<void> {
+    const { exitCode } = await this.#command(["stack", "export", "--file", file, "--stack", stack], options);
+    if (exitCode !== 0) return; // the update will say what is wrong
+    const state = JSON.parse(await readFile(file, "utf8")) as { deployment?: Deployment };
+    const { pending_operations: pending, ...rest } = state.deployment ?? {};
+    if (!pending?.some(({ type }) => type === "creating")) return;
+    await writeFile(file, JSON.stringify({ ...state, deployment: rest }), { mode: 0o600 });
+    await this.#command(["stack", "import", "--file", file, "--stack", stack], options);
   }
 
   #command(args: string[], { signal, shared }: UpdateOptions): Promise<CommandResult> {
@@ -283,6 +298,7 @@ async function readUrns(file: string): Promise<string[] | undefined> {
 
 interface Deployment {
   resources?: { urn: string }[] | null;
+  pending_operations?: { type: string }[] | null;
 }
 
 /** The most exact account of each failure: the provider's or program's own error where there is one. */

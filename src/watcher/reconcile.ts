@@ -8,7 +8,7 @@ import {
   type Manifest,
   type ResourceType,
 } from "../../providers/kubernetes/client";
-import { isObjectOutputs } from "../../providers/kubernetes/object";
+import { isObjectOutputs, removeStray } from "../../providers/kubernetes/object";
 import { ownerUidOf } from "../../providers/kubernetes/ownership";
 import { findCondition, type NewCondition } from "../../stacks/contract/condition";
 import { type AnyKind, kindName, ownerDescription, parseObject, statusOf } from "../../stacks/contract/kind";
@@ -22,6 +22,7 @@ import {
   type StackRecord,
 } from "../../stacks/contract/object";
 import type { StackEngine, UpdateFailure, UpdateResult } from "../automation/engine";
+import type { StackResource } from "../automation/event-log";
 import { Announcement } from "./announcement";
 import type { Claims } from "./claims";
 import {
@@ -46,6 +47,7 @@ import { ObjectStacks, type Sharing } from "./object-stack";
 import { ObjectWriter } from "./object-writer";
 import type { EventRecorder } from "./recorder";
 import type { StatusChange } from "./status";
+import { findStrays, mayHaveStrays } from "./strays";
 
 export { FINALIZER };
 
@@ -204,6 +206,7 @@ export class Reconciler {
     let object = found;
     let announcement: Announcement | undefined;
     let failures: UpdateFailure[];
+    const strays = mayHaveStrays(found, memory.lastAttempt);
     try {
       const parsed = parseObject(kind, object);
       this.#takeClaims(key, parsed, observed);
@@ -218,6 +221,7 @@ export class Reconciler {
       if (result.outcome === "interrupted") return "retry";
       failures = result.failures;
       if (result.outcome === "succeeded") {
+        if (strays) await this.#removeStrays(key, object, result.resources, { release: false });
         memory.drifted = false;
         memory.learn(result);
         memory.lastAttempt = this.#attempt(object, "succeeded", wanting);
@@ -284,6 +288,7 @@ export class Reconciler {
     // The cache may be behind; a destroy must be of this very object, and it must really be on its way out.
     const live = await this.#writer.read(found);
     if (live?.metadata.uid !== uid || !live.metadata.deletionTimestamp) return "done";
+    const strays = mayHaveStrays(live, memory.lastAttempt);
     if (this.#isUnfinished(live)) {
       const outcome = await this.#finish(key, live, memory, signal);
       if (outcome === "interrupted") return "retry";
@@ -302,6 +307,7 @@ export class Reconciler {
       if (result.outcome === "interrupted") return "retry";
       failures = result.failures;
       if (result.outcome === "succeeded") {
+        if (strays) await this.#removeStrays(key, object, [], { release });
         claims.settle(uid, []);
         logger.info({ changes: result.changes, release, durationMs: Math.round(result.durationMs) }, "destroyed");
         const deleted = describeChanges(result.changes) || "nothing was left to delete";
@@ -340,6 +346,19 @@ export class Reconciler {
       this.#logger(found).info({ err: error }, "the last update could not be finished before the object is destroyed");
       return "failed";
     }
+  }
+
+  async #removeStrays(
+    key: string,
+    { metadata: { uid } }: LiveObject,
+    kept: readonly StackResource[],
+    options: { release: boolean },
+  ): Promise<void> {
+    const { kind, owned } = this.#options;
+    const ids = kept.flatMap(({ outputs }) => (isObjectOutputs(outputs) ? [objectId(outputs.manifest)] : []));
+    for (const stray of findStrays(owned(uid), new Set(ids))) await removeStray(stray, options);
+    const outputs = kept.map(({ outputs }) => outputs);
+    await kind.removeStrays?.({ uid, description: ownerDescription(kind, key) }, outputs, options);
   }
 
   #program(

@@ -1,6 +1,7 @@
 import type Type from "typebox";
 import { Compile } from "typebox/compile";
 import type { TLocalizedValidationError } from "typebox/error";
+import type { Properties } from "../../providers/dynamic";
 import { TerminalError } from "../../providers/errors";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import type { Owner } from "../../providers/kubernetes/ownership";
@@ -130,6 +131,14 @@ export interface Kind<Spec = unknown, Status = unknown> {
    * Called periodically with all objects of the kind, so that one query can answer for many.
    */
   findDrift?(objects: readonly KindObject<Spec, Status>[]): Promise<string[]>;
+  /**
+   * For resources that nothing in the cluster watches: removes all that was ever made for this owner, except what these
+   * outputs of resources are of. Called after an update, or a destroy, that follows an update of which nobody saw a good
+   * end: what that one has made may be in no state.
+   *
+   * @param options with `release`, it is left as it is, and is nobody's
+   */
+  removeStrays?(owner: Owner, kept: readonly Properties[], options: { release: boolean }): Promise<void>;
   /** What the kind has a say in when others ask the API server for something. */
   readonly admission?: KindAdmission;
 }

@@ -1,8 +1,9 @@
 import { refuseTableName } from "../../providers/postgres/allow-list";
 import { findDriftedRows } from "../../providers/postgres/drift";
 import { parseTableName } from "../../providers/postgres/identifier";
+import { removeStrayRows } from "../../providers/postgres/strays";
 import { defineKind } from "../contract/kind";
-import { postgresWriterProgram, wantedRow } from "./program";
+import { KEY_COLUMN, postgresWriterProgram, wantedRow } from "./program";
 import { postgresWriterSpec, postgresWriterStatus } from "./schema";
 import { postgresWriterReport } from "./status";
 
@@ -29,4 +30,5 @@ export const postgresWriter = defineKind({
   report: postgresWriterReport,
   findDrift: (objects) =>
     findDriftedRows(objects.map((object) => ({ ...wantedRow(object), uid: object.metadata.uid }))),
+  removeStrays: (owner, kept, options) => removeStrayRows(owner, KEY_COLUMN, kept, options),
 });

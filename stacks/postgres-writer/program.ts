@@ -3,6 +3,9 @@ import type { ProgramContext } from "../contract/kind";
 import { type KindObject, objectKey } from "../contract/object";
 import type { PostgresWriterSpec } from "./schema";
 
+/** What a row is known by, in every table. */
+export const KEY_COLUMN = "id";
+
 /** One object, one row. */
 export function postgresWriterProgram(object: KindObject<PostgresWriterSpec>, { owner }: ProgramContext): void {
   new Row(objectKey(object.metadata), { ...wantedRow(object), owner });
@@ -11,5 +14,5 @@ export function postgresWriterProgram(object: KindObject<PostgresWriterSpec>, { 
 /** The row that an object stands for. */
 export function wantedRow({ metadata, spec }: KindObject<PostgresWriterSpec>): Omit<RowInputs, "owner"> {
   const { table, name, age, country } = spec;
-  return { table, key: { id: objectKey(metadata) }, values: { name, age, country } };
+  return { table, key: { [KEY_COLUMN]: objectKey(metadata) }, values: { name, age, country } };
 }

@@ -110,6 +110,13 @@ describe("a CLI that is killed in the middle of a create", () => {
     expect([...engine.things.live]).toEqual([["acme/a", "slow"]]);
   });
 
+  it("leaves no pending creation in the state once it has been done again", async () => {
+    await crash();
+    expect((await engine.checkpoint("acme")).pending).toHaveLength(1);
+    await engine.up("acme", { b: "1" });
+    expect((await engine.checkpoint("acme")).pending).toEqual([]);
+  });
+
   it("spoils no later update: neither a change, nor a refresh, nor the end", async () => {
     await crash({ a: "slow", b: "1" });
     const again = summaryOf(await engine.up("acme", { a: "slow", b: "1" }));

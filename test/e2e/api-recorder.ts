@@ -1,7 +1,4 @@
-import http from "node:http";
-import https from "node:https";
-import type { AddressInfo } from "node:net";
-import { KubeConfig } from "@kubernetes/client-node";
+import { ApiProxy } from "../faults/api-proxy";
 
 /** A right, as RBAC names it: `patch apps/deployments`, `patch demo.yash.com/postgreswriters/status`. */
 export type Right = string;
@@ -13,42 +10,29 @@ export type Right = string;
 export class ApiRecorder {
   readonly used = new Set<Right>();
   readonly forbidden = new Set<Right>();
-  readonly #server: http.Server;
+  readonly #proxy: ApiProxy;
 
-  private constructor(target: { server: string; ca: string }) {
-    this.#server = http.createServer((incoming, outgoing) => {
-      const url = new URL(incoming.url ?? "/", target.server);
-      const { method = "GET", headers } = incoming;
-      const forwarded = https.request(url, { method, headers: { ...headers, host: url.host }, ca: target.ca });
-      forwarded.on("response", (response) => {
-        this.#note(method, url, response.statusCode ?? 0);
-        outgoing.writeHead(response.statusCode ?? 502, response.headers);
-        response.pipe(outgoing);
-        response.on("error", () => outgoing.destroy());
-      });
-      forwarded.on("error", () => outgoing.destroy());
-      outgoing.on("close", () => forwarded.destroy());
-      incoming.pipe(forwarded);
-    });
+  private constructor(proxy: ApiProxy) {
+    this.#proxy = proxy;
+    proxy.faults = {
+      answered: ({ method, url }, status) => {
+        this.#note(method, url, status);
+        return true;
+      },
+    };
   }
 
   /** @param kubeconfig names the API server and its CA */
   static async start(kubeconfig: string): Promise<ApiRecorder> {
-    const config = new KubeConfig();
-    config.loadFromFile(kubeconfig);
-    const { server = "", caData = "" } = config.getCurrentCluster() ?? {};
-    const recorder = new ApiRecorder({ server, ca: Buffer.from(caData, "base64").toString() });
-    await new Promise<void>((resolve) => recorder.#server.listen(0, "127.0.0.1", resolve));
-    return recorder;
+    return new ApiRecorder(await ApiProxy.start(kubeconfig));
   }
 
   get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+    return this.#proxy.url;
   }
 
   close(): void {
-    this.#server.closeAllConnections();
-    this.#server.close();
+    this.#proxy.close();
   }
 
   #note(method: string, url: URL, status: number): void {

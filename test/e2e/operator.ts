@@ -63,6 +63,11 @@ export class TestOperator {
     this.#settings = settings;
   }
 
+  /** Whether it was started, and not ended by the test since. */
+  get runs(): boolean {
+    return this.#process !== undefined;
+  }
+
   /** What it has logged since it was first started, as text. */
   get log(): string {
     return this.#output;
@@ -101,7 +106,7 @@ export class TestOperator {
       this.#port = Number(/"http":"[^"]*:(\d+)"/.exec(output)?.[1]);
       this.#metricsPort = Number(/"metrics":"[^"]*:(\d+)"/.exec(output)?.[1]);
     }, START_TIMEOUT_MS).catch(async (error: unknown) => {
-      await this.kill();
+      if (this.#process === child) await this.kill();
       throw error;
     });
   }

@@ -225,6 +225,35 @@ describe("an object that is tended to", () => {
   });
 });
 
+describe("what an update of which nobody saw the end has made", () => {
+  const removeStrays = vi.fn(async () => {});
+  beforeEach(() => void removeStrays.mockClear());
+
+  it("is removed after the next success, except what that one has, and not again", async () => {
+    const world = new World({ ...memcached, removeStrays });
+    await world.reconcile();
+    expect(removeStrays).toHaveBeenCalledExactlyOnceWith(
+      { uid: "uid-cache", description: "Memcached.cache.example.com/default/cache" },
+      [expect.objectContaining({ manifest: DEPLOYMENT })],
+      { release: false },
+    );
+    world.edit();
+    await world.reconcile();
+    expect(removeStrays).toHaveBeenCalledOnce();
+  });
+
+  it("keeps the object from being Ready as long as it cannot be removed", async () => {
+    removeStrays.mockRejectedValueOnce(new Error("the database is away"));
+    const world = new World({ ...memcached, removeStrays });
+    const ready = () => findCondition(statusOf(world.object).conditions, "Ready")?.status;
+    expect(await world.reconcile()).toBe("retry");
+    expect(ready()).toBe("False");
+    expect(await world.reconcile()).toBe("done");
+    expect(ready()).toBe("True");
+    expect(removeStrays).toHaveBeenCalledTimes(2);
+  });
+});
+
 describe("a clock that is set back", () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());

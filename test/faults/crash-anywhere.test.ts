@@ -1,0 +1,128 @@
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import {
+  COUNTED,
+  type Counted,
+  type Course,
+  type Crash,
+  type Happening,
+  PHASES,
+  type Phase,
+  useCrashHarness,
+  VICTIMS,
+} from "./crash";
+import { ALL_SUBJECTS, type Subject } from "./life";
+
+/*
+ * All points at which a life of each kind can be cut off. In each turn there is one for each kind and each thing that is
+ * counted, in a random order that a seed fixes. All turns would take days; as many as `CRASH_MINUTES` leaves time for are
+ * tried, from turn `CRASH_FROM` on; with `CRASH_ONLY` those whose name has this in it.
+ */
+const MINUTES = Number(process.env.CRASH_MINUTES ?? 30);
+const FROM = Number(process.env.CRASH_FROM ?? 0);
+const ONLY = process.env.CRASH_ONLY ?? "";
+const SEED = 20261121;
+/** No kind writes more in a phase; the order must not depend on how much it was this time. */
+const MOST: Record<Counted, number> = { "API writes": 80, "SQL statements": 150, "state writes": 300 };
+
+/** What happens to those whose operator crashes, and in which phases it does. */
+const MANNERS: Record<string, (crash: Crash) => Partial<Record<Phase, Happening>>> = {
+  "created, changed and deleted": (crash) => ({
+    create: { crashes: [crash] },
+    change: { crashes: [crash] },
+    delete: { crashes: [crash] },
+  }),
+  "hit again while that is mended": (crash) => ({
+    create: { crashes: [crash, { ...crash, after: 2 }] },
+    change: { crashes: [crash, { ...crash, after: 2 }] },
+    delete: { crashes: [crash, { ...crash, after: 2 }] },
+  }),
+  "changed, and then deleted, before that is mended": (crash) => ({
+    create: { crashes: [crash], hurried: true },
+    change: { crashes: [crash], hurried: true },
+    delete: {},
+  }),
+  "changed before that is mended": (crash) => ({ create: { crashes: [crash], hurried: true }, change: {}, delete: {} }),
+  "deleted before that is mended": (crash) => ({ create: { crashes: [crash], hurried: true }, delete: {} }),
+};
+
+interface Point extends Crash {
+  subject: Subject;
+  manner: string;
+}
+
+const harness = useCrashHarness();
+
+it("changes nothing of how a life ends, whatever is killed, and wherever", {
+  timeout: (MINUTES + 30) * 60_000,
+}, async () => {
+  const courses = new Map<Subject, Course>();
+  for (const subject of ALL_SUBJECTS) courses.set(subject, await harness.measure([subject]));
+  const most = (subject: Subject, counted: Counted) =>
+    Math.max(...PHASES.map((phase) => courses.get(subject)?.counts[phase][counted] ?? 0));
+  for (const subject of ALL_SUBJECTS) {
+    for (const counted of COUNTED) expect(most(subject, counted)).toBeLessThanOrEqual(MOST[counted]);
+  }
+  const turns = allTurns(({ subject, counted, after }) => after <= most(subject, counted));
+
+  const end = Date.now() + MINUTES * 60_000;
+  const failures: string[] = [];
+  const lives: Record<string, { lives: number; crashes: number }> = {};
+  for (const { turn, subject, manner, ...crash } of turns) {
+    const name = `turn ${turn}: ${crash.victim} killed after ${crash.after} ${crash.counted}: a ${subject} ${manner}`;
+    if (turn < FROM || !name.includes(ONLY)) continue;
+    if (Date.now() > end) break;
+    const what = `${subject}, ${crash.counted}`;
+    lives[what] ??= { lives: 0, crashes: 0 };
+    lives[what].lives++;
+    try {
+      const reached = await harness.live([subject], courses.get(subject) as Course, MANNERS[manner]?.(crash) ?? {});
+      lives[what].crashes += Object.values(reached).flat().length;
+      console.log(`${name}: ${JSON.stringify(reached)}`);
+      harness.operator.takeLog();
+    } catch (error) {
+      failures.push(name);
+      console.log(`FAILED ${name}: ${explain(error)}\n${harness.operator.takeLog()}`);
+    }
+  }
+  console.log(`of ${turns.length} lives, these were lived:`, lives);
+  expect(failures).toEqual([]);
+});
+
+/** All points that there are, in the order in which they are tried. */
+function allTurns(exists: (point: Point) => boolean): (Point & { turn: number })[] {
+  const groups = ALL_SUBJECTS.flatMap((subject) =>
+    COUNTED.map((counted) => {
+      const points = Array.from({ length: MOST[counted] }, (_, index) => index + 1).flatMap((after) =>
+        VICTIMS.flatMap((victim) =>
+          Object.keys(MANNERS).map((manner): Point => ({ subject, counted, after, victim, manner })),
+        ),
+      );
+      return shuffled(points).filter(exists);
+    }),
+  );
+  const longest = Math.max(...groups.map(({ length }) => length));
+  return Array.from({ length: longest }, (_, turn) =>
+    groups.flatMap((group) => group.slice(turn, turn + 1).map((point) => ({ ...point, turn }))),
+  ).flat();
+}
+
+/** What went wrong, with the lines of what was found that should not be there, and the reverse. */
+function explain(error: unknown): string {
+  const { stack, actual, expected } = error as Error & { actual?: unknown; expected?: unknown };
+  const linesOf = (value: unknown) => {
+    const text = typeof value === "string" ? value : JSON.stringify(value, null, 1);
+    return (text ?? "").split("\n");
+  };
+  const extra = linesOf(actual).filter((line) => !linesOf(expected).includes(line));
+  const missing = linesOf(expected).filter((line) => !linesOf(actual).includes(line));
+  return [stack, ...missing.map((line) => `- ${line}`), ...extra.map((line) => `+ ${line}`)].join("\n");
+}
+
+function shuffled<T>(items: readonly T[]): T[] {
+  const [order = []] = fc.sample(fc.shuffledSubarray([...items.keys()], { minLength: items.length }), {
+    seed: SEED,
+    numRuns: 1,
+  });
+  return order.flatMap((index) => items[index] ?? []);
+}

@@ -1,0 +1,50 @@
+import fc from "fast-check";
+import { beforeAll, describe, expect, it } from "vitest";
+import {
+  COUNTED,
+  type Counted,
+  type Course,
+  type Happening,
+  PHASES,
+  type Phase,
+  useCrashHarness,
+  VICTIMS,
+} from "./crash";
+import { ALL_KINDS } from "./life";
+
+/*
+ * A few of the points at which a crash may come; `crash-anywhere.test.ts` goes through all of them. A point that is not
+ * reached fails the test.
+ */
+
+const SEED = 20261121;
+
+const harness = useCrashHarness();
+let course: Course;
+beforeAll(async () => {
+  course = await harness.measure(ALL_KINDS);
+});
+
+/** After which write, as a share of those that the phase has; the last ones may be others' the next time. */
+const shares = fc.sample(fc.double({ min: 0, max: 0.8, noNaN: true }), { seed: SEED, numRuns: 9 });
+
+/** In each turn another victim, each time after so many of something else. */
+function happeningsOf(turn: number): Record<Phase, Happening> {
+  const happenings = PHASES.map((phase, index) => {
+    const counted = COUNTED[(turn + index) % COUNTED.length] as Counted;
+    const share = shares[turn * PHASES.length + index] as number;
+    const after = 1 + Math.floor(share * course.counts[phase][counted]);
+    // The objects are changed before anybody has seen what was made of them, except in the first turn.
+    return [phase, { crashes: [{ victim: VICTIMS[turn], counted, after }], hurried: turn > 0 && phase === "create" }];
+  });
+  return Object.fromEntries(happenings) as Record<Phase, Happening>;
+}
+
+describe("a SIGKILL after some write", () => {
+  it.each([...VICTIMS.entries()])("%i: of %s changes nothing of how it ends", { timeout: 180_000 }, async (turn) => {
+    const happenings = happeningsOf(turn);
+    const reached = await harness.live(ALL_KINDS, course, happenings);
+    const missed = PHASES.filter((phase) => reached[phase]?.length !== 1);
+    expect(missed, `in which no crash came: ${JSON.stringify(happenings)}`).toEqual([]);
+  });
+});

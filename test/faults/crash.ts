@@ -1,0 +1,258 @@
+import fs from "node:fs";
+import path from "node:path";
+import { afterAll, afterEach, beforeAll, expect, inject, vi } from "vitest";
+import { eventually } from "../e2e/eventually";
+import { removeAllObjects } from "../e2e/objects";
+import { build, TestOperator } from "../e2e/operator";
+import type { RunningProcess } from "../e2e/processes";
+import { TestDatabase } from "../providers/postgres/database";
+import { ApiProxy } from "./api-proxy";
+import { createTables, Life, type Subject } from "./life";
+import { PostgresProxy } from "./postgres-proxy";
+import { StateWatch } from "./state-watch";
+
+/** What is counted, and so decides when a crash comes. */
+export const COUNTED = ["API writes", "SQL statements", "state writes"] as const;
+export type Counted = (typeof COUNTED)[number];
+export const VICTIMS = ["the operator", "the CLI", "both"] as const;
+export type Victim = (typeof VICTIMS)[number];
+export const PHASES = ["create", "change", "delete"] as const;
+export type Phase = (typeof PHASES)[number];
+/** How long a crash may delay an end state: a restart, a back-off, and an update on a busy machine. */
+const SETTLE_MS = 60_000;
+
+/**
+ * A SIGKILL of the victim when so many of what is counted were done since the phase began, or since the crash before: at
+ * the first one from then on at which the victim runs. The operator does not hear of that one any more.
+ */
+export interface Crash {
+  victim: Victim;
+  counted: Counted;
+  after: number;
+}
+
+/** What happens in a phase of a life. */
+export interface Happening {
+  /** One after the other. */
+  crashes?: readonly Crash[] | undefined;
+  /** Its end is not waited for: the next phase begins as soon as the crashes have come. */
+  hurried?: boolean;
+}
+
+/** How many of each a life without faults does in a phase, and what is there at the end of it. */
+export interface Course {
+  counts: Record<Phase, Record<Counted, number>>;
+  ends: { create: unknown; change: unknown };
+}
+
+/** At what count each crash of a phase came; fewer than were wanted when the phase was at its end before. */
+export type Reached = Partial<Record<Phase, number[]>>;
+
+/** An operator behind proxies of the API server and of PostgreSQL that can be killed at any of its writes. */
+export class CrashHarness {
+  readonly operator: TestOperator;
+  readonly database = new TestDatabase(inject("cluster").env);
+  api!: ApiProxy;
+  postgres!: PostgresProxy;
+  #table = "";
+  #stateWatch: StateWatch | undefined;
+  #counts: Record<Counted, number> = noCounts();
+  /** Those that are still to come. */
+  #armed: Crash[] = [];
+  #reached: number[] = [];
+  #recovery: Promise<void> = Promise.resolve();
+  /** What is in the work directory of an operator that was never killed. */
+  #workFiles: string[] = [];
+
+  constructor() {
+    this.operator = new TestOperator({ args: ["--concurrency", "8"] });
+  }
+
+  async start(): Promise<void> {
+    build();
+    const { env, kubeconfig } = inject("cluster");
+    await this.database.open();
+    this.#table = await createTables(this.database);
+    this.api = await ApiProxy.start(kubeconfig);
+    this.postgres = await PostgresProxy.start({ host: env.PSQL_HOST ?? "", port: Number(env.PSQL_PORT) });
+    this.api.faults.answered = ({ intent, url }, status) => {
+      const counts = intent === "write" && status < 300 && !url.pathname.startsWith("/apis/events.k8s.io/");
+      return !counts || this.#count("API writes");
+    };
+    this.postgres.faults.answered = () => this.#count("SQL statements");
+    fs.mkdirSync(this.operator.stateDirectory, { recursive: true });
+    fs.mkdirSync(this.#temporary, { recursive: true });
+    await this.#startOperator();
+    this.#workFiles = fs.readdirSync(this.operator.workDirectory).sort();
+    this.#stateWatch = new StateWatch(this.operator.stateDirectory, () => this.#count("state writes"));
+  }
+
+  async stop(): Promise<void> {
+    this.#stateWatch?.close();
+    await removeAllObjects();
+    await this.operator.dispose();
+    this.api?.close();
+    this.postgres?.close();
+    await this.database.close();
+  }
+
+  /** Lives a life without faults, to know what it comes to. */
+  async measure(subjects: readonly Subject[]): Promise<Course> {
+    const life = this.#life(subjects);
+    const counts = {} as Course["counts"];
+    const counted = (phase: Phase) => {
+      counts[phase] = this.#counts;
+      this.#counts = noCounts();
+    };
+    this.#counts = noCounts();
+    await life.create();
+    const create = await life.rested();
+    counted("create");
+    await life.change();
+    const change = await life.rested();
+    counted("change");
+    await life.delete();
+    await patiently(() => life.expectGone());
+    counted("delete");
+    await life.cleanUp();
+    return { counts, ends: { create, change } };
+  }
+
+  /** Lives a life in which this happens, a phase that is not named left out; it must end as one without crashes. */
+  async live(
+    subjects: readonly Subject[],
+    { ends }: Course,
+    happenings: Partial<Record<Phase, Happening>>,
+  ): Promise<Reached> {
+    const life = this.#life(subjects);
+    const acts: Record<Phase, [act: () => Promise<void>, end: () => Promise<void>]> = {
+      create: [() => life.create(), () => life.expectEnd(ends.create)],
+      change: [() => life.change(), () => life.expectEnd(ends.change)],
+      delete: [() => life.delete(), () => life.expectGone()],
+    };
+    const reached: Reached = {};
+    try {
+      for (const phase of PHASES) {
+        const happening = happenings[phase];
+        if (happening !== undefined) reached[phase] = await this.#phase(happening, ...acts[phase]);
+      }
+      await life.cleanUp();
+      await this.expectNothingLeft();
+      return reached;
+    } catch (error) {
+      await this.#recover();
+      throw error;
+    }
+  }
+
+  /** Waits until nothing runs, and looks for what crashes may have left where all objects are gone. */
+  async expectNothingLeft(): Promise<void> {
+    const { workDirectory } = this.operator;
+    await eventually(() => expect(this.operator.updates()).toEqual([]));
+    await eventually(() => {
+      expect(this.operator.stateFiles("/locks/")).toEqual([]);
+      expect(this.operator.stateFiles("/stacks/")).toEqual([]);
+      expect(fs.readdirSync(path.join(workDirectory, "scratch"))).toEqual([]);
+      expect(fs.readdirSync(path.join(workDirectory, "processes"))).toEqual([]);
+      expect(fs.readdirSync(workDirectory).sort()).toEqual(this.#workFiles);
+      expect(fs.readdirSync(this.#temporary)).toEqual([]);
+    });
+  }
+
+  async #phase(
+    { crashes = [], hurried = false }: Happening,
+    act: () => Promise<void>,
+    end: () => Promise<void>,
+  ): Promise<number[]> {
+    this.#counts = noCounts();
+    this.#reached = [];
+    this.#armed = [...crashes];
+    await act();
+    await patiently(async () => {
+      if (this.#armed.length > 0) await end();
+    });
+    const hasCrashed = this.#armed.length === 0;
+    this.#armed = [];
+    if (hurried && hasCrashed) return this.#reached;
+    await this.#recovery;
+    await patiently(end);
+    return this.#reached;
+  }
+
+  /** After a life that did not end as it should: the next begins with nothing. */
+  async #recover(): Promise<void> {
+    this.#armed = [];
+    await this.#recovery.catch(() => undefined);
+    if (!this.operator.runs) await this.#startOperator();
+    await removeAllObjects();
+  }
+
+  get #temporary(): string {
+    return path.join(this.operator.directory, "tmp");
+  }
+
+  #life(subjects: readonly Subject[]): Life {
+    return new Life(subjects, { operator: this.operator, database: this.database, table: this.#table });
+  }
+
+  #startOperator(): Promise<void> {
+    return this.operator.start({
+      env: {
+        KUBECONFIG: this.api.writeKubeconfig(this.operator.directory),
+        PSQL_PORT: String(this.postgres.port),
+        PSQL_DBNAME: this.database.name,
+        TMPDIR: this.#temporary,
+      },
+    });
+  }
+
+  /** @returns whether the answer may go on to who asked */
+  #count(what: Counted): boolean {
+    const count = ++this.#counts[what];
+    const [crash] = this.#armed;
+    if (crash === undefined || crash.counted !== what || count < crash.after) return true;
+    const { victim } = crash;
+    if (victim !== "the CLI" && !this.operator.runs) return true;
+    const clis = victim === "the operator" ? [] : this.operator.updates();
+    if (victim === "the CLI" && clis.length === 0) return true;
+    this.#armed.shift();
+    this.#reached.push(count);
+    this.#counts = noCounts();
+    this.#kill(victim, clis);
+    return victim === "the CLI";
+  }
+
+  #kill(victim: Victim, clis: readonly RunningProcess[]): void {
+    const killed = victim === "the CLI" ? undefined : this.operator.kill();
+    for (const { pid } of clis) {
+      try {
+        process.kill(pid, "SIGKILL");
+      } catch {
+        // it has ended by itself
+      }
+    }
+    if (killed !== undefined) this.#recovery = killed.then(() => this.#startOperator());
+    this.#recovery.catch(() => undefined); // awaited at the end of the phase
+  }
+}
+
+/** Repeats an assertion that asks much of the cluster, not so often that it keeps others from their work. */
+function patiently(assertion: () => Promise<void>): Promise<void> {
+  return vi.waitFor(assertion, { timeout: SETTLE_MS, interval: 250 });
+}
+
+function noCounts(): Record<Counted, number> {
+  return { "API writes": 0, "SQL statements": 0, "state writes": 0 };
+}
+
+/** A harness for the tests of one file. */
+export function useCrashHarness(): CrashHarness {
+  const harness = new CrashHarness();
+  beforeAll(() => harness.start());
+  afterEach(({ task }) => {
+    const log = harness.operator.takeLog();
+    if (task.result?.state === "fail") console.log(`The operator's log during "${task.name}":\n${log}`);
+  });
+  afterAll(() => harness.stop());
+  return harness;
+}

@@ -1,0 +1,272 @@
+import fs from "node:fs";
+import path from "node:path";
+import { isDeepStrictEqual } from "node:util";
+import { expect, vi } from "vitest";
+import type { LiveObject, Manifest, ResourceType } from "../../providers/kubernetes/client";
+import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
+import { sqlStateOf } from "../../providers/postgres/errors";
+import { findCondition } from "../../stacks/contract/condition";
+import { statusOf } from "../../stacks/contract/kind";
+import {
+  apply,
+  capsuleTenant,
+  client,
+  DEPLOYMENT,
+  edit,
+  find,
+  get,
+  LIMIT_RANGE,
+  memcached,
+  NAMESPACE,
+  NETWORK_POLICY,
+  namespace,
+  POD,
+  podSet,
+  postgresWriter,
+  RESOURCE_QUOTA,
+  ROLE_BINDING,
+  remove,
+  tenant,
+  uniqueName,
+} from "../e2e/objects";
+import type { TestOperator } from "../e2e/operator";
+import type { TestDatabase } from "../providers/postgres/database";
+
+/** What the kinds make. */
+const MADE: ResourceType[] = [NAMESPACE, ROLE_BINDING, DEPLOYMENT, POD, LIMIT_RANGE, NETWORK_POLICY, RESOURCE_QUOTA];
+/** For a life without faults. */
+const REST_MS = 60_000;
+
+/** Of so many objects in a namespace, made at the same time, most are one update that saves its state once. */
+const MANY_WRITERS = 12;
+
+/** What lives: objects by what they begin as, and what is changed of them later. */
+const SUBJECTS = {
+  Tenant: {
+    first: (name: string) => [tenant(name, { namespaces: [name, `${name}-1`] })],
+    change: (name: string) => ({ adminEmail: "other@example.com", adminGroups: [], namespaces: [name, `${name}-2`] }),
+  },
+  PostgresWriter: {
+    first: (name: string, table: string) => [writer(name, `${name}-lone`, table)],
+    change: (_: string, table: string) => ({ table: `${table}_2`, age: 24 }),
+  },
+  PostgresWriters: {
+    first: (name: string, table: string) =>
+      Array.from({ length: MANY_WRITERS }, (_, index) => writer(name, `${name}-${index}`, table)),
+    // The first stays as it is, next to others that do not.
+    change: (_: string, table: string, index: number) => (index === 0 ? {} : { table: `${table}_2`, age: 24 }),
+  },
+  PodSet: { first: (name: string) => [podSet(name, 2)], change: () => ({ replicas: 1 }) },
+  Memcached: {
+    first: (name: string) => [memcached(name)],
+    change: () => ({ size: 2, containerPort: 11212 }),
+  },
+  CapsuleTenant: {
+    first: (name: string) => [
+      capsuleTenant(`${name}-capsule`, {
+        limitRanges: [{ limits: [{ type: "Pod", max: { cpu: "1" } }] }],
+        resourceQuotas: [{ hard: { pods: "10" } }],
+      }),
+    ],
+    change: () => ({ limitRanges: [], resourceQuotas: [{ hard: { pods: "9" } }] }),
+  },
+} as const;
+export type Subject = keyof typeof SUBJECTS;
+export const ALL_SUBJECTS = Object.keys(SUBJECTS) as Subject[];
+/** One of each kind. */
+export const ALL_KINDS = ALL_SUBJECTS.filter((subject) => subject !== "PostgresWriter");
+
+function writer(life: string, name: string, table: string): Manifest {
+  const manifest = postgresWriter(name, { table });
+  return { ...manifest, metadata: { name, namespace: rowsNamespace(life) } };
+}
+
+/** Has a shared stack that no other life has a part in. */
+function rowsNamespace(life: string): string {
+  return `${life}-rows`;
+}
+
+/** A database with the two tables that rows are in, the second of which they move to. */
+export async function createTables(database: TestDatabase): Promise<string> {
+  const table = await database.createStudents();
+  await database.query(`CREATE TABLE ${table}_2 (LIKE ${table} INCLUDING ALL)`);
+  return table;
+}
+
+/**
+ * Objects that are made, changed and deleted together, and all that exists because of them, in words that do not depend
+ * on their names.
+ */
+export class Life {
+  readonly name = uniqueName("life");
+  readonly #subjects: readonly Subject[];
+  readonly #operator: TestOperator;
+  readonly #database: TestDatabase;
+  readonly #table: string;
+
+  constructor(
+    subjects: readonly Subject[],
+    { operator, database, table }: { operator: TestOperator; database: TestDatabase; table: string },
+  ) {
+    this.#subjects = subjects;
+    this.#operator = operator;
+    this.#database = database;
+    this.#table = table;
+  }
+
+  async create(): Promise<void> {
+    await apply(namespace(rowsNamespace(this.name)));
+    if (this.#subjects.includes("CapsuleTenant")) {
+      await apply(namespace(`${this.name}-blue`, { labels: { "capsule.clastix.io/tenant": `${this.name}-capsule` } }));
+    }
+    await Promise.all(this.#objects.map(apply));
+  }
+
+  async change(): Promise<void> {
+    await Promise.all(
+      this.#subjects.flatMap((subject) =>
+        this.#objectsOf(subject).map((object, index) =>
+          edit(object, { spec: SUBJECTS[subject].change(this.name, this.#table, index) }),
+        ),
+      ),
+    );
+  }
+
+  async delete(): Promise<void> {
+    await Promise.all(this.#objects.map(remove));
+  }
+
+  /** What is there has to be what `expected` says. */
+  async expectEnd(expected: unknown): Promise<void> {
+    expect(await this.#found()).toEqual(expected);
+  }
+
+  /** Waits until what is there does not change any more. @returns it */
+  async rested(): Promise<unknown> {
+    let before: unknown;
+    return vi.waitFor(
+      async () => {
+        const found = await this.#found();
+        const rests = isDeepStrictEqual(found, before);
+        before = found;
+        if (!rests) throw new Error("it still changes");
+        return found;
+      },
+      { timeout: REST_MS, interval: 1_000 },
+    );
+  }
+
+  /** Nothing may be left of it. */
+  async expectGone(): Promise<void> {
+    for (const object of this.#objects) expect(await find(object)).toBeUndefined();
+    // What the garbage collector takes, the namespaces of Capsule's Tenants, goes later; what ends slowly is on its way.
+    const left = (await allMade()).filter((object) => JSON.stringify(object).includes(this.name));
+    expect(left.filter(({ metadata }) => metadata.deletionTimestamp === undefined)).toEqual([]);
+    expect(await this.#rows()).toEqual({ first: [], second: [], records: [] });
+    expect(this.#operator.stateFiles(this.name)).toEqual([]);
+  }
+
+  /** Removes what it did not make by its objects. */
+  async cleanUp(): Promise<void> {
+    await remove(namespace(rowsNamespace(this.name)));
+  }
+
+  get #objects(): Manifest[] {
+    return this.#subjects.flatMap((subject) => this.#objectsOf(subject));
+  }
+
+  #objectsOf(subject: Subject): Manifest[] {
+    return SUBJECTS[subject].first(this.name, this.#table);
+  }
+
+  async #found(): Promise<unknown> {
+    const objects = await Promise.all(this.#objects.map(get));
+    for (const object of objects) {
+      const ready = findCondition(statusOf(object).conditions, "Ready");
+      if (ready?.status !== "True" || ready.observedGeneration !== object.metadata.generation) {
+        throw new Error(`${object.kind} ${this.name} is not ready: ${JSON.stringify(object.status)}`);
+      }
+    }
+    const uids = new Set(objects.map(({ metadata }) => metadata.uid));
+    const made = (await allMade())
+      .filter(({ metadata }) => uids.has(metadata.labels?.[OWNER_UID_LABEL] ?? ""))
+      .filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+    const found = {
+      objects: objects.map((object) => ({
+        kind: object.kind,
+        finalizers: object.metadata.finalizers,
+        generation: object.metadata.generation,
+        status: timeless(object),
+      })),
+      made: made.map(essence).sort(byText),
+      rows: await this.#rows(),
+      states: this.#states(),
+    };
+    let text = JSON.stringify(found);
+    for (const [index, uid] of [...uids].entries()) text = text.replaceAll(uid, `uid-${index}`);
+    text = text.replaceAll(this.name, "NAME");
+    text = text
+      .replace(/NAME-pod-[a-z0-9]{5}/g, "NAME-pod-ANY")
+      .replace(/(NAME|NAME-capsule|NAME-rows\.0)-[0-9a-f]{12,}/g, "$1-DIGEST");
+    return JSON.parse(text);
+  }
+
+  async #rows(): Promise<{ first: unknown[]; second: unknown[]; records: unknown[] }> {
+    const ours = [`%${this.name}%`];
+    const rows = (table: string) =>
+      this.#database.query(`SELECT * FROM ${table} WHERE id LIKE $1 ORDER BY id COLLATE "C"`, ours);
+    const records = await this.#database
+      .query("SELECT table_name, key, owner FROM kindstack_ownership.rows WHERE key LIKE $1 ORDER BY 1, 2", ours)
+      .catch((error: unknown) => {
+        if (sqlStateOf(error) === "42P01") return []; // nobody has made a row yet
+        throw error;
+      });
+    return { first: await rows(this.#table), second: await rows(`${this.#table}_2`), records };
+  }
+
+  /** What the states of its stacks have in them. */
+  #states(): unknown[] {
+    return this.#operator
+      .stateFiles("/stacks/")
+      .filter((file) => file.endsWith(".json") && path.basename(file).includes(this.name))
+      .map((file) => {
+        const { checkpoint } = JSON.parse(fs.readFileSync(file, "utf8")) as Checkpoint;
+        const { resources = [], pending_operations: pending = [] } = checkpoint.latest ?? {};
+        return { resources: resources.map(({ type, urn }) => [type, urn.split("::").pop()]), pending };
+      })
+      .map((state) => ({ ...state, resources: state.resources.sort(byText) }))
+      .sort(byText);
+  }
+}
+
+/** What has an owner among the objects of any kind. */
+async function allMade(): Promise<LiveObject[]> {
+  const lists = await Promise.all(MADE.map((type) => client.list(type, { labelSelector: OWNER_UID_LABEL })));
+  return lists.flatMap(({ items }) => items);
+}
+
+interface Checkpoint {
+  checkpoint: { latest?: { resources?: { type: string; urn: string }[]; pending_operations?: unknown[] } };
+}
+
+/** A status without what depends on when things happened. */
+function timeless(object: LiveObject): unknown {
+  const { conditions = [], stack, ...rest } = statusOf(object);
+  return {
+    ...rest,
+    stack: { ...stack, resources: stack?.resources?.map(({ id }) => id) },
+    conditions: conditions.map(({ type, status, reason }) => [type, status, reason]).sort(byText),
+  };
+}
+
+/** What an object is, without what the API server and other controllers add. */
+function essence({ kind, metadata, spec, roleRef, subjects }: LiveObject): unknown {
+  const { name, namespace: place, labels, annotations = {} } = metadata;
+  const { "deployment.kubernetes.io/revision": _, ...noted } = annotations;
+  // A Pod's spec has a volume of a random name.
+  return { kind, name, place, labels, noted, ...(kind !== "Pod" && { spec, roleRef, subjects }) };
+}
+
+function byText(a: unknown, b: unknown): number {
+  return JSON.stringify(a) < JSON.stringify(b) ? -1 : 1;
+}

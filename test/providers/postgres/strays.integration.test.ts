@@ -1,0 +1,59 @@
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { provider, type RowInputs, type RowOutputs } from "../../../providers/postgres/row";
+import { removeStrayRows } from "../../../providers/postgres/strays";
+import { rowIn, TestDatabase } from "./database";
+
+const database = new TestDatabase(inject("cluster").env);
+const OWNER = rowIn("students").owner;
+const OTHER = { uid: "uid-other", description: "PostgresWriter.demo.yash.com/default/other" };
+
+beforeAll(() => database.open());
+afterAll(() => database.close());
+
+const create = async (inputs: RowInputs): Promise<RowOutputs> => (await provider.create(inputs)).outs;
+const idsIn = async (table: string) =>
+  (await database.query(`SELECT id FROM ${table} ORDER BY id`)).map(({ id }) => id);
+const records = () => database.query("SELECT table_name, key FROM kindstack_ownership.rows ORDER BY 1, 2");
+
+describe("rows of an owner that no state knows", () => {
+  it("are none before anybody ever had a row", async () => {
+    await removeStrayRows(OWNER, "id", [], { release: false });
+  });
+
+  it("are deleted with their records; what the state knows stays, and so does what is others'", async () => {
+    const before = await database.createStudents();
+    const now = await database.createStudents();
+    await create(rowIn(before)); // by an update that was cut off before it was saved; then the table was changed
+    const kept = await create(rowIn(now));
+    await create(rowIn(before, { key: { id: "default/other" }, owner: OTHER }));
+    await database.query(`INSERT INTO ${before} VALUES ('default/foreign', 'anna', 30, 'france')`);
+
+    await removeStrayRows(OWNER, "id", [{ manifest: {} }, { ...kept }], { release: false });
+
+    expect(await idsIn(before)).toEqual(["default/foreign", "default/other"]);
+    expect(await idsIn(now)).toEqual(["default/sample-student"]);
+    expect(await records()).toEqual(
+      [
+        { table_name: before, key: "default/other" },
+        { table_name: now, key: "default/sample-student" },
+      ].sort((a, b) => (a.table_name < b.table_name ? -1 : 1)),
+    );
+    await provider.delete("id", kept);
+  });
+
+  it("are forgotten where their table is gone", async () => {
+    const table = await database.createStudents();
+    await create(rowIn(table));
+    await database.query(`DROP TABLE ${table}`);
+    await removeStrayRows(OWNER, "id", [], { release: false });
+    expect((await records()).filter(({ table_name }) => table_name === table)).toEqual([]);
+  });
+
+  it("are left, as nobody's, where what was made is to be left", async () => {
+    const table = await database.createStudents();
+    await create(rowIn(table));
+    await removeStrayRows(OWNER, "id", [], { release: true });
+    expect(await idsIn(table)).toEqual(["default/sample-student"]);
+    expect((await records()).filter(({ table_name }) => table_name === table)).toEqual([]);
+  });
+});
