@@ -1,0 +1,42 @@
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { removeAllObjects } from "../e2e/objects";
+import { changingKinds } from "./changing-kinds";
+import { courses, expectNoBugs, follow, usePlace } from "./generated";
+
+/*
+ * Courses of all kinds at the same time, one turn after the other, as many as `GENERATED_MINUTES` leaves time for, from
+ * turn `GENERATED_FROM` on; a turn is always the same.
+ */
+const MINUTES = Number(process.env.GENERATED_MINUTES ?? 10);
+const FROM = Number(process.env.GENERATED_FROM ?? 0);
+const SEED = 20261121;
+
+const place = usePlace();
+
+it("a spec that was changed and changed back is as if it never had been", {
+  timeout: (MINUTES + 10) * 60_000,
+}, async () => {
+  const end = Date.now() + MINUTES * 60_000;
+  const failures: string[] = [];
+  let turn = FROM;
+  for (; Date.now() < end; turn++) {
+    const followed = changingKinds.map(async (changing) => {
+      const [course] = fc.sample(courses(changing), { seed: SEED + turn, numRuns: 1 });
+      if (course === undefined) return;
+      await follow(changing, course, place).catch((error: unknown) => {
+        failures.push(`turn ${turn}: ${changing.kind.kind}.${changing.kind.group}`);
+        console.log(`FAILED turn ${turn}: ${JSON.stringify(course)}\n`, error);
+      });
+    });
+    await Promise.all(followed);
+    const log = place.operator.takeLog();
+    expectNoBugs(log);
+    if (failures.at(-1)?.startsWith(`turn ${turn}:`)) {
+      console.log(log);
+      await removeAllObjects();
+    }
+  }
+  console.log(`turns ${FROM} to ${turn - 1}, ${changingKinds.length} courses each`);
+  expect(failures).toEqual([]);
+});
