@@ -235,7 +235,8 @@ export async function expectNothingOf(name: string, manifests: readonly Manifest
   expect(place.operator.stateFiles(name)).toEqual([]);
 }
 
-async function rowsOf(name: string, { database, table }: Place): Promise<Existence["rows"]> {
+/** The rows whose keys have a name in them, in each of the two tables, and the records of whose they are. */
+export async function rowsOf(name: string, { database, table }: Place): Promise<Existence["rows"]> {
   const ours = [`%${name}%`];
   const rows = (table: string) =>
     database.query(`SELECT * FROM ${table} WHERE id LIKE $1 ORDER BY id COLLATE "C"`, ours);
@@ -263,7 +264,7 @@ function statesOf(name: string, { operator }: Place): unknown[] {
 }
 
 /** What has an owner among the objects of any kind. */
-async function allMade(): Promise<LiveObject[]> {
+export async function allMade(): Promise<LiveObject[]> {
   const lists = await Promise.all(MADE.map((type) => client.list(type, { labelSelector: OWNER_UID_LABEL })));
   return lists.flatMap(({ items }) => items);
 }
