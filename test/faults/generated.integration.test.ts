@@ -71,7 +71,7 @@ describe("a namespace", () => {
     ["at once", false],
   ])("that is deleted before its objects, %s, goes with all that they made", async (_, settled) => {
     const { name, objects } = await filled();
-    if (settled) await Promise.all(objects.map(untilSettled));
+    if (settled) await Promise.all(objects.map((object) => untilSettled(object)));
     await remove(namespace(name));
     await untilGone(namespace(name));
     await expectNothingOf(name, objects, place);
