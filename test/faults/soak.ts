@@ -67,12 +67,12 @@ export function stepsOf({ mayKill }: { mayKill: boolean }): fc.Arbitrary<Step> {
     kind: fc.nat(changingKinds.length - 1),
     slot,
   });
-  const faults: readonly Fault[] = mayKill ? [...FAULTS, "operator killed"] : FAULTS;
+  const faults: readonly Fault[] = mayKill ? [...FAULTS, "operator killed", "operator killed"] : FAULTS;
   const fault = fc.record({ type: fc.constant("fault" as const), fault: fc.constantFrom(...faults) });
   return fc.oneof(
     { weight: 10, arbitrary: fc.oneof(...wanted) },
     { weight: 4, arbitrary: unwanted },
-    { weight: 1, arbitrary: fault },
+    { weight: 2, arbitrary: fault },
     { weight: 3, arbitrary: fc.constant<Step>({ type: "heal" }) },
   );
 }
