@@ -62,7 +62,15 @@ export class Registrations {
   async #register(declaration: Declaration): Promise<string> {
     const { name, inputs, parent, dependsOn = [] } = declaration;
     const request = requestOf(declaration);
-    if (inputs !== undefined) request.setObject(struct(isWrapped(inputs) ? await unwrap(name, inputs) : inputs));
+    if (inputs !== undefined) {
+      const plain = isWrapped(inputs) ? await unwrap(name, inputs) : inputs;
+      request.setObject(struct(plain));
+      // Where nothing is said, each input counts as made of all that the resource depends on: not known while that is replaced.
+      const properties = request.getPropertydependenciesMap();
+      for (const property of Object.keys(plain)) {
+        properties.set(property, new RegisterResourceRequest.PropertyDependencies());
+      }
+    }
     request.setParent(await (parent === undefined ? this.#stack : urnOf(parent)));
     if (dependsOn.length > 0) {
       request.setDependenciesList(await Promise.all(dependsOn.map(urnOf)));

@@ -102,6 +102,8 @@ export const provider: DynamicProvider<ObjectInputs, ObjectOutputs> = {
   },
 
   async diff(_id, olds, news): Promise<DiffResult> {
+    // Not known while what the object depends on is replaced first, in states that take all inputs to be made of that.
+    if (typeof news.manifest !== "object") return { changes: true };
     if (identity(olds.manifest) !== identity(news.manifest)) return { changes: true, replaces: ["manifest"] };
     if (changesImmutableField(olds.manifest, news.manifest)) {
       return { changes: true, replaces: ["manifest"], deleteBeforeReplace: true };

@@ -94,7 +94,22 @@ export function pausedConditions(generation: number): NewCondition[] {
   ];
 }
 
-/** After a pause in which nothing happened that calls for an update. */
+/** While what ended by itself is not replaced yet, for its replacements end as well. `Ready` keeps what it said. */
+export function backOffConditions(generation: number, ended: readonly string[]): NewCondition[] {
+  const [first, ...others] = ended;
+  const what = others.length === 0 ? `${first}` : `${first} and ${others.length} more`;
+  return [
+    {
+      type: "Reconciling",
+      status: "True",
+      reason: "BackOff",
+      message: `ended soon after the one before: ${what}; replaced later each time, 5 min at most`,
+      observedGeneration: generation,
+    },
+  ];
+}
+
+/** After a pause, or a back-off, in which nothing happened that calls for an update. */
 export function resumedConditions(generation: number, ready: boolean): NewCondition[] {
   return [
     {
@@ -131,7 +146,7 @@ export function contestedConditions(generation: number, contest: string | undefi
 /** Whether an update has begun and not succeeded: before it failed or was cut off it may have made something. */
 export function isUnfinished(conditions: Condition[] | undefined): boolean {
   const reconciling = findCondition(conditions, "Reconciling");
-  return reconciling?.status === "True" && reconciling.reason !== "Deleting";
+  return reconciling?.status === "True" && reconciling.reason !== "Deleting" && reconciling.reason !== "BackOff";
 }
 
 /** Nothing is gained by trying again as long as each failure waits for the user. */

@@ -19,8 +19,14 @@ const SLOWEST_MS = 5 * 60_000;
  * put off repairs.
  */
 export class RepairPace {
+  readonly #perMinute: number;
   #repairs: number[] = [];
   #delayMs = 0;
+
+  /** @param perMinute so many are no fight; after one more, the next has to wait */
+  constructor(perMinute = MAX_REPAIRS_PER_MINUTE) {
+    this.#perMinute = perMinute;
+  }
 
   /** Nothing is put right before this time. */
   get notBefore(): number {
@@ -37,7 +43,7 @@ export class RepairPace {
     if (now >= this.settledAt) this.#delayMs = 0;
     this.#repairs = [...this.#repairs.filter((time) => now - time < WINDOW_MS), now];
     if (this.#delayMs > 0) this.#delayMs = Math.min(SLOWEST_MS, 2 * this.#delayMs);
-    else if (this.#repairs.length > MAX_REPAIRS_PER_MINUTE) this.#delayMs = FIRST_DELAY_MS;
+    else if (this.#repairs.length > this.#perMinute) this.#delayMs = FIRST_DELAY_MS;
     return this.#delayMs > 0;
   }
 }

@@ -19,6 +19,8 @@ export class Memory {
   /** Set from outside, for drift that no watch shows. */
   drifted = false;
   readonly repairs = new RepairPace();
+  /** The first that ends is replaced at once; another soon after it has to wait. */
+  readonly replacements = new RepairPace(0);
   /** What the kind wrote besides the stack, and when it did so last, by `performance.now()`, which nobody sets. */
   readonly tended = new OwnWrites();
   tendedAt = Number.NEGATIVE_INFINITY;

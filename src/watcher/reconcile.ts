@@ -26,6 +26,7 @@ import type { StackResource } from "../automation/event-log";
 import { Announcement } from "./announcement";
 import type { Claims } from "./claims";
 import {
+  backOffConditions,
   contestedConditions,
   deletingConditions,
   describeChanges,
@@ -143,17 +144,20 @@ export class Reconciler {
         return "done";
       case "destroy":
         return this.#destroy(key, object, memory, signal);
-      case "up":
+      case "up": {
         // A program that depends on what is alive must not run on a view that lacks what it made itself.
         if (drift.unseen.length > 0 && kind.shortfall !== undefined) return { afterMs: CATCH_UP_MS };
-        if (action.cause === "Repairing" && memory.repairs.notBefore > performance.now()) {
-          await this.#write(object, memory, {});
-          return { afterMs: Math.max(0, memory.repairs.notBefore - performance.now()) };
+        const ended = action.cause === "Repairing" ? (kind.ended?.(this.#owned(object, memory)) ?? []) : [];
+        if (action.cause === "Repairing") {
+          const waitMs = await this.#backOff(object, memory, ended);
+          if (waitMs > 0) return { afterMs: waitMs };
         }
+        if (ended.length > 0) memory.replacements.count(performance.now());
         return orAfter(
           await this.#update(key, object, memory, { ...action, drift, wanting: wanting.join() }, signal),
           tendAfterMs,
         );
+      }
     }
   }
 
@@ -177,7 +181,7 @@ export class Reconciler {
     const generation = object.metadata.generation ?? 0;
     const { conditions = [] } = statusOf(object);
     const change: NewCondition[] = [];
-    if (findCondition(conditions, "Reconciling")?.reason === "Paused") {
+    if (["Paused", "BackOff"].includes(findCondition(conditions, "Reconciling")?.reason ?? "")) {
       change.push(...resumedConditions(generation, findCondition(conditions, "Ready")?.status === "True"));
     }
     const contested = findCondition(conditions, "Contested")?.status === "True";
@@ -185,6 +189,21 @@ export class Reconciler {
     if (contested && unsettledMs === 0) change.push(...contestedConditions(generation, undefined));
     if (object.status !== undefined) await this.#write(object, memory, { conditions: change });
     return unsettledMs > 0 ? { afterMs: unsettledMs } : "done";
+  }
+
+  /** Whether a repair has to wait, because of a fight or because replacements end as well; says so. @returns for how long, in ms */
+  async #backOff(object: LiveObject, memory: Memory, ended: readonly string[]): Promise<number> {
+    const now = performance.now();
+    const { repairs, replacements } = memory;
+    const endedMs = ended.length > 0 ? replacements.notBefore - now : 0;
+    const waitMs = Math.max(repairs.notBefore - now, endedMs, 0);
+    if (waitMs === 0) return 0;
+    const conditions = endedMs > 0 ? backOffConditions(object.metadata.generation ?? 0, ended) : [];
+    const [condition] = conditions;
+    const known = findCondition(statusOf(object).conditions, "Reconciling")?.reason === condition?.reason;
+    if (condition && !known) this.#options.recorder.event(object, "Warning", condition.reason, condition.message);
+    await this.#write(object, memory, { conditions });
+    return Math.ceil(waitMs);
   }
 
   async #update(

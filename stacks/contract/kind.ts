@@ -122,6 +122,11 @@ export interface Kind<Spec = unknown, Status = unknown> {
    */
   shortfall?(object: KindObject<Spec, Status>, owned: readonly LiveObject[], observed: readonly LiveObject[]): string[];
   /**
+   * Of the shortfall, what ended by itself. That is made good at once the first time, and later each time that it happens
+   * again: what replaces it may end as well. Pure.
+   */
+  ended?(owned: readonly LiveObject[]): string[];
+  /**
    * What follows each change of what the object owns and needs no update: fields that are no part of the stack. Runs
    * whenever the object is looked at, a few times a second at most, and must do nothing when nothing is to be done.
    */

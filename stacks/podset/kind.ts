@@ -1,7 +1,7 @@
 import { defineKind } from "../contract/kind";
 import { podSetProgram } from "./program";
 import { podSetSpec, podSetStatus } from "./schema";
-import { podSetReport, podSetShortfall } from "./status";
+import { podSetEnded, podSetReport, podSetShortfall } from "./status";
 
 export const podSet = defineKind({
   group: "batch.tutorial.kubebuilder.io",
@@ -33,4 +33,5 @@ export const podSet = defineKind({
   program: podSetProgram,
   report: podSetReport,
   shortfall: podSetShortfall,
+  ended: podSetEnded,
 });

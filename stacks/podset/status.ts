@@ -13,9 +13,14 @@ export function podSetReport({ metadata }: KindObject<PodSetSpec>, owned: readon
   };
 }
 
-/** Pods that ended by themselves, and one too many or too few of those that count. */
+/** Pods that ended by themselves, whether well or badly. */
+export function podSetEnded(owned: readonly LiveObject[]): string[] {
+  return owned.filter((pod) => !isCounted(pod) && !pod.metadata.deletionTimestamp).map(objectId);
+}
+
+/** Pods that ended, and one too many or too few of those that count. */
 export function podSetShortfall({ spec }: KindObject<PodSetSpec>, owned: readonly LiveObject[]): string[] {
-  const ended = owned.filter((pod) => !isCounted(pod) && !pod.metadata.deletionTimestamp).map(objectId);
+  const ended = podSetEnded(owned);
   const counted = owned.filter(isCounted).length;
   return counted === spec.replicas ? ended : [...ended, `${counted} Pods instead of ${spec.replicas}`];
 }

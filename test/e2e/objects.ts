@@ -188,13 +188,22 @@ export function create(manifest: Manifest): Promise<LiveObject> {
 
 /** Changes fields of an object as anyone may, by a JSON merge patch. */
 export function edit(reference: Reference, patch: object): Promise<LiveObject> {
+  return patchObject(reference, "application/merge-patch+json", patch);
+}
+
+/** Gives an object another spec, of which nothing of the former one is a part. */
+export function replaceSpec(reference: Reference, spec: unknown): Promise<LiveObject> {
+  return patchObject(reference, "application/json-patch+json", [{ op: "replace", path: "/spec", value: spec }]);
+}
+
+function patchObject(reference: Reference, contentType: string, body: object): Promise<LiveObject> {
   const { apiVersion, plural } = typeOf(reference);
   const { name, namespace } = reference.metadata;
   const group = apiVersion.includes("/") ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
   return client.json("PATCH", `${group}${namespace ? `/namespaces/${namespace}` : ""}/${plural}/${name}`, {
     query: { fieldManager: SOMEONE },
-    contentType: "application/merge-patch+json",
-    body: patch,
+    contentType,
+    body,
   });
 }
 

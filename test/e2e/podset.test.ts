@@ -11,6 +11,7 @@ import { kubectl, noKubectl } from "./kubectl";
 import {
   apply,
   client,
+  conditionOf,
   create,
   edit,
   find,
@@ -21,6 +22,7 @@ import {
   remove,
   sampleFile,
   uniqueName,
+  untilCondition,
   untilGone,
   untilReady,
 } from "./objects";
@@ -187,6 +189,22 @@ describe("a Pod of a PodSet", () => {
     await eventually(async () => expect(namesOf(await podsOf(name))).not.toContain(ended));
     const names = await untilSettled(name, 3);
     expect(names).toEqual(expect.arrayContaining(others));
+  });
+
+  it("that fails as the one before did is replaced later, which the PodSet says; a new number is made at once", async () => {
+    const { name, pods } = await settled("failing", 1);
+    await report(pods[0] ?? "", { phase: "Failed" });
+    await eventually(async () => expect(namesOf(await podsOf(name))).not.toContain(pods[0]));
+    const [next = ""] = await untilSettled(name, 1);
+    await report(next, { phase: "Failed" });
+
+    const object = await untilCondition(podSet(name, 1), "Reconciling", "True", "BackOff");
+
+    expect(conditionOf(object, "Reconciling").message).toContain(next);
+    expect(namesOf(await podsOf(name))).toEqual([next]);
+    await scale(name, 2);
+    await eventually(async () => expect(namesOf(await podsOf(name))).not.toContain(next));
+    await untilSettled(name, 2);
   });
 
   it("that was deleted is replaced", async () => {

@@ -100,18 +100,11 @@ export async function createTables(database: TestDatabase): Promise<string> {
 export class Life {
   readonly name = uniqueName("life");
   readonly #subjects: readonly Subject[];
-  readonly #operator: TestOperator;
-  readonly #database: TestDatabase;
-  readonly #table: string;
+  readonly #place: Place;
 
-  constructor(
-    subjects: readonly Subject[],
-    { operator, database, table }: { operator: TestOperator; database: TestDatabase; table: string },
-  ) {
+  constructor(subjects: readonly Subject[], place: Place) {
     this.#subjects = subjects;
-    this.#operator = operator;
-    this.#database = database;
-    this.#table = table;
+    this.#place = place;
   }
 
   async create(): Promise<void> {
@@ -126,7 +119,7 @@ export class Life {
     await Promise.all(
       this.#subjects.flatMap((subject) =>
         this.#objectsOf(subject).map((object, index) =>
-          edit(object, { spec: SUBJECTS[subject].change(this.name, this.#table, index) }),
+          edit(object, { spec: SUBJECTS[subject].change(this.name, this.#place.table, index) }),
         ),
       ),
     );
@@ -157,13 +150,8 @@ export class Life {
   }
 
   /** Nothing may be left of it. */
-  async expectGone(): Promise<void> {
-    for (const object of this.#objects) expect(await find(object)).toBeUndefined();
-    // What the garbage collector takes, the namespaces of Capsule's Tenants, goes later; what ends slowly is on its way.
-    const left = (await allMade()).filter((object) => JSON.stringify(object).includes(this.name));
-    expect(left.filter(({ metadata }) => metadata.deletionTimestamp === undefined)).toEqual([]);
-    expect(await this.#rows()).toEqual({ first: [], second: [], records: [] });
-    expect(this.#operator.stateFiles(this.name)).toEqual([]);
+  expectGone(): Promise<void> {
+    return expectNothingOf(this.name, this.#objects, this.#place);
   }
 
   /** Removes what it did not make by its objects. */
@@ -171,76 +159,112 @@ export class Life {
     await remove(namespace(rowsNamespace(this.name)));
   }
 
+  #found(): Promise<Existence> {
+    return existenceOf(this.name, this.#objects, this.#place);
+  }
+
   get #objects(): Manifest[] {
     return this.#subjects.flatMap((subject) => this.#objectsOf(subject));
   }
 
   #objectsOf(subject: Subject): Manifest[] {
-    return SUBJECTS[subject].first(this.name, this.#table);
-  }
-
-  async #found(): Promise<unknown> {
-    const objects = await Promise.all(this.#objects.map(get));
-    for (const object of objects) {
-      const ready = findCondition(statusOf(object).conditions, "Ready");
-      if (ready?.status !== "True" || ready.observedGeneration !== object.metadata.generation) {
-        throw new Error(`${object.kind} ${this.name} is not ready: ${JSON.stringify(object.status)}`);
-      }
-    }
-    const uids = new Set(objects.map(({ metadata }) => metadata.uid));
-    const made = (await allMade())
-      .filter(({ metadata }) => uids.has(metadata.labels?.[OWNER_UID_LABEL] ?? ""))
-      .filter(({ metadata }) => metadata.deletionTimestamp === undefined);
-    const found = {
-      objects: objects.map((object) => ({
-        kind: object.kind,
-        finalizers: object.metadata.finalizers,
-        generation: object.metadata.generation,
-        status: timeless(object),
-      })),
-      made: made.map(essence).sort(byText),
-      rows: await this.#rows(),
-      states: this.#states(),
-    };
-    let text = JSON.stringify(found);
-    for (const [index, uid] of [...uids].entries()) text = text.replaceAll(uid, `uid-${index}`);
-    text = text.replaceAll(this.name, "NAME");
-    text = text
-      .replace(/NAME-pod-[a-z0-9]{5}/g, "NAME-pod-ANY")
-      .replace(/(NAME|NAME-capsule|NAME-rows\.0)-[0-9a-f]{12,}/g, "$1-DIGEST");
-    return JSON.parse(text);
-  }
-
-  async #rows(): Promise<{ first: unknown[]; second: unknown[]; records: unknown[] }> {
-    const ours = [`%${this.name}%`];
-    const rows = (table: string) =>
-      this.#database.query(`SELECT * FROM ${table} WHERE id LIKE $1 ORDER BY id COLLATE "C"`, ours);
-    const records = await this.#database
-      .query("SELECT table_name, key, owner FROM kindstack_ownership.rows WHERE key LIKE $1 ORDER BY 1, 2", ours)
-      .catch((error: unknown) => {
-        if (sqlStateOf(error) === "42P01") return []; // nobody has made a row yet
-        throw error;
-      });
-    return { first: await rows(this.#table), second: await rows(`${this.#table}_2`), records };
-  }
-
-  /** What the states of its stacks have in them. */
-  #states(): unknown[] {
-    return this.#operator
-      .stateFiles("/stacks/")
-      .filter((file) => file.endsWith(".json") && path.basename(file).includes(this.name))
-      .map((file) => {
-        const { checkpoint } = JSON.parse(fs.readFileSync(file, "utf8")) as Checkpoint;
-        const { resources = [], pending_operations: pending = [] } = checkpoint.latest ?? {};
-        return { resources: resources.map(({ type, urn }) => [type, urn.split("::").pop()]), pending };
-      })
-      .map((state) => ({ ...state, resources: state.resources.sort(byText) }))
-      .sort(byText);
+    return SUBJECTS[subject].first(this.name, this.#place.table);
   }
 }
 
+/** Where the operator of a test keeps what it makes, apart from the API server. */
+export interface Place {
+  operator: TestOperator;
+  database: TestDatabase;
+  /** The first of the two tables; see {@link createTables}. */
+  table: string;
+}
+
+/** All that exists because of objects. */
+export interface Existence {
+  objects: { kind: string; finalizers: unknown; generation: unknown; status: Record<string, unknown> }[];
+  made: unknown[];
+  rows: { first: unknown[]; second: unknown[]; records: unknown[] };
+  states: unknown[];
+}
+
+/**
+ * All that exists because of objects that have a name in theirs, in words that do not depend on it.
+ *
+ * @throws when one of them is not Ready as it is now specified
+ */
+export async function existenceOf(name: string, manifests: readonly Manifest[], place: Place): Promise<Existence> {
+  const objects = await Promise.all(manifests.map(get));
+  for (const object of objects) {
+    const ready = findCondition(statusOf(object).conditions, "Ready");
+    if (ready?.status !== "True" || ready.observedGeneration !== object.metadata.generation) {
+      throw new Error(`${object.kind} ${name} is not ready: ${JSON.stringify(object.status)}`);
+    }
+  }
+  const uids = new Set(objects.map(({ metadata }) => metadata.uid));
+  const made = (await allMade())
+    .filter(({ metadata }) => uids.has(metadata.labels?.[OWNER_UID_LABEL] ?? ""))
+    .filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+  const found = {
+    objects: objects.map((object) => ({
+      kind: object.kind,
+      finalizers: object.metadata.finalizers,
+      generation: object.metadata.generation,
+      status: timeless(object),
+    })),
+    made: made.map(essence).sort(byText),
+    rows: await rowsOf(name, place),
+    states: statesOf(name, place),
+  };
+  let text = JSON.stringify(found);
+  for (const [index, uid] of [...uids].entries()) text = text.replaceAll(uid, `uid-${index}`);
+  text = text.replaceAll(name, "NAME");
+  text = text
+    .replace(/NAME-pod-[a-z0-9]{5}/g, "NAME-pod-ANY")
+    .replace(/(NAME|NAME-capsule|NAME-rows\.0)-[0-9a-f]{12,}/g, "$1-DIGEST");
+  return JSON.parse(text);
+}
+
+/** Nothing may be left of objects that have a name in theirs. */
+export async function expectNothingOf(name: string, manifests: readonly Manifest[], place: Place): Promise<void> {
+  for (const object of manifests) expect(await find(object)).toBeUndefined();
+  // What the garbage collector takes, the namespaces of Capsule's Tenants, goes later; what ends slowly is on its way.
+  const left = (await allMade()).filter((object) => JSON.stringify(object).includes(name));
+  expect(left.filter(({ metadata }) => metadata.deletionTimestamp === undefined)).toEqual([]);
+  expect(await rowsOf(name, place)).toEqual({ first: [], second: [], records: [] });
+  expect(place.operator.stateFiles(name)).toEqual([]);
+}
+
+/** The rows whose keys have a name in them, in each of the two tables, and the records of whose they are. */
+export async function rowsOf(name: string, { database, table }: Place): Promise<Existence["rows"]> {
+  const ours = [`%${name}%`];
+  const rows = (table: string) =>
+    database.query(`SELECT * FROM ${table} WHERE id LIKE $1 ORDER BY id COLLATE "C"`, ours);
+  const records = await database
+    .query("SELECT table_name, key, owner FROM kindstack_ownership.rows WHERE key LIKE $1 ORDER BY 1, 2", ours)
+    .catch((error: unknown) => {
+      if (sqlStateOf(error) === "42P01") return []; // nobody has made a row yet
+      throw error;
+    });
+  return { first: await rows(table), second: await rows(`${table}_2`), records };
+}
+
+/** What the states of the stacks have in them. */
+function statesOf(name: string, { operator }: Place): unknown[] {
+  return operator
+    .stateFiles("/stacks/")
+    .filter((file) => file.endsWith(".json") && path.basename(file).includes(name))
+    .map((file) => {
+      const { checkpoint } = JSON.parse(fs.readFileSync(file, "utf8")) as Checkpoint;
+      const { resources = [], pending_operations: pending = [] } = checkpoint.latest ?? {};
+      return { resources: resources.map(({ type, urn }) => [type, urn.split("::").pop()]), pending };
+    })
+    .map((state) => ({ ...state, resources: state.resources.sort(byText) }))
+    .sort(byText);
+}
+
 /** What has an owner among the objects of any kind. */
-async function allMade(): Promise<LiveObject[]> {
+export async function allMade(): Promise<LiveObject[]> {
   const lists = await Promise.all(MADE.map((type) => client.list(type, { labelSelector: OWNER_UID_LABEL })));
   return lists.flatMap(({ items }) => items);
 }
@@ -250,7 +274,7 @@ interface Checkpoint {
 }
 
 /** A status without what depends on when things happened. */
-function timeless(object: LiveObject): unknown {
+function timeless(object: LiveObject): Record<string, unknown> {
   const { conditions = [], stack, ...rest } = statusOf(object);
   return {
     ...rest,

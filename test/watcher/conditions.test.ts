@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { UpdateFailure } from "../../src/automation/engine";
 import {
+  backOffConditions,
   contestedConditions,
   deletingConditions,
   describeChanges,
@@ -133,6 +134,7 @@ describe("isUnfinished", () => {
   it("is not one that succeeded, that only the author can heal, or that has given way to the deletion", () => {
     expect(isUnfinished(written(succeededConditions(1)))).toBe(false);
     expect(isUnfinished(written(failedConditions(1, [conflict])))).toBe(false);
+    expect(isUnfinished(written(backOffConditions(1, ["v1/Pod/default/a"])))).toBe(false);
     expect(isUnfinished(written(deletingConditions(1, [])))).toBe(false);
     expect(isUnfinished(written(deletingConditions(1, [refused])))).toBe(false);
     expect(isUnfinished(undefined)).toBe(false);

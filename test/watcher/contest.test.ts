@@ -45,6 +45,18 @@ describe("repairs", () => {
     expect(delays).toEqual([20, 40, 80, 160, 300, 300]);
   });
 
+  it("of which none is free wait from the first one on, which begins anew after a minute of peace", () => {
+    const pace = new RepairPace(0);
+    expect(pace.notBefore).toBe(Number.NEGATIVE_INFINITY);
+    expect(pace.count(START)).toBe(true);
+    expect(pace.notBefore).toBe(START + 10_000);
+    pace.count(START + 10_000);
+    expect(pace.notBefore).toBe(START + 30_000);
+    const later = pace.settledAt;
+    pace.count(later);
+    expect(pace.notBefore).toBe(later + 10_000);
+  });
+
   it("are settled when a minute has passed in which one could have been made and none was called for", () => {
     const { pace, now } = fighting();
     expect(pace.settledAt).toBe(now + 10_000 + MINUTE);

@@ -10,6 +10,7 @@ import { Reconciler } from "../../src/watcher/reconcile";
 import type { EventRecorder } from "../../src/watcher/recorder";
 import { findCondition } from "../../stacks/contract/condition";
 import { type AnyKind, statusOf, type Tending } from "../../stacks/contract/kind";
+import { objectId } from "../../stacks/contract/object";
 import { memcached } from "../../stacks/memcached/kind";
 import { applied } from "../objects";
 
@@ -92,6 +93,20 @@ class World {
   remove(): void {
     this.deployment = undefined;
     this.#version++;
+  }
+
+  /** What Kindstack made comes to its end by itself. */
+  end(): void {
+    if (this.deployment !== undefined) this.deployment = { ...this.deployment, status: "ended" };
+  }
+
+  /** What has ended is there again, by somebody else's doing. */
+  mend(): void {
+    if (this.deployment !== undefined) this.deployment = { ...this.deployment, status: "running" };
+  }
+
+  reconciling() {
+    return findCondition(statusOf(this.object).conditions, "Reconciling");
   }
 
   contested() {
@@ -210,6 +225,70 @@ describe("a fight", () => {
     expect(await world.reconcile()).toBe("done");
     expect(world.updates).toBe(before + 1);
     expect(world.contested()?.status).toBe("False");
+  });
+});
+
+describe("what ends by itself again and again", () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  /** Which of these the world's Deployment stands for. */
+  const ended = (owned: readonly LiveObject[]) => owned.filter(({ status }) => status === "ended").map(objectId);
+  /** An object whose replacement has ended as well. */
+  async function failing(): Promise<World> {
+    const world = new World({ ...memcached, conditions: () => [], shortfall: (_, owned) => ended(owned), ended });
+    await world.reconcile();
+    world.end();
+    expect(await world.reconcile()).toBe("done");
+    expect(world.updates).toBe(2);
+    world.end();
+    return world;
+  }
+
+  it("is replaced at once, and then later each time", async () => {
+    const world = await failing();
+    for (const seconds of [10, 20, 40, 80, 160, 300, 300]) {
+      const before = world.updates;
+      expect(await world.reconcile()).toEqual({ afterMs: seconds * 1_000 });
+      expect(world.reconciling()).toMatchObject({ status: "True", reason: "BackOff" });
+      vi.advanceTimersByTime(seconds * 1_000 - 1);
+      await world.reconcile();
+      expect(world.updates).toBe(before);
+      vi.advanceTimersByTime(1);
+      await world.reconcile();
+      expect(world.updates).toBe(before + 1);
+      expect(world.reconciling()).toMatchObject({ status: "False", reason: "Succeeded" });
+      world.end();
+    }
+  });
+
+  it("is told in a condition and one event, which are over when somebody removes it", async () => {
+    const world = await failing();
+    await world.reconcile();
+    await world.reconcile();
+    expect(world.reconciling()?.message).toContain("apps/v1/Deployment/default/cache");
+    expect(world.events.filter((reason) => reason === "BackOff")).toHaveLength(1);
+
+    world.mend();
+    expect(await world.reconcile()).toBe("done");
+    expect(world.reconciling()).toMatchObject({ status: "False", reason: "Succeeded" });
+  });
+
+  it("does not keep a new spec from being brought about", async () => {
+    const world = await failing();
+    const before = world.updates;
+    world.object = { ...world.object, metadata: { ...world.object.metadata, generation: 2, resourceVersion: "999" } };
+    await world.reconcile();
+    expect(world.updates).toBe(before + 1);
+  });
+
+  it("is replaced at once after a minute in which nothing ended", async () => {
+    const world = await failing();
+    vi.advanceTimersByTime(70_000);
+    expect(await world.reconcile()).toBe("done");
+    expect(world.updates).toBe(3);
+    world.end();
+    expect(await world.reconcile()).toEqual({ afterMs: 10_000 });
   });
 });
 

@@ -51,6 +51,11 @@ describe("diff", () => {
     expect(await diff(olds, news)).toEqual(inPlace);
   });
 
+  it("replaces nothing for what is not known yet: what the object depends on is replaced first", async () => {
+    const unknown = "04da6b54-80e4-46f7-96ec-b56ff0331ba9" as unknown as Manifest; // as the engine writes it
+    expect(await diff(binding("admin"), unknown)).toEqual(inPlace);
+  });
+
   it.each<[string, Manifest]>([
     ["name", configMap({}, { name: "b" })],
     ["namespace", configMap({}, { namespace: "other" })],

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { podSetReport, podSetShortfall } from "../../../stacks/podset/status";
+import { podSetEnded, podSetReport, podSetShortfall } from "../../../stacks/podset/status";
 import { pod, podSetObject } from "./objects";
 
 describe("the status of a PodSet", () => {
@@ -40,6 +40,12 @@ describe("the shortfall of a PodSet", () => {
   it("names each Pod that ended, and that one is missing for it", () => {
     const owned = [pod("a"), pod("failed", { phase: "Failed" })];
     expect(podSetShortfall(podSetObject(2), owned)).toEqual(["v1/Pod/default/failed", "1 Pods instead of 2"]);
+  });
+
+  it("is by itself what ended, and what is missing for another reason is not", () => {
+    const owned = [pod("a"), pod("failed", { phase: "Failed" }), pod("done", { phase: "Succeeded" })];
+    expect(podSetEnded(owned)).toEqual(["v1/Pod/default/failed", "v1/Pod/default/done"]);
+    expect(podSetEnded([pod("a"), pod("leaving", { phase: "Failed", deleted: true })])).toEqual([]);
   });
 
   it("names a Pod that ended also when none is missing for it: it has to go", () => {

@@ -1,0 +1,45 @@
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { kindName } from "../../stacks/contract/kind";
+import { removeAllObjects } from "../e2e/objects";
+import { changingKinds } from "./changing-kinds";
+import { courses, expectNoBugs, follow, usePlace } from "./generated";
+
+/*
+ * Courses of all kinds at the same time, one turn after the other, as many as `GENERATED_MINUTES` leaves time for, from
+ * turn `GENERATED_FROM` on; a turn is always the same. With `GENERATED_ONLY` those of kinds whose name has this in it.
+ */
+const MINUTES = Number(process.env.GENERATED_MINUTES ?? 10);
+const FROM = Number(process.env.GENERATED_FROM ?? 0);
+const ONLY = process.env.GENERATED_ONLY ?? "";
+const SEED = 20261121;
+
+const place = usePlace();
+
+it("a spec that was changed and changed back is as if it never had been", {
+  timeout: (MINUTES + 10) * 60_000,
+}, async () => {
+  const end = Date.now() + MINUTES * 60_000;
+  const chosen = changingKinds.filter(({ kind }) => kindName(kind).includes(ONLY));
+  const failures: string[] = [];
+  let turn = FROM;
+  for (; Date.now() < end; turn++) {
+    const followed = chosen.map(async (changing) => {
+      const [course] = fc.sample(courses(changing), { seed: SEED + turn, numRuns: 1 });
+      if (course === undefined) return;
+      await follow(changing, course, place).catch((error: unknown) => {
+        failures.push(`turn ${turn}: ${kindName(changing.kind)}`);
+        console.log(`FAILED turn ${turn}: ${JSON.stringify(course)}\n`, error);
+      });
+    });
+    await Promise.all(followed);
+    const log = place.operator.takeLog();
+    if (failures.at(-1)?.startsWith(`turn ${turn}:`)) {
+      console.log(log);
+      await removeAllObjects();
+    }
+    expectNoBugs(log);
+  }
+  console.log(`turns ${FROM} to ${turn - 1}, ${chosen.length} courses each`);
+  expect(failures).toEqual([]);
+});

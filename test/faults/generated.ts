@@ -1,0 +1,146 @@
+import fc from "fast-check";
+import { afterAll, afterEach, beforeAll, expect, inject, vi } from "vitest";
+import { ApiError, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
+import { findCondition } from "../../stacks/contract/condition";
+import { statusOf } from "../../stacks/contract/kind";
+import { apply, create, get, remove, removeAllObjects, replaceSpec, uniqueName } from "../e2e/objects";
+import { TestOperator } from "../e2e/operator";
+import { TestDatabase } from "../providers/postgres/database";
+import { type ChangingKind, generatedObject, PROTECTED, withWords } from "./changing-kinds";
+import { createTables, type Existence, existenceOf, expectNothingOf, type Place } from "./life";
+import type { Broken } from "./spec-arbitrary";
+
+/** How long an update may take, with some of others before it on a busy machine. */
+const SETTLE_MS = 60_000;
+
+/** What becomes of two objects of a kind. */
+export interface Course {
+  /** What both end with: the one was something else meanwhile, the other never. */
+  first: unknown;
+  refused: Broken;
+  second: unknown;
+  /** Whether an update to the second has to succeed. */
+  isSound: boolean;
+  /** What the other one is when it is deleted. */
+  last: unknown;
+  /** Whether nobody waits for what comes of the second and the last. */
+  hurried: boolean;
+}
+
+export function courses({ sound, accepted, refused }: ChangingKind): fc.Arbitrary<Course> {
+  const second = fc.oneof(
+    fc.record({ second: sound, isSound: fc.constant(true) }),
+    fc.record({ second: accepted, isSound: fc.constant(false) }),
+  );
+  const others = fc.record({ first: sound, refused, last: accepted, hurried: fc.boolean() });
+  return fc.tuple(others, second).map(([one, other]) => ({ ...one, ...other }));
+}
+
+/** An operator with a database of its own, for the tests of one file. */
+export function usePlace(): Place {
+  const { env } = inject("cluster");
+  const database = new TestDatabase(env);
+  const operator = new TestOperator({
+    args: ["--concurrency", "8"],
+    env: { KINDSTACK_PROTECTED_NAMESPACES: PROTECTED },
+  });
+  const place: Place = { operator, database, table: "" };
+  beforeAll(async () => {
+    await database.open();
+    place.table = await createTables(database);
+    await operator.start({ env: { PSQL_DBNAME: database.name } });
+  });
+  afterEach(({ task }) => {
+    const log = operator.takeLog();
+    if (task.result?.state === "fail") console.log(`The operator's log during "${task.name}":\n${log}`);
+  });
+  afterAll(async () => {
+    await removeAllObjects();
+    await operator.dispose();
+    await database.close();
+  });
+  return place;
+}
+
+/**
+ * Takes two objects of a kind through a course.
+ *
+ * @throws when a spec is taken that should be refused, when the object that was changed and changed back is not what the
+ * other one is, or when something of them is left after their deletion
+ */
+export async function follow(changing: ChangingKind, course: Course, place: Place): Promise<void> {
+  const names = [uniqueName("changed"), uniqueName("unchanged")] as const;
+  const surroundings = names.flatMap((name) => changing.surroundings?.(name) ?? []);
+  await Promise.all(surroundings.map(apply));
+  const objectOf = (name: string, spec: unknown) => generatedObject(changing, { name, table: place.table, spec });
+  const [changed, unchanged] = names.map((name) => objectOf(name, course.first)) as [Manifest, Manifest];
+  const change = async (object: Manifest, spec: unknown, isSound: boolean) => {
+    const { name = "" } = object.metadata;
+    await replaceSpec(object, withWords(spec, { name, table: place.table }));
+    if (!course.hurried) await untilSettled(object, { well: isSound });
+  };
+
+  await expectRefused(create(objectOf(names[0], course.refused.value)), course.refused);
+  await create(changed);
+  await untilSettled(changed, { well: true });
+  await expectRefused(replaceSpec(changed, objectOf(names[0], course.refused.value).spec), course.refused);
+  await change(changed, course.second, course.isSound);
+  await Promise.all([replaceSpec(changed, changed.spec), create(unchanged)]);
+  await patiently(async () => {
+    const [one, other] = await Promise.all(
+      [changed, unchanged].map((object) => existenceOf(object.metadata.name ?? "", [object], place)),
+    );
+    expect(withoutGenerations(one)).toEqual(withoutGenerations(other));
+  });
+
+  await change(unchanged, course.last, false);
+  await Promise.all([changed, unchanged].map(remove));
+  await patiently(async () => {
+    for (const object of [changed, unchanged]) await expectNothingOf(object.metadata.name ?? "", [object], place);
+  });
+  await Promise.all(surroundings.map(remove));
+}
+
+/** An operator that met a fault of its own says so, whatever came of it. */
+export function expectNoBugs(log: string): void {
+  expect(log.split("\n").filter((line) => /"unexpected error"|"errorClass":"bug"/.test(line))).toEqual([]);
+}
+
+async function expectRefused(request: Promise<LiveObject>, { field, fault }: Broken): Promise<void> {
+  const answer: unknown = await request.then(
+    (object) => object.spec,
+    (error: unknown) => error,
+  );
+  if (!(answer instanceof ApiError)) {
+    throw new Error(`${field} ${fault}, and is taken: ${JSON.stringify(answer) ?? String(answer)}`);
+  }
+  expect(answer.message, fault).toContain(field);
+}
+
+/** Waits until an update of the object as it is now has ended and the object says how; `well` when it has to succeed. */
+export function untilSettled(manifest: Manifest, { well = false } = {}): Promise<void> {
+  return patiently(async () => {
+    const object = await get(manifest);
+    const ready = findCondition(statusOf(object).conditions, "Ready");
+    const isSettled = ready?.status === "True" || (!well && ready?.status === "False");
+    if (!isSettled || ready?.observedGeneration !== object.metadata.generation) {
+      throw new Error(`${object.kind} ${object.metadata.name} has not settled: ${JSON.stringify(object.status)}`);
+    }
+    expect(ready.message).not.toBe("");
+  });
+}
+
+/** How often an object was changed makes no difference to what there is. */
+function withoutGenerations(existence: Existence | undefined): unknown {
+  const objects = existence?.objects.map(
+    ({ generation: _, status: { observedGeneration: __, ...status }, ...rest }) => ({
+      ...rest,
+      status,
+    }),
+  );
+  return { ...existence, objects };
+}
+
+function patiently<T>(assertion: () => Promise<T>): Promise<T> {
+  return vi.waitFor(assertion, { timeout: SETTLE_MS, interval: 250 });
+}
