@@ -63,13 +63,7 @@ export class Registrations {
     const { name, inputs, parent, dependsOn = [] } = declaration;
     const request = requestOf(declaration);
     if (inputs !== undefined) {
-      const plain = isWrapped(inputs) ? await unwrap(name, inputs) : inputs;
-      request.setObject(struct(plain));
-      // Where nothing is said, each input counts as made of all that the resource depends on: not known while that is replaced.
-      const properties = request.getPropertydependenciesMap();
-      for (const property of Object.keys(plain)) {
-        properties.set(property, new RegisterResourceRequest.PropertyDependencies());
-      }
+      request.setObject(struct(isWrapped(inputs) ? await unwrap(name, inputs) : inputs));
     }
     request.setParent(await (parent === undefined ? this.#stack : urnOf(parent)));
     if (dependsOn.length > 0) {

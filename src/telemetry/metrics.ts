@@ -41,7 +41,8 @@ const QUEUE_SECONDS = exponentialBuckets(0.001, 3, 13);
 export function createMetrics(): Metrics {
   const registry = new Registry();
   const registers = [registry];
-  collectDefaultMetrics({ register: registry });
+  // Its own precision, 10 ms, wakes the process a hundred times a second: more than all else that it does at rest.
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 100 });
 
   const depth = new Gauge({ name: "workqueue_depth", help: "Keys in line.", labelNames: ["name"], registers });
   const adds = new Counter({
