@@ -149,6 +149,7 @@ const FOLLOWED = [
   "operate.md",
   "preview-in-ci.md",
   "proxy.md",
+  "reliability.md",
   "scale.md",
   "troubleshooting.md",
   "write-a-kind.md",
