@@ -34,7 +34,7 @@ it("the plan for a million objects follows from the two largest sizes", () => {
   ]);
 });
 
-describe.skipIf(!fs.existsSync(RESULTS_FILE))("the pages", () => {
+describe("the pages", () => {
   it("show the figures of docs/benchmarks.json, none of them copied by hand", async () => {
     const measured = await readResults(RESULTS_FILE);
 

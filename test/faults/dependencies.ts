@@ -77,46 +77,48 @@ export function describeDependencies({ isLong, awayMs, statementMs, rows, attemp
       await untilGone(deleted);
     });
 
-    it.runIf(isLong)("in the middle of updates, makes them succeed later", { timeout: 180_000 }, async () => {
-      const { api } = faulty;
-      const objects = [newWriter(), newTenant(), newTenant()];
-      await Promise.all(objects.map(apply));
-      await eventually(() => expect(faulty.operator.updates()).not.toEqual([]));
-      api.faults.down = true;
-      api.cut();
-      await delay(awayMs / 2);
-      api.faults.down = false;
-      await recovered(() => Promise.all(objects.map(isReady)));
-      await Promise.all(objects.map(remove));
-      await Promise.all(objects.map(untilGone));
-    });
+    if (isLong)
+      it("in the middle of updates, makes them succeed later", { timeout: 180_000 }, async () => {
+        const { api } = faulty;
+        const objects = [newWriter(), newTenant(), newTenant()];
+        await Promise.all(objects.map(apply));
+        await eventually(() => expect(faulty.operator.updates()).not.toEqual([]));
+        api.faults.down = true;
+        api.cut();
+        await delay(awayMs / 2);
+        api.faults.down = false;
+        await recovered(() => Promise.all(objects.map(isReady)));
+        await Promise.all(objects.map(remove));
+        await Promise.all(objects.map(untilGone));
+      });
   });
 
-  describe.runIf(isLong)("an API server that refuses to make namespaces", () => {
-    it("is what a Tenant says, and is asked less and less often; rows are written meanwhile", {
-      timeout: 180_000,
-    }, async () => {
-      let writes = 0;
-      faulty.api.faults.refuse = ({ method, url }) => {
-        if (method === "GET" || !url.pathname.startsWith("/api/v1/namespaces")) return undefined;
-        writes++;
-        return 503;
-      };
-      const [waiting, served] = [newTenant(), newWriter()];
-      await apply(waiting);
-      const failed = await untilCondition(waiting, "Ready", "False");
-      expect(conditionOf(failed, "Ready").message).toContain("a fault of the test");
-      expect(conditionOf(failed, "Reconciling").status).toBe("True");
-      await apply(served);
-      await untilReady(served);
-      await delay(awayMs);
-      note(`${writes} attempts at what the API server refused for ${awayMs / 1000} s`);
-      expect(writes).toBeLessThan(attempts.refused);
+  if (isLong)
+    describe("an API server that refuses to make namespaces", () => {
+      it("is what a Tenant says, and is asked less and less often; rows are written meanwhile", {
+        timeout: 180_000,
+      }, async () => {
+        let writes = 0;
+        faulty.api.faults.refuse = ({ method, url }) => {
+          if (method === "GET" || !url.pathname.startsWith("/api/v1/namespaces")) return undefined;
+          writes++;
+          return 503;
+        };
+        const [waiting, served] = [newTenant(), newWriter()];
+        await apply(waiting);
+        const failed = await untilCondition(waiting, "Ready", "False");
+        expect(conditionOf(failed, "Ready").message).toContain("a fault of the test");
+        expect(conditionOf(failed, "Reconciling").status).toBe("True");
+        await apply(served);
+        await untilReady(served);
+        await delay(awayMs);
+        note(`${writes} attempts at what the API server refused for ${awayMs / 1000} s`);
+        expect(writes).toBeLessThan(attempts.refused);
 
-      faulty.api.faults = {};
-      await recovered(() => isReady(waiting));
+        faulty.api.faults = {};
+        await recovered(() => isReady(waiting));
+      });
     });
-  });
 
   describe("a database", () => {
     const troubles: Trouble[] = [
@@ -190,10 +192,8 @@ export function describeDependencies({ isLong, awayMs, statementMs, rows, attemp
       },
     );
 
-    it.runIf(isLong)(
-      "that is slow holds nobody else up, and all its rows are written",
-      { timeout: 600_000 },
-      async () => {
+    if (isLong)
+      it("that is slow holds nobody else up, and all its rows are written", { timeout: 600_000 }, async () => {
         faulty.postgres.faults.delayMs = statementMs;
         const writers = Array.from({ length: rows }, newWriter);
         const served = newTenant();
@@ -208,8 +208,7 @@ export function describeDependencies({ isLong, awayMs, statementMs, rows, attemp
         faulty.postgres.faults = {};
         await Promise.all(writers.map(remove));
         await Promise.all(writers.map(untilGone));
-      },
-    );
+      });
   });
 }
 
