@@ -62,9 +62,7 @@ export class Registrations {
   async #register(declaration: Declaration): Promise<string> {
     const { name, inputs, parent, dependsOn = [] } = declaration;
     const request = requestOf(declaration);
-    if (inputs !== undefined) {
-      request.setObject(struct(isWrapped(inputs) ? await unwrap(name, inputs) : inputs));
-    }
+    if (inputs !== undefined) request.setObject(struct(isWrapped(inputs) ? await unwrap(name, inputs) : inputs));
     request.setParent(await (parent === undefined ? this.#stack : urnOf(parent)));
     if (dependsOn.length > 0) {
       request.setDependenciesList(await Promise.all(dependsOn.map(urnOf)));

@@ -269,7 +269,12 @@ function sharedFlags({ shared }: UpdateOptions): string[] {
   if (shared === undefined) return [];
   const flags = ["--continue-on-error", "--parallel", String(PARALLEL)];
   if (shared.targets === undefined) return flags;
-  return [...flags, "--target-dependents", ...shared.targets.flatMap((urn) => ["--target", urn])];
+  return [...flags, ...targetFlags(shared.targets)];
+}
+
+/** For an update of these, of all below them, and of nothing else. */
+export function targetFlags(urns: readonly string[]): string[] {
+  return ["--target-dependents", ...urns.flatMap((urn) => ["--target", urn])];
 }
 
 /** Which resources an update is about, by their names: the targets and all below them. */

@@ -1,6 +1,12 @@
 import { withParent } from "../../providers/dynamic";
 import type { AnyKind } from "../../stacks/contract/kind";
-import { belongsTo, componentUrn, keyOfResource, objectComponent } from "../../stacks/contract/shared-stack";
+import {
+  belongsTo,
+  componentUrn,
+  isObjectComponent,
+  keyOfResource,
+  objectComponent,
+} from "../../stacks/contract/shared-stack";
 import type { StackEngine, UpdateFailure, UpdateOptions, UpdateResult } from "./engine";
 import { nameOf, type StackResource } from "./event-log";
 import type { Program } from "./language-server";
@@ -86,7 +92,7 @@ export async function destroyMembers(
   const present = (recorded ?? []).filter(isTheirs);
   const isLast = (recorded ?? []).every((urn) => isTheirs(urn) || isScaffolding(urn));
   if (recorded === undefined || (present.length === 0 && !isLast)) {
-    return new Map(keys.map((key) => [key, nothingLeft()]));
+    return new Map(keys.map((key) => [key, emptyShare("destroy", "succeeded")]));
   }
   const components = new Set(keys.map((key) => componentUrn(kind, PROJECT, stack, key)));
   const targets = present.filter((urn) => components.has(urn));
@@ -150,10 +156,11 @@ function shareOf(
   };
 }
 
-function nothingLeft(): UpdateResult {
+/** What came to an object of which no update had to do anything, or none was begun. */
+export function emptyShare(operation: UpdateResult["operation"], outcome: UpdateResult["outcome"]): UpdateResult {
   return {
-    operation: "destroy",
-    outcome: "succeeded",
+    operation,
+    outcome,
     changes: {},
     resources: [],
     deleted: [],
@@ -191,5 +198,5 @@ function isScaffolding(urn: string): boolean {
 }
 
 function isNoComponent({ type }: StackResource): boolean {
-  return !type.startsWith("kindstack:");
+  return !isObjectComponent(type);
 }

@@ -4,8 +4,8 @@ import { pathToFileURL } from "node:url";
 import { type Properties, withParent } from "../../providers/dynamic";
 import { RetryableError } from "../../providers/errors";
 import type { AnyKind } from "../../stacks/contract/kind";
-import { belongsTo, componentUrn, objectComponent } from "../../stacks/contract/shared-stack";
-import { collectFailures, NO_STACK, type UpdateFailure } from "./engine";
+import { belongsTo, componentUrn, isObjectComponent, objectComponent } from "../../stacks/contract/shared-stack";
+import { collectFailures, NO_STACK, targetFlags, type UpdateFailure } from "./engine";
 import { nameOf, readEventLog } from "./event-log";
 import { createStack, fileBackendDirectory, stackExists } from "./file-backend";
 import { type Program, type ServedProgram, serveProgram } from "./language-server";
@@ -185,7 +185,7 @@ export class StackReader {
       const failures = succeeded ? [] : collectFailures(result, report, refused, served?.error(), timeoutMs);
       const planned = readPlannedChanges(events);
       // Of a stack that is shared, the engine also tells what it leaves alone; and components are nothing by themselves.
-      const isComponent = (type: string) => member !== undefined && type.startsWith("kindstack:");
+      const isComponent = (type: string) => member !== undefined && isObjectComponent(type);
       const changes = planned.filter(({ name, type }) => isMeant(name) && !isComponent(type));
       return { exists: true, changes, failures };
     });
@@ -201,11 +201,7 @@ export class StackReader {
       .map(({ urn }) => urn)
       .filter((urn) => belongsTo(key, nameOf(urn)));
     const targets = new Set([componentUrn(kind, PROJECT, stack, key), ...below]);
-    return [
-      ...(below.length > 0 ? ["--refresh"] : []),
-      "--target-dependents",
-      ...[...targets].flatMap((urn) => ["--target", urn]),
-    ];
+    return [...(below.length > 0 ? ["--refresh"] : []), ...targetFlags([...targets])];
   }
 
   /** The output of a command about a stack; `undefined` when there is no such stack. */

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { PROVIDER_PROPERTY } from "../../providers/dynamic";
-import { belongsTo } from "../../stacks/contract/shared-stack";
+import { belongsTo, isObjectComponent } from "../../stacks/contract/shared-stack";
 import { nameOf } from "../automation/event-log";
 import type { StackState } from "../automation/stack-reader";
 import { safeJson, shortValue, visible } from "../preview/plain-text";
@@ -20,7 +20,7 @@ export function outputsCommand(): Command {
   return objectCommand("outputs", description, async (reader, stack, signal, key) => {
     const state = await reader.state(stack, signal);
     if (state === undefined) return undefined;
-    const shared = (state.deployment.resources ?? []).filter(({ type }) => type.startsWith("kindstack:"));
+    const shared = (state.deployment.resources ?? []).filter(({ type }) => isObjectComponent(type));
     const outputs = outputsOf(state).filter(({ name }) => shared.length === 0 || belongsTo(key, name));
     return (process.stdout.isTTY ? outputsTable : safeJson)(outputs);
   });

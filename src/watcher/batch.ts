@@ -2,7 +2,7 @@ import type { AnyKind } from "../../stacks/contract/kind";
 import { sharedStackName } from "../../stacks/contract/shared-stack";
 import type { StackEngine, UpdateResult } from "../automation/engine";
 import type { Program } from "../automation/language-server";
-import { destroyMembers, updateMembers } from "../automation/shared-stack";
+import { destroyMembers, emptyShare, updateMembers } from "../automation/shared-stack";
 
 /** What one object wants of its shared stack. */
 export interface Request {
@@ -44,7 +44,8 @@ export function placeOf(namespace: string, number: number): string {
  * Makes one update of what several objects want of the stack that they share.
  *
  * A single wish is taken up at once; those that come while an update of the stack runs wait, if need be with the rest of
- * the burst that they are part of, and are the next update together. That there is never more than one for a stack is the queue's doing: it has a name for each.
+ * the burst that they are part of, and are the next update together. That there is never more than one for a stack is the
+ * queue's doing: it has a name for each.
  */
 export class Batches {
   readonly #options: BatchesOptions;
@@ -166,14 +167,5 @@ export class Batches {
 }
 
 function interrupted({ wish }: Request): UpdateResult {
-  return {
-    operation: wish.type,
-    outcome: "interrupted",
-    changes: {},
-    resources: [],
-    deleted: [],
-    failures: [],
-    isShare: true,
-    durationMs: 0,
-  };
+  return emptyShare(wish.type, "interrupted");
 }

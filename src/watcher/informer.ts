@@ -33,7 +33,7 @@ export interface InformerOptions {
    */
   idleTimeoutMs?: number;
   /** All objects are listed again at least so often, against events that never came. */
-  relistIntervalMs?: number;
+  relistIntervalMs?: number | undefined;
 }
 
 const IDLE_TIMEOUT_MS = 120_000;

@@ -156,7 +156,7 @@ export class Operator {
     const name = kindName(kind);
     const sharing = kind.granularity === "namespace" ? this.#share(kind) : undefined;
     const informer: Informer = new Informer({
-      ...this.#listing,
+      relistIntervalMs: this.#options.relistIntervalMs,
       client,
       type,
       logger,
@@ -197,18 +197,14 @@ export class Operator {
   }
 
   #share(kind: AnyKind): Sharing {
-    const { engine, metrics } = this.#options;
+    const { engine } = this.#options;
     return {
       placement: new Placement(kind),
       batches: new Batches({
         kind,
         engine,
         enqueue: (place) => this.#queue.add(batchKeyOf(kind, place)),
-        observe: (result) => {
-          const labels = { kind: kindName(kind), operation: result.operation, result: result.outcome };
-          metrics.updates.inc(labels);
-          metrics.updateDuration.observe(labels, result.durationMs / 1000);
-        },
+        observe: (result) => this.#countUpdate(kind, result),
       }),
     };
   }
@@ -218,7 +214,7 @@ export class Operator {
     const { client, logger, metrics } = this.#options;
     const { apiVersion, kind: type, labelSelector } = observation;
     const observer: Informer = new Informer({
-      ...this.#listing,
+      relistIntervalMs: this.#options.relistIntervalMs,
       client,
       type: await client.resourceType(apiVersion, type),
       labelSelector,
@@ -241,7 +237,7 @@ export class Operator {
     if (this.#owned.has(name)) return;
     const { client, logger, metrics } = this.#options;
     const informer: Informer = new Informer({
-      ...this.#listing,
+      relistIntervalMs: this.#options.relistIntervalMs,
       client,
       type: await client.resourceType(apiVersion, kind),
       labelSelector: OWNER_UID_LABEL,
@@ -338,15 +334,18 @@ export class Operator {
 
   #observe(kind: AnyKind, result: UpdateResult, cause: string): void {
     const { metrics } = this.#options;
-    const labels = { kind: kindName(kind), operation: result.operation, result: result.outcome };
-    if (!result.isShare) {
-      metrics.updates.inc(labels);
-      metrics.updateDuration.observe(labels, result.durationMs / 1000);
-    }
+    if (!result.isShare) this.#countUpdate(kind, result);
     for (const [operation, count] of Object.entries(result.changes)) {
       metrics.resourceOperations.inc({ kind: kindName(kind), operation }, count);
     }
     if (cause === "Repairing") metrics.driftRepairs.inc({ kind: kindName(kind) });
+  }
+
+  #countUpdate(kind: AnyKind, { operation, outcome, durationMs }: UpdateResult): void {
+    const { metrics } = this.#options;
+    const labels = { kind: kindName(kind), operation, result: outcome };
+    metrics.updates.inc(labels);
+    metrics.updateDuration.observe(labels, durationMs / 1000);
   }
 
   /**
@@ -418,11 +417,6 @@ export class Operator {
 
   #isOurs(kind: AnyKind, { metadata }: LiveObject): boolean {
     return this.#options.shards?.holds(shareOf(kind, objectKey(metadata))) ?? true;
-  }
-
-  get #listing(): { relistIntervalMs?: number } {
-    const { relistIntervalMs } = this.#options;
-    return relistIntervalMs === undefined ? {} : { relistIntervalMs };
   }
 
   #informers(): Informer[] {

@@ -17,6 +17,7 @@ export const STACK_NUMBER_ANNOTATION = "kindstack.dev/stack-number";
 export const OBJECTS_PER_STACK = 1_000;
 
 const LARGEST_NUMBER = 9_999;
+const COMPONENT_PREFIX = "kindstack:";
 
 type KindNames = Pick<AnyKind, "group" | "version" | "kind" | "plural">;
 
@@ -80,8 +81,13 @@ export function keyOfResource(resourceName: string): string {
   return resourceName.split("/", 2).join("/");
 }
 
+/** Whether this is the type of an {@link objectComponent}. */
+export function isObjectComponent(type: string): boolean {
+  return type.startsWith(COMPONENT_PREFIX);
+}
+
 function componentType(kind: KindNames): string {
-  return `kindstack:${kind.group}/${kind.version}:${kind.kind}`;
+  return `${COMPONENT_PREFIX}${kind.group}/${kind.version}:${kind.kind}`;
 }
 
 function numberOf(text: string | undefined): number | undefined {
