@@ -33,7 +33,7 @@ export async function withBareCli<T>(
       pulumi: pulumi.file,
       directory,
       backendUrl: `file://${path.join(directory, "state")}`,
-      passphrase: { value: "bench" },
+      protection: { passphrase: { value: "bench" }, keyService: undefined },
       environment: process.env,
     });
     const engine = new StackEngine({ workspace, host, timeoutMs: TIMEOUT_MS, log: console });

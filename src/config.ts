@@ -9,10 +9,18 @@ export interface StateConfig {
   /** Scratch files of the CLI; may be lost between runs. */
   workDirectory: string;
   backendUrl: string;
-  passphrase: { value: string } | { file: string };
+  protection: StateProtection;
+}
+
+/** What protects the secrets of states: a passphrase, a key service, or both while stacks go from one to the other. */
+export interface StateProtection {
+  passphrase: { value: string } | { file: string } | undefined;
+  /** The URL of the engine's secrets provider; without one, the passphrase protects what is written. */
+  keyService: string | undefined;
 }
 
 const BACKENDS = ["file://", "postgres://", "s3://", "gs://", "azblob://"];
+const KEY_SERVICES = ["awskms://", "azurekeyvault://", "gcpkms://", "hashivault://"];
 
 /**
  * Reads the state's configuration from Pulumi's own variables and `KINDSTACK_WORK_DIR`.
@@ -26,7 +34,7 @@ export function readStateConfig(environment: NodeJS.ProcessEnv): StateConfig {
     const scheme = backendUrl.split("://")[0];
     throw new TerminalError("Misconfigured", `PULUMI_BACKEND_URL: ${scheme} is not one of ${BACKENDS.join(", ")}`);
   }
-  return { workDirectory, backendUrl, passphrase: readPassphrase(environment, workDirectory) };
+  return { workDirectory, backendUrl, protection: readProtection(environment, workDirectory) };
 }
 
 /** Whether this process runs in a Pod. */
@@ -39,7 +47,18 @@ export function operatorNamespace(environment: NodeJS.ProcessEnv): string {
   return environment.KINDSTACK_NAMESPACE || (podNamespace() ?? "default");
 }
 
-function readPassphrase(environment: NodeJS.ProcessEnv, workDirectory: string): StateConfig["passphrase"] {
+function readProtection(environment: NodeJS.ProcessEnv, workDirectory: string): StateProtection {
+  const keyService = environment.KINDSTACK_SECRETS_PROVIDER || undefined;
+  if (keyService === undefined) return { passphrase: readPassphrase(environment, workDirectory), keyService };
+  if (!KEY_SERVICES.some((scheme) => keyService.startsWith(scheme))) {
+    const allowed = `${KEY_SERVICES.join(", ")}, or nothing for a passphrase`;
+    throw new TerminalError("Misconfigured", `KINDSTACK_SECRETS_PROVIDER: ${keyService} is not one of ${allowed}`);
+  }
+  const isThere = existsSync(environment.PULUMI_CONFIG_PASSPHRASE_FILE ?? "") || environment.PULUMI_CONFIG_PASSPHRASE;
+  return { passphrase: isThere ? readPassphrase(environment, workDirectory) : undefined, keyService };
+}
+
+function readPassphrase(environment: NodeJS.ProcessEnv, workDirectory: string): StateProtection["passphrase"] {
   const file = environment.PULUMI_CONFIG_PASSPHRASE_FILE;
   if (file) {
     if (!existsSync(file)) {

@@ -53,11 +53,11 @@ describe("the passphrase", () => {
   it("is taken from the file that a variable names, before the one in a variable", async () => {
     const file = await fileWith("secret\n");
     const variables = { PULUMI_CONFIG_PASSPHRASE_FILE: file, PULUMI_CONFIG_PASSPHRASE: "other" };
-    expect(read(variables).passphrase).toEqual({ file });
+    expect(read(variables).protection.passphrase).toEqual({ file });
   });
 
   it("is taken from a variable", () => {
-    expect(read({ PULUMI_CONFIG_PASSPHRASE: "secret" }).passphrase).toEqual({ value: "secret" });
+    expect(read({ PULUMI_CONFIG_PASSPHRASE: "secret" }).protection.passphrase).toEqual({ value: "secret" });
   });
 
   it("is refused when its file is missing", () => {
@@ -81,7 +81,7 @@ describe("the passphrase", () => {
   });
 
   it("is made in development, once, for the owner's eyes alone", async () => {
-    const [first, second] = [read().passphrase, read().passphrase] as { file: string }[];
+    const [first, second] = [read(), read()].map(({ protection }) => protection.passphrase) as { file: string }[];
     expect(second).toEqual(first);
     const text = await readFile(first?.file ?? "", "utf8");
     expect(text.trim().length).toBeGreaterThanOrEqual(32);
@@ -89,11 +89,39 @@ describe("the passphrase", () => {
   });
 
   it("that was made once is not made again when only its mode was changed", async () => {
-    const { file } = read().passphrase as { file: string };
+    const { file } = read().protection.passphrase as { file: string };
     const before = await readFile(file, "utf8");
     await chmod(file, 0o640);
     read();
     expect(await readFile(file, "utf8")).toBe(before);
+  });
+});
+
+describe("a key service", () => {
+  it.each(["awskms://alias/k?region=eu-west-1", "azurekeyvault://v/k", "gcpkms://p", "hashivault://kindstack"])(
+    "may be %s, and needs no passphrase, not even in a cluster",
+    (url) => {
+      const variables = { KINDSTACK_SECRETS_PROVIDER: url, KUBERNETES_SERVICE_HOST: "10.0.0.1" };
+      expect(read(variables).protection).toEqual({ keyService: url, passphrase: undefined });
+    },
+  );
+
+  it("has the passphrase beside it, if there is one, for the states that it still protects", () => {
+    const variables = { KINDSTACK_SECRETS_PROVIDER: "hashivault://kindstack", PULUMI_CONFIG_PASSPHRASE: "secret" };
+    expect(read(variables).protection.passphrase).toEqual({ value: "secret" });
+  });
+
+  it("needs no file of a passphrase, though it is named", () => {
+    const file = join(directory, "missing");
+    const variables = { KINDSTACK_SECRETS_PROVIDER: "hashivault://kindstack", PULUMI_CONFIG_PASSPHRASE_FILE: file };
+    expect(read(variables).protection.passphrase).toBeUndefined();
+  });
+
+  it("may be nothing else, and the message says what is allowed", () => {
+    expect(() => read({ KINDSTACK_SECRETS_PROVIDER: "vault" })).toThrow(
+      "KINDSTACK_SECRETS_PROVIDER: vault is not one of awskms://, azurekeyvault://, gcpkms://, hashivault://, " +
+        "or nothing for a passphrase",
+    );
   });
 });
 

@@ -334,6 +334,7 @@ export class KubernetesClient {
           ...(body !== undefined && { "content-type": contentType }),
         },
         body: body === undefined ? null : yamlSafeJson(body),
+        reset: false, // a DELETE with a body is taken for the last request of its connection otherwise
         ...(signal && { signal }),
       });
     } catch (error) {

@@ -1,7 +1,9 @@
+import { createHash } from "node:crypto";
 import { rmSync, writeFileSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { TerminalError } from "../../providers/errors";
+import type { StateProtection } from "../config";
 import { runCommand, signalGroup } from "./command";
 import { crashSafeBackendUrl } from "./file-backend";
 
@@ -15,7 +17,7 @@ export interface Workspace {
   backendUrl: string;
   /** Holds `Pulumi.yaml`; nothing is ever written here by an update, so that updates may share it. */
   projectDirectory: string;
-  /** The configuration of every stack: the salt of the passphrase, nothing else. */
+  /** The configuration of every stack: the salt of the passphrase or the key of the key service, nothing else. */
   configFile: string;
   /** An empty stack's checkpoint. */
   checkpointTemplate: string;
@@ -33,14 +35,14 @@ export interface WorkspaceSettings {
   pulumi: string;
   directory: string;
   backendUrl: string;
-  passphrase: { value: string } | { file: string };
+  protection: StateProtection;
   environment: NodeJS.ProcessEnv;
 }
 
 const COMMAND_TIMEOUT_MS = 60_000;
 
 /**
- * Prepares a work directory: the project, the passphrase's salt, a home for the CLI; ends and removes what a crashed
+ * Prepares a work directory: the project, the passphrase's salt or a key of the key service, a home for the CLI; ends and removes what a crashed
  * predecessor left there.
  *
  * @throws TerminalError when the passphrase does not fit the one that the work directory was made with
@@ -56,7 +58,7 @@ export async function openWorkspace(settings: WorkspaceSettings): Promise<Worksp
   await writeFile(join(projectDirectory, "Pulumi.yaml"), `name: ${PROJECT}\nruntime: nodejs\n`);
 
   const environment = cliEnvironment(settings);
-  const { configFile, checkpointTemplate } = await templates(directory, pulumi, environment);
+  const { configFile, checkpointTemplate } = await templates(settings, environment);
   return {
     pulumi,
     backendUrl,
@@ -76,14 +78,14 @@ export async function openWorkspace(settings: WorkspaceSettings): Promise<Worksp
 
 /**
  * The configuration and the empty checkpoint that all stacks start from, made once by `pulumi stack init` in a backend
- * of its own. Stacks share one salt: a new one for each would cost a key derivation (0.25 s) more in every update.
+ * of its own. Stacks share one salt, or one key: a new one for each would cost another key derivation, or another
+ * question to the key service, in every update.
  */
 async function templates(
-  directory: string,
-  pulumi: string,
+  { directory, pulumi, protection: { keyService } }: WorkspaceSettings,
   environment: NodeJS.ProcessEnv,
 ): Promise<{ configFile: string; checkpointTemplate: string }> {
-  const target = join(directory, "template");
+  const target = join(directory, keyService === undefined ? "template" : `template-${digestOf(keyService)}`);
   const configFile = join(target, "stack-config.yaml");
   const read = async () => ({
     configFile,
@@ -95,11 +97,16 @@ async function templates(
   const aside = await mkdtemp(join(directory, "template-"));
   try {
     await writeFile(join(aside, "Pulumi.yaml"), `name: ${PROJECT}\nruntime: nodejs\n`);
-    const result = await runCommand(pulumi, ["stack", "init", "template", "--no-select", "--non-interactive"], {
-      cwd: aside,
-      env: { ...environment, PULUMI_BACKEND_URL: `file://${aside}` },
-      timeoutMs: COMMAND_TIMEOUT_MS,
-    });
+    const provider = keyService === undefined ? [] : ["--secrets-provider", keyService];
+    const result = await runCommand(
+      pulumi,
+      ["stack", "init", "template", "--no-select", "--non-interactive", ...provider],
+      {
+        cwd: aside,
+        env: { ...environment, PULUMI_BACKEND_URL: `file://${aside}` },
+        timeoutMs: COMMAND_TIMEOUT_MS,
+      },
+    );
     if (result.exitCode !== 0) {
       throw new TerminalError(
         "NoWorkspace",
@@ -120,22 +127,27 @@ async function templates(
 /** Secrets that providers read from the operator's environment; the CLI has no use for them. */
 const PROVIDER_SECRETS = /^(PSQL_|PG[A-Z]|KUBECONFIG$|KINDSTACK_)/;
 
-function cliEnvironment({ directory, environment, passphrase }: WorkspaceSettings): NodeJS.ProcessEnv {
+function cliEnvironment({ directory, environment, protection: { passphrase } }: WorkspaceSettings): NodeJS.ProcessEnv {
   const inherited = Object.fromEntries(Object.entries(environment).filter(([name]) => !PROVIDER_SECRETS.test(name)));
   delete inherited.PULUMI_CONFIG_PASSPHRASE;
   delete inherited.PULUMI_CONFIG_PASSPHRASE_FILE;
   return {
     ...inherited,
     PULUMI_HOME: join(directory, "home"),
-    ...("file" in passphrase
-      ? { PULUMI_CONFIG_PASSPHRASE_FILE: passphrase.file }
-      : { PULUMI_CONFIG_PASSPHRASE: passphrase.value }),
+    ...(passphrase !== undefined &&
+      ("file" in passphrase
+        ? { PULUMI_CONFIG_PASSPHRASE_FILE: passphrase.file }
+        : { PULUMI_CONFIG_PASSPHRASE: passphrase.value })),
     PULUMI_SKIP_UPDATE_CHECK: "true",
     PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION: "true",
     PULUMI_DEBUG_COMMANDS: "true", // offers --event-log
     PULUMI_DIY_BACKEND_DISABLE_CHECKPOINT_BACKUPS: "true", // history has them
     PULUMI_LOG_ROTATION_MAX_TOTAL_MB: "20", // the CLI writes a log file for every command
   };
+}
+
+function digestOf(text: string): string {
+  return createHash("sha256").update(text).digest("hex").slice(0, 8);
 }
 
 /**

@@ -35,7 +35,8 @@ export const INSPECTION_HELP = `
 Environment:
   KUBECONFIG                        the cluster, if there is one to be asked; read rights suffice
   PULUMI_BACKEND_URL                where the operator keeps the state
-  PULUMI_CONFIG_PASSPHRASE[_FILE]   protects the state
+  PULUMI_CONFIG_PASSPHRASE[_FILE], KINDSTACK_SECRETS_PROVIDER
+                                    what protects the state
   PSQL_HOST, …                      the database of PostgresWriters, as for \`kindstack run\``;
 
 /**
@@ -58,7 +59,7 @@ export async function withInspection<T>(run: (inspection: Inspection) => Promise
       pulumi: pulumi.path,
       directory,
       backendUrl: state.backendUrl,
-      passphrase: state.passphrase,
+      protection: state.protection,
       environment: process.env,
     });
     const { cluster, namespace } = await openCluster();

@@ -78,6 +78,7 @@ Environment:
   KUBECONFIG                           the cluster (default: ~/.kube/config, or the Pod's service account)
   PULUMI_BACKEND_URL                   where state is kept: file://, postgres://, s3://, gs://, azblob://
   PULUMI_CONFIG_PASSPHRASE[_FILE]      protects the state; made up outside a cluster
+  KINDSTACK_SECRETS_PROVIDER           protects it in its place: awskms://…, azurekeyvault://…, gcpkms://…, hashivault://…
   KINDSTACK_WORK_DIR                   files of running updates (default: .kindstack/work)
   KINDSTACK_PULUMI                     the Pulumi CLI (default: from PATH, the cache, a download or a build)
   PSQL_HOST, PSQL_PORT, PSQL_DBNAME, PSQL_USER, PSQL_PASSWORD, PGSSLMODE, PSQL_CA_FILE
@@ -116,7 +117,7 @@ async function runOperator(options: RunOptions): Promise<void> {
     pulumi: pulumi.path,
     directory: state.workDirectory,
     backendUrl: state.backendUrl,
-    passphrase: state.passphrase,
+    protection: state.protection,
     environment: process.env,
   });
   const { shards, workspace } = shareWork(options, { client, workspace: opened, metrics, logger });

@@ -53,10 +53,17 @@ export const configurationSchema = Type.Object({
   stateSecret: Type.String({
     ...NAME,
     default: "kindstack-state",
-    description: "Secret with the key passphrase, which protects the state; it must exist unless passphrase is set",
+    description:
+      "Secret with the key passphrase, which protects the state; it must exist unless passphrase or secretsProvider is set",
   }),
   passphrase: Type.Optional(
     Type.String({ minLength: 1, secret: true, description: "makes stateSecret with this passphrase" }),
+  ),
+  secretsProvider: Type.Optional(
+    Type.String({
+      pattern: "^(awskms|azurekeyvault|gcpkms|hashivault)://.",
+      description: "key service that protects the state in place of a passphrase, such as awskms://alias/kindstack",
+    }),
   ),
   storageSize: Type.String({ ...QUANTITY, default: "1Gi", description: "size of the volume for the state" }),
   storageClass: Type.Optional(Type.String({ ...NAME, description: "storage class of that volume" })),

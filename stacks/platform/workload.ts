@@ -78,8 +78,8 @@ function stateVolumeClaim({ namespace, storageSize, storageClass }: Configuratio
 async function podSpec(configuration: Configuration): Promise<unknown> {
   // Loaded here: it brings the whole of Pulumi's SDKs along, and only an installation needs it.
   const { PodBuilder } = await import("@pulumi/kubernetesx");
-  const { image, imagePullPolicy, imagePullSecrets, environmentSecrets, postgresSecret, stateSecret, metricsSecret } =
-    configuration;
+  const { image, imagePullPolicy, imagePullSecrets, environmentSecrets, postgresSecret, metricsSecret } = configuration;
+  const { stateSecret, secretsProvider } = configuration;
   const probe = (path: string) => ({ httpGet: { path, port: "http" } });
   const builder = new PodBuilder({
     serviceAccountName: NAME,
@@ -139,6 +139,7 @@ async function podSpec(configuration: Configuration): Promise<unknown> {
                 secretName: stateSecret,
                 items: [{ key: PASSPHRASE_KEY, path: PASSPHRASE_KEY }],
                 defaultMode: 0o440,
+                ...(secretsProvider !== undefined && { optional: true }),
               },
             },
             destPath: SECRET_DIRECTORY,
@@ -173,14 +174,15 @@ function admissionArguments({ admission }: Configuration): string[] {
 type Variable = Input<string | { secretKeyRef: { name: string; key: string } }>;
 
 function environment(configuration: Configuration): Record<string, Variable> {
-  const { backendUrl, backendFromSecret, stateSecret, postgresTables, memcachedImage, logLevel, protectedNamespaces } =
-    configuration;
+  const { backendUrl, backendFromSecret, stateSecret, secretsProvider } = configuration;
+  const { postgresTables, memcachedImage, logLevel, protectedNamespaces } = configuration;
   const inSecret = backendFromSecret || (backendUrl !== undefined && hasPassword(backendUrl));
   return {
     PULUMI_BACKEND_URL: inSecret
       ? { secretKeyRef: { name: stateSecret, key: BACKEND_URL_KEY } }
       : (backendUrl ?? `file://${STATE_DIRECTORY}/state`),
     PULUMI_CONFIG_PASSPHRASE_FILE: `${SECRET_DIRECTORY}/${PASSPHRASE_KEY}`,
+    ...(secretsProvider !== undefined && { KINDSTACK_SECRETS_PROVIDER: secretsProvider }),
     KINDSTACK_WORK_DIR: WORK_DIRECTORY,
     KINDSTACK_LOG_LEVEL: logLevel,
     KINDSTACK_LOG_FORMAT: "json",

@@ -42,8 +42,11 @@ export class TestEngine {
     this.engine = new StackEngine(options);
   }
 
-  /** @param backendUrl a folder of its own, unless it is given */
-  static async open(backendUrl?: string): Promise<TestEngine> {
+  /**
+   * @param backendUrl a folder of its own, unless it is given
+   * @param different what differs from a workspace with a passphrase
+   */
+  static async open(backendUrl?: string, different: Partial<WorkspaceSettings> = {}): Promise<TestEngine> {
     const directory = await mkdtemp(join(tmpdir(), "kindstack-engine-"));
     const things = new Things();
     const host = new ProviderHost(new Map([[THING_STUB, things]]));
@@ -52,8 +55,9 @@ export class TestEngine {
       pulumi: await recordingScript(directory, (await resolveBinary("pulumi")).path),
       directory: join(directory, "work"),
       backendUrl: backendUrl ?? `file://${join(directory, "state")}`,
-      passphrase: { value: "the-passphrase" },
+      protection: { passphrase: { value: "the-passphrase" }, keyService: undefined },
       environment: { ...process.env, PSQL_PASSWORD: "psql-secret", PGPASSWORD: "pg-secret" },
+      ...different,
     };
     const warnings: string[] = [];
     const log = { info: () => {}, warn: (_fields: object, message: string) => void warnings.push(message) };

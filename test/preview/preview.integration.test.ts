@@ -53,7 +53,7 @@ beforeAll(async () => {
     pulumi: (await resolveBinary("pulumi")).path,
     directory: join(directory, "work"),
     backendUrl: pathToFileURL(join(directory, "state")).href,
-    passphrase: { value: "the-passphrase" },
+    protection: { passphrase: { value: "the-passphrase" }, keyService: undefined },
     environment: process.env,
   });
   for (const name of ["same", "changed", "moved", "gone"]) await make(writer(name));

@@ -44,7 +44,7 @@ beforeEach(async () => {
     pulumi: (await resolveBinary("pulumi")).path,
     directory: join(directory, "work"),
     backendUrl: `file://${join(directory, "state")}`,
-    passphrase: { value: "the-passphrase" },
+    protection: { passphrase: { value: "the-passphrase" }, keyService: undefined },
     environment: process.env,
   });
   pids = new Set();

@@ -37,7 +37,7 @@ export async function openEnginePair(environment: Record<string, string>): Promi
     pulumi,
     directory,
     backendUrl: `file://${directory}/state`,
-    passphrase: { value: "passphrase" },
+    protection: { passphrase: { value: "passphrase" }, keyService: undefined },
     environment: process.env,
   });
   // A project that has Kindstack among its dependencies.

@@ -1,3 +1,4 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { KubeConfig } from "@kubernetes/client-node";
 import { beforeAll, describe, expect, inject, it } from "vitest";
 import { KubernetesClient, type LiveObject } from "../../../providers/kubernetes/client";
@@ -74,6 +75,22 @@ describe("discovery", () => {
       status: 404,
       errorClass: "retryable",
     });
+  });
+});
+
+describe("delete", () => {
+  it("goes over the connections that are there, as all requests do", async () => {
+    const fresh = new KubernetesClient(cluster.config());
+    const names = ["one", "another", "a third"].map((name) => `deleted-${name.replace(" ", "-")}`);
+    for (const name of names) await make(name);
+    for (const name of names) await fresh.get(CONFIG_MAP, name, cluster.namespace);
+    let connections = 0;
+    const onConnected = () => connections++;
+    subscribe("undici:client:connected", onConnected);
+    for (const name of names) await fresh.delete(CONFIG_MAP, name, cluster.namespace);
+    unsubscribe("undici:client:connected", onConnected);
+    await fresh.close();
+    expect(connections).toBe(0);
   });
 });
 

@@ -187,6 +187,15 @@ describe("the installation with nothing configured", () => {
     expect(containers[0]?.envFrom).toEqual([{ secretRef: { name: "kindstack-postgres", optional: true } }]);
   });
 
+  it("tells it of a key service, beside which there may be no passphrase", async () => {
+    const provided = await install({ secretsProvider: "awskms://alias/kindstack" });
+    expect(variable(provided, "KINDSTACK_SECRETS_PROVIDER")?.value).toBe("awskms://alias/kindstack");
+    expect(podOf(provided).spec.volumes).toContainEqual(
+      expect.objectContaining({ name: "passphrase", secret: expect.objectContaining({ optional: true }) }),
+    );
+    expect(variable(registrations, "KINDSTACK_SECRETS_PROVIDER")).toBeUndefined();
+  });
+
   it("is reached by probes, for metrics and for admission, and reaches the API server, the database and DNS", () => {
     expect(inputsOf("Service/kindstack-system/kindstack")).toMatchObject({
       spec: {
