@@ -33,8 +33,12 @@ export interface BenchCluster {
   /** A folder for what is made beside the operator. */
   scratch: string;
   stateDirectory: string;
-  /** Starts an operator; the next one may be started when it was stopped. */
-  startOperator(): Promise<OperatorProcess>;
+  /**
+   * Starts an operator; the next one may be started when it was stopped.
+   *
+   * @param environment what differs from that of an operator in development
+   */
+  startOperator(environment?: Record<string, string>): Promise<OperatorProcess>;
   /** The Pulumi CLI for someone else than the operator, with a count of its own. */
   countedPulumi(user: string): Promise<CountedPulumi>;
   /** Requests of operators that the API server has begun to work on, by its own count; a watch is one. */
@@ -81,7 +85,8 @@ export async function withBenchCluster<T>(
       client,
       scratch,
       stateDirectory: layoutOf(dir).state,
-      startOperator: () => startOperator(dev, kubeconfig, operatorPulumi, signal),
+      startOperator: (environment = {}) =>
+        startOperator(dev, { KUBECONFIG: kubeconfig, ...environment }, operatorPulumi, signal),
       countedPulumi: (user) => countedPulumi(context.pulumi, path.join(scratch, `${user}-pulumi`)),
       async operatorRequests() {
         const text = await client.json<string>("GET", "/metrics");

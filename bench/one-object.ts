@@ -1,6 +1,7 @@
 import { execa } from "execa";
 import { type BareCli, withBareCli } from "./bare-cli";
 import { type BenchCluster, type BenchContext, withBenchCluster } from "./cluster";
+import { KEY_SERVICE_NOTE, withKeyService } from "./key-service";
 import { isGone, isReady, ObjectWatch } from "./object-watch";
 import type { OperatorProcess } from "./operator-process";
 import { GO_OPERATOR } from "./peers";
@@ -28,7 +29,7 @@ interface Round {
 export async function oneObject(context: BenchContext): Promise<Section> {
   const rounds = context.quick ? QUICK_ROUNDS : ROUNDS;
   return withBenchCluster(context, async (cluster) => {
-    const operator = await cluster.startOperator();
+    let operator = await cluster.startOperator();
     const watch = await ObjectWatch.open(cluster.client, await writerType(cluster.client), context.signal);
     try {
       return await withBareCli(context, cluster, async (bare) => {
@@ -46,6 +47,19 @@ export async function oneObject(context: BenchContext): Promise<Section> {
           if (round >= 0) lives.push(life); // before, connections are opened and compilers do their work
         }
         await operator.stop();
+        const provided: OperatorLife[] = [];
+        await withKeyService(async (environment) => {
+          operator = await cluster.startOperator(environment);
+          for (let round = -1; round < rounds; round++) {
+            context.detail(`round ${round + 1} of ${rounds} with a key service`);
+            const [writer] = writersOf("default", 1) as [Writer];
+            const measured = { context, cluster, operator, watch };
+            const life = await throughOperator(measured, { ...writer, name: `provided-${round + 1}` });
+            if (round >= 0) provided.push(life);
+          }
+          await operator.stop();
+        });
+        const through = lives.map(({ operator }) => operator);
         return {
           id: "one-object",
           title: "One PostgresWriter",
@@ -53,7 +67,8 @@ export async function oneObject(context: BenchContext): Promise<Section> {
             `${rounds} rounds in turns; the median, with the least and the most.`,
             "Through the operator: from the start of kubectl until the object is Ready and its row is as it should be, or until the object and the row are gone.",
             "The update may begin before kubectl has ended; what neither of them is, is the way of the event, the finalizer and the status.",
-            "The bare CLI: one process with the same program and providers, on a stack of its own.",
+            "The bare CLI: one process with the same program and providers, on a stack of its own, protected by a passphrase as the operator's is.",
+            KEY_SERVICE_NOTE,
           ],
           figures: [
             {
@@ -64,10 +79,17 @@ export async function oneObject(context: BenchContext): Promise<Section> {
               ...figureOf("the same", "created", lives),
               against: { what: GO_OPERATOR, value: 0.4, range: [0.3, 0.4], measured: "elsewhere" },
             },
-            part("of which kubectl, from its start to its end", "kubectl", lives),
-            part("of which the update, from the start of the CLI to its end", "update", lives),
+            part("of which kubectl, from its start to its end", "kubectl", through),
+            part("of which the update, from the start of the CLI to its end", "update", through),
             figureOf("kubectl patch → Ready again", "changed", lives),
             figureOf("kubectl delete → gone", "deleted", lives),
+            {
+              what: "kubectl create → Ready, with a key service in place of the passphrase",
+              unit: "s",
+              ...summary(provided.map(({ created }) => created / 1000)),
+              against: { what: GO_OPERATOR, value: 0.4, range: [0.3, 0.4], measured: "elsewhere" },
+            },
+            part("of which the update", "update", provided),
           ],
         };
       });
@@ -152,6 +174,6 @@ function figureOf(what: string, name: keyof Life, lives: readonly Round[]): Figu
 }
 
 /** What a creation is made of. */
-function part(what: string, name: "kubectl" | "update", lives: readonly Round[]): Figure {
-  return { what, unit: "s", ...summary(lives.map(({ operator }) => operator[name] / 1000)) };
+function part(what: string, name: "kubectl" | "update", lives: readonly OperatorLife[]): Figure {
+  return { what, unit: "s", ...summary(lives.map((life) => life[name] / 1000)) };
 }

@@ -21,16 +21,20 @@ export interface OperatorProcess {
   stop(): Promise<void>;
 }
 
-/** Starts an operator of the compiled command line and waits until it is ready. */
+/**
+ * Starts an operator of the compiled command line and waits until it is ready.
+ *
+ * @param environment what differs from that of an operator in development
+ */
 export async function startOperator(
   cluster: DevCluster,
-  kubeconfig: string,
+  environment: Record<string, string>,
   pulumi: CountedPulumi,
   signal: AbortSignal,
 ): Promise<OperatorProcess> {
   const component = await operator(cluster, path.join(packageRoot, "dist/src/cli/main.js"), pulumi.file);
   const startedAt = performance.now();
-  await cluster.start({ ...component, env: { ...component.env, KUBECONFIG: kubeconfig } }, signal);
+  await cluster.start({ ...component, env: { ...component.env, ...environment } }, signal);
   const readyAfterMs = performance.now() - startedAt;
   const atStart = await pulumi.count(); // it has asked for the version
   const { processes } = devClusterStatus(cluster.dir);

@@ -19,9 +19,14 @@ export class Announcement {
     else this.#timer = setTimeout(announce, afterMs);
   }
 
+  /** No more is said. */
+  cancel(): void {
+    clearTimeout(this.#timer);
+  }
+
   /** No more is said; resolves with the object as it then is. @throws what the write threw */
   over(): Promise<LiveObject> {
-    clearTimeout(this.#timer);
+    this.cancel();
     return this.#written ?? Promise.resolve(this.#before);
   }
 }

@@ -265,6 +265,8 @@ export class Reconciler {
     } catch (error) {
       if (isOutdated(error) || signal.aborted) return "retry";
       failures = [failureOf(error, logger)];
+    } finally {
+      announcement?.cancel();
     }
     if (!isSameAs(observed, this.#options.observed(key))) {
       logger.info({ failures }, "update failed for objects that have changed meanwhile");
@@ -307,6 +309,12 @@ export class Reconciler {
     return new Announcement(object, write, canWait ? ANNOUNCE_AFTER_MS : 0);
   }
 
+  #announceDeletion(object: LiveObject, memory: Memory): Announcement {
+    const conditions = deletingConditions(object.metadata.generation ?? 0, []);
+    const write = () => this.#write(object, memory, { conditions });
+    return new Announcement(object, write, this.#options.sharing === undefined ? 0 : ANNOUNCE_AFTER_MS);
+  }
+
   /**
    * Whether an update of the object may have been cut off, so that what it made is not known. A deletion makes a new
    * generation; if there is another one besides since the last update that ended, that one's may have been under way.
@@ -333,9 +341,7 @@ export class Reconciler {
     const place = namespace === undefined ? "" : ` from the namespace ${namespace}`;
     recorder.event(live, "Warning", "Deleting", `Custom Resource ${name} is being deleted${place}`);
     const failedBefore = findCondition(statusOf(live).conditions, "Ready")?.reason === "DeletionFailed";
-    const object = failedBefore
-      ? live
-      : await this.#write(live, memory, { conditions: deletingConditions(generation, []) });
+    const announcement = failedBefore ? undefined : this.#announceDeletion(live, memory);
     const release = annotations?.[DELETION_POLICY_ANNOTATION] === "Orphan";
     let failures: UpdateFailure[];
     try {
@@ -344,6 +350,7 @@ export class Reconciler {
       if (result.outcome === "interrupted") return "retry";
       failures = result.failures;
       if (result.outcome === "succeeded") {
+        const object = (await announcement?.over()) ?? live;
         if (strays) await this.#removeStrays(key, object, [], { release });
         claims.settle(uid, []);
         logger.info({ changes: result.changes, release, durationMs: Math.round(result.durationMs) }, "destroyed");
@@ -356,7 +363,10 @@ export class Reconciler {
     } catch (error) {
       if (isOutdated(error) || signal.aborted) return "retry";
       failures = [failureOf(error, logger)];
+    } finally {
+      announcement?.cancel();
     }
+    const object = (await announcement?.over().catch(() => undefined)) ?? live;
     logger.warn({ failures }, "destroy failed, the object stays");
     recorder.event(object, "Warning", "DeletionFailed", describeFailures(failures));
     await this.#write(object, memory, { conditions: deletingConditions(generation, failures) });

@@ -20,6 +20,9 @@ const SERIES_WINDOW_MS = 10 * 60_000;
 const SERIES_MAX = 1_000;
 const PENDING_MAX = 100;
 const FLUSH_TIMEOUT_MS = 5_000;
+/** So many at once, and then one in so long a time: what a burst of objects is waiting for comes first. */
+const BURST_MAX = 50;
+const INTERVAL_MS = 100;
 
 interface ObjectReference {
   apiVersion: string;
@@ -47,8 +50,8 @@ interface Series {
 /**
  * Tells people what happened to an object, as Kubernetes Events (`kubectl describe`, `kubectl events`).
  *
- * Events are a courtesy: writing them neither blocks nor fails anything. What repeats is counted in one Event; when
- * too many wait, the newest are dropped.
+ * Events are a courtesy: writing them neither blocks nor fails anything. What repeats is counted in one Event. They are
+ * written at a bounded rate, as client-go's recorder does; when too many wait, the newest are dropped, and warnings last.
  */
 export class EventRecorder {
   readonly #client: EventRecorderOptions["client"];
@@ -58,6 +61,11 @@ export class EventRecorder {
   readonly #series = new Map<string, Series>();
   readonly #pending = new Set<Series>();
   #writing: Promise<void> | undefined;
+  /** When the next one is due, on the clock of `performance.now()`; of the past, as far as a burst reaches. */
+  #dueAt = Number.NEGATIVE_INFINITY;
+  /** Ends the wait for it. */
+  #hurry: (() => void) | undefined;
+  #flushing = false;
 
   constructor({ client, logger, instance = os.hostname() }: EventRecorderOptions) {
     this.#client = client;
@@ -95,11 +103,8 @@ export class EventRecorder {
     series.lastAt = now;
     this.#remember(key, series);
 
-    if (this.#pending.size >= PENDING_MAX && !this.#pending.has(series)) {
-      this.#logger.debug({ reason, uid: object.metadata.uid }, "event dropped, too many are waiting");
-      return;
-    }
     this.#pending.add(series);
+    if (this.#pending.size > PENDING_MAX) this.#drop([...this.#pending]);
     // One writer serves all: it must not end with the work of whoever spoke first.
     this.#writing ??= withinFence(undefined, () => this.#writeAll());
   }
@@ -107,12 +112,38 @@ export class EventRecorder {
   /** Resolves when what was recorded so far has been written, or after 5 s. */
   async flush(): Promise<void> {
     if (this.#writing === undefined) return;
+    this.#flushing = true;
+    this.#hurry?.();
     let timer: NodeJS.Timeout | undefined;
     const timeout = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, FLUSH_TIMEOUT_MS);
     });
     await Promise.race([this.#writing, timeout]);
     clearTimeout(timer);
+    this.#flushing = false;
+  }
+
+  #drop(pending: readonly Series[]): void {
+    const dropped = pending.findLast(({ type }) => type === "Normal") ?? pending.at(-1);
+    if (dropped === undefined) return;
+    this.#pending.delete(dropped);
+    const { reason, regarding } = dropped;
+    this.#logger.debug({ reason, uid: regarding.uid }, "event dropped, too many are waiting");
+  }
+
+  /** Waits until one more may be written. */
+  async #turn(): Promise<void> {
+    const waitMs = this.#dueAt - performance.now();
+    if (waitMs > 0 && !this.#flushing) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, waitMs);
+        this.#hurry = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
+    this.#dueAt = Math.max(this.#dueAt, performance.now() - (BURST_MAX - 1) * INTERVAL_MS) + INTERVAL_MS;
   }
 
   #remember(key: string, series: Series): void {
@@ -124,7 +155,10 @@ export class EventRecorder {
 
   async #writeAll(): Promise<void> {
     await Promise.resolve(); // `event` returns before the first request is made
-    for (const series of this.#pending) {
+    while (this.#pending.size > 0) {
+      await this.#turn();
+      const pending = [...this.#pending];
+      const series = pending.find(({ type }) => type === "Warning") ?? (pending[0] as Series);
       this.#pending.delete(series);
       try {
         await this.#write(series);

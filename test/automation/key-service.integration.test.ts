@@ -1,10 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
+import { KEY_SERVICE, KeyService } from "../../bench/key-service";
 import { TestEngine } from "./test-engine";
-import { Transit } from "./transit";
 
-const KEY_SERVICE = "hashivault://kindstack";
 const passphrase = { value: "the-passphrase" };
 
 const cleanups: (() => Promise<void>)[] = [];
@@ -12,10 +11,10 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-async function startTransit(): Promise<Transit> {
-  const transit = await Transit.start();
-  cleanups.push(() => transit.stop());
-  return transit;
+async function startKeyService(): Promise<KeyService> {
+  const service = await KeyService.start();
+  cleanups.push(() => service.stop());
+  return service;
 }
 
 async function openEngine(...args: Parameters<typeof TestEngine.open>): Promise<TestEngine> {
@@ -31,10 +30,10 @@ async function protectionOf({ directory }: TestEngine, stack: string): Promise<{
 
 describe("a key service in place of a passphrase", () => {
   it("is all that updates need", async () => {
-    const transit = await startTransit();
+    const service = await startKeyService();
     const engine = await openEngine(undefined, {
       protection: { passphrase: undefined, keyService: KEY_SERVICE },
-      environment: { ...process.env, ...transit.environment },
+      environment: { ...process.env, ...service.environment },
     });
 
     const made = await engine.up("one", { a: "1" });
@@ -53,8 +52,8 @@ describe("a key service in place of a passphrase", () => {
     await before.up("one", { a: "1" });
     const state = before.settings.backendUrl;
 
-    const transit = await startTransit();
-    const environment = { ...process.env, ...transit.environment };
+    const service = await startKeyService();
+    const environment = { ...process.env, ...service.environment };
     const after = await openEngine(state, { protection: { passphrase, keyService: KEY_SERVICE }, environment });
     expect((await after.up("one", { a: "1" })).changes).toEqual({});
     expect(await protectionOf(before, "one")).toMatchObject({ type: "cloud" });
@@ -65,11 +64,11 @@ describe("a key service in place of a passphrase", () => {
   });
 
   it("that is away fails the update, which says so and makes nothing", async () => {
-    const transit = await startTransit();
+    const service = await startKeyService();
     const protection = { passphrase: undefined, keyService: KEY_SERVICE };
-    const environment = { ...process.env, ...transit.environment, VAULT_MAX_RETRIES: "0" };
+    const environment = { ...process.env, ...service.environment, VAULT_MAX_RETRIES: "0" };
     const engine = await openEngine(undefined, { protection, environment });
-    await transit.stop();
+    await service.stop();
 
     const failed = await engine.up("one", { a: "1" });
     expect(failed).toMatchObject({ outcome: "failed", failures: [{ errorClass: "retryable" }] });

@@ -180,6 +180,33 @@ describe("EventRecorder", () => {
     expect(logs).toHaveLength(20);
   });
 
+  it("lets go of what is normal before it drops a warning", async () => {
+    recorder.event(writer, "Warning", "UpdateFailed", "a warning that came first");
+    for (let i = 0; i < 120; i++) recorder.event(writer, "Normal", "Updated", `message ${i}`);
+    recorder.event(writer, "Warning", "UpdateFailed", "a warning that came last");
+    await recorder.flush();
+    expect(created).toHaveLength(100);
+    expect(created.filter(({ note }) => note.startsWith("a warning"))).toHaveLength(2);
+  });
+
+  it("writes fifty at once, then ten a second, and warnings first", async () => {
+    for (let i = 0; i < 80; i++) recorder.event(writer, "Normal", "Updated", `message ${i}`);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(created).toHaveLength(50);
+    recorder.event(writer, "Warning", "UpdateFailed", "a warning");
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(created).toHaveLength(60);
+    expect(created.slice(50).map(({ note }) => note)).toContain("a warning");
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(created).toHaveLength(81);
+  });
+
+  it("makes nobody wait for that at the end", async () => {
+    for (let i = 0; i < 80; i++) recorder.event(writer, "Normal", "Updated", `message ${i}`);
+    await recorder.flush();
+    expect(created).toHaveLength(80);
+  });
+
   it("forgets the series that was seen least recently when there are more than 1000", async () => {
     await record(writer, "first");
     await record(writer, "second");
