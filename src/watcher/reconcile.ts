@@ -342,6 +342,7 @@ export class Reconciler {
     recorder.event(live, "Warning", "Deleting", `Custom Resource ${name} is being deleted${place}`);
     const failedBefore = findCondition(statusOf(live).conditions, "Ready")?.reason === "DeletionFailed";
     const announcement = failedBefore ? undefined : this.#announceDeletion(live, memory);
+    const announced = async () => (await announcement?.over().catch(() => undefined)) ?? live;
     const release = annotations?.[DELETION_POLICY_ANNOTATION] === "Orphan";
     let failures: UpdateFailure[];
     try {
@@ -350,7 +351,7 @@ export class Reconciler {
       if (result.outcome === "interrupted") return "retry";
       failures = result.failures;
       if (result.outcome === "succeeded") {
-        const object = (await announcement?.over()) ?? live;
+        const object = await announced();
         if (strays) await this.#removeStrays(key, object, [], { release });
         claims.settle(uid, []);
         logger.info({ changes: result.changes, release, durationMs: Math.round(result.durationMs) }, "destroyed");
@@ -366,7 +367,7 @@ export class Reconciler {
     } finally {
       announcement?.cancel();
     }
-    const object = (await announcement?.over().catch(() => undefined)) ?? live;
+    const object = await announced();
     logger.warn({ failures }, "destroy failed, the object stays");
     recorder.event(object, "Warning", "DeletionFailed", describeFailures(failures));
     await this.#write(object, memory, { conditions: deletingConditions(generation, failures) });
