@@ -9,16 +9,22 @@ export class Claims {
   readonly #holders = new Map<string, string>();
   readonly #waiting = new Map<string, Set<string>>();
   readonly #wake: (queueKey: string) => void;
+  readonly #exists: (uid: string) => boolean;
 
-  /** @param wake called with each queue key that waited for something that is free now */
-  constructor(wake: (queueKey: string) => void) {
+  /**
+   * @param wake called with each queue key that waited for something that is free now
+   * @param exists whether there is an object of this UID: who is gone holds nothing, even if it took something after its
+   *   end was told, in work that had begun before
+   */
+  constructor(wake: (queueKey: string) => void, exists: (uid: string) => boolean) {
     this.#wake = wake;
+    this.#exists = exists;
   }
 
   /**
    * Takes all of `ids` for `uid`, or none of them.
    *
-   * @param liveHolder the UID that the live object is labelled with, when its owner exists
+   * @param liveHolder the UID that the live object is labelled with
    * @returns what somebody else holds, and who; `queueKey` is then woken when that becomes free
    */
   take(
@@ -28,7 +34,7 @@ export class Claims {
     liveHolder: (id: string) => string | undefined,
   ): { id: string; holder: string } | undefined {
     for (const id of ids) {
-      const holder = this.#holders.get(id) ?? liveHolder(id);
+      const holder = [this.#holders.get(id), liveHolder(id)].find((uid) => uid !== undefined && this.#exists(uid));
       if (holder !== undefined && holder !== uid) {
         const waiting = this.#waiting.get(id) ?? new Set();
         this.#waiting.set(id, waiting.add(queueKey));

@@ -99,11 +99,12 @@ export class Operator {
       laneOf: (queueKey) => this.#laneOf(queueKey),
       accepts: (queueKey) => this.#accepts(queueKey),
     });
-    this.#claims = new Claims((queueKey) => {
+    const wake = (queueKey: string) => {
       const [controller, key] = this.#locate(queueKey);
       controller.reconciler.reconsider(key);
       this.#queue.add(queueKey);
-    });
+    };
+    this.#claims = new Claims(wake, (uid) => this.#findOwner(uid) !== undefined);
   }
 
   /** Why the operator does not work yet, or any more; `undefined` when it does, or would if something were its own. */

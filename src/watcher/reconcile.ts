@@ -431,8 +431,7 @@ export class Reconciler {
     const { kind, claims, queueKey, view, describeOwner } = this.#options;
     const conflict = claims.take(object.metadata.uid, kind.claims?.(object, observed) ?? [], queueKey(key), (id) => {
       const live = view(id)?.object;
-      const holder = live && ownerUidOf(live);
-      return holder !== undefined && describeOwner(holder) !== undefined ? holder : undefined;
+      return live && ownerUidOf(live);
     });
     if (conflict === undefined) return;
     const name = conflict.id.split("/").at(-1);

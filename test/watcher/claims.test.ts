@@ -3,11 +3,16 @@ import { Claims } from "../../src/watcher/claims";
 
 const nobody = () => undefined;
 let woken: string[];
+let gone: Set<string>;
 let claims: Claims;
 
 beforeEach(() => {
   woken = [];
-  claims = new Claims((queueKey) => woken.push(queueKey));
+  gone = new Set();
+  claims = new Claims(
+    (queueKey) => woken.push(queueKey),
+    (uid) => !gone.has(uid),
+  );
 });
 
 describe("take", () => {
@@ -27,6 +32,25 @@ describe("take", () => {
 
   it("refuses what the live object says another holds", () => {
     expect(claims.take("globex", ["a"], "queue/globex", () => "acme")).toEqual({ id: "a", holder: "acme" });
+  });
+
+  it("gives what somebody took who is gone, though it took it after its end was told", () => {
+    gone.add("acme");
+    claims.settle("acme", []);
+    claims.take("acme", ["a"], "queue/acme", nobody);
+    expect(claims.take("globex", ["a"], "queue/globex", nobody)).toBeUndefined();
+    expect(claims.take("initech", ["a"], "queue/initech", nobody)).toEqual({ id: "a", holder: "globex" });
+  });
+
+  it("gives what the live object says somebody holds who is gone", () => {
+    gone.add("acme");
+    expect(claims.take("globex", ["a"], "queue/globex", () => "acme")).toBeUndefined();
+  });
+
+  it("refuses what the live object says another holds, though who took it last is gone", () => {
+    gone.add("acme");
+    claims.take("acme", ["a"], "queue/acme", nobody);
+    expect(claims.take("globex", ["a"], "queue/globex", () => "initech")).toEqual({ id: "a", holder: "initech" });
   });
 
   it("takes nothing when one of several is refused", () => {

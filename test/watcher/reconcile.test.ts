@@ -67,7 +67,10 @@ class World {
         get: async ({ kind }: { kind: string }) => (kind === TYPE.kind ? this.object : this.deployment),
       } as unknown as KubernetesClient,
       engine: { up: async () => this.#up(), destroy: () => Promise.reject(new Error("nothing is to be destroyed")) },
-      claims: new Claims(() => {}),
+      claims: new Claims(
+        () => {},
+        () => true,
+      ),
       recorder: { event: (...[, , reason]: string[]) => this.events.push(reason ?? "") } as unknown as EventRecorder,
       logger: pino({ level: "silent" }),
       cached: () => this.shown ?? this.object,
