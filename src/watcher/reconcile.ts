@@ -49,6 +49,7 @@ import { ObjectWriter } from "./object-writer";
 import type { EventRecorder } from "./recorder";
 import type { StatusChange } from "./status";
 import { findStrays, mayHaveStrays } from "./strays";
+import { readSurroundings, type Surroundings } from "./surroundings";
 
 export { FINALIZER };
 
@@ -82,6 +83,17 @@ export interface ReconcilerOptions {
   describeOwner(uid: string): string | undefined;
   /** Told of every update that ran. */
   observe(result: UpdateResult, cause: Cause | "Deleting"): void;
+}
+
+/** An update, and what led to it. */
+interface Plan {
+  cause: Cause;
+  refresh: boolean;
+  drift: Drift;
+  /** What it is to repair, joined. */
+  wanting: string;
+  /** Of that, what ended by itself. */
+  ended: readonly string[];
 }
 
 /** An update in a stack that others share is announced only if it takes longer than this. */
@@ -145,18 +157,13 @@ export class Reconciler {
       case "destroy":
         return this.#destroy(key, object, memory, signal);
       case "up": {
-        // A program that depends on what is alive must not run on a view that lacks what it made itself.
-        if (drift.unseen.length > 0 && kind.shortfall !== undefined) return { afterMs: CATCH_UP_MS };
         const ended = action.cause === "Repairing" ? (kind.ended?.(this.#owned(object, memory)) ?? []) : [];
         if (action.cause === "Repairing") {
           const waitMs = await this.#backOff(object, memory, ended);
           if (waitMs > 0) return { afterMs: waitMs };
         }
-        if (ended.length > 0) memory.replacements.count(performance.now());
-        return orAfter(
-          await this.#update(key, object, memory, { ...action, drift, wanting: wanting.join() }, signal),
-          tendAfterMs,
-        );
+        const plan = { ...action, drift, wanting: wanting.join(), ended };
+        return orAfter(await this.#update(key, object, memory, plan, signal), tendAfterMs);
       }
     }
   }
@@ -210,7 +217,7 @@ export class Reconciler {
     key: string,
     found: LiveObject,
     memory: Memory,
-    { cause, refresh, drift, wanting }: { cause: Cause; refresh: boolean; drift: Drift; wanting: string },
+    { cause, refresh, drift, wanting, ended }: Plan,
     signal: AbortSignal,
   ): Promise<Outcome> {
     const { kind, claims, recorder, observe } = this.#options;
@@ -228,12 +235,17 @@ export class Reconciler {
     const strays = mayHaveStrays(found, memory.lastAttempt);
     try {
       const parsed = parseObject(kind, object);
-      this.#takeClaims(key, parsed, observed);
+      const around = await this.#surroundings(key, object, memory);
+      const onlyShort = cause === "Repairing" && drift.edited.length + drift.missing.length === 0 && !memory.drifted;
+      // Nothing is short but in a cache that is behind; the event that is still to come leads here again.
+      if (onlyShort && kind.shortfall?.(parsed, around.owned, around.observed).length === 0) return "done";
+      if (ended.length > 0) memory.replacements.count(performance.now());
+      this.#takeClaims(key, parsed, around.observed);
       object = await this.#writer.hold(object, memory, this.#stacks.numberOf(object));
       if (!(await this.#isAsShown(found, object))) return "retry";
       announcement = this.#announce(object, memory, cause);
       const contest = cause === "Repairing" ? await this.#watchContest(memory, drift) : undefined;
-      const result = await this.#stacks.up(key, found, this.#program(key, parsed, object, memory, observed), {
+      const result = await this.#stacks.up(key, found, this.#program(key, parsed, object, around), {
         refresh,
         signal,
       });
@@ -245,7 +257,7 @@ export class Reconciler {
         memory.drifted = false;
         memory.learn(result);
         memory.lastAttempt = this.#attempt(object, "succeeded", wanting);
-        claims.settle(uid, kind.claims?.(parsed, observed) ?? []);
+        claims.settle(uid, kind.claims?.(parsed, around.observed) ?? []);
         const record = this.#record(this.#stacks.nameOf(key, found), result);
         await this.#catchUp(record, memory);
         const written = await this.#write(await announcement.over(), memory, {
@@ -370,12 +382,12 @@ export class Reconciler {
    */
   async #finish(key: string, found: LiveObject, memory: Memory, signal: AbortSignal): Promise<UpdateResult["outcome"]> {
     const { kind, observe } = this.#options;
-    const observed = this.#options.observed(key);
     try {
       const parsed = parseObject(kind, found);
-      this.#takeClaims(key, parsed, observed);
+      const around = await this.#surroundings(key, found, memory);
+      this.#takeClaims(key, parsed, around.observed);
       const object = await this.#writer.hold(found, memory, this.#stacks.numberOf(found));
-      const program = this.#program(key, parsed, object, memory, observed);
+      const program = this.#program(key, parsed, object, around);
       const result = await this.#stacks.up(key, found, program, { signal });
       observe(result, "Retrying");
       return result.outcome;
@@ -402,24 +414,28 @@ export class Reconciler {
     key: string,
     parsed: KindObject,
     object: LiveObject,
-    memory: Memory,
-    observed: readonly LiveObject[],
+    { owned, observed }: Surroundings,
   ): () => void | Promise<void> {
     const { kind } = this.#options;
     const context = {
       owner: { uid: object.metadata.uid, description: ownerDescription(kind, key) },
-      owned: this.#owned(object, memory),
+      owned,
       recorded: new Set(statusOf(object).stack?.resources?.map(({ id }) => id)),
       observed,
     };
     return () => kind.program(parsed, context);
   }
 
+  #surroundings(key: string, object: LiveObject, memory: Memory): Promise<Surroundings> {
+    const { client, kind } = this.#options;
+    return readSurroundings(client, kind, key, object, this.#owned(object, memory));
+  }
+
   /** @throws TerminalError naming the holder, when somebody else holds what the object claims */
   #takeClaims(key: string, object: KindObject, observed: readonly LiveObject[]): void {
     const { kind, claims, queueKey, view, describeOwner } = this.#options;
     const conflict = claims.take(object.metadata.uid, kind.claims?.(object, observed) ?? [], queueKey(key), (id) => {
-      const live = view(id)?.object;
+      const live = observed.find((object) => objectId(object) === id) ?? view(id)?.object;
       const holder = live && ownerUidOf(live);
       return holder !== undefined && describeOwner(holder) !== undefined ? holder : undefined;
     });
