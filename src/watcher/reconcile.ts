@@ -94,6 +94,8 @@ interface Plan {
   wanting: string;
   /** Of that, what ended by itself. */
   ended: readonly string[];
+  /** Of that, what is not to be replaced yet: all of it, or nothing. */
+  waiting: readonly string[];
 }
 
 /** An update in a stack that others share is announced only if it takes longer than this. */
@@ -135,8 +137,7 @@ export class Reconciler {
     const { annotations = {}, finalizers = [] } = object.metadata;
     const status = statusOf(object);
     const drift = findDrift(status.stack?.resources ?? [], memory.applied, view);
-    const shortfall = drift.unseen.length > 0 ? [] : this.#shortfall(key, object, memory);
-    const wanting = [...drift.edited, ...drift.missing, ...shortfall, ...(memory.drifted ? ["what was compared"] : [])];
+    const wanting = this.#wanting(key, object, memory, drift);
     const action = decide({
       metadata: { generation: 0, ...object.metadata },
       finalized: finalizers.includes(FINALIZER),
@@ -158,11 +159,17 @@ export class Reconciler {
         return this.#destroy(key, object, memory, signal);
       case "up": {
         const ended = action.cause === "Repairing" ? (kind.ended?.(this.#owned(object, memory)) ?? []) : [];
+        let waiting: readonly string[] = [];
         if (action.cause === "Repairing") {
           const waitMs = await this.#backOff(object, memory, ended);
-          if (waitMs > 0) return { afterMs: waitMs };
+          if (waitMs > 0) {
+            const isContested = memory.repairs.notBefore > performance.now();
+            const lacksMore = !isContested && this.#wanting(key, object, memory, drift, ended).length > 0;
+            if (!lacksMore) return { afterMs: waitMs };
+            waiting = ended;
+          }
         }
-        const plan = { ...action, drift, wanting: wanting.join(), ended };
+        const plan = { ...action, drift, wanting: wanting.join(), ended, waiting };
         return orAfter(await this.#update(key, object, memory, plan, signal), tendAfterMs);
       }
     }
@@ -217,7 +224,7 @@ export class Reconciler {
     key: string,
     found: LiveObject,
     memory: Memory,
-    { cause, refresh, drift, wanting, ended }: Plan,
+    { cause, refresh, drift, wanting, ended, waiting }: Plan,
     signal: AbortSignal,
   ): Promise<Outcome> {
     const { kind, claims, recorder, observe } = this.#options;
@@ -235,11 +242,11 @@ export class Reconciler {
     const strays = mayHaveStrays(found, memory.lastAttempt);
     try {
       const parsed = parseObject(kind, object);
-      const around = await this.#surroundings(key, object, memory);
+      const around = await this.#surroundings(key, object, memory, waiting);
       const onlyShort = cause === "Repairing" && drift.edited.length + drift.missing.length === 0 && !memory.drifted;
       // Nothing is short but in a cache that is behind; the event that is still to come leads here again.
       if (onlyShort && kind.shortfall?.(parsed, around.owned, around.observed).length === 0) return "done";
-      if (ended.length > 0) memory.replacements.count(performance.now());
+      if (ended.length > waiting.length) memory.replacements.count(performance.now());
       this.#takeClaims(key, parsed, around.observed);
       object = await this.#writer.hold(object, memory, this.#stacks.numberOf(object));
       if (!(await this.#isAsShown(found, object))) return "retry";
@@ -271,7 +278,8 @@ export class Reconciler {
         if (contest !== undefined) return this.#reportContest(written, memory, contest, result);
         // What a predecessor has made is not tended to, nor found to be one too many, before this record of it, and no
         // event of it comes any more.
-        const needsAnotherLook = kind.tend !== undefined || (strays && kind.shortfall !== undefined);
+        const mayHaveSurplus = strays && kind.shortfall !== undefined;
+        const needsAnotherLook = kind.tend !== undefined || mayHaveSurplus || waiting.length > 0;
         return needsAnotherLook ? { afterMs: TEND_INTERVAL_MS } : "done";
       }
     } catch (error) {
@@ -426,9 +434,16 @@ export class Reconciler {
     return () => kind.program(parsed, context);
   }
 
-  #surroundings(key: string, object: LiveObject, memory: Memory): Promise<Surroundings> {
+  /** @param waiting what ended and is not to be replaced yet */
+  async #surroundings(
+    key: string,
+    object: LiveObject,
+    memory: Memory,
+    waiting: readonly string[] = [],
+  ): Promise<Surroundings> {
     const { client, kind } = this.#options;
-    return readSurroundings(client, kind, key, object, this.#owned(object, memory));
+    const { owned, observed } = await readSurroundings(client, kind, key, object, this.#owned(object, memory));
+    return { owned: asBegun(owned, waiting), observed };
   }
 
   /** @throws TerminalError naming the holder, when somebody else holds what the object claims */
@@ -530,11 +545,24 @@ export class Reconciler {
     }
   }
 
-  #shortfall(key: string, object: LiveObject, memory: Memory): string[] {
+  /** What is not as it was applied, or short, by what the caches show. @param waiting what ended, and is to count */
+  #wanting(
+    key: string,
+    object: LiveObject,
+    memory: Memory,
+    { edited, missing, unseen }: Drift,
+    waiting: readonly string[] = [],
+  ): string[] {
+    const shortfall = unseen.length > 0 ? [] : this.#shortfall(key, object, memory, waiting);
+    return [...edited, ...missing, ...shortfall, ...(memory.drifted ? ["what was compared"] : [])];
+  }
+
+  #shortfall(key: string, object: LiveObject, memory: Memory, waiting: readonly string[]): string[] {
     const { kind } = this.#options;
     if (kind.shortfall === undefined || statusOf(object).stack === undefined) return [];
     try {
-      return kind.shortfall(parseObject(kind, object), this.#owned(object, memory), this.#options.observed(key));
+      const owned = asBegun(this.#owned(object, memory), waiting);
+      return kind.shortfall(parseObject(kind, object), owned, this.#options.observed(key));
     } catch {
       return []; // an update will say what is wrong with the object
     }
@@ -590,6 +618,11 @@ function isOutdated(error: unknown): boolean {
 /** Another turn after `afterMs`, where an outcome asks for none and that is not 0. */
 function orAfter(outcome: Outcome, afterMs: number): Outcome {
   return outcome === "done" && afterMs > 0 ? { afterMs } : outcome;
+}
+
+/** What ended, as if it had not, so that it is neither missed nor removed. */
+function asBegun(owned: LiveObject[], ended: readonly string[]): LiveObject[] {
+  return owned.map((object) => (ended.includes(objectId(object)) ? { ...object, status: undefined } : object));
 }
 
 /** Whether the same objects are there as before, and none of them has begun to be deleted. */

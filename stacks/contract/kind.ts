@@ -130,7 +130,8 @@ export interface Kind<Spec = unknown, Status = unknown> {
   shortfall?(object: KindObject<Spec, Status>, owned: readonly LiveObject[], observed: readonly LiveObject[]): string[];
   /**
    * Of the shortfall, what ended by itself. That is made good at once the first time, and later each time that it happens
-   * again: what replaces it may end as well. Pure.
+   * again: what replaces it may end as well. While it waits for that and something else is made good, the kind is shown it
+   * without a status, as it began. Pure.
    */
   ended?(owned: readonly LiveObject[]): string[];
   /**

@@ -255,8 +255,8 @@ describe("what ends by itself again and again", () => {
   /** Which of these the world's Deployment stands for. */
   const ended = (owned: readonly LiveObject[]) => owned.filter(({ status }) => status === "ended").map(objectId);
   /** An object whose replacement has ended as well. */
-  async function failing(): Promise<World> {
-    const world = new World({ ...counting, shortfall: (_, owned) => ended(owned), ended });
+  async function failing(others: () => string[] = () => []): Promise<World> {
+    const world = new World({ ...counting, shortfall: (_, owned) => [...ended(owned), ...others()], ended });
     await world.reconcile();
     world.end();
     expect(await world.reconcile()).toBe("done");
@@ -292,6 +292,25 @@ describe("what ends by itself again and again", () => {
     world.mend();
     expect(await world.reconcile()).toBe("done");
     expect(world.reconciling()).toMatchObject({ status: "False", reason: "Succeeded" });
+  });
+
+  it("does not keep what is missing besides from being made good: what waits is left as it is", async () => {
+    let missing: string[] = [];
+    const world = await failing(() => missing);
+    expect(await world.reconcile()).toEqual({ afterMs: 10_000 });
+    const before = world.updates;
+
+    missing = ["1 instead of 2"];
+    expect(await world.reconcile()).toEqual({ afterMs: expect.any(Number) });
+
+    expect(world.updates).toBe(before + 1);
+    const { owned = [] } = world.program.mock.lastCall?.[1] ?? {};
+    expect(ended(owned)).toEqual([]);
+    expect(owned).toHaveLength(1);
+    missing = [];
+    world.end();
+    expect(await world.reconcile()).toEqual({ afterMs: 10_000 });
+    expect(world.updates).toBe(before + 1);
   });
 
   it("does not keep a new spec from being brought about", async () => {
