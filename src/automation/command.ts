@@ -18,7 +18,10 @@ export interface CommandOptions {
   env: NodeJS.ProcessEnv;
   timeoutMs: number;
   signal?: AbortSignal;
-  /** Called with the pid of the process group's leader; the record of it is how a restart finds leftovers. */
+  /**
+   * Called with the pid of the process group's leader; the record of it is how a restart finds leftovers. What it throws
+   * ends the command and is thrown when that is gone.
+   */
   onStart?: (pid: number) => void;
 }
 
@@ -62,6 +65,7 @@ export function runCommand(file: string, args: string[], options: CommandOptions
     let interrupted: CommandResult["interrupted"];
     let kill: NodeJS.Timeout | undefined;
     let killAt = Number.POSITIVE_INFINITY;
+    let unrecorded: unknown;
     const interrupt = (reason: "timeout" | "aborted", graceMs: number) => {
       const at = performance.now() + graceMs;
       if (at >= killAt) return;
@@ -87,7 +91,12 @@ export function runCommand(file: string, args: string[], options: CommandOptions
     const stdout = collect(child.stdout);
     const stderr = collect(child.stderr);
     for (const signal of signals) signal.addEventListener("abort", onAbort);
-    if (child.pid !== undefined) options.onStart?.(child.pid);
+    try {
+      if (child.pid !== undefined) options.onStart?.(child.pid);
+    } catch (error) {
+      unrecorded = error;
+      interrupt("aborted", 0);
+    }
     child.once("error", (error) => {
       cleanUp();
       reject(error);
@@ -96,6 +105,7 @@ export function runCommand(file: string, args: string[], options: CommandOptions
     child.once("exit", () => signalGroup(child.pid, "SIGKILL"));
     child.once("close", (code, signal) => {
       cleanUp();
+      if (unrecorded !== undefined) return reject(unrecorded);
       resolve({
         exitCode: code ?? -1,
         stdout: stdout(),

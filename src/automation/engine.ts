@@ -230,6 +230,7 @@ export class StackEngine {
       const refused = host.takeFailures(stack);
       // A success is believed only to the engine: what a broken CLI's exit code says would let go of what is still there.
       const succeeded = result.exitCode === 0 && report.succeeded;
+      if (result.exitCode === 0 && !succeeded) await refuseWithoutRoom(scratch);
       const failures = succeeded
         ? []
         : collectFailures(result, report, refused, programError(), this.#options.timeoutMs);
@@ -300,6 +301,15 @@ function isRestDone(
     refused.every(({ urn }) => isOneResources(urn)) &&
     report.errors.every(({ urn, message }) => isOneResources(urn) || UPDATE_FAILED.test(message))
   );
+}
+
+/** @throws RetryableError when nothing can be written: then the CLI could not tell what it did, and does not say so */
+async function refuseWithoutRoom(directory: string): Promise<void> {
+  try {
+    await writeFile(join(directory, "room"), Buffer.alloc(4096));
+  } catch (error) {
+    throw new RetryableError(errorReasonOf(error), `the work directory cannot be written to: ${errorMessageOf(error)}`);
+  }
 }
 
 /** The URNs in a checkpoint, or an exported state; `undefined` when there is no such file. */

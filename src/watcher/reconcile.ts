@@ -49,6 +49,7 @@ import { ObjectWriter } from "./object-writer";
 import type { EventRecorder } from "./recorder";
 import type { StatusChange } from "./status";
 import { findStrays, mayHaveStrays } from "./strays";
+import { readSurroundings, type Surroundings } from "./surroundings";
 
 export { FINALIZER };
 
@@ -82,6 +83,19 @@ export interface ReconcilerOptions {
   describeOwner(uid: string): string | undefined;
   /** Told of every update that ran. */
   observe(result: UpdateResult, cause: Cause | "Deleting"): void;
+}
+
+/** An update, and what led to it. */
+interface Plan {
+  cause: Cause;
+  refresh: boolean;
+  drift: Drift;
+  /** What it is to repair, joined. */
+  wanting: string;
+  /** Of that, what ended by itself. */
+  ended: readonly string[];
+  /** Of that, what is not to be replaced yet: all of it, or nothing. */
+  waiting: readonly string[];
 }
 
 /** An update in a stack that others share is announced only if it takes longer than this. */
@@ -123,8 +137,7 @@ export class Reconciler {
     const { annotations = {}, finalizers = [] } = object.metadata;
     const status = statusOf(object);
     const drift = findDrift(status.stack?.resources ?? [], memory.applied, view);
-    const shortfall = drift.unseen.length > 0 ? [] : this.#shortfall(key, object, memory);
-    const wanting = [...drift.edited, ...drift.missing, ...shortfall, ...(memory.drifted ? ["what was compared"] : [])];
+    const wanting = this.#wanting(key, object, memory, drift);
     const action = decide({
       metadata: { generation: 0, ...object.metadata },
       finalized: finalizers.includes(FINALIZER),
@@ -145,18 +158,19 @@ export class Reconciler {
       case "destroy":
         return this.#destroy(key, object, memory, signal);
       case "up": {
-        // A program that depends on what is alive must not run on a view that lacks what it made itself.
-        if (drift.unseen.length > 0 && kind.shortfall !== undefined) return { afterMs: CATCH_UP_MS };
         const ended = action.cause === "Repairing" ? (kind.ended?.(this.#owned(object, memory)) ?? []) : [];
+        let waiting: readonly string[] = [];
         if (action.cause === "Repairing") {
           const waitMs = await this.#backOff(object, memory, ended);
-          if (waitMs > 0) return { afterMs: waitMs };
+          if (waitMs > 0) {
+            const isContested = memory.repairs.notBefore > performance.now();
+            const lacksMore = !isContested && this.#wanting(key, object, memory, drift, ended).length > 0;
+            if (!lacksMore) return { afterMs: waitMs };
+            waiting = ended;
+          }
         }
-        if (ended.length > 0) memory.replacements.count(performance.now());
-        return orAfter(
-          await this.#update(key, object, memory, { ...action, drift, wanting: wanting.join() }, signal),
-          tendAfterMs,
-        );
+        const plan = { ...action, drift, wanting: wanting.join(), ended, waiting };
+        return orAfter(await this.#update(key, object, memory, plan, signal), tendAfterMs);
       }
     }
   }
@@ -210,7 +224,7 @@ export class Reconciler {
     key: string,
     found: LiveObject,
     memory: Memory,
-    { cause, refresh, drift, wanting }: { cause: Cause; refresh: boolean; drift: Drift; wanting: string },
+    { cause, refresh, drift, wanting, ended, waiting }: Plan,
     signal: AbortSignal,
   ): Promise<Outcome> {
     const { kind, claims, recorder, observe } = this.#options;
@@ -228,12 +242,17 @@ export class Reconciler {
     const strays = mayHaveStrays(found, memory.lastAttempt);
     try {
       const parsed = parseObject(kind, object);
-      this.#takeClaims(key, parsed, observed);
+      const around = await this.#surroundings(key, object, memory, waiting);
+      const onlyShort = cause === "Repairing" && drift.edited.length + drift.missing.length === 0 && !memory.drifted;
+      // Nothing is short but in a cache that is behind; the event that is still to come leads here again.
+      if (onlyShort && kind.shortfall?.(parsed, around.owned, around.observed).length === 0) return "done";
+      if (ended.length > waiting.length) memory.replacements.count(performance.now());
+      this.#takeClaims(key, parsed, around.observed);
       object = await this.#writer.hold(object, memory, this.#stacks.numberOf(object));
       if (!(await this.#isAsShown(found, object))) return "retry";
       announcement = this.#announce(object, memory, cause);
       const contest = cause === "Repairing" ? await this.#watchContest(memory, drift) : undefined;
-      const result = await this.#stacks.up(key, found, this.#program(key, parsed, object, memory, observed), {
+      const result = await this.#stacks.up(key, found, this.#program(key, parsed, object, around), {
         refresh,
         signal,
       });
@@ -245,7 +264,7 @@ export class Reconciler {
         memory.drifted = false;
         memory.learn(result);
         memory.lastAttempt = this.#attempt(object, "succeeded", wanting);
-        claims.settle(uid, kind.claims?.(parsed, observed) ?? []);
+        claims.settle(uid, kind.claims?.(parsed, around.observed) ?? []);
         const record = this.#record(this.#stacks.nameOf(key, found), result);
         await this.#catchUp(record, memory);
         const written = await this.#write(await announcement.over(), memory, {
@@ -259,7 +278,8 @@ export class Reconciler {
         if (contest !== undefined) return this.#reportContest(written, memory, contest, result);
         // What a predecessor has made is not tended to, nor found to be one too many, before this record of it, and no
         // event of it comes any more.
-        const needsAnotherLook = kind.tend !== undefined || (strays && kind.shortfall !== undefined);
+        const mayHaveSurplus = strays && kind.shortfall !== undefined;
+        const needsAnotherLook = kind.tend !== undefined || mayHaveSurplus || waiting.length > 0;
         return needsAnotherLook ? { afterMs: TEND_INTERVAL_MS } : "done";
       }
     } catch (error) {
@@ -381,12 +401,12 @@ export class Reconciler {
    */
   async #finish(key: string, found: LiveObject, memory: Memory, signal: AbortSignal): Promise<UpdateResult["outcome"]> {
     const { kind, observe } = this.#options;
-    const observed = this.#options.observed(key);
     try {
       const parsed = parseObject(kind, found);
-      this.#takeClaims(key, parsed, observed);
+      const around = await this.#surroundings(key, found, memory);
+      this.#takeClaims(key, parsed, around.observed);
       const object = await this.#writer.hold(found, memory, this.#stacks.numberOf(found));
-      const program = this.#program(key, parsed, object, memory, observed);
+      const program = this.#program(key, parsed, object, around);
       const result = await this.#stacks.up(key, found, program, { signal });
       observe(result, "Retrying");
       return result.outcome;
@@ -413,24 +433,35 @@ export class Reconciler {
     key: string,
     parsed: KindObject,
     object: LiveObject,
-    memory: Memory,
-    observed: readonly LiveObject[],
+    { owned, observed }: Surroundings,
   ): () => void | Promise<void> {
     const { kind } = this.#options;
     const context = {
       owner: { uid: object.metadata.uid, description: ownerDescription(kind, key) },
-      owned: this.#owned(object, memory),
+      owned,
       recorded: new Set(statusOf(object).stack?.resources?.map(({ id }) => id)),
       observed,
     };
     return () => kind.program(parsed, context);
   }
 
+  /** @param waiting what ended and is not to be replaced yet */
+  async #surroundings(
+    key: string,
+    object: LiveObject,
+    memory: Memory,
+    waiting: readonly string[] = [],
+  ): Promise<Surroundings> {
+    const { client, kind } = this.#options;
+    const { owned, observed } = await readSurroundings(client, kind, key, object, this.#owned(object, memory));
+    return { owned: asBegun(owned, waiting), observed };
+  }
+
   /** @throws TerminalError naming the holder, when somebody else holds what the object claims */
   #takeClaims(key: string, object: KindObject, observed: readonly LiveObject[]): void {
     const { kind, claims, queueKey, view, describeOwner } = this.#options;
     const conflict = claims.take(object.metadata.uid, kind.claims?.(object, observed) ?? [], queueKey(key), (id) => {
-      const live = view(id)?.object;
+      const live = observed.find((object) => objectId(object) === id) ?? view(id)?.object;
       return live && ownerUidOf(live);
     });
     if (conflict === undefined) return;
@@ -524,11 +555,24 @@ export class Reconciler {
     }
   }
 
-  #shortfall(key: string, object: LiveObject, memory: Memory): string[] {
+  /** What is not as it was applied, or short, by what the caches show. @param waiting what ended, and is to count */
+  #wanting(
+    key: string,
+    object: LiveObject,
+    memory: Memory,
+    { edited, missing, unseen }: Drift,
+    waiting: readonly string[] = [],
+  ): string[] {
+    const shortfall = unseen.length > 0 ? [] : this.#shortfall(key, object, memory, waiting);
+    return [...edited, ...missing, ...shortfall, ...(memory.drifted ? ["what was compared"] : [])];
+  }
+
+  #shortfall(key: string, object: LiveObject, memory: Memory, waiting: readonly string[]): string[] {
     const { kind } = this.#options;
     if (kind.shortfall === undefined || statusOf(object).stack === undefined) return [];
     try {
-      return kind.shortfall(parseObject(kind, object), this.#owned(object, memory), this.#options.observed(key));
+      const owned = asBegun(this.#owned(object, memory), waiting);
+      return kind.shortfall(parseObject(kind, object), owned, this.#options.observed(key));
     } catch {
       return []; // an update will say what is wrong with the object
     }
@@ -584,6 +628,11 @@ function isOutdated(error: unknown): boolean {
 /** Another turn after `afterMs`, where an outcome asks for none and that is not 0. */
 function orAfter(outcome: Outcome, afterMs: number): Outcome {
   return outcome === "done" && afterMs > 0 ? { afterMs } : outcome;
+}
+
+/** What ended, as if it had not, so that it is neither missed nor removed. */
+function asBegun(owned: LiveObject[], ended: readonly string[]): LiveObject[] {
+  return owned.map((object) => (ended.includes(objectId(object)) ? { ...object, status: undefined } : object));
 }
 
 /** Whether the same objects are there as before, and none of them has begun to be deleted. */

@@ -41,7 +41,16 @@ export const capsuleTenant = defineKind({
     { apiVersion: "rbac.authorization.k8s.io/v1", kind: "RoleBinding" },
     { apiVersion: "admissionregistration.k8s.io/v1", kind: "ValidatingAdmissionPolicyBinding" },
   ],
-  observes: [{ apiVersion: "v1", kind: "Namespace", labelSelector: TENANT_LABEL, keysOf: tenantsOf }],
+  counts: [{ apiVersion: "v1", kind: "Namespace" }],
+  observes: [
+    {
+      apiVersion: "v1",
+      kind: "Namespace",
+      labelSelector: TENANT_LABEL,
+      selectorOf: (tenant) => `${TENANT_LABEL}=${tenant}`,
+      keysOf: tenantsOf,
+    },
+  ],
   permissions: [
     // Whoever binds a role must have all of its rights, or the right to bind it.
     {

@@ -21,7 +21,7 @@ export interface PrinterColumn {
 export interface ProgramContext {
   /** Written on everything that the program makes, so that it can be found and is not taken by someone else. */
   owner: Owner;
-  /** The live objects of the types in {@link Kind.owns} that carry this owner. */
+  /** The live objects of the types in {@link Kind.counts} that carry this owner. */
   owned: readonly LiveObject[];
   /** The ids ({@link objectId}) of those that the last update recorded in the stack. */
   recorded: ReadonlySet<string>;
@@ -35,6 +35,8 @@ export interface Observation {
   kind: string;
   /** Only what it selects is watched. */
   labelSelector: string;
+  /** Selects what is for the object of this key, and perhaps more. */
+  selectorOf(key: string): string;
   /** The keys of the kind's objects that one of these is for; that one appears, goes or changes leads to them. */
   keysOf(object: LiveObject): string[];
 }
@@ -94,6 +96,11 @@ export interface Kind<Spec = unknown, Status = unknown> {
   readonly granularity: "object" | "namespace";
   /** The types of Kubernetes objects that the program makes; they are watched for drift. */
   readonly owns: readonly { apiVersion: string; kind: string }[];
+  /**
+   * Those of {@link owns} of which the program goes by what is alive. Since it takes what it does not see for gone, it is
+   * shown these, and what the kind observes, as the API server has them: caches may be behind.
+   */
+  readonly counts?: readonly { apiVersion: string; kind: string }[];
   /** Objects that others make and that the program needs to know of; they are watched and indexed. */
   readonly observes?: readonly Observation[];
   /** Rights that the operator needs for this kind besides those on the kind itself and on what it owns. */
@@ -123,7 +130,8 @@ export interface Kind<Spec = unknown, Status = unknown> {
   shortfall?(object: KindObject<Spec, Status>, owned: readonly LiveObject[], observed: readonly LiveObject[]): string[];
   /**
    * Of the shortfall, what ended by itself. That is made good at once the first time, and later each time that it happens
-   * again: what replaces it may end as well. Pure.
+   * again: what replaces it may end as well. While it waits for that and something else is made good, the kind is shown it
+   * without a status, as it began. Pure.
    */
   ended?(owned: readonly LiveObject[]): string[];
   /**

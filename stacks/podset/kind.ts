@@ -27,6 +27,7 @@ export const podSet = defineKind({
   ],
   granularity: "object",
   owns: [{ apiVersion: "v1", kind: "Pod" }],
+  counts: [{ apiVersion: "v1", kind: "Pod" }],
   // An owner reference that blocks its owner's deletion: clusters with OwnerReferencesPermissionEnforcement ask for it.
   permissions: [{ apiGroups: ["batch.tutorial.kubebuilder.io"], resources: ["podsets/finalizers"], verbs: ["update"] }],
   directory: __dirname,

@@ -37,11 +37,13 @@ export async function registerObjects(objects: readonly StackObject[], stack: st
   }
 }
 
-/** The kind's program, with what it needs to know of the cluster; nothing is asked of it for kinds that own nothing. */
+/** The kind's program, with what it needs to know of the cluster; nothing is asked of it for kinds that go by nothing in it. */
 async function boundProgram({ kind, key, object, owner }: StackObject): Promise<() => void | Promise<void>> {
   const { namespace } = object.metadata;
   const owned =
-    kind.owns.length === 0 ? [] : await ownedObjects(connectKubernetes(), kind, owner.description, namespace);
+    kind.counts === undefined
+      ? []
+      : await countedObjects(connectKubernetes(), kind.counts, owner.description, namespace);
   const observed = kind.observes === undefined ? [] : await observedObjects(connectKubernetes(), kind, key);
   return () => kind.program(object, { owner, owned, recorded: new Set(owned.map(objectId)), observed });
 }
@@ -51,15 +53,15 @@ async function boundProgram({ kind, key, object, owner }: StackObject): Promise<
  * before and after a hand-over between watcher and stack. Anybody may write it on what is his, so that what a namespaced
  * object owns is looked for in its own namespace alone.
  */
-async function ownedObjects(
+async function countedObjects(
   client: KubernetesClient,
-  kind: AnyKind,
+  counts: NonNullable<AnyKind["counts"]>,
   description: string,
   namespace: string | undefined,
 ): Promise<LiveObject[]> {
   const lists = await Promise.all(
-    kind.owns.map(async ({ apiVersion, kind: type }) =>
-      client.list(await client.resourceType(apiVersion, type), {
+    counts.map(async ({ apiVersion, kind }) =>
+      client.list(await client.resourceType(apiVersion, kind), {
         labelSelector: OWNER_UID_LABEL,
         ...(namespace !== undefined && { namespace }),
       }),

@@ -20,39 +20,24 @@ import {
 } from "../e2e/objects";
 import { type TestOperator, useOperator } from "../e2e/operator";
 
-/** A small file system of its own for the state, which nobody but the operator and its children sees. */
-const SMALL_DISK = ["sh", "-c", 'mount -t tmpfs -o size=256k none "$0" && exec "$@"'];
+/** A small file system of its own in place of a directory, which nobody but the operator and its children sees. */
+const smallDisk = (size: string, directory: string) => [
+  "sh",
+  "-c",
+  `mkdir -p "$0" && mount -t tmpfs -o size=${size} none "$0" && exec "$@"`,
+  directory,
+];
 const ALONE = ["unshare", "--user", "--map-root-user", "--mount"];
 /** Not where users may not make namespaces of their own, or there are none. */
 const isPossible = spawnSync(ALONE[0] as string, [...ALONE.slice(1), "true"]).status === 0;
 
 const SAYS_SO = /no space left on device/i;
 
-/** What an operator does while there is no room for its state, here the least of it, or all. */
+/** What an operator does while there is no room for its state, or for its own work, here the least of it, or all. */
 export function describeFullDisk({ isLong }: { isLong: boolean }): void {
   describe.runIf(isPossible)("a state backend whose disk is full", () => {
-    const operator = useSmallDisk();
-
-    /** As the operator sees it. */
-    const filler = () => path.join(`/proc/${operator.pid}/root`, operator.stateDirectory, "filler");
-
-    /** Leaves so many bytes of the disk free. */
-    function fill(leave: number): void {
-      const file = fs.openSync(filler(), "w");
-      try {
-        for (;;) fs.writeSync(file, Buffer.alloc(4096));
-      } catch (error) {
-        expect(error).toMatchObject({ code: "ENOSPC" });
-      }
-      fs.ftruncateSync(file, fs.fstatSync(file).size - leave);
-      fs.closeSync(file);
-    }
-    const makeRoom = () => fs.rmSync(filler());
-
-    function expectToSaySo(object: LiveObject): void {
-      expect(conditionOf(object, "Ready").message).toMatch(SAYS_SO);
-      expect(conditionOf(object, "Reconciling").status).toBe("True");
-    }
+    const operator = useSmallDisk("256k", ({ stateDirectory }) => stateDirectory);
+    const { fill, makeRoom } = diskOf(operator, operator.stateDirectory);
 
     // No room for its first file, and none for its lock.
     it.each(isLong ? [0, 4096] : [4096])(
@@ -99,13 +84,75 @@ export function describeFullDisk({ isLong }: { isLong: boolean }): void {
         await untilGone(namespace(deleted.metadata.name as string));
       });
   });
+
+  describe.runIf(isPossible)("a work directory whose disk is full", () => {
+    // More than what the CLI leaves there of its logs, 20 MB.
+    const operator = useSmallDisk("32m", ({ workDirectory }) => workDirectory);
+    const { fill, makeRoom } = diskOf(operator, operator.workDirectory);
+
+    // No room for anything, little room for what the CLI tells of what it does.
+    it.each(isLong ? [0, 4096, 12_288] : [0])(
+      "with %i bytes left, loses nothing; all is made, changed and deleted when there is room, if not before",
+      async (left) => {
+        const [added, changed, deleted] = [0, 1, 2].map(() => tenant(uniqueName("tenant"))) as [Tenant, Tenant, Tenant];
+        await Promise.all([changed, deleted].map(apply));
+        await Promise.all([changed, deleted].map(untilReady));
+        fill(left);
+        await Promise.all([
+          apply(added),
+          edit(changed, { spec: { adminEmail: "other@example.com" } }),
+          remove(deleted),
+        ]);
+        if (left === 0) {
+          for (const object of [added, changed]) expectToSaySo(await untilCondition(object, "Ready", "False"));
+          expectToSaySo(await untilCondition(deleted, "Ready", "False", "DeletionFailed"));
+        } else {
+          await delay(10_000);
+        }
+        await get(namespace(changed.metadata.name as string));
+        makeRoom();
+        await Promise.all([added, changed].map(untilReady));
+        await untilGone(deleted);
+        await untilGone(namespace(deleted.metadata.name as string));
+        expect(operator.updates()).toEqual([]);
+        expect(operator.stateFiles("locks").filter((file) => file.endsWith(".json"))).toEqual([]);
+      },
+    );
+  });
 }
 
-function useSmallDisk(): TestOperator {
+type Tenant = ReturnType<typeof tenant>;
+
+function expectToSaySo(object: LiveObject): void {
+  expect(conditionOf(object, "Ready").message).toMatch(SAYS_SO);
+  expect(conditionOf(object, "Reconciling").status).toBe("True");
+}
+
+/** The small file system of an operator, which is in place of this directory. */
+function diskOf(operator: TestOperator, directory: string): { fill(leave: number): void; makeRoom(): void } {
+  /** As the operator sees it. */
+  const filler = () => path.join(`/proc/${operator.pid}/root`, directory, "filler");
+  return {
+    /** Leaves so many bytes of the disk free. */
+    fill(leave) {
+      const file = fs.openSync(filler(), "w");
+      try {
+        for (;;) fs.writeSync(file, Buffer.alloc(4096));
+      } catch (error) {
+        expect(error).toMatchObject({ code: "ENOSPC" });
+      }
+      fs.ftruncateSync(file, fs.fstatSync(file).size - leave);
+      fs.closeSync(file);
+    },
+    makeRoom: () => fs.rmSync(filler()),
+  };
+}
+
+function useSmallDisk(size: string, directoryOf: (operator: TestOperator) => string): TestOperator {
   const operator: TestOperator = useOperator({
     args: ["--concurrency", "4"],
     get wrapper() {
-      return [...ALONE, ...SMALL_DISK, operator.stateDirectory];
+      return [...ALONE, ...smallDisk(size, directoryOf(operator))];
     },
   });
   return operator;

@@ -48,12 +48,14 @@ class World {
   };
   /** What the cache shows, where it is behind. */
   shown: LiveObject | undefined;
+  shownOwned: LiveObject[] | undefined;
+  readonly program = vi.fn<AnyKind["program"]>();
   deployment: LiveObject | undefined = this.#deployment(true);
   readonly reconciler: Reconciler;
 
   constructor(kind: AnyKind = memcached) {
     this.reconciler = new Reconciler({
-      kind,
+      kind: { ...kind, program: this.program },
       type: TYPE,
       program: "digest",
       client: {
@@ -64,9 +66,16 @@ class World {
           return { object: this.object, created: false };
         },
         resourceType: async () => ({ ...TYPE, kind: DEPLOYMENT.kind }),
+        list: async () => ({ items: this.#owned }),
         get: async ({ kind }: { kind: string }) => (kind === TYPE.kind ? this.object : this.deployment),
       } as unknown as KubernetesClient,
-      engine: { up: async () => this.#up(), destroy: () => Promise.reject(new Error("nothing is to be destroyed")) },
+      engine: {
+        up: async (_stack: string, program: () => void) => {
+          program();
+          return this.#up();
+        },
+        destroy: () => Promise.reject(new Error("nothing is to be destroyed")),
+      },
       claims: new Claims(
         () => {},
         () => true,
@@ -75,12 +84,16 @@ class World {
       logger: pino({ level: "silent" }),
       cached: () => this.shown ?? this.object,
       queueKey: (key) => key,
-      owned: () => (this.deployment === undefined ? [] : [this.deployment]),
+      owned: () => this.shownOwned ?? this.#owned,
       observed: () => [],
       view: () => ({ object: this.deployment, cacheVersion: String(this.#version) }),
       describeOwner: () => undefined,
       observe: () => {},
     });
+  }
+
+  get #owned(): LiveObject[] {
+    return this.deployment === undefined ? [] : [this.deployment];
   }
 
   reconcile() {
@@ -149,6 +162,13 @@ class World {
     };
   }
 }
+
+/** A kind whose program depends on what is alive. */
+const counting: AnyKind = {
+  ...memcached,
+  conditions: () => [],
+  counts: [{ apiVersion: "apps/v1", kind: "Deployment" }],
+};
 
 describe("a fight", () => {
   beforeEach(() => void vi.useFakeTimers());
@@ -238,8 +258,8 @@ describe("what ends by itself again and again", () => {
   /** Which of these the world's Deployment stands for. */
   const ended = (owned: readonly LiveObject[]) => owned.filter(({ status }) => status === "ended").map(objectId);
   /** An object whose replacement has ended as well. */
-  async function failing(): Promise<World> {
-    const world = new World({ ...memcached, conditions: () => [], shortfall: (_, owned) => ended(owned), ended });
+  async function failing(others: () => string[] = () => []): Promise<World> {
+    const world = new World({ ...counting, shortfall: (_, owned) => [...ended(owned), ...others()], ended });
     await world.reconcile();
     world.end();
     expect(await world.reconcile()).toBe("done");
@@ -275,6 +295,25 @@ describe("what ends by itself again and again", () => {
     world.mend();
     expect(await world.reconcile()).toBe("done");
     expect(world.reconciling()).toMatchObject({ status: "False", reason: "Succeeded" });
+  });
+
+  it("does not keep what is missing besides from being made good: what waits is left as it is", async () => {
+    let missing: string[] = [];
+    const world = await failing(() => missing);
+    expect(await world.reconcile()).toEqual({ afterMs: 10_000 });
+    const before = world.updates;
+
+    missing = ["1 instead of 2"];
+    expect(await world.reconcile()).toEqual({ afterMs: expect.any(Number) });
+
+    expect(world.updates).toBe(before + 1);
+    const { owned = [] } = world.program.mock.lastCall?.[1] ?? {};
+    expect(ended(owned)).toEqual([]);
+    expect(owned).toHaveLength(1);
+    missing = [];
+    world.end();
+    expect(await world.reconcile()).toEqual({ afterMs: 10_000 });
+    expect(world.updates).toBe(before + 1);
   });
 
   it("does not keep a new spec from being brought about", async () => {
@@ -341,15 +380,43 @@ describe("what an update of which nobody saw the end has made", () => {
 describe("a kind whose program depends on what is alive", () => {
   it("gets another look after an update of which nobody saw the end: what that made may be one too many", async () => {
     let surplus: string[] = ["2 instead of 1"];
-    const world = new World({ ...memcached, shortfall: () => surplus });
+    const world = new World({ ...counting, shortfall: () => surplus });
     expect(await world.reconcile()).toEqual({ afterMs: expect.any(Number) });
     surplus = [];
     await world.reconcile();
     expect(await world.reconcile()).toBe("done");
   });
 
+  /** One that the cache does not show any more, or not yet, what it made. */
+  async function behind(shownOwned: LiveObject[]): Promise<World> {
+    const shortfall = (_: unknown, owned: readonly LiveObject[]) => (owned.length === 1 ? [] : ["none instead of 1"]);
+    const world = new World({ ...counting, shortfall });
+    await world.reconcile();
+    await world.reconcile();
+    world.shownOwned = shownOwned;
+    return world;
+  }
+
+  it("is not updated for what is short only in a cache that is behind", async () => {
+    const world = await behind([]);
+    const before = world.updates;
+    expect(await world.reconcile()).toBe("done");
+    expect(world.updates).toBe(before);
+    world.shownOwned = undefined;
+    expect(await world.reconcile()).toBe("done");
+    expect(world.updates).toBe(before);
+  });
+
+  it("goes by what the API server has, whatever a cache shows", async () => {
+    const world = await behind([]);
+    world.object = { ...world.object, metadata: { ...world.object.metadata, generation: 2, resourceVersion: "999" } };
+    await world.reconcile();
+    const found = expect.objectContaining({ kind: "Deployment" });
+    expect(world.program).toHaveBeenLastCalledWith(expect.anything(), expect.objectContaining({ owned: [found] }));
+  });
+
   it("gets none after one whose end was seen", async () => {
-    const world = new World({ ...memcached, shortfall: () => [] });
+    const world = new World({ ...counting, shortfall: () => [] });
     await world.reconcile();
     world.edit();
     expect(await world.reconcile()).toBe("done");
