@@ -1,5 +1,8 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 
+/** An update in a stack that others share is announced only if it takes longer than this. */
+export const ANNOUNCE_AFTER_MS = 10_000;
+
 /**
  * Says in an object's status that an update of it runs: at once, beside the update, or only when it is not over soon, so
  * that a thousand short ones are not two thousand writes.

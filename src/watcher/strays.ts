@@ -1,10 +1,13 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
+import { isObjectOutputs, removeStray } from "../../providers/kubernetes/object";
 import { wasApplied } from "../../providers/kubernetes/ownership";
-import { statusOf } from "../../stacks/contract/kind";
+import { ownerDescription, statusOf } from "../../stacks/contract/kind";
 import { objectId } from "../../stacks/contract/object";
+import type { StackResource } from "../automation/event-log";
 import { isUnfinished } from "./conditions";
 import type { Attempt } from "./decide";
 import { FINALIZER } from "./identity";
+import type { Turn } from "./turn";
 
 /*
  * What an update that was cut off has made may be in no state. The next update of the same object as it was makes it again
@@ -28,4 +31,18 @@ export function findStrays(owned: readonly LiveObject[], kept: ReadonlySet<strin
   return owned.filter(
     (object) => object.metadata.deletionTimestamp === undefined && !kept.has(objectId(object)) && wasApplied(object),
   );
+}
+
+/** @param kept the resources that the object is to have */
+export async function removeStrays(
+  { context, key, object }: Turn,
+  kept: readonly StackResource[],
+  options: { release: boolean },
+): Promise<void> {
+  const { kind, owned } = context;
+  const { uid } = object.metadata;
+  const ids = kept.flatMap(({ outputs }) => (isObjectOutputs(outputs) ? [objectId(outputs.manifest)] : []));
+  for (const stray of findStrays(owned(uid), new Set(ids))) await removeStray(stray, options);
+  const outputs = kept.map(({ outputs }) => outputs);
+  await kind.removeStrays?.({ uid, description: ownerDescription(kind, key) }, outputs, options);
 }

@@ -1,0 +1,97 @@
+import type { LiveObject } from "../../providers/kubernetes/client";
+import { findCondition } from "../../stacks/contract/condition";
+import { parseObject, statusOf } from "../../stacks/contract/kind";
+import { type CommonStatus, DELETION_POLICY_ANNOTATION } from "../../stacks/contract/object";
+import type { UpdateFailure, UpdateResult } from "../automation/engine";
+import { ANNOUNCE_AFTER_MS, Announcement } from "./announcement";
+import { deletingConditions, describeChanges, describeFailures, isUnfinished } from "./conditions";
+import { prepareProgram } from "./object-program";
+import { mayHaveStrays, removeStrays } from "./strays";
+import { failureOf, isOutdated, loggerOf, type Turn, writeStatus } from "./turn";
+
+/** Destroys what the object's stack has made of it, and lets go of the object. @returns "gone" when that is done */
+export async function destroyObject(turn: Turn): Promise<"gone" | "done" | "retry"> {
+  const { context, key, object: found, memory, signal } = turn;
+  const { claims, observe, recorder, stacks, writer } = context;
+  const { uid, generation = 0, namespace, name, annotations } = found.metadata;
+  const logger = loggerOf(turn);
+  // The cache may be behind; a destroy must be of this very object, and it must really be on its way out.
+  const live = await writer.read(found);
+  if (live?.metadata.uid !== uid || !live.metadata.deletionTimestamp) return "done";
+  const strays = mayHaveStrays(live, memory.lastAttempt);
+  if (wasCutOff(turn, live)) {
+    const outcome = await finishUpdate({ ...turn, object: live });
+    if (outcome === "interrupted") return "retry";
+  }
+  const place = namespace === undefined ? "" : ` from the namespace ${namespace}`;
+  recorder.event(live, "Warning", "Deleting", `Custom Resource ${name} is being deleted${place}`);
+  const failedBefore = findCondition(statusOf(live).conditions, "Ready")?.reason === "DeletionFailed";
+  const announcement = failedBefore ? undefined : announceDeletion(turn, live);
+  const announced = async () => (await announcement?.over().catch(() => undefined)) ?? live;
+  const release = annotations?.[DELETION_POLICY_ANNOTATION] === "Orphan";
+  let failures: UpdateFailure[];
+  try {
+    const result = await stacks.destroy(key, live, { signal, release });
+    observe(result, "Deleting");
+    if (result.outcome === "interrupted") return "retry";
+    failures = result.failures;
+    if (result.outcome === "succeeded") {
+      const object = await announced();
+      if (strays) await removeStrays(turn, [], { release });
+      claims.settle(uid, []);
+      logger.info({ changes: result.changes, release, durationMs: Math.round(result.durationMs) }, "destroyed");
+      const deleted = describeChanges(result.changes) || "nothing was left to delete";
+      recorder.event(object, "Normal", release ? "Orphaned" : "Deleted", release ? "what was made is left" : deleted);
+      await writer.letGo(object, memory);
+      return "gone";
+    }
+  } catch (error) {
+    if (isOutdated(error) || signal.aborted) return "retry";
+    failures = [failureOf(error, logger)];
+  } finally {
+    announcement?.cancel();
+  }
+  const object = await announced();
+  logger.warn({ failures }, "destroy failed, the object stays");
+  recorder.event(object, "Warning", "DeletionFailed", describeFailures(failures));
+  await writeStatus(turn, object, { conditions: deletingConditions(generation, failures) });
+  return "retry";
+}
+
+function announceDeletion(turn: Turn, object: LiveObject): Announcement {
+  const conditions = deletingConditions(object.metadata.generation ?? 0, []);
+  const write = () => writeStatus(turn, object, { conditions });
+  return new Announcement(object, write, turn.context.sharing === undefined ? 0 : ANNOUNCE_AFTER_MS);
+}
+
+/**
+ * Whether an update of the object may have been cut off, so that what it made is not known. A deletion makes a new
+ * generation; if there is another one besides since the last update that ended, that one's may have been under way.
+ */
+function wasCutOff({ context }: Turn, { metadata, status }: LiveObject): boolean {
+  const { conditions, observedGeneration } = (status as CommonStatus | undefined) ?? {};
+  if (isUnfinished(conditions)) return true;
+  if (context.sharing === undefined) return false;
+  return observedGeneration === undefined || (metadata.generation ?? 0) - observedGeneration > 1;
+}
+
+/**
+ * Before a destroy: an update of which nobody saw the end may have made what the state does not show and a destroy
+ * would leave behind. The same update once more adopts that. When it fails, what the state has is destroyed all the
+ * same: an object that can never be updated can still be deleted.
+ */
+async function finishUpdate(turn: Turn): Promise<UpdateResult["outcome"]> {
+  const { context, key, object: found, memory, signal } = turn;
+  const { kind, observe, stacks, writer } = context;
+  try {
+    const program = await prepareProgram(turn, parseObject(kind, found));
+    program.takeClaims();
+    const object = await writer.hold(found, memory, stacks.numberOf(found));
+    const result = await stacks.up(key, found, program.of(object), { signal });
+    observe(result, "Retrying");
+    return result.outcome;
+  } catch (error) {
+    loggerOf(turn).info({ err: error }, "the last update could not be finished before the object is destroyed");
+    return "failed";
+  }
+}

@@ -1,0 +1,172 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { LiveObject } from "../../providers/kubernetes/client";
+import { isObjectOutputs } from "../../providers/kubernetes/object";
+import { parseObject, statusOf } from "../../stacks/contract/kind";
+import { objectId, RECONCILE_ANNOTATION, type StackRecord } from "../../stacks/contract/object";
+import type { UpdateFailure, UpdateResult } from "../automation/engine";
+import { ANNOUNCE_AFTER_MS, Announcement } from "./announcement";
+import {
+  describeChanges,
+  describeFailures,
+  failedConditions,
+  isTerminal,
+  succeededConditions,
+  updatingConditions,
+} from "./conditions";
+import type { Attempt, Cause } from "./decide";
+import { type Drift, findDrift } from "./drift";
+import { prepareProgram } from "./object-program";
+import { reportContest, watchContest } from "./repair";
+import { mayHaveStrays, removeStrays } from "./strays";
+import { TEND_INTERVAL_MS } from "./tend";
+import { failureOf, isOutdated, loggerOf, type Outcome, type Turn, writeStatus } from "./turn";
+
+/** An update, and what led to it. */
+export interface Plan {
+  cause: Cause;
+  refresh: boolean;
+  drift: Drift;
+  /** What it is to repair, joined. */
+  wanting: string;
+  /** Of that, what ended by itself. */
+  ended: readonly string[];
+  /** Of that, what is not to be replaced yet: all of it, or nothing. */
+  waiting: readonly string[];
+}
+
+/** How long a cache that is behind is waited for; when it needs longer, an event of it leads here again. */
+const CATCH_UP_MS = 250;
+
+/** Brings the object's stack in line with the object, and writes down what came of it. */
+export async function updateObject(
+  turn: Turn,
+  { cause, refresh, drift, wanting, ended, waiting }: Plan,
+): Promise<Outcome> {
+  const { context, key, object: found, memory, signal } = turn;
+  const { kind, recorder, observe, stacks, writer } = context;
+  const { generation = 0, annotations } = found.metadata;
+  const logger = loggerOf(turn).child({ cause });
+  const requested = annotations?.[RECONCILE_ANNOTATION];
+  const handled = {
+    observedGeneration: generation,
+    ...(requested !== undefined && { lastHandledReconcile: requested }),
+  };
+  const observed = context.observed(key);
+  let object = found;
+  let announcement: Announcement | undefined;
+  let failures: UpdateFailure[];
+  const strays = mayHaveStrays(found, memory.lastAttempt);
+  try {
+    const parsed = parseObject(kind, found);
+    const program = await prepareProgram(turn, parsed, waiting);
+    const onlyShort = cause === "Repairing" && drift.edited.length + drift.missing.length === 0 && !memory.drifted;
+    // Nothing is short but in a cache that is behind; the event that is still to come leads here again.
+    if (onlyShort && kind.shortfall?.(parsed, program.owned, program.observed).length === 0) return "done";
+    if (ended.length > waiting.length) memory.replacements.count(performance.now());
+    program.takeClaims();
+    object = await writer.hold(found, memory, stacks.numberOf(found));
+    if (!(await isAsShown(turn, object))) return "retry";
+    announcement = announceUpdate(turn, object, cause);
+    const contest = cause === "Repairing" ? await watchContest(turn, drift) : undefined;
+    const result = await stacks.up(key, found, program.of(object), { refresh, signal });
+    observe(result, cause);
+    if (result.outcome === "interrupted") return "retry";
+    failures = result.failures;
+    if (result.outcome === "succeeded") {
+      if (strays) await removeStrays(turn, result.resources, { release: false });
+      memory.drifted = false;
+      memory.learn(result);
+      memory.lastAttempt = attemptOf(turn, "succeeded", wanting);
+      program.settleClaims();
+      const record = recordOf(turn, result);
+      await catchUp(turn, record);
+      const written = await writeStatus(turn, await announcement.over(), {
+        ...handled,
+        conditions: succeededConditions(generation),
+        stack: record,
+      });
+      const changes = describeChanges(result.changes);
+      logger.info({ changes: result.changes, durationMs: Math.round(result.durationMs) }, "updated");
+      if (changes !== "") recorder.event(object, "Normal", cause === "Repairing" ? "Repaired" : "Updated", changes);
+      if (contest !== undefined) return reportContest(turn, written, contest, result);
+      // What a predecessor has made is not tended to, nor found to be one too many, before this record of it, and no
+      // event of it comes any more.
+      const mayHaveSurplus = strays && kind.shortfall !== undefined;
+      const needsAnotherLook = kind.tend !== undefined || mayHaveSurplus || waiting.length > 0;
+      return needsAnotherLook ? { afterMs: TEND_INTERVAL_MS } : "done";
+    }
+  } catch (error) {
+    if (isOutdated(error) || signal.aborted) return "retry";
+    failures = [failureOf(error, logger)];
+  } finally {
+    announcement?.cancel();
+  }
+  if (!isSameAs(observed, context.observed(key))) {
+    logger.info({ failures }, "update failed for objects that have changed meanwhile");
+    return "retry";
+  }
+  const terminal = isTerminal(failures);
+  memory.lastAttempt = attemptOf(turn, terminal ? "terminal" : "retryable", wanting);
+  logger.warn({ failures }, terminal ? "update failed, waits for the object to change" : "update failed");
+  recorder.event(object, "Warning", failures[0]?.reason ?? "UpdateFailed", describeFailures(failures));
+  const latest = (await announcement?.over().catch(() => undefined)) ?? object;
+  await writeStatus(turn, latest, { ...handled, conditions: failedConditions(generation, failures) });
+  return terminal ? "done" : "retry";
+}
+
+/**
+ * Whether the spec that the cache shows is the object's: an update to an earlier one deletes what came with a later
+ * one. Caches are behind for long where a watch has gone silent, and another replica has worked on the object since.
+ *
+ * @param held the object as an apply has returned it, or, where none was needed, as the cache shows it
+ */
+async function isAsShown({ context, object: shown }: Turn, held: LiveObject): Promise<boolean> {
+  const live = held === shown ? await context.writer.read(shown) : held;
+  return (
+    live?.metadata.uid === shown.metadata.uid &&
+    live.metadata.generation === shown.metadata.generation &&
+    live.metadata.deletionTimestamp === undefined
+  );
+}
+
+/**
+ * The status says what is going on while the engine starts, which costs no time of its own. In a stack that many share
+ * it would cost a write for each of them; there it can wait where the object itself shows that an update was begun and
+ * not ended.
+ */
+function announceUpdate(turn: Turn, object: LiveObject, cause: Cause): Announcement {
+  const knownReady = statusOf(object).stack !== undefined;
+  const conditions = updatingConditions(object.metadata.generation ?? 0, cause, knownReady);
+  const canWait = turn.context.sharing !== undefined && (cause === "Creating" || cause === "Updating");
+  const write = () => writeStatus(turn, object, { conditions });
+  return new Announcement(object, write, canWait ? ANNOUNCE_AFTER_MS : 0);
+}
+
+/** Waits for the caches to show what we have just applied, so that a status of what is alive is not of the past. */
+async function catchUp({ context, memory }: Turn, { resources = [] }: StackRecord): Promise<void> {
+  const deadline = performance.now() + CATCH_UP_MS;
+  while (findDrift(resources, memory.applied, context.view).unseen.length > 0 && performance.now() < deadline) {
+    await delay(5);
+  }
+}
+
+function recordOf({ context, key, object }: Turn, { resources }: UpdateResult): StackRecord {
+  const { program, view, stacks } = context;
+  const watched = resources
+    .flatMap(({ outputs }) => (isObjectOutputs(outputs) ? [outputs] : []))
+    .map(({ manifest, fields }) => ({ id: objectId(manifest), fields }))
+    .filter(({ id }) => view(id) !== undefined)
+    .sort((a, b) => (a.id < b.id ? -1 : 1));
+  return { name: stacks.nameOf(key, object), program, ...(watched.length > 0 && { resources: watched }) };
+}
+
+function attemptOf({ context, object: { metadata } }: Turn, outcome: Attempt["outcome"], drift: string): Attempt {
+  return { uid: metadata.uid, generation: metadata.generation ?? 0, program: context.program, outcome, drift };
+}
+
+/** Whether the same objects are there as before, and none of them has begun to be deleted. */
+function isSameAs(before: readonly LiveObject[], after: readonly LiveObject[]): boolean {
+  const names = (objects: readonly LiveObject[]) =>
+    objects.map(({ metadata }) => `${metadata.uid} ${metadata.deletionTimestamp ?? ""}`).sort();
+  return names(before).join() === names(after).join();
+}
