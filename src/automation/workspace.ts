@@ -54,7 +54,9 @@ export async function openWorkspace(settings: WorkspaceSettings): Promise<Worksp
   const processes = join(directory, "processes");
   await endLeftovers(processes, directory);
   await rm(scratchDirectory, { recursive: true, force: true });
-  for (const path of [projectDirectory, scratchDirectory, processes]) await mkdir(path, { recursive: true });
+  const home = join(directory, "home");
+  for (const path of [projectDirectory, scratchDirectory, processes, home]) await mkdir(path, { recursive: true });
+  await preventLogs(home);
   await writeFile(join(projectDirectory, "Pulumi.yaml"), `name: ${PROJECT}\nruntime: nodejs\n`);
 
   const environment = cliEnvironment(settings);
@@ -142,8 +144,20 @@ function cliEnvironment({ directory, environment, protection: { passphrase } }: 
     PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION: "true",
     PULUMI_DEBUG_COMMANDS: "true", // offers --event-log
     PULUMI_DIY_BACKEND_DISABLE_CHECKPOINT_BACKUPS: "true", // history has them
-    PULUMI_LOG_ROTATION_MAX_TOTAL_MB: "20", // the CLI writes a log file for every command
+    // A process that lives for less than a second spends a tenth of it and more on memory that it could just leave.
+    GOGC: environment.GOGC ?? "400",
   };
+}
+
+/**
+ * For every command the CLI writes a log of all that it does, compressed and encrypted, which takes a quarter of its CPU
+ * time in a large update. It has no option against that, but goes on without where the place of the folder is taken
+ * (`pkg/logging/encrypted.go`).
+ */
+async function preventLogs(home: string): Promise<void> {
+  const logs = join(home, "logs");
+  await rm(logs, { recursive: true, force: true });
+  await writeFile(logs, "Kindstack's updates are logged by Kindstack; this keeps the CLI from doing it as well.\n");
 }
 
 function digestOf(text: string): string {
