@@ -14,7 +14,7 @@ export interface ProxyMetrics {
 
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
-/** Metrics in a registry of their own; `connections` and `lastContact` (ms since the epoch) are asked at every scrape. */
+/** Metrics in a registry of their own; `connections` and `lastContact` (by `performance.now()`) are asked at every scrape. */
 export function createProxyMetrics(ask: { connections: () => number; lastContact: () => number }): ProxyMetrics {
   const registry = new Registry();
   const registers = [registry];
@@ -34,7 +34,7 @@ export function createProxyMetrics(ask: { connections: () => number; lastContact
     labelNames: ["resource"],
     registers,
     collect() {
-      this.set({ resource: "tenants" }, (Date.now() - ask.lastContact()) / 1000);
+      this.set({ resource: "tenants" }, (performance.now() - ask.lastContact()) / 1000);
     },
   });
   return {

@@ -51,7 +51,7 @@ export class Owners {
     return this.#informer.hasSynced;
   }
 
-  /** When the API server was last heard of, in ms since the epoch. */
+  /** When the API server was last heard of, by `performance.now()`. */
   get lastContact(): number {
     return this.#informer.lastContact;
   }

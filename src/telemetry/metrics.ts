@@ -28,7 +28,7 @@ export interface Metrics {
 
   /** The observer to give to the work queue of that name. */
   workQueue(name: string): WorkQueueObserver;
-  /** The observer to give to an informer; `lastContact` (ms since the epoch) is asked at every scrape. */
+  /** The observer to give to an informer; `lastContact` (by `performance.now()`) is asked at every scrape. */
   informer(resource: string, lastContact: () => number): InformerObserver;
 }
 
@@ -79,7 +79,8 @@ export function createMetrics(): Metrics {
     labelNames: ["resource"],
     registers,
     collect() {
-      for (const [resource, lastContact] of lastContacts) this.set({ resource }, (Date.now() - lastContact()) / 1000);
+      const now = performance.now();
+      for (const [resource, lastContact] of lastContacts) this.set({ resource }, (now - lastContact()) / 1000);
     },
   });
   const relists = new Counter({

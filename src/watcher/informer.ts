@@ -75,7 +75,7 @@ export class Informer {
   #listNeeded = true;
   /** By `performance.now()`: a clock that is set back must not put off the next list. */
   #listedAt = 0;
-  #lastContact = Date.now();
+  #lastContact = performance.now();
   /** Failures since the last sign that all is well, and whether one of them was logged as a warning. */
   #failures = 0;
   #warned = false;
@@ -100,7 +100,7 @@ export class Informer {
     return this.#resourceVersion;
   }
 
-  /** When the API server was last heard of, in ms since the epoch; counted from the construction. */
+  /** When the API server was last heard of, by `performance.now()`; counted from the construction. */
   get lastContact(): number {
     return this.#lastContact;
   }
@@ -141,7 +141,7 @@ export class Informer {
       ...(labelSelector !== undefined && { labelSelector }),
       signal,
     });
-    this.#lastContact = Date.now();
+    this.#lastContact = performance.now();
     this.#listedAt = performance.now();
     if (this.#hasSynced) observer?.relisted();
 
@@ -180,7 +180,7 @@ export class Informer {
         signal: watch.signal,
       });
       for await (const lines of linesOf(chunks)) {
-        this.#lastContact = Date.now();
+        this.#lastContact = performance.now();
         idleTimer.refresh();
         for (const line of lines) {
           if (signal.aborted) return;

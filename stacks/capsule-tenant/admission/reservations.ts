@@ -14,6 +14,8 @@ export const RESERVATIONS_ANNOTATION = "capsule.clastix.io/admitted-namespaces";
  * never comes, and what is created is in every cache.
  */
 export const RESERVATION_MS = 60_000;
+/** So much may the clocks of replicas differ. What is held for longer was held before a clock was set back. */
+const CLOCK_SKEW_MS = 60_000;
 const MAX_ATTEMPTS = 10;
 
 const reservationsSchema = Type.Record(
@@ -98,7 +100,8 @@ export class QuotaReservations {
     return Object.fromEntries(
       Object.entries(reservations).filter(([name, { until, version }]) => {
         const end = this.#ended.get(name)?.version;
-        return until > now && (end === undefined || isOlder(end, version));
+        const isHeld = until > now && until <= now + RESERVATION_MS + CLOCK_SKEW_MS;
+        return isHeld && (end === undefined || isOlder(end, version));
       }),
     );
   }
