@@ -22,7 +22,7 @@ export interface Member {
 /** With so many objects the state is saved once. With fewer, what a killed update has done is in it, step by step. */
 const MANY = 10;
 
-type SharedEngine = Pick<StackEngine, "up" | "destroy" | "recorded">;
+type SharedEngine = Pick<StackEngine, "up" | "destroy" | "recorded" | "forget">;
 type Options = Pick<UpdateOptions, "refresh" | "signal">;
 
 /**
@@ -91,6 +91,8 @@ export async function destroyMembers(
   const isTheirs = isBelowAnyOf(keys);
   const present = (recorded ?? []).filter(isTheirs);
   const isLast = (recorded ?? []).every((urn) => isTheirs(urn) || isScaffolding(urn));
+  // A destroy that was cut off after it had removed the state has left the rest of the stack.
+  if (recorded === undefined) await engine.forget(stack, signal);
   if (recorded === undefined || (present.length === 0 && !isLast)) {
     return new Map(keys.map((key) => [key, emptyShare("destroy", "succeeded")]));
   }

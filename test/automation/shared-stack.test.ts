@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { UpdateFailure, UpdateResult } from "../../src/automation/engine";
 import type { StackResource } from "../../src/automation/event-log";
-import { shareOut } from "../../src/automation/shared-stack";
+import { destroyMembers, shareOut } from "../../src/automation/shared-stack";
+import { postgresWriter } from "../../stacks/postgres-writer/kind";
 
 const urnOf = (name: string) =>
   `urn:pulumi:s::kindstack::kindstack:g/v1:Writer$pulumi-nodejs:dynamic/test:Row::${name}`;
@@ -82,5 +83,21 @@ describe("shareOut", () => {
   it("lets an interruption be everybody's", () => {
     const shares = shareOut(result({ outcome: "interrupted" }), KEYS, undefined);
     expect(outcomes(shares)).toEqual(["ns/a interrupted", "ns/b interrupted", "ns/c interrupted"]);
+  });
+});
+
+describe("destroyMembers", () => {
+  it("of a stack without a state removes what a destroy that was cut off has left of it", async () => {
+    const forgotten: string[] = [];
+    const unexpected = () => Promise.reject(new Error("there is nothing to be updated"));
+    const engine = {
+      recorded: async () => undefined,
+      forget: async (stack: string) => void forgotten.push(stack),
+      up: unexpected,
+      destroy: unexpected,
+    };
+    const shares = await destroyMembers(engine, postgresWriter, "writers.ns.0", ["ns/a"], {}, () => {});
+    expect(outcomes(shares)).toEqual(["ns/a succeeded"]);
+    expect(forgotten).toEqual(["writers.ns.0"]);
   });
 });
