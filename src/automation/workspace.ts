@@ -42,8 +42,8 @@ export interface WorkspaceSettings {
 const COMMAND_TIMEOUT_MS = 60_000;
 
 /**
- * Prepares a work directory: the project, the passphrase's salt or a key of the key service, a home for the CLI; ends and removes what a crashed
- * predecessor left there.
+ * Prepares a work directory: the project, the passphrase's salt or a key of the key service, a home for the CLI; ends and
+ * removes what a crashed predecessor left there.
  *
  * @throws TerminalError when the passphrase does not fit the one that the work directory was made with
  */

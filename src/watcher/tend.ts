@@ -14,8 +14,12 @@ const TEND_RETRY_MS = 5_000;
  */
 export async function tend(turn: Turn): Promise<number> {
   const { context, object, memory } = turn;
-  const { kind, client } = context;
-  if (kind.tend === undefined || statusOf(object).stack === undefined) return 0;
+  const { kind, client, view } = context;
+  const { stack } = statusOf(object);
+  if (kind.tend === undefined || stack === undefined) return 0;
+  // What the caches lack would be left out of account. Its event leads here again, or its repair.
+  const isUnseen = (id: string) => view(id) !== undefined && view(id)?.object === undefined;
+  if (stack.resources?.some(({ id }) => isUnseen(id))) return 0;
   const tooSoonMs = memory.tendedAt + TEND_INTERVAL_MS - performance.now();
   if (tooSoonMs > 0) return tooSoonMs;
   let parsed: KindObject;
