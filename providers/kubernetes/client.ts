@@ -208,24 +208,47 @@ export class KubernetesClient {
   async apply(
     type: ResourceType,
     manifest: Manifest,
-    options: { fieldManager?: string; subresource?: "status"; dryRun?: boolean } = {},
+    options: { fieldManager?: string; dryRun?: boolean } = {},
   ): Promise<{ object: LiveObject; created: boolean }> {
     const { name, namespace } = manifest.metadata;
     if (name === undefined) throw new TypeError("server-side apply needs metadata.name");
-    const { status, body } = await this.send(
-      "PATCH",
-      objectPath(type, name, namespace) + (options.subresource ? `/${options.subresource}` : ""),
-      {
-        query: {
-          fieldManager: options.fieldManager ?? FIELD_MANAGER,
-          force: "true",
-          dryRun: options.dryRun ? "All" : undefined,
-        },
-        body: manifest,
-        contentType: "application/apply-patch+yaml",
+    const { status, body } = await this.send("PATCH", objectPath(type, name, namespace), {
+      query: {
+        fieldManager: options.fieldManager ?? FIELD_MANAGER,
+        force: "true",
+        dryRun: options.dryRun ? "All" : undefined,
       },
-    );
+      body: manifest,
+      contentType: "application/apply-patch+yaml",
+    }).catch((error: unknown) => {
+      throw error instanceof ApiError && OTHER_UID.test(error.message) ? anotherObject(type, name) : error;
+    });
     return { object: body as LiveObject, created: status === 201 };
+  }
+
+  /**
+   * Replaces the status of exactly this object. An apply or a merge would be done to a successor of its name as well: for a
+   * status the API server does not look at the UID.
+   *
+   * @throws ApiError with the status 409 when the object of that name is another one by now
+   */
+  async replaceStatus(type: ResourceType, { metadata }: LiveObject, status: object): Promise<LiveObject> {
+    const { name, namespace, uid } = metadata;
+    try {
+      return await this.json<LiveObject>("PATCH", `${objectPath(type, name, namespace)}/status`, {
+        query: { fieldManager: FIELD_MANAGER },
+        body: [
+          { op: "test", path: "/metadata/uid", value: uid },
+          { op: "add", path: "/status", value: status },
+        ],
+        contentType: "application/json-patch+json",
+      });
+    } catch (error) {
+      // The answer to a test that fails does not say so.
+      if (!(error instanceof ApiError && error.status === 422)) throw error;
+      const live = await this.get(type, name, namespace);
+      throw live?.metadata.uid === uid ? error : anotherObject(type, name);
+    }
   }
 
   /** A JSON merge patch (RFC 7396); with `metadata.resourceVersion` in it, refused when the object changed meanwhile. */
@@ -377,6 +400,13 @@ export class KubernetesClient {
     await this.#agent?.dispatcher.destroy();
     this.#agent = undefined;
   }
+}
+
+/** What the API server says of an apply that names the UID of a predecessor. */
+const OTHER_UID = /metadata\.uid: Invalid value/;
+
+function anotherObject({ kind }: ResourceType, name: string): ApiError {
+  return new ApiError(409, "Conflict", `${kind} ${name} is another object by now`);
 }
 
 /** Server-side apply reads JSON as YAML, which refuses characters that JSON need not escape. */

@@ -58,7 +58,7 @@ export class ObjectWriter {
     const { kind, client, type, owned } = this.#options;
     return this.#limiter.run(async () => {
       const status = composeStatus(kind, object, owned(object, memory), change, new Date());
-      return memory.wrote(await writeStatus(client, type, kind, object, status));
+      return memory.wrote(await writeStatus(client, type, object, status));
     });
   }
 

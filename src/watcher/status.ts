@@ -1,9 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
 import type { KubernetesClient, LiveObject, ResourceType } from "../../providers/kubernetes/client";
 import { findCondition, mergeConditions, type NewCondition } from "../../stacks/contract/condition";
-import { type AnyKind, kindApiVersion, parseObject, statusOf } from "../../stacks/contract/kind";
+import { type AnyKind, parseObject, statusOf } from "../../stacks/contract/kind";
 import type { CommonStatus, KindObject } from "../../stacks/contract/object";
-import { identityOf } from "./identity";
 
 /** What is new; everything else stays as the object has it. */
 export interface StatusChange {
@@ -55,17 +54,11 @@ export function composeStatus(
 export async function writeStatus(
   client: KubernetesClient,
   type: ResourceType,
-  kind: AnyKind,
   object: LiveObject,
   status: CommonStatus,
 ): Promise<LiveObject> {
   if (isDeepStrictEqual(status, statusOf(object))) return object;
-  const { object: written } = await client.apply(
-    type,
-    { apiVersion: kindApiVersion(kind), kind: kind.kind, metadata: identityOf(object), status },
-    { subresource: "status" },
-  );
-  return written;
+  return client.replaceStatus(type, object, status);
 }
 
 /** Why the last update or destroy failed, as `Ready` says it. */

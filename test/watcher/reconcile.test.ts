@@ -59,11 +59,14 @@ class World {
       type: TYPE,
       program: "digest",
       client: {
-        apply: async (_type: unknown, { kind, status }: { kind: string; status: object }) => {
-          if (kind === DEPLOYMENT.kind) return { object: this.deployment, created: false };
+        apply: async (_type: unknown, { kind }: { kind: string }) => ({
+          object: kind === DEPLOYMENT.kind ? this.deployment : this.object,
+          created: false,
+        }),
+        replaceStatus: async (_type: unknown, _object: unknown, status: object) => {
           const resourceVersion = String(++this.#version);
           this.object = { ...this.object, status, metadata: { ...this.object.metadata, resourceVersion } };
-          return { object: this.object, created: false };
+          return this.object;
         },
         resourceType: async () => ({ ...TYPE, kind: DEPLOYMENT.kind }),
         list: async () => ({ items: this.#owned }),

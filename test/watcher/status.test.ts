@@ -123,6 +123,6 @@ describe("writeStatus", () => {
 
   it("makes no request when nothing has changed", async () => {
     const object = withStatus(compose(tenantObject(), { conditions: succeededConditions(1) }));
-    await expect(writeStatus(refusing, type, tenant, object, { ...(object.status as object) })).resolves.toBe(object);
+    await expect(writeStatus(refusing, type, object, { ...(object.status as object) })).resolves.toBe(object);
   });
 });

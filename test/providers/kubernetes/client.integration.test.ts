@@ -1,7 +1,7 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { KubeConfig } from "@kubernetes/client-node";
-import { beforeAll, describe, expect, inject, it } from "vitest";
-import { KubernetesClient, type LiveObject } from "../../../providers/kubernetes/client";
+import { beforeAll, describe, expect, inject, it, vi } from "vitest";
+import { KubernetesClient, type LiveObject, type ResourceType } from "../../../providers/kubernetes/client";
 import { CONFIG_MAP, NAMESPACE, TestCluster } from "./test-cluster";
 
 let cluster: TestCluster;
@@ -272,6 +272,70 @@ describe("a server that does not answer", () => {
     const suspicious = new KubernetesClient(config);
     expect(await refusal(suspicious.get(NAMESPACE, "default"))).toMatchObject({ reason: "Unreachable" });
     await suspicious.close();
+  });
+});
+
+describe("a successor of the same name", () => {
+  const CRD: ResourceType = {
+    apiVersion: "apiextensions.k8s.io/v1",
+    kind: "CustomResourceDefinition",
+    plural: "customresourcedefinitions",
+    namespaced: false,
+  };
+  const plural = "successors";
+  const type: ResourceType = { apiVersion: "test.kindstack.dev/v1", kind: "Successor", plural, namespaced: true };
+
+  beforeAll(async () => {
+    const free = { type: "object", "x-kubernetes-preserve-unknown-fields": true };
+    const schema = { openAPIV3Schema: { type: "object", properties: { status: free } } };
+    const name = `${plural}.test.kindstack.dev`;
+    await client.create(CRD, {
+      apiVersion: CRD.apiVersion,
+      kind: CRD.kind,
+      metadata: { name },
+      spec: {
+        group: "test.kindstack.dev",
+        scope: "Namespaced",
+        names: { plural, singular: "successor", kind: type.kind },
+        versions: [{ name: "v1", served: true, storage: true, schema, subresources: { status: {} } }],
+      },
+    });
+    await vi.waitFor(() => client.list(type, { namespace: cluster.namespace }), { timeout: 10_000 });
+    return () => client.delete(CRD, name);
+  });
+
+  const manifest = (name: string) => ({
+    apiVersion: type.apiVersion,
+    kind: type.kind,
+    metadata: { name, namespace: cluster.namespace },
+  });
+  const succeeded = async (name: string) => {
+    const first = await client.create(type, manifest(name));
+    await client.delete(type, name, cluster.namespace);
+    await client.create(type, manifest(name));
+    return first;
+  };
+
+  it("does not get the status of the first", async () => {
+    const first = await succeeded("told");
+    const told = await refusal(client.replaceStatus(type, first, { made: "everything" }));
+    expect(told).toMatchObject({ status: 409, message: "Successor told is another object by now" });
+    expect((await client.get(type, "told", cluster.namespace))?.status).toBeUndefined();
+  });
+
+  it("does not get what is applied to the first, which is as much as a conflict", async () => {
+    const { uid } = (await succeeded("held")).metadata;
+    const { metadata, ...rest } = manifest("held");
+    const held = { ...rest, metadata: { ...metadata, uid, finalizers: ["example.com/held"] } };
+    expect(await refusal(client.apply(type, held))).toMatchObject({ status: 409 });
+    expect((await client.get(type, "held", cluster.namespace))?.metadata.finalizers).toBeUndefined();
+  });
+
+  it("gets its own status, in place of all that it was", async () => {
+    const object = await client.create(type, manifest("own"));
+    await client.replaceStatus(type, object, { first: 1 });
+    expect(await client.replaceStatus(type, object, { second: 2 })).toMatchObject({ status: { second: 2 } });
+    expect((await client.get(type, "own", cluster.namespace))?.status).toEqual({ second: 2 });
   });
 });
 
