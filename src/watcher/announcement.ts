@@ -1,7 +1,9 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
+import type { NewCondition } from "../../stacks/contract/condition";
+import { type Turn, writeStatus } from "./turn";
 
 /** An update in a stack that others share is announced only if it takes longer than this. */
-export const ANNOUNCE_AFTER_MS = 10_000;
+const ANNOUNCE_AFTER_MS = 10_000;
 
 /**
  * Says in an object's status that an update of it runs: at once, beside the update, or only when it is not over soon, so
@@ -32,4 +34,14 @@ export class Announcement {
     this.cancel();
     return this.#written ?? Promise.resolve(this.#before);
   }
+}
+
+/** Begins to say so of a turn's work. @param mayWait whether that it was begun can be seen without it */
+export function announce(
+  turn: Turn,
+  object: LiveObject,
+  conditions: NewCondition[],
+  { mayWait }: { mayWait: boolean },
+): Announcement {
+  return new Announcement(object, () => writeStatus(turn, object, { conditions }), mayWait ? ANNOUNCE_AFTER_MS : 0);
 }

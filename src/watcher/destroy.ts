@@ -3,7 +3,7 @@ import { findCondition } from "../../stacks/contract/condition";
 import { parseObject, statusOf } from "../../stacks/contract/kind";
 import { type CommonStatus, DELETION_POLICY_ANNOTATION } from "../../stacks/contract/object";
 import type { UpdateFailure, UpdateResult } from "../automation/engine";
-import { ANNOUNCE_AFTER_MS, Announcement } from "./announcement";
+import { announce } from "./announcement";
 import { deletingConditions, describeChanges, describeFailures, isUnfinished } from "./conditions";
 import { prepareProgram } from "./object-program";
 import { mayHaveStrays, removeStrays } from "./strays";
@@ -26,7 +26,10 @@ export async function destroyObject(turn: Turn): Promise<"gone" | "done" | "retr
   const place = namespace === undefined ? "" : ` from the namespace ${namespace}`;
   recorder.event(live, "Warning", "Deleting", `Custom Resource ${name} is being deleted${place}`);
   const failedBefore = findCondition(statusOf(live).conditions, "Ready")?.reason === "DeletionFailed";
-  const announcement = failedBefore ? undefined : announceDeletion(turn, live);
+  const mayWait = context.sharing !== undefined;
+  const announcement = failedBefore
+    ? undefined
+    : announce(turn, live, deletingConditions(live.metadata.generation ?? 0, []), { mayWait });
   const announced = async () => (await announcement?.over().catch(() => undefined)) ?? live;
   const release = annotations?.[DELETION_POLICY_ANNOTATION] === "Orphan";
   let failures: UpdateFailure[];
@@ -56,12 +59,6 @@ export async function destroyObject(turn: Turn): Promise<"gone" | "done" | "retr
   recorder.event(object, "Warning", "DeletionFailed", describeFailures(failures));
   await writeStatus(turn, object, { conditions: deletingConditions(generation, failures) });
   return "retry";
-}
-
-function announceDeletion(turn: Turn, object: LiveObject): Announcement {
-  const conditions = deletingConditions(object.metadata.generation ?? 0, []);
-  const write = () => writeStatus(turn, object, { conditions });
-  return new Announcement(object, write, turn.context.sharing === undefined ? 0 : ANNOUNCE_AFTER_MS);
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { Manifest } from "../../providers/kubernetes/client";
 import { parseObject, statusOf } from "../../stacks/contract/kind";
 import type { KindObject } from "../../stacks/contract/object";
+import type { OwnedView } from "./drift";
 import { isOutdated, loggerOf, ownedOf, type Turn } from "./turn";
 
 /** An object is tended to so often at most: a burst of changes is answered as a whole. */
@@ -18,8 +19,8 @@ export async function tend(turn: Turn): Promise<number> {
   const { stack } = statusOf(object);
   if (kind.tend === undefined || stack === undefined) return 0;
   // What the caches lack would be left out of account. Its event leads here again, or its repair.
-  const isUnseen = (id: string) => view(id) !== undefined && view(id)?.object === undefined;
-  if (stack.resources?.some(({ id }) => isUnseen(id))) return 0;
+  const isUnseen = (seen: OwnedView | undefined) => seen !== undefined && seen.object === undefined;
+  if (stack.resources?.some(({ id }) => isUnseen(view(id)))) return 0;
   const tooSoonMs = memory.tendedAt + TEND_INTERVAL_MS - performance.now();
   if (tooSoonMs > 0) return tooSoonMs;
   let parsed: KindObject;

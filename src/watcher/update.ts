@@ -4,7 +4,7 @@ import { isObjectOutputs } from "../../providers/kubernetes/object";
 import { parseObject, statusOf } from "../../stacks/contract/kind";
 import { objectId, RECONCILE_ANNOTATION, type StackRecord } from "../../stacks/contract/object";
 import type { UpdateFailure, UpdateResult } from "../automation/engine";
-import { ANNOUNCE_AFTER_MS, Announcement } from "./announcement";
+import { type Announcement, announce } from "./announcement";
 import {
   describeChanges,
   describeFailures,
@@ -137,9 +137,8 @@ async function isAsShown({ context, object: shown }: Turn, held: LiveObject): Pr
 function announceUpdate(turn: Turn, object: LiveObject, cause: Cause): Announcement {
   const knownReady = statusOf(object).stack !== undefined;
   const conditions = updatingConditions(object.metadata.generation ?? 0, cause, knownReady);
-  const canWait = turn.context.sharing !== undefined && (cause === "Creating" || cause === "Updating");
-  const write = () => writeStatus(turn, object, { conditions });
-  return new Announcement(object, write, canWait ? ANNOUNCE_AFTER_MS : 0);
+  const mayWait = turn.context.sharing !== undefined && (cause === "Creating" || cause === "Updating");
+  return announce(turn, object, conditions, { mayWait });
 }
 
 /** Waits for the caches to show what we have just applied, so that a status of what is alive is not of the past. */

@@ -86,7 +86,7 @@ export function describeFullDisk({ isLong }: { isLong: boolean }): void {
   });
 
   describe.runIf(isPossible)("a work directory whose disk is full", () => {
-    // More than what the CLI leaves there of its logs, 20 MB.
+    // More than what the CLI itself may keep there.
     const operator = useSmallDisk("32m", ({ workDirectory }) => workDirectory);
     const { fill, makeRoom } = diskOf(operator, operator.workDirectory);
 
