@@ -230,17 +230,29 @@ export class KubernetesClient {
    * Replaces the status of exactly this object. An apply or a merge would be done to a successor of its name as well: for a
    * status the API server does not look at the UID.
    *
-   * @throws ApiError with the status 409 when the object of that name is another one by now
+   * @throws ApiError as {@link patchExactly}
    */
-  async replaceStatus(type: ResourceType, { metadata }: LiveObject, status: object): Promise<LiveObject> {
-    const { name, namespace, uid } = metadata;
+  replaceStatus(type: ResourceType, object: LiveObject, status: object): Promise<LiveObject> {
+    return this.patchExactly(type, object, [{ op: "add", path: "/status", value: status }], "/status");
+  }
+
+  /**
+   * A JSON patch (RFC 6902) of this object and of no successor of its name.
+   *
+   * @param subresource as it stands in a path, such as `/status`
+   * @throws ApiError with the status 409 when the object of that name is another one by now, 422 when the patch does not
+   * fit what it is
+   */
+  async patchExactly(
+    type: ResourceType,
+    { metadata: { name, namespace, uid } }: LiveObject,
+    operations: readonly object[],
+    subresource = "",
+  ): Promise<LiveObject> {
     try {
-      return await this.json<LiveObject>("PATCH", `${objectPath(type, name, namespace)}/status`, {
+      return await this.json<LiveObject>("PATCH", objectPath(type, name, namespace) + subresource, {
         query: { fieldManager: FIELD_MANAGER },
-        body: [
-          { op: "test", path: "/metadata/uid", value: uid },
-          { op: "add", path: "/status", value: status },
-        ],
+        body: [{ op: "test", path: "/metadata/uid", value: uid }, ...operations],
         contentType: "application/json-patch+json",
       });
     } catch (error) {
@@ -441,7 +453,8 @@ async function errorOf(response: Dispatcher.ResponseData): Promise<ApiError> {
   }
 }
 
-function undefinedWhenNotFound(error: unknown): undefined {
+/** For what may be missing. @throws every other error */
+export function undefinedWhenNotFound(error: unknown): undefined {
   if (error instanceof ApiError && error.notFound) return undefined;
   throw error;
 }

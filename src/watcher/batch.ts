@@ -1,3 +1,4 @@
+import type { LiveObject } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { sharedStackName } from "../../stacks/contract/shared-stack";
 import type { StackEngine, UpdateResult } from "../automation/engine";
@@ -8,6 +9,8 @@ import { destroyMembers, emptyShare, updateMembers } from "../automation/shared-
 export interface Request {
   /** `namespace/name` */
   key: string;
+  /** As it was shown when its wish was made. */
+  object: LiveObject;
   /** What to do: to bring about what a program registers, or to delete what is there. */
   wish: { type: "up"; program: Program; refresh: boolean } | { type: "destroy"; release: boolean };
   /** The stack that the object had to itself before its kind shared stacks; it goes when the wish is fulfilled. */
@@ -22,6 +25,8 @@ interface Waiting extends Request {
 export interface BatchesOptions {
   kind: AnyKind;
   engine: Pick<StackEngine, "up" | "destroy" | "recorded" | "forget">;
+  /** Which of these objects of a namespace are still as they are shown here, by their keys. */
+  asShown(namespace: string, objects: readonly LiveObject[]): Promise<ReadonlySet<string>>;
   /** Asks for a call of {@link Batches.run} for this place; one at a time, after which the next may be asked for. */
   enqueue(place: string): void;
   /** Told of every update that ran. */
@@ -117,7 +122,7 @@ export class Batches {
   }
 
   async #fulfil(place: string, group: readonly Waiting[], signal: AbortSignal): Promise<void> {
-    const results = await this.#update(place, group, signal).catch((error: unknown) => {
+    const results = await this.#updateThoseAsShown(place, group, signal).catch((error: unknown) => {
       for (const { reject } of group) reject(error);
       return undefined;
     });
@@ -128,10 +133,24 @@ export class Batches {
     }
   }
 
+  /** Nothing is done to what has changed meanwhile, though the cache may not show that yet. */
+  async #updateThoseAsShown(
+    place: string,
+    group: readonly Waiting[],
+    signal: AbortSignal,
+  ): Promise<Map<string, UpdateResult>> {
+    const objects = group.map(({ object }) => object);
+    const current = await this.#options.asShown(locate(place).namespace, objects);
+    const [shown, outdated] = [true, false].map((as) => group.filter(({ key }) => current.has(key) === as));
+    const results = shown?.length ? await this.#update(place, shown, signal) : new Map<string, UpdateResult>();
+    for (const request of outdated ?? []) results.set(request.key, interrupted(request));
+    return results;
+  }
+
   #update(place: string, group: readonly Waiting[], signal: AbortSignal): Promise<Map<string, UpdateResult>> {
     const { kind, engine, observe } = this.#options;
-    const [namespace = "", number = ""] = place.split("#");
-    const stack = sharedStackName(kind, namespace, Number(number));
+    const { namespace, number } = locate(place);
+    const stack = sharedStackName(kind, namespace, number);
     const [first] = group;
     if (first?.wish.type === "destroy") {
       const { release } = first.wish;
@@ -164,6 +183,11 @@ export class Batches {
     observe(destroyed);
     return { ...destroyed, isShare: true };
   }
+}
+
+function locate(place: string): { namespace: string; number: number } {
+  const [namespace = "", number] = place.split("#");
+  return { namespace, number: Number(number) };
 }
 
 function interrupted({ wish }: Request): UpdateResult {

@@ -4,6 +4,7 @@ import { parseObject, statusOf } from "../../stacks/contract/kind";
 import { type CommonStatus, DELETION_POLICY_ANNOTATION } from "../../stacks/contract/object";
 import type { UpdateFailure, UpdateResult } from "../automation/engine";
 import { announce } from "./announcement";
+import { isAsShown } from "./as-shown";
 import { deletingConditions, describeChanges, describeFailures, isUnfinished } from "./conditions";
 import { prepareProgram } from "./object-program";
 import { mayHaveStrays, removeStrays } from "./strays";
@@ -15,9 +16,9 @@ export async function destroyObject(turn: Turn): Promise<"gone" | "done" | "retr
   const { claims, observe, recorder, stacks, writer } = context;
   const { uid, generation = 0, namespace, name, annotations } = found.metadata;
   const logger = loggerOf(turn);
-  // The cache may be behind; a destroy must be of this very object, and it must really be on its way out.
-  const live = await writer.read(found);
-  if (live?.metadata.uid !== uid || !live.metadata.deletionTimestamp) return "done";
+  // The cache may be behind; a destroy must be of this very object. Of those that share a stack, that is asked at its turn.
+  const live = context.sharing === undefined ? await writer.read(found) : found;
+  if (live === undefined || !isAsShown(found, live)) return "done";
   const strays = mayHaveStrays(live, memory.lastAttempt);
   if (wasCutOff(turn, live)) {
     const outcome = await finishUpdate({ ...turn, object: live });
@@ -83,7 +84,7 @@ async function finishUpdate(turn: Turn): Promise<UpdateResult["outcome"]> {
   try {
     const program = await prepareProgram(turn, parseObject(kind, found));
     program.takeClaims();
-    const object = await writer.hold(found, memory, stacks.numberOf(found));
+    const object = await writer.hold(found, memory, await stacks.place(found));
     const result = await stacks.up(key, found, program.of(object), { signal });
     observe(result, "Retrying");
     return result.outcome;

@@ -1,7 +1,8 @@
-import type { KubernetesClient, LiveObject, ResourceType } from "../../providers/kubernetes/client";
+import { ApiError, type KubernetesClient, type LiveObject, type ResourceType } from "../../providers/kubernetes/client";
+import { FINALIZER } from "../../stacks/contract/hold";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { STACK_NUMBER_ANNOTATION } from "../../stacks/contract/shared-stack";
-import { FINALIZER, identityOf } from "./identity";
+import { identityOf } from "./identity";
 import { Limiter } from "./limiter";
 import type { Memory } from "./memory";
 import { composeStatus, type StatusChange, writeStatus } from "./status";
@@ -33,9 +34,10 @@ export class ObjectWriter {
   }
 
   /**
-   * Sets the finalizer and, for an object that shares its stack, the stack's number, in one server-side apply: other
-   * finalizers and annotations are not touched. The number is chosen on this very state of the object: where the cache is
-   * behind, another replica may have chosen another.
+   * Sets what is missing of the finalizer and, for an object that shares its stack, the stack's number; where the API server
+   * does it at creation ({@link holdPolicy}), that is mostly nothing. It is one server-side apply: other finalizers and
+   * annotations are not touched. The number is chosen on this very state of the object: where the cache is behind, another
+   * replica may have chosen another.
    */
   async hold(object: LiveObject, memory: Memory, stackNumber: number | undefined): Promise<LiveObject> {
     const { finalizers, annotations } = object.metadata;
@@ -49,9 +51,24 @@ export class ObjectWriter {
     });
   }
 
-  /** Removes the finalizer, and with it the record. */
+  /** Removes the finalizer, whoever has set it. */
   async letGo(object: LiveObject, memory: Memory): Promise<LiveObject> {
-    return object.metadata.finalizers?.includes(FINALIZER) ? this.#applyMetadata(object, memory, {}) : object;
+    const index = placeOfFinalizer(object);
+    if (index < 0) return object;
+    const { client, type } = this.#options;
+    const path = `/metadata/finalizers/${index}`;
+    const operations = [
+      { op: "test", path, value: FINALIZER },
+      { op: "remove", path },
+    ];
+    try {
+      return memory.wrote(await this.#limiter.run(() => client.patchExactly(type, object, operations)));
+    } catch (error) {
+      // Somebody else's finalizer, which the cache still shows, or not yet, was before ours.
+      const live = error instanceof ApiError && error.status === 422 ? await this.read(object) : undefined;
+      if (live === undefined || placeOfFinalizer(live) === index) throw error;
+      return this.letGo(live, memory);
+    }
   }
 
   async writeStatus(object: LiveObject, memory: Memory, change: StatusChange): Promise<LiveObject> {
@@ -68,4 +85,8 @@ export class ObjectWriter {
     const manifest = { apiVersion, kind, metadata: { ...identityOf(object), ...metadata } };
     return memory.wrote((await this.#limiter.run(() => client.apply(type, manifest))).object);
   }
+}
+
+function placeOfFinalizer({ metadata: { finalizers = [] } }: LiveObject): number {
+  return finalizers.indexOf(FINALIZER);
 }

@@ -1,7 +1,12 @@
 import { setMaxListeners } from "node:events";
 import { setInterval } from "node:timers";
 import type { Logger } from "pino";
-import { FIELD_MANAGER, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
+import {
+  FIELD_MANAGER,
+  type KubernetesClient,
+  type LiveObject,
+  type ResourceType,
+} from "../../providers/kubernetes/client";
 import { OWNER_ANNOTATION, OWNER_UID_LABEL, ownerUidOf } from "../../providers/kubernetes/ownership";
 import { findCondition } from "../../stacks/contract/condition";
 import { programDigest } from "../../stacks/contract/digest";
@@ -25,6 +30,7 @@ import {
 import type { StackEngine, UpdateResult } from "../automation/engine";
 import type { Shards } from "../shard/shards";
 import type { Metrics } from "../telemetry/metrics";
+import { keysAsShown } from "./as-shown";
 import { Batches } from "./batch";
 import { Claims } from "./claims";
 import { Informer, type ObjectChange } from "./informer";
@@ -155,7 +161,7 @@ export class Operator {
     for (const owned of kind.owns) await this.#watchOwned(owned);
     const observers = await Promise.all((kind.observes ?? []).map((observation) => this.#observer(kind, observation)));
     const name = kindName(kind);
-    const sharing = kind.granularity === "namespace" ? this.#share(kind) : undefined;
+    const sharing = kind.granularity === "namespace" ? this.#share(kind, type) : undefined;
     const informer: Informer = new Informer({
       relistIntervalMs: this.#options.relistIntervalMs,
       client,
@@ -197,13 +203,16 @@ export class Operator {
     this.#controllers.set(name, { kind, informer, reconciler, sharing, observers });
   }
 
-  #share(kind: AnyKind): Sharing {
-    const { engine } = this.#options;
+  #share(kind: AnyKind, type: ResourceType): Sharing {
+    const { client, engine } = this.#options;
+    const placement = new Placement(kind);
     return {
-      placement: new Placement(kind),
+      placement,
+      recorded: (stack) => engine.recorded(stack),
       batches: new Batches({
         kind,
         engine,
+        asShown: (namespace, objects) => keysAsShown(client, type, objects, placement.total(namespace)),
         enqueue: (place) => this.#queue.add(batchKeyOf(kind, place)),
         observe: (result) => this.#countUpdate(kind, result),
       }),

@@ -5,6 +5,7 @@ import { parseObject, statusOf } from "../../stacks/contract/kind";
 import { objectId, RECONCILE_ANNOTATION, type StackRecord } from "../../stacks/contract/object";
 import type { UpdateFailure, UpdateResult } from "../automation/engine";
 import { type Announcement, announce } from "./announcement";
+import { isAsShown } from "./as-shown";
 import {
   describeChanges,
   describeFailures,
@@ -64,8 +65,8 @@ export async function updateObject(
     if (onlyShort && kind.shortfall?.(parsed, program.owned, program.observed).length === 0) return "done";
     if (ended.length > waiting.length) memory.replacements.count(performance.now());
     program.takeClaims();
-    object = await writer.hold(found, memory, stacks.numberOf(found));
-    if (!(await isAsShown(turn, object))) return "retry";
+    object = await writer.hold(found, memory, await stacks.place(found));
+    if (context.sharing === undefined && !(await isCurrent(turn, object))) return "retry";
     announcement = announceUpdate(turn, object, cause);
     const contest = cause === "Repairing" ? await watchContest(turn, drift) : undefined;
     const result = await stacks.up(key, found, program.of(object), { refresh, signal });
@@ -115,18 +116,12 @@ export async function updateObject(
 }
 
 /**
- * Whether the spec that the cache shows is the object's: an update to an earlier one deletes what came with a later
- * one. Caches are behind for long where a watch has gone silent, and another replica has worked on the object since.
+ * Whether the object {@link isAsShown}; of those that share a stack, that is asked for all of an update at once.
  *
  * @param held the object as an apply has returned it, or, where none was needed, as the cache shows it
  */
-async function isAsShown({ context, object: shown }: Turn, held: LiveObject): Promise<boolean> {
-  const live = held === shown ? await context.writer.read(shown) : held;
-  return (
-    live?.metadata.uid === shown.metadata.uid &&
-    live.metadata.generation === shown.metadata.generation &&
-    live.metadata.deletionTimestamp === undefined
-  );
+async function isCurrent({ context, object: shown }: Turn, held: LiveObject): Promise<boolean> {
+  return isAsShown(shown, held === shown ? await context.writer.read(shown) : held);
 }
 
 /**

@@ -4,12 +4,13 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
 import { ProviderHost } from "../../providers/host/server";
 import { providers } from "../../providers/index";
+import type { LiveObject } from "../../providers/kubernetes/client";
 import { StackEngine, type UpdateResult } from "../../src/automation/engine";
 import { openWorkspace } from "../../src/automation/workspace";
 import { resolveBinary } from "../../src/toolchain/resolve";
 import { Batches, type Request } from "../../src/watcher/batch";
 import { ownerDescription, parseObject } from "../../stacks/contract/kind";
-import { stackName } from "../../stacks/contract/object";
+import { objectKey, stackName } from "../../stacks/contract/object";
 import { sharedStackName } from "../../stacks/contract/shared-stack";
 import { postgresWriter } from "../../stacks/postgres-writer/kind";
 import { TestDatabase } from "../providers/postgres/database";
@@ -54,27 +55,38 @@ beforeEach(async () => {
   };
   const log = { info: () => {}, warn: () => {} };
   engine = new StackEngine({ workspace: { ...workspace, recordProcess }, host, timeoutMs: 60_000, log });
-  batches = new Batches({ kind: postgresWriter, engine, enqueue: () => {}, observe: () => {} });
+  batches = new Batches({
+    kind: postgresWriter,
+    engine,
+    asShown: async (_namespace, objects) => new Set(objects.map(({ metadata }) => objectKey(metadata))),
+    enqueue: () => {},
+    observe: () => {},
+  });
 });
 afterEach(() => rm(directory, { recursive: true, force: true }));
 
-function programOf(name: string, spec: object = {}): () => void {
-  const object = parseObject(postgresWriter, {
+function objectOf(name: string, spec: object = {}): LiveObject {
+  return {
     apiVersion: "demo.yash.com/v1",
     kind: "PostgresWriter",
     metadata: { name, namespace: "school", uid: `uid-${name}`, resourceVersion: "1", generation: 1 },
     spec: { table, name: "alex", age: 23, country: "canada", ...spec },
-  });
+  };
+}
+
+function programOf(name: string, spec: object = {}): () => void {
+  const object = parseObject(postgresWriter, objectOf(name, spec));
   const owner = { uid: `uid-${name}`, description: ownerDescription(postgresWriter, `school/${name}`) };
   return () => void postgresWriter.program(object, { owner, owned: [], recorded: new Set(), observed: [] });
 }
 
 function up(name: string, spec: object = {}, refresh = false): Request {
-  return { key: `school/${name}`, wish: { type: "up", program: programOf(name, spec), refresh } };
+  const wish = { type: "up" as const, program: programOf(name, spec), refresh };
+  return { key: `school/${name}`, object: objectOf(name, spec), wish };
 }
 
 function destroy(name: string, release = false): Request {
-  return { key: `school/${name}`, wish: { type: "destroy", release } };
+  return { key: `school/${name}`, object: objectOf(name), wish: { type: "destroy", release } };
 }
 
 /** One turn of the stack with these requests; what came of each. */
@@ -122,6 +134,7 @@ describe("a batch", () => {
   it("is tried again without whom the engine refused before its end", async () => {
     const refused: Request = {
       key: "school/refused",
+      object: objectOf("refused"),
       wish: { type: "up", refresh: false, program: () => Promise.reject(new TypeError("cannot read properties")) },
     };
     const results = await turn(up("alex"), refused, up("blake"));

@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { LiveObject } from "../../providers/kubernetes/client";
 import type { StackEngine, UpdateOptions, UpdateResult } from "../../src/automation/engine";
 import { Batches, MAX_BATCH, type Request } from "../../src/watcher/batch";
+import { objectKey } from "../../stacks/contract/object";
 import { sharedStackName, stackOf } from "../../stacks/contract/shared-stack";
 import { postgresWriter } from "../../stacks/postgres-writer/kind";
 
@@ -10,8 +12,25 @@ const PLACE = "default#0";
 const STACK = sharedStackName(postgresWriter, "default", 0);
 const SIGNAL = new AbortController().signal;
 
-const up = (key: string, refresh = false): Request => ({ key, wish: { type: "up", program: () => {}, refresh } });
-const destroy = (key: string, release = false): Request => ({ key, wish: { type: "destroy", release } });
+const up = (key: string, refresh = false): Request => ({
+  key,
+  object: objectOf(key),
+  wish: { type: "up", program: () => {}, refresh },
+});
+const destroy = (key: string, release = false): Request => ({
+  key,
+  object: objectOf(key),
+  wish: { type: "destroy", release },
+});
+
+function objectOf(key: string): LiveObject {
+  const [namespace = "", name = ""] = key.split("/");
+  return {
+    apiVersion: "demo.yash.com/v1",
+    kind: "PostgresWriter",
+    metadata: { namespace, name, uid: key, resourceVersion: "1" },
+  };
+}
 
 class World {
   /** Updates as `up 2 targets`. */
@@ -19,6 +38,9 @@ class World {
   readonly enqueued: string[] = [];
   readonly recorded: string[] = [];
   failure: Error | undefined;
+  /** Objects that are not any more as the cache shows them. */
+  readonly changed = new Set<string>();
+  unreachable: Error | undefined;
   readonly batches = new Batches({
     kind: postgresWriter,
     engine: {
@@ -27,6 +49,11 @@ class World {
       recorded: async () => this.recorded,
       forget: async (stack: string) => void this.updates.push(`forget ${stack}`),
     } as unknown as StackEngine,
+    asShown: async (namespace, objects) => {
+      if (this.unreachable !== undefined) throw this.unreachable;
+      const keys = objects.map(({ metadata }) => objectKey(metadata));
+      return new Set(keys.filter((key) => key.startsWith(`${namespace}/`) && !this.changed.has(key)));
+    },
     enqueue: (place) => this.enqueued.push(place),
     observe: () => {},
   });
@@ -65,6 +92,26 @@ describe("Batches", () => {
     world.batches.giveUp(PLACE);
     await world.batches.run(PLACE, SIGNAL);
     expect(await results).toMatchObject([{ outcome: "interrupted" }, { outcome: "interrupted" }]);
+    expect(world.updates).toEqual([]);
+  });
+
+  it("does nothing to those that have changed since they were seen, and says so", async () => {
+    const world = new World();
+    world.record("default/b", "default/c");
+    world.changed.add("default/a").add("default/b");
+    const requests = [up("default/a"), destroy("default/b"), destroy("default/c"), up("default/d")];
+    const results = Promise.all(requests.map((request) => world.batches.request(PLACE, request)));
+    await world.batches.run(PLACE, SIGNAL);
+    const [nothing, done] = [{ outcome: "interrupted" }, { outcome: "succeeded" }];
+    expect(await results).toMatchObject([nothing, nothing, done, done]);
+    expect(world.updates).toEqual(["up 1", "destroy 1"]);
+  });
+
+  it("begins nothing while nobody can say whether they have changed", async () => {
+    const world = new World();
+    world.unreachable = new Error("away");
+    const waiting = world.batches.request(PLACE, up("default/a"));
+    await Promise.all([expect(waiting).rejects.toThrow("away"), world.batches.run(PLACE, SIGNAL)]);
     expect(world.updates).toEqual([]);
   });
 
