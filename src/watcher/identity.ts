@@ -4,3 +4,6 @@ import type { LiveObject, ObjectMeta } from "../../providers/kubernetes/client";
 export function identityOf({ metadata: { name, namespace, uid } }: LiveObject): ObjectMeta {
   return { name, ...(namespace !== undefined && { namespace }), uid };
 }
+
+/** On every object from before its first update until its stack is destroyed. */
+export const FINALIZER = "kindstack.dev/stack";

@@ -1,8 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { RetryableError } from "../../providers/errors";
-import { type KubernetesClient, type ResourceType, undefinedWhenNotFound } from "../../providers/kubernetes/client";
+import type { KubernetesClient, ResourceType } from "../../providers/kubernetes/client";
 import { customResourceDefinition } from "../../stacks/contract/crd";
-import { holdPolicy } from "../../stacks/contract/hold";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 
 const CRD: ResourceType = {
@@ -13,19 +12,10 @@ const CRD: ResourceType = {
 };
 const ESTABLISHED_TIMEOUT_MS = 30_000;
 
-/** Applies the CRDs of all kinds, waits until the API server serves them, and has it put the finalizer on new objects. */
+/** Applies the CRDs of all kinds and waits until the API server serves them. */
 export async function installKinds(client: KubernetesClient, kinds: readonly AnyKind[]): Promise<void> {
   await Promise.all(kinds.map((kind) => client.apply(CRD, customResourceDefinition(kind))));
   for (const kind of kinds) await untilEstablished(client, kindName(kind));
-  await holdAtCreation(client, kinds);
-}
-
-/** Does nothing where the API server has no such policies yet: the operator then puts the finalizer on itself. */
-async function holdAtCreation(client: KubernetesClient, kinds: readonly AnyKind[]): Promise<void> {
-  for (const policy of kinds.flatMap(holdPolicy)) {
-    const type = await client.resourceType(policy.apiVersion, policy.kind).catch(undefinedWhenNotFound);
-    if (type !== undefined) await client.apply(type, policy);
-  }
 }
 
 async function untilEstablished(client: KubernetesClient, name: string): Promise<void> {

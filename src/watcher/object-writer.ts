@@ -1,8 +1,7 @@
 import { ApiError, type KubernetesClient, type LiveObject, type ResourceType } from "../../providers/kubernetes/client";
-import { FINALIZER } from "../../stacks/contract/hold";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { STACK_NUMBER_ANNOTATION } from "../../stacks/contract/shared-stack";
-import { identityOf } from "./identity";
+import { FINALIZER, identityOf } from "./identity";
 import { Limiter } from "./limiter";
 import type { Memory } from "./memory";
 import { composeStatus, type StatusChange, writeStatus } from "./status";
@@ -34,10 +33,9 @@ export class ObjectWriter {
   }
 
   /**
-   * Sets what is missing of the finalizer and, for an object that shares its stack, the stack's number; where the API server
-   * does it at creation ({@link holdPolicy}), that is mostly nothing. It is one server-side apply: other finalizers and
-   * annotations are not touched. The number is chosen on this very state of the object: where the cache is behind, another
-   * replica may have chosen another.
+   * Sets the finalizer and, for an object that shares its stack, the stack's number, in one server-side apply: other
+   * finalizers and annotations are not touched. The number is chosen on this very state of the object: where the cache is
+   * behind, another replica may have chosen another.
    */
   async hold(object: LiveObject, memory: Memory, stackNumber: number | undefined): Promise<LiveObject> {
     const { finalizers, annotations } = object.metadata;

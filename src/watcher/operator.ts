@@ -208,7 +208,6 @@ export class Operator {
     const placement = new Placement(kind);
     return {
       placement,
-      recorded: (stack) => engine.recorded(stack),
       batches: new Batches({
         kind,
         engine,

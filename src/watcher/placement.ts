@@ -1,14 +1,13 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
-import { isPlacedByDefault, OBJECTS_PER_STACK, recordedStackNumber } from "../../stacks/contract/shared-stack";
+import { OBJECTS_PER_STACK, recordedStackNumber } from "../../stacks/contract/shared-stack";
 
 /**
  * Which object of a kind is in which shared stack of its namespace, by the stack's number.
  *
- * An object that has a record is where it says. One that has none, or that of every new object, is put into the first
- * stack with room, so that the stacks of a namespace are as few as may be, and stays there: what comes or goes later moves
- * nothing.
+ * An object that has a record is where it says. One that has none is put into the first stack with room, so that the
+ * stacks of a namespace are as few as may be, and stays there: what comes or goes later moves nothing.
  */
 export class Placement {
   readonly #kind: AnyKind;
@@ -24,7 +23,6 @@ export class Placement {
 
   /** Takes in what an object says of itself; to be told of all objects before the first is placed. */
   seen(object: LiveObject): void {
-    if (isPlacedByDefault(this.#kind, object)) return;
     const number = recordedStackNumber(this.#kind, object);
     if (number !== undefined) this.#put(objectKey(object.metadata), number);
   }
@@ -47,11 +45,6 @@ export class Placement {
     while (this.#stack(key, number).size >= this.#limit) number++;
     this.#put(key, number);
     return number;
-  }
-
-  /** It was found that the object, which had been placed elsewhere, is in the first stack. */
-  foundInFirst(object: LiveObject): void {
-    this.#put(objectKey(object.metadata), 0);
   }
 
   /** How many objects of a namespace have been placed. */

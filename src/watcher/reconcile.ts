@@ -1,11 +1,11 @@
 import { findCondition, type NewCondition } from "../../stacks/contract/condition";
-import { FINALIZER } from "../../stacks/contract/hold";
 import { statusOf } from "../../stacks/contract/kind";
 import { PAUSED_ANNOTATION, RECONCILE_ANNOTATION } from "../../stacks/contract/object";
 import { contestedConditions, pausedConditions, resumedConditions } from "./conditions";
 import { decide } from "./decide";
 import { destroyObject } from "./destroy";
 import { findDrift } from "./drift";
+import { FINALIZER } from "./identity";
 import { Memory } from "./memory";
 import { ObjectStacks } from "./object-stack";
 import { ObjectWriter } from "./object-writer";
@@ -88,7 +88,6 @@ export class Reconciler {
   /** Forgets all that is known of an object: another replica has worked on it since. */
   forget(key: string): void {
     this.#memories.delete(key);
-    this.#context.stacks.forget(key);
   }
 
   /** Forgets that the last attempt was terminal: what it ran into may be gone. */

@@ -1,12 +1,12 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { isObjectOutputs, removeStray } from "../../providers/kubernetes/object";
 import { wasApplied } from "../../providers/kubernetes/ownership";
-import { FINALIZER } from "../../stacks/contract/hold";
 import { ownerDescription, statusOf } from "../../stacks/contract/kind";
 import { objectId } from "../../stacks/contract/object";
 import type { StackResource } from "../automation/event-log";
 import { isUnfinished } from "./conditions";
 import type { Attempt } from "./decide";
+import { FINALIZER } from "./identity";
 import type { Turn } from "./turn";
 
 /*

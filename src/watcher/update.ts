@@ -65,7 +65,7 @@ export async function updateObject(
     if (onlyShort && kind.shortfall?.(parsed, program.owned, program.observed).length === 0) return "done";
     if (ended.length > waiting.length) memory.replacements.count(performance.now());
     program.takeClaims();
-    object = await writer.hold(found, memory, await stacks.place(found));
+    object = await writer.hold(found, memory, stacks.numberOf(found));
     if (context.sharing === undefined && !(await isCurrent(turn, object))) return "retry";
     announcement = announceUpdate(turn, object, cause);
     const contest = cause === "Repairing" ? await watchContest(turn, drift) : undefined;

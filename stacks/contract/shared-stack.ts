@@ -7,8 +7,8 @@ import { stackName } from "./object";
 
 /*
  * Kinds of the granularity `namespace`: the objects of a namespace are components of a few stacks that they share. Which
- * one is an object's is chosen once and recorded on it before anything is made, together with its finalizer; from its first
- * success on the status has it as well.
+ * one is an object's is chosen once and recorded on it before anything is made, in the same write as its finalizer; from
+ * its first success on the status has it as well.
  */
 
 /** The number of an object's shared stack within its namespace, from before its first update on. */
@@ -48,17 +48,6 @@ export function recordedStackNumber(kind: AnyKind, object: LiveObject): number |
     (name === undefined ? undefined : sharedStackNumber(kind, namespace, name)) ??
     numberOf(annotations?.[STACK_NUMBER_ANNOTATION])
   );
-}
-
-/**
- * Whether all that an object's record says is what the API server writes on every new one: that it is in the first stack,
- * which it is unless that had no room and nothing of the object is in it yet.
- */
-export function isPlacedByDefault(kind: AnyKind, object: LiveObject): boolean {
-  const { namespace = "", annotations } = object.metadata;
-  const name = statusOf(object).stack?.name;
-  const isRecorded = name !== undefined && sharedStackNumber(kind, namespace, name) !== undefined;
-  return !isRecorded && annotations?.[STACK_NUMBER_ANNOTATION] === "0";
 }
 
 /** The stack of an object as far as it is known: the one that is recorded, else the first that it could be put in. */

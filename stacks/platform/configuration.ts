@@ -38,11 +38,6 @@ export const configurationSchema = Type.Object({
     description: "the operator's namespace",
   }),
   crds: Type.Boolean({ default: true, description: "install the CustomResourceDefinitions as well" }),
-  holdPolicies: Type.Boolean({
-    default: true,
-    description:
-      "have the API server put the finalizer on new objects, which spares the operator a write each; needs Kubernetes 1.36",
-  }),
 
   backendUrl: Type.Optional(
     Type.String({

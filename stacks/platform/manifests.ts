@@ -1,6 +1,5 @@
 import type { Manifest } from "../../providers/kubernetes/client";
 import { customResourceDefinition } from "../contract/crd";
-import { holdPolicy } from "../contract/hold";
 import type { AnyKind } from "../contract/kind";
 import { access } from "./access";
 import type { Configuration } from "./configuration";
@@ -18,7 +17,6 @@ export async function platformManifests(configuration: Configuration, kinds: rea
   return [
     namespace(configuration),
     ...(configuration.crds ? kinds.map(customResourceDefinition) : []),
-    ...(configuration.holdPolicies ? kinds.flatMap(holdPolicy) : []),
     ...access(configuration, kinds),
     ...secrets(configuration),
     ...(await workload(configuration)),

@@ -1,4 +1,4 @@
-import { admissionregistration, apiextensions, apps, core, networking, policy, rbac } from "@pulumi/kubernetes";
+import { apiextensions, apps, core, networking, policy, rbac } from "@pulumi/kubernetes";
 import { ComponentResource, type CustomResourceOptions, type Resource } from "@pulumi/pulumi/resource";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { objectKey } from "../contract/object";
@@ -16,9 +16,6 @@ const CLASSES: Readonly<Record<string, ResourceClass>> = {
   "v1/PersistentVolumeClaim": core.v1.PersistentVolumeClaim,
   "v1/Service": core.v1.Service,
   "apiextensions.k8s.io/v1/CustomResourceDefinition": apiextensions.v1.CustomResourceDefinition,
-  "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy": admissionregistration.v1.MutatingAdmissionPolicy,
-  "admissionregistration.k8s.io/v1/MutatingAdmissionPolicyBinding":
-    admissionregistration.v1.MutatingAdmissionPolicyBinding,
   "rbac.authorization.k8s.io/v1/ClusterRole": rbac.v1.ClusterRole,
   "rbac.authorization.k8s.io/v1/ClusterRoleBinding": rbac.v1.ClusterRoleBinding,
   "rbac.authorization.k8s.io/v1/Role": rbac.v1.Role,

@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { freePort } from "../../src/dev/ports";
-import { FINALIZER } from "../../stacks/contract/hold";
+import { FINALIZER } from "../../src/watcher/identity";
 import type { PostgresWriterSpec } from "../../stacks/postgres-writer/schema";
 import { TestDatabase } from "../providers/postgres/database";
 import { eventually } from "./eventually";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
-import { FINALIZER } from "../../stacks/contract/hold";
+import { FINALIZER } from "../../src/watcher/identity";
 import { eventually } from "./eventually";
 import { kubectl, noKubectl } from "./kubectl";
 import {

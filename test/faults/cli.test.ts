@@ -3,7 +3,7 @@ import path from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { resolveBinary } from "../../src/toolchain/resolve";
-import { FINALIZER } from "../../stacks/contract/hold";
+import { FINALIZER } from "../../src/watcher/identity";
 import { eventually } from "../e2e/eventually";
 import {
   apply,

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import type { LiveObject, ResourceType } from "../../providers/kubernetes/client";
 import { keysAsShown } from "../../src/watcher/as-shown";
+import { FINALIZER } from "../../src/watcher/identity";
 import { Memory } from "../../src/watcher/memory";
 import { ObjectWriter } from "../../src/watcher/object-writer";
-import { FINALIZER } from "../../stacks/contract/hold";
 import { postgresWriter } from "../../stacks/postgres-writer/kind";
 import { CONFIG_MAP, TestCluster } from "../providers/kubernetes/test-cluster";
 

@@ -5,11 +5,11 @@ import { afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "
 import type { LiveObject, ResourceType } from "../../providers/kubernetes/client";
 import type { UpdateOptions, UpdateResult } from "../../src/automation/engine";
 import { createMetrics } from "../../src/telemetry/metrics";
+import { FINALIZER } from "../../src/watcher/identity";
 import { installKinds } from "../../src/watcher/install";
 import { Operator } from "../../src/watcher/operator";
 import { EventRecorder } from "../../src/watcher/recorder";
 import { findCondition } from "../../stacks/contract/condition";
-import { FINALIZER } from "../../stacks/contract/hold";
 import { defineKind, statusOf } from "../../stacks/contract/kind";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
 

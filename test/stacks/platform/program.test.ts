@@ -54,11 +54,6 @@ describe("the installation with nothing configured", () => {
           (kind) =>
             `kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition CustomResourceDefinition/${kindName(kind)}`,
         ),
-        ...kinds.flatMap((kind) =>
-          ["MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"].map(
-            (type) => `kubernetes:admissionregistration.k8s.io/v1:${type} ${type}/hold.${kindName(kind)}`,
-          ),
-        ),
         "kubernetes:core/v1:ServiceAccount ServiceAccount/kindstack-system/kindstack",
         "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole ClusterRole/kindstack",
         "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole ClusterRole/kindstack-metrics-reader",
@@ -427,7 +422,6 @@ describe("the installation", () => {
     const registrations = await install({
       namespace: "ops",
       crds: "false",
-      holdPolicies: "false",
       image: "registry.example.com/kindstack:1",
       imagePullPolicy: "Always",
       imagePullSecrets: "registry",
@@ -482,6 +476,5 @@ describe("the installation", () => {
     expect(registrations.map(({ type }) => type)).not.toContain(
       "kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition",
     );
-    expect(JSON.stringify(registrations)).not.toContain("MutatingAdmissionPolicy");
   });
 });
