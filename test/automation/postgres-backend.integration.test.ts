@@ -2,18 +2,13 @@ import { afterEach, beforeAll, describe, expect, inject, it } from "vitest";
 import { TestDatabase } from "../providers/postgres/database";
 import { summaryOf, TestEngine } from "./test-engine";
 
-const { PSQL_HOST, PSQL_PORT, PSQL_USER, PSQL_PASSWORD = "" } = inject("cluster").env;
+const { PSQL_PASSWORD } = inject("cluster").env;
 const database = new TestDatabase(inject("cluster").env);
 let engine: TestEngine;
 
-function backendUrl(changes: { port?: string; database?: string } = {}): string {
-  const { port = PSQL_PORT, database: name = database.name } = changes;
-  return `postgres://${PSQL_USER}:${encodeURIComponent(PSQL_PASSWORD)}@${PSQL_HOST}:${port}/${name}?sslmode=disable&table=state`;
-}
-
 beforeAll(async () => {
   await database.open();
-  engine = await TestEngine.open(backendUrl());
+  engine = await TestEngine.open(`${database.backendUrl()}&table=state`);
   return async () => {
     await engine.close();
     await database.close();
@@ -90,7 +85,7 @@ describe("a backend that cannot be reached", () => {
   ])(
     "%s is a failure that can be tried again, in the backend's words but without its password",
     async (_, changes, words) => {
-      const unreachable = await TestEngine.open(backendUrl(changes));
+      const unreachable = await TestEngine.open(`${database.backendUrl(changes)}&table=state`);
       try {
         const result = await unreachable.up("acme", { a: "1" });
         expect(result).toMatchObject({ outcome: "failed", failures: [{ errorClass: "retryable" }] });

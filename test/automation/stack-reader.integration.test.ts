@@ -3,16 +3,12 @@ import { StackReader } from "../../src/automation/stack-reader";
 import { TestDatabase } from "../providers/postgres/database";
 import { TestEngine } from "./test-engine";
 
-const { PSQL_HOST, PSQL_PORT, PSQL_USER = "", PSQL_PASSWORD = "" } = inject("cluster").env;
 const database = new TestDatabase(inject("cluster").env);
 let engine: TestEngine;
 
-const urlOf = (user: string, password: string) =>
-  `postgres://${user}:${encodeURIComponent(password)}@${PSQL_HOST}:${PSQL_PORT}/${database.name}?sslmode=disable&table=state`;
-
 beforeAll(async () => {
   await database.open();
-  engine = await TestEngine.open(urlOf(PSQL_USER, PSQL_PASSWORD));
+  engine = await TestEngine.open(`${database.backendUrl()}&table=state`);
   await engine.up("stack", { kept: "1", changed: "1", dropped: "1" });
   return async () => {
     await engine.close();
@@ -28,7 +24,10 @@ async function readOnly(): Promise<StackReader> {
   await database.query(`CREATE ROLE ${reader} LOGIN PASSWORD 'reader'; GRANT SELECT ON state TO ${reader}`);
   return new StackReader({
     ...engine.options,
-    workspace: { ...engine.options.workspace, backendUrl: urlOf(reader, "reader") },
+    workspace: {
+      ...engine.options.workspace,
+      backendUrl: `${database.backendUrl({ user: reader, password: "reader" })}&table=state`,
+    },
   });
 }
 

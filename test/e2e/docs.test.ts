@@ -223,7 +223,7 @@ describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"
   describe("of install.md", () => {
     const state = new TestDatabase(inject("cluster").env);
     const reader = new Reader();
-    const { PSQL_HOST, PSQL_PORT, PSQL_DBNAME, PSQL_USER, PSQL_PASSWORD } = inject("cluster").env;
+    const { PSQL_HOST, PSQL_DBNAME, PSQL_USER, PSQL_PASSWORD } = inject("cluster").env;
     beforeAll(async () => {
       await state.open();
       await reader.open(MAIN);
@@ -235,7 +235,7 @@ describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"
     });
 
     followPage("docs/install.md", reader, () => ({
-      "postgres://kindstack:secret@db.example.com:5432/state": `postgres://${PSQL_USER}:${PSQL_PASSWORD}@${PSQL_HOST}:${PSQL_PORT}/${state.name}?sslmode=disable`,
+      "postgres://kindstack:secret@db.example.com:5432/state": state.backendUrl(),
       "PSQL_HOST=db.example.com": `PSQL_HOST=${PSQL_HOST}`,
       "PSQL_DBNAME=app": `PSQL_DBNAME=${PSQL_DBNAME}`,
       "PSQL_USER=kindstack": `PSQL_USER=${PSQL_USER}`,

@@ -127,8 +127,7 @@ describe("a credential", () => {
     await rows.query(`ALTER TABLE ${table} OWNER TO ${roles.rows}`);
     const kubeconfig = path.join(operator.directory, "kubeconfig");
     writeKubeconfig(kubeconfig);
-    const url = (password: string) =>
-      `postgres://${roles.state}:${password}@${env.PSQL_HOST}:${env.PSQL_PORT}/${state.name}?sslmode=disable`;
+    const url = (password: string) => state.backendUrl({ user: roles.state, password });
     const given = {
       KUBECONFIG: kubeconfig,
       PSQL_DBNAME: rows.name,

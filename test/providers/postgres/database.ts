@@ -34,6 +34,14 @@ export class TestDatabase {
     }
   }
 
+  /** The URL of a backend that keeps Pulumi's state in this database, with some of it changed. */
+  backendUrl(changes: { user?: string; password?: string; port?: string; database?: string } = {}): string {
+    const { PSQL_HOST, PSQL_PORT, PSQL_USER, PSQL_PASSWORD = "" } = this.#environment;
+    const { user = PSQL_USER, password = PSQL_PASSWORD, port = PSQL_PORT, database = this.name } = changes;
+    const login = `${user}:${encodeURIComponent(password)}`;
+    return `postgres://${login}@${PSQL_HOST}:${port}/${database}?sslmode=disable`;
+  }
+
   /** One after the other, also for tests that run at the same time: they share a connection. */
   async query<T = Record<string, unknown>>(text: string, values: unknown[] = []): Promise<T[]> {
     const result = this.#idle.then(() => this.#client.query(text, values));
