@@ -132,6 +132,13 @@ export const configurationSchema = Type.Object({
     maximum: 64,
     description: "objects that a replica works on at the same time; each takes up to 150 MiB",
   }),
+  driftInterval: Type.Integer({
+    default: 30,
+    minimum: 1,
+    maximum: 86_400,
+    description:
+      "how often, in seconds, rows are compared with their objects; with more than 100,000, every few minutes",
+  }),
   logLevel: Type.Enum(["trace", "debug", "info", "warn", "error"], { default: "info", description: "what is logged" }),
   cpuRequest: Type.String({ ...QUANTITY, default: "100m", description: "requested CPU" }),
   memoryRequest: Type.String({ ...QUANTITY, default: "256Mi", description: "requested memory" }),

@@ -103,6 +103,7 @@ async function podSpec(configuration: Configuration): Promise<unknown> {
           "run",
           ...["--concurrency", String(configuration.concurrency)],
           ...["--shards", String(configuration.shards)],
+          ...["--drift-interval", String(configuration.driftInterval)],
           ...["--metrics-port", String(METRICS_PORT)],
           ...(metricsSecret === undefined ? [] : ["--metrics-certificate", METRICS_CERTIFICATE]),
           ...admissionArguments(configuration),

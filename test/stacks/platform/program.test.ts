@@ -141,7 +141,7 @@ describe("the installation with nothing configured", () => {
     expect(spec.containers[0]).toMatchObject({
       image: "kindstack:1.2.3",
       args: [
-        ...["run", "--concurrency", "4", "--shards", "1", "--metrics-port", "8443"],
+        ...["run", "--concurrency", "4", "--shards", "1", "--drift-interval", "30", "--metrics-port", "8443"],
         ...["--admission-port", "9443", "--admission-service", "kindstack"],
       ],
       ports: [
@@ -404,7 +404,7 @@ describe("the installation", () => {
     const registrations = await install({ admission: "false" });
 
     expect(podOf(registrations).spec.containers[0]).toMatchObject({
-      args: ["run", "--concurrency", "4", "--shards", "1", "--metrics-port", "8443"],
+      args: ["run", "--concurrency", "4", "--shards", "1", "--drift-interval", "30", "--metrics-port", "8443"],
       ports: [
         { name: "http", containerPort: 8080 },
         { name: "metrics", containerPort: 8443 },
@@ -432,6 +432,7 @@ describe("the installation", () => {
       postgresTables: "students,app.*",
       memcachedImage: "memcached:1.6",
       concurrency: "2",
+      driftInterval: "600",
       logLevel: "debug",
       cpuRequest: "1",
       memoryRequest: "512Mi",
@@ -448,7 +449,7 @@ describe("the installation", () => {
       image: "registry.example.com/kindstack:1",
       imagePullPolicy: "Always",
       args: [
-        ...["run", "--concurrency", "2", "--shards", "1", "--metrics-port", "8443"],
+        ...["run", "--concurrency", "2", "--shards", "1", "--drift-interval", "600", "--metrics-port", "8443"],
         ...["--admission-port", "9443", "--admission-service", "kindstack"],
       ],
       envFrom: [{ secretRef: { name: "kindstack-postgres", optional: true } }, { secretRef: { name: "cloud" } }],
