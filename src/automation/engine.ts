@@ -18,7 +18,7 @@ import {
 } from "./file-backend";
 import { type Program, serveProgram } from "./language-server";
 import { isStale, parseLocks } from "./lock";
-import { copyStack } from "./postgres-backend";
+import { copyStack, tidyStack } from "./postgres-backend";
 import { type PulumiOptions, runPulumi } from "./pulumi";
 import { PROJECT } from "./workspace";
 
@@ -115,7 +115,7 @@ export class StackEngine {
       return await run();
     } finally {
       served.close();
-      if (this.#directory !== undefined) await pruneHistory(this.#directory, PROJECT, stack);
+      await this.#tidy(stack);
     }
   }
 
@@ -133,10 +133,9 @@ export class StackEngine {
     if (options.release) host.releaseInstead(stack, true);
     const result = await this.#update("destroy", stack, args, options).finally(() => host.releaseInstead(stack, false));
     const gone = result.outcome === "failed" && result.failures.every(({ message }) => NO_STACK.test(message));
-    if (this.#directory !== undefined) {
-      if (targets !== undefined) await pruneHistory(this.#directory, PROJECT, stack);
-      else if (gone || result.outcome === "succeeded") await removeLeftovers(this.#directory, PROJECT, stack);
-    }
+    const isGone = targets === undefined && (gone || result.outcome === "succeeded");
+    if (isGone && this.#directory !== undefined) await removeLeftovers(this.#directory, PROJECT, stack);
+    else await this.#tidy(stack);
     if (gone) return { ...result, outcome: "succeeded", failures: [] };
     return result;
   }
@@ -187,6 +186,17 @@ export class StackEngine {
         `the stack ${stack} could not be removed: ${withoutPasswords(stderr.trim())}`,
       );
     }
+    await this.#tidy(stack);
+  }
+
+  /** Cuts the history. What cannot be cut now is with the next update. */
+  async #tidy(stack: string): Promise<void> {
+    const { workspace, log } = this.#options;
+    if (this.#directory !== undefined) await pruneHistory(this.#directory, PROJECT, stack);
+    if (!workspace.backendUrl.startsWith("postgres://")) return;
+    await tidyStack(workspace.backendUrl, PROJECT, stack).catch((error: unknown) =>
+      log.warn({ stack, reason: errorMessageOf(error) }, "the history of a stack could not be cut"),
+    );
   }
 
   async #update(

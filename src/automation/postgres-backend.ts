@@ -3,9 +3,12 @@ import { dirname, join } from "node:path";
 import { Client } from "pg";
 import { RetryableError } from "../../providers/errors";
 import { quoteIdentifier } from "../../providers/postgres/identifier";
+import { HISTORY_LIMIT } from "./file-backend";
 
 /** The table of a `postgres://` backend whose URL names none. */
 const DEFAULT_TABLE = "pulumi_state";
+/** A database that is slow may be; one that does not answer holds up the turns of objects. */
+const ANSWER_TIMEOUT_MS = 30_000;
 
 /**
  * Copies a stack from a `postgres://` backend to a `file://` one. The CLI itself cannot be used to look at such a
@@ -23,22 +26,10 @@ export async function copyStack(
   stack: string,
   what: "checkpoint" | "history",
 ): Promise<boolean> {
-  const url = new URL(backendUrl);
-  const table = url.searchParams.get("table") ?? DEFAULT_TABLE;
-  url.searchParams.delete("table");
-  // `sslmode` as the CLI's own driver understands it.
-  if (url.searchParams.has("sslmode")) url.searchParams.set("uselibpqcompat", "true");
-  const root = `${decodeURIComponent(url.pathname.slice(1))}/.pulumi/`;
-  const checkpoint = `${root}stacks/${project}/${stack}.json`;
-  const history = `${root}history/${project}/${stack}/`;
-  const client = new Client({ connectionString: url.href });
-  await client.connect().catch((error: NodeJS.ErrnoException) => {
-    const message = `the database of the state does not let us in: ${error.message || error.code}`;
-    throw new RetryableError("Unreadable", message, { cause: error });
-  });
-  try {
+  const { root, checkpoint, history } = keysOf(backendUrl, project, stack);
+  return withTable(backendUrl, async (client, table) => {
     const { rows } = await client.query<{ key: string; data: string }>(
-      `SELECT key, data->>'data' AS data FROM ${table.split(".").map(quoteIdentifier).join(".")}
+      `SELECT key, data->>'data' AS data FROM ${table}
        WHERE key IN ($1, $1 || '.gz') OR $3 AND starts_with(key, $2) AND key LIKE '%.history.json%'`,
       [checkpoint, history, what === "history"],
     );
@@ -48,6 +39,62 @@ export async function copyStack(
       await writeFile(path, Buffer.from(data, "base64"), { mode: 0o600 });
     }
     return rows.some(({ key }) => key.startsWith(checkpoint));
+  });
+}
+
+/**
+ * Removes all but the newest updates from a stack's history, each of which has the whole state, and the backups that the
+ * CLI makes of a state when it removes it. The CLI never does.
+ *
+ * @throws RetryableError when the database cannot be reached
+ */
+export async function tidyStack(backendUrl: string, project: string, stack: string): Promise<void> {
+  const { checkpoint, history } = keysOf(backendUrl, project, stack);
+  await withTable(backendUrl, (client, table) =>
+    // By LIKE, for which the CLI has made an index.
+    client.query(
+      `WITH updates AS (
+         SELECT key, substring(key FROM '-(\\d+)\\.(?:history|checkpoint)\\.json')::numeric AS time
+         FROM ${table} WHERE key LIKE $2
+       ), kept AS (
+         SELECT DISTINCT time FROM updates WHERE time IS NOT NULL ORDER BY time DESC LIMIT $3
+       )
+       DELETE FROM ${table}
+       WHERE key IN ($1 || '.bak', $1 || '.gz.bak')
+          OR key IN (SELECT key FROM updates WHERE time < (SELECT min(time) FROM kept))`,
+      [checkpoint, `${history.replace(/[\\%_]/g, "\\$&")}%`, HISTORY_LIMIT],
+    ),
+  );
+}
+
+/** Where the CLI keeps a stack: everything, its state, and what its history begins with. */
+function keysOf(
+  backendUrl: string,
+  project: string,
+  stack: string,
+): { root: string; checkpoint: string; history: string } {
+  const root = `${decodeURIComponent(new URL(backendUrl).pathname.slice(1))}/.pulumi/`;
+  return { root, checkpoint: `${root}stacks/${project}/${stack}.json`, history: `${root}history/${project}/${stack}/` };
+}
+
+/** @throws RetryableError when the database cannot be reached */
+async function withTable<T>(backendUrl: string, work: (client: Client, table: string) => Promise<T>): Promise<T> {
+  const url = new URL(backendUrl);
+  const table = url.searchParams.get("table") ?? DEFAULT_TABLE;
+  url.searchParams.delete("table");
+  // `sslmode` as the CLI's own driver understands it.
+  if (url.searchParams.has("sslmode")) url.searchParams.set("uselibpqcompat", "true");
+  const client = new Client({
+    connectionString: url.href,
+    connectionTimeoutMillis: ANSWER_TIMEOUT_MS,
+    query_timeout: ANSWER_TIMEOUT_MS,
+  });
+  await client.connect().catch((error: NodeJS.ErrnoException) => {
+    const message = `the database of the state does not let us in: ${error.message || error.code}`;
+    throw new RetryableError("Unreadable", message, { cause: error });
+  });
+  try {
+    return await work(client, table.split(".").map(quoteIdentifier).join("."));
   } finally {
     await client.end();
   }

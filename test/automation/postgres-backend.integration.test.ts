@@ -1,4 +1,5 @@
 import { afterEach, beforeAll, describe, expect, inject, it } from "vitest";
+import { HISTORY_LIMIT } from "../../src/automation/file-backend";
 import { TestDatabase } from "../providers/postgres/database";
 import { summaryOf, TestEngine } from "./test-engine";
 
@@ -17,9 +18,9 @@ beforeAll(async () => {
 afterEach(() => engine.things.live.clear());
 
 const keysOf = async (stack: string) =>
-  (await database.query<{ key: string }>("SELECT key FROM state WHERE key LIKE $1 ORDER BY key", [`%${stack}%`])).map(
-    ({ key }) => key,
-  );
+  (
+    await database.query<{ key: string }>("SELECT key FROM state WHERE position($1 in key) > 0 ORDER BY key", [stack])
+  ).map(({ key }) => key);
 const pendingIn = async (stack: string): Promise<unknown[]> => {
   const key = `${database.name}/.pulumi/stacks/kindstack/${stack}.json`;
   const [row] = await database.query<{ data: string }>("SELECT data->>'data' AS data FROM state WHERE key = $1", [key]);
@@ -45,13 +46,33 @@ describe("the engine on a PostgreSQL backend", () => {
     expect(engine.things.live.size).toBe(3);
   });
 
-  it("destroys a stack, and leaves nothing of it in the table but the CLI's own backup of its end", async () => {
+  it("destroys a stack, and leaves nothing of it in the table", async () => {
     await engine.up("gone", { a: "1" });
     const checkpoint = `${database.name}/.pulumi/stacks/kindstack/gone.json`;
     expect(await keysOf("gone")).toContain(checkpoint);
     expect(await engine.engine.destroy("gone")).toMatchObject({ outcome: "succeeded", changes: { delete: 1 } });
     expect(engine.things.live.size).toBe(0);
-    expect(await keysOf("gone")).toEqual([`${checkpoint}.bak`]);
+    expect(await keysOf("gone")).toEqual([]);
+  });
+
+  it(`leaves no more than the ${HISTORY_LIMIT} newest updates in a stack's history, and others' as they are`, async () => {
+    await engine.up("long", { a: "1" });
+    const own = `${database.name}/.pulumi/history/kindstack/long/long-`;
+    const others = [own.replaceAll("long", "l_ng"), own.replaceAll("long", "longer")];
+    const older = Array.from({ length: HISTORY_LIMIT }, (_, index) => String(9 + index));
+    for (const start of [own, ...others]) {
+      await database.query(
+        `INSERT INTO state (key, data) SELECT $1 || time || '.' || what || '.json', '{}'
+         FROM unnest($2::text[]) time, unnest('{history,checkpoint}'::text[]) what`,
+        [start, older],
+      );
+    }
+    await engine.up("long", { a: "2" });
+    const kept = await keysOf("/long/");
+    expect(kept).toHaveLength(2 * HISTORY_LIMIT);
+    const times = new Set(kept.map((key) => /-(\d+)\./.exec(key)?.[1] ?? ""));
+    expect([...times].filter((time) => time.length < 10).sort()).toEqual(older.slice(2).sort());
+    for (const start of others) expect(await keysOf(start)).toHaveLength(2 * HISTORY_LIMIT);
   });
 
   it("destroys a stack that does not exist", async () => {

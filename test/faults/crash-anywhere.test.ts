@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import {
+  type Backend,
   COUNTED,
   type Counted,
   type Course,
@@ -12,19 +13,26 @@ import {
   useCrashHarness,
   VICTIMS,
 } from "./crash";
+import { explain } from "./explain";
 import { ALL_SUBJECTS, type Subject } from "./life";
 
 /*
  * All points at which a life of each kind can be cut off. In each turn there is one for each kind and each thing that is
  * counted, in a random order that a seed fixes. All turns would take days; as many as `CRASH_MINUTES` leaves time for are
- * tried, from turn `CRASH_FROM` on; with `CRASH_ONLY` those whose name has this in it.
+ * tried, from turn `CRASH_FROM` on; with `CRASH_ONLY` those whose name has this in it. `CRASH_BACKEND` is `file` or
+ * `postgres`.
  */
 const MINUTES = Number(process.env.CRASH_MINUTES ?? 30);
 const FROM = Number(process.env.CRASH_FROM ?? 0);
 const ONLY = process.env.CRASH_ONLY ?? "";
+const BACKEND: Backend = process.env.CRASH_BACKEND === "postgres" ? "postgres" : "file";
 const SEED = 20261121;
 /** No kind writes more in a phase; the order must not depend on how much it was this time. */
-const MOST: Record<Counted, number> = { "API writes": 80, "SQL statements": 150, "state writes": 300 };
+const MOST: Record<Counted, number> = {
+  "API writes": 80,
+  "SQL statements": 150,
+  "state writes": BACKEND === "postgres" ? 1_500 : 300,
+};
 
 /** What happens to those whose operator crashes, and in which phases it does. */
 const MANNERS: Record<string, (crash: Crash) => Partial<Record<Phase, Happening>>> = {
@@ -52,7 +60,7 @@ interface Point extends Crash {
   manner: string;
 }
 
-const harness = useCrashHarness();
+const harness = useCrashHarness(BACKEND);
 
 it("changes nothing of how a life ends, whatever is killed, and wherever", {
   timeout: (MINUTES + 30) * 60_000,
@@ -106,18 +114,6 @@ function allTurns(exists: (point: Point) => boolean): (Point & { turn: number })
   return Array.from({ length: longest }, (_, turn) =>
     groups.flatMap((group) => group.slice(turn, turn + 1).map((point) => ({ ...point, turn }))),
   ).flat();
-}
-
-/** What went wrong, with the lines of what was found that should not be there, and the reverse. */
-function explain(error: unknown): string {
-  const { stack, actual, expected } = error as Error & { actual?: unknown; expected?: unknown };
-  const linesOf = (value: unknown) => {
-    const text = typeof value === "string" ? value : JSON.stringify(value, null, 1);
-    return (text ?? "").split("\n");
-  };
-  const extra = linesOf(actual).filter((line) => !linesOf(expected).includes(line));
-  const missing = linesOf(expected).filter((line) => !linesOf(actual).includes(line));
-  return [stack, ...missing.map((line) => `- ${line}`), ...extra.map((line) => `+ ${line}`)].join("\n");
 }
 
 /** Things of another name are in another order. */

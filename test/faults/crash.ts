@@ -9,13 +9,15 @@ import { TestDatabase } from "../providers/postgres/database";
 import { ApiProxy } from "./api-proxy";
 import { createTables, Life, type Subject } from "./life";
 import { PostgresProxy } from "./postgres-proxy";
-import { StateWatch } from "./state-watch";
+import { databaseStore, folderStore, type StateStore } from "./state-store";
 
 /** What is counted, and so decides when a crash comes. */
 export const COUNTED = ["API writes", "SQL statements", "state writes"] as const;
 export type Counted = (typeof COUNTED)[number];
 export const VICTIMS = ["the operator", "the CLI", "both"] as const;
 export type Victim = (typeof VICTIMS)[number];
+/** On a `postgres://` backend, every statement of the CLI is counted as a write of the state. */
+export type Backend = "file" | "postgres";
 export const PHASES = ["create", "change", "delete"] as const;
 export type Phase = (typeof PHASES)[number];
 /** How long a crash may delay an end state: a restart, a back-off, and an update on a busy machine. */
@@ -57,7 +59,7 @@ export class CrashHarness {
   api!: ApiProxy;
   postgres!: PostgresProxy;
   #table = "";
-  #stateWatch: StateWatch | undefined;
+  #state!: StateStore;
   #counts: Record<Counted, number> = noCounts();
   /** Those that are still to come. */
   #armed: Crash[] = [];
@@ -66,7 +68,8 @@ export class CrashHarness {
   /** What is in the work directory of an operator that was never killed. */
   #workFiles: string[] = [];
 
-  constructor() {
+  /** @param backend where the operator keeps its state */
+  constructor(readonly backend: Backend) {
     this.operator = new TestOperator({ args: ["--concurrency", "8"] });
   }
 
@@ -82,19 +85,19 @@ export class CrashHarness {
       return !counts || this.#count("API writes");
     };
     this.postgres.faults.answered = () => this.#count("SQL statements");
-    fs.mkdirSync(this.operator.stateDirectory, { recursive: true });
+    this.#state = this.backend === "postgres" ? await databaseStore() : folderStore(this.operator);
     fs.mkdirSync(this.#temporary, { recursive: true });
     await this.#startOperator();
     this.#workFiles = fs.readdirSync(this.operator.workDirectory).sort();
-    this.#stateWatch = new StateWatch(this.operator.stateDirectory, () => this.#count("state writes"));
+    this.#state.watch(() => this.#count("state writes"));
   }
 
   async stop(): Promise<void> {
-    this.#stateWatch?.close();
     await removeAllObjects();
     await this.operator.dispose();
     this.api?.close();
     this.postgres?.close();
+    await this.#state?.close();
     await this.database.close();
   }
 
@@ -151,9 +154,9 @@ export class CrashHarness {
   async expectNothingLeft(): Promise<void> {
     const { workDirectory } = this.operator;
     await eventually(() => expect(this.operator.updates()).toEqual([]));
-    await eventually(() => {
-      expect(this.operator.stateFiles("/locks/")).toEqual([]);
-      expect(this.operator.stateFiles("/stacks/")).toEqual([]);
+    await eventually(async () => {
+      expect(await this.#state.files("/locks/")).toEqual([]);
+      expect(await this.#state.files("/stacks/")).toEqual([]);
       expect(fs.readdirSync(path.join(workDirectory, "scratch"))).toEqual([]);
       expect(fs.readdirSync(path.join(workDirectory, "processes"))).toEqual([]);
       expect(fs.readdirSync(workDirectory).sort()).toEqual(this.#workFiles);
@@ -194,7 +197,7 @@ export class CrashHarness {
   }
 
   #life(subjects: readonly Subject[]): Life {
-    return new Life(subjects, { operator: this.operator, database: this.database, table: this.#table });
+    return new Life(subjects, { state: this.#state, database: this.database, table: this.#table });
   }
 
   #startOperator(): Promise<void> {
@@ -204,6 +207,7 @@ export class CrashHarness {
         PSQL_PORT: String(this.postgres.port),
         PSQL_DBNAME: this.database.name,
         TMPDIR: this.#temporary,
+        ...this.#state.env,
       },
     });
   }
@@ -248,8 +252,8 @@ function noCounts(): Record<Counted, number> {
 }
 
 /** A harness for the tests of one file. */
-export function useCrashHarness(): CrashHarness {
-  const harness = new CrashHarness();
+export function useCrashHarness(backend: Backend = "file"): CrashHarness {
+  const harness = new CrashHarness(backend);
   beforeAll(() => harness.start(), LIFE_TIMEOUT_MS);
   afterEach(({ task }) => {
     const log = harness.operator.takeLog();

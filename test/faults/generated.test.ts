@@ -3,6 +3,7 @@ import { expect, it } from "vitest";
 import { kindName } from "../../stacks/contract/kind";
 import { removeAllObjects } from "../e2e/objects";
 import { changingKinds } from "./changing-kinds";
+import { explain } from "./explain";
 import { courses, expectNoBugs, follow, usePlace } from "./generated";
 
 /*
@@ -29,7 +30,7 @@ it("a spec that was changed and changed back is as if it never had been", {
       if (course === undefined) return;
       await follow(changing, course, place).catch((error: unknown) => {
         failures.push(`turn ${turn}: ${kindName(changing.kind)}`);
-        console.log(`FAILED turn ${turn}: ${JSON.stringify(course)}\n`, error);
+        console.log(`FAILED turn ${turn}: ${JSON.stringify(course)}\n${explain(error)}`);
       });
     });
     await Promise.all(followed);

@@ -9,6 +9,7 @@ import { TestDatabase } from "../providers/postgres/database";
 import { type ChangingKind, generatedObject, PROTECTED, withWords } from "./changing-kinds";
 import { createTables, type Existence, existenceOf, expectNothingOf, type Place } from "./life";
 import type { Broken } from "./spec-arbitrary";
+import { folderStore } from "./state-store";
 
 /** How long an update may take, with some of others before it on a busy machine. */
 const SETTLE_MS = 60_000;
@@ -37,14 +38,14 @@ export function courses({ sound, accepted, refused }: ChangingKind): fc.Arbitrar
 }
 
 /** An operator with a database of its own, for the tests of one file. */
-export function usePlace(): Place {
+export function usePlace(): Place & { operator: TestOperator } {
   const { env } = inject("cluster");
   const database = new TestDatabase(env);
   const operator = new TestOperator({
     args: ["--concurrency", "8"],
     env: { KINDSTACK_PROTECTED_NAMESPACES: PROTECTED },
   });
-  const place: Place = { operator, database, table: "" };
+  const place = { operator, state: folderStore(operator), database, table: "" };
   beforeAll(async () => {
     await database.open();
     place.table = await createTables(database);

@@ -1,10 +1,8 @@
-import fs from "node:fs";
 import path from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { expect, vi } from "vitest";
 import type { LiveObject, Manifest, ResourceType } from "../../providers/kubernetes/client";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
-import { sqlStateOf } from "../../providers/postgres/errors";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
 import {
@@ -29,8 +27,8 @@ import {
   tenant,
   uniqueName,
 } from "../e2e/objects";
-import type { TestOperator } from "../e2e/operator";
 import type { TestDatabase } from "../providers/postgres/database";
+import { noneWithoutTable, type StateStore } from "./state-store";
 
 /** What the kinds make. */
 const MADE: ResourceType[] = [NAMESPACE, ROLE_BINDING, DEPLOYMENT, POD, LIMIT_RANGE, NETWORK_POLICY, RESOURCE_QUOTA];
@@ -174,7 +172,7 @@ export class Life {
 
 /** Where the operator of a test keeps what it makes, apart from the API server. */
 export interface Place {
-  operator: TestOperator;
+  state: Pick<StateStore, "files">;
   database: TestDatabase;
   /** The first of the two tables; see {@link createTables}. */
   table: string;
@@ -214,7 +212,7 @@ export async function existenceOf(name: string, manifests: readonly Manifest[], 
     })),
     made: made.map(essence).sort(byText),
     rows: await rowsOf(name, place),
-    states: statesOf(name, place),
+    states: await statesOf(name, place),
   };
   let text = JSON.stringify(found);
   for (const [index, uid] of [...uids].entries()) text = text.replaceAll(uid, `uid-${index}`);
@@ -232,7 +230,7 @@ export async function expectNothingOf(name: string, manifests: readonly Manifest
   const left = (await allMade()).filter((object) => JSON.stringify(object).includes(name));
   expect(left.filter(({ metadata }) => metadata.deletionTimestamp === undefined)).toEqual([]);
   expect(await rowsOf(name, place)).toEqual({ first: [], second: [], records: [] });
-  expect(place.operator.stateFiles(name)).toEqual([]);
+  expect(await place.state.files(name)).toEqual([]);
 }
 
 /** The rows whose keys have a name in them, in each of the two tables, and the records of whose they are. */
@@ -242,20 +240,16 @@ export async function rowsOf(name: string, { database, table }: Place): Promise<
     database.query(`SELECT * FROM ${table} WHERE id LIKE $1 ORDER BY id COLLATE "C"`, ours);
   const records = await database
     .query("SELECT table_name, key, owner FROM kindstack_ownership.rows WHERE key LIKE $1 ORDER BY 1, 2", ours)
-    .catch((error: unknown) => {
-      if (sqlStateOf(error) === "42P01") return []; // nobody has made a row yet
-      throw error;
-    });
+    .catch(noneWithoutTable);
   return { first: await rows(table), second: await rows(`${table}_2`), records };
 }
 
 /** What the states of the stacks have in them. */
-function statesOf(name: string, { operator }: Place): unknown[] {
-  return operator
-    .stateFiles("/stacks/")
-    .filter((file) => file.endsWith(".json") && path.basename(file).includes(name))
-    .map((file) => {
-      const { checkpoint } = JSON.parse(fs.readFileSync(file, "utf8")) as Checkpoint;
+async function statesOf(part: string, { state }: Place): Promise<unknown[]> {
+  return (await state.files("/stacks/"))
+    .filter(({ name }) => name.endsWith(".json") && path.basename(name).includes(part))
+    .map(({ text }) => {
+      const { checkpoint } = JSON.parse(text) as Checkpoint;
       const { resources = [], pending_operations: pending = [] } = checkpoint.latest ?? {};
       return { resources: resources.map(({ type, urn }) => [type, urn.split("::").pop()]), pending };
     })

@@ -28,6 +28,7 @@ import { ApiProxy } from "./api-proxy";
 import { changingKinds, generatedObject } from "./changing-kinds";
 import { allMade, createTables, expectNothingOf, type Place, rowsOf } from "./life";
 import { PostgresProxy } from "./postgres-proxy";
+import { folderStore } from "./state-store";
 
 /** Objects of each kind, at most. */
 const SLOTS = 4;
@@ -164,7 +165,7 @@ export class Soak {
   }
 
   get #place(): Place {
-    return { operator: this.#operator, database: this.#database, table: this.#table };
+    return { state: folderStore(this.#operator), database: this.#database, table: this.#table };
   }
 
   get #rowsNamespace(): string {
