@@ -59,13 +59,15 @@ function balances(hard: Amounts, quotas: readonly LiveQuota[], left: readonly Li
   for (const [resource, limit] of Object.entries(hard)) {
     const slots = quotas.map((quota) => slotOf(quota, resource));
     const lost = total(left.map((quota) => slotOf(quota, resource)));
-    const granted = grants(parseAmount(limit) - lost, slots, unitOf(resource, limit));
+    const mostOfAll = formatAmount(parseAmount(limit), limit);
+    const isShared = quotas.every(({ metadata }) => metadata.annotations?.[hardAnnotation(resource)] === mostOfAll);
+    const granted = grants(parseAmount(limit) - lost, slots, unitOf(resource, limit), isShared);
     const used = formatAmount(total(slots) + lost, limit);
     for (const [index, balance] of due.entries()) {
       const amount = granted[index] as Amount;
       balance.hard[resource] = formatAmount(amount, limit);
       balance.annotations[usedAnnotation(resource)] = used;
-      balance.annotations[hardAnnotation(resource)] = formatAmount(parseAmount(limit), limit);
+      balance.annotations[hardAnnotation(resource)] = mostOfAll;
       balance.lowers ||= amount < (slots[index]?.granted ?? amount);
     }
   }

@@ -18,15 +18,16 @@ export interface Slot {
  * API server is seen to enforce it. So the sum of what *can* be used never rises above `hard`, whatever is created
  * meanwhile; the raise follows in a later round.
  *
- * As long as everybody has at least half a share in hand, nothing is changed: each change makes the API server count
- * anew. When nothing is left, each is granted what it uses.
+ * As long as everybody has at least half a share of the same `hard` in hand, nothing is changed: each change makes the API
+ * server count anew. When nothing is left, each is granted what it uses.
  *
  * @param slots of the namespaces, the same order as the result; `hard` and `unit` as {@link Amount}
+ * @param isShared whether what is granted was shared out of this `hard`
  */
-export function grants(hard: Amount, slots: readonly Slot[], unit: Amount): Amount[] {
+export function grants(hard: Amount, slots: readonly Slot[], unit: Amount, isShared: boolean): Amount[] {
   const reachable = sum(slots.map(reach));
   const targets = targetsOf(hard, slots, unit);
-  if (reachable <= hard && slots.every((slot, index) => isContent(slot, targets[index] as Amount))) {
+  if (isShared && reachable <= hard && slots.every((slot, index) => isContent(slot, targets[index] as Amount))) {
     return slots.map(({ granted }) => granted as Amount);
   }
   // What has not been counted may be anything: nobody gets more until it is.

@@ -7,7 +7,7 @@ const slot = (used?: number, granted?: number, enforced = granted): Slot => {
   const amount = (value: number | undefined) => (value === undefined ? undefined : BigInt(value));
   return { used: amount(used), granted: amount(granted), enforced: amount(enforced) };
 };
-const granted = (hard: number, ...slots: Slot[]) => grants(BigInt(hard), slots, 1n).map(Number);
+const granted = (hard: number, ...slots: Slot[]) => grants(BigInt(hard), slots, 1n, true).map(Number);
 
 describe("the shares of a tenant's namespaces", () => {
   it("are equal at first, and what cannot be shared is not lost", () => {
@@ -57,7 +57,7 @@ describe("the shares of a tenant's namespaces", () => {
     fc.record({ type: fc.constant("use" as const), index, amount }),
     fc.record({ type: fc.constant("free" as const), index, amount }),
     fc.record({ type: fc.constant("enforce" as const), index }),
-    fc.record({ type: fc.constant("balance" as const), stale: fc.boolean() }),
+    fc.record({ type: fc.constant("balance" as const), stale: fc.boolean(), isShared: fc.boolean() }),
   );
 
   it("never let the namespaces use more than the whole, whatever is used, freed, enforced and seen late", () => {
@@ -69,7 +69,7 @@ describe("the shares of a tenant's namespaces", () => {
           if (event.type === "balance") {
             // What was granted is known at once, it is our own; what is used and enforced may be seen late.
             if (!event.stale) seen = world.map((namespace) => ({ ...namespace }));
-            for (const [at, amount] of grants(BigInt(hard), seen, 1n).entries()) {
+            for (const [at, amount] of grants(BigInt(hard), seen, 1n, event.isShared).entries()) {
               (world[at] as Slot).granted = amount;
               (seen[at] as Slot).granted = amount;
             }
@@ -92,13 +92,13 @@ describe("the shares of a tenant's namespaces", () => {
         const world = Array.from({ length: count }, () => ({ used: 0n, granted: 0n, enforced: 0n }));
         const eager = world[who % count] as (typeof world)[number];
         for (let round = 0; round < 4 * hard + 8; round++) {
-          const next = grants(BigInt(hard), world, 1n);
+          const next = grants(BigInt(hard), world, 1n, true);
           for (const [at, amount] of next.entries()) (world[at] as Slot).granted = amount;
           for (const namespace of world) namespace.enforced = namespace.granted;
           if (eager.used < eager.enforced) eager.used += 1n;
         }
         expect(eager.used).toBe(BigInt(hard));
-        expect(grants(BigInt(hard), world, 1n)).toEqual(world.map(({ granted }) => granted));
+        expect(grants(BigInt(hard), world, 1n, true)).toEqual(world.map(({ granted }) => granted));
       }),
       { seed: 5 },
     );
