@@ -50,7 +50,7 @@ describe("the shares of a tenant's namespaces", () => {
     | { type: "use"; index: number; amount: number }
     | { type: "free"; index: number; amount: number }
     | { type: "enforce"; index: number }
-    | { type: "balance"; stale: boolean };
+    | { type: "balance"; stale: boolean; isShared: boolean };
   const index = fc.nat(3);
   const amount = fc.integer({ min: 1, max: 9 });
   const step: fc.Arbitrary<Step> = fc.oneof(
