@@ -18,7 +18,7 @@ import {
 } from "./file-backend";
 import { type Program, serveProgram } from "./language-server";
 import { isStale, parseLocks } from "./lock";
-import { copyStack, tidyStack } from "./postgres-backend";
+import { copyStack, cutHistory, removeRemains } from "./postgres-backend";
 import { type PulumiOptions, runPulumi } from "./pulumi";
 import { PROJECT } from "./workspace";
 
@@ -115,7 +115,7 @@ export class StackEngine {
       return await run();
     } finally {
       served.close();
-      await this.#tidy(stack);
+      await this.#tidy(stack, { isGone: false });
     }
   }
 
@@ -134,8 +134,7 @@ export class StackEngine {
     const result = await this.#update("destroy", stack, args, options).finally(() => host.releaseInstead(stack, false));
     const gone = result.outcome === "failed" && result.failures.every(({ message }) => NO_STACK.test(message));
     const isGone = targets === undefined && (gone || result.outcome === "succeeded");
-    if (isGone && this.#directory !== undefined) await removeLeftovers(this.#directory, PROJECT, stack);
-    else await this.#tidy(stack);
+    await this.#tidy(stack, { isGone });
     if (gone) return { ...result, outcome: "succeeded", failures: [] };
     return result;
   }
@@ -176,8 +175,7 @@ export class StackEngine {
     if (this.#directory !== undefined) {
       checkFence();
       await rm(checkpointPath(this.#directory, PROJECT, stack), { force: true });
-      await removeLeftovers(this.#directory, PROJECT, stack);
-      return;
+      return this.#tidy(stack, { isGone: true });
     }
     const { exitCode, stderr } = await runPulumi(this.#options, ["stack", "rm", stack, "--force", "--yes"], { signal });
     if (exitCode !== 0 && !NO_STACK.test(stderr)) {
@@ -186,16 +184,17 @@ export class StackEngine {
         `the stack ${stack} could not be removed: ${withoutPasswords(stderr.trim())}`,
       );
     }
-    await this.#tidy(stack);
+    await this.#tidy(stack, { isGone: true });
   }
 
-  /** Cuts the history. What cannot be cut now is with the next update. */
-  async #tidy(stack: string): Promise<void> {
+  /** Cuts a stack's history; of one that is gone, nothing is left. What cannot be removed in a database now stays. */
+  async #tidy(stack: string, { isGone }: { isGone: boolean }): Promise<void> {
     const { workspace, log } = this.#options;
-    if (this.#directory !== undefined) await pruneHistory(this.#directory, PROJECT, stack);
-    if (!workspace.backendUrl.startsWith("postgres://")) return;
-    await tidyStack(workspace.backendUrl, PROJECT, stack).catch((error: unknown) =>
-      log.warn({ stack, reason: errorMessageOf(error) }, "the history of a stack could not be cut"),
+    const { backendUrl } = workspace;
+    if (this.#directory !== undefined) await (isGone ? removeLeftovers : pruneHistory)(this.#directory, PROJECT, stack);
+    if (!backendUrl.startsWith("postgres://")) return;
+    await (isGone ? removeRemains : cutHistory)(backendUrl, PROJECT, stack).catch((error: unknown) =>
+      log.warn({ stack, reason: errorMessageOf(error) }, "what is not needed of a stack could not be removed"),
     );
   }
 

@@ -43,38 +43,61 @@ export async function copyStack(
 }
 
 /**
- * Removes all but the newest updates from a stack's history, each of which has the whole state, and the backups that the
- * CLI makes of a state when it removes it. The CLI never does.
+ * Removes all but the newest updates from a stack's history, each of which has the whole state. The CLI never does.
  *
  * @throws RetryableError when the database cannot be reached
  */
-export async function tidyStack(backendUrl: string, project: string, stack: string): Promise<void> {
-  const { checkpoint, history } = keysOf(backendUrl, project, stack);
+export async function cutHistory(backendUrl: string, project: string, stack: string): Promise<void> {
+  const { history } = keysOf(backendUrl, project, stack);
   await withTable(backendUrl, (client, table) =>
-    // By LIKE, for which the CLI has made an index.
     client.query(
       `WITH updates AS (
          SELECT key, substring(key FROM '-(\\d+)\\.(?:history|checkpoint)\\.json')::numeric AS time
-         FROM ${table} WHERE key LIKE $2
+         FROM ${table} WHERE key LIKE $1
        ), kept AS (
-         SELECT DISTINCT time FROM updates WHERE time IS NOT NULL ORDER BY time DESC LIMIT $3
+         SELECT DISTINCT time FROM updates WHERE time IS NOT NULL ORDER BY time DESC LIMIT $2
        )
-       DELETE FROM ${table}
-       WHERE key IN ($1 || '.bak', $1 || '.gz.bak')
-          OR key IN (SELECT key FROM updates WHERE time < (SELECT min(time) FROM kept))`,
-      [checkpoint, `${history.replace(/[\\%_]/g, "\\$&")}%`, HISTORY_LIMIT],
+       DELETE FROM ${table} WHERE key IN (SELECT key FROM updates WHERE time < (SELECT min(time) FROM kept))`,
+      [likeAllOf(history), HISTORY_LIMIT],
     ),
   );
 }
 
-/** Where the CLI keeps a stack: everything, its state, and what its history begins with. */
+/**
+ * Removes what is left of a stack that is gone: the backup that the CLI makes of a state when it removes it, and the lock of
+ * a CLI that was killed before there was a state.
+ *
+ * @throws RetryableError when the database cannot be reached
+ */
+export async function removeRemains(backendUrl: string, project: string, stack: string): Promise<void> {
+  const { checkpoint, history, locks } = keysOf(backendUrl, project, stack);
+  await withTable(backendUrl, (client, table) =>
+    client.query(`DELETE FROM ${table} WHERE key IN ($1 || '.bak', $1 || '.gz.bak') OR key LIKE $2 OR key LIKE $3`, [
+      checkpoint,
+      likeAllOf(history),
+      likeAllOf(locks),
+    ]),
+  );
+}
+
+/** For LIKE, for which the CLI has made an index: all keys that begin with this. */
+function likeAllOf(start: string): string {
+  return `${start.replace(/[\\%_]/g, "\\$&")}%`;
+}
+
+/** Where the CLI keeps everything, a stack's state, and what the keys of its history and its locks begin with. */
 function keysOf(
   backendUrl: string,
   project: string,
   stack: string,
-): { root: string; checkpoint: string; history: string } {
+): Record<"root" | "checkpoint" | "history" | "locks", string> {
   const root = `${decodeURIComponent(new URL(backendUrl).pathname.slice(1))}/.pulumi/`;
-  return { root, checkpoint: `${root}stacks/${project}/${stack}.json`, history: `${root}history/${project}/${stack}/` };
+  return {
+    root,
+    checkpoint: `${root}stacks/${project}/${stack}.json`,
+    history: `${root}history/${project}/${stack}/`,
+    locks: `${root}locks/organization/${project}/${stack}/`,
+  };
 }
 
 /** @throws RetryableError when the database cannot be reached */

@@ -75,6 +75,13 @@ describe("the engine on a PostgreSQL backend", () => {
     for (const start of others) expect(await keysOf(start)).toHaveLength(2 * HISTORY_LIMIT);
   });
 
+  it("leaves no lock of a CLI that was killed before there was a stack", async () => {
+    const lock = `${database.name}/.pulumi/locks/organization/kindstack/unborn/1.json`;
+    await database.query("INSERT INTO state (key, data) VALUES ($1, '{}')", [lock]);
+    expect(await engine.engine.destroy("unborn")).toMatchObject({ outcome: "succeeded" });
+    expect(await keysOf("unborn")).toEqual([]);
+  });
+
   it("destroys a stack that does not exist", async () => {
     expect(await engine.engine.destroy("never-made")).toMatchObject({ outcome: "succeeded", failures: [] });
   });
