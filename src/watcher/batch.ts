@@ -141,9 +141,9 @@ export class Batches {
   ): Promise<Map<string, UpdateResult>> {
     const objects = group.map(({ object }) => object);
     const current = await this.#options.asShown(locate(place).namespace, objects);
-    const [shown, outdated] = [true, false].map((as) => group.filter(({ key }) => current.has(key) === as));
-    const results = shown?.length ? await this.#update(place, shown, signal) : new Map<string, UpdateResult>();
-    for (const request of outdated ?? []) results.set(request.key, interrupted(request));
+    const shown = group.filter(({ key }) => current.has(key));
+    const results = shown.length > 0 ? await this.#update(place, shown, signal) : new Map<string, UpdateResult>();
+    for (const request of group) if (!current.has(request.key)) results.set(request.key, interrupted(request));
     return results;
   }
 

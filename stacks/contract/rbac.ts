@@ -9,7 +9,7 @@ export interface PolicyRule {
   verbs: readonly string[];
 }
 
-/** A custom resource is read and watched; its finalizer is set and removed by server-side apply. */
+/** A custom resource is read and watched; its finalizer is set and removed by patches. */
 const KIND_VERBS = ["get", "list", "watch", "patch"];
 const STATUS_VERBS = ["patch"];
 /** What a program makes is applied, read, watched for drift, and deleted. A server-side apply may be a creation. */
