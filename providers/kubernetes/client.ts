@@ -56,6 +56,12 @@ export interface ListResult {
   resourceVersion: string;
 }
 
+export interface ListOptions {
+  namespace?: string;
+  labelSelector?: string;
+  signal?: AbortSignal;
+}
+
 /** Where objects of one kind are served. */
 export interface ResourceType {
   apiVersion: string;
@@ -98,11 +104,13 @@ export interface RequestArguments {
   query?: Record<string, string | undefined>;
   body?: unknown;
   contentType?: string;
+  accept?: string;
   signal?: AbortSignal;
 }
 
 const REQUEST_TIMEOUT_MS = 30_000;
 const PAGE_SIZE = "500";
+const METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 /** A new connection costs more than all the requests of a small object; the API server itself gives them 90 s. */
 const IDLE_CONNECTION_MS = 60_000;
 
@@ -168,28 +176,36 @@ export class KubernetesClient {
     return this.json<LiveObject>("GET", objectPath(type, name, namespace)).catch(undefinedWhenNotFound);
   }
 
-  /** All objects of a type, page by page; `namespace` and `labelSelector` narrow it. */
-  async list(
+  /** All objects of a type; `namespace` and `labelSelector` narrow it. */
+  async list(type: ResourceType, options: ListOptions = {}): Promise<ListResult> {
+    const result: ListResult = { items: [], resourceVersion: "" };
+    for await (const { items, resourceVersion } of this.pages(type, options)) {
+      result.items.push(...items);
+      result.resourceVersion = resourceVersion;
+    }
+    return result;
+  }
+
+  /** What {@link list} gives, page by page. */
+  async *pages(
     type: ResourceType,
-    options: { namespace?: string; labelSelector?: string; signal?: AbortSignal } = {},
-  ): Promise<ListResult> {
-    const items: LiveObject[] = [];
-    let resourceVersion = "";
+    { namespace, labelSelector, metadataOnly = false, signal }: ListOptions & { metadataOnly?: boolean } = {},
+  ): AsyncGenerator<ListResult> {
     let next: string | undefined;
     do {
       const page = await this.json<{
         metadata: { resourceVersion: string; continue?: string };
         items: LiveObject[];
-      }>("GET", collectionPath(type, options.namespace), {
-        query: { labelSelector: options.labelSelector, limit: PAGE_SIZE, continue: next },
-        ...(options.signal && { signal: options.signal }),
+      }>("GET", collectionPath(type, namespace), {
+        query: { labelSelector, limit: PAGE_SIZE, continue: next },
+        ...(metadataOnly && { accept: METADATA_ONLY }),
+        ...(signal && { signal }),
       });
       // Lists leave out what they say once for all items.
-      for (const item of page.items) items.push({ ...item, apiVersion: type.apiVersion, kind: type.kind });
-      resourceVersion = page.metadata.resourceVersion;
+      const items = page.items.map((item) => ({ ...item, apiVersion: type.apiVersion, kind: type.kind }));
+      yield { items, resourceVersion: page.metadata.resourceVersion };
       next = page.metadata.continue || undefined;
     } while (next !== undefined);
-    return { items, resourceVersion };
   }
 
   /** Creates an object; the API server completes `generateName`. */
@@ -352,7 +368,7 @@ export class KubernetesClient {
   async #request(
     method: Dispatcher.HttpMethod,
     path: string,
-    { query = {}, body, contentType = "application/json", signal }: RequestArguments,
+    { query = {}, body, contentType = "application/json", accept = "application/json", signal }: RequestArguments,
   ): Promise<Dispatcher.ResponseData> {
     const { dispatcher, headers } = await this.#credentials();
     const url = new URL(this.server.replace(/\/$/, "") + path);
@@ -364,7 +380,7 @@ export class KubernetesClient {
         dispatcher,
         headers: {
           ...headers,
-          accept: "application/json",
+          accept,
           "user-agent": "kindstack",
           ...(body !== undefined && { "content-type": contentType }),
         },

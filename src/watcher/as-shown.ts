@@ -31,20 +31,22 @@ export async function keysAsShown(
   total: number,
 ): Promise<Set<string>> {
   const namespace = shown[0]?.metadata.namespace;
-  let live: (LiveObject | undefined)[];
+  const byKey = new Map(shown.map((object) => [objectKey(object.metadata), object]));
+  const keys = new Set<string>();
+  const look = (live: LiveObject) => {
+    const key = objectKey(live.metadata);
+    const object = byKey.get(key);
+    if (object !== undefined && isAsShown(object, live)) keys.add(key);
+  };
   if (namespace !== undefined && shown.length > 1 && shown.length >= total * WORTH_A_LIST) {
-    live = (await client.list(type, { namespace })).items;
-  } else {
-    const limiter = new Limiter(REQUESTS_AT_ONCE);
-    live = await Promise.all(
-      shown.map(({ metadata: { name } }) => limiter.run(() => client.get(type, name, namespace))),
-    );
+    for await (const { items } of client.pages(type, { namespace, metadataOnly: true })) items.forEach(look);
+    return keys;
   }
-  const byKey = new Map(live.flatMap((object) => (object ? [[objectKey(object.metadata), object]] : [])));
-  return new Set(
-    shown.flatMap((object) => {
-      const key = objectKey(object.metadata);
-      return isAsShown(object, byKey.get(key)) ? [key] : [];
-    }),
-  );
+  const limiter = new Limiter(REQUESTS_AT_ONCE);
+  const read = async ({ metadata: { name } }: LiveObject) => {
+    const live = await limiter.run(() => client.get(type, name, namespace));
+    if (live !== undefined) look(live);
+  };
+  await Promise.all(shown.map(read));
+  return keys;
 }

@@ -9,8 +9,8 @@ import { destroyMembers, emptyShare, updateMembers } from "../automation/shared-
 export interface Request {
   /** `namespace/name` */
   key: string;
-  /** As it was shown when its wish was made. */
-  object: LiveObject;
+  /** The object as a cache shows it, where the API server was not asked since. */
+  shown?: LiveObject | undefined;
   /** What to do: to bring about what a program registers, or to delete what is there. */
   wish: { type: "up"; program: Program; refresh: boolean } | { type: "destroy"; release: boolean };
   /** The stack that the object had to itself before its kind shared stacks; it goes when the wish is fulfilled. */
@@ -139,11 +139,13 @@ export class Batches {
     group: readonly Waiting[],
     signal: AbortSignal,
   ): Promise<Map<string, UpdateResult>> {
-    const objects = group.map(({ object }) => object);
-    const current = await this.#options.asShown(locate(place).namespace, objects);
-    const shown = group.filter(({ key }) => current.has(key));
-    const results = shown.length > 0 ? await this.#update(place, shown, signal) : new Map<string, UpdateResult>();
-    for (const request of group) if (!current.has(request.key)) results.set(request.key, interrupted(request));
+    const unsure = group.flatMap(({ shown }) => shown ?? []);
+    const { namespace } = locate(place);
+    const asShown = unsure.length > 0 ? await this.#options.asShown(namespace, unsure) : new Set<string>();
+    const isCurrent = ({ key, shown }: Waiting) => shown === undefined || asShown.has(key);
+    const current = group.filter(isCurrent);
+    const results = current.length > 0 ? await this.#update(place, current, signal) : new Map<string, UpdateResult>();
+    for (const request of group) if (!isCurrent(request)) results.set(request.key, interrupted(request));
     return results;
   }
 

@@ -14,7 +14,10 @@ export interface Sharing {
   batches: Batches;
 }
 
-type Options = Pick<UpdateOptions, "refresh" | "signal">;
+interface Options extends Pick<UpdateOptions, "refresh" | "signal"> {
+  /** The API server has just said that the object is as it was found. */
+  isCurrent?: boolean;
+}
 
 /** Updates the stack behind an object, whether the object has it to itself or shares it. */
 export class ObjectStacks {
@@ -41,11 +44,16 @@ export class ObjectStacks {
   }
 
   /** @param found the object as it was before its stack was recorded */
-  up(key: string, found: LiveObject, program: Program, { refresh = false, signal }: Options): Promise<UpdateResult> {
+  up(
+    key: string,
+    found: LiveObject,
+    program: Program,
+    { refresh = false, signal, isCurrent = false }: Options,
+  ): Promise<UpdateResult> {
     if (this.#sharing === undefined) {
       return this.#engine.up(stackName(this.#kind, key), program, { refresh, ...(signal && { signal }) });
     }
-    return this.#request(key, found, { type: "up", program, refresh });
+    return this.#request(key, found, { type: "up", program, refresh }, isCurrent);
   }
 
   /** @param options with `release`, what was made is left as it is */
@@ -58,10 +66,15 @@ export class ObjectStacks {
     return this.#request(key, found, { type: "destroy", release });
   }
 
-  #request(key: string, found: LiveObject, wish: Request["wish"]): Promise<UpdateResult> {
+  #request(key: string, found: LiveObject, wish: Request["wish"], isCurrent = false): Promise<UpdateResult> {
     const { placement, batches } = this.#sharing as Sharing;
     const place = placeOf(found.metadata.namespace ?? "", placement.place(found));
-    return batches.request(place, { key, object: found, wish, former: this.#formerOf(key, found) });
+    return batches.request(place, {
+      key,
+      wish,
+      shown: isCurrent ? undefined : found,
+      former: this.#formerOf(key, found),
+    });
   }
 
   /**

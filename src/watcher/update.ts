@@ -66,10 +66,13 @@ export async function updateObject(
     if (ended.length > waiting.length) memory.replacements.count(performance.now());
     program.takeClaims();
     object = await writer.hold(found, memory, stacks.numberOf(found));
-    if (context.sharing === undefined && !(await isCurrent(turn, object))) return "retry";
+    // Of those that share a stack and needed no write, it is asked for all of an update at once.
+    const isCurrent = object !== found || context.sharing === undefined;
+    const live = object === found && isCurrent ? await writer.read(found) : object;
+    if (!isAsShown(found, live)) return "retry";
     announcement = announceUpdate(turn, object, cause);
     const contest = cause === "Repairing" ? await watchContest(turn, drift) : undefined;
-    const result = await stacks.up(key, found, program.of(object), { refresh, signal });
+    const result = await stacks.up(key, found, program.of(object), { refresh, signal, isCurrent });
     observe(result, cause);
     if (result.outcome === "interrupted") return "retry";
     failures = result.failures;
@@ -113,15 +116,6 @@ export async function updateObject(
   const latest = (await announcement?.over().catch(() => undefined)) ?? object;
   await writeStatus(turn, latest, { ...handled, conditions: failedConditions(generation, failures) });
   return terminal ? "done" : "retry";
-}
-
-/**
- * Whether the object {@link isAsShown}; of those that share a stack, that is asked for all of an update at once.
- *
- * @param held the object as an apply has returned it, or, where none was needed, as the cache shows it
- */
-async function isCurrent({ context, object: shown }: Turn, held: LiveObject): Promise<boolean> {
-  return isAsShown(shown, held === shown ? await context.writer.read(shown) : held);
 }
 
 /**

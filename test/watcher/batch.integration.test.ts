@@ -82,11 +82,11 @@ function programOf(name: string, spec: object = {}): () => void {
 
 function up(name: string, spec: object = {}, refresh = false): Request {
   const wish = { type: "up" as const, program: programOf(name, spec), refresh };
-  return { key: `school/${name}`, object: objectOf(name, spec), wish };
+  return { key: `school/${name}`, shown: objectOf(name, spec), wish };
 }
 
 function destroy(name: string, release = false): Request {
-  return { key: `school/${name}`, object: objectOf(name), wish: { type: "destroy", release } };
+  return { key: `school/${name}`, shown: objectOf(name), wish: { type: "destroy", release } };
 }
 
 /** One turn of the stack with these requests; what came of each. */
@@ -134,7 +134,7 @@ describe("a batch", () => {
   it("is tried again without whom the engine refused before its end", async () => {
     const refused: Request = {
       key: "school/refused",
-      object: objectOf("refused"),
+      shown: objectOf("refused"),
       wish: { type: "up", refresh: false, program: () => Promise.reject(new TypeError("cannot read properties")) },
     };
     const results = await turn(up("alex"), refused, up("blake"));

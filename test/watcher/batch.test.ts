@@ -14,12 +14,12 @@ const SIGNAL = new AbortController().signal;
 
 const up = (key: string, refresh = false): Request => ({
   key,
-  object: objectOf(key),
+  shown: objectOf(key),
   wish: { type: "up", program: () => {}, refresh },
 });
 const destroy = (key: string, release = false): Request => ({
   key,
-  object: objectOf(key),
+  shown: objectOf(key),
   wish: { type: "destroy", release },
 });
 
@@ -105,6 +105,14 @@ describe("Batches", () => {
     const [nothing, done] = [{ outcome: "interrupted" }, { outcome: "succeeded" }];
     expect(await results).toMatchObject([nothing, nothing, done, done]);
     expect(world.updates).toEqual(["up 1", "destroy 1"]);
+  });
+
+  it("does not ask again about those that were seen to be so", async () => {
+    const world = new World();
+    world.unreachable = new Error("asked");
+    const held = world.batches.request(PLACE, { ...up("default/a"), shown: undefined });
+    await world.batches.run(PLACE, SIGNAL);
+    expect(await held).toMatchObject({ outcome: "succeeded" });
   });
 
   it("begins nothing while nobody can say whether they have changed", async () => {
