@@ -48,3 +48,11 @@ describe("the packages", () => {
     ).toEqual([]);
   });
 });
+
+it("are built with a command that npx can run: of a checkout's own command npm does not see to that", () => {
+  const { bin } = JSON.parse(read("package.json")) as { bin: Record<string, string> };
+  expect(Object.keys(bin)).toEqual(["kindstack"]);
+  for (const file of Object.values(bin)) {
+    expect(() => fs.accessSync(path.resolve(__dirname, "..", file), fs.constants.X_OK)).not.toThrow();
+  }
+});
