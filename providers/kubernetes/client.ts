@@ -469,8 +469,7 @@ async function errorOf(response: Dispatcher.ResponseData): Promise<ApiError> {
   }
 }
 
-/** For what may be missing. @throws every other error */
-export function undefinedWhenNotFound(error: unknown): undefined {
+function undefinedWhenNotFound(error: unknown): undefined {
   if (error instanceof ApiError && error.notFound) return undefined;
   throw error;
 }

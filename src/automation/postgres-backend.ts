@@ -30,8 +30,8 @@ export async function copyStack(
   return withTable(backendUrl, async (client, table) => {
     const { rows } = await client.query<{ key: string; data: string }>(
       `SELECT key, data->>'data' AS data FROM ${table}
-       WHERE key IN ($1, $1 || '.gz') OR $3 AND starts_with(key, $2) AND key LIKE '%.history.json%'`,
-      [checkpoint, history, what === "history"],
+       WHERE key IN ($1, $1 || '.gz') OR $3 AND key LIKE $2 AND key LIKE '%.history.json%'`,
+      [checkpoint, likeAllOf(history), what === "history"],
     );
     for (const { key, data } of rows) {
       const path = join(directory, key.slice(root.length));

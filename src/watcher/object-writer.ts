@@ -42,11 +42,15 @@ export class ObjectWriter {
     const number = stackNumber === undefined ? undefined : String(stackNumber);
     const isRecorded = number === undefined || annotations?.[STACK_NUMBER_ANNOTATION] === number;
     if (isRecorded && finalizers?.includes(FINALIZER)) return object;
-    return this.#applyMetadata(object, memory, {
+    const { client, type } = this.#options;
+    const { apiVersion, kind } = object;
+    const metadata = {
+      ...identityOf(object),
       finalizers: [FINALIZER],
       ...(number !== undefined && { annotations: { [STACK_NUMBER_ANNOTATION]: number } }),
       ...(!isRecorded && { resourceVersion: object.metadata.resourceVersion }),
-    });
+    };
+    return memory.wrote((await this.#limiter.run(() => client.apply(type, { apiVersion, kind, metadata }))).object);
   }
 
   /** Removes the finalizer, whoever has set it. */
@@ -75,13 +79,6 @@ export class ObjectWriter {
       const status = composeStatus(kind, object, owned(object, memory), change, new Date());
       return memory.wrote(await writeStatus(client, type, object, status));
     });
-  }
-
-  async #applyMetadata(object: LiveObject, memory: Memory, metadata: object): Promise<LiveObject> {
-    const { client, type } = this.#options;
-    const { apiVersion, kind } = object;
-    const manifest = { apiVersion, kind, metadata: { ...identityOf(object), ...metadata } };
-    return memory.wrote((await this.#limiter.run(() => client.apply(type, manifest))).object);
   }
 }
 
