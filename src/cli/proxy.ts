@@ -11,6 +11,7 @@ import { startEndpoints } from "../telemetry/endpoints";
 import { createLogger } from "../telemetry/log";
 import { readServingCertificate } from "../tls/certificate-files";
 import { openServingCertificate } from "../tls/serving-certificate";
+import { giveBackMemoryWhenIdle } from "./heap";
 import { type MetricsOptions, metricsOptions } from "./metrics-options";
 import { positive, wholeNumber } from "./numbers";
 
@@ -92,6 +93,7 @@ async function runProxy(options: ProxyCommandOptions): Promise<void> {
     ready: () => proxy.notReady,
     logger,
   });
+  giveBackMemoryWhenIdle();
   logger.info({ proxy: `${options.host}:${proxy.port}`, ...endpoints.addresses }, "proxy is listening");
   if (!stop.signal.aborted) await once(stop.signal, "abort");
   logger.info("proxy is stopping");

@@ -19,6 +19,7 @@ import { resolveBinary } from "../toolchain/resolve";
 import { installKinds } from "../watcher/install";
 import { Operator } from "../watcher/operator";
 import { EventRecorder } from "../watcher/recorder";
+import { giveBackMemoryWhenIdle } from "./heap";
 import { type MetricsOptions, metricsOptions } from "./metrics-options";
 import { positive, wholeNumber } from "./numbers";
 import { type SharingOptions, shareWork, sharingOptions } from "./sharing";
@@ -134,6 +135,7 @@ async function runOperator(options: RunOptions): Promise<void> {
     relistIntervalMs: options.relistInterval * 1000,
     gracePeriodMs: options.gracePeriod * 1000,
   });
+  giveBackMemoryWhenIdle();
   let endpoints: Endpoints | undefined;
   let admission: Admission | undefined;
   try {
