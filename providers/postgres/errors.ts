@@ -64,6 +64,11 @@ export function sqlStateOf(error: unknown): string | undefined {
   return cause === undefined ? undefined : sqlStateOf(cause);
 }
 
+/** Whether an error that was classified here says that there was no answer, so that another statement gets none either. */
+export function isUnanswered(error: unknown): boolean {
+  return error instanceof RetryableError && error.cause !== undefined && sqlStateOf(error) === undefined;
+}
+
 /**
  * The error of a statement with its class, a reason and the database's own words; anything that is neither the
  * database's nor the connection's doing is returned as it is.

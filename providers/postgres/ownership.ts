@@ -41,44 +41,65 @@ export async function withOwnershipRecords<T>(work: (connection: Connection) => 
   }
 }
 
+/** Who wants a row. */
+export interface Claim {
+  key: string;
+  owner: Owner;
+  incarnation: string;
+}
+
 /**
- * Records that `owner` has the row with this key, and locks the record until the transaction's end: two who want the
- * same row come one after the other, and the second sees what the first did.
+ * Records who has the rows with these keys, and locks the records until the transaction's end: two who want the same row
+ * come one after the other, and the second sees what the first did.
  *
- * The record is taken over from a former owner by whoever knows its incarnation, which stands in one state only.
+ * A record is taken over from a former owner by whoever knows its incarnation, which stands in one state only.
  *
- * @returns the table that the name means, and whether there was no record yet
- * @throws RetryableError `RowConflict` when somebody else has the row, `TableMissing`; TerminalError `TableNotAllowed`
+ * @returns the table that the name means, and the keys of which there was no record yet
+ * @throws RetryableError `RowConflict` when somebody else has a row, `TableMissing`; TerminalError `TableNotAllowed`
  */
-export async function claimRow(
+export async function claimRows(
   connection: Connection,
-  claim: { table: TableName; key: string; owner: Owner; incarnation: string },
-): Promise<{ table: ResolvedTable; isNew: boolean }> {
-  const { owner, key } = claim;
-  const { rows } = await connection.query<{ schema: string; name: string; visible: boolean; is_new: boolean | null }>(
+  table: TableName,
+  claims: readonly Claim[],
+): Promise<{ table: ResolvedTable; newKeys: ReadonlySet<string> }> {
+  const { rows } = await connection.query<{
+    schema: string;
+    name: string;
+    visible: boolean;
+    key: string | null;
+    is_new: boolean | null;
+  }>(
     `WITH target AS (
        SELECT nspname, relname, pg_table_is_visible(pg_class.oid) AS visible
        FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
        WHERE pg_class.oid = $1::regclass
      ), claimed AS (
        INSERT INTO kindstack_ownership.rows AS held (table_schema, table_name, key, owner, description, incarnation)
-       SELECT nspname, relname, $2, $3, $4, $5 FROM target
+       SELECT nspname, relname, wanted.* FROM target, unnest($2::text[], $3::text[], $4::text[], $5::text[]) AS wanted
        ON CONFLICT (table_schema, table_name, key) DO UPDATE
        SET owner = excluded.owner, description = excluded.description, incarnation = excluded.incarnation
        WHERE held.owner = excluded.owner OR held.incarnation = excluded.incarnation
-       RETURNING xmax = 0 AS is_new -- a record that was there before carries the lock of this update
+       RETURNING key, xmax = 0 AS is_new -- a record that was there before carries the lock of this update
      )
-     SELECT nspname AS schema, relname AS name, visible, (SELECT is_new FROM claimed) FROM target`,
-    [quoteTableName(claim.table), key, owner.uid, owner.description, claim.incarnation],
+     SELECT nspname AS schema, relname AS name, visible, key, is_new FROM target LEFT JOIN claimed ON true`,
+    [
+      quoteTableName(table),
+      claims.map(({ key }) => key),
+      claims.map(({ owner }) => owner.uid),
+      claims.map(({ owner }) => owner.description),
+      claims.map(({ incarnation }) => incarnation),
+    ],
   );
   const [target] = rows;
-  if (target === undefined) throw new RetryableError("TableMissing", `${formatTableName(claim.table)} was dropped`);
+  if (target === undefined) throw new RetryableError("TableMissing", `${formatTableName(table)} was dropped`);
   refuseTable(target);
-  if (target.is_new === null) {
-    const holder = await findHolder(connection, target, key);
-    throw rowConflict(target, key, `belongs to ${holder}`);
+  const claimed = new Set(rows.map(({ key }) => key));
+  const refused = claims.find(({ key }) => !claimed.has(key));
+  if (refused !== undefined) {
+    const holder = await findHolder(connection, target, refused.key);
+    throw rowConflict(target, refused.key, `belongs to ${holder}`);
   }
-  return { table: target, isNew: target.is_new };
+  return { table: target, newKeys: new Set(rows.flatMap(({ key, is_new }) => (is_new && key !== null ? [key] : []))) };
 }
 
 /** Somebody else's row is in the way; it may go away without our hearing of it, so it is worth another try. */

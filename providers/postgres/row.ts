@@ -3,10 +3,11 @@ import type { Input } from "@pulumi/pulumi/output";
 import type { CustomResourceOptions } from "@pulumi/pulumi/resource";
 import { type DiffResult, type DynamicProvider, DynamicResource, providerStub } from "../dynamic";
 import type { Owner } from "../kubernetes/ownership";
-import { refuseTableName } from "./allow-list";
+import { type ResolvedTable, refuseTableName } from "./allow-list";
 import { sqlStateOf } from "./errors";
+import { GroupCommit } from "./group-commit";
 import { formatTableName, parseTableName, quoteIdentifier, quoteTableName, type TableName } from "./identifier";
-import { claimRow, releaseRow, rowConflict, withOwnershipRecords } from "./ownership";
+import { claimRows, releaseRow, rowConflict, withOwnershipRecords } from "./ownership";
 import { type Connection, withConnection } from "./pool";
 import { checkRow } from "./row-check";
 
@@ -73,7 +74,8 @@ export const provider: DynamicProvider<RowInputs, RowOutputs> = {
 
   /** Makes the row, or takes over what a creation for the same owner made whose end was not recorded. */
   async create(inputs) {
-    const outs = await writeRow(inputs, parseTableName(inputs.table, "table"), randomUUID(), false);
+    const table = parseTableName(inputs.table, "table");
+    const outs = await writeRow({ inputs, table, incarnation: randomUUID(), isOurs: false });
     return { id: `${formatTableName(outs.location)}/${keyOf(inputs).value}`, outs };
   },
 
@@ -87,11 +89,12 @@ export const provider: DynamicProvider<RowInputs, RowOutputs> = {
 
   /** Makes the row as it should be, also when it or the record of its owner was deleted behind our back. */
   async update(_id, olds, news) {
-    return { outs: await writeRow(news, olds.location, olds.incarnation, true) };
+    const { location: table, incarnation } = olds;
+    return { outs: await writeRow({ inputs: news, table, incarnation, isOurs: true }) };
   },
 
   async delete(_id, outs) {
-    await withOwnershipRecords((connection) => deleteRow(connection, outs)).catch(async (error: unknown) => {
+    await deletions.do(outs).catch(async (error: unknown) => {
       if (sqlStateOf(error) !== "42P01") throw error;
       await withOwnershipRecords((connection) => releaseRow(connection, identityOf(outs)));
     });
@@ -102,41 +105,98 @@ export const provider: DynamicProvider<RowInputs, RowOutputs> = {
   },
 };
 
+/** A row that is to be written, and where. */
+interface Write {
+  inputs: RowInputs;
+  table: TableName;
+  incarnation: string;
+  /** Whether the state says that the row is ours, so that one without a record may be overwritten. */
+  isOurs: boolean;
+}
+
+/** In one group; more rows are not written any faster. */
+const MOST_ROWS = 64;
+/** What PostgreSQL's protocol has room for in one statement. */
+const MOST_PARAMETERS = 65_535;
+
+const writes = new GroupCommit<Write, ResolvedTable>({
+  together: writeRows,
+  likeness: ({ inputs, table, isOurs }) =>
+    JSON.stringify([quoteTableName(table), keyOf(inputs).column, Object.keys(inputs.values), isOurs]),
+  atMost: ({ inputs }) => Math.min(MOST_ROWS, Math.floor(MOST_PARAMETERS / (Object.keys(inputs.values).length + 2))),
+});
+
+const deletions = new GroupCommit<RowOutputs, void>({
+  together: (rows) =>
+    withOwnershipRecords(async (connection) => {
+      for (const outs of inOrder(rows, keyOf)) await deleteRow(connection, outs);
+    }),
+  likeness: ({ location }) => quoteTableName(location),
+  atMost: () => MOST_ROWS,
+});
+
 /**
  * Writes the row and the record of its owner.
  *
- * @param isOurs whether the state says that the row is ours, so that one without a record may be overwritten
  * @throws RetryableError `RowConflict`, `TableMissing` and what else may heal; TerminalError for what cannot be written
  */
-function writeRow(inputs: RowInputs, table: TableName, incarnation: string, isOurs: boolean): Promise<RowOutputs> {
-  const { table: written, key, values, owner } = inputs;
-  refuseTableName(table);
+async function writeRow(write: Write): Promise<RowOutputs> {
+  refuseTableName(write.table);
+  const { table, key, values, owner } = write.inputs;
+  const { schema, name } = await writes.do(write);
+  return { table, key, values, owner, location: { schema, name }, incarnation: write.incarnation };
+}
+
+/** Writes rows of the same columns of one table. */
+function writeRows(group: readonly Write[]): Promise<ResolvedTable> {
+  const rows = inOrder(group, ({ inputs }) => keyOf(inputs));
+  const [{ table: written, isOurs }] = rows as [Write];
   return withOwnershipRecords(async (connection) => {
-    const claim = { table, key: keyOf(inputs).value, owner, incarnation };
-    const claimed = await claimRow(connection, claim);
-    const { schema, name } = claimed.table;
-    await upsertRow(connection, { schema, name }, inputs, isOurs || !claimed.isNew);
-    return { table: written, key, values, owner, location: { schema, name }, incarnation };
+    const claims = rows.map(({ inputs, incarnation }) => ({
+      key: keyOf(inputs).value,
+      owner: inputs.owner,
+      incarnation,
+    }));
+    const { table, newKeys } = await claimRows(connection, written, claims);
+    for (const mayOverwrite of [true, false]) {
+      const inputs = rows.map(({ inputs }) => inputs);
+      const those = inputs.filter((row) => (isOurs || !newKeys.has(keyOf(row).value)) === mayOverwrite);
+      if (those.length > 0) await upsertRows(connection, table, those, mayOverwrite);
+    }
+    return table;
   });
 }
 
-async function upsertRow(
+/** In the same order everywhere, so that of two groups that want the same rows none waits for the other in a circle. */
+function inOrder<T>(items: readonly T[], keyOf: (item: T) => { value: string }): T[] {
+  return items
+    .map((item) => ({ item, key: keyOf(item).value }))
+    .sort((one, other) => (one.key < other.key ? -1 : 1))
+    .map(({ item }) => item);
+}
+
+async function upsertRows(
   connection: Connection,
   table: TableName,
-  inputs: RowInputs,
+  rows: readonly RowInputs[],
   mayOverwrite: boolean,
 ): Promise<void> {
-  const key = keyOf(inputs);
-  const columns = Object.keys(inputs.values).map(quoteIdentifier);
+  const [first] = rows as [RowInputs];
+  const key = quoteIdentifier(keyOf(first).column);
+  const names = Object.keys(first.values);
+  const columns = names.map(quoteIdentifier);
+  const parameters = rows.flatMap((row) => [keyOf(row).value, ...names.map((name) => row.values[name])]);
+  const width = names.length + 1;
+  const tuples = rows.map((_, row) => Array.from({ length: width }, (_, column) => `$${2 + row * width + column}`));
   const { rowCount } = await connection.query(
-    `INSERT INTO ${quoteTableName(table)} (${[quoteIdentifier(key.column), ...columns].join(", ")})
-     VALUES ($2, ${columns.map((_, index) => `$${index + 3}`).join(", ")})
-     ON CONFLICT (${quoteIdentifier(key.column)}) DO UPDATE
+    `INSERT INTO ${quoteTableName(table)} (${[key, ...columns].join(", ")})
+     VALUES ${tuples.map((tuple) => `(${tuple.join(", ")})`).join(", ")}
+     ON CONFLICT (${key}) DO UPDATE
      SET ${columns.map((column) => `${column} = EXCLUDED.${column}`).join(", ")} WHERE $1::boolean`,
-    [mayOverwrite, key.value, ...Object.values(inputs.values)],
+    [mayOverwrite, ...parameters],
   );
-  if (rowCount === 0) {
-    throw rowConflict(table, key.value, "was not made by Kindstack; delete it there, or use another table");
+  if (rowCount !== rows.length) {
+    throw rowConflict(table, keyOf(first).value, "was not made by Kindstack; delete it there, or use another table");
   }
 }
 

@@ -229,6 +229,77 @@ describe("diff", () => {
   });
 });
 
+describe("many rows at once", () => {
+  const keys = Array.from({ length: 100 }, (_, index) => `default/${String(index).padStart(3, "0")}`);
+
+  it("are written, changed and deleted", async () => {
+    const table = await database.createStudents();
+    const rows = await Promise.all(keys.map((id, age) => create(rowIn(table, { key: { id }, values: { age } }))));
+    expect(await rowsOf(table)).toEqual(keys.map((id, age) => ({ id, age, name: null, country: null })));
+
+    await Promise.all(rows.map((row, age) => update(row, { ...row, values: { age: age + 1 } })));
+    expect(await rowsOf(table)).toEqual(keys.map((id, age) => ({ id, age: age + 1, name: null, country: null })));
+
+    await Promise.all(rows.map((row) => provider.delete("id", row)));
+    expect(await rowsOf(table)).toEqual([]);
+    expect(await recordsOf(table)).toEqual([]);
+  });
+
+  it("fail each for itself", async () => {
+    const table = await database.createStudents();
+    await database.query(`INSERT INTO ${table} VALUES ('${keys[20]}', 'bob', 1, 'peru')`);
+    await create(rowIn(table, { key: { id: keys[30] as string }, owner: OTHER_OWNER }));
+    const ageOf = (index: number) => (index === 10 ? "old" : 3);
+
+    const results = await Promise.allSettled(
+      keys.map((id, index) => create(rowIn(table, { key: { id }, values: { age: ageOf(index) } }))),
+    );
+
+    const failures = results.flatMap((result, index) => (result.status === "rejected" ? [[index, result.reason]] : []));
+    expect(failures).toEqual([
+      [10, refused("WrongType", "terminal", /type integer: "old"/)],
+      [20, refused("RowConflict", "retryable", `^row "${keys[20]}" .* was not made by Kindstack`)],
+      [30, refused("RowConflict", "retryable", `^row "${keys[30]}" .* belongs to ${OTHER_OWNER.description}`)],
+    ]);
+    expect(await rowsOf(table)).toHaveLength(99);
+    expect(await recordsOf(table)).toHaveLength(98);
+  });
+
+  it("take over those that an earlier creation left beside those that are new", async () => {
+    const table = await database.createStudents();
+    await Promise.all(keys.slice(0, 50).map((id) => create(rowIn(table, { key: { id }, values: { age: 1 } }))));
+
+    await Promise.all(keys.map((id) => create(rowIn(table, { key: { id }, values: { age: 2 } }))));
+
+    expect(await rowsOf(table)).toEqual(keys.map((id) => ({ id, age: 2, name: null, country: null })));
+  });
+
+  it("may have many columns", async () => {
+    const names = Array.from({ length: 1_500 }, (_, index) => `c${index}`);
+    const table = await database.createStudents(["id text PRIMARY KEY", ...names.map((name) => `${name} int`)].join());
+    const values = Object.fromEntries(names.map((name, index) => [name, index]));
+
+    await Promise.all(keys.map((id) => create(rowIn(table, { key: { id }, values }))));
+
+    expect(await database.query(`SELECT count(*)::int AS rows, sum(c1499)::int AS sum FROM ${table}`)).toEqual([
+      { rows: 100, sum: 149_900 },
+    ]);
+  });
+
+  it("are deleted although the table of some is gone", async () => {
+    const [kept, dropped] = [await database.createStudents(), await database.createStudents()];
+    const rows = await Promise.all(
+      keys.map((id, index) => create(rowIn(index % 2 === 0 ? kept : dropped, { key: { id } }))),
+    );
+    await database.query(`DROP TABLE ${dropped}`);
+
+    await Promise.all(rows.map((row) => provider.delete("id", row)));
+
+    expect(await rowsOf(kept)).toEqual([]);
+    expect([...(await recordsOf(kept)), ...(await recordsOf(dropped))]).toEqual([]);
+  });
+});
+
 describe("delete", () => {
   it("deletes the row and its record, and nothing else", async () => {
     const table = await database.createStudents();
