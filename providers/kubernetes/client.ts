@@ -1,8 +1,8 @@
-import type { RequestOptions } from "node:https";
 import type { KubeConfig } from "@kubernetes/client-node";
-import { Agent, type Dispatcher, request } from "undici";
+import { type Dispatcher, request } from "undici";
 import { ClassifiedError, type ErrorClass } from "../errors";
 import { checkFence, currentFence } from "../fence";
+import { Login } from "./login";
 
 /** Who owns an object, as Kubernetes' garbage collector reads it. */
 export interface OwnerReference {
@@ -109,10 +109,9 @@ export interface RequestArguments {
 }
 
 const REQUEST_TIMEOUT_MS = 30_000;
+const ENDLESS = 0;
 const PAGE_SIZE = "500";
 const METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
-/** A new connection costs more than all the requests of a small object; the API server itself gives them 90 s. */
-const IDLE_CONNECTION_MS = 60_000;
 
 /**
  * A client of the API server for objects of any kind.
@@ -122,11 +121,12 @@ const IDLE_CONNECTION_MS = 60_000;
  */
 export class KubernetesClient {
   readonly #config: KubeConfig;
+  readonly #login: Login;
   readonly #types = new Map<string, Promise<ResourceType[]>>();
-  #agent: { key: string; dispatcher: Agent } | undefined;
 
   constructor(config: KubeConfig) {
     this.#config = config;
+    this.#login = new Login(config);
   }
 
   get server(): string {
@@ -327,18 +327,17 @@ export class KubernetesClient {
       signal: AbortSignal;
     },
   ): Promise<AsyncIterable<Uint8Array>> {
-    const response = await this.#request("GET", collectionPath(type, options.namespace), {
-      query: {
-        watch: "true",
-        allowWatchBookmarks: "true",
-        resourceVersion: options.resourceVersion,
-        timeoutSeconds: String(options.timeoutSeconds),
-        labelSelector: options.labelSelector,
-      },
-      signal: options.signal,
-    });
-    if (response.statusCode >= 400) throw await errorOf(response);
-    return response.body;
+    const query = {
+      watch: "true",
+      allowWatchBookmarks: "true",
+      resourceVersion: options.resourceVersion,
+      timeoutSeconds: String(options.timeoutSeconds),
+      labelSelector: options.labelSelector,
+    };
+    const { signal } = options;
+    const response = await this.#request("GET", collectionPath(type, options.namespace), { query, signal }, ENDLESS);
+    if (response.statusCode < 400) return response.body;
+    throw errorOf(response.statusCode, await this.#unlessSilent(signal, response.body.text()));
   }
 
   async json<T>(method: Dispatcher.HttpMethod, path: string, options: RequestArguments = {}): Promise<T> {
@@ -356,77 +355,56 @@ export class KubernetesClient {
     path: string,
     options: RequestArguments = {},
   ): Promise<{ status: number; body: unknown }> {
-    const timeout = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
-    const signals = [options.signal, currentFence()?.signal, timeout].filter((signal) => signal !== undefined);
-    const signal = signals.length > 1 ? AbortSignal.any(signals) : timeout;
-    const response = await this.#request(method, path, { ...options, signal });
-    if (response.statusCode >= 400) throw await errorOf(response);
-    const text = await response.body.text();
+    const signals = [options.signal, currentFence()?.signal].filter((signal) => signal !== undefined);
+    const signal = signals.length > 1 ? AbortSignal.any(signals) : signals[0];
+    const response = await this.#request(method, path, { ...options, ...(signal && { signal }) }, REQUEST_TIMEOUT_MS);
+    const text = await this.#unlessSilent(signal, response.body.text());
+    if (response.statusCode >= 400) throw errorOf(response.statusCode, text);
     return { status: response.statusCode, body: text.startsWith("{") ? JSON.parse(text) : text };
   }
 
+  /** @param silenceMs how long the API server may take to begin its answer, and be silent in the middle of it */
   async #request(
     method: Dispatcher.HttpMethod,
     path: string,
     { query = {}, body, contentType = "application/json", accept = "application/json", signal }: RequestArguments,
+    silenceMs: number,
   ): Promise<Dispatcher.ResponseData> {
-    const { dispatcher, headers } = await this.#credentials();
+    const { dispatcher, headers } = await this.#login.access();
     const url = new URL(this.server.replace(/\/$/, "") + path);
     for (const [key, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(key, value);
     if (method !== "GET") checkFence();
+    const answer = request(url, {
+      method,
+      dispatcher,
+      headers: {
+        ...headers,
+        accept,
+        "user-agent": "kindstack",
+        ...(body !== undefined && { "content-type": contentType }),
+      },
+      body: body === undefined ? null : yamlSafeJson(body),
+      reset: false, // a DELETE with a body is taken for the last request of its connection otherwise
+      headersTimeout: silenceMs,
+      bodyTimeout: silenceMs,
+      ...(signal && { signal }),
+    });
+    return this.#unlessSilent(signal, answer);
+  }
+
+  /** @throws ApiError 0 when there is no answer, or not all of it */
+  async #unlessSilent<T>(signal: AbortSignal | undefined, answer: Promise<T>): Promise<T> {
     try {
-      return await request(url, {
-        method,
-        dispatcher,
-        headers: {
-          ...headers,
-          accept,
-          "user-agent": "kindstack",
-          ...(body !== undefined && { "content-type": contentType }),
-        },
-        body: body === undefined ? null : yamlSafeJson(body),
-        reset: false, // a DELETE with a body is taken for the last request of its connection otherwise
-        ...(signal && { signal }),
-      });
+      return await answer;
     } catch (error) {
-      if (signal?.aborted && signal.reason?.name !== "TimeoutError") throw error;
-      const cause = error as { code?: string; message?: string };
-      throw new ApiError(
-        0,
-        "Unreachable",
-        `the API server at ${this.server} did not answer: ${cause.message || cause.code}`,
-      );
+      if (signal?.aborted) throw error;
+      const { message, code } = error as { code?: string; message?: string };
+      throw new ApiError(0, "Unreachable", `the API server at ${this.server} did not answer: ${message || code}`);
     }
   }
 
-  /** Tokens and certificates may be rotated, so they are asked for at every request; connections live while they agree. */
-  async #credentials(): Promise<{ dispatcher: Agent; headers: Record<string, string> }> {
-    const options: RequestOptions = { headers: {} };
-    await this.#config.applyToHTTPSOptions(options);
-    const connect = {
-      ca: options.ca as string | Buffer | undefined,
-      cert: options.cert as string | Buffer | undefined,
-      key: options.key as string | Buffer | undefined,
-      rejectUnauthorized: options.rejectUnauthorized ?? true,
-      ...(options.servername !== undefined && { servername: options.servername }),
-    };
-    const key = [connect.ca, connect.cert, connect.key, connect.rejectUnauthorized].map(String).join("\n");
-    if (this.#agent?.key !== key) {
-      void this.#agent?.dispatcher.close();
-      // A watch may be silent for as long as its own time-out; requests carry their own signal.
-      this.#agent = {
-        key,
-        dispatcher: new Agent({ connect, bodyTimeout: 0, headersTimeout: 0, keepAliveTimeout: IDLE_CONNECTION_MS }),
-      };
-    }
-    const headers = { ...(options.headers as Record<string, string>) };
-    if (options.auth) headers.authorization = `Basic ${Buffer.from(options.auth).toString("base64")}`;
-    return { dispatcher: this.#agent.dispatcher, headers };
-  }
-
-  async close(): Promise<void> {
-    await this.#agent?.dispatcher.destroy();
-    this.#agent = undefined;
+  close(): Promise<void> {
+    return this.#login.close();
   }
 }
 
@@ -459,13 +437,12 @@ function objectPath(type: ResourceType, name: string, namespace?: string): strin
   return `${collectionPath(type, namespace)}/${encodeURIComponent(name)}`;
 }
 
-async function errorOf(response: Dispatcher.ResponseData): Promise<ApiError> {
-  const text = await response.body.text();
+function errorOf(statusCode: number, text: string): ApiError {
   try {
     const status = JSON.parse(text) as { reason?: string; message?: string };
-    return new ApiError(response.statusCode, status.reason || `Http${response.statusCode}`, status.message ?? text);
+    return new ApiError(statusCode, status.reason || `Http${statusCode}`, status.message ?? text);
   } catch {
-    return new ApiError(response.statusCode, `Http${response.statusCode}`, text.slice(0, 1000));
+    return new ApiError(statusCode, `Http${statusCode}`, text.slice(0, 1000));
   }
 }
 

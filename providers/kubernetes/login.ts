@@ -1,0 +1,71 @@
+import type { RequestOptions } from "node:https";
+import { createSecureContext } from "node:tls";
+import type { KubeConfig } from "@kubernetes/client-node";
+import { Agent } from "undici";
+
+/** How a request is sent, and what it says of who sends it. */
+export interface Access {
+  dispatcher: Agent;
+  headers: Record<string, string>;
+}
+
+/** Tokens and certificates may be rotated: they are read again, files and all, when they are older than this. */
+const FRESH_MS = 1_000;
+/** A new connection costs more than all the requests of a small object; the API server itself gives them 90 s. */
+const IDLE_CONNECTION_MS = 60_000;
+
+/** The credentials of a kubeconfig's current user, and connections that live as long as these agree. */
+export class Login {
+  readonly #config: KubeConfig;
+  #agent: { key: string; dispatcher: Agent } | undefined;
+  #fresh: { access: Promise<Access>; until: number } | undefined;
+
+  constructor(config: KubeConfig) {
+    this.#config = config;
+  }
+
+  access(): Promise<Access> {
+    const now = performance.now();
+    if (this.#fresh === undefined || now >= this.#fresh.until) {
+      const access = this.#read();
+      this.#fresh = { access, until: now + FRESH_MS };
+      access.catch(() => {
+        this.#fresh = undefined;
+      });
+    }
+    return this.#fresh.access;
+  }
+
+  async #read(): Promise<Access> {
+    const options: RequestOptions = { headers: {} };
+    await this.#config.applyToHTTPSOptions(options);
+    const secret = {
+      ca: options.ca as string | Buffer | undefined,
+      cert: options.cert as string | Buffer | undefined,
+      key: options.key as string | Buffer | undefined,
+    };
+    const rejectUnauthorized = options.rejectUnauthorized ?? true;
+    const key = [...Object.values(secret), rejectUnauthorized].map(String).join("\n");
+    if (this.#agent?.key !== key) {
+      void this.#agent?.dispatcher.close();
+      const connect = {
+        secureContext: createSecureContext(secret), // made once: a burst opens many connections
+        rejectUnauthorized,
+        ...(options.servername !== undefined && { servername: options.servername }),
+      };
+      this.#agent = {
+        key,
+        dispatcher: new Agent({ connect, keepAliveTimeout: IDLE_CONNECTION_MS }),
+      };
+    }
+    const headers = { ...(options.headers as Record<string, string>) };
+    if (options.auth) headers.authorization = `Basic ${Buffer.from(options.auth).toString("base64")}`;
+    return { dispatcher: this.#agent.dispatcher, headers };
+  }
+
+  async close(): Promise<void> {
+    await this.#agent?.dispatcher.destroy();
+    this.#agent = undefined;
+    this.#fresh = undefined;
+  }
+}
