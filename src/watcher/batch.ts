@@ -35,7 +35,7 @@ export interface BatchesOptions {
 
 /** Objects in one update, at most. */
 export const MAX_BATCH = 1_000;
-/** More than one object that waits is part of a burst: it is over when none has come for so long, … */
+/** More than one object that waits or is coming is a burst: it is over when none has come for so long, … */
 const BURST_OVER_MS = 100;
 /** … or is not waited for any longer: each start of the CLI costs as much as the update of a hundred rows. */
 const LONGEST_GATHERING_MS = 1_000;
@@ -55,6 +55,8 @@ export function placeOf(namespace: string, number: number): string {
 export class Batches {
   readonly #options: BatchesOptions;
   readonly #waiting = new Map<string, Waiting[]>();
+  /** The keys of those that are about to wait, by stack. */
+  readonly #coming = new Map<string, Set<string>>();
   /** For the stacks that have their turn and wait for the rest of a burst. */
   readonly #gathering = new Map<string, { since: number; lastCame: number }>();
   #stopped = false;
@@ -63,8 +65,22 @@ export class Batches {
     this.#options = options;
   }
 
+  /** Says that an object is about to make a request, until it makes it or the returned function is called. */
+  expect(place: string, key: string): () => void {
+    const coming = this.#coming.get(place) ?? new Set();
+    this.#coming.set(place, coming.add(key));
+    return () => this.#arrived(place, key);
+  }
+
+  #arrived(place: string, key: string): void {
+    const coming = this.#coming.get(place);
+    coming?.delete(key);
+    if (coming?.size === 0) this.#coming.delete(place);
+  }
+
   /** Resolves with what the object's part of the next update came to. */
   request(place: string, request: Request): Promise<UpdateResult> {
+    this.#arrived(place, request.key);
     if (this.#stopped) return Promise.resolve(interrupted(request));
     return new Promise((resolve, reject) => {
       const line = this.#waiting.get(place) ?? [];
@@ -82,10 +98,11 @@ export class Batches {
    */
   gatherMs(place: string): number {
     const count = this.#waiting.get(place)?.length ?? 0;
+    const isAlone = count + (this.#coming.get(place)?.size ?? 0) <= 1;
     const now = performance.now();
     const gathering = this.#gathering.get(place) ?? { since: now, lastCame: now };
     const leftMs = Math.min(gathering.lastCame + BURST_OVER_MS, gathering.since + LONGEST_GATHERING_MS) - now;
-    if (count <= 1 || count >= MAX_BATCH || leftMs <= 0) {
+    if (count === 0 || isAlone || count >= MAX_BATCH || leftMs <= 0) {
       this.#gathering.delete(place);
       return 0;
     }

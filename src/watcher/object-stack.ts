@@ -43,6 +43,11 @@ export class ObjectStacks {
     return sharedStackName(this.#kind, object.metadata.namespace ?? "", number);
   }
 
+  /** Says that an update of the object is about to be asked for; the returned function takes it back. */
+  expect(key: string, found: LiveObject): () => void {
+    return this.#sharing?.batches.expect(this.#placeOf(found), key) ?? (() => {});
+  }
+
   /** @param found the object as it was before its stack was recorded */
   up(
     key: string,
@@ -67,14 +72,18 @@ export class ObjectStacks {
   }
 
   #request(key: string, found: LiveObject, wish: Request["wish"], isCurrent = false): Promise<UpdateResult> {
-    const { placement, batches } = this.#sharing as Sharing;
-    const place = placeOf(found.metadata.namespace ?? "", placement.place(found));
-    return batches.request(place, {
+    const { batches } = this.#sharing as Sharing;
+    return batches.request(this.#placeOf(found), {
       key,
       wish,
       shown: isCurrent ? undefined : found,
       former: this.#formerOf(key, found),
     });
+  }
+
+  #placeOf(found: LiveObject): string {
+    const { placement } = this.#sharing as Sharing;
+    return placeOf(found.metadata.namespace ?? "", placement.place(found));
   }
 
   /**

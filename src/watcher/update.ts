@@ -55,6 +55,7 @@ export async function updateObject(
   const observed = context.observed(key);
   let object = found;
   let announcement: Announcement | undefined;
+  let takeBack = () => {};
   let failures: UpdateFailure[];
   const strays = mayHaveStrays(found, memory.lastAttempt);
   try {
@@ -65,6 +66,7 @@ export async function updateObject(
     if (onlyShort && kind.shortfall?.(parsed, program.owned, program.observed).length === 0) return "done";
     if (ended.length > waiting.length) memory.replacements.count(performance.now());
     program.takeClaims();
+    takeBack = stacks.expect(key, found);
     object = await writer.hold(found, memory, stacks.numberOf(found));
     // Of those that share a stack and needed no write, it is asked for all of an update at once.
     const isCurrent = object !== found || context.sharing === undefined;
@@ -103,6 +105,7 @@ export async function updateObject(
     if (isOutdated(error) || signal.aborted) return "retry";
     failures = [failureOf(error, logger)];
   } finally {
+    takeBack();
     announcement?.cancel();
   }
   if (!isSameAs(observed, context.observed(key))) {

@@ -196,6 +196,31 @@ describe("Batches", () => {
       expect(world.batches.gatherMs(PLACE)).toBe(0);
     });
 
+    it("waits for one that is coming, until it has come or does not any more", () => {
+      const world = new World();
+      const takeBack = world.batches.expect(PLACE, "default/b");
+      expect(world.batches.gatherMs(PLACE), "before anything waits").toBe(0);
+      request(world, "a");
+      expect(world.batches.gatherMs(PLACE)).toBe(100);
+      takeBack();
+      expect(world.batches.gatherMs(PLACE)).toBe(0);
+
+      world.batches.expect(PLACE, "default/c");
+      expect(world.batches.gatherMs(PLACE)).toBe(100);
+      vi.advanceTimersByTime(99);
+      request(world, "c");
+      expect(world.batches.gatherMs(PLACE)).toBe(100);
+    });
+
+    it("does not wait for itself", () => {
+      const world = new World();
+      const takeBack = world.batches.expect(PLACE, "default/a");
+      request(world, "a");
+      expect(world.batches.gatherMs(PLACE)).toBe(0);
+      takeBack();
+      expect(world.batches.gatherMs(PLACE)).toBe(0);
+    });
+
     it("waits for the end of a burst", () => {
       const world = new World();
       request(world, "a");
