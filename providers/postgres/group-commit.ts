@@ -61,7 +61,7 @@ export class GroupCommit<Item, Result> {
       const result = await this.#options.together(group.map(({ item }) => item));
       for (const { resolve } of group) resolve(result);
     } catch (error) {
-      if (group.length > 1 && !isUnanswered(error)) for (const one of group) await this.#settle([one]);
+      if (group.length > 1 && !isUnanswered(error)) await Promise.all(group.map((one) => this.#settle([one])));
       else for (const { reject } of group) reject(error);
     }
   }

@@ -49,6 +49,13 @@ export class TestDatabase {
     return (await result).rows as T[];
   }
 
+  /** Another connection, for what lasts longer than a statement. */
+  async connect(): Promise<Client> {
+    const client = this.#connectTo(this.name);
+    await client.connect();
+    return client;
+  }
+
   /** A table of its own for a test, as the source document has it. */
   async createStudents(columns = "id text PRIMARY KEY, name text, age integer, country text"): Promise<string> {
     const table = `students_${randomBytes(6).toString("hex")}`;

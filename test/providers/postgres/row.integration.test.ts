@@ -274,6 +274,25 @@ describe("many rows at once", () => {
     expect(await rowsOf(table)).toEqual(keys.map((id) => ({ id, age: 2, name: null, country: null })));
   });
 
+  it("fail alone where somebody else has locked their row", async () => {
+    const table = await database.createStudents();
+    const rows = await Promise.all(keys.slice(0, 8).map((id) => create(rowIn(table, { key: { id } }))));
+    const locker = await database.connect();
+    await locker.query(`BEGIN; SELECT FROM ${table} WHERE id = '${keys[3]}' FOR UPDATE`);
+    await database.query(`ALTER DATABASE ${database.name} SET lock_timeout = '300ms'`);
+    await closePool(); // the next connections have that
+    try {
+      const results = await Promise.allSettled(rows.map((row) => update(row, { ...row, values: { age: 1 } })));
+
+      const failed = results.flatMap((result, index) => (result.status === "rejected" ? [[index, result.reason]] : []));
+      expect(failed).toEqual([[3, refused("LockTimeout", "retryable", "lock timeout")]]);
+    } finally {
+      await locker.end();
+      await database.query(`ALTER DATABASE ${database.name} RESET lock_timeout`);
+      await closePool();
+    }
+  });
+
   it("may have many columns", async () => {
     const names = Array.from({ length: 1_500 }, (_, index) => `c${index}`);
     const table = await database.createStudents(["id text PRIMARY KEY", ...names.map((name) => `${name} int`)].join());
