@@ -1,4 +1,4 @@
-import { currentFence, type Fence } from "../fence";
+import { currentFence } from "../fence";
 import { isUnanswered } from "./errors";
 
 export interface GroupCommitOptions<Item, Result> {
@@ -23,37 +23,37 @@ interface Waiting<Item, Result> {
  */
 export class GroupCommit<Item, Result> {
   readonly #options: GroupCommitOptions<Item, Result>;
-  /** What waits for groups that are under way. Work of different fences does not end together. */
-  readonly #lines = new Map<Fence | undefined, Map<string, Waiting<Item, Result>[]>>();
+  /** What waits for groups that are under way, by fence and likeness: work of different fences does not end together. */
+  readonly #lines = new WeakMap<object, Map<string, Waiting<Item, Result>[]>>();
 
   constructor(options: GroupCommitOptions<Item, Result>) {
     this.#options = options;
   }
 
   do(item: Item): Promise<Result> {
+    const scope = currentFence() ?? this;
+    const lines = this.#lines.get(scope) ?? new Map<string, Waiting<Item, Result>[]>();
+    this.#lines.set(scope, lines);
+    const likeness = this.#options.likeness(item);
     return new Promise((resolve, reject) => {
-      const fence = currentFence();
-      const lines = this.#lines.get(fence) ?? new Map<string, Waiting<Item, Result>[]>();
-      this.#lines.set(fence, lines);
-      const likeness = this.#options.likeness(item);
+      const waiting = { item, resolve, reject };
       const line = lines.get(likeness);
       if (line !== undefined) {
-        line.push({ item, resolve, reject });
+        line.push(waiting);
         return;
       }
-      lines.set(likeness, [{ item, resolve, reject }]);
-      void this.#workOff(fence, likeness);
+      const own = [waiting];
+      lines.set(likeness, own);
+      void this.#workOff(own, () => lines.delete(likeness));
     });
   }
 
-  async #workOff(fence: Fence | undefined, likeness: string): Promise<void> {
-    const lines = this.#lines.get(fence);
-    const line = lines?.get(likeness) ?? [];
+  /** @param close called at the very moment when the line is empty, so that nobody lines up in vain */
+  async #workOff(line: Waiting<Item, Result>[], close: () => void): Promise<void> {
     for (let [first] = line; first !== undefined; [first] = line) {
       await this.#settle(line.splice(0, this.#options.atMost(first.item)));
     }
-    lines?.delete(likeness);
-    if (lines?.size === 0) this.#lines.delete(fence);
+    close();
   }
 
   async #settle(group: readonly Waiting<Item, Result>[]): Promise<void> {

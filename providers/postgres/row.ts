@@ -121,15 +121,15 @@ const MOST_PARAMETERS = 65_535;
 
 const writes = new GroupCommit<Write, ResolvedTable>({
   together: writeRows,
-  likeness: ({ inputs, table, isOurs }) =>
-    JSON.stringify([quoteTableName(table), keyOf(inputs).column, Object.keys(inputs.values), isOurs]),
+  likeness: ({ inputs, table }) =>
+    JSON.stringify([quoteTableName(table), keyOf(inputs).column, Object.keys(inputs.values)]),
   atMost: ({ inputs }) => Math.min(MOST_ROWS, Math.floor(MOST_PARAMETERS / (Object.keys(inputs.values).length + 2))),
 });
 
 const deletions = new GroupCommit<RowOutputs, void>({
   together: (rows) =>
     withOwnershipRecords(async (connection) => {
-      for (const outs of inOrder(rows, keyOf)) await deleteRow(connection, outs);
+      for (const outs of inOrder(rows, (row) => row)) await deleteRow(connection, outs);
     }),
   likeness: ({ location }) => quoteTableName(location),
   atMost: () => MOST_ROWS,
@@ -149,18 +149,18 @@ async function writeRow(write: Write): Promise<RowOutputs> {
 
 /** Writes rows of the same columns of one table. */
 function writeRows(group: readonly Write[]): Promise<ResolvedTable> {
-  const rows = inOrder(group, ({ inputs }) => keyOf(inputs));
-  const [{ table: written, isOurs }] = rows as [Write];
+  const rows = inOrder(group, ({ inputs }) => inputs);
+  const [{ table: written }] = rows as [Write];
+  const claims = rows.map(({ inputs, incarnation }) => ({
+    key: keyOf(inputs).value,
+    owner: inputs.owner,
+    incarnation,
+  }));
   return withOwnershipRecords(async (connection) => {
-    const claims = rows.map(({ inputs, incarnation }) => ({
-      key: keyOf(inputs).value,
-      owner: inputs.owner,
-      incarnation,
-    }));
     const { table, newKeys } = await claimRows(connection, written, claims);
+    const isKnown = ({ inputs, isOurs }: Write) => isOurs || !newKeys.has(keyOf(inputs).value);
     for (const mayOverwrite of [true, false]) {
-      const inputs = rows.map(({ inputs }) => inputs);
-      const those = inputs.filter((row) => (isOurs || !newKeys.has(keyOf(row).value)) === mayOverwrite);
+      const those = rows.filter((row) => isKnown(row) === mayOverwrite).map(({ inputs }) => inputs);
       if (those.length > 0) await upsertRows(connection, table, those, mayOverwrite);
     }
     return table;
@@ -168,11 +168,8 @@ function writeRows(group: readonly Write[]): Promise<ResolvedTable> {
 }
 
 /** In the same order everywhere, so that of two groups that want the same rows none waits for the other in a circle. */
-function inOrder<T>(items: readonly T[], keyOf: (item: T) => { value: string }): T[] {
-  return items
-    .map((item) => ({ item, key: keyOf(item).value }))
-    .sort((one, other) => (one.key < other.key ? -1 : 1))
-    .map(({ item }) => item);
+function inOrder<T>(items: readonly T[], rowOf: (item: T) => RowInputs): T[] {
+  return [...items].sort((one, other) => (keyOf(rowOf(one)).value < keyOf(rowOf(other)).value ? -1 : 1));
 }
 
 async function upsertRows(

@@ -21,7 +21,7 @@ export async function installKinds(
   for (const kind of kinds) await untilServed(client, kind);
 }
 
-/** A CRD is said to be established a moment before discovery has its kind: until then, whoever asks is told of no such page. */
+/** A CRD is said to be established a moment before discovery has its kind; until then its objects are `404`. */
 async function untilServed(client: Pick<KubernetesClient, "resourceType">, kind: AnyKind): Promise<void> {
   const deadline = performance.now() + SERVED_TIMEOUT_MS;
   while (performance.now() < deadline) {
