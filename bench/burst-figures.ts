@@ -1,41 +1,28 @@
 import { availableParallelism } from "node:os";
-import { GO_OPERATOR } from "./peers";
+import type { Life, Step } from "./lives";
 import type { Figure, Section } from "./results";
 
 /** How many objects are made in which part of the bench. */
 export interface BurstSize {
   objects: number;
   namespaces: number;
-  kubectl: number;
   stock: number;
 }
 
-/** What was done to all objects at once. */
-export interface BurstStep {
-  ms: number;
-  cliProcesses: number;
-}
-
-export type BurstLife = Record<"created" | "changed" | "deleted", BurstStep>;
-
 export interface BurstMeasured {
   size: BurstSize;
-  kubectl: { createdMs: number; readyMs: number };
   /** In one namespace, and in many. */
-  one: BurstLife;
-  many: BurstLife;
-  bare: BurstLife;
-  stock: BurstStep;
+  one: Life;
+  many: Life;
+  bare: Life;
+  stock: Step;
   /** Of the operator, and of it and its CLI processes together. */
   peakMiB: number;
   treePeakMiB: number;
 }
 
-/** As many as the figures of the operator in Go are for. */
-export const KUBECTL_OBJECTS = 500;
-
 export function burstSection(measured: BurstMeasured): Section {
-  const { size, kubectl, one, many, bare, stock, peakMiB, treePeakMiB } = measured;
+  const { size, one, many, bare, stock, peakMiB, treePeakMiB } = measured;
   return {
     id: "burst",
     title: `${size.objects} PostgresWriters at once`,
@@ -48,7 +35,6 @@ export function burstSection(measured: BurstMeasured): Section {
         "resident sizes in samples five times a second.",
     ],
     figures: [
-      ...figuresOfKubectl(size.kubectl, kubectl),
       ...figuresOf("in one namespace", size, one, bare, stock),
       ...figuresOf(`in ${size.namespaces} namespaces`, size, many, bare, stock),
       {
@@ -62,30 +48,15 @@ export function burstSection(measured: BurstMeasured): Section {
   };
 }
 
-function figuresOfKubectl(objects: number, { createdMs, readyMs }: { createdMs: number; readyMs: number }): Figure[] {
-  return [
-    {
-      what: `${objects} by kubectl create: from the first one until all are Ready`,
-      value: readyMs / 1000,
-      unit: "s",
-      ...(objects === KUBECTL_OBJECTS && {
-        against: { what: GO_OPERATOR, value: 6.8, range: [5.9, 6.8], measured: "elsewhere" },
-        mark: { of: "ratio", at: "most", limit: 1 },
-      }),
-    },
-    { what: "of which kubectl create alone", value: createdMs / 1000, unit: "s" },
-  ];
-}
-
 function figuresOf(
   where: string,
   { objects, stock: sample }: BurstSize,
-  life: BurstLife,
-  bare: BurstLife,
-  stock: BurstStep,
+  life: Life,
+  bare: Life,
+  stock: Step,
 ): Figure[] {
   const inProportion = (value: number) => (value / sample) * objects;
-  const time = (name: keyof BurstLife): Figure => ({
+  const time = (name: keyof Life): Figure => ({
     what: `${name} ${where}`,
     value: life[name].ms / 1000,
     unit: "s",

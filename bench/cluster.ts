@@ -11,12 +11,15 @@ import { layoutOf, logFileOf } from "../src/dev/layout";
 import { lastLines } from "../src/dev/process";
 import { userConfig } from "../src/dev/users";
 import { type CountedPulumi, countedPulumi } from "./counted-pulumi";
+import { type GoOperatorOptions, startGoOperator } from "./go-operator";
 import { type OperatorProcess, startOperator, sumOfMetric } from "./operator-process";
 
 /** What every bench gets. */
 export interface BenchContext {
   /** The Pulumi CLI. */
   pulumi: string;
+  /** The program of the operator in Go. */
+  goOperator: string;
   /** Small sizes, to see that all of it works. */
   quick: boolean;
   /** Says what it is at. */
@@ -39,6 +42,8 @@ export interface BenchCluster {
    * @param environment what differs from that of an operator in development
    */
   startOperator(environment?: Record<string, string>): Promise<OperatorProcess>;
+  /** Starts the operator in Go in its place, with the same rights; an operator must have installed the CRDs before. */
+  startGoOperator(options: GoOperatorOptions): Promise<OperatorProcess>;
   /** The Pulumi CLI for someone else than the operator, with a count of its own. */
   countedPulumi(user: string): Promise<CountedPulumi>;
   /** Requests of operators that the API server has begun to work on, by its own count; a watch is one. */
@@ -87,6 +92,8 @@ export async function withBenchCluster<T>(
       stateDirectory: layoutOf(dir).state,
       startOperator: (environment = {}) =>
         startOperator(dev, { KUBECONFIG: kubeconfig, ...environment }, operatorPulumi, signal),
+      startGoOperator: (options) =>
+        startGoOperator(dev, context.goOperator, { KUBECONFIG: kubeconfig }, options, signal),
       countedPulumi: (user) => countedPulumi(context.pulumi, path.join(scratch, `${user}-pulumi`)),
       async operatorRequests() {
         const text = await client.json<string>("GET", "/metrics");

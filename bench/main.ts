@@ -6,8 +6,10 @@ import { errorMessageOf } from "../providers/errors";
 import { Progress } from "../src/cli/progress";
 import { resolveBinary } from "../src/toolchain/resolve";
 import { admission } from "./admission";
+import { besideGo } from "./beside-go";
 import { burst } from "./burst";
 import type { BenchContext } from "./cluster";
+import { goOperatorTool } from "./go-operator";
 import { idle } from "./idle";
 import { describeMachine } from "./machine";
 import { oneObject } from "./one-object";
@@ -22,6 +24,7 @@ import { renderResults } from "./tables";
 const BENCHES: Record<string, { run: (context: BenchContext) => Promise<Section>; seconds: number }> = {
   "one-object": { run: oneObject, seconds: 70 },
   burst: { run: burst, seconds: 220 },
+  "beside-go": { run: besideGo, seconds: 240 },
   "own-stacks": { run: ownStacks, seconds: 170 },
   idle: { run: idle, seconds: 150 },
   size: { run: size, seconds: 180 },
@@ -74,9 +77,11 @@ async function measure(names: readonly string[], options: BenchOptions): Promise
       stop.abort(new Error("interrupted"));
     });
   }
-  const pulumi = (await resolveBinary("pulumi", { signal: stop.signal, observe: progress.observeTools })).path;
+  const resolve = async (tool: Parameters<typeof resolveBinary>[0]) =>
+    (await resolveBinary(tool, { signal: stop.signal, observe: progress.observeTools })).path;
   const context: BenchContext = {
-    pulumi,
+    pulumi: await resolve("pulumi"),
+    goOperator: await resolve(goOperatorTool()),
     quick: options.quick,
     detail: (text) => progress.detail(text),
     signal: stop.signal,

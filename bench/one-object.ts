@@ -1,21 +1,21 @@
 import { execa } from "execa";
 import { type BareCli, withBareCli } from "./bare-cli";
 import { type BenchCluster, type BenchContext, withBenchCluster } from "./cluster";
+import { GO_OPERATOR } from "./go-operator";
 import { KEY_SERVICE_NOTE, withKeyService } from "./key-service";
+import type { Measured } from "./lives";
 import { isGone, isReady, ObjectWatch } from "./object-watch";
 import type { OperatorProcess } from "./operator-process";
-import { GO_OPERATOR } from "./peers";
 import { type Alternative, type Figure, type Section, summary } from "./results";
-import { CHANGED_AGE, keyOf, type Writer, writerManifest, writersOf, writersProgram, writerType } from "./writers";
+import { CHANGED_AGE, keyOf, type Writer, writerManifest, writersProgram, writerType } from "./writers";
 
 const ROUNDS = 10;
 const QUICK_ROUNDS = 2;
-const GO_CREATION: Alternative = { what: GO_OPERATOR, value: 0.4, range: [0.3, 0.4], measured: "elsewhere" };
 
 /** Milliseconds of one round. */
-type Life = Record<"created" | "changed" | "deleted", number>;
+type Times = Record<"created" | "changed" | "deleted", number>;
 
-interface OperatorLife extends Life {
+interface OperatorLife extends Times {
   /** Of the creation: kubectl from its start to its end, and the update of the stack. */
   kubectl: number;
   update: number;
@@ -23,88 +23,93 @@ interface OperatorLife extends Life {
 
 interface Round {
   operator: OperatorLife;
-  bare: Life;
+  bare: Times;
 }
 
-/** One PostgresWriter, through the operator and through the bare CLI, in turns: what a user waits for, and the least it can be. */
+/**
+ * One PostgresWriter, through the operator and through the bare CLI, in turns: what a user waits for, and the least it can
+ * be; then with a key service, and by an operator in Go.
+ */
 export async function oneObject(context: BenchContext): Promise<Section> {
   const rounds = context.quick ? QUICK_ROUNDS : ROUNDS;
   return withBenchCluster(context, async (cluster) => {
-    let operator = await cluster.startOperator();
-    const watch = await ObjectWatch.open(cluster.client, await writerType(cluster.client), context.signal);
-    try {
-      return await withBareCli(context, cluster, async (bare) => {
-        const lives: Round[] = [];
-        for (let round = -1; round < rounds; round++) {
-          context.detail(`round ${round + 1} of ${rounds}`);
-          const [writer, alone] = [writersOf("default", 1), writersOf("bare", 1)].flat() as [Writer, Writer];
-          const life = {
-            operator: await throughOperator(
-              { context, cluster, operator, watch },
-              { ...writer, name: `writer-${round + 1}` },
-            ),
-            bare: await throughCli(cluster, bare, alone),
-          };
-          if (round >= 0) lives.push(life); // before, connections are opened and compilers do their work
+    /** Of a new process, which ends after them. */
+    const roundsOf = async <T>(
+      what: string,
+      start: () => Promise<OperatorProcess>,
+      live: (measured: Measured, name: string) => Promise<T>,
+    ): Promise<T[]> => {
+      const operator = await start();
+      const watch = await ObjectWatch.open(cluster.client, await writerType(cluster.client), context.signal);
+      const lives: T[] = [];
+      try {
+        for (let round = 0; round <= rounds; round++) {
+          context.detail(`${what}: round ${round} of ${rounds}`);
+          lives.push(await live({ context, cluster, operator, watch }, `${what}-${round}`));
         }
+      } finally {
+        watch.close();
         await operator.stop();
-        const provided: OperatorLife[] = [];
-        await withKeyService(async (environment) => {
-          operator = await cluster.startOperator(environment);
-          for (let round = -1; round < rounds; round++) {
-            context.detail(`round ${round + 1} of ${rounds} with a key service`);
-            const [writer] = writersOf("default", 1) as [Writer];
-            const measured = { context, cluster, operator, watch };
-            const life = await throughOperator(measured, { ...writer, name: `provided-${round + 1}` });
-            if (round >= 0) provided.push(life);
-          }
-          await operator.stop();
-        });
-        const through = lives.map(({ operator }) => operator);
-        return {
-          id: "one-object",
-          title: "One PostgresWriter",
-          notes: [
-            `${rounds} rounds in turns; the median, with the least and the most.`,
-            "Through the operator: from the start of kubectl until the object is Ready and its row is as it should be, or until the object and the row are gone.",
-            "The update may begin before kubectl has ended; what neither of them is, is the way of the event, the finalizer and the status.",
-            "The bare CLI: one process with the same program and providers, on a stack of its own, protected by a passphrase as the operator's is.",
-            KEY_SERVICE_NOTE,
-          ],
-          figures: [
-            {
-              ...figureOf("kubectl create → Ready", "created", lives),
-              mark: { of: "ratio", at: "most", limit: 1.25 },
-            },
-            {
-              ...figureOf("the same", "created", lives),
-              against: GO_CREATION,
-            },
-            part("of which kubectl, from its start to its end", "kubectl", through),
-            part("of which the update, from the start of the CLI to its end", "update", through),
-            figureOf("kubectl patch → Ready again", "changed", lives),
-            figureOf("kubectl delete → gone", "deleted", lives),
-            {
-              what: "kubectl create → Ready, with a key service in place of the passphrase",
-              unit: "s",
-              ...summary(provided.map(({ created }) => created / 1000)),
-              against: GO_CREATION,
-            },
-            part("of which the update", "update", provided),
-          ],
-        };
-      });
-    } finally {
-      watch.close();
-    }
+      }
+      return lives.slice(1); // in the first, connections are opened and compilers do their work
+    };
+
+    const beside = await withBareCli(context, cluster, (bare) =>
+      roundsOf("kindstack", cluster.startOperator, async (measured, name) => ({
+        operator: await throughOperator(measured, { namespace: "default", name }),
+        bare: await throughCli(cluster, bare, { namespace: "bare", name: "writer" }),
+      })),
+    );
+    const provided = await withKeyService((environment) =>
+      roundsOf("key-service", () => cluster.startOperator(environment), inDefault),
+    );
+    const go = await roundsOf("go", () => cluster.startGoOperator({ passOverOwnWrites: false }), inDefault);
+    return oneObjectSection(rounds, beside, provided, go);
   });
 }
 
-interface Measured {
-  context: BenchContext;
-  cluster: BenchCluster;
-  operator: OperatorProcess;
-  watch: ObjectWatch;
+function inDefault(measured: Measured, name: string): Promise<OperatorLife> {
+  return throughOperator(measured, { namespace: "default", name });
+}
+
+function oneObjectSection(
+  rounds: number,
+  lives: readonly Round[],
+  provided: readonly OperatorLife[],
+  go: readonly OperatorLife[],
+): Section {
+  const byGo: Alternative = {
+    what: GO_OPERATOR,
+    ...summary(go.map(({ created }) => created / 1000)),
+    measured: "here",
+  };
+  const through = lives.map(({ operator }) => operator);
+  return {
+    id: "one-object",
+    title: "One PostgresWriter",
+    notes: [
+      `${rounds} rounds in turns with the bare CLI, then with a key service, then of the operator in Go; the median, with the least and the most.`,
+      "Through the operator: from the start of kubectl until the object is Ready and its row is as it should be, or until the object and the row are gone.",
+      "The update may begin before kubectl has ended; what neither of them is, is the way of the event, the finalizer and the status.",
+      "The bare CLI: one process with the same program and providers, on a stack of its own, protected by a passphrase as the operator's is.",
+      KEY_SERVICE_NOTE,
+    ],
+    figures: [
+      { ...figureOf("kubectl create → Ready", "created", lives), mark: { of: "ratio", at: "most", limit: 1.25 } },
+      { ...figureOf("the same", "created", lives), against: byGo },
+      part("of which kubectl, from its start to its end", "kubectl", through),
+      part("of which the update, from the start of the CLI to its end", "update", through),
+      figureOf("kubectl patch → Ready again", "changed", lives),
+      figureOf("kubectl delete → gone", "deleted", lives),
+      {
+        what: "kubectl create → Ready, with a key service in place of the passphrase",
+        unit: "s",
+        ...summary(provided.map(({ created }) => created / 1000)),
+        against: byGo,
+      },
+      part("of which the update", "update", provided),
+    ],
+  };
 }
 
 async function throughOperator(
@@ -152,7 +157,7 @@ async function throughOperator(
   return { created, changed, deleted, kubectl: kubectlMs, update };
 }
 
-async function throughCli(cluster: BenchCluster, bare: BareCli, writer: Writer): Promise<Life> {
+async function throughCli(cluster: BenchCluster, bare: BareCli, writer: Writer): Promise<Times> {
   const stack = "one-object";
   const created = await bare.up(stack, writersProgram([writer]));
   const changed = await bare.up(stack, writersProgram([writer], CHANGED_AGE));
@@ -161,7 +166,7 @@ async function throughCli(cluster: BenchCluster, bare: BareCli, writer: Writer):
   return { created, changed, deleted: await bare.destroy(stack) };
 }
 
-function figureOf(what: string, name: keyof Life, lives: readonly Round[]): Figure {
+function figureOf(what: string, name: keyof Times, lives: readonly Round[]): Figure {
   return {
     what,
     unit: "s",

@@ -5,6 +5,7 @@ import { request } from "undici";
 import { type DevCluster, devClusterStatus } from "../src/dev/cluster";
 import { operator } from "../src/dev/operator";
 import { identify } from "../src/dev/process";
+import type { Component } from "../src/dev/supervisor";
 import { packageRoot } from "../src/package";
 import type { CountedPulumi } from "./counted-pulumi";
 
@@ -33,21 +34,33 @@ export async function startOperator(
   signal: AbortSignal,
 ): Promise<OperatorProcess> {
   const component = await operator(cluster, path.join(packageRoot, "dist/src/cli/main.js"), pulumi.file);
-  const startedAt = performance.now();
-  await cluster.start({ ...component, env: { ...component.env, ...environment } }, signal);
-  const readyAfterMs = performance.now() - startedAt;
+  const started = await startProcess(cluster, { ...component, env: { ...component.env, ...environment } }, signal);
   const atStart = await pulumi.count(); // it has asked for the version
-  const { processes } = devClusterStatus(cluster.dir);
-  const pid = processes.find(({ name, running }) => name === component.name && running)?.pid;
-  if (pid === undefined) throw new Error("the operator has ended");
   return {
-    pid,
-    readyAfterMs,
+    ...started,
     cliProcesses: async () => (await pulumi.count()) - atStart,
     async counted(metric) {
       const { body } = await request(`http://127.0.0.1:${component.port}/metrics`);
       return sumOfMetric(await body.text(), metric);
     },
+  };
+}
+
+/** Starts a process of the cluster, waits until it is healthy and finds out which one it is. */
+export async function startProcess(
+  cluster: DevCluster,
+  component: Component,
+  signal: AbortSignal,
+): Promise<Pick<OperatorProcess, "pid" | "readyAfterMs" | "stop">> {
+  const startedAt = performance.now();
+  await cluster.start(component, signal);
+  const readyAfterMs = performance.now() - startedAt;
+  const { processes } = devClusterStatus(cluster.dir);
+  const pid = processes.find(({ name, running }) => name === component.name && running)?.pid;
+  if (pid === undefined) throw new Error(`${component.name} has ended`);
+  return {
+    pid,
+    readyAfterMs,
     async stop() {
       process.kill(pid, component.stopSignal);
       while (identify(pid) !== undefined) await delay(20);

@@ -1,5 +1,4 @@
-/** What figures are compared to that cannot be had by a run: the plain alternative to Kindstack. */
-export const GO_OPERATOR = "an operator in Go";
+import { GO_OPERATOR } from "./go-operator";
 
 /** Somebody's published figure. */
 export interface Peer {

@@ -7,10 +7,11 @@ import type { Source } from "./tool";
 const NEEDED_GO = { major: 1, minor: 26 };
 
 /**
- * Builds a Go program. The versions are those of `tools/<module>/go.mod`, authenticated by the go.sum beside it; both
- * are copied, because the go command writes to them.
+ * Builds a Go program. The versions are those of the module's go.mod, authenticated by the go.sum beside it; the module
+ * is copied, because the go command writes to both.
  */
 export function goBuild(build: {
+  /** A folder of this package with a go.mod, a go.sum and, unless the program is another module's, its sources. */
   module: string;
   package: string;
   file: string;
@@ -58,9 +59,7 @@ export function goModuleDocuments(documents: { module: string; path: string; fil
 }
 
 async function copyModule(module: string, into: string): Promise<void> {
-  for (const file of ["go.mod", "go.sum"]) {
-    await fs.copyFile(path.join(packageRoot, "tools", module, file), path.join(into, file));
-  }
+  await fs.cp(path.join(packageRoot, module), into, { recursive: true });
 }
 
 async function go(goArguments: string[], cwd: string, signal: AbortSignal): Promise<string> {

@@ -24,7 +24,7 @@ export const tools = {
     versionArguments: ["--version"],
     sources: [
       vendorDownload(etcdRelease()),
-      goBuild({ module: "etcd", package: "go.etcd.io/etcd/server/v3", file: "etcd", estimatedSeconds: 50 }),
+      goBuild({ module: "tools/etcd", package: "go.etcd.io/etcd/server/v3", file: "etcd", estimatedSeconds: 50 }),
     ],
   },
   "kube-apiserver": kubernetes("kube-apiserver", "KINDSTACK_KUBE_APISERVER", 180),
@@ -39,7 +39,7 @@ export const tools = {
     sources: [
       kwokDownload(`kwok-${platform}-${architecture}`, "kwok"),
       goBuild({
-        module: "kwok",
+        module: "tools/kwok",
         package: "sigs.k8s.io/kwok/cmd/kwok",
         file: "kwok",
         variables: { "sigs.k8s.io/kwok/pkg/consts.Version": `v${KWOK}` },
@@ -56,7 +56,7 @@ export const tools = {
     sources: [
       kwokDownload("stage-fast.yaml", "stages.yaml"),
       goModuleDocuments({
-        module: "kwok",
+        module: "tools/kwok",
         path: "sigs.k8s.io/kwok",
         files: [
           "kustomize/stage/node/fast/node-initialize.yaml",
@@ -78,7 +78,7 @@ export const tools = {
     sources: [
       pulumiInstaller(),
       goBuild({
-        module: "pulumi",
+        module: "tools/pulumi",
         package: "github.com/pulumi/pulumi/pkg/v3/cmd/pulumi",
         file: "pulumi",
         variables: { "github.com/pulumi/pulumi/sdk/v3/go/common/version.Version": `v${PULUMI}` },
@@ -94,7 +94,7 @@ export const tools = {
     variable: "KINDSTACK_PULUMI_LANGUAGE_NODEJS",
     sources: [
       goBuild({
-        module: "language-nodejs",
+        module: "tools/language-nodejs",
         package: "github.com/pulumi/pulumi/sdk/v3/nodejs/cmd/pulumi-language-nodejs",
         file: "pulumi-language-nodejs",
         estimatedSeconds: 30,
@@ -118,7 +118,7 @@ function kubernetes(name: string, variable: string, estimatedSeconds: number): T
   const url = `https://dl.k8s.io/release/v${KUBERNETES}/bin/linux/${architecture}/${name}`;
   const [major = "", minor = ""] = KUBERNETES.split(".");
   const build = goBuild({
-    module: "kubernetes",
+    module: "tools/kubernetes",
     package: `k8s.io/kubernetes/cmd/${name}`,
     file: name,
     variables: {
