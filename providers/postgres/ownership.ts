@@ -21,6 +21,8 @@ const CREATE_TABLE = `CREATE TABLE IF NOT EXISTS kindstack_ownership.rows (
   incarnation text NOT NULL,
   PRIMARY KEY (table_schema, table_name, key)
 )`;
+/** After a crash, each object whose update was cut off is asked for what it has. */
+const CREATE_INDEX = "CREATE INDEX IF NOT EXISTS rows_by_owner ON kindstack_ownership.rows (owner)";
 
 /** Any number that nobody else uses: it keeps two operators from creating the table at the same moment. */
 const CREATION_LOCK = 7_046_029_254_386_353n;
@@ -176,6 +178,7 @@ async function createOwnershipTable(): Promise<void> {
       // Even IF NOT EXISTS asks for the permission to create a schema.
       if (!rows[0]?.exists) await connection.query(CREATE_SCHEMA);
       await connection.query(CREATE_TABLE);
+      await connection.query(CREATE_INDEX);
     });
   } catch (error) {
     if (sqlStateOf(error) !== "42501") throw error;
@@ -186,7 +189,7 @@ async function createOwnershipTable(): Promise<void> {
     throw new RetryableError(
       "OwnershipTableMissing",
       `${errorMessageOf(error)}: Kindstack may not create the table of who owns which row; an administrator has to run: ` +
-        `${CREATE_SCHEMA}; ${CREATE_TABLE.replace(/\s+/g, " ")}; GRANT USAGE ON SCHEMA kindstack_ownership TO ${role}; ` +
+        `${CREATE_SCHEMA}; ${CREATE_TABLE.replace(/\s+/g, " ")}; ${CREATE_INDEX}; GRANT USAGE ON SCHEMA kindstack_ownership TO ${role}; ` +
         `GRANT SELECT, INSERT, UPDATE, DELETE ON kindstack_ownership.rows TO ${role};`,
       { cause: error },
     );

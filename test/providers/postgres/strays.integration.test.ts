@@ -56,4 +56,13 @@ describe("rows of an owner that no state knows", () => {
     expect(await idsIn(table)).toEqual(["default/sample-student"]);
     expect((await records()).filter(({ table_name }) => table_name === table)).toEqual([]);
   });
+
+  it("are found without reading what others have", async () => {
+    const crowd = `INSERT INTO kindstack_ownership.rows (table_schema, table_name, key, owner, description, incarnation)
+      SELECT 'public', 'crowd', n::text, 'uid-' || n, 'crowd', n::text FROM generate_series(1, 10000) n`;
+    await database.query(`${crowd}; ANALYZE kindstack_ownership.rows`);
+    const plan = await database.query("EXPLAIN SELECT * FROM kindstack_ownership.rows WHERE owner = 'uid-7'");
+    expect(JSON.stringify(plan)).toContain("rows_by_owner");
+    await database.query("DELETE FROM kindstack_ownership.rows WHERE table_name = 'crowd'");
+  });
 });
