@@ -20,7 +20,7 @@ interface Size {
 const KUBECTL_OBJECTS = 500;
 const ELSEWHERE: Alternative = { what: GO_OPERATOR, value: 6.8, range: [5.9, 6.8], measured: "elsewhere" };
 
-const FULL: Size = { rounds: 3, kubectl: KUBECTL_OBJECTS, objects: 1_000 };
+const FULL: Size = { rounds: 5, kubectl: KUBECTL_OBJECTS, objects: 1_000 };
 const QUICK: Size = { rounds: 1, kubectl: 20, objects: 30 };
 
 /** Who is measured, in turns; Kindstack first, because it installs the CRDs. */

@@ -4,6 +4,7 @@ import { type BurstSize, burstSection } from "./burst-figures";
 import { type BenchCluster, type BenchContext, withBenchCluster } from "./cluster";
 import { expectRows, type Life, liveAndDie, type Step, warmUp } from "./lives";
 import { ObjectWatch } from "./object-watch";
+import { plainLife } from "./plain-up";
 import { memoryMiB, sampleTree } from "./processes";
 import type { Section } from "./results";
 import { measureStock } from "./stock";
@@ -27,9 +28,10 @@ export async function burst(context: BenchContext): Promise<Section> {
       const peakMiB = await memoryMiB(operator.pid, "peak");
       const { peakMiB: treePeakMiB } = await stopSampling();
       await operator.stop();
-      const bare = await bareLife(context, cluster, size.objects);
+      const lean = await leanLife(context, cluster, size.objects);
+      const plain = await plainLife(context, cluster, writersOf("plain", size.objects));
       const stock = await measureStock(context, cluster, writersOf("stock", size.stock), availableParallelism());
-      return burstSection({ size, one, many, bare, stock, peakMiB, treePeakMiB });
+      return burstSection({ size, one, many, plain, lean, stock, peakMiB, treePeakMiB });
     } finally {
       await stopSampling();
       watch.close();
@@ -37,7 +39,7 @@ export async function burst(context: BenchContext): Promise<Section> {
   });
 }
 
-async function bareLife(context: BenchContext, cluster: BenchCluster, count: number): Promise<Life> {
+async function leanLife(context: BenchContext, cluster: BenchCluster, count: number): Promise<Life> {
   const writers = writersOf("bare", count);
   const some = writersOf("warm-up", warmUpSize(count));
   const stack = "burst";
@@ -45,7 +47,7 @@ async function bareLife(context: BenchContext, cluster: BenchCluster, count: num
     await bare.up(stack, writersProgram(some), { many: true }); // as the operator has been warmed up
     await bare.destroy(stack, { many: true });
     const timed = async (what: string, update: () => Promise<number>): Promise<Step> => {
-      context.detail(`one bare update of ${count}: ${what}`);
+      context.detail(`the leanest update of ${count}: ${what}`);
       const before = await bare.cliProcesses();
       const ms = await update();
       return { ms, cliProcesses: (await bare.cliProcesses()) - before };
@@ -61,7 +63,7 @@ async function bareLife(context: BenchContext, cluster: BenchCluster, count: num
   });
 }
 
-/** What the operator and the bare CLI are warmed up with: both have the same code, and a compiler that works meanwhile. */
+/** What the operator and the leanest update are warmed up with: both are the same code, and a compiler works meanwhile. */
 function warmUpSize(objects: number): number {
   return Math.ceil(objects / 10);
 }

@@ -18,6 +18,8 @@ import { type OperatorProcess, startOperator, sumOfMetric } from "./operator-pro
 export interface BenchContext {
   /** The Pulumi CLI. */
   pulumi: string;
+  /** What the CLI runs programs with that are not in the process that started it. */
+  languageHost: string;
   /** The program of the operator in Go. */
   goOperator: string;
   /** Small sizes, to see that all of it works. */
