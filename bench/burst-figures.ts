@@ -14,9 +14,9 @@ export interface BurstMeasured {
   /** In one namespace, and in many. */
   one: Life;
   many: Life;
-  /** By one update each: as a platform team runs it, and the leanest that there is. */
+  /** By one update each: as a platform team runs it, and of the bare CLI. */
   plain: Life;
-  lean: Life;
+  bare: Life;
   stock: Step;
   /** Of the operator, and of it and its CLI processes together. */
   peakMiB: number;
@@ -32,8 +32,8 @@ export function burstSection(measured: BurstMeasured): Section {
       "Created by one client with 32 requests at a time; the time runs from the first request until the last object is Ready, " +
         "or gone. The rows are counted after each step.",
       "One pulumi up is what a platform team without an operator runs: the CLI with its language host and the SDK's process for " +
-        "dynamic providers, with all manifests in a file; the state is saved once. The leanest update is one of the bare CLI with " +
-        "the same program, with what registers, provides, groups and saves in the operator.",
+        "dynamic providers, with all manifests in a file; the state is saved once. A bare update has the same program and " +
+        "what registers, provides, groups and saves in the operator.",
       `The stock way is createOrSelectStack and up for each object, ${availableParallelism()} at a time, on a sample of ` +
         `${size.stock}: ${(measured.stock.ms / 1000).toFixed(0)} s. Its time for ${size.objects} is that of the sample in proportion.`,
       "The operator's peak is VmHWM of its process over all of this section; with its CLI processes, the largest sum of " +
@@ -53,7 +53,7 @@ export function burstSection(measured: BurstMeasured): Section {
   };
 }
 
-function figuresOf(where: string, life: Life, { size, plain, lean, stock }: BurstMeasured): Figure[] {
+function figuresOf(where: string, life: Life, { size, plain, bare, stock }: BurstMeasured): Figure[] {
   const { objects, stock: sample } = size;
   const inProportion = (value: number) => (value / sample) * objects;
   const beside = (what: string, name: keyof Life, alternative: string, ms: number): Figure => ({
@@ -67,17 +67,17 @@ function figuresOf(where: string, life: Life, { size, plain, lean, stock }: Burs
     return {
       name,
       byPlain: beside(`${name} ${where}`, name, `one pulumi ${command} of all ${objects}`, plain[name].ms),
-      byLean: beside("the same", name, `the leanest update of all ${objects}`, lean[name].ms),
+      byBare: beside("the same", name, `one bare update of all ${objects}`, bare[name].ms),
       cliProcesses: { what: "CLI processes for that", value: life[name].cliProcesses, unit: "count" } as const,
     };
   });
-  return steps.flatMap(({ name, byPlain, byLean, cliProcesses }) => {
-    if (name !== "created") return [byPlain, byLean, cliProcesses];
+  return steps.flatMap(({ name, byPlain, byBare, cliProcesses }) => {
+    if (name !== "created") return [byPlain, byBare, cliProcesses];
     const stockWay = `the stock way, ${objects} in proportion to ${sample}`;
     const mark = { of: "ratio", at: "most", limit: 1.5 } as const;
     return [
       { ...byPlain, mark },
-      { ...byLean, mark },
+      { ...byBare, mark },
       beside("the same", name, stockWay, inProportion(stock.ms)),
       {
         what: `created a second ${where}`,

@@ -28,10 +28,10 @@ export async function burst(context: BenchContext): Promise<Section> {
       const peakMiB = await memoryMiB(operator.pid, "peak");
       const { peakMiB: treePeakMiB } = await stopSampling();
       await operator.stop();
-      const lean = await leanLife(context, cluster, size.objects);
+      const bare = await bareLife(context, cluster, size.objects);
       const plain = await plainLife(context, cluster, writersOf("plain", size.objects));
       const stock = await measureStock(context, cluster, writersOf("stock", size.stock), availableParallelism());
-      return burstSection({ size, one, many, plain, lean, stock, peakMiB, treePeakMiB });
+      return burstSection({ size, one, many, plain, bare, stock, peakMiB, treePeakMiB });
     } finally {
       await stopSampling();
       watch.close();
@@ -39,7 +39,7 @@ export async function burst(context: BenchContext): Promise<Section> {
   });
 }
 
-async function leanLife(context: BenchContext, cluster: BenchCluster, count: number): Promise<Life> {
+async function bareLife(context: BenchContext, cluster: BenchCluster, count: number): Promise<Life> {
   const writers = writersOf("bare", count);
   const some = writersOf("warm-up", warmUpSize(count));
   const stack = "burst";
@@ -47,7 +47,7 @@ async function leanLife(context: BenchContext, cluster: BenchCluster, count: num
     await bare.up(stack, writersProgram(some), { many: true }); // as the operator has been warmed up
     await bare.destroy(stack, { many: true });
     const timed = async (what: string, update: () => Promise<number>): Promise<Step> => {
-      context.detail(`the leanest update of ${count}: ${what}`);
+      context.detail(`one bare update of ${count}: ${what}`);
       const before = await bare.cliProcesses();
       const ms = await update();
       return { ms, cliProcesses: (await bare.cliProcesses()) - before };
@@ -63,7 +63,7 @@ async function leanLife(context: BenchContext, cluster: BenchCluster, count: num
   });
 }
 
-/** What the operator and the leanest update are warmed up with: both are the same code, and a compiler works meanwhile. */
+/** What the operator and the bare update are warmed up with: both are the same code, and a compiler works meanwhile. */
 function warmUpSize(objects: number): number {
   return Math.ceil(objects / 10);
 }
