@@ -65,5 +65,5 @@ async function bareLife(context: BenchContext, cluster: BenchCluster, count: num
 
 /** What the operator and the bare update are warmed up with: both are the same code, and a compiler works meanwhile. */
 function warmUpSize(objects: number): number {
-  return Math.ceil(objects / 10);
+  return Math.ceil(objects / 2);
 }

@@ -24,7 +24,9 @@ export interface GoOperatorOptions {
 export function goOperatorTool(): Tool {
   const folder = path.join(packageRoot, MODULE);
   const digest = createHash("sha256");
-  for (const file of fs.readdirSync(folder).sort()) digest.update(fs.readFileSync(path.join(folder, file)));
+  for (const file of fs.readdirSync(folder).sort()) {
+    digest.update(file).update(fs.readFileSync(path.join(folder, file)));
+  }
   const name = "bench-go-operator";
   return {
     name,

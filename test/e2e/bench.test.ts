@@ -4,17 +4,21 @@ import os from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { GO_OPERATOR, goOperatorTool } from "../../bench/go-operator";
 import { readResults } from "../../bench/results";
+import { resolveBinary } from "../../src/toolchain/resolve";
 import { build } from "./operator";
 
 const MAIN = path.resolve(__dirname, "../../dist/bench/main.js");
 const TIMEOUT_MS = 180_000;
+const GO_BUILD_TIMEOUT_MS = 600_000;
 
 let directory = "";
-beforeAll(() => {
+beforeAll(async () => {
   build();
+  await resolveBinary(goOperatorTool());
   directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-test-"));
-});
+}, GO_BUILD_TIMEOUT_MS);
 afterAll(() => fs.rmSync(directory, { recursive: true }));
 
 it("a bench prints its figures, writes them as JSON and leaves nothing behind", { timeout: TIMEOUT_MS }, async () => {
@@ -35,5 +39,7 @@ it("a bench prints its figures, writes them as JSON and leaves nothing behind", 
     if (against !== undefined) expect(against.value, what).toBeGreaterThan(0);
     expect(stdout).toContain(what);
   }
+  const besides = sections[0]?.figures.filter(({ against }) => against?.what === GO_OPERATOR) ?? [];
+  expect(new Set(besides.map(({ against }) => against?.measured))).toEqual(new Set(["here"]));
   expect(fs.readdirSync(directory)).toEqual(["results"]);
 });
