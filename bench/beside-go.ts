@@ -3,8 +3,8 @@ import path from "node:path";
 import { execa } from "execa";
 import { type BenchCluster, type BenchContext, withBenchCluster } from "./cluster";
 import { GO_OPERATOR } from "./go-operator";
-import { type Life, liveAndDie, type Measured, warmUp } from "./lives";
-import { isGone, isReady, ObjectWatch } from "./object-watch";
+import { type Life, liveAndDie, type Measured, warmUp, withOperator } from "./lives";
+import { isGone, isReady } from "./object-watch";
 import type { OperatorProcess } from "./operator-process";
 import { memoryMiB } from "./processes";
 import { type Alternative, type Figure, type Section, summary } from "./results";
@@ -54,13 +54,13 @@ export async function besideGo(context: BenchContext): Promise<Section> {
       for (const name of NAMES) {
         const writers = writersOf(`kubectl-${name}-${round}`, size.kubectl);
         const what = `${name}, round ${round} of ${size.rounds}`;
-        bursts[name].push(await withOperator(context, cluster, name, what, (one) => throughKubectl(one, writers)));
+        bursts[name].push(await withWarm(context, cluster, name, what, (one) => throughKubectl(one, writers)));
       }
     }
     const measured: Partial<Record<Name, OperatorMeasured>> = {};
     for (const name of NAMES) {
       const writers = writersOf(`at-once-${name}`, size.objects);
-      measured[name] = await withOperator(context, cluster, name, name, async (one) => ({
+      measured[name] = await withWarm(context, cluster, name, name, async (one) => ({
         bursts: bursts[name],
         life: await liveAndDie(one, writers),
         peakMiB: await memoryMiB(one.operator.pid, "peak"),
@@ -71,23 +71,23 @@ export async function besideGo(context: BenchContext): Promise<Section> {
 }
 
 /** Gives the work a new process of one of them, which has had one object before. */
-async function withOperator<T>(
+function withWarm<T>(
   context: BenchContext,
   cluster: BenchCluster,
   name: Name,
   what: string,
   work: (measured: Measured) => Promise<T>,
 ): Promise<T> {
-  const detail = (text: string) => context.detail(`${what}: ${text}`);
-  const operator = await OPERATORS[name](cluster);
-  const watch = await ObjectWatch.open(cluster.client, await writerType(cluster.client), context.signal);
-  try {
-    await warmUp(cluster, watch);
-    return await work({ context: { ...context, detail }, cluster, operator, watch });
-  } finally {
-    watch.close();
-    await operator.stop();
-  }
+  const told = { ...context, detail: (text: string) => context.detail(`${what}: ${text}`) };
+  return withOperator(
+    told,
+    cluster,
+    () => OPERATORS[name](cluster),
+    async (measured) => {
+      await warmUp(cluster, measured.watch);
+      return work(measured);
+    },
+  );
 }
 
 async function throughKubectl(
@@ -114,10 +114,9 @@ async function throughKubectl(
 function besideGoSection(size: Size, { kindstack, go, tuned }: Record<Name, OperatorMeasured>): Section {
   const seconds = ({ bursts }: OperatorMeasured, which: keyof KubectlBurst) =>
     summary(bursts.map((burst) => burst[which] / 1000));
-  const against = (what: string, { value, range }: { value: number; range?: [number, number] }): Alternative => ({
+  const against = (what: string, figure: Pick<Alternative, "value" | "range">): Alternative => ({
     what,
-    value,
-    ...(range && { range }),
+    ...figure,
     measured: "here",
   });
   const ready: Figure = {

@@ -62,19 +62,14 @@ function figuresOf(where: string, life: Life, { size, plain, bare, stock }: Burs
     unit: "s",
     against: { what: alternative, value: ms / 1000, measured: "here" },
   });
-  const steps = (["created", "changed", "deleted"] as const).map((name) => {
+  const stockWay = `the stock way, ${objects} in proportion to ${sample}`;
+  const mark = { of: "ratio", at: "most", limit: 1.5 } as const;
+  return (["created", "changed", "deleted"] as const).flatMap((name): Figure[] => {
     const command = name === "deleted" ? "destroy" : "up";
-    return {
-      name,
-      byPlain: beside(`${name} ${where}`, name, `one pulumi ${command} of all ${objects}`, plain[name].ms),
-      byBare: beside("the same", name, `one bare update of all ${objects}`, bare[name].ms),
-      cliProcesses: { what: "CLI processes for that", value: life[name].cliProcesses, unit: "count" } as const,
-    };
-  });
-  return steps.flatMap(({ name, byPlain, byBare, cliProcesses }) => {
+    const byPlain = beside(`${name} ${where}`, name, `one pulumi ${command} of all ${objects}`, plain[name].ms);
+    const byBare = beside("the same", name, `one bare update of all ${objects}`, bare[name].ms);
+    const cliProcesses: Figure = { what: "CLI processes for that", value: life[name].cliProcesses, unit: "count" };
     if (name !== "created") return [byPlain, byBare, cliProcesses];
-    const stockWay = `the stock way, ${objects} in proportion to ${sample}`;
-    const mark = { of: "ratio", at: "most", limit: 1.5 } as const;
     return [
       { ...byPlain, mark },
       { ...byBare, mark },

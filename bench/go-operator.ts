@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
-import { request } from "undici";
 import type { DevCluster } from "../src/dev/cluster";
+import { isReadyOn } from "../src/dev/operator";
 import { freePort } from "../src/dev/ports";
 import { packageRoot } from "../src/package";
 import { goBuild } from "../src/toolchain/go";
@@ -51,8 +51,11 @@ export async function startGoOperator(
   signal: AbortSignal,
 ): Promise<OperatorProcess> {
   const port = await freePort();
-  const probes = `127.0.0.1:${port}`;
-  const args = ["--health-probe-bind-address", probes, ...(passOverOwnWrites ? ["--pass-over-own-writes"] : [])];
+  const args = [
+    "--health-probe-bind-address",
+    `127.0.0.1:${port}`,
+    ...(passOverOwnWrites ? ["--pass-over-own-writes"] : []),
+  ];
   const started = await startProcess(
     cluster,
     {
@@ -66,11 +69,7 @@ export async function startGoOperator(
       stopSignal: "SIGTERM",
       stopSeconds: 40,
       startSeconds: 60,
-      async isHealthy() {
-        const { statusCode, body } = await request(`http://${probes}/readyz`, { headersTimeout: 2_000 });
-        await body.dump();
-        return statusCode === 200;
-      },
+      isHealthy: () => isReadyOn(port),
     },
     signal,
   );

@@ -1,5 +1,5 @@
 import type { BenchCluster, BenchContext } from "./cluster";
-import { isGone, isReady, type ObjectWatch } from "./object-watch";
+import { isGone, isReady, ObjectWatch } from "./object-watch";
 import type { OperatorProcess } from "./operator-process";
 import {
   CHANGED_AGE,
@@ -26,6 +26,27 @@ export interface Measured {
   cluster: BenchCluster;
   operator: OperatorProcess;
   watch: ObjectWatch;
+}
+
+/**
+ * Gives the work a new operator, which ends after it.
+ *
+ * @param start starts one that finds the CRDs, or installs them
+ */
+export async function withOperator<T>(
+  context: BenchContext,
+  cluster: BenchCluster,
+  start: () => Promise<OperatorProcess>,
+  work: (measured: Measured) => Promise<T>,
+): Promise<T> {
+  const operator = await start();
+  const watch = await ObjectWatch.open(cluster.client, await writerType(cluster.client), context.signal);
+  try {
+    return await work({ context, cluster, operator, watch });
+  } finally {
+    watch.close();
+    await operator.stop();
+  }
 }
 
 /** Objects that come and go before: they open connections and have the compiler do its work. */

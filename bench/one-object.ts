@@ -3,11 +3,11 @@ import { type BareCli, withBareCli } from "./bare-cli";
 import { type BenchCluster, type BenchContext, withBenchCluster } from "./cluster";
 import { GO_OPERATOR } from "./go-operator";
 import { KEY_SERVICE_NOTE, withKeyService } from "./key-service";
-import type { Measured } from "./lives";
-import { isGone, isReady, ObjectWatch } from "./object-watch";
+import { type Measured, withOperator } from "./lives";
+import { isGone, isReady, type ObjectWatch } from "./object-watch";
 import type { OperatorProcess } from "./operator-process";
 import { type Alternative, type Figure, type Section, summary } from "./results";
-import { CHANGED_AGE, keyOf, type Writer, writerManifest, writersProgram, writerType } from "./writers";
+import { CHANGED_AGE, keyOf, type Writer, writerManifest, writersProgram } from "./writers";
 
 const ROUNDS = 10;
 const QUICK_ROUNDS = 2;
@@ -33,26 +33,19 @@ interface Round {
 export async function oneObject(context: BenchContext): Promise<Section> {
   const rounds = context.quick ? QUICK_ROUNDS : ROUNDS;
   return withBenchCluster(context, async (cluster) => {
-    /** Of a new process, which ends after them. */
-    const roundsOf = async <T>(
+    const roundsOf = <T>(
       what: string,
       start: () => Promise<OperatorProcess>,
       live: (measured: Measured, name: string) => Promise<T>,
-    ): Promise<T[]> => {
-      const operator = await start();
-      const watch = await ObjectWatch.open(cluster.client, await writerType(cluster.client), context.signal);
-      const lives: T[] = [];
-      try {
+    ): Promise<T[]> =>
+      withOperator(context, cluster, start, async (measured) => {
+        const lives: T[] = [];
         for (let round = 0; round <= rounds; round++) {
           context.detail(`${what}: round ${round} of ${rounds}`);
-          lives.push(await live({ context, cluster, operator, watch }, `${what}-${round}`));
+          lives.push(await live(measured, `${what}-${round}`));
         }
-      } finally {
-        watch.close();
-        await operator.stop();
-      }
-      return lives.slice(1); // in the first, connections are opened and compilers do their work
-    };
+        return lives.slice(1); // in the first, connections are opened and compilers do their work
+      });
 
     const beside = await withBareCli(context, cluster, (bare) =>
       roundsOf("kindstack", cluster.startOperator, async (measured, name) => ({

@@ -22,10 +22,13 @@ export async function operator(cluster: DevCluster, mainScript: string, pulumi: 
     stopSignal: "SIGTERM",
     stopSeconds: 40, // running updates finish first
     startSeconds: 60,
-    async isHealthy() {
-      const { statusCode, body } = await request(`http://127.0.0.1:${port}/readyz`, { headersTimeout: 2_000 });
-      await body.dump();
-      return statusCode === 200;
-    },
+    isHealthy: () => isReadyOn(port),
   };
+}
+
+/** Whether an operator answers on this port of the machine that it is ready. @throws Error when nobody answers */
+export async function isReadyOn(port: number): Promise<boolean> {
+  const { statusCode, body } = await request(`http://127.0.0.1:${port}/readyz`, { headersTimeout: 2_000 });
+  await body.dump();
+  return statusCode === 200;
 }
