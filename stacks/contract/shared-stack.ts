@@ -13,8 +13,11 @@ import { stackName } from "./object";
 
 /** The number of an object's shared stack within its namespace, from before its first update on. */
 export const STACK_NUMBER_ANNOTATION = "kindstack.dev/stack-number";
-/** So many objects, more or less, share one stack: an update's time grows with all that its stack holds. */
-export const OBJECTS_PER_STACK = 1_000;
+/**
+ * So many objects, more or less, share one stack. An update's time grows with all that its stack holds, that of many changes with
+ * the square; each stack of a burst is another start of the CLI (`docs/benchmarks.md`).
+ */
+export const OBJECTS_PER_STACK = 500;
 
 const LARGEST_NUMBER = 9_999;
 const COMPONENT_PREFIX = "kindstack:";
