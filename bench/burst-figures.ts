@@ -1,4 +1,5 @@
 import { availableParallelism } from "node:os";
+import { KEY_SERVICE_NOTE } from "./key-service";
 import type { Life, Step } from "./lives";
 import type { Figure, Section } from "./results";
 
@@ -14,6 +15,8 @@ export interface BurstMeasured {
   /** In one namespace, and in many. */
   one: Life;
   many: Life;
+  /** In many, with the operator's own key service. */
+  provided: Life;
   /** By one update each: as a platform team runs it, and of the bare CLI. */
   plain: Life;
   bare: Life;
@@ -24,7 +27,7 @@ export interface BurstMeasured {
 }
 
 export function burstSection(measured: BurstMeasured): Section {
-  const { size, one, many, peakMiB, treePeakMiB } = measured;
+  const { size, one, many, provided, peakMiB, treePeakMiB } = measured;
   return {
     id: "burst",
     title: `${size.objects} PostgresWriters at once`,
@@ -38,10 +41,16 @@ export function burstSection(measured: BurstMeasured): Section {
         `${size.stock}: ${(measured.stock.ms / 1000).toFixed(0)} s. Its time for ${size.objects} is that of the sample in proportion.`,
       "The operator's peak is VmHWM of its process over all of this section; with its CLI processes, the largest sum of " +
         "resident sizes in samples five times a second.",
+      KEY_SERVICE_NOTE,
     ],
     figures: [
       ...figuresOf("in one namespace", one, measured),
       ...figuresOf(`in ${size.namespaces} namespaces`, many, measured),
+      {
+        what: `created a second in ${size.namespaces} namespaces, with the operator's own key service`,
+        value: size.objects / (provided.created.ms / 1000),
+        unit: "/s",
+      },
       {
         what: "peak memory of the operator",
         value: peakMiB,

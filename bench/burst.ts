@@ -2,7 +2,8 @@ import { availableParallelism } from "node:os";
 import { withBareCli } from "./bare-cli";
 import { type BurstSize, burstSection } from "./burst-figures";
 import { type BenchCluster, type BenchContext, withBenchCluster } from "./cluster";
-import { expectRows, type Life, liveAndDie, type Step, warmUp } from "./lives";
+import { OWN_KEY_SERVICE } from "./key-service";
+import { expectRows, type Life, liveAndDie, type Step, warmUp, withOperator } from "./lives";
 import { ObjectWatch } from "./object-watch";
 import { plainLife } from "./plain-up";
 import { memoryMiB, sampleTree } from "./processes";
@@ -28,15 +29,29 @@ export async function burst(context: BenchContext): Promise<Section> {
       const peakMiB = await memoryMiB(operator.pid, "peak");
       const { peakMiB: treePeakMiB } = await stopSampling();
       await operator.stop();
+      const provided = await providedLife(context, cluster, size);
       const bare = await bareLife(context, cluster, size.objects);
       const plain = await plainLife(context, cluster, writersOf("plain", size.objects));
       const stock = await measureStock(context, cluster, writersOf("stock", size.stock), availableParallelism());
-      return burstSection({ size, one, many, plain, bare, stock, peakMiB, treePeakMiB });
+      return burstSection({ size, one, many, provided, plain, bare, stock, peakMiB, treePeakMiB });
     } finally {
       await stopSampling();
       watch.close();
     }
   });
+}
+
+/** Through an operator with its own key service, over the namespaces: there the CLI is started most often. */
+function providedLife(context: BenchContext, cluster: BenchCluster, { objects, namespaces }: BurstSize): Promise<Life> {
+  return withOperator(
+    context,
+    cluster,
+    () => cluster.startOperator(OWN_KEY_SERVICE),
+    async (measured) => {
+      await warmUp(cluster, measured.watch, warmUpSize(objects));
+      return liveAndDie(measured, writersOf("provided", objects, namespaces));
+    },
+  );
 }
 
 async function bareLife(context: BenchContext, cluster: BenchCluster, count: number): Promise<Life> {

@@ -2,7 +2,7 @@ import { execa } from "execa";
 import { type BareCli, withBareCli } from "./bare-cli";
 import { type BenchCluster, type BenchContext, withBenchCluster } from "./cluster";
 import { GO_OPERATOR } from "./go-operator";
-import { KEY_SERVICE_NOTE, withKeyService } from "./key-service";
+import { KEY_SERVICE_NOTE, OWN_KEY_SERVICE } from "./key-service";
 import { type Measured, withOperator } from "./lives";
 import { isGone, isReady, type ObjectWatch } from "./object-watch";
 import type { OperatorProcess } from "./operator-process";
@@ -29,7 +29,7 @@ interface Round {
 
 /**
  * One PostgresWriter, through the operator and through the bare CLI, in turns: what a user waits for, and the least it can
- * be; then with a key service, and by an operator in Go.
+ * be; then with its own key service, and by an operator in Go.
  */
 export async function oneObject(context: BenchContext): Promise<Section> {
   const rounds = context.quick ? QUICK_ROUNDS : ROUNDS;
@@ -54,9 +54,7 @@ export async function oneObject(context: BenchContext): Promise<Section> {
         bare: await throughCli(cluster, bare, { namespace: "bare", name: "writer" }),
       })),
     );
-    const provided = await withKeyService((environment) =>
-      roundsOf("key-service", () => cluster.startOperator(environment), inDefault),
-    );
+    const provided = await roundsOf("key-service", () => cluster.startOperator(OWN_KEY_SERVICE), inDefault);
     const go = await roundsOf("go", () => cluster.startGoOperator({ passOverOwnWrites: false }), inDefault);
     return oneObjectSection(rounds, beside, provided, go);
   });
@@ -82,7 +80,7 @@ function oneObjectSection(
     id: "one-object",
     title: "One PostgresWriter",
     notes: [
-      `${rounds} rounds in turns with the bare CLI, then with a key service, then of the operator in Go; the median, with the least and the most.`,
+      `${rounds} rounds in turns with the bare CLI, then with the operator's own key service, then of the operator in Go; the median, with the least and the most.`,
       "Through the operator: from the start of kubectl until the object is Ready and its row is as it should be, or until the object and the row are gone.",
       "The update may begin before kubectl has ended; what neither of them is, is the way of the event, the finalizer and the status.",
       "The bare CLI: one process with the same program and providers, on a stack of its own, protected by a passphrase as the operator's is.",
@@ -97,7 +95,7 @@ function oneObjectSection(
       figureOf("kubectl patch → Ready again", "changed", lives),
       figureOf("kubectl delete → gone", "deleted", lives),
       {
-        what: "kubectl create → Ready, with a key service in place of the passphrase",
+        what: "kubectl create → Ready, with the operator's own key service",
         unit: "s",
         ...summary(provided.map(({ created }) => created / 1000)),
         against: byGo,

@@ -9,6 +9,7 @@ import { providers } from "../../providers/index";
 import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
 import { closePool } from "../../providers/postgres/pool";
 import { fileBackendDirectory } from "../automation/file-backend";
+import { KeyService } from "../automation/key-service";
 import { StackReader } from "../automation/stack-reader";
 import { openWorkspace } from "../automation/workspace";
 import { readStateConfig } from "../config";
@@ -52,15 +53,17 @@ export async function withInspection<T>(run: (inspection: Inspection) => Promise
   const directory = await mkdtemp(join(tmpdir(), "kindstack-inspection-"));
   const host = new ProviderHost(providers);
   const progress = new Progress();
+  let keyService: KeyService | undefined;
   try {
     const pulumi = await resolveBinary("pulumi", { signal: stop.signal, observe: progress.observeTools });
     await host.start();
+    keyService = await KeyService.startIfUsed(state.protection);
     const workspace = await openWorkspace({
       pulumi: pulumi.path,
       directory,
       backendUrl: state.backendUrl,
       protection: state.protection,
-      environment: process.env,
+      environment: keyService?.environmentOf(process.env) ?? process.env,
     });
     const { cluster, namespace } = await openCluster();
     return await run({
@@ -72,6 +75,7 @@ export async function withInspection<T>(run: (inspection: Inspection) => Promise
     });
   } finally {
     for (const name of ["SIGINT", "SIGTERM"] as const) process.off(name, onStop);
+    await keyService?.close();
     host.stop();
     await closePool();
     await disconnectKubernetes();

@@ -8,6 +8,7 @@ import { devCommand } from "./dev";
 import { diffCommand } from "./diff";
 import { historyCommand } from "./history";
 import { installCommand } from "./install";
+import { keysCommand } from "./keys";
 import { outputsCommand } from "./outputs";
 import { previewCommand } from "./preview";
 import { proxyCommand } from "./proxy";
@@ -38,6 +39,7 @@ export function buildProgram(): Command {
     .addCommand(historyCommand())
     .addCommand(outputsCommand())
     .addCommand(stateCommand())
+    .addCommand(keysCommand())
     .addCommand(installCommand())
     .addCommand(stackNameCommand());
   program.addCommand(completionCommand(program));

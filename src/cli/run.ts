@@ -10,6 +10,7 @@ import { closePool } from "../../providers/postgres/pool";
 import { kinds } from "../../stacks/index";
 import type { Admission } from "../admission/admission";
 import { StackEngine } from "../automation/engine";
+import { KeyService } from "../automation/key-service";
 import { openWorkspace } from "../automation/workspace";
 import { inCluster, operatorNamespace, readStateConfig } from "../config";
 import { type Endpoints, startEndpoints } from "../telemetry/endpoints";
@@ -79,7 +80,8 @@ Environment:
   KUBECONFIG                           the cluster (default: ~/.kube/config, or the Pod's service account)
   PULUMI_BACKEND_URL                   where state is kept: file://, postgres://, s3://, gs://, azblob://
   PULUMI_CONFIG_PASSPHRASE[_FILE]      protects the state; made up outside a cluster
-  KINDSTACK_SECRETS_PROVIDER           protects it in its place: awskms://…, azurekeyvault://…, gcpkms://…, hashivault://…
+  KINDSTACK_SECRETS_PROVIDER           own: the passphrase does so by a key that is derived once, not for each update; or in its
+                                       place awskms://…, azurekeyvault://…, gcpkms://…, hashivault://…
   KINDSTACK_WORK_DIR                   files of running updates (default: .kindstack/work)
   KINDSTACK_PULUMI                     the Pulumi CLI (default: from PATH, the cache, a download or a build)
   PSQL_HOST, PSQL_PORT, PSQL_DBNAME, PSQL_USER, PSQL_PASSWORD, PGSSLMODE, PSQL_CA_FILE
@@ -114,12 +116,13 @@ async function runOperator(options: RunOptions): Promise<void> {
   const recorder = new EventRecorder({ client, logger });
   const host = new ProviderHost(providers);
   await host.start();
+  const keyService = await KeyService.startIfUsed(state.protection);
   const opened = await openWorkspace({
     pulumi: pulumi.path,
     directory: state.workDirectory,
     backendUrl: state.backendUrl,
     protection: state.protection,
-    environment: process.env,
+    environment: keyService?.environmentOf(process.env) ?? process.env,
   });
   const { shards, workspace } = shareWork(options, { client, workspace: opened, metrics, logger });
   const operator = new Operator({
@@ -155,6 +158,7 @@ async function runOperator(options: RunOptions): Promise<void> {
   } finally {
     await admission?.close();
     await endpoints?.close();
+    await keyService?.close();
     host.stop();
     await closePool();
     await disconnectKubernetes();

@@ -54,15 +54,17 @@ export const configurationSchema = Type.Object({
     ...NAME,
     default: "kindstack-state",
     description:
-      "Secret with the key passphrase, which protects the state; it must exist unless passphrase or secretsProvider is set",
+      "Secret with the key passphrase, which protects the state; it must exist unless passphrase or an URL as secretsProvider is set",
   }),
   passphrase: Type.Optional(
     Type.String({ minLength: 1, secret: true, description: "makes stateSecret with this passphrase" }),
   ),
   secretsProvider: Type.Optional(
     Type.String({
-      pattern: "^(awskms|azurekeyvault|gcpkms|hashivault)://.",
-      description: "key service that protects the state in place of a passphrase, such as awskms://alias/kindstack",
+      pattern: "^(own$|(awskms|azurekeyvault|gcpkms|hashivault)://.)",
+      description:
+        "key service that protects the state in place of a passphrase, such as awskms://alias/kindstack; own: the " +
+        "operator's, which derives its key of the passphrase once",
     }),
   ),
   storageSize: Type.String({ ...QUANTITY, default: "1Gi", description: "size of the volume for the state" }),

@@ -140,7 +140,7 @@ async function podSpec(configuration: Configuration): Promise<unknown> {
                 secretName: stateSecret,
                 items: [{ key: PASSPHRASE_KEY, path: PASSPHRASE_KEY }],
                 defaultMode: 0o440,
-                ...(secretsProvider !== undefined && { optional: true }),
+                ...(![undefined, "own"].includes(secretsProvider) && { optional: true }),
               },
             },
             destPath: SECRET_DIRECTORY,

@@ -194,6 +194,11 @@ describe("the installation with nothing configured", () => {
       expect.objectContaining({ name: "passphrase", secret: expect.objectContaining({ optional: true }) }),
     );
     expect(variable(registrations, "KINDSTACK_SECRETS_PROVIDER")).toBeUndefined();
+    const own = await install({ secretsProvider: "own" });
+    expect(variable(own, "KINDSTACK_SECRETS_PROVIDER")?.value).toBe("own");
+    expect(podOf(own).spec.volumes).not.toContainEqual(
+      expect.objectContaining({ secret: expect.objectContaining({ optional: true }) }),
+    );
   });
 
   it("is reached by probes, for metrics and for admission, and reaches the API server, the database and DNS", () => {
