@@ -44,12 +44,18 @@ export class KeyService {
   }
 
   /**
-   * Starts one if it is what protects the state.
+   * Starts one if it is what protects the state; or if it may have been, so that stacks go back to the passphrase, and no Vault is
+   * named in the environment.
    *
    * @throws TerminalError when it cannot listen; what reading the passphrase's file throws
    */
-  static async startIfUsed({ passphrase, keyService }: StateProtection): Promise<KeyService | undefined> {
-    if (keyService !== OWN_KEY_SERVICE || passphrase === undefined) return undefined;
+  static async startIfUsed(
+    { passphrase, keyService }: StateProtection,
+    environment: NodeJS.ProcessEnv,
+  ): Promise<KeyService | undefined> {
+    const isUsed = keyService === OWN_KEY_SERVICE;
+    const mayHaveBeen = keyService === undefined && !Object.keys(environment).some(isVaults);
+    if (passphrase === undefined || !(isUsed || mayHaveBeen)) return undefined;
     const value = "file" in passphrase ? await readFile(passphrase.file, "utf8") : passphrase.value;
     const service = new KeyService(value.trim());
     await new Promise<void>((resolve, reject) => {
@@ -62,7 +68,7 @@ export class KeyService {
 
   /** An environment in which the CLI asks this service, and no other that it would know of. */
   environmentOf(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-    const others = Object.entries(environment).filter(([name]) => !name.startsWith("VAULT_"));
+    const others = Object.entries(environment).filter(([name]) => !isVaults(name));
     const { port } = this.#server.address() as AddressInfo;
     return {
       ...Object.fromEntries(others),
@@ -126,6 +132,10 @@ export class KeyService {
     this.#keys.set(name, key);
     return key;
   }
+}
+
+function isVaults(variable: string): boolean {
+  return variable.startsWith("VAULT_");
 }
 
 type Answer = [status: number, body: object];

@@ -57,7 +57,7 @@ export async function withInspection<T>(run: (inspection: Inspection) => Promise
   try {
     const pulumi = await resolveBinary("pulumi", { signal: stop.signal, observe: progress.observeTools });
     await host.start();
-    keyService = await KeyService.startIfUsed(state.protection);
+    keyService = await KeyService.startIfUsed(state.protection, process.env);
     const workspace = await openWorkspace({
       pulumi: pulumi.path,
       directory,

@@ -23,7 +23,7 @@ Example:
 
 async function runWithKeys(command: string, words: string[]): Promise<void> {
   const { protection } = readStateConfig({ ...process.env, KINDSTACK_SECRETS_PROVIDER: "own" });
-  const service = await KeyService.startIfUsed(protection);
+  const service = await KeyService.startIfUsed(protection, process.env);
   const onInterrupt = () => {}; // the terminal tells the command as well, which ends in its own way
   process.on("SIGINT", onInterrupt);
   try {

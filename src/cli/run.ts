@@ -116,7 +116,7 @@ async function runOperator(options: RunOptions): Promise<void> {
   const recorder = new EventRecorder({ client, logger });
   const host = new ProviderHost(providers);
   await host.start();
-  const keyService = await KeyService.startIfUsed(state.protection);
+  const keyService = await KeyService.startIfUsed(state.protection, process.env);
   const opened = await openWorkspace({
     pulumi: pulumi.path,
     directory: state.workDirectory,

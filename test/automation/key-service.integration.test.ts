@@ -16,7 +16,7 @@ afterEach(async () => {
 });
 
 async function startKeyService(value = passphrase.value): Promise<KeyService> {
-  const service = await KeyService.startIfUsed({ passphrase: { value }, keyService: OWN_KEY_SERVICE });
+  const service = await KeyService.startIfUsed({ passphrase: { value }, keyService: undefined }, {});
   if (service === undefined) throw new Error("it has not started");
   cleanups.push(() => service.close());
   return service;
@@ -61,7 +61,10 @@ describe("a key service in place of a passphrase", () => {
     expect((await after.up("one", { a: "1" })).changes).toEqual({});
     expect(await protectionOf(before, "one")).toMatchObject({ type: "cloud" });
 
-    const again = await openEngine(state, { protection: { passphrase, keyService: undefined }, environment });
+    const again = await openEngine(state, {
+      protection: { passphrase, keyService: undefined },
+      environment: (await startKeyService()).environmentOf(process.env),
+    });
     expect((await again.up("one", { a: "1" })).changes).toEqual({});
     expect(await protectionOf(before, "one")).toMatchObject({ type: "passphrase" });
   });

@@ -3,10 +3,11 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { KeyService } from "../../src/automation/key-service";
 import { OWN_KEY_SERVICE } from "../../src/config";
 
+const passphrase = { value: "secret" };
 let service: KeyService;
 let environment: NodeJS.ProcessEnv;
 beforeEach(async () => {
-  const started = await KeyService.startIfUsed({ passphrase: { value: "secret" }, keyService: OWN_KEY_SERVICE });
+  const started = await KeyService.startIfUsed({ passphrase, keyService: OWN_KEY_SERVICE }, {});
   if (started === undefined) throw new Error("it has not started");
   service = started;
   environment = service.environmentOf({ HOME: "/home", VAULT_TOKEN: "another", VAULT_NAMESPACE: "another" });
@@ -62,9 +63,21 @@ describe("the operator's own key service", () => {
     expect(Object.keys(environment).sort()).toEqual(["HOME", "VAULT_SERVER_TOKEN", "VAULT_SERVER_URL"]);
   });
 
-  it("is not started where something else protects the state", async () => {
-    const passphrase = { value: "secret" };
-    expect(await KeyService.startIfUsed({ passphrase, keyService: undefined })).toBeUndefined();
-    expect(await KeyService.startIfUsed({ passphrase, keyService: "awskms://alias/kindstack" })).toBeUndefined();
+  it.each([
+    ["it protects the state", { passphrase, keyService: OWN_KEY_SERVICE }, {}, true],
+    [
+      "it does, though a Vault is named",
+      { passphrase, keyService: OWN_KEY_SERVICE },
+      { VAULT_ADDR: "https://vault" },
+      true,
+    ],
+    ["the passphrase does again", { passphrase, keyService: undefined }, {}, true],
+    ["it does again, after a Vault", { passphrase, keyService: undefined }, { VAULT_ADDR: "https://vault" }, false],
+    ["another does", { passphrase, keyService: "awskms://alias/kindstack" }, {}, false],
+    ["there is no passphrase", { passphrase: undefined, keyService: undefined }, {}, false],
+  ])("runs where it may be needed, and nowhere else: %s", async (_when, protection, variables, isStarted) => {
+    const other = await KeyService.startIfUsed(protection, variables);
+    expect(other !== undefined).toBe(isStarted);
+    await other?.close();
   });
 });
