@@ -1,5 +1,6 @@
 import Type from "typebox";
 import { Compile } from "typebox/compile";
+import { parseJson } from "./parse-json";
 
 /** What the engine did to a resource. */
 export type Operation =
@@ -77,7 +78,7 @@ export function readEventLog(log: string, isMeant: (name: string) => boolean = (
   const report: EngineReport = { changes: {}, resources: [], deleted: [], failed: [], errors: [], succeeded: false };
   const resources = new Map<string, StackResource>();
   for (const line of log.split("\n")) {
-    const event = isWorthReading(line, isMeant) ? parseLine(line) : undefined;
+    const event = isWorthReading(line, isMeant) ? parseJson(eventSchema, line) : undefined;
     if (event?.resOutputsEvent !== undefined) {
       const { op, urn, type, old, new: state } = event.resOutputsEvent.metadata;
       if (type === STACK_TYPE || type.startsWith("pulumi:providers:")) continue;
@@ -112,15 +113,6 @@ function isWorthReading(line: string, isMeant: (name: string) => boolean): boole
   if (!line.includes('"resOutputsEvent"')) return true;
   const urn = /"urn":"([^"]+)"/.exec(line)?.[1];
   return urn === undefined || isMeant(nameOf(urn));
-}
-
-function parseLine(line: string): ReturnType<typeof eventSchema.Parse> | undefined {
-  try {
-    const event: unknown = JSON.parse(line);
-    return eventSchema.Check(event) ? event : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 /** The name of a resource: what stands behind the last `::` of its URN. */

@@ -2,6 +2,7 @@ import Type from "typebox";
 import { Compile } from "typebox/compile";
 import type { Properties } from "../../providers/dynamic";
 import { nameOf } from "./event-log";
+import { parseJson } from "./parse-json";
 
 /** What an update would do to a resource. */
 export type PlannedOperation = "create" | "update" | "replace" | "delete" | "same";
@@ -73,10 +74,5 @@ export function readPlannedChanges(eventLog: string): PlannedChange[] {
 
 function parseStep(line: string) {
   if (!line.includes('"resourcePreEvent"')) return undefined;
-  try {
-    const event: unknown = JSON.parse(line);
-    return eventSchema.Check(event) ? event.resourcePreEvent.metadata : undefined;
-  } catch {
-    return undefined; // the torn last line of an interrupted preview
-  }
+  return parseJson(eventSchema, line)?.resourcePreEvent.metadata; // none for the torn last line of an interrupted preview
 }

@@ -54,7 +54,7 @@ export const configurationSchema = Type.Object({
     ...NAME,
     default: "kindstack-state",
     description:
-      "Secret with the key passphrase, which protects the state; it must exist unless passphrase or an URL as secretsProvider is set",
+      "Secret with the key passphrase, which protects the state; it must exist unless passphrase or a URL as secretsProvider is set",
   }),
   passphrase: Type.Optional(
     Type.String({ minLength: 1, secret: true, description: "makes stateSecret with this passphrase" }),
