@@ -133,6 +133,7 @@ async function runOperator(options: RunOptions): Promise<void> {
     metrics,
     logger,
     shards,
+    stackPartitions: options.stackPartitions,
     concurrency: options.concurrency,
     driftIntervalMs: options.driftInterval * 1000,
     relistIntervalMs: options.relistInterval * 1000,

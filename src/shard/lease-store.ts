@@ -10,15 +10,15 @@ export interface LeaseRecord {
   holder: string | undefined;
   /** How often it has gone to another holder. */
   transitions: number;
-  /** The number of shards among which its holder wants to share the work; `undefined` while it stands back. */
-  shards: number | undefined;
+  /** How its holder wants to share the work ({@link divisionOf}); `undefined` while it stands back. */
+  division: string | undefined;
 }
 
 /** What a write sets. */
 export interface LeaseChange {
   holder: string | undefined;
   transitions?: number;
-  shards?: number | undefined;
+  division?: string | undefined;
   leaseDurationMs?: number;
 }
 
@@ -49,7 +49,7 @@ const LEASE: ResourceType = {
   namespaced: true,
 };
 const LABEL = "kindstack.dev/lease";
-const SHARDS_ANNOTATION = "kindstack.dev/shards";
+const DIVISION_ANNOTATION = "kindstack.dev/shards";
 
 interface LeaseSpec {
   holderIdentity?: string | null;
@@ -79,7 +79,7 @@ export function kubernetesLeases(client: KubernetesClient, namespace: string, ti
           name,
           namespace,
           labels: { [LABEL]: "true" },
-          ...(change.shards !== undefined && { annotations: { [SHARDS_ANNOTATION]: String(change.shards) } }),
+          ...(change.division !== undefined && { annotations: { [DIVISION_ANNOTATION]: change.division } }),
         },
         spec: specOf(change),
       };
@@ -111,20 +111,18 @@ function specOf({ holder, transitions, leaseDurationMs }: LeaseChange): object {
 }
 
 function annotationsOf(change: LeaseChange): Record<string, string | null> {
-  if (!("shards" in change)) return {};
-  return { [SHARDS_ANNOTATION]: change.shards === undefined ? null : String(change.shards) };
+  return "division" in change ? { [DIVISION_ANNOTATION]: change.division ?? null } : {};
 }
 
 function recordOf({ metadata, spec }: LiveObject): LeaseRecord {
   const { holderIdentity, leaseTransitions } = (spec ?? {}) as LeaseSpec;
-  const shards = metadata.annotations?.[SHARDS_ANNOTATION];
   return {
     name: metadata.name,
     uid: metadata.uid,
     version: metadata.resourceVersion,
     holder: holderIdentity || undefined,
     transitions: leaseTransitions ?? 0,
-    shards: shards === undefined ? undefined : Number(shards),
+    division: metadata.annotations?.[DIVISION_ANNOTATION],
   };
 }
 

@@ -1,5 +1,6 @@
 import type { Logger } from "pino";
 import { LeaseConflict, type LeaseRecord, type LeaseStore } from "./lease-store";
+import { divisionOf } from "./shard";
 import { killAfterMs, type LeaseTiming, untilNextTry } from "./timing";
 
 /** Who does the work of the shards. */
@@ -21,6 +22,8 @@ export interface ReplicaOptions {
   id: string;
   /** Among how many shards the work is shared; the same for all replicas. */
   shards: number;
+  /** Among how many partitions namespaces are spread whose objects share stacks, if they are; the same for all replicas. */
+  partitions?: number | undefined;
   timing: LeaseTiming;
   logger: Logger;
   /** Milliseconds on a clock that nobody sets; it goes on while the process stands still. */
@@ -59,6 +62,7 @@ export class Replica {
   readonly #yielding = new Map<number, boolean>();
   /** What was last seen of the others' sessions, and since when. */
   readonly #seen = new Map<string, { version: string; since: number }>();
+  readonly #division: string;
   #session: Session | undefined;
   /** A session that is over, and may hold Leases. */
   #former: LeaseRecord | undefined;
@@ -72,6 +76,7 @@ export class Replica {
 
   constructor(options: ReplicaOptions) {
     this.#options = options;
+    this.#division = divisionOf(options.shards, options.partitions);
     this.#now = options.now ?? (() => performance.now());
   }
 
@@ -155,9 +160,10 @@ export class Replica {
 
   /** @returns the session, when it was renewed in time */
   async #renew(): Promise<Session | undefined> {
-    const { store, timing, shards, id, unique, worker } = this.#options;
+    const { store, timing, id, unique, worker } = this.#options;
     const sentAt = this.#now();
-    const wanted = { shards: this.#standsBack ? undefined : shards, leaseDurationMs: timing.leaseDurationMs };
+    const division = this.#standsBack ? undefined : this.#division;
+    const wanted = { division, leaseDurationMs: timing.leaseDurationMs };
     let session = this.#session;
     if (session === undefined) {
       if (this.#former !== undefined) await store.remove(this.#former); // its work has ended; what it held is free
@@ -183,7 +189,7 @@ export class Replica {
   }
 
   /** @returns the session as it now is; `undefined` when it is not ours any more */
-  async #update(record: LeaseRecord, wanted: { shards: number | undefined }): Promise<LeaseRecord | undefined> {
+  async #update(record: LeaseRecord, wanted: { division: string | undefined }): Promise<LeaseRecord | undefined> {
     const { store } = this.#options;
     try {
       return await store.update(record, { holder: record.name, ...wanted });
@@ -256,25 +262,26 @@ export class Replica {
     const { shards: count, logger } = this.#options;
     const mine = session.record.name;
     const others = sessions.filter(({ name }) => name !== mine);
-    const strangers = others.filter((other) => other.shards !== undefined && other.shards !== count);
+    const strangers = others.filter(({ division }) => division !== undefined && division !== this.#division);
     if (strangers.length > 0) {
-      // In another number of shards a stack has another Lease: until they are gone, or stand back, nothing is safe.
+      // In another division a stack, or an object, has another Lease: until they are gone, or stand back, nothing is safe.
       const holders = new Set([...shards.values()].map(({ holder }) => holder));
       const cameFirst = strangers.some(({ name }) => holders.has(name) || name < mine);
       if (this.#held.size === 0 && cameFirst && !this.#standsBack) {
         this.#standsBack = true;
-        logger.warn({ shards: count, others: strangers }, "waits for replicas with another number of shards to leave");
+        const told = { division: this.#division, others: strangers };
+        logger.warn(told, "waits for replicas with other shards or stack partitions to leave");
       }
       return;
     }
     if (this.#leaving) return;
-    if (session.record.shards !== count) {
+    if (session.record.division !== this.#division) {
       this.#standsBack = false; // the next renewal says so, and only the look after it counts
       return;
     }
     // What cannot be shared evenly stays where it is, so that nothing moves without need.
     const load = (name: string) => [...shards.values()].filter(({ holder }) => holder === name).length;
-    const peers = [mine, ...others.filter((other) => other.shards === count).map(({ name }) => name)];
+    const peers = [mine, ...others.filter(({ division }) => division === this.#division).map(({ name }) => name)];
     const rank = peers.sort((a, b) => load(b) - load(a) || (a < b ? -1 : 1)).indexOf(mine);
     const fair = Math.floor(count / peers.length) + (rank < count % peers.length ? 1 : 0);
     const kept = [...this.#held.keys()].filter((shard) => !this.#yielding.has(shard));

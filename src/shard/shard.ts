@@ -4,3 +4,12 @@ import { createHash } from "node:crypto";
 export function shardOf(stack: string, shards: number): number {
   return shards === 1 ? 0 : createHash("sha256").update(stack).digest().readUInt32BE() % shards;
 }
+
+/**
+ * How replicas share the work, in one word: two that differ in it may take the same object, or stack, for their own.
+ *
+ * @param partitions among how many partitions namespaces are spread whose objects share stacks, if they are
+ */
+export function divisionOf(shards: number, partitions: number | undefined): string {
+  return partitions === undefined ? String(shards) : `${shards}~${partitions}`;
+}

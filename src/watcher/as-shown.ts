@@ -19,34 +19,44 @@ export function isAsShown(shown: LiveObject, live: LiveObject | undefined): bool
 }
 
 /**
- * Asks the API server which of a namespace's objects {@link isAsShown}, by their keys: for all of them at once where they
+ * Asks the API server which of these objects {@link isAsShown}, by their keys: for all of a namespace at once where they
  * are a good part of what is there.
  *
- * @param total how many objects the namespace has, about
+ * @param total how many objects a namespace has, about
  */
 export async function keysAsShown(
   client: KubernetesClient,
   type: ResourceType,
   shown: readonly LiveObject[],
-  total: number,
+  total: (namespace: string) => number,
 ): Promise<Set<string>> {
-  const namespace = shown[0]?.metadata.namespace;
   const byKey = new Map(shown.map((object) => [objectKey(object.metadata), object]));
+  const byNamespace = new Map<string, LiveObject[]>();
+  for (const object of shown) {
+    const { namespace = "" } = object.metadata;
+    const others = byNamespace.get(namespace);
+    if (others === undefined) byNamespace.set(namespace, [object]);
+    else others.push(object);
+  }
   const keys = new Set<string>();
   const look = (live: LiveObject) => {
     const key = objectKey(live.metadata);
     const object = byKey.get(key);
     if (object !== undefined && isAsShown(object, live)) keys.add(key);
   };
-  if (namespace !== undefined && shown.length > 1 && shown.length >= total * WORTH_A_LIST) {
-    for await (const { items } of client.pages(type, { namespace, metadataOnly: true })) items.forEach(look);
-    return keys;
-  }
   const limiter = new Limiter(REQUESTS_AT_ONCE);
-  const read = async ({ metadata: { name } }: LiveObject) => {
-    const live = await limiter.run(() => client.get(type, name, namespace));
+  const list = async (namespace: string) => {
+    for await (const { items } of client.pages(type, { namespace, metadataOnly: true })) items.forEach(look);
+  };
+  const read = async ({ metadata: { name, namespace } }: LiveObject) => {
+    const live = await client.get(type, name, namespace);
     if (live !== undefined) look(live);
   };
-  await Promise.all(shown.map(read));
+  const requests = [...byNamespace].flatMap(([namespace, objects]) =>
+    objects.length > 1 && objects.length >= total(namespace) * WORTH_A_LIST
+      ? [() => list(namespace)]
+      : objects.map((object) => () => read(object)),
+  );
+  await Promise.all(requests.map((request) => limiter.run(request)));
   return keys;
 }

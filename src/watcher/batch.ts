@@ -1,6 +1,6 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../../stacks/contract/kind";
-import { sharedStackName } from "../../stacks/contract/shared-stack";
+import { type StackPlace, sharedStackName } from "../../stacks/contract/shared-stack";
 import type { StackEngine, UpdateResult } from "../automation/engine";
 import type { Program } from "../automation/language-server";
 import { destroyMembers, emptyShare, updateMembers } from "../automation/shared-stack";
@@ -25,8 +25,8 @@ interface Waiting extends Request {
 export interface BatchesOptions {
   kind: AnyKind;
   engine: Pick<StackEngine, "up" | "destroy" | "recorded" | "forget">;
-  /** Which of these objects of a namespace are still as they are shown here, by their keys. */
-  asShown(namespace: string, objects: readonly LiveObject[]): Promise<ReadonlySet<string>>;
+  /** Which of these objects are still as they are shown here, by their keys. */
+  asShown(objects: readonly LiveObject[]): Promise<ReadonlySet<string>>;
   /** Asks for a call of {@link Batches.run} for this place; one at a time, after which the next may be asked for. */
   enqueue(place: string): void;
   /** Told of every update that ran. */
@@ -40,9 +40,14 @@ const BURST_OVER_MS = 100;
 /** … or is not waited for any longer: each start of the CLI costs as much as the update of a hundred rows. */
 const LONGEST_GATHERING_MS = 1_000;
 
-/** A shared stack as the queue names it: `namespace#number`. */
-export function placeOf(namespace: string, number: number): string {
-  return `${namespace}#${number}`;
+/** A shared stack as the queue names it: `partition#number`. */
+export function placeName({ partition, number }: StackPlace): string {
+  return `${partition}#${number}`;
+}
+
+/** The partition of a shared stack by what the queue calls it. */
+export function partitionOfPlace(place: string): string {
+  return locate(place).partition;
 }
 
 /**
@@ -157,8 +162,7 @@ export class Batches {
     signal: AbortSignal,
   ): Promise<Map<string, UpdateResult>> {
     const unsure = group.flatMap(({ shown }) => shown ?? []);
-    const { namespace } = locate(place);
-    const asShown = unsure.length > 0 ? await this.#options.asShown(namespace, unsure) : new Set<string>();
+    const asShown = unsure.length > 0 ? await this.#options.asShown(unsure) : new Set<string>();
     const isCurrent = ({ key, shown }: Waiting) => shown === undefined || asShown.has(key);
     const current = group.filter(isCurrent);
     const results = current.length > 0 ? await this.#update(place, current, signal) : new Map<string, UpdateResult>();
@@ -168,8 +172,7 @@ export class Batches {
 
   #update(place: string, group: readonly Waiting[], signal: AbortSignal): Promise<Map<string, UpdateResult>> {
     const { kind, engine, observe } = this.#options;
-    const { namespace, number } = locate(place);
-    const stack = sharedStackName(kind, namespace, number);
+    const stack = sharedStackName(kind, locate(place));
     const [first] = group;
     if (first?.wish.type === "destroy") {
       const { release } = first.wish;
@@ -204,9 +207,9 @@ export class Batches {
   }
 }
 
-function locate(place: string): { namespace: string; number: number } {
-  const [namespace = "", number] = place.split("#");
-  return { namespace, number: Number(number) };
+function locate(place: string): StackPlace {
+  const [partition = "", number] = place.split("#");
+  return { partition, number: Number(number) };
 }
 
 function interrupted({ wish }: Request): UpdateResult {

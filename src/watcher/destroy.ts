@@ -84,7 +84,7 @@ async function finishUpdate(turn: Turn): Promise<UpdateResult["outcome"]> {
   try {
     const program = await prepareProgram(turn, parseObject(kind, found));
     program.takeClaims();
-    const object = await writer.hold(found, memory, stacks.numberOf(found));
+    const object = await writer.hold(found, memory, stacks.placeOf(found));
     const result = await stacks.up(key, found, program.of(object), { signal });
     observe(result, "Retrying");
     return result.outcome;

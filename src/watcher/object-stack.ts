@@ -1,10 +1,10 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { type AnyKind, statusOf } from "../../stacks/contract/kind";
 import { stackName } from "../../stacks/contract/object";
-import { recordedStackNumber, sharedStackName } from "../../stacks/contract/shared-stack";
+import { recordedPlace, type StackPlace, sharedStackName } from "../../stacks/contract/shared-stack";
 import type { StackEngine, UpdateOptions, UpdateResult } from "../automation/engine";
 import type { Program } from "../automation/language-server";
-import { type Batches, placeOf, type Request } from "./batch";
+import { type Batches, placeName, type Request } from "./batch";
 import { FINALIZER } from "./identity";
 import type { Placement } from "./placement";
 
@@ -31,21 +31,20 @@ export class ObjectStacks {
     this.#sharing = sharing;
   }
 
-  /** The number of the object's shared stack, to be recorded before the first update; `undefined` if it shares none. */
-  numberOf(object: LiveObject): number | undefined {
+  /** The object's shared stack, to be recorded before the first update; `undefined` if it shares none. */
+  placeOf(object: LiveObject): StackPlace | undefined {
     return this.#sharing?.placement.place(object);
   }
 
   /** The name of the object's stack. */
   nameOf(key: string, object: LiveObject): string {
-    const number = this.numberOf(object);
-    if (number === undefined) return stackName(this.#kind, key);
-    return sharedStackName(this.#kind, object.metadata.namespace ?? "", number);
+    const place = this.placeOf(object);
+    return place === undefined ? stackName(this.#kind, key) : sharedStackName(this.#kind, place);
   }
 
   /** Says that an update of the object is about to be asked for; the returned function takes it back. */
   expect(key: string, found: LiveObject): () => void {
-    return this.#sharing?.batches.expect(this.#placeOf(found), key) ?? (() => {});
+    return this.#sharing?.batches.expect(this.#placeName(found), key) ?? (() => {});
   }
 
   /** @param found the object as it was before its stack was recorded */
@@ -73,7 +72,7 @@ export class ObjectStacks {
 
   #request(key: string, found: LiveObject, wish: Request["wish"], isCurrent = false): Promise<UpdateResult> {
     const { batches } = this.#sharing as Sharing;
-    return batches.request(this.#placeOf(found), {
+    return batches.request(this.#placeName(found), {
       key,
       wish,
       shown: isCurrent ? undefined : found,
@@ -81,9 +80,9 @@ export class ObjectStacks {
     });
   }
 
-  #placeOf(found: LiveObject): string {
+  #placeName(found: LiveObject): string {
     const { placement } = this.#sharing as Sharing;
-    return placeOf(found.metadata.namespace ?? "", placement.place(found));
+    return placeName(placement.place(found));
   }
 
   /**
@@ -95,8 +94,7 @@ export class ObjectStacks {
     const recorded = statusOf(found).stack?.name;
     const isOfThatTime =
       recorded === undefined
-        ? found.metadata.finalizers?.includes(FINALIZER) === true &&
-          recordedStackNumber(this.#kind, found) === undefined
+        ? found.metadata.finalizers?.includes(FINALIZER) === true && recordedPlace(this.#kind, found) === undefined
         : recorded === own;
     return isOfThatTime ? own : undefined;
   }

@@ -1,6 +1,6 @@
 import { ApiError, type KubernetesClient, type LiveObject, type ResourceType } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../../stacks/contract/kind";
-import { STACK_NUMBER_ANNOTATION } from "../../stacks/contract/shared-stack";
+import { recordOfPlace, type StackPlace } from "../../stacks/contract/shared-stack";
 import { FINALIZER, identityOf } from "./identity";
 import { Limiter } from "./limiter";
 import type { Memory } from "./memory";
@@ -33,21 +33,21 @@ export class ObjectWriter {
   }
 
   /**
-   * Sets the finalizer and, for an object that shares its stack, the stack's number, in one server-side apply: other
-   * finalizers and annotations are not touched. The number is chosen on this very state of the object: where the cache is
+   * Sets the finalizer and, for an object that shares its stack, the record of that, in one server-side apply: other
+   * finalizers and annotations are not touched. The stack is chosen on this very state of the object: where the cache is
    * behind, another replica may have chosen another.
    */
-  async hold(object: LiveObject, memory: Memory, stackNumber: number | undefined): Promise<LiveObject> {
+  async hold(object: LiveObject, memory: Memory, place: StackPlace | undefined): Promise<LiveObject> {
     const { finalizers, annotations } = object.metadata;
-    const number = stackNumber === undefined ? undefined : String(stackNumber);
-    const isRecorded = number === undefined || annotations?.[STACK_NUMBER_ANNOTATION] === number;
+    const record = place && recordOfPlace(place);
+    const isRecorded = Object.entries(record ?? {}).every(([name, value]) => annotations?.[name] === value);
     if (isRecorded && finalizers?.includes(FINALIZER)) return object;
     const { client, type } = this.#options;
     const { apiVersion, kind } = object;
     const metadata = {
       ...identityOf(object),
       finalizers: [FINALIZER],
-      ...(number !== undefined && { annotations: { [STACK_NUMBER_ANNOTATION]: number } }),
+      ...(record && { annotations: record }),
       ...(!isRecorded && { resourceVersion: object.metadata.resourceVersion }),
     };
     return memory.wrote((await this.#limiter.run(() => client.apply(type, { apiVersion, kind, metadata }))).object);

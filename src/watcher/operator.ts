@@ -31,7 +31,7 @@ import type { StackEngine, UpdateResult } from "../automation/engine";
 import type { Shards } from "../shard/shards";
 import type { Metrics } from "../telemetry/metrics";
 import { keysAsShown } from "./as-shown";
-import { Batches } from "./batch";
+import { Batches, partitionOfPlace } from "./batch";
 import { Claims } from "./claims";
 import { Informer, type ObjectChange } from "./informer";
 import type { Sharing } from "./object-stack";
@@ -49,6 +49,8 @@ export interface OperatorOptions {
   logger: Logger;
   /** What is this replica's to work on; all of it when it is the only one. */
   shards?: Shards | undefined;
+  /** Among how many partitions the namespaces are spread whose objects share stacks; without it, each is one. */
+  stackPartitions?: number | undefined;
   /** Objects that are worked on at the same time. */
   concurrency: number;
   /** How often kinds are asked for drift that no watch shows. */
@@ -204,14 +206,14 @@ export class Operator {
   }
 
   #share(kind: AnyKind, type: ResourceType): Sharing {
-    const { client, engine } = this.#options;
-    const placement = new Placement(kind);
+    const { client, engine, stackPartitions: partitions } = this.#options;
+    const placement = new Placement(kind, { partitions });
     return {
       placement,
       batches: new Batches({
         kind,
         engine,
-        asShown: (namespace, objects) => keysAsShown(client, type, objects, placement.total(namespace)),
+        asShown: (objects) => keysAsShown(client, type, objects, (namespace) => placement.total(namespace)),
         enqueue: (place) => this.#queue.add(batchKeyOf(kind, place)),
         observe: (result) => this.#countUpdate(kind, result),
       }),
@@ -276,10 +278,11 @@ export class Operator {
 
   /** Puts all objects of these stacks in the queue; another replica may have worked on them since we did. */
   #lookAt(includes: (stack: string) => boolean): void {
-    for (const { kind, informer, reconciler } of this.#controllers.values()) {
+    for (const controller of this.#controllers.values()) {
+      const { kind, informer, reconciler } = controller;
       for (const { metadata } of informer.list()) {
         const key = objectKey(metadata);
-        if (!includes(shareOf(kind, key))) continue;
+        if (!includes(shareOf(controller, key))) continue;
         reconciler.forget(key);
         this.#queue.forget(queueKeyOf(kind, key));
         this.#queue.add(queueKeyOf(kind, key));
@@ -325,9 +328,10 @@ export class Operator {
 
   /** Asks each kind once for all of its objects that are at rest. */
   async #findDrift(): Promise<void> {
-    for (const { kind, informer, reconciler } of this.#controllers.values()) {
+    for (const controller of this.#controllers.values()) {
+      const { kind, informer, reconciler } = controller;
       if (kind.findDrift === undefined) continue;
-      const settled = informer.list().filter((object) => isSettled(object) && this.#isOurs(kind, object));
+      const settled = informer.list().filter((object) => isSettled(object) && this.#isOurs(controller, object));
       if (settled.length === 0) continue;
       try {
         const drifted = new Set(await kind.findDrift(settled as unknown as KindObject[]));
@@ -403,13 +407,14 @@ export class Operator {
   /** An update takes one of the workers; an object of a kind that shares stacks waits for the update of its stack. */
   #laneOf(queueKey: string): Lane {
     const [{ kind, sharing }, key] = this.#locate(queueKey);
-    return { group: `${kindName(kind)}|${namespaceOf(key)}`, waits: sharing !== undefined && !isBatch(key) };
+    const group = isBatch(key) ? partitionOfPlace(key.slice(BATCH.length)) : namespaceOf(key);
+    return { group: `${kindName(kind)}|${group}`, waits: sharing !== undefined && !isBatch(key) };
   }
 
   /** A shared stack is always accepted: objects wait for what is done in its name, if only to hear that it is not done. */
   #accepts(queueKey: string): boolean {
-    const [{ kind }, key] = this.#locate(queueKey);
-    return isBatch(key) || (this.#options.shards?.holds(shareOf(kind, key)) ?? true);
+    const [controller, key] = this.#locate(queueKey);
+    return isBatch(key) || (this.#options.shards?.holds(shareOf(controller, key)) ?? true);
   }
 
   #locate(queueKey: string): [Controller, string] {
@@ -420,12 +425,12 @@ export class Operator {
   }
 
   #shareOf(queueKey: string): string {
-    const [{ kind }, key] = this.#locate(queueKey);
-    return shareOf(kind, key);
+    const [controller, key] = this.#locate(queueKey);
+    return shareOf(controller, key);
   }
 
-  #isOurs(kind: AnyKind, { metadata }: LiveObject): boolean {
-    return this.#options.shards?.holds(shareOf(kind, objectKey(metadata))) ?? true;
+  #isOurs(controller: Controller, { metadata }: LiveObject): boolean {
+    return this.#options.shards?.holds(shareOf(controller, objectKey(metadata))) ?? true;
   }
 
   #informers(): Informer[] {
@@ -454,19 +459,20 @@ function isBatch(key: string): boolean {
   return key.startsWith(BATCH);
 }
 
-/** The namespace of an object, or of a shared stack, by what the queue calls it. */
 function namespaceOf(key: string): string {
-  return (isBatch(key) ? key.slice(BATCH.length).split("#")[0] : key.split("/").slice(0, -1).join("/")) ?? "";
+  return key.split("/").slice(0, -1).join("/");
 }
 
 /**
- * What goes to one replica as a whole: a stack, or all the shared stacks of a namespace, as whoever fills them has to know
+ * What goes to one replica as a whole: a stack, or all the shared stacks of a partition, as whoever fills them has to know
  * what is in each. Objects that may claim the same ({@link Claims}) go together, whatever their kinds: whoever came first
  * is known in one process only.
  */
-function shareOf(kind: AnyKind, key: string): string {
+function shareOf({ kind, sharing }: Pick<Controller, "kind" | "sharing">, key: string): string {
   if (kind.claims !== undefined) return "claims";
-  return kind.granularity === "namespace" ? `${kindName(kind)}|${namespaceOf(key)}` : stackName(kind, key);
+  if (sharing === undefined) return stackName(kind, key);
+  const partition = isBatch(key) ? partitionOfPlace(key.slice(BATCH.length)) : sharing.placement.partitionOf(key);
+  return `${kindName(kind)}|${partition}`;
 }
 
 const OBEYED_ANNOTATIONS = [PAUSED_ANNOTATION, RECONCILE_ANNOTATION, DELETION_POLICY_ANNOTATION];

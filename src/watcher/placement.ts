@@ -1,77 +1,112 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
-import { OBJECTS_PER_STACK, recordedStackNumber } from "../../stacks/contract/shared-stack";
+import { OBJECTS_PER_STACK, partitionOf, recordedPlace, type StackPlace } from "../../stacks/contract/shared-stack";
+
+export interface PlacementOptions {
+  /** Among how many partitions namespaces are spread that have no record; without it, each is one. */
+  partitions?: number | undefined;
+  /** How many objects a stack is meant to have. */
+  limit?: number;
+}
+
+/** The stacks of a partition. */
+interface PartitionStacks {
+  /** How many objects are in each, by the stack's number. */
+  sizes: number[];
+  /** No stack before this one has room. */
+  roomFrom: number;
+}
 
 /**
- * Which object of a kind is in which shared stack of its namespace, by the stack's number.
+ * Which object of a kind is in which shared stack.
  *
- * An object that has a record is where it says. One that has none is put into the first stack with room, so that the
- * stacks of a namespace are as few as may be, and stays there: what comes or goes later moves nothing.
+ * An object that has a record is where it says. One that has none is put into the first stack of its partition with room,
+ * so that the stacks are as few as may be, and stays there: what comes or goes later moves nothing, and neither does
+ * another number of partitions.
  */
 export class Placement {
   readonly #kind: AnyKind;
+  readonly #partitions: number | undefined;
   readonly #limit: number;
-  /** By namespace; the keys in each stack. */
-  readonly #namespaces = new Map<string, Set<string>[]>();
-  readonly #numbers = new Map<string, number>();
+  readonly #stacks = new Map<string, PartitionStacks>();
+  readonly #places = new Map<string, StackPlace>();
+  readonly #totals = new Map<string, number>();
 
-  constructor(kind: AnyKind, limit = OBJECTS_PER_STACK) {
+  constructor(kind: AnyKind, { partitions, limit = OBJECTS_PER_STACK }: PlacementOptions = {}) {
     this.#kind = kind;
+    this.#partitions = partitions;
     this.#limit = limit;
   }
 
   /** Takes in what an object says of itself; to be told of all objects before the first is placed. */
   seen(object: LiveObject): void {
-    const number = recordedStackNumber(this.#kind, object);
-    if (number !== undefined) this.#put(objectKey(object.metadata), number);
+    const place = recordedPlace(this.#kind, object);
+    if (place !== undefined) this.#put(objectKey(object.metadata), place);
   }
 
   /** There is no such object any more. */
   gone(key: string): void {
-    const number = this.#numbers.get(key);
-    if (number === undefined) return;
-    this.#numbers.delete(key);
-    this.#stack(key, number).delete(key);
+    const place = this.#places.get(key);
+    if (place === undefined) return;
+    this.#places.delete(key);
+    this.#count(key, -1);
+    const stacks = this.#stacksOf(place.partition);
+    stacks.sizes[place.number] = (stacks.sizes[place.number] ?? 1) - 1;
+    stacks.roomFrom = Math.min(stacks.roomFrom, place.number);
   }
 
-  /** The number of the object's stack, which is chosen now if it has not been yet. */
-  place(object: LiveObject): number {
+  /** The object's stack, which is chosen now if it has not been yet. */
+  place(object: LiveObject): StackPlace {
     this.seen(object);
     const key = objectKey(object.metadata);
-    const known = this.#numbers.get(key);
+    const known = this.#places.get(key);
     if (known !== undefined) return known;
-    let number = 0;
-    while (this.#stack(key, number).size >= this.#limit) number++;
-    this.#put(key, number);
-    return number;
+    const partition = partitionOf(namespaceOf(key), this.#partitions);
+    const stacks = this.#stacksOf(partition);
+    while ((stacks.sizes[stacks.roomFrom] ?? 0) >= this.#limit) stacks.roomFrom++;
+    const place = { partition, number: stacks.roomFrom };
+    this.#put(key, place);
+    return place;
+  }
+
+  /** The partition whose stacks the object of this key is in, or will be. */
+  partitionOf(key: string): string {
+    return this.#places.get(key)?.partition ?? partitionOf(namespaceOf(key), this.#partitions);
   }
 
   /** How many objects of a namespace have been placed. */
   total(namespace: string): number {
-    return this.#namespaces.get(namespace)?.reduce((sum, stack) => sum + stack.size, 0) ?? 0;
+    return this.#totals.get(namespace) ?? 0;
   }
 
-  /** How many objects are in a stack. */
-  count(namespace: string, number: number): number {
-    return this.#namespaces.get(namespace)?.[number]?.size ?? 0;
-  }
-
-  #put(key: string, number: number): void {
-    if (this.#numbers.get(key) === number) return;
+  #put(key: string, place: StackPlace): void {
+    const former = this.#places.get(key);
+    if (former?.partition === place.partition && former.number === place.number) return;
     this.gone(key);
-    this.#numbers.set(key, number);
-    this.#stack(key, number).add(key);
+    this.#places.set(key, place);
+    this.#count(key, 1);
+    const { sizes } = this.#stacksOf(place.partition);
+    sizes[place.number] = (sizes[place.number] ?? 0) + 1;
   }
 
-  #stack(key: string, number: number): Set<string> {
-    const [namespace = ""] = key.split("/");
-    let stacks = this.#namespaces.get(namespace);
-    if (stacks === undefined) {
-      stacks = [];
-      this.#namespaces.set(namespace, stacks);
-    }
-    stacks[number] ??= new Set();
-    return stacks[number];
+  #count(key: string, change: number): void {
+    const namespace = namespaceOf(key);
+    const total = this.total(namespace) + change;
+    if (total === 0) this.#totals.delete(namespace);
+    else this.#totals.set(namespace, total);
   }
+
+  #stacksOf(partition: string): PartitionStacks {
+    let stacks = this.#stacks.get(partition);
+    if (stacks === undefined) {
+      stacks = { sizes: [], roomFrom: 0 };
+      this.#stacks.set(partition, stacks);
+    }
+    return stacks;
+  }
+}
+
+function namespaceOf(key: string): string {
+  return key.split("/")[0] ?? "";
 }

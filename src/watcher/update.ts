@@ -67,7 +67,7 @@ export async function updateObject(
     if (ended.length > waiting.length) memory.replacements.count(performance.now());
     program.takeClaims();
     takeBack = stacks.expect(key, found);
-    object = await writer.hold(found, memory, stacks.numberOf(found));
+    object = await writer.hold(found, memory, stacks.placeOf(found));
     // Of those that share a stack and needed no write, it is asked for all of an update at once.
     const isCurrent = object !== found || context.sharing === undefined;
     const live = object === found && isCurrent ? await writer.read(found) : object;

@@ -6,60 +6,108 @@ import { type AnyKind, statusOf } from "./kind";
 import { stackName } from "./object";
 
 /*
- * Kinds of the granularity `namespace`: the objects of a namespace are components of a few stacks that they share. Which
- * one is an object's is chosen once and recorded on it before anything is made, in the same write as its finalizer; from
- * its first success on the status has it as well.
+ * Kinds of the granularity `namespace`: the objects of a namespace are components of a few stacks that they share, or
+ * those of several namespaces are, which are then a partition together. Which stack is an object's is chosen once and
+ * recorded on it before anything is made, in the same write as its finalizer; from its first success on the status has it
+ * as well.
  */
 
-/** The number of an object's shared stack within its namespace, from before its first update on. */
+/** The number of an object's shared stack within its partition, from before its first update on. */
 export const STACK_NUMBER_ANNOTATION = "kindstack.dev/stack-number";
+/** The number of the partition, of an object whose namespace is none by itself. */
+export const STACK_PARTITION_ANNOTATION = "kindstack.dev/stack-partition";
 /**
  * So many objects, more or less, share one stack. An update's time grows with all that its stack holds, that of many changes with
  * the square; each stack of a burst is another start of the CLI (`docs/benchmarks.md`).
  */
 export const OBJECTS_PER_STACK = 500;
 
+/** Namespaces may be spread over so many partitions, at most. */
+export const MAX_PARTITIONS = 999;
+
+/** Where the number of a partition stands for its name: no namespace is called so. */
+const PARTITION_MARK = "~";
 const LARGEST_NUMBER = 9_999;
 const COMPONENT_PREFIX = "kindstack:";
 
 type KindNames = Pick<AnyKind, "group" | "version" | "kind" | "plural">;
 
-/** The name of a namespace's shared stack of this number: as readable and as unmistakable as {@link stackName}. */
-export function sharedStackName(kind: KindNames, namespace: string, number: number): string {
-  const digest = createHash("sha256")
-    .update(`${kind.plural}.${kind.group}/${namespace}/#${number}`)
-    .digest("hex")
-    .slice(0, 12);
-  const readable = `${kind.plural}.${namespace}`.replace(/[^a-zA-Z0-9._-]/g, "-").slice(0, 75);
-  return `${readable}.${number}-${digest}`;
-}
-
-/** The number in a shared stack's name; `undefined` for any other name, and for one of another namespace or kind. */
-export function sharedStackNumber(kind: KindNames, namespace: string, name: string): number | undefined {
-  const number = numberOf(/\.(\d+)-[0-9a-f]{12}$/.exec(name)?.[1]);
-  return number !== undefined && sharedStackName(kind, namespace, number) === name ? number : undefined;
+/** One of the shared stacks of a kind. */
+export interface StackPlace {
+  /** Whose objects share stacks: a namespace, or `~<number>` for several of them. */
+  partition: string;
+  /** Counted from 0 in each partition. */
+  number: number;
 }
 
 /**
- * The shared stack that an object's own record names, by its number. What the record says of another namespace's stack
- * does not count: annotations can be written by whoever may edit the object.
+ * The partition of a namespace.
+ *
+ * @param partitions how many there are; without it, each namespace is one
  */
-export function recordedStackNumber(kind: AnyKind, object: LiveObject): number | undefined {
-  const { namespace = "", annotations } = object.metadata;
-  const name = statusOf(object).stack?.name;
-  return (
-    (name === undefined ? undefined : sharedStackNumber(kind, namespace, name)) ??
-    numberOf(annotations?.[STACK_NUMBER_ANNOTATION])
-  );
+export function partitionOf(namespace: string, partitions: number | undefined): string {
+  if (partitions === undefined) return namespace;
+  return `${PARTITION_MARK}${createHash("sha256").update(namespace).digest().readUInt32BE() % partitions}`;
 }
 
-/** The stack of an object as far as it is known: the one that is recorded, else the first that it could be put in. */
+/** The name of a shared stack: as readable and as unmistakable as {@link stackName}. */
+export function sharedStackName(kind: KindNames, { partition, number }: StackPlace): string {
+  const digest = createHash("sha256")
+    .update(`${kind.plural}.${kind.group}/${partition}/#${number}`)
+    .digest("hex")
+    .slice(0, 12);
+  const partitionName = partition.replace(PARTITION_MARK, "partition-");
+  const readable = `${kind.plural}.${partitionName}`.replace(/[^a-zA-Z0-9._-]/g, "-").slice(0, 75);
+  return `${readable}.${number}-${digest}`;
+}
+
+/**
+ * The shared stack of this name that objects of a namespace may be in; `undefined` for any other name, and for one of
+ * another namespace or kind.
+ */
+export function sharedStackPlace(kind: KindNames, namespace: string, name: string): StackPlace | undefined {
+  const number = numberOf(/\.(\d+)-[0-9a-f]{12}$/.exec(name)?.[1]);
+  if (number === undefined) return undefined;
+  const several = numberOf(/\.partition-(\d+)\.\d+-[0-9a-f]{12}$/.exec(name)?.[1]);
+  const partitions = several === undefined ? [namespace] : [namespace, `${PARTITION_MARK}${several}`];
+  return partitions.map((partition) => ({ partition, number })).find((place) => sharedStackName(kind, place) === name);
+}
+
+/**
+ * The shared stack that an object's own record names. What the record says of another namespace's stack does not count:
+ * annotations can be written by whoever may edit the object.
+ */
+export function recordedPlace(kind: AnyKind, object: LiveObject): StackPlace | undefined {
+  const { namespace = "", annotations } = object.metadata;
+  const name = statusOf(object).stack?.name;
+  const place = name === undefined ? undefined : sharedStackPlace(kind, namespace, name);
+  if (place !== undefined) return place;
+  const number = numberOf(annotations?.[STACK_NUMBER_ANNOTATION]);
+  const several = numberOf(annotations?.[STACK_PARTITION_ANNOTATION]);
+  if (number === undefined) return undefined;
+  return { partition: several === undefined ? namespace : `${PARTITION_MARK}${several}`, number };
+}
+
+/** The annotations by which an object's place is recorded; see {@link recordedPlace}. */
+export function recordOfPlace({ partition, number }: StackPlace): Record<string, string> {
+  return {
+    [STACK_NUMBER_ANNOTATION]: String(number),
+    ...(isOfSeveral(partition) && { [STACK_PARTITION_ANNOTATION]: partition.slice(PARTITION_MARK.length) }),
+  };
+}
+
+/** Whether a partition is more than a namespace. */
+export function isOfSeveral(partition: string): boolean {
+  return partition.startsWith(PARTITION_MARK);
+}
+
+/** The stack of an object as far as it is known: the one that is recorded, else the first of its namespace. */
 export function stackOf(kind: AnyKind, key: string, object: LiveObject | undefined): string {
   if (kind.granularity === "object") return stackName(kind, key);
   const [namespace = ""] = key.split("/");
   const recorded = object && statusOf(object).stack?.name;
   if (recorded === stackName(kind, key)) return recorded; // from before its kind shared stacks
-  return sharedStackName(kind, namespace, (object && recordedStackNumber(kind, object)) ?? 0);
+  return sharedStackName(kind, (object && recordedPlace(kind, object)) ?? { partition: namespace, number: 0 });
 }
 
 /** An object as a component, the parent of all that it stands for, in a stack that others share. */

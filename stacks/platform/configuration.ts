@@ -3,6 +3,7 @@ import { Compile } from "typebox/compile";
 import Value from "typebox/value";
 import { TerminalError } from "../../providers/errors";
 import { DEFAULT_USER_GROUP } from "../capsule-tenant/labels";
+import { MAX_PARTITIONS } from "../contract/shared-stack";
 
 /** Where the volume of a `file://` backend is mounted. */
 export const STATE_DIRECTORY = "/var/lib/kindstack";
@@ -128,6 +129,15 @@ export const configurationSchema = Type.Object({
     maximum: 999,
     description: "parts into which the work is shared; with 1, all replicas but one wait. Take 8 for each replica",
   }),
+  stackPartitions: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: MAX_PARTITIONS,
+      description:
+        "spreads namespaces over so many partitions, each of which shares stacks; by default each namespace is for itself. " +
+        "1, or with shards as many as those",
+    }),
+  ),
   concurrency: Type.Integer({
     default: 4,
     minimum: 1,

@@ -79,7 +79,7 @@ async function podSpec(configuration: Configuration): Promise<unknown> {
   // Loaded here: it brings the whole of Pulumi's SDKs along, and only an installation needs it.
   const { PodBuilder } = await import("@pulumi/kubernetesx");
   const { image, imagePullPolicy, imagePullSecrets, environmentSecrets, postgresSecret, metricsSecret } = configuration;
-  const { stateSecret, secretsProvider } = configuration;
+  const { stateSecret, secretsProvider, stackPartitions } = configuration;
   const probe = (path: string) => ({ httpGet: { path, port: "http" } });
   const builder = new PodBuilder({
     serviceAccountName: NAME,
@@ -103,6 +103,7 @@ async function podSpec(configuration: Configuration): Promise<unknown> {
           "run",
           ...["--concurrency", String(configuration.concurrency)],
           ...["--shards", String(configuration.shards)],
+          ...(stackPartitions === undefined ? [] : ["--stack-partitions", String(stackPartitions)]),
           ...["--drift-interval", String(configuration.driftInterval)],
           ...["--metrics-port", String(METRICS_PORT)],
           ...(metricsSecret === undefined ? [] : ["--metrics-certificate", METRICS_CERTIFICATE]),

@@ -8,7 +8,7 @@ import { OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ow
 import { type AnyKind, kindApiVersion } from "../contract/kind";
 import { objectId, objectKey, PAUSED_ANNOTATION } from "../contract/object";
 import { observedObjects } from "../contract/observed";
-import { objectComponent, sharedStackNumber, stackOf } from "../contract/shared-stack";
+import { isOfSeveral, objectComponent, sharedStackPlace, stackOf } from "../contract/shared-stack";
 import { isOwnStack, type StackObject } from "./objects";
 
 /**
@@ -74,13 +74,23 @@ async function countedObjects(
 
 /** What a program does not register is deleted: whoever takes over a stack that objects share takes over all of them. */
 async function refuseIncomplete(objects: readonly StackObject[], stack: string): Promise<void> {
-  const shared = objects.find(
-    ({ kind, object }) => sharedStackNumber(kind, object.metadata.namespace ?? "", stack) !== undefined,
-  );
-  if (shared === undefined) return;
-  const { kind, object } = shared;
+  for (const { kind, object } of objects) {
+    const { namespace = "" } = object.metadata;
+    const place = sharedStackPlace(kind, namespace, stack);
+    if (place === undefined) continue;
+    return refuseOthers(objects, kind, isOfSeveral(place.partition) ? undefined : namespace, stack);
+  }
+}
+
+/** @param namespace where those are that may be in the stack; everywhere without it */
+async function refuseOthers(
+  objects: readonly StackObject[],
+  kind: AnyKind,
+  namespace: string | undefined,
+  stack: string,
+): Promise<void> {
   const declared = new Set(objects.map(({ key }) => key));
-  const live = await listLive(kind, object.metadata.namespace);
+  const live = await listLive(kind, namespace);
   const others = live.map((one) => ({ one, key: objectKey(one.metadata) })).filter(({ key }) => !declared.has(key));
   const missing = others.filter(({ one, key }) => stackOf(kind, key, one) === stack).map(({ key }) => key);
   if (missing.length === 0) return;

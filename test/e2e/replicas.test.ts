@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from "vi
 import type { Manifest } from "../../providers/kubernetes/client";
 import { kubernetesLeases, type LeaseRecord } from "../../src/shard/lease-store";
 import { resolveBinary } from "../../src/toolchain/resolve";
+import { partitionOf } from "../../stacks/contract/shared-stack";
 import { TestDatabase } from "../providers/postgres/database";
 import { eventually } from "./eventually";
 import {
@@ -24,202 +25,209 @@ import {
 import { TestOperator } from "./operator";
 
 const OBJECTS = 300;
-/** A namespace goes to one replica as a whole, and its objects are one stack's: so many stacks. */
 const NAMESPACES = 60;
 const SHARDS = 6;
 /** In seconds. */
 const LEASE = { duration: 8, deadline: 5, retry: 1 };
 const LOAD_TIMEOUT_MS = 300_000;
 
-const leases = uniqueName("leases");
-const namespaces = Array.from({ length: NAMESPACES }, () => uniqueName("load"));
-const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-replicas-"));
-const database = new TestDatabase(inject("cluster").env);
-/** As replicas on several machines have it. */
-const state = new TestDatabase(inject("cluster").env);
-const store = kubernetesLeases(client, leases, 10_000);
-const replicas: TestOperator[] = [];
-let table = "";
+describe.each([
+  { partitions: undefined, title: "of which each namespace has a stack" },
+  { partitions: 24, title: "that share stacks over their namespaces" },
+])("objects $title", ({ partitions }) => {
+  const leases = uniqueName("leases");
+  const namespaces = Array.from({ length: NAMESPACES }, () => uniqueName("load"));
+  const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-replicas-"));
+  const database = new TestDatabase(inject("cluster").env);
+  /** As replicas on several machines have it. */
+  const state = new TestDatabase(inject("cluster").env);
+  const store = kubernetesLeases(client, leases, 10_000);
+  const replicas: TestOperator[] = [];
+  let table = "";
 
-/**
- * Stands for the Pulumi CLI, and becomes it. Each update holds a lock of the kernel's on a file of its stack for as long
- * as its process lives, however that ends; it writes down that it begins, and whether another one lives.
- */
-async function witness(): Promise<string> {
-  const script = path.join(directory, "pulumi");
-  const { path: pulumi } = await resolveBinary("pulumi");
-  fs.mkdirSync(path.join(directory, "held"));
-  fs.writeFileSync(
-    script,
-    `#!/bin/sh
-case "$1" in up | destroy)
-  previous=
-  for word; do
-    if [ "$previous" = --stack ]; then stack=$word; fi
-    previous=$word
-  done
-  exec 9> "${directory}/held/$stack"
-  if flock --nonblock 9; then free=alone; else free=overlaps; fi
-  echo "$free $1 $stack $PULUMI_HOME" >> "${directory}/record"
-esac
-exec "${pulumi}" "$@"
-`,
-    { mode: 0o755 },
-  );
-  return script;
-}
-
-/** What the witness wrote: one line an update. */
-function record(): { free: string; stack: string; home: string }[] {
-  const text = fs.readFileSync(path.join(directory, "record"), "utf8");
-  return text
-    .trim()
-    .split("\n")
-    .map((line) => line.split(" "))
-    .map(([free = "", , stack = "", home = ""]) => ({ free, stack, home }));
-}
-
-beforeAll(async () => {
-  await state.open();
-  await database.open();
-  table = await database.createStudents();
-  for (const name of [leases, ...namespaces]) await apply(namespace(name));
-  const env = {
-    PSQL_DBNAME: database.name,
-    PULUMI_BACKEND_URL: state.backendUrl(),
-    PULUMI_CONFIG_PASSPHRASE: "the same for all",
-    KINDSTACK_PULUMI: await witness(),
-  };
-  const args = ["--concurrency", "2", "--shards", String(SHARDS), "--lease-namespace", leases];
-  args.push("--lease-duration", String(LEASE.duration));
-  args.push("--renew-deadline", String(LEASE.deadline), "--retry-period", String(LEASE.retry));
-  for (const installCrds of [true, false, false]) {
-    const replica = new TestOperator({ args, env, installCrds });
-    replicas.push(replica);
-    await replica.start();
+  /**
+   * Stands for the Pulumi CLI, and becomes it. Each update holds a lock of the kernel's on a file of its stack for as long
+   * as its process lives, however that ends; it writes down that it begins, and whether another one lives.
+   */
+  async function witness(): Promise<string> {
+    const script = path.join(directory, "pulumi");
+    const { path: pulumi } = await resolveBinary("pulumi");
+    fs.mkdirSync(path.join(directory, "held"));
+    fs.writeFileSync(
+      script,
+      `#!/bin/sh
+  case "$1" in up | destroy)
+    previous=
+    for word; do
+      if [ "$previous" = --stack ]; then stack=$word; fi
+      previous=$word
+    done
+    exec 9> "${directory}/held/$stack"
+    if flock --nonblock 9; then free=alone; else free=overlaps; fi
+    echo "$free $1 $stack $PULUMI_HOME" >> "${directory}/record"
+  esac
+  exec "${pulumi}" "$@"
+  `,
+      { mode: 0o755 },
+    );
+    return script;
   }
-});
 
-afterEach(({ task }) => {
-  if (task.result?.state !== "fail") return;
-  for (const [index, replica] of replicas.entries()) console.log(`The log of replica ${index}:\n${replica.log}`);
-});
-
-afterAll(async () => {
-  await removeAllObjects();
-  for (const replica of replicas) await replica.dispose();
-  for (const name of [leases, ...namespaces]) await remove(namespace(name));
-  fs.rmSync(directory, { recursive: true });
-  await database.close();
-  await state.close();
-});
-
-/** Which sessions hold how many shards. */
-async function holders(): Promise<Map<string, number>> {
-  const held = new Map<string, number>();
-  for (const { name, holder } of await store.list()) {
-    if (name.startsWith("kindstack-shard-") && holder !== undefined) held.set(holder, (held.get(holder) ?? 0) + 1);
+  /** What the witness wrote: one line an update. */
+  function record(): { free: string; stack: string; home: string }[] {
+    const text = fs.readFileSync(path.join(directory, "record"), "utf8");
+    return text
+      .trim()
+      .split("\n")
+      .map((line) => line.split(" "))
+      .map(([free = "", , stack = "", home = ""]) => ({ free, stack, home }));
   }
-  return held;
-}
 
-const sessions = async (): Promise<LeaseRecord[]> =>
-  (await store.list()).filter(({ name }) => name.startsWith("kindstack-replica-"));
-
-async function untilHeldBy(count: number, without: (session: string) => boolean = () => false): Promise<void> {
-  await eventually(async () => {
-    const held = await holders();
-    const total = [...held.values()].reduce((sum, shards) => sum + shards, 0);
-    expect([held.size, total, [...held.keys()].some(without)]).toEqual([count, SHARDS, false]);
-  }, 60_000);
-}
-
-const updatesOf = (replica: TestOperator) =>
-  record().filter(({ home }) => home.startsWith(replica.workDirectory)).length;
-
-const lostBy = (replica: TestOperator) => replica.metric("kindstack_shard_transitions_total", { transition: "lost" });
-
-/** The session that this replica has now: those of the others are in their own logs. */
-const sessionOf = (replica: TestOperator) =>
-  [...replica.log.matchAll(/"holder":"([^"]+)"[^\n]*shard acquired/g)].at(-1)?.[1] ?? "none";
-
-function loadIn(namespace: string, index: number): Manifest {
-  const writer = postgresWriter(`load-${index}`, { table, age: 1 });
-  return { ...writer, metadata: { ...writer.metadata, namespace } };
-}
-
-describe("three replicas", () => {
-  it("share the shards evenly", async () => {
-    await eventually(async () => expect([...(await holders()).values()]).toEqual([2, 2, 2]));
-    for (const replica of replicas) expect((await replica.get("/readyz")).status).toBe(200);
-    expect(await sessions()).toHaveLength(3);
+  beforeAll(async () => {
+    await state.open();
+    await database.open();
+    table = await database.createStudents();
+    for (const name of [leases, ...namespaces]) await apply(namespace(name));
+    const env = {
+      PSQL_DBNAME: database.name,
+      PULUMI_BACKEND_URL: state.backendUrl(),
+      PULUMI_CONFIG_PASSPHRASE: "the same for all",
+      KINDSTACK_PULUMI: await witness(),
+    };
+    const args = ["--concurrency", "2", "--shards", String(SHARDS), "--lease-namespace", leases];
+    if (partitions !== undefined) args.push("--stack-partitions", String(partitions));
+    args.push("--lease-duration", String(LEASE.duration));
+    args.push("--renew-deadline", String(LEASE.deadline), "--retry-period", String(LEASE.retry));
+    for (const installCrds of [true, false, false]) {
+      const replica = new TestOperator({ args, env, installCrds });
+      replicas.push(replica);
+      await replica.start();
+    }
   });
 
-  it(
-    "bring every object to its right end, with no stack updated by two at once, though one is killed and one frozen",
-    async ({ annotate }) => {
-      const [first, second, third] = replicas as [TestOperator, TestOperator, TestOperator];
-      const writers = Array.from({ length: OBJECTS }, (_, index) =>
-        loadIn(namespaces[index % NAMESPACES] ?? "", index),
-      );
-      const [changed, deleted] = [writers.slice(0, OBJECTS / 3), writers.slice(-OBJECTS / 6)];
-      await Promise.all(writers.map(create));
-      await eventually(() => expect(updatesOf(first)).toBeGreaterThan(2), 60_000);
-      await eventually(() => expect(first.updates()).not.toEqual([]));
+  afterEach(({ task }) => {
+    if (task.result?.state !== "fail") return;
+    for (const [index, replica] of replicas.entries()) console.log(`The log of replica ${index}:\n${replica.log}`);
+  });
 
-      const killed = sessionOf(first);
-      await first.kill();
-      const killedAt = performance.now();
-      await eventually(() => expect(first.updates()).toEqual([]), 2_000);
-      await untilHeldBy(2, (session) => session === killed);
-      await annotate(`taken over ${Math.round(performance.now() - killedAt)} ms after the kill`);
+  afterAll(async () => {
+    await removeAllObjects();
+    for (const replica of replicas) await replica.dispose();
+    for (const name of [leases, ...namespaces]) await remove(namespace(name));
+    fs.rmSync(directory, { recursive: true });
+    await database.close();
+    await state.close();
+  });
 
-      await eventually(() => expect(second.updates()).not.toEqual([]));
-      const frozen = sessionOf(second);
-      const lostBefore = await lostBy(second); // a machine that is busy enough lets a Lease expire as well
-      second.freeze();
-      const frozenAt = performance.now();
-      await Promise.all(changed.map((object) => edit(object, { spec: { age: 2 } })));
-      await Promise.all(deleted.map(remove));
-      await untilHeldBy(1, (session) => session === frozen);
-      // Its own CLI processes are gone before anybody else works on its stacks, though it has not woken up.
-      expect(second.updates()).toEqual([]);
-      await annotate(`taken over ${Math.round(performance.now() - frozenAt)} ms after the freeze`);
-      await eventually(() => expect(third.updates()).not.toEqual([]));
-      second.thaw();
-      await untilHeldBy(2, (session) => session === frozen);
+  /** Which sessions hold how many shards. */
+  async function holders(): Promise<Map<string, number>> {
+    const held = new Map<string, number>();
+    for (const { name, holder } of await store.list()) {
+      if (name.startsWith("kindstack-shard-") && holder !== undefined) held.set(holder, (held.get(holder) ?? 0) + 1);
+    }
+    return held;
+  }
 
-      const kept = writers.filter((object) => !deleted.includes(object));
-      await eventually(async () => {
-        for (const object of deleted) expect(await find(object)).toBeUndefined();
-      }, LOAD_TIMEOUT_MS);
-      for (const object of kept) await untilReady(object);
-      const rows = await database.query(`SELECT id, age FROM ${table} ORDER BY id COLLATE "C"`);
-      const wanted = kept.map((object) => ({
-        id: `${object.metadata.namespace}/${object.metadata.name}`,
-        age: changed.includes(object) ? 2 : 1,
-      }));
-      expect(rows).toEqual(wanted.sort((a, b) => (a.id < b.id ? -1 : 1)));
+  const sessions = async (): Promise<LeaseRecord[]> =>
+    (await store.list()).filter(({ name }) => name.startsWith("kindstack-replica-"));
 
-      expect(record().filter(({ free }) => free !== "alone")).toEqual([]);
-      expect(new Set(record().map(({ stack }) => stack)).size).toBe(NAMESPACES);
-      for (const replica of replicas) expect(updatesOf(replica)).toBeGreaterThan(0);
-      expect(await lostBy(second)).toBeGreaterThan(lostBefore);
-    },
-    2 * LOAD_TIMEOUT_MS,
-  );
+  async function untilHeldBy(count: number, without: (session: string) => boolean = () => false): Promise<void> {
+    await eventually(async () => {
+      const held = await holders();
+      const total = [...held.values()].reduce((sum, shards) => sum + shards, 0);
+      expect([held.size, total, [...held.keys()].some(without)]).toEqual([count, SHARDS, false]);
+    }, 60_000);
+  }
 
-  it("give back what they have when they are asked to stop, and it is taken at once", async () => {
-    const [, second, third] = replicas as [TestOperator, TestOperator, TestOperator];
-    const started = performance.now();
-    await second.stop();
-    await untilHeldBy(1);
-    expect(performance.now() - started).toBeLessThan(LEASE.duration * 1000);
-    expect(await third.metric("kindstack_shards_held")).toBe(SHARDS);
-    const late = postgresWriter(uniqueName("late"), { table });
-    await create(late);
-    await untilReady(late);
-    await remove(late);
-    await untilGone(late);
+  const updatesOf = (replica: TestOperator) =>
+    record().filter(({ home }) => home.startsWith(replica.workDirectory)).length;
+
+  const lostBy = (replica: TestOperator) => replica.metric("kindstack_shard_transitions_total", { transition: "lost" });
+
+  /** The session that this replica has now: those of the others are in their own logs. */
+  const sessionOf = (replica: TestOperator) =>
+    [...replica.log.matchAll(/"holder":"([^"]+)"[^\n]*shard acquired/g)].at(-1)?.[1] ?? "none";
+
+  function loadIn(namespace: string, index: number): Manifest {
+    const writer = postgresWriter(`load-${index}`, { table, age: 1 });
+    return { ...writer, metadata: { ...writer.metadata, namespace } };
+  }
+
+  describe("three replicas", () => {
+    it("share the shards evenly", async () => {
+      await eventually(async () => expect([...(await holders()).values()]).toEqual([2, 2, 2]));
+      for (const replica of replicas) expect((await replica.get("/readyz")).status).toBe(200);
+      expect(await sessions()).toHaveLength(3);
+    });
+
+    it(
+      "bring every object to its right end, with no stack updated by two at once, though one is killed and one frozen",
+      async ({ annotate }) => {
+        const [first, second, third] = replicas as [TestOperator, TestOperator, TestOperator];
+        const writers = Array.from({ length: OBJECTS }, (_, index) =>
+          loadIn(namespaces[index % NAMESPACES] ?? "", index),
+        );
+        const [changed, deleted] = [writers.slice(0, OBJECTS / 3), writers.slice(-OBJECTS / 6)];
+        await Promise.all(writers.map(create));
+        await eventually(() => expect(updatesOf(first)).toBeGreaterThan(2), 60_000);
+        await eventually(() => expect(first.updates()).not.toEqual([]));
+
+        const killed = sessionOf(first);
+        await first.kill();
+        const killedAt = performance.now();
+        await eventually(() => expect(first.updates()).toEqual([]), 2_000);
+        await untilHeldBy(2, (session) => session === killed);
+        await annotate(`taken over ${Math.round(performance.now() - killedAt)} ms after the kill`);
+
+        await eventually(() => expect(second.updates()).not.toEqual([]));
+        const frozen = sessionOf(second);
+        const lostBefore = await lostBy(second); // a machine that is busy enough lets a Lease expire as well
+        second.freeze();
+        const frozenAt = performance.now();
+        await Promise.all(changed.map((object) => edit(object, { spec: { age: 2 } })));
+        await Promise.all(deleted.map(remove));
+        await untilHeldBy(1, (session) => session === frozen);
+        // Its own CLI processes are gone before anybody else works on its stacks, though it has not woken up.
+        expect(second.updates()).toEqual([]);
+        await annotate(`taken over ${Math.round(performance.now() - frozenAt)} ms after the freeze`);
+        await eventually(() => expect(third.updates()).not.toEqual([]));
+        second.thaw();
+        await untilHeldBy(2, (session) => session === frozen);
+
+        const kept = writers.filter((object) => !deleted.includes(object));
+        await eventually(async () => {
+          for (const object of deleted) expect(await find(object)).toBeUndefined();
+        }, LOAD_TIMEOUT_MS);
+        for (const object of kept) await untilReady(object);
+        const rows = await database.query(`SELECT id, age FROM ${table} ORDER BY id COLLATE "C"`);
+        const wanted = kept.map((object) => ({
+          id: `${object.metadata.namespace}/${object.metadata.name}`,
+          age: changed.includes(object) ? 2 : 1,
+        }));
+        expect(rows).toEqual(wanted.sort((a, b) => (a.id < b.id ? -1 : 1)));
+
+        expect(record().filter(({ free }) => free !== "alone")).toEqual([]);
+        // Whose objects share stacks goes to one replica as a whole, and these fit into one stack.
+        const stacks = new Set(namespaces.map((name) => partitionOf(name, partitions)));
+        expect(new Set(record().map(({ stack }) => stack)).size).toBe(stacks.size);
+        for (const replica of replicas) expect(updatesOf(replica)).toBeGreaterThan(0);
+        expect(await lostBy(second)).toBeGreaterThan(lostBefore);
+      },
+      2 * LOAD_TIMEOUT_MS,
+    );
+
+    it("give back what they have when they are asked to stop, and it is taken at once", async () => {
+      const [, second, third] = replicas as [TestOperator, TestOperator, TestOperator];
+      const started = performance.now();
+      await second.stop();
+      await untilHeldBy(1);
+      expect(performance.now() - started).toBeLessThan(LEASE.duration * 1000);
+      expect(await third.metric("kindstack_shards_held")).toBe(SHARDS);
+      const late = postgresWriter(uniqueName("late"), { table });
+      await create(late);
+      await untilReady(late);
+      await remove(late);
+      await untilGone(late);
+    });
   });
 });

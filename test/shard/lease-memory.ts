@@ -58,7 +58,7 @@ export class LeaseMemory implements LeaseStore {
       version: String(++this.#versions),
       holder: change.holder,
       transitions: change.transitions ?? present?.transitions ?? 0,
-      shards: "shards" in change ? change.shards : present?.shards,
+      division: "division" in change ? change.division : present?.division,
     };
     this.#records.set(name, record);
     if (failure === "after") throw new Error("no answer");

@@ -32,12 +32,14 @@ class Member implements ShardWorker {
     readonly id: string,
     shards: number,
     clockOffset = 0,
+    partitions?: number,
   ) {
     this.replica = new Replica({
       store,
       worker: this,
       id,
       shards,
+      partitions,
       timing,
       logger,
       now: () => clock + clockOffset,
@@ -301,6 +303,19 @@ describe("replicas that disagree about the number of shards", () => {
     await pass(10_000);
     expect([...a.held, ...b.held].sort()).toEqual([0, 1, 2, 3]);
     expect(a.held).toHaveLength(2);
+  });
+
+  it("or about the partitions of namespaces, do not either", async () => {
+    const old = new Member("old", 2);
+    await pass(10_000);
+    const [a, b] = [new Member("a", 2, 0, 8), new Member("b", 2, 0, 8)];
+    await pass(60_000);
+    expect([old.held, a.held, b.held]).toEqual([[0, 1], [], []]);
+    old.replica.leave();
+    await pass(2 * TICK_MS);
+    await old.replica.close();
+    await pass(10_000);
+    expect([a.held.length, b.held.length]).toEqual([1, 1]);
   });
 
   it("let one of them go first when they start together", async () => {

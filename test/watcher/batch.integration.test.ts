@@ -18,7 +18,7 @@ import { TestDatabase } from "../providers/postgres/database";
 /* Batches of PostgresWriters with the real CLI and a real database; the queue and the API server are left out. */
 
 const PLACE = "school#0";
-const STACK = sharedStackName(postgresWriter, "school", 0);
+const STACK = sharedStackName(postgresWriter, { partition: "school", number: 0 });
 const SIGNAL = new AbortController().signal;
 
 const database = new TestDatabase(inject("cluster").env);
@@ -58,7 +58,7 @@ beforeEach(async () => {
   batches = new Batches({
     kind: postgresWriter,
     engine,
-    asShown: async (_namespace, objects) => new Set(objects.map(({ metadata }) => objectKey(metadata))),
+    asShown: async (objects) => new Set(objects.map(({ metadata }) => objectKey(metadata))),
     enqueue: () => {},
     observe: () => {},
   });

@@ -9,7 +9,7 @@ import { postgresWriter } from "../../stacks/postgres-writer/kind";
 /* Batches between a queue and an engine that are played: what becomes one update, and what comes of whom. */
 
 const PLACE = "default#0";
-const STACK = sharedStackName(postgresWriter, "default", 0);
+const STACK = sharedStackName(postgresWriter, { partition: "default", number: 0 });
 const SIGNAL = new AbortController().signal;
 
 const up = (key: string, refresh = false): Request => ({
@@ -49,10 +49,10 @@ class World {
       recorded: async () => this.recorded,
       forget: async (stack: string) => void this.updates.push(`forget ${stack}`),
     } as unknown as StackEngine,
-    asShown: async (namespace, objects) => {
+    asShown: async (objects) => {
       if (this.unreachable !== undefined) throw this.unreachable;
       const keys = objects.map(({ metadata }) => objectKey(metadata));
-      return new Set(keys.filter((key) => key.startsWith(`${namespace}/`) && !this.changed.has(key)));
+      return new Set(keys.filter((key) => !this.changed.has(key)));
     },
     enqueue: (place) => this.enqueued.push(place),
     observe: () => {},

@@ -4,8 +4,12 @@ import { stackName } from "../../../stacks/contract/object";
 import {
   belongsTo,
   keyOfResource,
+  partitionOf,
+  recordedPlace,
+  recordOfPlace,
+  type StackPlace,
   sharedStackName,
-  sharedStackNumber,
+  sharedStackPlace,
   stackOf,
 } from "../../../stacks/contract/shared-stack";
 import { postgresWriter } from "../../../stacks/postgres-writer/kind";
@@ -20,22 +24,54 @@ function recorded(stack: string): LiveObject {
   };
 }
 
+const nameOf = (partition: string, number: number) => sharedStackName(postgresWriter, { partition, number });
+
+describe("a partition", () => {
+  it("is a namespace, unless namespaces are spread over fewer", () => {
+    expect(partitionOf("school", undefined)).toBe("school");
+    expect(partitionOf("school", 1)).toBe("~0");
+    const spread = Array.from({ length: 200 }, (_, index) => partitionOf(`namespace-${index}`, 4));
+    expect([...new Set(spread)].sort()).toEqual(["~0", "~1", "~2", "~3"]);
+  });
+});
+
 describe("the name of a shared stack", () => {
-  it("is readable, and is another one for each namespace and number", () => {
-    expect(sharedStackName(postgresWriter, "school", 2)).toMatch(/^postgreswriters\.school\.2-[0-9a-f]{12}$/);
-    const names = ["a", "b"].flatMap((namespace) => [0, 1].map((n) => sharedStackName(postgresWriter, namespace, n)));
-    expect(new Set(names).size).toBe(4);
+  it("is readable, and is another one for each partition and number", () => {
+    expect(nameOf("school", 2)).toMatch(/^postgreswriters\.school\.2-[0-9a-f]{12}$/);
+    expect(nameOf("~3", 2)).toMatch(/^postgreswriters\.partition-3\.2-[0-9a-f]{12}$/);
+    const names = ["a", "b", "~3", "partition-3"].flatMap((partition) => [0, 1].map((n) => nameOf(partition, n)));
+    expect(new Set(names).size).toBe(8);
   });
 
   it("is at most 100 characters long", () => {
-    expect(sharedStackName(postgresWriter, "n".repeat(63), 9999).length).toBeLessThanOrEqual(100);
+    expect(nameOf("n".repeat(63), 9999).length).toBeLessThanOrEqual(100);
   });
 
-  it("tells its number to those of its namespace only", () => {
-    const name = sharedStackName(postgresWriter, "school", 7);
-    expect(sharedStackNumber(postgresWriter, "school", name)).toBe(7);
-    expect(sharedStackNumber(postgresWriter, "other", name)).toBeUndefined();
-    expect(sharedStackNumber(postgresWriter, "school", stackName(postgresWriter, "school/alex"))).toBeUndefined();
+  it("tells its place to those of its partition only", () => {
+    const name = nameOf("school", 7);
+    expect(sharedStackPlace(postgresWriter, "school", name)).toEqual({ partition: "school", number: 7 });
+    expect(sharedStackPlace(postgresWriter, "other", name)).toBeUndefined();
+    expect(sharedStackPlace(postgresWriter, "school", stackName(postgresWriter, "school/alex"))).toBeUndefined();
+  });
+
+  it("of several namespaces tells its place to all", () => {
+    const place = { partition: "~12", number: 7 };
+    expect(sharedStackPlace(postgresWriter, "school", sharedStackName(postgresWriter, place))).toEqual(place);
+    // Of a namespace that is called like one of them.
+    expect(sharedStackPlace(postgresWriter, "partition-12", nameOf("partition-12", 7))?.partition).toBe("partition-12");
+    expect(sharedStackPlace(postgresWriter, "school", nameOf("partition-12", 7))).toBeUndefined();
+  });
+});
+
+describe("the record of a place", () => {
+  it.each<StackPlace>([
+    { partition: "school", number: 0 },
+    { partition: "~0", number: 0 },
+    { partition: "~17", number: 9_999 },
+  ])("is read as it was written: $partition, $number", (place) => {
+    const object = recorded("none");
+    object.metadata.annotations = recordOfPlace(place);
+    expect(recordedPlace(postgresWriter, object)).toEqual(place);
   });
 });
 
@@ -45,10 +81,10 @@ describe("the stack of an object", () => {
   });
 
   it("is the first of its namespace as long as nothing is recorded", () => {
-    expect(stackOf(postgresWriter, "school/alex", undefined)).toBe(sharedStackName(postgresWriter, "school", 0));
+    expect(stackOf(postgresWriter, "school/alex", undefined)).toBe(nameOf("school", 0));
   });
 
-  it.each([sharedStackName(postgresWriter, "school", 3), stackName(postgresWriter, "school/alex")])(
+  it.each([nameOf("school", 3), nameOf("~3", 1), stackName(postgresWriter, "school/alex")])(
     "is the recorded one: %s",
     (name) => {
       expect(stackOf(postgresWriter, "school/alex", recorded(name))).toBe(name);
