@@ -15,6 +15,8 @@ export interface BurstMeasured {
   /** In one namespace, and in many. */
   one: Life;
   many: Life;
+  /** In many that share stacks. */
+  shared: Life;
   /** In many, with the operator's own key service. */
   provided: Life;
   /** By one update each: as a platform team runs it, and of the bare CLI. */
@@ -27,7 +29,7 @@ export interface BurstMeasured {
 }
 
 export function burstSection(measured: BurstMeasured): Section {
-  const { size, one, many, provided, peakMiB, treePeakMiB } = measured;
+  const { size, one, many, shared, provided, peakMiB, treePeakMiB } = measured;
   return {
     id: "burst",
     title: `${size.objects} PostgresWriters at once`,
@@ -41,10 +43,12 @@ export function burstSection(measured: BurstMeasured): Section {
         `${size.stock}: ${(measured.stock.ms / 1000).toFixed(0)} s. Its time for ${size.objects} is that of the sample in proportion.`,
       "The operator's peak is VmHWM of its process over all of this section; with its CLI processes, the largest sum of " +
         "resident sizes in samples five times a second.",
+      "That namespaces share stacks is said by KINDSTACK_STACK_PARTITIONS=1; by default each has stacks of its own.",
       KEY_SERVICE_NOTE,
     ],
     figures: [
       ...figuresOf("in one namespace", one, measured),
+      ...figuresOf(`in ${size.namespaces} namespaces that share stacks`, shared, measured),
       ...figuresOf(`in ${size.namespaces} namespaces`, many, measured),
       {
         what: `created a second in ${size.namespaces} namespaces, with the operator's own key service`,

@@ -13,6 +13,8 @@ import { CHANGED_AGE, writersOf, writersProgram, writerType } from "./writers";
 
 const FULL: BurstSize = { objects: 1_000, namespaces: 50, stock: 12 };
 const QUICK: BurstSize = { objects: 100, namespaces: 10, stock: 2 };
+/** The objects of all namespaces fill the same stacks. */
+const ONE_PARTITION = { KINDSTACK_STACK_PARTITIONS: "1" };
 
 /** Many PostgresWriters at once: made, changed, deleted. */
 export async function burst(context: BenchContext): Promise<Section> {
@@ -29,11 +31,12 @@ export async function burst(context: BenchContext): Promise<Section> {
       const peakMiB = await memoryMiB(operator.pid, "peak");
       const { peakMiB: treePeakMiB } = await stopSampling();
       await operator.stop();
+      const shared = await sharedLife(context, cluster, size);
       const provided = await providedLife(context, cluster, size);
       const bare = await bareLife(context, cluster, size.objects);
       const plain = await plainLife(context, cluster, writersOf("plain", size.objects));
       const stock = await measureStock(context, cluster, writersOf("stock", size.stock), availableParallelism());
-      return burstSection({ size, one, many, provided, plain, bare, stock, peakMiB, treePeakMiB });
+      return burstSection({ size, one, many, shared, provided, plain, bare, stock, peakMiB, treePeakMiB });
     } finally {
       await stopSampling();
       watch.close();
@@ -41,15 +44,31 @@ export async function burst(context: BenchContext): Promise<Section> {
   });
 }
 
-/** Through an operator with its own key service, over the namespaces: there the CLI is started most often. */
-function providedLife(context: BenchContext, cluster: BenchCluster, { objects, namespaces }: BurstSize): Promise<Life> {
+/** Through an operator for which namespaces share stacks. */
+function sharedLife(context: BenchContext, cluster: BenchCluster, size: BurstSize): Promise<Life> {
+  return otherLife(context, cluster, size, "shared", ONE_PARTITION);
+}
+
+/** Through an operator with its own key service, each namespace with stacks of its own: there the CLI is started most often. */
+function providedLife(context: BenchContext, cluster: BenchCluster, size: BurstSize): Promise<Life> {
+  return otherLife(context, cluster, size, "provided", OWN_KEY_SERVICE);
+}
+
+/** Over the namespaces, with another setting of the operator's. */
+function otherLife(
+  context: BenchContext,
+  cluster: BenchCluster,
+  { objects, namespaces }: BurstSize,
+  name: string,
+  environment: Readonly<Record<string, string>>,
+): Promise<Life> {
   return withOperator(
     context,
     cluster,
-    () => cluster.startOperator(OWN_KEY_SERVICE),
+    () => cluster.startOperator(environment),
     async (measured) => {
       await warmUp(cluster, measured.watch, warmUpSize(objects));
-      return liveAndDie(measured, writersOf("provided", objects, namespaces));
+      return liveAndDie(measured, writersOf(name, objects, namespaces));
     },
   );
 }
