@@ -11,8 +11,8 @@ export function stackNameCommand(): Command {
     .addHelpText(
       "after",
       `
-Objects of a kind that shares stacks are in the first stack of their namespace, unless that is full: the cluster has the
-name in status.stack.name.
+Objects of a kind that shares stacks are in the first stack of their namespace, unless that is full or the operator runs
+with --stack-partitions: the cluster has the name in status.stack.name.
 
 Example:
   pulumi stack init "$(kindstack stack-name tenant.yaml)"`,

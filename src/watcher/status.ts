@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { KubernetesClient, LiveObject, ResourceType } from "../../providers/kubernetes/client";
-import { findCondition, mergeConditions, type NewCondition } from "../../stacks/contract/condition";
+import { type Condition, findCondition, mergeConditions, type NewCondition } from "../../stacks/contract/condition";
 import { type AnyKind, parseObject, statusOf } from "../../stacks/contract/kind";
 import type { CommonStatus, KindObject } from "../../stacks/contract/object";
 
@@ -25,7 +25,7 @@ export function composeStatus(
   now: Date,
 ): CommonStatus {
   const { conditions: before = [], observedGeneration, stack, lastHandledReconcile, ...own } = statusOf(object);
-  const standard = mergeConditions(before, change.conditions ?? [], now);
+  const standard = mergeConditions(before, change.conditions ?? [], now).filter(saysSomething);
   const common: CommonStatus = {
     ...present({ observedGeneration, stack, lastHandledReconcile }),
     ...present({ ...change, conditions: undefined }),
@@ -59,6 +59,14 @@ export async function writeStatus(
 ): Promise<LiveObject> {
   if (isDeepStrictEqual(status, statusOf(object))) return object;
   return client.replaceStatus(type, object, status);
+}
+
+/**
+ * `Reconciling` and `Stalled` are there while they are so, as kstatus has it and Flux does it ("abnormal-true"); that they
+ * are not is two thirds of a small object's status, and says nothing beside `Ready`. A pause is something to be said.
+ */
+function saysSomething({ type, status, reason }: Condition): boolean {
+  return status !== "False" || reason === "Paused" || (type !== "Reconciling" && type !== "Stalled");
 }
 
 /** Why the last update or destroy failed, as `Ready` says it. */

@@ -9,6 +9,7 @@ import {
   apply,
   client,
   conditionOf,
+  conditionTypes,
   deploymentOf,
   edit,
   eventsAbout,
@@ -206,7 +207,7 @@ describe("a paused object", () => {
     await annotate(object, { [PAUSED_ANNOTATION]: "true" });
     await untilCondition(object, "Reconciling", "False", "Paused");
     await annotate(object, { [PAUSED_ANNOTATION]: "false" });
-    await untilCondition(object, "Reconciling", "False", "Succeeded");
+    await eventually(async () => expect(conditionTypes(await get(object))).not.toContain("Reconciling"));
     expect(await updates()).toBe(before);
   });
 

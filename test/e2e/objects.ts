@@ -262,6 +262,11 @@ export function conditionOf(object: LiveObject, type: string): Condition {
   return condition;
 }
 
+/** The types of an object's conditions. */
+export function conditionTypes(object: LiveObject): string[] {
+  return (statusOf(object).conditions ?? []).map(({ type }) => type);
+}
+
 /** The Events about an object, those of cluster-scoped objects as well. */
 export async function eventsAbout(object: LiveObject): Promise<LiveObject[]> {
   const { items } = await client.list(EVENT);

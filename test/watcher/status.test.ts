@@ -1,6 +1,12 @@
 import { describe, expect, it } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
-import { failedConditions, succeededConditions, updatingConditions } from "../../src/watcher/conditions";
+import {
+  failedConditions,
+  pausedConditions,
+  resumedConditions,
+  succeededConditions,
+  updatingConditions,
+} from "../../src/watcher/conditions";
 import { composeStatus, type StatusChange, writeStatus } from "../../src/watcher/status";
 import type { Condition } from "../../stacks/contract/condition";
 import type { CommonStatus } from "../../stacks/contract/object";
@@ -54,6 +60,22 @@ describe("composeStatus", () => {
     expect(status.conditions?.map(({ type }) => type)).toEqual(["Ready", "Reconciling"]);
   });
 
+  it("says that an update runs, or that only the author can help, as long as it is so, and of a pause", () => {
+    const types = (status: CommonStatus) => status.conditions?.map(({ type }) => type);
+    const updating = compose(withStatus({}), { conditions: updatingConditions(1, "Creating", false) });
+    expect(types(updating)).toEqual(["Ready", "Reconciling"]);
+    const succeeded = { conditions: succeededConditions(1) };
+    expect(types(compose(withStatus(updating), succeeded))).toEqual(["Ready"]);
+    const refused = { errorClass: "terminal", reason: "WrongType", message: "no date" } as const;
+    const stalled = compose(withStatus(updating), { conditions: failedConditions(1, [refused]) });
+    expect(types(stalled)).toEqual(["Ready", "Stalled"]);
+    expect(types(compose(withStatus(stalled), succeeded))).toEqual(["Ready"]);
+    expect(types(compose(withStatus(updating), { conditions: pausedConditions(1) }))).toEqual(["Ready", "Reconciling"]);
+    expect(types(compose(withStatus({ conditions: [ready] }), { conditions: resumedConditions(1, true) }))).toEqual([
+      "Ready",
+    ]);
+  });
+
   it("moves a condition's time only when its status changes", () => {
     const before = withStatus({ conditions: [ready] });
     const timeOf = (change: StatusChange) => compose(before, change).conditions?.[0]?.lastTransitionTime;
@@ -65,7 +87,7 @@ describe("composeStatus", () => {
     const broken = { ...withStatus({ namespaceCount: 7, stack }), spec: { namespaces: "acme" } };
     const status = compose(broken, { conditions: failedConditions(1, []) });
     expect(status).toMatchObject({ namespaceCount: 7, stack });
-    expect(status.conditions?.map(({ type }) => type)).toEqual(["Ready", "Reconciling", "Stalled"]);
+    expect(status.conditions?.map(({ type }) => type)).toEqual(["Ready", "Reconciling"]);
   });
 
   it("is pure: it changes neither the object nor what it owns", () => {
@@ -88,14 +110,7 @@ describe("the conditions of a kind's own", () => {
 
   it("stand beside the standard ones and are of the present generation", () => {
     const conditions = conditionsOf({ conditions: succeededConditions(3) });
-    expect(conditions?.map(({ type }) => type)).toEqual([
-      "Ready",
-      "Reconciling",
-      "Stalled",
-      "Available",
-      "Progressing",
-      "Degraded",
-    ]);
+    expect(conditions?.map(({ type }) => type)).toEqual(["Ready", "Available", "Progressing", "Degraded"]);
     expect(conditions?.every(({ observedGeneration }) => observedGeneration === 3)).toBe(true);
   });
 
