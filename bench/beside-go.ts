@@ -58,11 +58,11 @@ export async function besideGo(context: BenchContext): Promise<Section> {
     const pairs: Record<Name, Pair[]> = { kindstack: [], go: [], tuned: [] };
     for (let round = 1; round <= size.rounds; round++) {
       for (const name of NAMES) {
-        const [first, next] = [1, 2].map((burst) => writersOf(`kubectl-${name}-${round}-${burst}`, size.kubectl));
+        const writers = (burst: keyof Pair) => writersOf(`kubectl-${name}-${round}-${burst}`, size.kubectl);
         const what = `${name}, round ${round} of ${size.rounds}`;
         const pair = await withWarm(context, cluster, name, what, async (one) => ({
-          first: await throughKubectl(one, first as Writer[]),
-          next: await throughKubectl(one, next as Writer[]),
+          first: await throughKubectl(one, writers("first")),
+          next: await throughKubectl(one, writers("next")),
         }));
         pairs[name].push(pair);
       }

@@ -31,8 +31,9 @@ export async function burst(context: BenchContext): Promise<Section> {
       const peakMiB = await memoryMiB(operator.pid, "peak");
       const { peakMiB: treePeakMiB } = await stopSampling();
       await operator.stop();
-      const shared = await sharedLife(context, cluster, size);
-      const provided = await providedLife(context, cluster, size);
+      const shared = await otherLife(context, cluster, size, "shared", ONE_PARTITION);
+      // With stacks of its own for each namespace: there the CLI is started most often.
+      const provided = await otherLife(context, cluster, size, "provided", OWN_KEY_SERVICE);
       const bare = await bareLife(context, cluster, size.objects);
       const plain = await plainLife(context, cluster, writersOf("plain", size.objects));
       const stock = await measureStock(context, cluster, writersOf("stock", size.stock), availableParallelism());
@@ -42,16 +43,6 @@ export async function burst(context: BenchContext): Promise<Section> {
       watch.close();
     }
   });
-}
-
-/** Through an operator for which namespaces share stacks. */
-function sharedLife(context: BenchContext, cluster: BenchCluster, size: BurstSize): Promise<Life> {
-  return otherLife(context, cluster, size, "shared", ONE_PARTITION);
-}
-
-/** Through an operator with its own key service, each namespace with stacks of its own: there the CLI is started most often. */
-function providedLife(context: BenchContext, cluster: BenchCluster, size: BurstSize): Promise<Life> {
-  return otherLife(context, cluster, size, "provided", OWN_KEY_SERVICE);
 }
 
 /** Over the namespaces, with another setting of the operator's. */

@@ -3,7 +3,6 @@ import { hostname } from "node:os";
 import { InvalidArgumentError, Option } from "commander";
 import type { Logger } from "pino";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
-import { MAX_PARTITIONS } from "../../stacks/contract/shared-stack";
 import { Watchdog } from "../automation/watchdog";
 import type { Workspace } from "../automation/workspace";
 import { kubernetesLeases } from "../shard/lease-store";
@@ -28,14 +27,14 @@ export function sharingOptions(leaderElect: boolean): Option[] {
     new Option("--leader-elect", "work only while holding a Lease; in a Pod the default").default(leaderElect),
     new Option("--no-leader-elect", "work at once: nobody else does"),
     new Option("--shards <n>", "share the objects among replicas in so many parts, each with a Lease of its own")
-      .argParser(parts(999))
+      .argParser(partCount)
       .default(1),
     new Option(
       "--stack-partitions <n>",
       "spread namespaces over so many partitions, each of which shares stacks (default: each namespace for itself)",
     )
       .env("KINDSTACK_STACK_PARTITIONS")
-      .argParser(parts(MAX_PARTITIONS)),
+      .argParser(partCount),
     new Option("--lease-namespace <name>", "where the Leases are (default: the Pod's, or the kubeconfig's)"),
     new Option("--lease-duration <seconds>", "others take over from a replica that is silent for so long")
       .argParser(seconds)
@@ -90,12 +89,9 @@ export function shareWork(
   return { shards, workspace: watchdog.workspace };
 }
 
-function parts(most: number): (text: string) => number {
-  return (text) => {
-    const number = /^\d{1,9}$/.test(text) ? Number(text) : 0;
-    if (number < 1 || number > most) throw new InvalidArgumentError(`a whole number from 1 to ${most} is needed.`);
-    return number;
-  };
+function partCount(text: string): number {
+  if (!/^[1-9]\d{0,2}$/.test(text)) throw new InvalidArgumentError("a whole number from 1 to 999 is needed.");
+  return Number(text);
 }
 
 function seconds(text: string): number {

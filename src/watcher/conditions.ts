@@ -6,7 +6,6 @@ import type { Cause } from "./decide";
 const MAX_MESSAGE = 2_000;
 
 const SUCCEEDED = "all that the object stands for is as specified";
-const WAITING = "waits for the object to be changed";
 const IN_PROGRESS: Record<Cause, string> = {
   Creating: "making what the object stands for",
   Updating: "bringing what exists to the new spec",
@@ -31,11 +30,10 @@ export function updatingConditions(generation: number, cause: Cause, knownReady:
 
 /** After an update that succeeded. */
 export function succeededConditions(generation: number): NewCondition[] {
-  const message = SUCCEEDED;
   return [
-    { type: "Ready", status: "True", reason: "Succeeded", message, observedGeneration: generation },
-    { type: "Reconciling", status: "False", reason: "Succeeded", message, observedGeneration: generation },
-    { type: "Stalled", status: "False", reason: "Succeeded", message, observedGeneration: generation },
+    { type: "Ready", status: "True", reason: "Succeeded", message: SUCCEEDED, observedGeneration: generation },
+    notSo("Reconciling", generation),
+    notSo("Stalled", generation),
   ];
 }
 
@@ -47,20 +45,18 @@ export function failedConditions(generation: number, failures: readonly UpdateFa
   const message = describeFailures(failures);
   return [
     { type: "Ready", status: "False", reason, message, observedGeneration: generation },
-    {
-      type: "Reconciling",
-      status: terminal ? "False" : "True",
-      reason: terminal ? "Stalled" : "Retrying",
-      message: terminal ? WAITING : "will be tried again",
-      observedGeneration: generation,
-    },
-    {
-      type: "Stalled",
-      status: terminal ? "True" : "False",
-      reason: terminal ? reason : "Retrying",
-      message: terminal ? message : "will be tried again",
-      observedGeneration: generation,
-    },
+    terminal
+      ? notSo("Reconciling", generation)
+      : {
+          type: "Reconciling",
+          status: "True",
+          reason: "Retrying",
+          message: "will be tried again",
+          observedGeneration: generation,
+        },
+    terminal
+      ? { type: "Stalled", status: "True", reason, message, observedGeneration: generation }
+      : notSo("Stalled", generation),
   ];
 }
 
@@ -77,7 +73,7 @@ export function deletingConditions(generation: number, failures: readonly Update
       observedGeneration: generation,
     },
     { type: "Reconciling", status: "True", reason: "Deleting", message, observedGeneration: generation },
-    { type: "Stalled", status: "False", reason: "Deleting", message, observedGeneration: generation },
+    notSo("Stalled", generation),
   ];
 }
 
@@ -110,16 +106,8 @@ export function backOffConditions(generation: number, ended: readonly string[]):
 }
 
 /** After a pause, or a back-off, in which nothing happened that calls for an update. */
-export function resumedConditions(generation: number, ready: boolean): NewCondition[] {
-  return [
-    {
-      type: "Reconciling",
-      status: "False",
-      reason: ready ? "Succeeded" : "Stalled",
-      message: ready ? SUCCEEDED : WAITING,
-      observedGeneration: generation,
-    },
-  ];
+export function resumedConditions(generation: number): NewCondition[] {
+  return [notSo("Reconciling", generation)];
 }
 
 /** While somebody undoes every repair, and when that is over. */
@@ -141,6 +129,11 @@ export function contestedConditions(generation: number, contest: string | undefi
           observedGeneration: generation,
         },
   ];
+}
+
+/** That it is not so, or not any more: `composeStatus` leaves it out. */
+function notSo(type: "Reconciling" | "Stalled", observedGeneration: number): NewCondition {
+  return { type, status: "False", reason: `Not${type}`, message: "", observedGeneration };
 }
 
 /** Whether an update has begun and not succeeded: before it failed or was cut off it may have made something. */

@@ -21,6 +21,7 @@ import {
 import {
   DELETION_POLICY_ANNOTATION,
   type KindObject,
+  namespaceOf,
   objectId,
   objectKey,
   PAUSED_ANNOTATION,
@@ -407,7 +408,7 @@ export class Operator {
   /** An update takes one of the workers; an object of a kind that shares stacks waits for the update of its stack. */
   #laneOf(queueKey: string): Lane {
     const [{ kind, sharing }, key] = this.#locate(queueKey);
-    const group = isBatch(key) ? partitionOfPlace(key.slice(BATCH.length)) : namespaceOf(key);
+    const group = partitionOfBatch(key) ?? namespaceOf(key);
     return { group: `${kindName(kind)}|${group}`, waits: sharing !== undefined && !isBatch(key) };
   }
 
@@ -459,8 +460,9 @@ function isBatch(key: string): boolean {
   return key.startsWith(BATCH);
 }
 
-function namespaceOf(key: string): string {
-  return key.split("/").slice(0, -1).join("/");
+/** The partition of a shared stack, by what the queue calls it; `undefined` for an object. */
+function partitionOfBatch(key: string): string | undefined {
+  return isBatch(key) ? partitionOfPlace(key.slice(BATCH.length)) : undefined;
 }
 
 /**
@@ -471,8 +473,7 @@ function namespaceOf(key: string): string {
 function shareOf({ kind, sharing }: Pick<Controller, "kind" | "sharing">, key: string): string {
   if (kind.claims !== undefined) return "claims";
   if (sharing === undefined) return stackName(kind, key);
-  const partition = isBatch(key) ? partitionOfPlace(key.slice(BATCH.length)) : sharing.placement.partitionOf(key);
-  return `${kindName(kind)}|${partition}`;
+  return `${kindName(kind)}|${partitionOfBatch(key) ?? sharing.placement.partitionOf(key)}`;
 }
 
 const OBEYED_ANNOTATIONS = [PAUSED_ANNOTATION, RECONCILE_ANNOTATION, DELETION_POLICY_ANNOTATION];

@@ -1,6 +1,6 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../../stacks/contract/kind";
-import { objectKey } from "../../stacks/contract/object";
+import { namespaceOf, objectKey } from "../../stacks/contract/object";
 import { OBJECTS_PER_STACK, partitionOf, recordedPlace, type StackPlace } from "../../stacks/contract/shared-stack";
 
 export interface PlacementOptions {
@@ -62,7 +62,7 @@ export class Placement {
     const key = objectKey(object.metadata);
     const known = this.#places.get(key);
     if (known !== undefined) return known;
-    const partition = partitionOf(namespaceOf(key), this.#partitions);
+    const partition = this.partitionOf(key);
     const stacks = this.#stacksOf(partition);
     while ((stacks.sizes[stacks.roomFrom] ?? 0) >= this.#limit) stacks.roomFrom++;
     const place = { partition, number: stacks.roomFrom };
@@ -105,8 +105,4 @@ export class Placement {
     }
     return stacks;
   }
-}
-
-function namespaceOf(key: string): string {
-  return key.split("/")[0] ?? "";
 }

@@ -112,7 +112,7 @@ async function rest(turn: Turn): Promise<Outcome> {
   const { conditions = [] } = statusOf(object);
   const change: NewCondition[] = [];
   if (["Paused", "BackOff"].includes(findCondition(conditions, "Reconciling")?.reason ?? "")) {
-    change.push(...resumedConditions(generation, findCondition(conditions, "Ready")?.status === "True"));
+    change.push(...resumedConditions(generation));
   }
   const contested = findCondition(conditions, "Contested")?.status === "True";
   const unsettledMs = contested ? Math.max(0, memory.repairs.settledAt - performance.now()) : 0;

@@ -58,6 +58,11 @@ export function objectKey(metadata: { name?: string; namespace?: string }): stri
   return metadata.namespace ? `${metadata.namespace}/${metadata.name}` : (metadata.name ?? "");
 }
 
+/** The namespace in an object's key; empty for what has none. */
+export function namespaceOf(key: string): string {
+  return key.split("/").slice(0, -1).join("/");
+}
+
 /** A controller's owner reference to an object, for kinds that want Kubernetes' garbage collection as well. */
 export function controllerReference(object: KindObject): OwnerReference {
   return {

@@ -3,7 +3,8 @@ import type { Resource } from "@pulumi/pulumi/resource";
 import { component } from "../../providers/dynamic";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { type AnyKind, statusOf } from "./kind";
-import { stackName } from "./object";
+import { namespaceOf, stackName } from "./object";
+import { partOf } from "./part";
 
 /*
  * Kinds of the granularity `namespace`: the objects of a namespace are components of a few stacks that they share, or
@@ -21,9 +22,6 @@ export const STACK_PARTITION_ANNOTATION = "kindstack.dev/stack-partition";
  * the square; each stack of a burst is another start of the CLI (`docs/benchmarks.md`).
  */
 export const OBJECTS_PER_STACK = 500;
-
-/** Namespaces may be spread over so many partitions, at most. */
-export const MAX_PARTITIONS = 999;
 
 /** Where the number of a partition stands for its name: no namespace is called so. */
 const PARTITION_MARK = "~";
@@ -47,7 +45,7 @@ export interface StackPlace {
  */
 export function partitionOf(namespace: string, partitions: number | undefined): string {
   if (partitions === undefined) return namespace;
-  return `${PARTITION_MARK}${createHash("sha256").update(namespace).digest().readUInt32BE() % partitions}`;
+  return ofSeveral(partOf(namespace, partitions));
 }
 
 /** The name of a shared stack: as readable and as unmistakable as {@link stackName}. */
@@ -66,10 +64,10 @@ export function sharedStackName(kind: KindNames, { partition, number }: StackPla
  * another namespace or kind.
  */
 export function sharedStackPlace(kind: KindNames, namespace: string, name: string): StackPlace | undefined {
-  const number = numberOf(/\.(\d+)-[0-9a-f]{12}$/.exec(name)?.[1]);
+  const [, partition, last] = /(?:\.partition-(\d+))?\.(\d+)-[0-9a-f]{12}$/.exec(name) ?? [];
+  const [several, number] = [numberOf(partition), numberOf(last)];
   if (number === undefined) return undefined;
-  const several = numberOf(/\.partition-(\d+)\.\d+-[0-9a-f]{12}$/.exec(name)?.[1]);
-  const partitions = several === undefined ? [namespace] : [namespace, `${PARTITION_MARK}${several}`];
+  const partitions = several === undefined ? [namespace] : [namespace, ofSeveral(several)];
   return partitions.map((partition) => ({ partition, number })).find((place) => sharedStackName(kind, place) === name);
 }
 
@@ -85,7 +83,7 @@ export function recordedPlace(kind: AnyKind, object: LiveObject): StackPlace | u
   const number = numberOf(annotations?.[STACK_NUMBER_ANNOTATION]);
   const several = numberOf(annotations?.[STACK_PARTITION_ANNOTATION]);
   if (number === undefined) return undefined;
-  return { partition: several === undefined ? namespace : `${PARTITION_MARK}${several}`, number };
+  return { partition: several === undefined ? namespace : ofSeveral(several), number };
 }
 
 /** The annotations by which an object's place is recorded; see {@link recordedPlace}. */
@@ -96,6 +94,10 @@ export function recordOfPlace({ partition, number }: StackPlace): Record<string,
   };
 }
 
+function ofSeveral(number: number): string {
+  return `${PARTITION_MARK}${number}`;
+}
+
 /** Whether a partition is more than a namespace. */
 export function isOfSeveral(partition: string): boolean {
   return partition.startsWith(PARTITION_MARK);
@@ -104,10 +106,9 @@ export function isOfSeveral(partition: string): boolean {
 /** The stack of an object as far as it is known: the one that is recorded, else the first of its namespace. */
 export function stackOf(kind: AnyKind, key: string, object: LiveObject | undefined): string {
   if (kind.granularity === "object") return stackName(kind, key);
-  const [namespace = ""] = key.split("/");
   const recorded = object && statusOf(object).stack?.name;
   if (recorded === stackName(kind, key)) return recorded; // from before its kind shared stacks
-  return sharedStackName(kind, (object && recordedPlace(kind, object)) ?? { partition: namespace, number: 0 });
+  return sharedStackName(kind, (object && recordedPlace(kind, object)) ?? { partition: namespaceOf(key), number: 0 });
 }
 
 /** An object as a component, the parent of all that it stands for, in a stack that others share. */

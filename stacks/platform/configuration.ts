@@ -3,7 +3,6 @@ import { Compile } from "typebox/compile";
 import Value from "typebox/value";
 import { TerminalError } from "../../providers/errors";
 import { DEFAULT_USER_GROUP } from "../capsule-tenant/labels";
-import { MAX_PARTITIONS } from "../contract/shared-stack";
 
 /** Where the volume of a `file://` backend is mounted. */
 export const STATE_DIRECTORY = "/var/lib/kindstack";
@@ -132,7 +131,7 @@ export const configurationSchema = Type.Object({
   stackPartitions: Type.Optional(
     Type.Integer({
       minimum: 1,
-      maximum: MAX_PARTITIONS,
+      maximum: 999,
       description:
         "spreads namespaces over so many partitions, each of which shares stacks; by default each namespace is for itself. " +
         "1, or with shards as many as those",

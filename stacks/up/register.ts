@@ -74,23 +74,13 @@ async function countedObjects(
 
 /** What a program does not register is deleted: whoever takes over a stack that objects share takes over all of them. */
 async function refuseIncomplete(objects: readonly StackObject[], stack: string): Promise<void> {
-  for (const { kind, object } of objects) {
-    const { namespace = "" } = object.metadata;
-    const place = sharedStackPlace(kind, namespace, stack);
-    if (place === undefined) continue;
-    return refuseOthers(objects, kind, isOfSeveral(place.partition) ? undefined : namespace, stack);
-  }
-}
-
-/** @param namespace where those are that may be in the stack; everywhere without it */
-async function refuseOthers(
-  objects: readonly StackObject[],
-  kind: AnyKind,
-  namespace: string | undefined,
-  stack: string,
-): Promise<void> {
+  const placeOf = ({ kind, object }: StackObject) => sharedStackPlace(kind, object.metadata.namespace ?? "", stack);
+  const shared = objects.find((one) => placeOf(one) !== undefined);
+  const place = shared && placeOf(shared);
+  if (shared === undefined || place === undefined) return;
+  const { kind } = shared;
   const declared = new Set(objects.map(({ key }) => key));
-  const live = await listLive(kind, namespace);
+  const live = await listLive(kind, isOfSeveral(place.partition) ? undefined : place.partition);
   const others = live.map((one) => ({ one, key: objectKey(one.metadata) })).filter(({ key }) => !declared.has(key));
   const missing = others.filter(({ one, key }) => stackOf(kind, key, one) === stack).map(({ key }) => key);
   if (missing.length === 0) return;

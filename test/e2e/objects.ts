@@ -131,11 +131,11 @@ export function capsuleTenant(name: string, spec: Partial<CapsuleTenantSpec> = {
   };
 }
 
-export function postgresWriter(name: string, spec: Partial<PostgresWriterSpec>): Manifest {
+export function postgresWriter(name: string, spec: Partial<PostgresWriterSpec>, namespace = "default"): Manifest {
   return {
     apiVersion: POSTGRES_WRITER.apiVersion,
     kind: POSTGRES_WRITER.kind,
-    metadata: { name, namespace: "default" },
+    metadata: { name, namespace },
     spec: { table: "students", name: "alex", age: 23, country: "canada", ...spec },
   };
 }

@@ -47,6 +47,23 @@ export function useOperator(settings: RunSettings = {}): TestOperator {
   return operator;
 }
 
+/**
+ * Operators that a test file starts itself, in this list: when a test fails, what each has logged is printed, and after the
+ * last test they end, when all objects are deleted.
+ */
+export function useReplicas(): TestOperator[] {
+  const replicas: TestOperator[] = [];
+  afterEach(({ task }) => {
+    if (task.result?.state !== "fail") return;
+    for (const [index, replica] of replicas.entries()) console.log(`The log of replica ${index}:\n${replica.log}`);
+  });
+  afterAll(async () => {
+    await removeAllObjects();
+    for (const replica of replicas) await replica.dispose();
+  });
+  return replicas;
+}
+
 /** `kindstack run` as a process of its own, against the shared cluster and with a state of its own. */
 export class TestOperator {
   /** Holds its state, its work directory and nothing else. */

@@ -1,8 +1,7 @@
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from "vitest";
-import type { Manifest } from "../../providers/kubernetes/client";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { kubernetesLeases, type LeaseRecord } from "../../src/shard/lease-store";
 import { resolveBinary } from "../../src/toolchain/resolve";
 import { partitionOf } from "../../stacks/contract/shared-stack";
@@ -17,12 +16,11 @@ import {
   namespace,
   postgresWriter,
   remove,
-  removeAllObjects,
   uniqueName,
   untilGone,
   untilReady,
 } from "./objects";
-import { TestOperator } from "./operator";
+import { TestOperator, useReplicas } from "./operator";
 
 const OBJECTS = 300;
 const NAMESPACES = 60;
@@ -42,7 +40,6 @@ describe.each([
   /** As replicas on several machines have it. */
   const state = new TestDatabase(inject("cluster").env);
   const store = kubernetesLeases(client, leases, 10_000);
-  const replicas: TestOperator[] = [];
   let table = "";
 
   /**
@@ -105,19 +102,13 @@ describe.each([
     }
   });
 
-  afterEach(({ task }) => {
-    if (task.result?.state !== "fail") return;
-    for (const [index, replica] of replicas.entries()) console.log(`The log of replica ${index}:\n${replica.log}`);
-  });
-
   afterAll(async () => {
-    await removeAllObjects();
-    for (const replica of replicas) await replica.dispose();
     for (const name of [leases, ...namespaces]) await remove(namespace(name));
     fs.rmSync(directory, { recursive: true });
     await database.close();
     await state.close();
   });
+  const replicas = useReplicas();
 
   /** Which sessions hold how many shards. */
   async function holders(): Promise<Map<string, number>> {
@@ -148,11 +139,6 @@ describe.each([
   const sessionOf = (replica: TestOperator) =>
     [...replica.log.matchAll(/"holder":"([^"]+)"[^\n]*shard acquired/g)].at(-1)?.[1] ?? "none";
 
-  function loadIn(namespace: string, index: number): Manifest {
-    const writer = postgresWriter(`load-${index}`, { table, age: 1 });
-    return { ...writer, metadata: { ...writer.metadata, namespace } };
-  }
-
   describe("three replicas", () => {
     it("share the shards evenly", async () => {
       await eventually(async () => expect([...(await holders()).values()]).toEqual([2, 2, 2]));
@@ -165,7 +151,7 @@ describe.each([
       async ({ annotate }) => {
         const [first, second, third] = replicas as [TestOperator, TestOperator, TestOperator];
         const writers = Array.from({ length: OBJECTS }, (_, index) =>
-          loadIn(namespaces[index % NAMESPACES] ?? "", index),
+          postgresWriter(`load-${index}`, { table, age: 1 }, namespaces[index % NAMESPACES]),
         );
         const [changed, deleted] = [writers.slice(0, OBJECTS / 3), writers.slice(-OBJECTS / 6)];
         await Promise.all(writers.map(create));

@@ -37,10 +37,7 @@ const ages = async (): Promise<Record<string, number>> => {
   return Object.fromEntries(rows.map(({ id, age }) => [id, age]));
 };
 
-function writerIn(namespace: string, name: string): Manifest {
-  const writer = postgresWriter(name, { table });
-  return { ...writer, metadata: { ...writer.metadata, namespace } };
-}
+const writerIn = (namespace: string, name: string) => postgresWriter(name, { table }, namespace);
 
 describe("objects of namespaces that share stacks", () => {
   const [first = "", second = ""] = schools;

@@ -99,8 +99,8 @@ describe("while an object is paused", () => {
   });
 
   it("and afterwards, it no longer says so, whether it was ready or stalled", () => {
-    expect(resumedConditions(4, true)).toEqual([find(succeededConditions(4), "Reconciling")]);
-    expect(resumedConditions(4, false)).toEqual([find(failedConditions(4, [conflict]), "Reconciling")]);
+    expect(resumedConditions(4)).toEqual([find(succeededConditions(4), "Reconciling")]);
+    expect(resumedConditions(4)).toEqual([find(failedConditions(4, [conflict]), "Reconciling")]);
   });
 });
 

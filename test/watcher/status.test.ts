@@ -71,7 +71,7 @@ describe("composeStatus", () => {
     expect(types(stalled)).toEqual(["Ready", "Stalled"]);
     expect(types(compose(withStatus(stalled), succeeded))).toEqual(["Ready"]);
     expect(types(compose(withStatus(updating), { conditions: pausedConditions(1) }))).toEqual(["Ready", "Reconciling"]);
-    expect(types(compose(withStatus({ conditions: [ready] }), { conditions: resumedConditions(1, true) }))).toEqual([
+    expect(types(compose(withStatus({ conditions: [ready] }), { conditions: resumedConditions(1) }))).toEqual([
       "Ready",
     ]);
   });
