@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { kubernetesLeases } from "../../src/shard/lease-store";
 import { isCounted } from "../../stacks/podset/pods";
@@ -16,14 +16,13 @@ import {
   POD,
   podSet,
   remove,
-  removeAllObjects,
   tenant,
   uniqueName,
   untilCondition,
   untilGone,
   untilReady,
 } from "../e2e/objects";
-import { TestOperator } from "../e2e/operator";
+import { TestOperator, useReplicas } from "../e2e/operator";
 
 const HOUR_MS = 3_600_000;
 const SHARDS = 4;
@@ -51,7 +50,6 @@ process.on("SIGUSR2", () => {
 const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-clock-"));
 const leases = uniqueName("leases");
 const store = kubernetesLeases(client, leases, 10_000);
-const replicas: TestOperator[] = [];
 
 beforeAll(async () => {
   await apply(namespace(leases));
@@ -73,17 +71,11 @@ beforeAll(async () => {
   }
 });
 
-afterEach(({ task }) => {
-  if (task.result?.state !== "fail") return;
-  for (const [index, replica] of replicas.entries()) console.log(`The log of replica ${index}:\n${replica.log}`);
-});
-
 afterAll(async () => {
-  await removeAllObjects();
-  for (const replica of replicas) await replica.dispose();
   await remove(namespace(leases));
   fs.rmSync(directory, { recursive: true });
 });
+const replicas = useReplicas();
 
 async function setClock(index: number, offsetMs: number): Promise<void> {
   const replica = replicas[index] as TestOperator;
