@@ -1,5 +1,16 @@
 import { defineConfig } from "vitest/config";
 
+/** What is slow by nature: `npm run test:all` runs it, `npm test` does not. */
+const SLOW = "test/**/*.slow.test.ts";
+const NEEDS_CONTROL_PLANE = ["test/**/*.integration.test.ts", "test/e2e/**/*.test.ts"];
+
+/** For files that need a control plane: as many run side by side, each on its own. One uses about one core. */
+const WITH_CONTROL_PLANES = {
+  globalSetup: ["test/control-planes.setup.ts"],
+  hookTimeout: 120_000,
+  maxWorkers: 2,
+};
+
 export default defineConfig({
   test: {
     projects: [
@@ -7,17 +18,28 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["test/**/*.test.ts"],
-          exclude: ["test/**/*.integration.test.ts", "test/e2e/**", "test/faults/**"],
+          exclude: [...NEEDS_CONTROL_PLANE, SLOW],
+          sequence: { groupOrder: 0 },
         },
       },
       {
         test: {
+          ...WITH_CONTROL_PLANES,
           name: "integration",
-          include: ["test/**/*.integration.test.ts", "test/e2e/**/*.test.ts"],
-          globalSetup: ["test/cluster.setup.ts"],
+          include: NEEDS_CONTROL_PLANE,
+          exclude: [SLOW],
           testTimeout: 60_000,
-          hookTimeout: 120_000,
-          fileParallelism: false,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        test: {
+          ...WITH_CONTROL_PLANES,
+          name: "slow",
+          include: [SLOW],
+          testTimeout: 180_000,
+          hookTimeout: 180_000,
+          sequence: { groupOrder: 2 },
         },
       },
     ],

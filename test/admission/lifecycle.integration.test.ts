@@ -1,12 +1,13 @@
 import { X509Certificate } from "node:crypto";
 import tls from "node:tls";
-import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { ApiError, type KubernetesClient, type ResourceType } from "../../providers/kubernetes/client";
 import { DEFAULT_USER_GROUP } from "../../stacks/capsule-tenant/labels";
+import { controlPlane } from "../control-plane";
 import { eventually } from "../e2e/eventually";
 import { create, namespaceOf, TestAdmission, uniqueName } from "./test-admission";
 
-const test = new TestAdmission(inject("cluster"));
+const test = new TestAdmission(controlPlane());
 const oil = uniqueName("oil");
 const alice = uniqueName("alice");
 const PROVISIONER = "capsule-namespace-provisioner";

@@ -1,9 +1,10 @@
-import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { KubernetesClient, Manifest } from "../../providers/kubernetes/client";
+import { controlPlane } from "../control-plane";
 import { eventually } from "../e2e/eventually";
 import { create, expectRefusal, namespaceOf, TestAdmission, uniqueName } from "./test-admission";
 
-const admission = new TestAdmission(inject("cluster"));
+const admission = new TestAdmission(controlPlane());
 const oil = uniqueName("oil");
 const free = uniqueName("free");
 const alice = uniqueName("alice");

@@ -1,10 +1,11 @@
-import { afterEach, beforeAll, describe, expect, inject, it } from "vitest";
+import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { HISTORY_LIMIT } from "../../src/automation/file-backend";
+import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
 import { summaryOf, TestEngine } from "./test-engine";
 
-const { PSQL_PASSWORD } = inject("cluster").env;
-const database = new TestDatabase(inject("cluster").env);
+const { PSQL_PASSWORD } = controlPlane().env;
+const database = new TestDatabase(controlPlane().env);
 let engine: TestEngine;
 
 beforeAll(async () => {

@@ -3,7 +3,7 @@ import os from "node:os";
 import path from "node:path";
 import { type Cluster, KubeConfig } from "@kubernetes/client-node";
 import { execa } from "execa";
-import { afterEach, beforeEach, describe, expect, inject, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { KubernetesClient, type Manifest } from "../../providers/kubernetes/client";
 import {
   type DevCluster,
@@ -13,6 +13,7 @@ import {
   stopDevCluster,
 } from "../../src/dev/cluster";
 import { withClient } from "../../src/dev/postgres";
+import { controlPlane } from "../control-plane";
 
 const WITHIN = { timeout: 30_000, interval: 200 };
 
@@ -41,7 +42,7 @@ function namespace(metadata: Manifest["metadata"]): Manifest {
 }
 
 describe("the shared cluster", () => {
-  const { kubeconfig, env } = inject("cluster");
+  const { kubeconfig, env } = controlPlane();
   let client: KubernetesClient;
   let name: string;
 

@@ -1,55 +1,26 @@
-import { execFile } from "node:child_process";
+import { execFile, spawnSync } from "node:child_process";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { inject } from "vitest";
+import { expect, it } from "vitest";
 import { freePort } from "../../src/dev/ports";
 import { resolveBinary } from "../../src/toolchain/resolve";
+import { controlPlane } from "../control-plane";
+import { type Block, blocksOf } from "./blocks";
 import { uniqueName } from "./objects";
 
-const ROOT = path.resolve(__dirname, "../..");
+export const ROOT = path.resolve(__dirname, "../..");
 
-/** A fenced block of a page. */
-export interface Block {
-  line: number;
-  /** The heading that it stands under, of the second level. */
-  section: string;
-  language: string;
-  text: string;
-  /** The file that it is the content of, as a paragraph directly above says. */
-  file: string | undefined;
-  /** Why its commands cannot be run by a test, as a comment directly above says. */
-  notRun: string | undefined;
-}
+export const MAIN = path.join(ROOT, "dist/src/cli/main.js");
+/** What the pages' commands call for, besides what Kindstack itself needs. */
+const PROGRAMS = ["bash", "kubectl", "git", "jq", "curl", "openssl", "psql"];
+export const missing = PROGRAMS.filter((program) => spawnSync("which", [program]).status !== 0);
 
-/** The fenced blocks of a page, in order. @param page relative to the repository */
-export function blocksOf(page: string): Block[] {
-  const lines = fs.readFileSync(path.join(ROOT, page), "utf8").split("\n");
-  const blocks: Block[] = [];
-  let section = "";
-  for (let start = 0; start < lines.length; start++) {
-    section = /^## (.+)$/.exec(lines[start] ?? "")?.[1] ?? section;
-    const language = /^```(\S*)$/.exec(lines[start] ?? "")?.[1];
-    if (language === undefined) continue;
-    const end = lines.indexOf("```", start + 1);
-    if (end < 0) throw new Error(`${page}:${start + 1}: the block has no end`);
-    const above =
-      lines
-        .slice(0, start)
-        .reverse()
-        .find((line) => line !== "") ?? "";
-    blocks.push({
-      line: start + 1,
-      section,
-      language,
-      text: `${lines.slice(start + 1, end).join("\n")}\n`,
-      file: /^`([^` ]+)`$/.exec(above)?.[1],
-      notRun: /^<!-- not run: (.+) -->$/.exec(above)?.[1],
-    });
-    start = end;
-  }
-  return blocks;
-}
+/** Placeholders, and what they are here. */
+type Substitutions = Record<string, string>;
+
+/** A block may go through all stacks with one process after the other. */
+const BLOCK_TIMEOUT_MS = 180_000;
 
 /**
  * A reader of one page at a terminal: one shell, whose directory and variables last from block to block.
@@ -91,8 +62,8 @@ case " $* " in *" --replicas=1 "*|*" rollout status "*) operator deploy;; esac`,
     );
     this.#program("operator", OPERATOR.replaceAll("MAIN", `"${process.execPath}" "${main}"`));
     const variables = {
-      ...inject("cluster").env,
-      KUBECONFIG: inject("cluster").kubeconfig,
+      ...controlPlane().env,
+      KUBECONFIG: controlPlane().kubeconfig,
       KINDSTACK_WORK_DIR: path.join(this.directory, "work"),
       KINDSTACK_LOG_FORMAT: "json",
       PULUMI_HOME: path.join(this.directory, "pulumi"),
@@ -183,3 +154,32 @@ esac
 MAIN "$@" --http-port "$DOCS_PORT" >> "$log" 2>&1 < /dev/null &
 echo $! > "$pid"
 waitFor "caches are filled"`;
+
+/** Follows all blocks of a page, or of a section of it, in order; each is a test. */
+export function followPage(
+  page: string,
+  reader: Reader,
+  substitutions: () => Substitutions = () => ({}),
+  only?: string,
+): void {
+  const followed = blocksOf(page).filter(({ language, file, notRun, section }) => {
+    return notRun === undefined && (language === "sh" || file !== undefined) && section === (only ?? section);
+  });
+  it.each(followed.map((block) => [`line ${block.line}: ${block.text.split("\n")[0]}`, block] as const))(
+    "%s",
+    { timeout: BLOCK_TIMEOUT_MS },
+    async (_name, block) => {
+      await reader.follow(substituted(block, substitutions()));
+    },
+  );
+
+  it("has every placeholder that is filled in here", () => {
+    const text = followed.map((block) => block.text).join();
+    expect(Object.keys(substitutions()).filter((placeholder) => !text.includes(placeholder))).toEqual([]);
+  });
+}
+
+function substituted(block: Block, substitutions: Substitutions): Block {
+  const text = Object.entries(substitutions).reduce((text, [from, to]) => text.replaceAll(from, to), block.text);
+  return { ...block, text };
+}

@@ -1,9 +1,10 @@
-import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { quoteIdentifier } from "../../providers/postgres/identifier";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
 import type { PostgresWriterSpec } from "../../stacks/postgres-writer/schema";
+import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
 import {
   apply,
@@ -23,7 +24,7 @@ import {
 } from "./objects";
 import { useOperator } from "./operator";
 
-const database = new TestDatabase(inject("cluster").env);
+const database = new TestDatabase(controlPlane().env);
 beforeAll(() => database.open());
 afterAll(() => database.close());
 const operator = useOperator({ args: ["--concurrency", "8"], env: { PSQL_DBNAME: database.name } });

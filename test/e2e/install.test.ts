@@ -1,6 +1,6 @@
 import fs from "node:fs";
 import path from "node:path";
-import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parseAllDocuments } from "yaml";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { findCondition } from "../../stacks/contract/condition";
@@ -10,6 +10,7 @@ import { kinds } from "../../stacks/index";
 import { parseConfiguration } from "../../stacks/platform/configuration";
 import { platformManifests } from "../../stacks/platform/manifests";
 import { removeAdmission } from "../admission/leftovers";
+import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
 import { ApiRecorder, type Right } from "./api-recorder";
 import { eventually } from "./eventually";
@@ -112,7 +113,7 @@ describe("an installation with everything configured", () => {
 });
 
 describe("the operator under the installed service account", () => {
-  const database = new TestDatabase(inject("cluster").env);
+  const database = new TestDatabase(controlPlane().env);
   const operator = new TestOperator({ env: { PSQL_DBNAME: database.name }, installCrds: false });
   const directory = path.join(operator.directory, "account");
   /** A namespace of the sample of Capsule's Tenant, so that there is something to be made. */
@@ -128,7 +129,7 @@ describe("the operator under the installed service account", () => {
     await database.open();
     await database.query("CREATE TABLE students (id text PRIMARY KEY, name text, age integer, country text)");
     token = await tokenOf(NAMESPACE, "kindstack");
-    recorder = await ApiRecorder.start(inject("cluster").kubeconfig);
+    recorder = await ApiRecorder.start(controlPlane().kubeconfig);
     fs.mkdirSync(directory, { recursive: true });
     const kubeconfig = path.join(directory, "kubeconfig");
     fs.writeFileSync(

@@ -1,5 +1,5 @@
 import { execFile, spawnSync } from "node:child_process";
-import { inject } from "vitest";
+import { controlPlane } from "../control-plane";
 
 /** Why tests of what a person sees in a terminal are skipped; `undefined` when they need not be. */
 export const noKubectl =
@@ -11,7 +11,7 @@ export function kubectl(args: string[], stdin?: string): Promise<{ exitCode: num
     const child = execFile(
       "kubectl",
       args,
-      { env: { ...process.env, KUBECONFIG: inject("cluster").kubeconfig } },
+      { env: { ...process.env, KUBECONFIG: controlPlane().kubeconfig } },
       (error, stdout, stderr) => resolve({ exitCode: error === null ? 0 : 1, stdout, stderr }),
     );
     child.stdin?.end(stdin);

@@ -2,7 +2,6 @@ import { randomBytes } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
 import { KubeConfig } from "@kubernetes/client-node";
-import { inject } from "vitest";
 import { parse } from "yaml";
 import {
   ApiError,
@@ -17,10 +16,11 @@ import { statusOf } from "../../stacks/contract/kind";
 import type { MemcachedSpec } from "../../stacks/memcached/schema";
 import type { PostgresWriterSpec } from "../../stacks/postgres-writer/schema";
 import type { TenantSpec } from "../../stacks/tenant/schema";
+import { controlPlane } from "../control-plane";
 import { eventually } from "./eventually";
 
 const config = new KubeConfig();
-config.loadFromFile(inject("cluster").kubeconfig);
+config.loadFromFile(controlPlane().kubeconfig);
 /** Acts as the cluster's administrator. */
 export const client = new KubernetesClient(config);
 

@@ -1,17 +1,18 @@
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { Agent, request } from "undici";
-import { afterAll, afterEach, beforeAll, inject } from "vitest";
+import { afterAll, afterEach, beforeAll } from "vitest";
+import { controlPlane } from "../control-plane";
+import { filesUnder } from "../files";
 import { eventually } from "./eventually";
 import { removeAllObjects, uniqueName } from "./objects";
 import { childrenOf, processesWith, type RunningProcess } from "./processes";
 
 const ROOT = path.resolve(__dirname, "../..");
 const MAIN = path.join(ROOT, "dist/src/cli/main.js");
-const BUILD_RECORD = path.join(ROOT, "dist/.tsbuildinfo");
 const START_TIMEOUT_MS = 30_000;
 const STOP_TIMEOUT_MS = 30_000;
 
@@ -95,7 +96,6 @@ export class TestOperator {
   /** Starts it and waits until it is ready. The settings are for this run only. */
   async start({ args = [], env = {} }: RunSettings = {}): Promise<void> {
     if (this.#process !== undefined) throw new Error("the operator runs already");
-    build();
     fs.mkdirSync(this.stateDirectory, { recursive: true });
     const from = this.#output.length;
     const install = this.#settings.installCrds === false ? [] : ["--install-crds"];
@@ -105,7 +105,7 @@ export class TestOperator {
       cwd: this.directory,
       env: {
         ...process.env,
-        ...inject("cluster").env,
+        ...controlPlane().env,
         PULUMI_BACKEND_URL: `file://${this.stateDirectory}`,
         KINDSTACK_WORK_DIR: this.workDirectory,
         KINDSTACK_LOG_FORMAT: "json",
@@ -234,24 +234,4 @@ export class TestOperator {
     clearTimeout(deadline);
     return code;
   }
-}
-
-/** Compiles what the command line runs, when any source is newer than the last build. */
-export function build(): void {
-  const started = new Date();
-  const sources = ["src", "providers", "stacks"].flatMap((folder) => filesUnder(path.join(ROOT, folder)));
-  const newest = Math.max(...sources.map((file) => fs.statSync(file).mtimeMs));
-  if (fs.existsSync(MAIN) && fs.existsSync(BUILD_RECORD) && fs.statSync(BUILD_RECORD).mtimeMs > newest) return;
-  execFileSync(process.execPath, [require.resolve("typescript/bin/tsc"), "-p", "tsconfig.build.json"], {
-    cwd: ROOT,
-    stdio: "inherit",
-  });
-  fs.utimesSync(BUILD_RECORD, started, started); // the compiler leaves it alone when nothing but times has changed
-}
-
-export function filesUnder(directory: string): string[] {
-  return fs
-    .readdirSync(directory, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => path.join(entry.parentPath, entry.name));
 }

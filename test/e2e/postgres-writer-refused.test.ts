@@ -1,8 +1,10 @@
 import fs from "node:fs";
-import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { freePort } from "../../src/dev/ports";
 import { FINALIZER } from "../../src/watcher/identity";
 import type { PostgresWriterSpec } from "../../stacks/postgres-writer/schema";
+import { controlPlane } from "../control-plane";
+import { filesUnder } from "../files";
 import { TestDatabase } from "../providers/postgres/database";
 import { eventually } from "./eventually";
 import {
@@ -21,9 +23,9 @@ import {
   untilGone,
   untilReady,
 } from "./objects";
-import { filesUnder, useOperator } from "./operator";
+import { useOperator } from "./operator";
 
-const database = new TestDatabase(inject("cluster").env);
+const database = new TestDatabase(controlPlane().env);
 beforeAll(() => database.open());
 afterAll(() => database.close());
 const operator = useOperator({
@@ -183,7 +185,7 @@ describe("a database that is away", () => {
     expect(files.filter((file) => file.includes("/state/.pulumi/stacks/"))).not.toEqual([]);
     const objects = await Promise.all([waiting, refused].map(get));
     const told = JSON.stringify([objects, await Promise.all(objects.map(eventsAbout))]) + operator.log;
-    for (const password of [wrongPassword, inject("cluster").env.PSQL_PASSWORD ?? ""]) {
+    for (const password of [wrongPassword, controlPlane().env.PSQL_PASSWORD ?? ""]) {
       expect(password).not.toBe("");
       expect(told).not.toContain(password);
       expect(files.filter((file) => fs.readFileSync(file, "utf8").includes(password))).toEqual([]);

@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
 import { eventually } from "./eventually";
 import { kubectl, noKubectl } from "./kubectl";
@@ -18,7 +19,7 @@ import {
 } from "./objects";
 import { useOperator } from "./operator";
 
-const database = new TestDatabase(inject("cluster").env);
+const database = new TestDatabase(controlPlane().env);
 beforeAll(async () => {
   await database.open();
   await database.query("CREATE TABLE students (id text PRIMARY KEY, name text, age integer, country text)");

@@ -1,6 +1,6 @@
 import fs from "node:fs";
 import path from "node:path";
-import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { stringify } from "yaml";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
@@ -12,6 +12,7 @@ import { memcached } from "../../stacks/memcached/kind";
 import { podSet } from "../../stacks/podset/kind";
 import { postgresWriter } from "../../stacks/postgres-writer/kind";
 import { tenant } from "../../stacks/tenant/kind";
+import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
 import { eventually } from "./eventually";
 import { client, uniqueName } from "./objects";
@@ -20,7 +21,7 @@ import { PulumiProject } from "./pulumi";
 
 const TIMEOUT_MS = 240_000;
 
-const database = new TestDatabase(inject("cluster").env);
+const database = new TestDatabase(controlPlane().env);
 const operator = new TestOperator({ env: { PSQL_DBNAME: database.name } });
 let project: PulumiProject;
 const folder = path.join(operator.directory, "crs");

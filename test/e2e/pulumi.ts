@@ -2,11 +2,10 @@ import { execFile } from "node:child_process";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { inject } from "vitest";
 import { parse, stringify } from "yaml";
 import { type EngineReport, readEventLog } from "../../src/automation/event-log";
 import { resolveBinary } from "../../src/toolchain/resolve";
-import { build } from "./operator";
+import { controlPlane } from "../control-plane";
 
 const ROOT = path.resolve(__dirname, "../..");
 const UPDATE_TIMEOUT_MS = 120_000;
@@ -34,7 +33,7 @@ export class PulumiProject {
     this.#pulumi = pulumi;
     this.#environment = {
       ...process.env,
-      ...inject("cluster").env,
+      ...controlPlane().env,
       PATH: [path.dirname(pulumi), path.dirname(languageHost), sdk, process.env.PATH].join(path.delimiter),
       PULUMI_HOME: path.join(this.directory, "home"),
       PULUMI_SKIP_UPDATE_CHECK: "true",
@@ -46,7 +45,6 @@ export class PulumiProject {
 
   /** @param environment what differs from the cluster's, such as the backend */
   static async open(environment: Record<string, string>): Promise<PulumiProject> {
-    build();
     const [pulumi, languageHost] = await Promise.all([
       resolveBinary("pulumi"),
       resolveBinary("pulumi-language-nodejs"),

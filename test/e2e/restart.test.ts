@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Manifest } from "../../providers/kubernetes/client";
+import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
 import { eventually } from "./eventually";
 import {
@@ -20,7 +21,7 @@ import {
 } from "./objects";
 import { useOperator } from "./operator";
 
-const database = new TestDatabase(inject("cluster").env);
+const database = new TestDatabase(controlPlane().env);
 let table = "";
 beforeAll(async () => {
   await database.open();

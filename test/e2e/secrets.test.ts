@@ -2,8 +2,10 @@ import { randomBytes } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
 import { KubeConfig } from "@kubernetes/client-node";
-import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Manifest } from "../../providers/kubernetes/client";
+import { controlPlane } from "../control-plane";
+import { filesUnder } from "../files";
 import { TestDatabase } from "../providers/postgres/database";
 import { eventually } from "./eventually";
 import {
@@ -18,7 +20,7 @@ import {
   untilGone,
   untilReady,
 } from "./objects";
-import { filesUnder, TestOperator } from "./operator";
+import { TestOperator } from "./operator";
 
 /*
  * Each credential that an operator is given is a word that occurs nowhere else; after it has made, changed, failed and
@@ -32,7 +34,7 @@ const secrets = {
   passphrase: canary("passphrase"),
   token: "", // known when the API server has made it
 };
-const { env } = inject("cluster");
+const { env } = controlPlane();
 const [rows, state] = [new TestDatabase(env), new TestDatabase(env)];
 const roles = { rows: `${rows.name}_rows`, state: `${rows.name}_state` };
 const account = { name: uniqueName("canary"), namespace: "default" };
@@ -74,7 +76,7 @@ async function administratorsToken(): Promise<string> {
 /** A kubeconfig with the token; it is the one file that may hold it. */
 function writeKubeconfig(file: string): void {
   const config = new KubeConfig();
-  config.loadFromFile(inject("cluster").kubeconfig);
+  config.loadFromFile(controlPlane().kubeconfig);
   const { server = "", caData } = config.getCurrentCluster() ?? {};
   fs.mkdirSync(path.dirname(file), { recursive: true });
   fs.writeFileSync(

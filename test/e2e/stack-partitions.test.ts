@@ -1,12 +1,13 @@
 import fs from "node:fs";
 import path from "node:path";
-import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { stringify } from "yaml";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { statusOf } from "../../stacks/contract/kind";
 import { PAUSED_ANNOTATION, RECONCILE_ANNOTATION } from "../../stacks/contract/object";
 import { recordOfPlace, sharedStackName } from "../../stacks/contract/shared-stack";
 import { postgresWriter as kind } from "../../stacks/postgres-writer/kind";
+import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
 import { eventually } from "./eventually";
 import { apply, edit, get, namespace, postgresWriter, remove, uniqueName, untilGone, untilReady } from "./objects";
@@ -16,7 +17,7 @@ import { PulumiProject } from "./pulumi";
 const ONE_PARTITION = { args: ["--stack-partitions", "1"] };
 const PULUMI_TIMEOUT_MS = 120_000;
 
-const database = new TestDatabase(inject("cluster").env);
+const database = new TestDatabase(controlPlane().env);
 const schools = [uniqueName("school"), uniqueName("school")];
 let table = "";
 beforeAll(async () => {

@@ -3,8 +3,9 @@ import os from "node:os";
 import path from "node:path";
 import { KubeConfig } from "@kubernetes/client-node";
 import { Client } from "pg";
-import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { KubernetesClient, type Manifest } from "../../providers/kubernetes/client";
+import { controlPlane } from "../control-plane";
 import { CONFIG_MAP, find, remove, uniqueName } from "../e2e/objects";
 import { TestDatabase } from "../providers/postgres/database";
 import { ApiProxy } from "./api-proxy";
@@ -20,7 +21,7 @@ describe("the proxy of the API server", () => {
   let proxy: ApiProxy;
   let client: KubernetesClient;
   beforeAll(async () => {
-    proxy = await ApiProxy.start(inject("cluster").kubeconfig);
+    proxy = await ApiProxy.start(controlPlane().kubeconfig);
     const config = new KubeConfig();
     config.loadFromFile(proxy.writeKubeconfig(directory));
     client = new KubernetesClient(config);
@@ -55,7 +56,7 @@ describe("the proxy of the API server", () => {
 });
 
 describe("the proxy of PostgreSQL", () => {
-  const { env } = inject("cluster");
+  const { env } = controlPlane();
   const database = new TestDatabase(env);
   let proxy: PostgresProxy;
   beforeAll(async () => {

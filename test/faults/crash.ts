@@ -1,9 +1,10 @@
 import fs from "node:fs";
 import path from "node:path";
-import { afterAll, afterEach, beforeAll, expect, inject, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, vi } from "vitest";
+import { controlPlane } from "../control-plane";
 import { eventually } from "../e2e/eventually";
 import { removeAllObjects } from "../e2e/objects";
-import { build, TestOperator } from "../e2e/operator";
+import { TestOperator } from "../e2e/operator";
 import type { RunningProcess } from "../e2e/processes";
 import { TestDatabase } from "../providers/postgres/database";
 import { ApiProxy } from "./api-proxy";
@@ -55,7 +56,7 @@ export type Reached = Partial<Record<Phase, number[]>>;
 /** An operator behind proxies of the API server and of PostgreSQL that can be killed at any of its writes. */
 export class CrashHarness {
   readonly operator: TestOperator;
-  readonly database = new TestDatabase(inject("cluster").env);
+  readonly database = new TestDatabase(controlPlane().env);
   api!: ApiProxy;
   postgres!: PostgresProxy;
   #table = "";
@@ -74,8 +75,7 @@ export class CrashHarness {
   }
 
   async start(): Promise<void> {
-    build();
-    const { env, kubeconfig } = inject("cluster");
+    const { env, kubeconfig } = controlPlane();
     await this.database.open();
     this.#table = await createTables(this.database);
     this.api = await ApiProxy.start(kubeconfig);

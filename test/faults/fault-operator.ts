@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { Client } from "pg";
-import { afterAll, afterEach, beforeAll, inject } from "vitest";
+import { afterAll, afterEach, beforeAll } from "vitest";
+import { controlPlane } from "../control-plane";
 import { removeAllObjects } from "../e2e/objects";
 import { type RunSettings, TestOperator } from "../e2e/operator";
 import { TestDatabase } from "../providers/postgres/database";
@@ -10,7 +11,7 @@ import { PostgresProxy } from "./postgres-proxy";
 /** An operator with a database of its own, to which, as to the API server, only proxies lead. */
 export class FaultOperator {
   readonly operator: TestOperator;
-  readonly database = new TestDatabase(inject("cluster").env);
+  readonly database = new TestDatabase(controlPlane().env);
   /** As whom the operator connects: the database's owner, whom, unlike a superuser, the server can restrict. */
   readonly role = `role_${randomBytes(6).toString("hex")}`;
   api!: ApiProxy;
@@ -22,7 +23,7 @@ export class FaultOperator {
   }
 
   async open(): Promise<void> {
-    const { env, kubeconfig } = inject("cluster");
+    const { env, kubeconfig } = controlPlane();
     await this.database.open();
     await this.database.query(`CREATE ROLE ${this.role} LOGIN PASSWORD '${this.#password}'`);
     await this.database.query(`ALTER DATABASE ${this.database.name} OWNER TO ${this.role}`);
@@ -85,7 +86,7 @@ export function useFaultOperator(settings: RunSettings = {}): FaultOperator {
 }
 
 async function dropRole(role: string): Promise<void> {
-  const { PSQL_HOST, PSQL_PORT, PSQL_USER, PSQL_PASSWORD, PSQL_DBNAME } = inject("cluster").env;
+  const { PSQL_HOST, PSQL_PORT, PSQL_USER, PSQL_PASSWORD, PSQL_DBNAME } = controlPlane().env;
   const client = new Client({
     host: PSQL_HOST ?? "",
     port: Number(PSQL_PORT),

@@ -1,8 +1,9 @@
 import fc from "fast-check";
-import { afterAll, afterEach, beforeAll, expect, inject, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, vi } from "vitest";
 import { ApiError, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
+import { controlPlane } from "../control-plane";
 import { apply, create, get, remove, removeAllObjects, replaceSpec, uniqueName } from "../e2e/objects";
 import { TestOperator } from "../e2e/operator";
 import { TestDatabase } from "../providers/postgres/database";
@@ -39,7 +40,7 @@ export function courses({ sound, accepted, refused }: ChangingKind): fc.Arbitrar
 
 /** An operator with a database of its own, for the tests of one file. */
 export function usePlace(): Place & { operator: TestOperator } {
-  const { env } = inject("cluster");
+  const { env } = controlPlane();
   const database = new TestDatabase(env);
   const operator = new TestOperator({
     args: ["--concurrency", "8"],

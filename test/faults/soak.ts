@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import fc from "fast-check";
-import { expect, inject, vi } from "vitest";
+import { expect, vi } from "vitest";
 import { ApiError, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { HISTORY_LIMIT } from "../../src/automation/file-backend";
@@ -10,6 +10,7 @@ import { findCondition } from "../../stacks/contract/condition";
 import { type AnyKind, kindName, statusOf } from "../../stacks/contract/kind";
 import { isCounted } from "../../stacks/podset/pods";
 import type { TenantSpec } from "../../stacks/tenant/schema";
+import { controlPlane } from "../control-plane";
 import {
   apply,
   create,
@@ -22,7 +23,7 @@ import {
   uniqueName,
   untilGone,
 } from "../e2e/objects";
-import { build, TestOperator } from "../e2e/operator";
+import { TestOperator } from "../e2e/operator";
 import { TestDatabase } from "../providers/postgres/database";
 import { ApiProxy } from "./api-proxy";
 import { changingKinds, generatedObject } from "./changing-kinds";
@@ -81,7 +82,7 @@ export function stepsOf({ mayKill }: { mayKill: boolean }): fc.Arbitrary<Step> {
 /** An operator behind proxies, objects that come and go, and what goes wrong meanwhile. */
 export class Soak {
   readonly #operator = new TestOperator({ args: ["--concurrency", "8"] });
-  readonly #database = new TestDatabase(inject("cluster").env);
+  readonly #database = new TestDatabase(controlPlane().env);
   readonly #prefix = uniqueName("soak");
   #api!: ApiProxy;
   #postgres!: PostgresProxy;
@@ -91,8 +92,7 @@ export class Soak {
   #done: Record<string, number> = {};
 
   async start(): Promise<void> {
-    build();
-    const { env, kubeconfig } = inject("cluster");
+    const { env, kubeconfig } = controlPlane();
     await this.#database.open();
     this.#table = await createTables(this.#database);
     this.#api = await ApiProxy.start(kubeconfig);

@@ -1,6 +1,6 @@
 import fs from "node:fs";
-import { inject } from "vitest";
 import { sqlStateOf } from "../../providers/postgres/errors";
+import { controlPlane } from "../control-plane";
 import type { TestOperator } from "../e2e/operator";
 import { TestDatabase } from "../providers/postgres/database";
 import { PostgresProxy } from "./postgres-proxy";
@@ -43,7 +43,7 @@ export function folderStore(operator: TestOperator): StateStore {
 
 /** A database of its own, behind a proxy. What is told of is every statement of the CLI: it begins with a few that read. */
 export async function databaseStore(): Promise<StateStore> {
-  const { env } = inject("cluster");
+  const { env } = controlPlane();
   const database = new TestDatabase(env);
   await database.open();
   const proxy = await PostgresProxy.start({ host: env.PSQL_HOST ?? "", port: Number(env.PSQL_PORT) });

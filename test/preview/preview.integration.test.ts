@@ -7,7 +7,7 @@ import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { KubeConfig } from "@kubernetes/client-node";
 import { Check } from "typebox/value";
-import { beforeAll, beforeEach, describe, expect, inject, it, vi } from "vitest";
+import { beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { parse, stringify } from "yaml";
 import { ProviderHost } from "../../providers/host/server";
 import { providers } from "../../providers/index";
@@ -30,10 +30,11 @@ import { objectKey } from "../../stacks/contract/object";
 import { violatedRules } from "../../stacks/contract/rules";
 import { stackOf } from "../../stacks/contract/shared-stack";
 import { kinds } from "../../stacks/index";
+import { controlPlane } from "../control-plane";
 import { NAMESPACE, TestCluster } from "../providers/kubernetes/test-cluster";
 import { TestDatabase } from "../providers/postgres/database";
 
-const database = new TestDatabase(inject("cluster").env);
+const database = new TestDatabase(controlPlane().env);
 let cluster: TestCluster;
 let directory: string;
 let workspace: Workspace;
@@ -43,7 +44,7 @@ let otherTable: string;
 
 beforeAll(async () => {
   await database.open();
-  cluster = await TestCluster.open(inject("cluster"));
+  cluster = await TestCluster.open(controlPlane());
   await installKinds(cluster.client, kinds);
   [table, otherTable] = [await database.createStudents(), await database.createStudents()];
   directory = await mkdtemp(join(tmpdir(), "kindstack-preview-"));

@@ -6,7 +6,7 @@ import os from "node:os";
 import path from "node:path";
 import { KubeConfig } from "@kubernetes/client-node";
 import { pino } from "pino";
-import { afterAll, beforeAll, beforeEach, describe, expect, inject, it, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { type ApiProxy, startProxy } from "../../src/proxy/proxy";
 import type { CertifiedKey } from "../../src/tls/certificate";
@@ -15,6 +15,7 @@ import { installKinds } from "../../src/watcher/install";
 import { capsuleTenant } from "../../stacks/capsule-tenant/kind";
 import { customResourceDefinition } from "../../stacks/contract/crd";
 import { proxyAccess } from "../../stacks/platform/proxy-access";
+import { controlPlane } from "../control-plane";
 import { noKubectl } from "../e2e/kubectl";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
 import { ask, begin, type Question, TestAuthority } from "./fixture";
@@ -87,7 +88,7 @@ const access = () => proxyAccess(cluster.namespace);
 let hadKind = true;
 
 beforeAll(async () => {
-  cluster = await TestCluster.open(inject("cluster"));
+  cluster = await TestCluster.open(controlPlane());
   const server = cluster.config().getCurrentCluster()?.server ?? "";
   apiServerPort = Number(new URL(server).port);
   const crds = await cluster.client.resourceType("apiextensions.k8s.io/v1", "CustomResourceDefinition");
@@ -100,7 +101,7 @@ beforeAll(async () => {
   };
   await apply(...access(), ...namespaces, ...OWN.map((name) => admin(name, "proxy-alice")), robot, ...tenants());
 
-  const pki = path.join(path.dirname(inject("cluster").kubeconfig), "pki");
+  const pki = path.join(path.dirname(controlPlane().kubeconfig), "pki");
   const file = (name: string) => path.join(pki, name);
   ca = fs.readFileSync(file("ca.crt"), "utf8");
   const authority = await TestAuthority.open({ certificate: ca, key: fs.readFileSync(file("ca.key"), "utf8") });

@@ -1,11 +1,12 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { kubernetesLeases, LeaseConflict, type LeaseStore } from "../../src/shard/lease-store";
+import { controlPlane } from "../control-plane";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
 
 let cluster: TestCluster;
 let store: LeaseStore;
 beforeAll(async () => {
-  cluster = await TestCluster.open(inject("cluster"));
+  cluster = await TestCluster.open(controlPlane());
   store = kubernetesLeases(cluster.client, cluster.namespace, 10_000);
 });
 afterAll(() => cluster.close());

@@ -4,18 +4,19 @@ import path from "node:path";
 import tls from "node:tls";
 import { pino } from "pino";
 import { Agent, request } from "undici";
-import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { certificateFiles } from "../../src/telemetry/certificate";
 import { type EndpointOptions, type Endpoints, startEndpoints } from "../../src/telemetry/endpoints";
 import { createMetrics } from "../../src/telemetry/metrics";
 import { createAuthority, issueCertificate, openAuthority } from "../../src/tls/certificate";
+import { controlPlane } from "../control-plane";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
 
 const anyone = new Agent({ connect: { rejectUnauthorized: false } });
 let cluster: TestCluster;
 const opened: Endpoints[] = [];
 beforeAll(async () => {
-  cluster = await TestCluster.open(inject("cluster"));
+  cluster = await TestCluster.open(controlPlane());
 });
 afterAll(async () => {
   const rbac = "/apis/rbac.authorization.k8s.io/v1";

@@ -1,7 +1,8 @@
 import { pino } from "pino";
-import { afterAll, beforeAll, describe, expect, inject, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { ResourceType } from "../../providers/kubernetes/client";
 import { openServingCertificate, type ServingCertificateOptions } from "../../src/tls/serving-certificate";
+import { controlPlane } from "../control-plane";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
 
 const SECRET: ResourceType = { apiVersion: "v1", kind: "Secret", plural: "secrets", namespaced: true };
@@ -10,7 +11,7 @@ let cluster: TestCluster;
 const opened: { close(): void }[] = [];
 
 beforeAll(async () => {
-  cluster = await TestCluster.open(inject("cluster"));
+  cluster = await TestCluster.open(controlPlane());
 });
 afterAll(() => cluster.close());
 

@@ -1,7 +1,7 @@
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { ProviderHost } from "../../providers/host/server";
 import { providers } from "../../providers/index";
 import type { LiveObject } from "../../providers/kubernetes/client";
@@ -13,6 +13,7 @@ import { ownerDescription, parseObject } from "../../stacks/contract/kind";
 import { objectKey, stackName } from "../../stacks/contract/object";
 import { sharedStackName } from "../../stacks/contract/shared-stack";
 import { postgresWriter } from "../../stacks/postgres-writer/kind";
+import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
 
 /* Batches of PostgresWriters with the real CLI and a real database; the queue and the API server are left out. */
@@ -21,7 +22,7 @@ const PLACE = "school#0";
 const STACK = sharedStackName(postgresWriter, { partition: "school", number: 0 });
 const SIGNAL = new AbortController().signal;
 
-const database = new TestDatabase(inject("cluster").env);
+const database = new TestDatabase(controlPlane().env);
 const host = new ProviderHost(providers);
 let directory = "";
 let engine: StackEngine;

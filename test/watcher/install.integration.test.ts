@@ -1,15 +1,16 @@
 import { randomBytes } from "node:crypto";
-import { afterAll, beforeAll, expect, inject, it } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { installKinds } from "../../src/watcher/install";
 import { customResourceDefinition } from "../../stacks/contract/crd";
 import { kindApiVersion, kindName } from "../../stacks/contract/kind";
 import { kinds } from "../../stacks/index";
 import { postgresWriter } from "../../stacks/postgres-writer/kind";
+import { controlPlane } from "../control-plane";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
 
 let cluster: TestCluster;
 beforeAll(async () => {
-  cluster = await TestCluster.open(inject("cluster"));
+  cluster = await TestCluster.open(controlPlane());
 });
 afterAll(() => cluster.close());
 

@@ -1,10 +1,11 @@
-import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LiveObject, ResourceType } from "../../providers/kubernetes/client";
 import { keysAsShown } from "../../src/watcher/as-shown";
 import { FINALIZER } from "../../src/watcher/identity";
 import { Memory } from "../../src/watcher/memory";
 import { ObjectWriter } from "../../src/watcher/object-writer";
 import { postgresWriter } from "../../stacks/postgres-writer/kind";
+import { controlPlane } from "../control-plane";
 import { CONFIG_MAP, TestCluster } from "../providers/kubernetes/test-cluster";
 
 /* What is written to an object beside its status, on ConfigMaps: metadata is the same for all types. */
@@ -14,7 +15,7 @@ let writer: ObjectWriter;
 const type: ResourceType = CONFIG_MAP;
 
 beforeAll(async () => {
-  cluster = await TestCluster.open(inject("cluster"));
+  cluster = await TestCluster.open(controlPlane());
   writer = new ObjectWriter({ kind: postgresWriter, type, client: cluster.client, owned: () => [] });
 });
 afterAll(() => cluster.close());

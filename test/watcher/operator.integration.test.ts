@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { pino } from "pino";
 import Type from "typebox";
-import { afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { LiveObject, ResourceType } from "../../providers/kubernetes/client";
 import type { UpdateOptions, UpdateResult } from "../../src/automation/engine";
 import { createMetrics } from "../../src/telemetry/metrics";
@@ -11,6 +11,7 @@ import { Operator } from "../../src/watcher/operator";
 import { EventRecorder } from "../../src/watcher/recorder";
 import { findCondition } from "../../stacks/contract/condition";
 import { defineKind, statusOf } from "../../stacks/contract/kind";
+import { controlPlane } from "../control-plane";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
 
 /*
@@ -44,7 +45,7 @@ let calls: string[];
 let stop: (() => Promise<void>) | undefined;
 
 beforeAll(async () => {
-  cluster = await TestCluster.open(inject("cluster"));
+  cluster = await TestCluster.open(controlPlane());
   await installKinds(cluster.client, [gadget]);
   type = await cluster.client.resourceType("test.kindstack.dev/v1", "Gadget");
   return async () => {

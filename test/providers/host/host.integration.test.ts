@@ -1,24 +1,25 @@
-import { beforeAll, describe, expect, inject, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { DynamicResource } from "../../../providers/dynamic";
 import { KubernetesObject } from "../../../providers/kubernetes/object";
 import { Row } from "../../../providers/postgres/row";
 import type { Program } from "../../../src/automation/language-server";
 import { summaryOf } from "../../automation/test-engine";
+import { controlPlane } from "../../control-plane";
 import { acme } from "../../objects";
 import { CONFIG_MAP, TestCluster } from "../kubernetes/test-cluster";
 import { rowIn, TestDatabase } from "../postgres/database";
 import { type EnginePair, openEnginePair } from "./script-engine";
 
-const database = new TestDatabase(inject("cluster").env);
+const database = new TestDatabase(controlPlane().env);
 let cluster: TestCluster;
 let engines: EnginePair;
 let table: string;
 
 beforeAll(async () => {
-  cluster = await TestCluster.open(inject("cluster"));
+  cluster = await TestCluster.open(controlPlane());
   await database.open();
   table = await database.createStudents();
-  const { PULUMI_BACKEND_URL: _, PULUMI_CONFIG_PASSPHRASE_FILE: __, ...environment } = inject("cluster").env;
+  const { PULUMI_BACKEND_URL: _, PULUMI_CONFIG_PASSPHRASE_FILE: __, ...environment } = controlPlane().env;
   engines = await openEnginePair({ ...environment, PSQL_DBNAME: database.name });
   return async () => {
     await engines.close();

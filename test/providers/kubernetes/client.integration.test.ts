@@ -1,13 +1,14 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { KubeConfig } from "@kubernetes/client-node";
-import { beforeAll, describe, expect, inject, it, vi } from "vitest";
+import { beforeAll, describe, expect, it, vi } from "vitest";
 import { KubernetesClient, type LiveObject, type ResourceType } from "../../../providers/kubernetes/client";
+import { controlPlane } from "../../control-plane";
 import { CONFIG_MAP, NAMESPACE, TestCluster } from "./test-cluster";
 
 let cluster: TestCluster;
 let client: KubernetesClient;
 beforeAll(async () => {
-  cluster = await TestCluster.open(inject("cluster"));
+  cluster = await TestCluster.open(controlPlane());
   client = cluster.client;
   return () => cluster.close();
 });

@@ -1,13 +1,14 @@
-import { beforeAll, describe, expect, inject, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import type { LiveObject, Manifest, ResourceType } from "../../../providers/kubernetes/client";
 import { type ObjectInputs, type ObjectOutputs, provider, removeStray } from "../../../providers/kubernetes/object";
 import { CREATED_ANNOTATION, OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../../providers/kubernetes/ownership";
+import { controlPlane } from "../../control-plane";
 import { acme, globex } from "../../objects";
 import { CONFIG_MAP, TestCluster } from "./test-cluster";
 
 let cluster: TestCluster;
 beforeAll(async () => {
-  cluster = await TestCluster.open(inject("cluster"));
+  cluster = await TestCluster.open(controlPlane());
   return () => cluster.close();
 });
 

@@ -1,10 +1,11 @@
-import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { findDriftedRows, type WantedRow } from "../../../providers/postgres/drift";
 import { closePool } from "../../../providers/postgres/pool";
 import { provider } from "../../../providers/postgres/row";
+import { controlPlane } from "../../control-plane";
 import { rowIn, TestDatabase } from "./database";
 
-const database = new TestDatabase(inject("cluster").env);
+const database = new TestDatabase(controlPlane().env);
 
 beforeAll(() => database.open());
 afterAll(() => database.close());

@@ -1,13 +1,14 @@
 import { once } from "node:events";
 import net, { type AddressInfo } from "node:net";
 import fc from "fast-check";
-import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { quoteIdentifier } from "../../../providers/postgres/identifier";
 import { closePool, withConnection } from "../../../providers/postgres/pool";
 import { provider, type RowInputs, type RowOutputs } from "../../../providers/postgres/row";
+import { controlPlane } from "../../control-plane";
 import { rowIn, TestDatabase } from "./database";
 
-const database = new TestDatabase(inject("cluster").env);
+const database = new TestDatabase(controlPlane().env);
 const ALEX = { id: "default/sample-student", name: "alex", age: 23, country: "canada" };
 const OTHER_OWNER = { uid: "uid-2", description: "PostgresWriter.demo.yash.com/default/other" };
 

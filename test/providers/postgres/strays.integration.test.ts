@@ -1,9 +1,10 @@
-import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { provider, type RowInputs, type RowOutputs } from "../../../providers/postgres/row";
 import { removeStrayRows } from "../../../providers/postgres/strays";
+import { controlPlane } from "../../control-plane";
 import { rowIn, TestDatabase } from "./database";
 
-const database = new TestDatabase(inject("cluster").env);
+const database = new TestDatabase(controlPlane().env);
 const OWNER = rowIn("students").owner;
 const OTHER = { uid: "uid-other", description: "PostgresWriter.demo.yash.com/default/other" };
 

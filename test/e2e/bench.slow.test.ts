@@ -7,7 +7,6 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { GO_OPERATOR, goOperatorTool } from "../../bench/go-operator";
 import { readResults } from "../../bench/results";
 import { resolveBinary } from "../../src/toolchain/resolve";
-import { build } from "./operator";
 
 const MAIN = path.resolve(__dirname, "../../dist/bench/main.js");
 const TIMEOUT_MS = 180_000;
@@ -15,7 +14,6 @@ const GO_BUILD_TIMEOUT_MS = 600_000;
 
 let directory = "";
 beforeAll(async () => {
-  build();
   await resolveBinary(goOperatorTool());
   directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-test-"));
 }, GO_BUILD_TIMEOUT_MS);

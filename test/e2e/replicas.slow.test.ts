@@ -1,10 +1,11 @@
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { kubernetesLeases, type LeaseRecord } from "../../src/shard/lease-store";
 import { resolveBinary } from "../../src/toolchain/resolve";
 import { partitionOf } from "../../stacks/contract/shared-stack";
+import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
 import { eventually } from "./eventually";
 import {
@@ -36,9 +37,9 @@ describe.each([
   const leases = uniqueName("leases");
   const namespaces = Array.from({ length: NAMESPACES }, () => uniqueName("load"));
   const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-replicas-"));
-  const database = new TestDatabase(inject("cluster").env);
+  const database = new TestDatabase(controlPlane().env);
   /** As replicas on several machines have it. */
-  const state = new TestDatabase(inject("cluster").env);
+  const state = new TestDatabase(controlPlane().env);
   const store = kubernetesLeases(client, leases, 10_000);
   let table = "";
 

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { resolveBinary } from "../../src/toolchain/resolve";
 import { installKinds } from "../../src/watcher/install";
@@ -11,9 +11,9 @@ import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
 import { kinds } from "../../stacks/index";
 import { USER_ID } from "../../stacks/platform/workload";
+import { controlPlane } from "../control-plane";
 import { eventually } from "./eventually";
 import { client, uniqueName } from "./objects";
-import { build } from "./operator";
 
 /*
  * The image without Docker: what the Dockerfile's last stage copies, in an empty directory, run as the image's user.
@@ -38,7 +38,6 @@ const image = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-image-"));
 const volumes = path.join(image, "volumes");
 
 beforeAll(async () => {
-  build();
   fs.chmodSync(image, 0o755);
   for (const words of instruction("COPY")) await copy(words);
   fs.mkdirSync(volumes);
@@ -171,7 +170,7 @@ describe.skipIf(process.getuid?.() !== 0)("the image", () => {
     timeout: 120_000,
   }, async () => {
     const kubeconfig = path.join(volumes, "kubeconfig");
-    fs.copyFileSync(inject("cluster").kubeconfig, kubeconfig);
+    fs.copyFileSync(controlPlane().kubeconfig, kubeconfig);
     fs.chownSync(kubeconfig, USER_ID, USER_ID);
     const [command = ""] = instruction("CMD");
     const child = start([...(JSON.parse(command) as string[]), "--http-port", "0"], {

@@ -1,0 +1,59 @@
+import { execFileSync } from "node:child_process";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import type { TestProject } from "vitest/node";
+import { type DevCluster, startDevCluster } from "../src/dev/cluster";
+import { resolveBinaries } from "../src/toolchain/resolve";
+import type { ToolEvent } from "../src/toolchain/tool";
+import type {} from "./control-plane";
+import { filesUnder } from "./files";
+
+const ROOT = path.resolve(__dirname, "..");
+
+/** What operators and `pulumi up` need; tests of those may not wait for a build. */
+const TOOLS = ["pulumi", "pulumi-language-nodejs"] as const;
+
+/** One control plane for each worker, so that files with operators run side by side and do not see each other. */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  compile();
+  const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-test-"));
+  const running: DevCluster[] = [];
+  const tearDown = async () => {
+    await Promise.all(running.map((cluster) => cluster.stop()));
+    fs.rmSync(directory, { recursive: true, force: true });
+  };
+  try {
+    await resolveBinaries(TOOLS, { observe: report });
+    for (let worker = 1; worker <= project.config.maxWorkers; worker++) {
+      running.push(await startDevCluster({ dir: path.join(directory, String(worker)), observeTools: report }));
+    }
+  } catch (error) {
+    await tearDown();
+    throw error;
+  }
+  project.provide(
+    "controlPlanes",
+    running.map(({ kubeconfig, env }) => ({ kubeconfig, env: { ...env } })),
+  );
+  return tearDown;
+}
+
+function report(event: ToolEvent): void {
+  if (event.type !== "making") return;
+  console.log(`${event.tool.name}: ${event.source.label}, about ${event.source.estimatedSeconds} s`);
+}
+
+/** Compiles what the command line and the benches run, when a source is newer than the last build. */
+function compile(): void {
+  const record = path.join(ROOT, "dist/.tsbuildinfo");
+  const started = new Date();
+  const sources = ["src", "providers", "stacks", "bench"].flatMap((folder) => filesUnder(path.join(ROOT, folder)));
+  const newest = Math.max(...sources.map((file) => fs.statSync(file).mtimeMs));
+  if (fs.existsSync(record) && fs.statSync(record).mtimeMs > newest) return;
+  execFileSync(process.execPath, [require.resolve("typescript/bin/tsc"), "-p", "tsconfig.build.json"], {
+    cwd: ROOT,
+    stdio: "inherit",
+  });
+  fs.utimesSync(record, started, started); // the compiler leaves it alone when nothing but times has changed
+}

@@ -1,0 +1,106 @@
+import fs from "node:fs";
+import path from "node:path";
+import { describe, expect, it } from "vitest";
+import { parse } from "yaml";
+import { kinds } from "../stacks/index";
+import { declaredObjects } from "../stacks/up/objects";
+import { type Block, blocksOf } from "./e2e/blocks";
+import { filesUnder } from "./files";
+
+const ROOT = path.resolve(__dirname, "..");
+const PAGES = fs.readdirSync(path.join(ROOT, "docs")).filter((file) => file.endsWith(".md"));
+const README_SECTIONS = [
+  "Try it",
+  "On your own cluster",
+  "Preview in a pull request",
+  "Install with Pulumi or kubectl",
+];
+
+describe("the documentation", () => {
+  it("has commands in blocks that are run, or say why they cannot be", () => {
+    const pages = ["README.md", ...PAGES.map((page) => `docs/${page}`)];
+    const languages = new Set(pages.flatMap(blocksOf).map(({ language }) => language));
+    expect([...languages].sort()).toEqual(["", "diff", "sh", "ts", "yaml"]); // the first is the drawing
+    const followed = fs.readFileSync(path.join(ROOT, "test/e2e/pages.slow.test.ts"), "utf8");
+    for (const page of PAGES.filter((page) => blocksOf(`docs/${page}`).some(isRun))) {
+      expect(followed, `${page} is followed by a test`).toContain(`followPage("docs/${page}"`);
+    }
+    const commands = blocksOf("README.md").filter(isRun);
+    expect([...new Set(commands.map(({ section }) => section))]).toEqual(README_SECTIONS);
+  });
+
+  it("shows objects that their kinds take", async () => {
+    const shown = blocksOf("README.md").filter(({ language }) => language === "yaml");
+    const manifests = shown.map(({ text, line }) => ({ manifest: parse(text), file: `README.md:${line}` }));
+
+    expect(await declaredObjects(manifests, kinds, "any")).toHaveLength(kinds.length);
+  });
+
+  it.each(["README.md", ...PAGES.map((page) => `docs/${page}`)])("has links that lead somewhere: %s", (page) => {
+    const text = fs.readFileSync(path.join(ROOT, page), "utf8");
+    const links = [...text.matchAll(/\]\(([^)#:]*)(?:#([^)]*))?\)/g)].map(([, file = "", anchor]) => ({
+      file,
+      anchor,
+    }));
+    const broken = links.filter(({ file, anchor }) => {
+      const target = file === "" ? path.join(ROOT, page) : path.resolve(ROOT, path.dirname(page), file);
+      if (!fs.existsSync(target)) return true;
+      return anchor !== undefined && !anchorsOf(fs.readFileSync(target, "utf8")).includes(anchor);
+    });
+    expect(broken).toEqual([]);
+  });
+
+  it("explains each reason that a condition can have", () => {
+    const page = fs.readFileSync(path.join(ROOT, "docs/troubleshooting.md"), "utf8");
+    const reasons = reasonsInCode();
+    expect(reasons).toEqual(expect.arrayContaining(["Conflict", "TableMissing", "Locked", "Paused", "UnknownKind"]));
+    expect(reasons.filter((reason) => !page.includes(`\`${reason}\``))).toEqual([]);
+  });
+});
+
+function isRun({ language, notRun }: Block): boolean {
+  return language === "sh" && notRun === undefined;
+}
+
+function anchorsOf(markdown: string): string[] {
+  return [...markdown.matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\w\- ]/g, "")
+      .replaceAll(" ", "-"),
+  );
+}
+
+/** The reasons of all errors that are thrown anywhere, and those that conditions have when nothing failed. */
+function reasonsInCode(): string[] {
+  const code = ["src", "providers", "stacks"]
+    .flatMap((folder) => filesUnder(path.join(ROOT, folder)))
+    .filter((file) => file.endsWith(".ts"))
+    .map((file) => [path.relative(ROOT, file), fs.readFileSync(file, "utf8")] as const);
+  const patterns = [
+    /\b(?:Terminal|Retryable|Api)Error\(\s*(?:\d+,\s*)?"(\w+)"/g,
+    /\bretryable\("(\w+)"/g,
+    /\breason(?:: | = |: \w+ \? )"([A-Z]\w+)"/g,
+    /"[0-9A-Z]{2,5}": "([A-Z]\w+)"/g,
+    /\bE[A-Z_]+: "([A-Z]\w+)"/g,
+    /\? "\w+" : (?:\w+ \? "\w+" : )?"([A-Z][a-z]+[A-Z]\w+)"/g,
+  ];
+  const found = code
+    .filter(([file]) =>
+      /^(providers|src\/(watcher|automation|config)|stacks\/\w[\w-]*\/(status|schema|kind|objects|register|manifests|main))/.test(
+        file,
+      ),
+    )
+    .flatMap(([, text]) => patterns.flatMap((pattern) => [...text.matchAll(pattern)].map(([, reason = ""]) => reason)));
+  const kinds = new Set([
+    "Namespaced",
+    "Background",
+    "Foreground",
+    "Warning",
+    "Normal",
+    "Orphaned",
+    "Repaired",
+    "Updated",
+  ]);
+  return [...new Set(found)].filter((reason) => !kinds.has(reason)).sort();
+}

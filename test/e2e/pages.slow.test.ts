@@ -1,0 +1,196 @@
+import fs from "node:fs";
+import path from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { freePort } from "../../src/dev/ports";
+import { controlPlane } from "../control-plane";
+import { TestDatabase } from "../providers/postgres/database";
+import { followPage, MAIN, missing, Reader, ROOT } from "./documentation";
+import { apply, namespace, remove, tenant } from "./objects";
+
+describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"} is missing)`, () => {
+  describe("of install.md", () => {
+    const state = new TestDatabase(controlPlane().env);
+    const reader = new Reader();
+    const { PSQL_HOST, PSQL_DBNAME, PSQL_USER, PSQL_PASSWORD } = controlPlane().env;
+    beforeAll(async () => {
+      await state.open();
+      await reader.open(MAIN);
+      fs.cpSync(path.join(ROOT, "stacks/tenant/sample.yaml"), path.join(reader.home, "stacks/tenant/sample.yaml"));
+    });
+    afterAll(async () => {
+      await reader.close();
+      await state.close();
+    });
+
+    followPage("docs/install.md", reader, () => ({
+      "postgres://kindstack:secret@db.example.com:5432/state": state.backendUrl(),
+      "PSQL_HOST=db.example.com": `PSQL_HOST=${PSQL_HOST}`,
+      "PSQL_DBNAME=app": `PSQL_DBNAME=${PSQL_DBNAME}`,
+      "PSQL_USER=kindstack": `PSQL_USER=${PSQL_USER}`,
+      "PSQL_PASSWORD=secret": `PSQL_PASSWORD=${PSQL_PASSWORD}`,
+      // Nothing is built and installed again by a test.
+      "npm ci\n": "",
+    }));
+  });
+
+  describe("of admission.md and capsule.md", () => {
+    const reader = new Reader();
+    beforeAll(async () => {
+      await reader.open(MAIN, { PULUMI_BACKEND_URL: `file://${reader.directory}/state` });
+      await reader.run(`mkdir -p ${reader.directory}/state stacks
+        ln -s ${ROOT}/stacks/capsule-tenant stacks/capsule-tenant
+        operator start run --install-crds --admission-port 0`);
+    });
+    afterAll(async () => {
+      await reader.run(`kubectl delete tenants.capsule oil --ignore-not-found --timeout=60s
+        kubectl delete clusterrole,clusterrolebinding kindstack-bind --ignore-not-found
+        kubectl delete namespace oil-staging --ignore-not-found --timeout=60s
+        operator stop
+        kubectl delete mutatingwebhookconfigurations,validatingwebhookconfigurations,validatingadmissionpolicies,validatingadmissionpolicybindings,clusterroles,clusterrolebindings -l kindstack.dev/admission`);
+      await reader.close();
+    });
+
+    followPage("docs/admission.md", reader);
+    followPage("docs/capsule.md", reader);
+  });
+
+  describe("of operate.md", () => {
+    const reader = new Reader();
+    const folders = { lib: path.join(reader.directory, "lib"), etc: path.join(reader.directory, "etc") };
+    const [acme, globex] = [
+      tenant("acme", { namespaces: ["acme-dev"] }),
+      tenant("globex", { namespaces: ["globex-dev"] }),
+    ];
+    beforeAll(async () => {
+      await reader.open(MAIN, { PULUMI_BACKEND_URL: `file://${folders.lib}/state` });
+      await reader.run(`mkdir -p ${folders.lib}/state ${folders.etc}
+        openssl rand -base64 24 > ${folders.etc}/passphrase
+        npx kindstack install --print | kubectl apply --server-side -f -
+        kubectl create secret generic kindstack-state -n kindstack-system --from-file=${folders.etc}/passphrase
+        operator deploy`);
+      await Promise.all([acme, globex].map(apply));
+      await reader.run(
+        "kubectl wait --for=condition=Ready tenant.multitenancy/acme tenant.multitenancy/globex --timeout=60s",
+      );
+    });
+    afterAll(async () => {
+      await reader.run(`kubectl delete tenants.multitenancy --all --timeout=60s
+        kubectl delete namespace globex-dev --wait=false
+        kubectl delete namespace kindstack-system
+        kubectl delete clusterrole,clusterrolebinding kindstack`);
+      await reader.close();
+    });
+
+    followPage("docs/operate.md", reader, () => ({
+      "/var/lib/kindstack": folders.lib,
+      "/etc/kindstack": folders.etc,
+    }));
+
+    it("has one operator at the end that works on the restored state with the new passphrase", async () => {
+      const history = await reader.run("npx kindstack history tenant.multitenancy acme");
+      expect(JSON.parse(history)[0]).toMatchObject({ kind: "update", result: "succeeded" });
+      expect(await reader.run("echo $PULUMI_BACKEND_URL")).toContain("/restored");
+    });
+  });
+
+  describe("of preview-in-ci.md", () => {
+    const reader = new Reader();
+    beforeAll(async () => {
+      await reader.open(MAIN, {
+        PULUMI_BACKEND_URL: `file://${reader.directory}/state`,
+        PULUMI_CONFIG_PASSPHRASE: "secret",
+      });
+      await reader.run(`mkdir -p manifests ${reader.directory}/state
+        operator start run --install-crds
+        cp ${ROOT}/stacks/tenant/sample.yaml manifests/tenant.yaml
+        kubectl apply -f manifests/tenant.yaml
+        kubectl wait --for=condition=Ready tenant.multitenancy/tenant-sample --timeout=60s
+        git init --quiet
+        git add .
+        git -c user.name=a -c user.email=a@example.com commit --quiet -m before
+        git update-ref refs/remotes/origin/main HEAD
+        sed -i s/admin@yourdomain.com/other@yourdomain.com/ manifests/tenant.yaml`);
+    });
+    afterAll(async () => {
+      await reader.run(
+        "kubectl delete tenants.multitenancy --all --timeout=60s; kubectl delete -f preview-access.yaml",
+      );
+      await reader.close();
+    });
+
+    followPage("docs/preview-in-ci.md", reader);
+
+    it("has a report on what the pull request changes", () => {
+      const report = fs.readFileSync(path.join(reader.home, "preview.md"), "utf8");
+      expect(report).toContain("tenant-sample");
+      expect(report).toContain("other@yourdomain.com");
+    });
+  });
+
+  describe("of proxy.md", () => {
+    const reader = new Reader();
+    const ports = { "9443": "", "8081": "" };
+    beforeAll(async () => {
+      await reader.open(MAIN);
+      for (const port of ["9443", "8081"] as const) ports[port] = String(await freePort());
+    });
+    afterAll(async () => {
+      await reader.run(`if [ -f proxy.pid ]; then kill "$(cat proxy.pid)" 2>/dev/null || true; fi
+        kubectl delete -f tenant.yaml --ignore-not-found --wait=false
+        kubectl delete csr alice --ignore-not-found
+        kubectl delete secret kindstack-proxy-tls -n default --ignore-not-found`);
+      await reader.close();
+    });
+
+    followPage("docs/proxy.md", reader, () => ports);
+  });
+
+  describe("of troubleshooting.md", () => {
+    const reader = new Reader();
+    beforeAll(async () => {
+      await reader.open(MAIN, {
+        PULUMI_BACKEND_URL: `file://${reader.directory}/state`,
+        PULUMI_CONFIG_PASSPHRASE: "secret",
+      });
+      await reader.run(`mkdir ${reader.directory}/state
+        operator start run --install-crds
+        printf 'name: kindstack\\nruntime: nodejs\\n' > Pulumi.yaml`);
+      await apply(tenant("acme", { namespaces: ["acme-dev"] }));
+      await reader.run("kubectl wait --for=condition=Ready tenant.multitenancy/acme --timeout=60s");
+    });
+    afterAll(async () => {
+      await reader.close();
+      await remove(namespace("acme-dev"));
+    });
+
+    followPage("docs/troubleshooting.md", reader);
+  });
+
+  describe("of write-a-kind.md", () => {
+    const reader = new Reader();
+    beforeAll(async () => {
+      await reader.open(path.join(reader.home, "dist/src/cli/main.js"), {
+        PULUMI_BACKEND_URL: `file://${reader.directory}/state`,
+        PULUMI_CONFIG_PASSPHRASE: "secret",
+      });
+      const tracked = ["src", "providers", "stacks", "test", "bench", "deploy", "package.json", "vitest.config.mts"];
+      for (const file of [...tracked, "tsconfig.json", "tsconfig.build.json"]) {
+        fs.cpSync(path.join(ROOT, file), path.join(reader.home, file), { recursive: true });
+      }
+      fs.symlinkSync(path.join(ROOT, "node_modules"), path.join(reader.home, "node_modules"));
+      fs.mkdirSync(path.join(reader.directory, "state"));
+    });
+    afterAll(async () => {
+      await reader.run("kubectl delete crd notices.example.com --ignore-not-found");
+      await reader.close();
+    });
+
+    followPage("docs/write-a-kind.md", reader);
+
+    it("has given the operator the rights that the kind calls for", () => {
+      expect(fs.readFileSync(path.join(reader.home, "deploy/install.yaml"), "utf8")).toMatch(
+        /configmaps[\s\S]*notices|notices[\s\S]*configmaps/,
+      );
+    });
+  });
+});
