@@ -1,5 +1,6 @@
 import type { LiveObject, ManagedFieldsEntry, ObjectMeta } from "../providers/kubernetes/client";
 import { CREATED_ANNOTATION, OWNER_ANNOTATION, OWNER_UID_LABEL, type Owner } from "../providers/kubernetes/ownership";
+import type { Condition } from "../stacks/contract/condition";
 import type { KindObject } from "../stacks/contract/object";
 import type { TenantSpec } from "../stacks/tenant/schema";
 
@@ -48,5 +49,27 @@ export function tenantObject(
       ...metadata,
     } as KindObject["metadata"],
     spec: { adminEmail: "admin@acme.example", namespaces: ["acme-dev"], ...spec },
+  };
+}
+
+/** The object with these conditions, each by its status and reason. */
+export function withConditions<T extends LiveObject>(
+  object: T,
+  conditions: Record<string, [status: Condition["status"], reason: string]>,
+): T {
+  const { generation = 0 } = object.metadata;
+  return {
+    ...object,
+    status: {
+      observedGeneration: generation,
+      conditions: Object.entries(conditions).map(([type, [status, reason]]) => ({
+        type,
+        status,
+        reason,
+        message: `${reason} is so`,
+        observedGeneration: generation,
+        lastTransitionTime: "2026-01-01T00:00:00Z",
+      })),
+    },
   };
 }

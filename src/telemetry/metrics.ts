@@ -1,6 +1,7 @@
 import { Counter, collectDefaultMetrics, exponentialBuckets, Gauge, Histogram, Registry } from "prom-client";
 import type { InformerObserver } from "../watcher/informer";
 import type { WorkQueueObserver } from "../watcher/queue";
+import { ObjectMetrics } from "./object-metrics";
 
 /** What the operator counts. Names are those that controllers and their dashboards have in common, where there are any. */
 export interface Metrics {
@@ -20,6 +21,9 @@ export interface Metrics {
   /** Resources that updates created, updated, replaced and deleted. */
   resourceOperations: Counter<"kind" | "operation">;
   driftRepairs: Counter<"kind">;
+
+  /** Custom resources by what their conditions say. */
+  objects: ObjectMetrics;
 
   /** Shards that are this replica's to work on. */
   shardsHeld: Gauge;
@@ -148,6 +152,8 @@ export function createMetrics(): Metrics {
       labelNames: ["kind"],
       registers,
     }),
+
+    objects: new ObjectMetrics(registry),
 
     shardsHeld: new Gauge({
       name: "kindstack_shards_held",

@@ -17,6 +17,7 @@ export function goBuild(build: {
   file: string;
   /** Values of string variables that are set at link time, by their full name. */
   variables?: Readonly<Record<string, string>>;
+  tags?: string;
   estimatedSeconds: number;
 }): Source {
   return {
@@ -30,6 +31,7 @@ export function goBuild(build: {
           "build",
           "-mod=mod",
           "-trimpath",
+          ...(build.tags === undefined ? [] : ["-tags", build.tags]),
           "-ldflags",
           `-s -w${settings.join("")}`,
           "-o",

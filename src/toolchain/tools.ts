@@ -5,6 +5,7 @@ import type { Source, Tool } from "./tool";
 const ETCD = "3.6.10";
 const KUBERNETES = "1.36.3";
 const KWOK = "0.8.0";
+const PROMETHEUS = "3.13.5";
 const PULUMI = "3.255.0";
 /** The last version of the SDK's Go module that contains the language host. */
 const LANGUAGE_NODEJS = "3.50.0";
@@ -69,6 +70,25 @@ export const tools = {
       }),
     ],
   },
+  /** Checks and evaluates the alerting rules; only tests need it. */
+  promtool: {
+    name: "promtool",
+    version: PROMETHEUS,
+    file: "promtool",
+    variable: "KINDSTACK_PROMTOOL",
+    versionArguments: ["--version"],
+    sources: [
+      vendorDownload(prometheusRelease()),
+      goBuild({
+        module: "tools/prometheus",
+        package: "github.com/prometheus/prometheus/cmd/promtool",
+        file: "promtool",
+        variables: { "github.com/prometheus/common/version.Version": PROMETHEUS },
+        tags: "remove_all_sd", // clients of all clouds
+        estimatedSeconds: 120,
+      }),
+    ],
+  },
   pulumi: {
     name: "pulumi",
     version: PULUMI,
@@ -111,6 +131,17 @@ function etcdRelease() {
     checksum: { type: "list" as const, url: `${release}/SHA256SUMS` },
     file: "etcd",
     member: `${folder}/etcd`,
+  };
+}
+
+function prometheusRelease() {
+  const folder = `prometheus-${PROMETHEUS}.${platform}-${architecture}`;
+  const release = `https://github.com/prometheus/prometheus/releases/download/v${PROMETHEUS}`;
+  return {
+    url: `${release}/${folder}.tar.gz`,
+    checksum: { type: "list" as const, url: `${release}/sha256sums.txt` },
+    file: "promtool",
+    member: `${folder}/promtool`,
   };
 }
 

@@ -173,6 +173,7 @@ export class Operator {
       indexers: { [UID_INDEX]: ({ metadata }) => [metadata.uid] },
       transform: withoutManagedFields,
       onChange: (change) => {
+        metrics.objects.changed(name, change);
         // Who lost its finalizer by force was never destroyed; it holds nothing any more all the same.
         if (change.type === "deleted") this.#claims.settle(change.object.metadata.uid, []);
         if (change.type === "deleted") sharing?.placement.gone(objectKey(change.object.metadata));

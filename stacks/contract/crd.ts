@@ -1,7 +1,8 @@
 import Type from "typebox";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { conditionsSchema } from "./condition";
-import { type AnyKind, kindName } from "./kind";
+import { type AnyKind, kindName, type PrinterColumn } from "./kind";
+import { PAUSED_ANNOTATION } from "./object";
 
 const stackSchema = Type.Object(
   {
@@ -20,6 +21,15 @@ const stackSchema = Type.Object(
   { description: "What the last successful update left behind." },
 );
 
+/** All kinds at once: `kubectl get kindstack -A`. */
+const CATEGORY = "kindstack";
+
+const READY_COLUMNS: readonly PrinterColumn[] = [
+  { name: "Ready", type: "string", jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
+  { name: "Reason", type: "string", jsonPath: '.status.conditions[?(@.type=="Ready")].reason' },
+  { name: "Paused", type: "string", jsonPath: `.metadata.annotations.${PAUSED_ANNOTATION.replaceAll(".", "\\.")}` },
+];
+
 /** The CustomResourceDefinition of a kind. */
 export function customResourceDefinition(kind: AnyKind): Manifest {
   return {
@@ -35,6 +45,7 @@ export function customResourceDefinition(kind: AnyKind): Manifest {
         plural: kind.plural,
         singular: kind.singular,
         ...(kind.shortNames && { shortNames: [...kind.shortNames] }),
+        categories: [CATEGORY],
       },
       versions: [
         {
@@ -45,7 +56,7 @@ export function customResourceDefinition(kind: AnyKind): Manifest {
           subresources: { status: {}, ...(kind.scale && { scale: kind.scale }) },
           additionalPrinterColumns: [
             ...kind.columns,
-            { name: "Ready", type: "string", jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
+            ...READY_COLUMNS,
             { name: "Age", type: "date", jsonPath: ".metadata.creationTimestamp" },
           ],
         },

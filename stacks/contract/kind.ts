@@ -10,7 +10,7 @@ import type { NewCondition } from "./condition";
 import type { CommonStatus, KindObject } from "./object";
 import type { PolicyRule } from "./rbac";
 
-/** A column of `kubectl get`; READY and AGE are added to every kind. */
+/** A column of `kubectl get`; READY, REASON, PAUSED and AGE are added to every kind. */
 export interface PrinterColumn {
   name: string;
   type: "string" | "integer" | "date" | "boolean";

@@ -172,6 +172,14 @@ export const configurationSchema = Type.Object({
     description: "groups whose members see their own namespaces in the proxy",
   }),
   serviceMonitor: Type.Boolean({ default: false, description: "a ServiceMonitor for the Prometheus operator" }),
+  prometheusRule: Type.Boolean({
+    default: false,
+    description: "alerts, as a PrometheusRule of the Prometheus operator",
+  }),
+  grafanaDashboard: Type.Boolean({
+    default: false,
+    description: "a dashboard, as a ConfigMap with the label grafana_dashboard",
+  }),
   networkPolicy: Type.Boolean({
     default: true,
     description: "a NetworkPolicy: in for probes and metrics, out as below",

@@ -4,6 +4,7 @@ import type { AnyKind } from "../contract/kind";
 import { access } from "./access";
 import type { Configuration } from "./configuration";
 import { LABELS } from "./labels";
+import { monitoring } from "./monitoring";
 import { network } from "./network";
 import { proxy } from "./proxy";
 import { secrets } from "./secrets";
@@ -21,6 +22,7 @@ export async function platformManifests(configuration: Configuration, kinds: rea
     ...secrets(configuration),
     ...(await workload(configuration)),
     ...network(configuration),
+    ...monitoring(configuration),
     ...proxy(configuration),
   ];
 }

@@ -15,6 +15,7 @@ const CLASSES: Readonly<Record<string, ResourceClass>> = {
   "v1/Secret": core.v1.Secret, // it marks its contents as secret, so that the state holds them encrypted
   "v1/PersistentVolumeClaim": core.v1.PersistentVolumeClaim,
   "v1/Service": core.v1.Service,
+  "v1/ConfigMap": core.v1.ConfigMap,
   "apiextensions.k8s.io/v1/CustomResourceDefinition": apiextensions.v1.CustomResourceDefinition,
   "rbac.authorization.k8s.io/v1/ClusterRole": rbac.v1.ClusterRole,
   "rbac.authorization.k8s.io/v1/ClusterRoleBinding": rbac.v1.ClusterRoleBinding,
@@ -24,6 +25,7 @@ const CLASSES: Readonly<Record<string, ResourceClass>> = {
   "policy/v1/PodDisruptionBudget": policy.v1.PodDisruptionBudget,
   "networking.k8s.io/v1/NetworkPolicy": networking.v1.NetworkPolicy,
   "monitoring.coreos.com/v1/ServiceMonitor": apiextensions.CustomResource,
+  "monitoring.coreos.com/v1/PrometheusRule": apiextensions.CustomResource,
 };
 
 const OPTIONS: Readonly<Record<string, CustomResourceOptions>> = {

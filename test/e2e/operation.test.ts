@@ -1,11 +1,16 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
+import { Promtool } from "../stacks/platform/promtool";
 import { eventually } from "./eventually";
+import { kubectl, noKubectl } from "./kubectl";
 import { apply, eventsAbout, remove, tenant, uniqueName, untilGone, untilReady } from "./objects";
 import { useOperator } from "./operator";
 
-const operator = useOperator({ args: ["--drift-interval", "1"] });
+const operator = useOperator({
+  args: ["--drift-interval", "1"],
+  env: { KINDSTACK_PROTECTED_NAMESPACES: "reserved-*" },
+});
 
 describe("a running operator", () => {
   it("says that it is well and ready", async () => {
@@ -30,6 +35,38 @@ describe("a running operator", () => {
     expect(lines.length).toBeGreaterThan(1);
     for (const line of lines) {
       expect(JSON.parse(line)).toEqual(expect.objectContaining({ level: expect.any(String), msg: expect.any(String) }));
+    }
+  });
+});
+
+describe("the alerts", () => {
+  it("evaluate what a running operator exports, and tell of an object that is stalled", async () => {
+    const promtool = await Promtool.open();
+    try {
+      const stalled = tenant(uniqueName("stalled"), { namespaces: ["reserved-two"] });
+      await apply(stalled);
+      await eventually(async () =>
+        expect(await operator.metric("kindstack_object_states", { state: "Stalled" })).toBe(1),
+      );
+      const { text } = await operator.get("/metrics");
+      const samples = text.split("\n").filter((line) => /^(kindstack|workqueue)_/.test(line));
+      const series = Object.fromEntries(
+        samples.map((line) => {
+          const end = line.lastIndexOf(" ");
+          return [line.slice(0, end), `${line.slice(end + 1)}x90`];
+        }),
+      );
+      // It runs without Leases, and holds no shard.
+      const kind = 'kind="tenants.multitenancy.codereliant.io"';
+      promtool.expectFiring(series, 80, [
+        "KindstackShardsNotHeld",
+        `KindstackObjectsStalled{${kind}}`,
+        `KindstackObjectsNotReady{${kind},reason="NamespaceProtected"}`,
+      ]);
+      await remove(stalled);
+      await untilGone(stalled);
+    } finally {
+      promtool.close();
     }
   });
 });
@@ -67,6 +104,37 @@ describe("what was done for an object", () => {
     expect(await Promise.all(done)).toEqual([3, 1, 3]);
     expect(await operator.metric("workqueue_adds_total", { name: "kindstack" })).toBeGreaterThan(0);
     expect(await operator.metric("workqueue_depth", { name: "kindstack" })).toBe(0);
+  });
+
+  it("is counted by kind and reason as long as there are objects", async () => {
+    const count = (reason: string) => operator.metric("kindstack_objects", { kind: controller, reason });
+    const [stalled, ready] = [uniqueName("stalled"), uniqueName("ready")];
+    const [before, refused] = [await count("Succeeded"), await count("NamespaceProtected")];
+    await apply(tenant(ready));
+    await apply(tenant(stalled, { namespaces: ["reserved-one"] }));
+    await eventually(async () => {
+      expect([(await count("Succeeded")) - before, (await count("NamespaceProtected")) - refused]).toEqual([1, 1]);
+    });
+    expect(await operator.metric("kindstack_object_states", { kind: controller, state: "Stalled" })).toBe(refused + 1);
+
+    await remove(tenant(stalled));
+    await untilGone(tenant(stalled));
+    await eventually(async () => expect(await count("NamespaceProtected")).toBe(refused));
+  });
+
+  it.skipIf(noKubectl)(`is shown for all kinds at once by kubectl (${noKubectl ?? "it is there"})`, async () => {
+    const [lively, resting] = [uniqueName("lively"), uniqueName("resting")];
+    await apply(tenant(lively));
+    await apply(tenant(resting));
+    await Promise.all([untilReady(tenant(lively)), untilReady(tenant(resting))]);
+    await kubectl(["annotate", "tenant.multitenancy", resting, "kindstack.dev/paused=true"]);
+
+    const { stdout } = await kubectl(["get", "kindstack", "-A"]);
+    const lines = stdout.split("\n").map((line) => line.trim().split(/\s+/));
+    expect(lines).toContainEqual(["NAMESPACE", "NAME", "EMAIL", "NAMESPACECOUNT", "READY", "REASON", "PAUSED", "AGE"]);
+    const rowOf = (name: string) => lines.find(([first]) => first?.endsWith(`/${name}`))?.slice(3, -1);
+    expect(rowOf(lively)).toEqual(["True", "Succeeded"]);
+    expect(rowOf(resting)).toEqual(["True", "Succeeded", "true"]);
   });
 
   it("is told by Events", async () => {

@@ -2,6 +2,7 @@ import { pino } from "pino";
 import { describe, expect, it } from "vitest";
 import { createMetrics } from "../../src/telemetry/metrics";
 import { WorkQueue } from "../../src/watcher/queue";
+import { tenantObject, withConditions } from "../objects";
 
 describe("createMetrics", () => {
   it("offers the names that dashboards of controllers know, and those of the process", async () => {
@@ -25,6 +26,8 @@ describe("createMetrics", () => {
         "kindstack_drift_repairs_total",
         "kindstack_informer_last_contact_seconds",
         "kindstack_informer_relists_total",
+        "kindstack_objects",
+        "kindstack_object_states",
         "process_resident_memory_bytes",
       ]),
     );
@@ -80,6 +83,39 @@ describe("createMetrics", () => {
     lastContact = performance.now();
     expect(await age()).toBeCloseTo(0, 0);
     expect(await metrics.registry.metrics()).toContain('kindstack_informer_relists_total{resource="tenants"} 1');
+  });
+
+  it("counts objects by what their conditions say, each where its last change put it", async () => {
+    const metrics = createMetrics();
+    const fresh = tenantObject();
+    const failed = withConditions(fresh, { Ready: ["False", "Conflict"], Stalled: ["True", "Conflict"] });
+    const ready = withConditions(fresh, { Ready: ["True", "Succeeded"] });
+    const paused = { ...ready, metadata: { ...ready.metadata, annotations: { "kindstack.dev/paused": "true" } } };
+    const counted = async () =>
+      (await metrics.registry.metrics())
+        .split("\n")
+        .filter((line) => /^kindstack_object(s|_states)\{/.test(line) && !line.endsWith(" 0"))
+        .map((line) => line.replace('kind="tenants",', ""));
+
+    metrics.objects.changed("tenants", { type: "added", object: fresh });
+    expect(await counted()).toEqual(['kindstack_objects{ready="Unknown",reason="Pending"} 1']);
+
+    metrics.objects.changed("tenants", { type: "modified", object: failed, previous: fresh });
+    metrics.objects.changed("tenants", { type: "added", object: ready });
+    expect(await counted()).toEqual([
+      'kindstack_objects{ready="False",reason="Conflict"} 1',
+      'kindstack_objects{ready="True",reason="Succeeded"} 1',
+      'kindstack_object_states{state="Stalled"} 1',
+    ]);
+
+    metrics.objects.changed("tenants", { type: "modified", object: paused, previous: failed });
+    expect(await counted()).toEqual([
+      'kindstack_objects{ready="True",reason="Succeeded"} 2',
+      'kindstack_object_states{state="Paused"} 1',
+    ]);
+
+    metrics.objects.changed("tenants", { type: "deleted", object: paused, previous: paused });
+    expect(await counted()).toEqual(['kindstack_objects{ready="True",reason="Succeeded"} 1']);
   });
 
   it("keeps nothing in common with other instances", async () => {

@@ -21,6 +21,13 @@ describe("the table of tools", () => {
     expect(goMod).toContain(`require ${module} v${tools[name].version}\n`);
   });
 
+  it("builds promtool of the version that it looks for, whose Go module counts 3.13.5 as 0.313.5", () => {
+    const goMod = fs.readFileSync(path.join(packageRoot, "tools/prometheus/go.mod"), "utf8");
+    const [major, minor, patch] = tools.promtool.version.split(".");
+
+    expect(goMod).toContain(`require github.com/prometheus/prometheus v0.${major}${minor}.${patch}\n`);
+  });
+
   it("has the Pulumi CLI of the SDK's version", () => {
     const sdk = JSON.parse(
       fs.readFileSync(path.join(packageRoot, "node_modules/@pulumi/pulumi/package.json"), "utf8"),

@@ -46,7 +46,7 @@ describe("Capsule's Tenant", () => {
     expect(() => parseObject(capsuleTenant, object)).toThrow(message);
   });
 
-  it("has the columns QUOTA, COUNT, OWNER, NODE SELECTOR, READY and AGE, and is cluster-scoped", () => {
+  it("has the columns QUOTA, COUNT, OWNER, NODE SELECTOR, READY, REASON, PAUSED and AGE, and is cluster-scoped", () => {
     const { spec } = customResourceDefinition(capsuleTenant) as unknown as {
       spec: { scope: string; versions: { additionalPrinterColumns: { name: string }[] }[] };
     };
@@ -57,6 +57,8 @@ describe("Capsule's Tenant", () => {
       "Owner",
       "Node Selector",
       "Ready",
+      "Reason",
+      "Paused",
       "Age",
     ]);
   });

@@ -103,12 +103,16 @@ describe.each(kinds.map((kind) => [kindName(kind), kind] as const))("the CRD of 
     expect(Object.keys(status)).toEqual(expect.arrayContaining(["stack", "observedGeneration"]));
   });
 
-  it("shows whether an object is ready, and how old it is, last", () => {
-    expect(version.additionalPrinterColumns.slice(-2)).toMatchObject([
+  it("shows last whether an object is ready, why, whether it is paused, and how old it is", () => {
+    expect(version.additionalPrinterColumns.slice(-4)).toMatchObject([
       { name: "Ready", jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
+      { name: "Reason", jsonPath: '.status.conditions[?(@.type=="Ready")].reason' },
+      { name: "Paused", jsonPath: ".metadata.annotations.kindstack\\.dev/paused" },
       { name: "Age" },
     ]);
   });
+
+  it("is in the category of all kinds", () => expect(names).toMatchObject({ categories: ["kindstack"] }));
 
   it("is plain data that survives JSON", () => {
     expect(JSON.parse(JSON.stringify(crd))).toEqual(crd);

@@ -56,7 +56,7 @@ describe("PostgresWriter", () => {
     expect(parsing).toThrow(message);
   });
 
-  it("has the columns TABLE, ID, READY and AGE, and a schema that requires all four fields", () => {
+  it("has the columns TABLE, ID, READY, REASON, PAUSED and AGE, and a schema that requires all four fields", () => {
     const { spec } = customResourceDefinition(postgresWriter) as unknown as {
       spec: {
         versions: {
@@ -66,7 +66,14 @@ describe("PostgresWriter", () => {
       };
     };
     const [version] = spec.versions;
-    expect(version?.additionalPrinterColumns.map(({ name }) => name)).toEqual(["Table", "Id", "Ready", "Age"]);
+    expect(version?.additionalPrinterColumns.map(({ name }) => name)).toEqual([
+      "Table",
+      "Id",
+      "Ready",
+      "Reason",
+      "Paused",
+      "Age",
+    ]);
     expect(version?.schema.openAPIV3Schema.properties.spec.required).toEqual(["table", "name", "age", "country"]);
   });
 });

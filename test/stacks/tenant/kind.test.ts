@@ -53,7 +53,7 @@ describe("Tenant", () => {
     expect(() => parseObject(tenant, object)).toThrow(message);
   });
 
-  it("has the columns EMAIL, NAMESPACECOUNT, READY and AGE, and is cluster-scoped", () => {
+  it("has the columns EMAIL, NAMESPACECOUNT, READY, REASON, PAUSED and AGE, and is cluster-scoped", () => {
     const { spec } = customResourceDefinition(tenant) as unknown as {
       spec: { scope: string; versions: { additionalPrinterColumns: { name: string }[] }[] };
     };
@@ -62,6 +62,8 @@ describe("Tenant", () => {
       "Email",
       "NamespaceCount",
       "Ready",
+      "Reason",
+      "Paused",
       "Age",
     ]);
   });

@@ -1,0 +1,41 @@
+import { Gauge, type Registry } from "prom-client";
+import type { LiveObject } from "../../providers/kubernetes/client";
+import { readinessOf } from "../../stacks/contract/readiness";
+import type { ObjectChange } from "../watcher/informer";
+
+/**
+ * Counts the objects in the operator's caches by what their conditions say. Each change of a cache moves one object from
+ * one count to another: neither a scrape nor an event looks at all objects.
+ */
+export class ObjectMetrics {
+  readonly #objects: Gauge<"kind" | "ready" | "reason">;
+  readonly #states: Gauge<"kind" | "state">;
+
+  constructor(registry: Registry) {
+    const registers = [registry];
+    this.#objects = new Gauge({
+      name: "kindstack_objects",
+      help: "Custom resources by status and reason of their Ready condition. Every replica counts all objects.",
+      labelNames: ["kind", "ready", "reason"],
+      registers,
+    });
+    this.#states = new Gauge({
+      name: "kindstack_object_states",
+      help: "Custom resources that are Reconciling, Stalled, Contested, Paused or Deleting. Every replica counts all.",
+      labelNames: ["kind", "state"],
+      registers,
+    });
+  }
+
+  /** Takes in a change of the cache of a kind's objects. */
+  changed(kind: string, change: ObjectChange): void {
+    if (change.type !== "added") this.#add(kind, change.previous, -1);
+    if (change.type !== "deleted") this.#add(kind, change.object, 1);
+  }
+
+  #add(kind: string, object: LiveObject, count: 1 | -1): void {
+    const { ready, reason, states } = readinessOf(object);
+    this.#objects.inc({ kind, ready, reason }, count);
+    for (const state of states) this.#states.inc({ kind, state }, count);
+  }
+}

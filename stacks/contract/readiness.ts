@@ -1,0 +1,29 @@
+import type { LiveObject } from "../../providers/kubernetes/client";
+import { type Condition, findCondition } from "./condition";
+import { statusOf } from "./kind";
+import { PAUSED_ANNOTATION } from "./object";
+
+/** What an object's status says in short; metrics, `kindstack status` and the console count by it. */
+export interface Readiness {
+  ready: Condition["status"];
+  /** The reason of `Ready`; `Pending` while the object has no such condition. */
+  reason: string;
+  /** What else holds, in this order. */
+  states: ObjectState[];
+}
+
+export const OBJECT_STATES = ["Reconciling", "Stalled", "Contested", "Paused", "Deleting"] as const;
+export type ObjectState = (typeof OBJECT_STATES)[number];
+
+export function readinessOf(object: LiveObject): Readiness {
+  const { conditions } = statusOf(object);
+  const { status = "Unknown", reason = "Pending" } = findCondition(conditions, "Ready") ?? {};
+  const holds = (type: string) => findCondition(conditions, type)?.status === "True";
+  const { annotations, deletionTimestamp } = object.metadata;
+  const states = OBJECT_STATES.filter((state) => {
+    if (state === "Paused") return annotations?.[PAUSED_ANNOTATION] === "true";
+    if (state === "Deleting") return deletionTimestamp !== undefined;
+    return holds(state);
+  });
+  return { ready: status, reason, states };
+}
