@@ -1,5 +1,6 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { gunzipSync } from "node:zlib";
 import { Client } from "pg";
 import { RetryableError } from "../../providers/errors";
 import { quoteIdentifier } from "../../providers/postgres/identifier";
@@ -39,6 +40,36 @@ export async function copyStack(
       await writeFile(path, Buffer.from(data, "base64"), { mode: 0o600 });
     }
     return rows.some(({ key }) => key.startsWith(checkpoint));
+  });
+}
+
+/**
+ * The checkpoints of all stacks of a project, all of one moment.
+ *
+ * @throws RetryableError when the database cannot be reached
+ */
+export async function readCheckpoints(
+  backendUrl: string,
+  project: string,
+  onCheckpoint: (name: string, text: string) => Promise<void>,
+): Promise<void> {
+  const { checkpoint } = keysOf(backendUrl, project, "");
+  const folder = checkpoint.slice(0, -".json".length);
+  await withTable(backendUrl, async (client, table) => {
+    await client.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
+    const { rows } = await client.query<{ key: string }>(
+      `SELECT key FROM ${table} WHERE key LIKE $1 AND key ~ '[.]json([.]gz)?$' ORDER BY key`,
+      [likeAllOf(folder)],
+    );
+    for (const { key } of rows) {
+      const found = await client.query<{ data: string }>(`SELECT data->>'data' AS data FROM ${table} WHERE key = $1`, [
+        key,
+      ]);
+      const bytes = Buffer.from(found.rows[0]?.data ?? "", "base64");
+      const text = (key.endsWith(".gz") ? gunzipSync(bytes) : bytes).toString("utf8");
+      await onCheckpoint(key.slice(folder.length).replace(/\.json(\.gz)?$/, ""), text);
+    }
+    await client.query("COMMIT");
   });
 }
 

@@ -2,6 +2,7 @@ import { Command, CommanderError } from "commander";
 import { errorMessageOf } from "../../providers/errors";
 import { packageVersion } from "../package";
 import { visibleLines } from "../preview/plain-text";
+import { backupCommand, restoreCommand } from "./backup";
 import { completionCommand } from "./completion";
 import { crdsCommand } from "./crds";
 import { devCommand } from "./dev";
@@ -15,6 +16,7 @@ import { proxyCommand } from "./proxy";
 import { runCommand } from "./run";
 import { stackNameCommand } from "./stack-name";
 import { stateCommand } from "./state";
+import { statusCommand } from "./status";
 
 /** 0: done. 1: failed. 2: wrong usage. */
 export type ExitCode = 0 | 1 | 2;
@@ -35,10 +37,13 @@ export function buildProgram(): Command {
     .addCommand(proxyCommand())
     .addCommand(crdsCommand())
     .addCommand(previewCommand())
+    .addCommand(statusCommand())
     .addCommand(diffCommand())
     .addCommand(historyCommand())
     .addCommand(outputsCommand())
     .addCommand(stateCommand())
+    .addCommand(backupCommand())
+    .addCommand(restoreCommand())
     .addCommand(keysCommand())
     .addCommand(installCommand())
     .addCommand(stackNameCommand());

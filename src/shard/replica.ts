@@ -34,7 +34,7 @@ export interface ReplicaOptions {
 }
 
 const SESSION_PREFIX = "kindstack-replica-";
-const SHARD_PREFIX = "kindstack-shard-";
+export const SHARD_PREFIX = "kindstack-shard-";
 
 interface Session {
   record: LeaseRecord;

@@ -11,7 +11,7 @@ export interface EventRecorderOptions {
 }
 
 const EVENTS: ResourceType = { apiVersion: "events.k8s.io/v1", kind: "Event", plural: "events", namespaced: true };
-const REPORTING_CONTROLLER = "kindstack.dev/operator";
+export const REPORTING_CONTROLLER = "kindstack.dev/operator";
 /** The API server counts bytes. */
 const NOTE_MAX_BYTES = 1024;
 const WORD_MAX_LENGTH = 128;
@@ -31,6 +31,16 @@ interface ObjectReference {
   name: string;
   uid: string;
   resourceVersion: string;
+}
+
+/** What was reported of an object. */
+export interface RecordedEvent {
+  /** When it was last reported, ISO 8601. */
+  time: string;
+  type: "Normal" | "Warning";
+  reason: string;
+  note: string;
+  count: number;
 }
 
 /** One thing that happened to one object, once or again and again. */
@@ -107,6 +117,18 @@ export class EventRecorder {
     if (this.#pending.size > PENDING_MAX) this.#drop([...this.#pending]);
     // One writer serves all: it must not end with the work of whoever spoke first.
     this.#writing ??= withinFence(undefined, () => this.#writeAll());
+  }
+
+  /** What was last recorded of the object of this UID, the newest first. */
+  reported(uid: string): RecordedEvent[] {
+    const own = [...this.#series.values()].filter(({ regarding }) => regarding.uid === uid);
+    return own.reverse().map(({ lastAt, type, reason, note, count }) => ({
+      time: new Date(lastAt).toISOString(),
+      type,
+      reason,
+      note,
+      count,
+    }));
   }
 
   /** Resolves when what was recorded so far has been written, or after 5 s. */

@@ -1,11 +1,13 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
+import type { Overview } from "../../src/status/overview";
+import { kinds } from "../../stacks/index";
 import { Promtool } from "../stacks/platform/promtool";
 import { eventually } from "./eventually";
 import { kubectl, noKubectl } from "./kubectl";
-import { apply, eventsAbout, remove, tenant, uniqueName, untilGone, untilReady } from "./objects";
-import { useOperator } from "./operator";
+import { apply, client, eventsAbout, remove, TENANT, tenant, uniqueName, untilGone, untilReady } from "./objects";
+import { kindstack, useOperator } from "./operator";
 
 const operator = useOperator({
   args: ["--drift-interval", "1"],
@@ -135,6 +137,24 @@ describe("what was done for an object", () => {
     const rowOf = (name: string) => lines.find(([first]) => first?.endsWith(`/${name}`))?.slice(3, -1);
     expect(rowOf(lively)).toEqual(["True", "Succeeded"]);
     expect(rowOf(resting)).toEqual(["True", "Succeeded", "true"]);
+  });
+
+  it("is shown on one screen by `kindstack status`", async () => {
+    const metricsUrl = operator.url("/metrics");
+    const overview = JSON.parse(kindstack(["status", "-o", "json", "--metrics-url", metricsUrl])) as Overview;
+    const tenants = await client.list(TENANT);
+    expect(overview.kinds).toHaveLength(kinds.length);
+    expect(overview.kinds).toContainEqual(
+      expect.objectContaining({ kind: controller, objects: tenants.items.length, states: expect.anything() }),
+    );
+    expect(overview.operator).toMatchObject({
+      queue: { workers: expect.any(Number) },
+      updates: { succeeded: await operator.metric("kindstack_updates_total", { result: "succeeded" }), failed: 0 },
+    });
+    expect(overview.events).toContainEqual(
+      expect.objectContaining({ object: `Tenant ${name}`, reason: "Deleted", note: "3 deleted" }),
+    );
+    expect(kindstack(["status", "--metrics-url", metricsUrl])).toMatch(/^tenants\.multitenancy\S+ +\d/m);
   });
 
   it("is told by Events", async () => {

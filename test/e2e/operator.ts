@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import fs from "node:fs";
 import os from "node:os";
@@ -182,9 +182,13 @@ export class TestOperator {
       .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" "))), 0);
   }
 
-  /** Asks its HTTP server. */
+  /** Of a page of its HTTP server. */
+  url(page: string): string {
+    return `http://127.0.0.1:${this.#port}${page}`;
+  }
+
   async get(page: string): Promise<{ status: number; text: string }> {
-    const response = await fetch(`http://127.0.0.1:${this.#port}${page}`);
+    const response = await fetch(this.url(page));
     return { status: response.status, text: await response.text() };
   }
 
@@ -234,4 +238,13 @@ export class TestOperator {
     clearTimeout(deadline);
     return code;
   }
+}
+
+/** Runs a command of Kindstack against this file's cluster. @throws with what it printed, when it fails */
+export function kindstack(args: string[], env: Record<string, string> = {}): string {
+  return execFileSync(process.execPath, [MAIN, ...args], {
+    encoding: "utf8",
+    env: { ...process.env, KUBECONFIG: controlPlane().kubeconfig, ...env },
+    stdio: "pipe",
+  });
 }

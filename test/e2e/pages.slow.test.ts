@@ -86,6 +86,8 @@ describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"
       "/etc/kindstack": folders.etc,
     }));
 
+    followPage("docs/alerts.md", reader);
+
     it("has one operator at the end that works on the restored state with the new passphrase", async () => {
       const history = await reader.run("npx kindstack history tenant.multitenancy acme");
       expect(JSON.parse(history)[0]).toMatchObject({ kind: "update", result: "succeeded" });

@@ -11,6 +11,10 @@ import { monitoring, prometheusRule } from "../../../stacks/platform/monitoring"
 const ROOT = path.resolve(__dirname, "../../..");
 const rules = alertingRules({ shards: 8 }).groups.flatMap((group) => group.rules);
 const { panels } = dashboard();
+interface Placed {
+  title: string;
+  gridPos: Record<"x" | "y" | "w" | "h", number>;
+}
 
 /** What follows a metric's name in what a histogram's samples are called. */
 const PARTS = /_(bucket|sum|count)$/;
@@ -69,7 +73,7 @@ describe("the dashboard", () => {
 
   it("has panels side by side, none upon another", () => {
     const taken = new Set<string>();
-    for (const { title, gridPos } of panels as { title: string; gridPos: Record<"x" | "y" | "w" | "h", number> }[]) {
+    for (const { title, gridPos } of panels as unknown as Placed[]) {
       expect(gridPos.x + gridPos.w, title).toBeLessThanOrEqual(24);
       for (let x = gridPos.x; x < gridPos.x + gridPos.w; x++) {
         for (let y = gridPos.y; y < gridPos.y + gridPos.h; y++) {

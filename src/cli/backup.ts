@@ -1,0 +1,81 @@
+import { Command } from "commander";
+import { TerminalError } from "../../providers/errors";
+import { writeBackup } from "../backup/backup-files";
+import { restore } from "../backup/restore";
+import { type StateBackend, withStateBackend } from "../backup/state-backend";
+import { readStateConfig } from "../config";
+import { packageVersion } from "../package";
+import { resolveBinary } from "../toolchain/resolve";
+import { Progress } from "./progress";
+
+const HELP = `
+Environment:
+  PULUMI_BACKEND_URL                where the operator keeps the state
+  PULUMI_CONFIG_PASSPHRASE[_FILE], KINDSTACK_SECRETS_PROVIDER
+                                    what protects the state; secrets stay encrypted with it in a backup`;
+/** Every so many stacks the progress is shown. */
+const STEP = 50;
+
+export function backupCommand(): Command {
+  return new Command("backup")
+    .description("write the state of all stacks to files; the operator may be at work")
+    .argument("<directory>", "where to; it must be empty or not exist")
+    .addHelpText("after", HELP)
+    .action(async (directory: string) => {
+      await withProgress(`backup to ${directory}`, async (backend, progress) => {
+        const about = { kindstack: packageVersion(), time: new Date().toISOString(), backend: backend.scheme };
+        const { stacks } = await writeBackup(
+          directory,
+          (onState) => backend.readAll(onState),
+          about,
+          (count) => {
+            if (count % STEP === 0) progress.detail(`${count} stacks`);
+          },
+        );
+        return `${Object.keys(stacks).length} stacks are in ${directory}`;
+      });
+    });
+}
+
+export function restoreCommand(): Command {
+  return new Command("restore")
+    .description("write the stacks of a backup into the backend; no operator may be at work")
+    .argument("<directory>", "what `kindstack backup` has written")
+    .option("--overwrite", "replace the state of stacks that exist", false)
+    .addHelpText("after", HELP)
+    .action(async (directory: string, { overwrite }: { overwrite: boolean }) => {
+      await withProgress(`restore from ${directory}`, async (backend, progress) => {
+        const onStack = (count: number, all: number) => {
+          if (count % STEP === 0) progress.detail(`${count} of ${all} stacks`);
+        };
+        return `${await restore(directory, backend, { overwrite, onStack })} stacks are restored`;
+      });
+    });
+}
+
+async function withProgress(
+  what: string,
+  run: (backend: StateBackend, progress: Progress) => Promise<string>,
+): Promise<void> {
+  if (!process.env.PULUMI_BACKEND_URL) {
+    throw new TerminalError("Misconfigured", "PULUMI_BACKEND_URL must name the backend that the operator uses");
+  }
+  const stop = new AbortController();
+  const onStop = () => stop.abort(new Error("interrupted"));
+  for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, onStop);
+  const progress = new Progress();
+  try {
+    const { path } = await resolveBinary("pulumi", { signal: stop.signal, observe: progress.observeTools });
+    progress.begin(what);
+    const summary = await withStateBackend(readStateConfig(process.env), path, stop.signal, (backend) =>
+      run(backend, progress),
+    );
+    progress.done();
+    process.stdout.write(`${summary}\n`);
+  } catch (error) {
+    progress.fail();
+    throw error;
+  } finally {
+    for (const name of ["SIGINT", "SIGTERM"] as const) process.off(name, onStop);
+  }
+}

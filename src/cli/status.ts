@@ -1,0 +1,51 @@
+import { Command, Option } from "commander";
+import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
+import { kinds } from "../../stacks/index";
+import { safeJson } from "../preview/plain-text";
+import { readOverview } from "../status/overview";
+import { renderOverview } from "../status/render";
+
+interface StatusOptions {
+  output: "text" | "json";
+  metricsUrl: string;
+  metricsTokenFile?: string;
+  namespace: string;
+}
+
+export function statusCommand(): Command {
+  return new Command("status")
+    .description("show all kinds, what is not Ready and why, the operator's queue and updates, shards and last Events")
+    .addOption(new Option("-o, --output <format>", "what is printed").choices(["text", "json"]).default("text"))
+    .option("--metrics-url <url>", "where the operator's metrics are", "http://127.0.0.1:8080/metrics")
+    .option("--metrics-token-file <file>", "file with the token of an account that may read them")
+    .option("-n, --namespace <namespace>", "the operator's namespace, where its Leases are", "kindstack-system")
+    .addHelpText(
+      "after",
+      `
+What may not be read is left out and says so. An operator in a cluster shows its metrics with a token, over TLS:
+  kubectl port-forward -n kindstack-system service/kindstack 8443 &
+  kubectl create token prometheus -n monitoring > token
+  kindstack status --metrics-url https://localhost:8443/metrics --metrics-token-file token`,
+    )
+    .action(async ({ output, metricsUrl, metricsTokenFile, namespace }: StatusOptions) => {
+      try {
+        const overview = await readOverview({
+          client: connectKubernetes(),
+          kinds,
+          // The operator's own certificate is made at each start, for nobody to verify.
+          metrics: { url: metricsUrl, tokenFile: metricsTokenFile, insecure: isLoopback(metricsUrl) },
+          namespace,
+        });
+        process.stdout.write(`${output === "json" ? safeJson(overview) : renderOverview(overview)}\n`);
+        const unreadable = overview.kinds.filter((kind) => "error" in kind && kind.error !== "not installed");
+        if (unreadable.length === kinds.length) throw new Error("no kind could be read");
+      } finally {
+        await disconnectKubernetes();
+      }
+    });
+}
+
+/** A token is sent to others only over TLS that is verified. */
+function isLoopback(url: string): boolean {
+  return URL.canParse(url) && ["localhost", "127.0.0.1", "[::1]"].includes(new URL(url).hostname);
+}

@@ -1,0 +1,43 @@
+import type { LiveObject } from "../../providers/kubernetes/client";
+import { type AnyKind, kindName } from "../../stacks/contract/kind";
+import { objectKey } from "../../stacks/contract/object";
+import { OBJECT_STATES, type ObjectState, readinessOf } from "../../stacks/contract/readiness";
+
+/** One kind's objects, counted. */
+export interface KindCounts {
+  kind: string;
+  objects: number;
+  ready: number;
+  states: Record<ObjectState, number>;
+  /** Those that are not Ready, the most frequent reason first. */
+  notReady: ReasonCount[];
+}
+
+export interface ReasonCount {
+  reason: string;
+  objects: number;
+  /** Keys of some of them. */
+  examples: string[];
+}
+
+const EXAMPLES = 3;
+
+export function countObjects(kind: AnyKind, objects: readonly LiveObject[]): KindCounts {
+  const states = Object.fromEntries(OBJECT_STATES.map((state) => [state, 0])) as Record<ObjectState, number>;
+  const reasons = new Map<string, ReasonCount>();
+  let isReady = 0;
+  for (const object of objects) {
+    const { ready, reason, states: present } = readinessOf(object);
+    for (const state of present) states[state]++;
+    if (ready === "True") {
+      isReady++;
+      continue;
+    }
+    const count = reasons.get(reason) ?? { reason, objects: 0, examples: [] };
+    count.objects++;
+    if (count.examples.length < EXAMPLES) count.examples.push(objectKey(object.metadata));
+    reasons.set(reason, count);
+  }
+  const notReady = [...reasons.values()].sort((a, b) => b.objects - a.objects || (a.reason < b.reason ? -1 : 1));
+  return { kind: kindName(kind), objects: objects.length, ready: isReady, states, notReady };
+}

@@ -1,0 +1,86 @@
+import { readFile } from "node:fs/promises";
+import { Agent, request } from "undici";
+import { errorMessageOf, RetryableError } from "../../providers/errors";
+import { parseExposition, quantileOf, type Sample } from "../telemetry/exposition";
+
+/** What one operator's metrics say, since its start. Durations are in seconds. */
+export interface OperatorStatus {
+  startedAt: string;
+  memoryBytes: number;
+  queue: { waiting: number; running: number; workers: number; waitP90: number | null };
+  updates: {
+    succeeded: number;
+    failed: number;
+    interrupted: number;
+    durationP50: number | null;
+    durationP90: number | null;
+  };
+  driftRepairs: number;
+  shardsHeld: number;
+  /** The longest time since the API server was heard of in a watch. */
+  lastContact: number;
+}
+
+export interface MetricsLocation {
+  url: string;
+  /** Holds the token of an account that may `get` `/metrics`. */
+  tokenFile?: string | undefined;
+  /** Whether the certificate is taken as it is: the operator's own is made at each start. */
+  insecure: boolean;
+}
+
+const TIMEOUT_MS = 5_000;
+
+/** @throws RetryableError `Unreachable` saying why the metrics could not be read */
+export async function readOperatorStatus(location: MetricsLocation): Promise<OperatorStatus> {
+  const { url, tokenFile, insecure } = location;
+  const dispatcher = new Agent({ connect: { rejectUnauthorized: !insecure }, headersTimeout: TIMEOUT_MS });
+  try {
+    const token = tokenFile === undefined ? undefined : (await readFile(tokenFile, "utf8")).trim();
+    const { statusCode, body } = await request(url, {
+      dispatcher,
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+      ...(token !== undefined && { headers: { authorization: `Bearer ${token}` } }),
+    });
+    const text = await body.text();
+    if (statusCode !== 200) throw new Error(`it answered ${statusCode}`);
+    return operatorStatus(parseExposition(text));
+  } catch (error) {
+    throw new RetryableError("Unreachable", `${url}: ${errorMessageOf(error)}`, { cause: error });
+  } finally {
+    await dispatcher.close();
+  }
+}
+
+export function operatorStatus(samples: readonly Sample[]): OperatorStatus {
+  const named = (name: string, labels: Record<string, string> = {}) =>
+    samples.filter(
+      (sample) =>
+        sample.name === name && Object.entries(labels).every(([label, value]) => sample.labels[label] === value),
+    );
+  const sum = (name: string, labels?: Record<string, string>) =>
+    named(name, labels).reduce((total, { value }) => total + value, 0);
+  const highest = (name: string) => Math.max(0, ...named(name).map(({ value }) => value));
+  const quantile = (q: number, histogram: string) => quantileOf(q, samples, histogram) ?? null;
+  const updates = (result: string) => sum("kindstack_updates_total", { result });
+  return {
+    startedAt: new Date(sum("process_start_time_seconds") * 1000).toISOString(),
+    memoryBytes: sum("process_resident_memory_bytes"),
+    queue: {
+      waiting: sum("workqueue_depth"),
+      running: sum("controller_runtime_active_workers"),
+      workers: highest("controller_runtime_max_concurrent_reconciles"),
+      waitP90: quantile(0.9, "workqueue_queue_duration_seconds"),
+    },
+    updates: {
+      succeeded: updates("succeeded"),
+      failed: updates("failed"),
+      interrupted: updates("interrupted"),
+      durationP50: quantile(0.5, "kindstack_update_duration_seconds"),
+      durationP90: quantile(0.9, "kindstack_update_duration_seconds"),
+    },
+    driftRepairs: sum("kindstack_drift_repairs_total"),
+    shardsHeld: sum("kindstack_shards_held"),
+    lastContact: highest("kindstack_informer_last_contact_seconds"),
+  };
+}

@@ -1,0 +1,109 @@
+import { errorMessageOf } from "../../providers/errors";
+import { ApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
+import { type AnyKind, kindApiVersion, kindName } from "../../stacks/contract/kind";
+import { objectKey } from "../../stacks/contract/object";
+import { kubernetesLeases } from "../shard/lease-store";
+import { SHARD_PREFIX } from "../shard/replica";
+import { REPORTING_CONTROLLER } from "../watcher/recorder";
+import { countObjects, type KindCounts } from "./object-counts";
+import { type MetricsLocation, type OperatorStatus, readOperatorStatus } from "./operator-status";
+
+/** What an operator is at, in one screen. What could not be read is an error in its place. */
+export interface Overview {
+  kinds: (KindCounts | { kind: string; error: string })[];
+  operator: OperatorStatus | { error: string };
+  shards: ShardHolder[] | { error: string };
+  events: RecentEvent[] | { error: string };
+}
+
+export interface ShardHolder {
+  lease: string;
+  /** `null` while no replica holds it. */
+  holder: string | null;
+}
+
+/** What the operator last said of an object. */
+export interface RecentEvent {
+  time: string;
+  type: string;
+  object: string;
+  reason: string;
+  note: string;
+  count: number;
+}
+
+export interface OverviewOptions {
+  client: KubernetesClient;
+  kinds: readonly AnyKind[];
+  metrics: MetricsLocation;
+  /** Where the operator's Leases are. */
+  namespace: string;
+}
+
+const TIMEOUT_MS = 10_000;
+const RECENT_EVENTS = 10;
+
+export async function readOverview({ client, kinds, metrics, namespace }: OverviewOptions): Promise<Overview> {
+  const [counts, operator, shards, events] = await Promise.all([
+    Promise.all(kinds.map((kind) => readKind(client, kind))),
+    readOperatorStatus(metrics).catch(asError),
+    readShards(client, namespace).catch(asError),
+    readEvents(client).catch(asError),
+  ]);
+  return { kinds: counts, operator, shards, events };
+}
+
+function asError(error: unknown): { error: string } {
+  return { error: errorMessageOf(error) };
+}
+
+async function readKind(client: KubernetesClient, kind: AnyKind): Promise<Overview["kinds"][number]> {
+  try {
+    const type = await client.resourceType(kindApiVersion(kind), kind.kind);
+    return countObjects(kind, (await client.list(type)).items);
+  } catch (error) {
+    // One that is not installed is no fault: an operator may serve fewer kinds.
+    const isMissing = error instanceof ApiError && error.status === 404;
+    return { kind: kindName(kind), error: isMissing ? "not installed" : errorMessageOf(error) };
+  }
+}
+
+async function readShards(client: KubernetesClient, namespace: string): Promise<ShardHolder[]> {
+  const leases = await kubernetesLeases(client, namespace, TIMEOUT_MS).list();
+  return leases
+    .filter(({ name }) => name.startsWith(SHARD_PREFIX))
+    .map(({ name, holder }) => ({ lease: name, holder: holder ?? null }))
+    .sort((a, b) => (a.lease < b.lease ? -1 : 1));
+}
+
+/** As `v1`, which can select by the controller that reported them. */
+interface CoreEvent extends LiveObject {
+  eventTime?: string;
+  series?: { count: number; lastObservedTime: string };
+  type?: string;
+  reason?: string;
+  message?: string;
+  involvedObject?: { kind?: string; namespace?: string; name?: string };
+}
+
+async function readEvents(client: KubernetesClient): Promise<RecentEvent[]> {
+  const { items } = await client.json<{ items: CoreEvent[] }>("GET", "/api/v1/events", {
+    query: { fieldSelector: `reportingComponent=${REPORTING_CONTROLLER}` },
+  });
+  return items
+    .map(recentEvent)
+    .sort((a, b) => (a.time < b.time ? 1 : -1))
+    .slice(0, RECENT_EVENTS);
+}
+
+function recentEvent({ metadata, involvedObject, series, ...event }: CoreEvent): RecentEvent {
+  const { kind = "", namespace, name = "" } = involvedObject ?? {};
+  return {
+    time: series?.lastObservedTime ?? event.eventTime ?? metadata.creationTimestamp ?? "",
+    type: event.type ?? "",
+    object: `${kind} ${objectKey({ name, ...(namespace !== undefined && { namespace }) })}`,
+    reason: event.reason ?? "",
+    note: event.message ?? "",
+    count: series?.count ?? 1,
+  };
+}

@@ -1,0 +1,86 @@
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { TestEngine } from "../automation/test-engine";
+import { controlPlane } from "../control-plane";
+import { kindstack } from "../e2e/operator";
+import { TestDatabase } from "../providers/postgres/database";
+
+const database = new TestDatabase(controlPlane().env);
+const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-backup-test-"));
+const passphrase = { PULUMI_CONFIG_PASSPHRASE: "the-passphrase" };
+const fileBackend = (name: string) => {
+  fs.mkdirSync(path.join(directory, name), { recursive: true });
+  return `file://${path.join(directory, name)}`;
+};
+const stacksOf = (folder: string) =>
+  Object.keys((JSON.parse(fs.readFileSync(path.join(folder, "backup.json"), "utf8")) as { stacks: object }).stacks);
+
+beforeAll(async () => {
+  await database.open();
+});
+afterAll(async () => {
+  await database.close();
+  fs.rmSync(directory, { recursive: true, force: true });
+});
+
+describe.each([
+  ["file", "postgres", () => fileBackend("first"), () => database.backendUrl()],
+  ["postgres", "file", () => `${database.backendUrl()}&table=other`, () => fileBackend("second")],
+])("a backup of a %s:// backend", (from, to, source, target) => {
+  const backup = path.join(directory, `of-${from}`);
+  const environment = (url: string) => ({ ...passphrase, PULUMI_BACKEND_URL: url });
+  let engine: TestEngine;
+  beforeAll(async () => {
+    engine = await TestEngine.open(source());
+    await engine.up("one", { a: "1", b: "2" });
+    await engine.up("two", { c: "3" });
+    return () => engine.close();
+  });
+
+  it("has every stack, readable by its owner alone, in the form that `pulumi stack import` takes", () => {
+    expect(kindstack(["backup", backup], environment(source()))).toBe(`2 stacks are in ${backup}\n`);
+    expect(stacksOf(backup)).toEqual(["one", "two"]);
+    const file = path.join(backup, "stack.one.json");
+    expect(fs.statSync(file).mode & 0o777).toBe(0o600);
+    const { version, deployment } = JSON.parse(fs.readFileSync(file, "utf8"));
+    expect(version).toBeGreaterThanOrEqual(3);
+    expect(deployment.resources.map(({ urn }: { urn: string }) => urn.split("::").at(-1)).sort()).toEqual(
+      expect.arrayContaining(["a", "b"]),
+    );
+  });
+
+  it("is not written over another one", () => {
+    expect(() => kindstack(["backup", backup], environment(source()))).toThrow(/is not empty/);
+    expect(stacksOf(backup)).toEqual(["one", "two"]);
+  });
+
+  it(`is restored into a ${to}:// backend, where an update finds nothing to do`, async () => {
+    expect(kindstack(["restore", backup], environment(target()))).toBe("2 stacks are restored\n");
+    const restored = path.join(directory, `restored-${from}`);
+    kindstack(["backup", restored], environment(target()));
+    expect(stacksOf(restored)).toEqual(["one", "two"]);
+    const resources = (folder: string) =>
+      JSON.parse(fs.readFileSync(path.join(folder, "stack.one.json"), "utf8")).deployment.resources.map(
+        ({ urn, id, outputs }: Record<string, unknown>) => ({ urn, id, outputs }),
+      );
+    expect(resources(restored)).toEqual(resources(backup));
+  });
+
+  it("replaces no stack that is there, unless it is told to", () => {
+    expect(() => kindstack(["restore", backup], environment(target()))).toThrow(/2 of 2 stacks exist.*--overwrite/s);
+    expect(kindstack(["restore", backup, "--overwrite"], environment(target()))).toBe("2 stacks are restored\n");
+  });
+
+  it("is refused as a whole when a file of it is missing, or is not what was written", () => {
+    const damaged = path.join(directory, `damaged-${from}`);
+    fs.cpSync(backup, damaged, { recursive: true });
+    fs.appendFileSync(path.join(damaged, "stack.two.json"), " ");
+    const empty = fileBackend(`empty-${from}`);
+    expect(() => kindstack(["restore", damaged], environment(empty))).toThrow(/was changed after the backup/);
+    fs.rmSync(path.join(damaged, "stack.two.json"));
+    expect(() => kindstack(["restore", damaged], environment(empty))).toThrow(/lacks the file of the stack two/);
+    expect(fs.existsSync(path.join(directory, `empty-${from}`, ".pulumi", "stacks"))).toBe(false);
+  });
+});
