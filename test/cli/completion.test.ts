@@ -47,7 +47,7 @@ describe("completion in bash", () => {
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
   it.each([
-    [["st"], ["stack-name", "state"]],
+    [["st"], ["stack-name", "state", "status"]],
     [
       ["dev", "st"],
       ["status", "stop"],
