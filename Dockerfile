@@ -1,14 +1,17 @@
 # syntax=docker/dockerfile:1
 # Base images are pinned by the digest of their multi-platform index; .github/dependabot.yml asks for newer ones.
 
-# The Pulumi CLI, from the module that tools/pulumi pins and go.sum authenticates.
+# The Pulumi CLI and the server that runs its commands, from the module that tools/pulumi pins and go.sum authenticates.
 FROM golang:1.26@sha256:3c3e25a4da13fd0478eed2df1eb35a0e667094a7124d3993a6a1d30f71c17e79 AS pulumi
 WORKDIR /build
 COPY tools/pulumi ./
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
     CGO_ENABLED=0 go build -mod=mod -trimpath \
     -ldflags "-s -w -X github.com/pulumi/pulumi/sdk/v3/go/common/version.Version=v3.255.0" \
-    -o /pulumi github.com/pulumi/pulumi/pkg/v3/cmd/pulumi
+    -o /pulumi github.com/pulumi/pulumi/pkg/v3/cmd/pulumi && \
+    CGO_ENABLED=0 go build -mod=mod -trimpath \
+    -ldflags "-s -w -X github.com/pulumi/pulumi/sdk/v3/go/common/version.Version=v3.255.0 -X main.Version=3.255.0-1" \
+    -o /pulumi-server ./server
 
 # What is compiled, and the packages that it runs with.
 FROM node:24-slim@sha256:a9f5f7c91a432850b2a8a7797adf5eadb6c733ceed61167806cee7ea7fbc29df AS build
@@ -29,12 +32,14 @@ RUN npm run build && npm prune --omit=dev --ignore-scripts && \
 FROM node:24-slim@sha256:a9f5f7c91a432850b2a8a7797adf5eadb6c733ceed61167806cee7ea7fbc29df
 WORKDIR /app
 COPY --from=pulumi /pulumi /usr/local/bin/pulumi
+COPY --from=pulumi /pulumi-server /usr/local/bin/pulumi-server
 COPY --from=build /app/package.json ./package.json
 COPY --from=build /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
 COPY --from=build /app/sbom.cdx.json ./sbom.cdx.json
 # The CLI wants a user's name, and nobody of this number has one.
-ENV NODE_ENV=production HOME=/tmp USER=kindstack KINDSTACK_PULUMI=/usr/local/bin/pulumi KINDSTACK_WORK_DIR=/tmp/kindstack
+ENV NODE_ENV=production HOME=/tmp USER=kindstack KINDSTACK_WORK_DIR=/tmp/kindstack
+ENV KINDSTACK_PULUMI=/usr/local/bin/pulumi KINDSTACK_PULUMI_SERVER=/usr/local/bin/pulumi-server
 USER 65532:65532
 EXPOSE 8080
 ENTRYPOINT ["node", "/app/dist/src/cli/main.js"]

@@ -30,11 +30,13 @@ export async function withBareCli<T>(
   await host.start();
   try {
     const workspace = await openWorkspace({
-      pulumi: pulumi.file,
+      pulumi: { cli: pulumi.cli },
       directory,
       backendUrl: `file://${path.join(directory, "state")}`,
       protection: { passphrase: { value: "bench" }, keyService: undefined },
       environment: process.env,
+      attachment: host.attachment,
+      log: console,
     });
     const engine = new StackEngine({ workspace, host, timeoutMs: TIMEOUT_MS, log: console });
     const atStart = await pulumi.count();

@@ -1,7 +1,7 @@
 import { availableParallelism } from "node:os";
-import { KEY_SERVICE_NOTE } from "./key-service";
 import type { Life, Step } from "./lives";
 import type { Figure, Section } from "./results";
+import { WITHOUT_SERVER_NOTE } from "./without-server";
 
 /** How many objects are made in which part of the bench. */
 export interface BurstSize {
@@ -17,8 +17,8 @@ export interface BurstMeasured {
   many: Life;
   /** In many that share stacks. */
   shared: Life;
-  /** In many, with the operator's own key service. */
-  provided: Life;
+  /** In many, without the Pulumi server. */
+  withoutServer: Life;
   /** By one update each: as a platform team runs it, and of the bare CLI. */
   plain: Life;
   bare: Life;
@@ -29,7 +29,7 @@ export interface BurstMeasured {
 }
 
 export function burstSection(measured: BurstMeasured): Section {
-  const { size, one, many, shared, provided, peakMiB, treePeakMiB } = measured;
+  const { size, one, many, shared, withoutServer, peakMiB, treePeakMiB } = measured;
   return {
     id: "burst",
     title: `${size.objects} PostgresWriters at once`,
@@ -41,18 +41,18 @@ export function burstSection(measured: BurstMeasured): Section {
         "what registers, provides, groups and saves in the operator.",
       `The stock way is createOrSelectStack and up for each object, ${availableParallelism()} at a time, on a sample of ` +
         `${size.stock}: ${(measured.stock.ms / 1000).toFixed(0)} s. Its time for ${size.objects} is that of the sample in proportion.`,
-      "The operator's peak is VmHWM of its process over all of this section; with its CLI processes, the largest sum of " +
+      "The operator's peak is VmHWM of its process over all of this section; with its processes of Pulumi, the largest sum of " +
         "resident sizes in samples five times a second.",
       "That namespaces share stacks is said by KINDSTACK_STACK_PARTITIONS=1; by default each has stacks of its own.",
-      KEY_SERVICE_NOTE,
+      WITHOUT_SERVER_NOTE,
     ],
     figures: [
       ...figuresOf("in one namespace", one, measured),
       ...figuresOf(`in ${size.namespaces} namespaces that share stacks`, shared, measured),
       ...figuresOf(`in ${size.namespaces} namespaces`, many, measured),
       {
-        what: `created a second in ${size.namespaces} namespaces, with the operator's own key service`,
-        value: size.objects / (provided.created.ms / 1000),
+        what: `created a second in ${size.namespaces} namespaces, without the Pulumi server`,
+        value: size.objects / (withoutServer.created.ms / 1000),
         unit: "/s",
       },
       {
@@ -61,7 +61,7 @@ export function burstSection(measured: BurstMeasured): Section {
         unit: "MiB",
         mark: { of: "value", at: "most", limit: 400 },
       },
-      { what: "peak memory of the operator with its CLI processes", value: treePeakMiB, unit: "MiB" },
+      { what: "peak memory of the operator with its processes of Pulumi", value: treePeakMiB, unit: "MiB" },
     ],
   };
 }
@@ -81,7 +81,11 @@ function figuresOf(where: string, life: Life, { size, plain, bare, stock }: Burs
     const command = name === "deleted" ? "destroy" : "up";
     const byPlain = beside(`${name} ${where}`, name, `one pulumi ${command} of all ${objects}`, plain[name].ms);
     const byBare = beside("the same", name, `one bare update of all ${objects}`, bare[name].ms);
-    const cliProcesses: Figure = { what: "CLI processes for that", value: life[name].cliProcesses, unit: "count" };
+    const cliProcesses: Figure = {
+      what: "processes of Pulumi for that",
+      value: life[name].cliProcesses,
+      unit: "count",
+    };
     if (name !== "created") return [byPlain, byBare, cliProcesses];
     return [
       { ...byPlain, mark },

@@ -2,13 +2,13 @@ import { availableParallelism } from "node:os";
 import { withBareCli } from "./bare-cli";
 import { type BurstSize, burstSection } from "./burst-figures";
 import { type BenchCluster, type BenchContext, withBenchCluster } from "./cluster";
-import { OWN_KEY_SERVICE } from "./key-service";
 import { expectRows, type Life, liveAndDie, type Step, warmUp, withOperator } from "./lives";
 import { ObjectWatch } from "./object-watch";
 import { plainLife } from "./plain-up";
 import { memoryMiB, sampleTree } from "./processes";
 import type { Section } from "./results";
 import { measureStock } from "./stock";
+import { WITHOUT_SERVER } from "./without-server";
 import { CHANGED_AGE, writersOf, writersProgram, writerType } from "./writers";
 
 const FULL: BurstSize = { objects: 1_000, namespaces: 50, stock: 12 };
@@ -32,12 +32,12 @@ export async function burst(context: BenchContext): Promise<Section> {
       const { peakMiB: treePeakMiB } = await stopSampling();
       await operator.stop();
       const shared = await otherLife(context, cluster, size, "shared", ONE_PARTITION);
-      // With stacks of its own for each namespace: there the CLI is started most often.
-      const provided = await otherLife(context, cluster, size, "provided", OWN_KEY_SERVICE);
+      // With stacks of its own for each namespace: there are most updates.
+      const withoutServer = await otherLife(context, cluster, size, "without-server", WITHOUT_SERVER);
       const bare = await bareLife(context, cluster, size.objects);
       const plain = await plainLife(context, cluster, writersOf("plain", size.objects));
       const stock = await measureStock(context, cluster, writersOf("stock", size.stock), availableParallelism());
-      return burstSection({ size, one, many, shared, provided, plain, bare, stock, peakMiB, treePeakMiB });
+      return burstSection({ size, one, many, shared, withoutServer, plain, bare, stock, peakMiB, treePeakMiB });
     } finally {
       await stopSampling();
       watch.close();

@@ -18,6 +18,8 @@ import { type OperatorProcess, startOperator, sumOfMetric } from "./operator-pro
 export interface BenchContext {
   /** The Pulumi CLI. */
   pulumi: string;
+  /** The server that runs its commands for the operator. */
+  pulumiServer: string;
   /** What the CLI runs programs with that are not in the process that started it. */
   languageHost: string;
   /** The program of the operator in Go. */
@@ -46,7 +48,7 @@ export interface BenchCluster {
   startOperator(environment?: Record<string, string>): Promise<OperatorProcess>;
   /** Starts the operator in Go in its place, with the same rights; an operator must have installed the CRDs before. */
   startGoOperator(options: GoOperatorOptions): Promise<OperatorProcess>;
-  /** The Pulumi CLI for someone else than the operator, with a count of its own. */
+  /** The Pulumi CLI for what is not the operator, with a count of its own. */
   countedPulumi(user: string): Promise<CountedPulumi>;
   /** Requests of operators that the API server has begun to work on, by its own count; a watch is one. */
   operatorRequests(): Promise<number>;
@@ -86,7 +88,7 @@ export async function withBenchCluster<T>(
       await client.close();
     };
     const kubeconfig = await addOperatorUser(dev, client, scratch);
-    const operatorPulumi = await countedPulumi(context.pulumi, path.join(scratch, "operator-pulumi"));
+    const operatorPulumi = await countedPulumi(context, path.join(scratch, "operator-pulumi"));
     return await work({
       dev,
       client,
@@ -96,7 +98,7 @@ export async function withBenchCluster<T>(
         startOperator(dev, { KUBECONFIG: kubeconfig, ...environment }, operatorPulumi, signal),
       startGoOperator: (options) =>
         startGoOperator(dev, context.goOperator, { KUBECONFIG: kubeconfig }, options, signal),
-      countedPulumi: (user) => countedPulumi(context.pulumi, path.join(scratch, `${user}-pulumi`)),
+      countedPulumi: (user) => countedPulumi(context, path.join(scratch, `${user}-pulumi`)),
       async operatorRequests() {
         const text = await client.json<string>("GET", "/metrics");
         return sumOfMetric(text, "apiserver_flowcontrol_dispatched_requests_total", `flow_schema="${OPERATOR}"`);

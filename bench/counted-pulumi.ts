@@ -2,24 +2,36 @@ import fs from "node:fs/promises";
 import path from "node:path";
 import { quoteForShell } from "../src/dev/environment";
 
-/** The Pulumi CLI, and how often it was started. */
+/** The Pulumi CLI and its server, and how often they were started. */
 export interface CountedPulumi {
   /** `<root>/bin/pulumi` */
   root: string;
-  file: string;
+  cli: string;
+  server: string;
   count(): Promise<number>;
 }
 
 /**
- * A script in place of the CLI that writes one byte to a file and becomes the CLI. A millisecond or two are its price;
- * everything that is compared is started by one.
+ * Scripts in place of the CLI and the server that write one byte to a file and become them. A millisecond or two are
+ * their price; everything that is compared is started by one.
  */
-export async function countedPulumi(pulumi: string, root: string): Promise<CountedPulumi> {
-  const file = path.join(root, "bin", "pulumi");
+export async function countedPulumi(
+  programs: { pulumi: string; pulumiServer: string },
+  root: string,
+): Promise<CountedPulumi> {
   const starts = path.join(root, "starts");
-  await fs.mkdir(path.dirname(file), { recursive: true });
+  await fs.mkdir(path.join(root, "bin"), { recursive: true });
   await fs.writeFile(starts, "");
-  const lines = ["#!/bin/sh", `printf . >> ${quoteForShell(starts)}`, `exec ${quoteForShell(pulumi)} "$@"`];
-  await fs.writeFile(file, `${lines.join("\n")}\n`, { mode: 0o755 });
-  return { root, file, count: async () => (await fs.stat(starts)).size };
+  const script = async (name: string, program: string) => {
+    const file = path.join(root, "bin", name);
+    const lines = ["#!/bin/sh", `printf . >> ${quoteForShell(starts)}`, `exec ${quoteForShell(program)} "$@"`];
+    await fs.writeFile(file, `${lines.join("\n")}\n`, { mode: 0o755 });
+    return file;
+  };
+  return {
+    root,
+    cli: await script("pulumi", programs.pulumi),
+    server: await script("pulumi-server", programs.pulumiServer),
+    count: async () => (await fs.stat(starts)).size,
+  };
 }

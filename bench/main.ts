@@ -81,6 +81,7 @@ async function measure(names: readonly string[], options: BenchOptions): Promise
     (await resolveBinary(tool, { signal: stop.signal, observe: progress.observeTools })).path;
   const context: BenchContext = {
     pulumi: await resolve("pulumi"),
+    pulumiServer: await resolve("pulumi-server"),
     languageHost: await resolve("pulumi-language-nodejs"),
     goOperator: await resolve(goOperatorTool()),
     quick: options.quick,

@@ -2,11 +2,11 @@ import { execa } from "execa";
 import { type BareCli, withBareCli } from "./bare-cli";
 import { type BenchCluster, type BenchContext, withBenchCluster } from "./cluster";
 import { GO_OPERATOR } from "./go-operator";
-import { KEY_SERVICE_NOTE, OWN_KEY_SERVICE } from "./key-service";
 import { type Measured, withOperator } from "./lives";
 import { isGone, isReady, type ObjectWatch } from "./object-watch";
 import type { OperatorProcess } from "./operator-process";
 import { type Alternative, type Figure, type Section, summary } from "./results";
+import { WITHOUT_SERVER, WITHOUT_SERVER_NOTE } from "./without-server";
 import { CHANGED_AGE, keyOf, type Writer, writerManifest, writersProgram } from "./writers";
 
 const ROUNDS = 10;
@@ -29,7 +29,7 @@ interface Round {
 
 /**
  * One PostgresWriter, through the operator and through the bare CLI, in turns: what a user waits for, and the least it can
- * be; then with its own key service, and by an operator in Go.
+ * be; then without the Pulumi server, and by an operator in Go.
  */
 export async function oneObject(context: BenchContext): Promise<Section> {
   const rounds = context.quick ? QUICK_ROUNDS : ROUNDS;
@@ -54,9 +54,9 @@ export async function oneObject(context: BenchContext): Promise<Section> {
         bare: await throughCli(cluster, bare, { namespace: "bare", name: "writer" }),
       })),
     );
-    const provided = await roundsOf("key-service", () => cluster.startOperator(OWN_KEY_SERVICE), inDefault);
+    const withoutServer = await roundsOf("without-server", () => cluster.startOperator(WITHOUT_SERVER), inDefault);
     const go = await roundsOf("go", () => cluster.startGoOperator({ passOverOwnWrites: false }), inDefault);
-    return oneObjectSection(rounds, beside, provided, go);
+    return oneObjectSection(rounds, beside, withoutServer, go);
   });
 }
 
@@ -67,7 +67,7 @@ function inDefault(measured: Measured, name: string): Promise<OperatorLife> {
 function oneObjectSection(
   rounds: number,
   lives: readonly Round[],
-  provided: readonly OperatorLife[],
+  withoutServer: readonly OperatorLife[],
   go: readonly OperatorLife[],
 ): Section {
   const byGo: Alternative = {
@@ -80,27 +80,27 @@ function oneObjectSection(
     id: "one-object",
     title: "One PostgresWriter",
     notes: [
-      `${rounds} rounds in turns with the bare CLI, then with the operator's own key service, then of the operator in Go; the median, with the least and the most.`,
+      `${rounds} rounds in turns with the bare CLI, then without the Pulumi server, then of the operator in Go; the median, with the least and the most.`,
       "Through the operator: from the start of kubectl until the object is Ready and its row is as it should be, or until the object and the row are gone.",
       "The update may begin before kubectl has ended; what neither of them is, is the way of the event, the finalizer and the status.",
       "The bare CLI: one process with the same program and providers, on a stack of its own, protected by a passphrase as the operator's is.",
-      KEY_SERVICE_NOTE,
+      WITHOUT_SERVER_NOTE,
     ],
     figures: [
       { ...figureOf("kubectl create → Ready", "created", lives), mark: { of: "ratio", at: "most", limit: 1.25 } },
       { ...figureOf("the same", "created", lives), against: byGo },
       part("of which kubectl, from its start to its end", "kubectl", through),
       figureOf("of which from when the object is there until it is Ready", "created", lives, "sinceThere"),
-      part("of which the update, from the start of the CLI to its end", "update", through),
+      part("of which the update, from its beginning to its end", "update", through),
       figureOf("kubectl patch → Ready again", "changed", lives),
       figureOf("kubectl delete → gone", "deleted", lives),
       {
-        what: "kubectl create → Ready, with the operator's own key service",
+        what: "kubectl create → Ready, without the Pulumi server",
         unit: "s",
-        ...summary(provided.map(({ created }) => created / 1000)),
+        ...summary(withoutServer.map(({ created }) => created / 1000)),
         against: byGo,
       },
-      part("of which the update", "update", provided),
+      part("of which the update", "update", withoutServer),
     ],
   };
 }

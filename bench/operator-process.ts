@@ -14,7 +14,7 @@ export interface OperatorProcess {
   pid: number;
   /** From the start of the process until it said that it is ready. */
   readyAfterMs: number;
-  /** CLI processes that it has started. */
+  /** Processes of Pulumi that it has started. */
   cliProcesses(): Promise<number>;
   /** The sum of a counter over all its labels, as it says itself; 0 for one that was never counted up. */
   counted(metric: string): Promise<number>;
@@ -33,7 +33,7 @@ export async function startOperator(
   pulumi: CountedPulumi,
   signal: AbortSignal,
 ): Promise<OperatorProcess> {
-  const component = await operator(cluster, path.join(packageRoot, "dist/src/cli/main.js"), pulumi.file);
+  const component = await operator(cluster, path.join(packageRoot, "dist/src/cli/main.js"), pulumi);
   const started = await startProcess(cluster, { ...component, env: { ...component.env, ...environment } }, signal);
   const atStart = await pulumi.count(); // it has asked for the version
   return {

@@ -7,10 +7,10 @@ import { memcached } from "../stacks/memcached/kind";
 import { tenant } from "../stacks/tenant/kind";
 import { type BareCli, withBareCli } from "./bare-cli";
 import { type BenchCluster, type BenchContext, withBenchCluster } from "./cluster";
-import { KEY_SERVICE_NOTE, OWN_KEY_SERVICE } from "./key-service";
 import { isReady, ObjectWatch } from "./object-watch";
 import { memoryMiB } from "./processes";
 import type { Figure, Section } from "./results";
+import { WITHOUT_SERVER, WITHOUT_SERVER_NOTE } from "./without-server";
 import { forEachAtOnce } from "./writers";
 
 const FULL = { tenants: 100, memcacheds: 200, sample: 20 };
@@ -53,11 +53,11 @@ export async function ownStacks(context: BenchContext): Promise<Section> {
     });
     const peakMiB = await memoryMiB(operator.pid, "peak");
     await operator.stop();
-    const provided = await cluster.startOperator(OWN_KEY_SERVICE);
-    const ms = await throughOperator(context, cluster, tenantsLoad(tenants, "provided"));
-    await provided.stop();
+    const withoutServer = await cluster.startOperator(WITHOUT_SERVER);
+    const ms = await throughOperator(context, cluster, tenantsLoad(tenants, "without-server"));
+    await withoutServer.stop();
     figures.push({
-      what: "Tenants of 3 namespaces a second, with the operator's own key service",
+      what: "Tenants of 3 namespaces a second, without the Pulumi server",
       value: tenants / (ms / 1000),
       unit: "/s",
     });
@@ -66,7 +66,7 @@ export async function ownStacks(context: BenchContext): Promise<Section> {
       title: "Objects with a stack each, created at once",
       notes: [
         `The bare CLI: one update each, ${atOnce} at a time, of ${sample} of them; its time for all is that in proportion.`,
-        KEY_SERVICE_NOTE,
+        WITHOUT_SERVER_NOTE,
         "A Memcached is Ready when its Deployment is as it should be; its Pods come after that.",
       ],
       figures: [...figures, { what: "peak memory of the operator", value: peakMiB, unit: "MiB" }],
@@ -162,7 +162,7 @@ function figuresOf({ what, count, perSecond }: Load, operator: Measured, bare: M
     },
     perSecond === undefined ? rate : { ...rate, mark: { of: "value", at: "least", limit: perSecond } },
     {
-      what: "CLI processes for that",
+      what: "processes of Pulumi for that",
       value: operator.cliProcesses,
       unit: "count",
       against: { what: inProportion, value: (bare.cliProcesses * count) / sample, measured: "here" },

@@ -19,11 +19,7 @@ export interface StateProtection {
   keyService: string | undefined;
 }
 
-/** The URL of the key service that is in this process, and has its key of the passphrase. */
-export const OWN_KEY_SERVICE = "hashivault://kindstack-own";
-
 const BACKENDS = ["file://", "postgres://", "s3://", "gs://", "azblob://"];
-const OWN = "own";
 const KEY_SERVICES = ["awskms://", "azurekeyvault://", "gcpkms://", "hashivault://"];
 
 /**
@@ -54,11 +50,8 @@ export function operatorNamespace(environment: NodeJS.ProcessEnv): string {
 function readProtection(environment: NodeJS.ProcessEnv, workDirectory: string): StateProtection {
   const keyService = environment.KINDSTACK_SECRETS_PROVIDER || undefined;
   if (keyService === undefined) return { passphrase: readPassphrase(environment, workDirectory), keyService };
-  if (keyService === OWN) {
-    return { passphrase: readPassphrase(environment, workDirectory), keyService: OWN_KEY_SERVICE };
-  }
   if (!KEY_SERVICES.some((scheme) => keyService.startsWith(scheme))) {
-    const allowed = `${OWN}, ${KEY_SERVICES.join(", ")}, or nothing for a passphrase`;
+    const allowed = `${KEY_SERVICES.join(", ")}, or nothing for a passphrase`;
     throw new TerminalError("Misconfigured", `KINDSTACK_SECRETS_PROVIDER: ${keyService} is not one of ${allowed}`);
   }
   const isThere = existsSync(environment.PULUMI_CONFIG_PASSPHRASE_FILE ?? "") || environment.PULUMI_CONFIG_PASSPHRASE;

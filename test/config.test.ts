@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { TerminalError } from "../providers/errors";
-import { inCluster, OWN_KEY_SERVICE, readStateConfig } from "../src/config";
+import { inCluster, readStateConfig } from "../src/config";
 
 let directory: string;
 beforeEach(async () => {
@@ -117,19 +117,10 @@ describe("a key service", () => {
     expect(read(variables).protection.passphrase).toBeUndefined();
   });
 
-  it("may be the operator's own, which needs the passphrase", () => {
-    const own = { KINDSTACK_SECRETS_PROVIDER: "own" };
-    const passphrase = { value: "secret" };
-    expect(read({ ...own, PULUMI_CONFIG_PASSPHRASE: passphrase.value }).protection).toEqual({
-      keyService: OWN_KEY_SERVICE,
-      passphrase,
-    });
-    expect(() => read({ ...own, KUBERNETES_SERVICE_HOST: "10.0.0.1" })).toThrow(/mount a Secret/);
-  });
-
   it("may be nothing else, and the message says what is allowed", () => {
+    expect(() => read({ KINDSTACK_SECRETS_PROVIDER: "own" })).toThrow(/: own is not one of awskms/);
     expect(() => read({ KINDSTACK_SECRETS_PROVIDER: "vault" })).toThrow(
-      "KINDSTACK_SECRETS_PROVIDER: vault is not one of own, awskms://, azurekeyvault://, gcpkms://, hashivault://, " +
+      "KINDSTACK_SECRETS_PROVIDER: vault is not one of awskms://, azurekeyvault://, gcpkms://, hashivault://, " +
         "or nothing for a passphrase",
     );
   });

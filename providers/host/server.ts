@@ -6,16 +6,9 @@ import { version } from "@pulumi/pulumi/version";
 import { Empty } from "google-protobuf/google/protobuf/empty_pb";
 import { type JavaScriptValue, Struct } from "google-protobuf/google/protobuf/struct_pb";
 import { type DynamicProvider, PROVIDER_PROPERTY, type Properties } from "../dynamic";
-import { type ErrorClass, errorClassOf, errorMessageOf, errorReasonOf } from "../errors";
-import { type Fence, withinFence } from "../fence";
-
-/** A resource operation that a provider refused, with the class that is lost on the way through the engine. */
-export interface ResourceFailure {
-  urn: string;
-  errorClass: ErrorClass;
-  reason: string;
-  message: string;
-}
+import { errorClassOf, errorMessageOf, errorReasonOf, RetryableError } from "../errors";
+import { withinFence } from "../fence";
+import { ProviderSession, type SessionOptions } from "./session";
 
 // biome-ignore lint/suspicious/noExplicitAny: each provider knows the type of its own properties
 type AnyProvider = DynamicProvider<any, any>;
@@ -35,10 +28,8 @@ const MAX_MESSAGE_BYTES = 400 * 1024 * 1024; // what the SDK's own server allows
  */
 export class ProviderHost {
   readonly #providers: ReadonlyMap<string, AnyProvider>;
-  readonly #failures = new Map<string, ResourceFailure[]>();
-  readonly #releasing = new Set<string>();
-  /** By stack: under what its calls are answered. */
-  readonly #fences = new Map<string, Fence>();
+  /** By stack. */
+  readonly #sessions = new Map<string, ProviderSession>();
   readonly #server = new grpc.Server({ "grpc.max_receive_message_length": MAX_MESSAGE_BYTES });
   #port: number | undefined;
 
@@ -62,35 +53,22 @@ export class ProviderHost {
     return `pulumi-nodejs:${this.#port}`;
   }
 
-  /** What failed in a stack since this was last asked; to be asked after each update. */
-  takeFailures(stack: string): ResourceFailure[] {
-    const failures = this.#failures.get(stack) ?? [];
-    this.#failures.delete(stack);
-    return failures;
-  }
-
-  /** From now on deletions in a stack release what was made instead of deleting it, or no longer do so. */
-  releaseInstead(stack: string, release: boolean): void {
-    if (release) this.#releasing.add(stack);
-    else this.#releasing.delete(stack);
-  }
-
   /**
-   * From now on calls for a stack are answered under this fence, until its update has ended. A fence that has come down
-   * stays until the next update: of a process that was killed, calls may still wait in a socket.
+   * From now until the session is closed, calls for a stack are answered. It is for one update: what is asked before and
+   * after it is refused, and what still runs when it is closed writes nothing more.
+   *
+   * @throws RetryableError `Locked` when the stack has a session
    */
-  guard(stack: string, fence: Fence | undefined): void {
-    if (fence !== undefined) this.#fences.set(stack, fence);
-    else if (!this.#fences.get(stack)?.signal.aborted) this.#fences.delete(stack);
+  openSession(stack: string, options: SessionOptions = {}): ProviderSession {
+    if (this.#sessions.has(stack))
+      throw new RetryableError("Locked", `the stack ${stack} is being worked on by this process`);
+    const session = new ProviderSession(options, () => this.#sessions.delete(stack));
+    this.#sessions.set(stack, session);
+    return session;
   }
 
   stop(): void {
     this.#server.forceShutdown();
-  }
-
-  #record(failure: ResourceFailure): void {
-    const stack = stackOf(failure.urn);
-    this.#failures.set(stack, [...(this.#failures.get(stack) ?? []), failure]);
   }
 
   #providerOf(...candidates: Properties[]): AnyProvider {
@@ -105,25 +83,29 @@ export class ProviderHost {
   }
 
   #unary<Request extends ResourceRequest, Response>(
-    run: (request: Request) => Promise<Response>,
+    run: (request: Request, session: ProviderSession) => Promise<Response>,
   ): grpc.handleUnaryCall<Request, Response> {
     return (call, callback) => {
-      const fence = this.#fences.get(stackOf(call.request.getUrn()));
+      const urn = call.request.getUrn();
+      const session = this.#sessions.get(stackOf(urn));
+      if (session === undefined || call.cancelled) {
+        callback({ code: grpc.status.FAILED_PRECONDITION, details: "the update of this stack has ended" });
+        return;
+      }
       const answer = async () => {
-        fence?.check();
-        return run(call.request);
+        session.fence.check();
+        return run(call.request, session);
       };
-      withinFence(fence, answer).then(
+      withinFence(session.fence, answer).then(
         (response) => callback(null, response),
         (error: unknown) => {
-          const urn = call.request.getUrn();
           const failure = {
             urn,
             errorClass: errorClassOf(error),
             reason: errorReasonOf(error),
             message: errorMessageOf(error),
           };
-          this.#record(failure);
+          session.failures.push(failure);
           callback({ code: grpc.status.UNKNOWN, details: failure.message });
         },
       );
@@ -135,11 +117,11 @@ export class ProviderHost {
       callback({ code: grpc.status.UNIMPLEMENTED, details: "not implemented by dynamic providers" });
 
     return {
-      check: this.#unary(async (request: prov.CheckRequest) => {
+      check: this.#unary(async (request: prov.CheckRequest, session) => {
         const [olds, news] = [properties(request.getOlds()), properties(request.getNews())];
         const { inputs, failures } = await this.#providerOf(news, olds).check(olds, news);
         for (const { property, reason } of failures) {
-          this.#record({
+          session.failures.push({
             urn: request.getUrn(),
             errorClass: "terminal",
             reason: "Invalid",
@@ -180,10 +162,10 @@ export class ProviderHost {
         const { outs } = await this.#providerOf(news).update(request.getId(), olds, news);
         return new prov.UpdateResponse().setProperties(withStub(outs, news));
       }),
-      delete: this.#unary(async (request: prov.DeleteRequest) => {
+      delete: this.#unary(async (request: prov.DeleteRequest, session) => {
         const outs = properties(request.getProperties());
         const provider = this.#providerOf(outs);
-        if (this.#releasing.has(stackOf(request.getUrn()))) await provider.release(request.getId(), outs);
+        if (session.releases) await provider.release(request.getId(), outs);
         else await provider.delete(request.getId(), outs);
         return new Empty();
       }),

@@ -2,9 +2,8 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type ErrorClass, errorClassOf, errorMessageOf, errorReasonOf, RetryableError } from "../../providers/errors";
 import { checkFence, currentFence } from "../../providers/fence";
-import type { ProviderHost } from "../../providers/host/server";
+import type { ResourceFailure } from "../../providers/host/session";
 import { keyOfResource } from "../../stacks/contract/shared-stack";
-import type { CommandResult } from "./command";
 import { type EngineReport, nameOf, readEventLog, type StackResource } from "./event-log";
 import {
   checkpointPath,
@@ -19,7 +18,7 @@ import {
 import { type Program, serveProgram } from "./language-server";
 import { isStale, parseLocks } from "./lock";
 import { copyStack, cutHistory, removeRemains } from "./postgres-backend";
-import { type PulumiOptions, runPulumi } from "./pulumi";
+import { type CommandResult, type PulumiOptions, runPulumi } from "./pulumi";
 import { PROJECT } from "./workspace";
 
 /** One thing that went wrong in an update. */
@@ -77,15 +76,12 @@ export interface StackEngineOptions extends PulumiOptions {
   log: { info(fields: object, message: string): void; warn(fields: object, message: string): void };
 }
 
-/** What the CLI says of a stack that does not exist. */
-export const NO_STACK = /no stack named .* found/;
-
 /**
- * Runs updates of stacks: one CLI process each, for inline programs, with the providers of this process.
+ * Runs updates of stacks: one command each, for inline programs, with the providers of this process.
  *
  * The Automation API's own `Stack.up` starts three more processes (`stack output` twice and `stack history`) to learn
  * what the engine's events have told already, and `createOrSelectStack` one or two before; this keeps its language
- * server and its CLI contract and leaves those out.
+ * server and the CLI's contract and leaves those out.
  */
 export class StackEngine {
   readonly #options: StackEngineOptions;
@@ -109,10 +105,11 @@ export class StackEngine {
       if (options.refresh) args.push("--refresh");
       args.push(...sharedFlags(options));
       const run = () => this.#update("up", stack, args, options, () => served.error());
-      const result = await run();
-      if (!result.failures.some(({ message }) => NO_STACK.test(message))) return result;
+      const { isMissing, ...result } = await run();
+      if (!isMissing) return result;
       await this.#command(["stack", "init", stack, "--no-select"], options);
-      return await run();
+      const { isMissing: _, ...second } = await run();
+      return second;
     } finally {
       served.close();
       await this.#tidy(stack, { isGone: false });
@@ -126,17 +123,13 @@ export class StackEngine {
    * @param options with `release`, what the stack made is left as it is, and is nobody's
    */
   async destroy(stack: string, options: UpdateOptions & { release?: boolean } = {}): Promise<UpdateResult> {
-    const { host } = this.#options;
     const args = ["destroy", "--exec-kind", "auto.local", ...sharedFlags(options)];
     const { targets } = options.shared ?? {};
     if (targets === undefined) args.push("--remove");
-    if (options.release) host.releaseInstead(stack, true);
-    const result = await this.#update("destroy", stack, args, options).finally(() => host.releaseInstead(stack, false));
-    const gone = result.outcome === "failed" && result.failures.every(({ message }) => NO_STACK.test(message));
-    const isGone = targets === undefined && (gone || result.outcome === "succeeded");
+    const { isMissing, ...result } = await this.#update("destroy", stack, args, options);
+    const isGone = targets === undefined && (isMissing || result.outcome === "succeeded");
     await this.#tidy(stack, { isGone });
-    if (gone) return { ...result, outcome: "succeeded", failures: [] };
-    return result;
+    return isMissing ? { ...result, outcome: "succeeded", failures: [] } : result;
   }
 
   /**
@@ -154,13 +147,13 @@ export class StackEngine {
         return exists ? await readUrns(checkpointPath(scratch, PROJECT, stack)) : undefined;
       }
       const file = join(scratch, "state.json");
-      const { exitCode, stderr } = await runPulumi(
+      const { exitCode, stderr, error } = await runPulumi(
         this.#options,
         ["stack", "export", "--file", file, "--stack", stack],
         { signal },
       );
       if (exitCode === 0) return await readUrns(file);
-      if (NO_STACK.test(stderr)) return undefined;
+      if (error?.kind === "stackNotFound") return undefined;
       throw new RetryableError(
         "Unreadable",
         `the stack ${stack} could not be read: ${withoutPasswords(stderr.trim())}`,
@@ -177,8 +170,9 @@ export class StackEngine {
       await rm(checkpointPath(this.#directory, PROJECT, stack), { force: true });
       return this.#tidy(stack, { isGone: true });
     }
-    const { exitCode, stderr } = await runPulumi(this.#options, ["stack", "rm", stack, "--force", "--yes"], { signal });
-    if (exitCode !== 0 && !NO_STACK.test(stderr)) {
+    const args = ["stack", "rm", stack, "--force", "--yes"];
+    const { exitCode, stderr, error } = await runPulumi(this.#options, args, { signal });
+    if (exitCode !== 0 && error?.kind !== "stackNotFound") {
       throw new RetryableError(
         "Unreadable",
         `the stack ${stack} could not be removed: ${withoutPasswords(stderr.trim())}`,
@@ -189,6 +183,7 @@ export class StackEngine {
 
   /** Cuts a stack's history; of one that is gone, nothing is left. What cannot be removed in a database now stays. */
   async #tidy(stack: string, { isGone }: { isGone: boolean }): Promise<void> {
+    if (currentFence()?.signal.aborted) return; // it is another's stack now
     const { workspace, log } = this.#options;
     const { backendUrl } = workspace;
     if (this.#directory !== undefined) await (isGone ? removeLeftovers : pruneHistory)(this.#directory, PROJECT, stack);
@@ -198,51 +193,27 @@ export class StackEngine {
     );
   }
 
+  /** @returns with `isMissing`, whether nothing was done because there is no such stack */
   async #update(
     operation: UpdateResult["operation"],
     stack: string,
     args: string[],
-    options: UpdateOptions,
+    options: UpdateOptions & { release?: boolean },
     programError: () => unknown = () => undefined,
-  ): Promise<UpdateResult> {
-    const { host, workspace, log } = this.#options;
+  ): Promise<UpdateResult & { isMissing: boolean }> {
+    const { host, workspace, timeoutMs } = this.#options;
     const started = performance.now();
-    const scratch = await mkdtemp(join(workspace.scratchDirectory, `${operation}-`));
-    const eventLog = join(scratch, "events.ndjson");
-    const command = [...args, "--yes", "--skip-preview", "--stack", stack, "--event-log", eventLog];
-    host.takeFailures(stack); // what an interrupted update left unasked
-    host.guard(stack, currentFence());
+    const session = host.openSession(stack, { fence: currentFence(), release: options.release });
     try {
-      let result = await this.#command(command, options);
-      if (result.exitCode !== 0 && this.#directory !== undefined) {
-        const torn = await removeTornLocks(this.#directory, PROJECT, stack);
-        if (torn.length > 0) {
-          log.warn({ stack, torn }, "removed what was left of a lock that could not be written");
-          result = await this.#command(command, options);
-        }
-      }
-      const locks = parseLocks(result.stderr + result.stdout);
-      if (result.exitCode !== 0 && locks.length > 0) {
-        if (!locks.every((lock) => isStale(lock))) {
-          throw new RetryableError("Locked", `the stack ${stack} is locked by another process: ${locks[0]?.text}`);
-        }
-        log.warn({ stack, locks }, "removing the lock of a process that is gone");
-        // As long as the lock is there, a crash in between leads here again.
-        if (this.#directory !== undefined) await forgetPendingCreates(this.#directory, PROJECT, stack);
-        await this.#command(["cancel", stack, "--yes"], options);
-        if (this.#directory === undefined)
-          await this.#forgetPendingCreates(stack, join(scratch, "state.json"), options);
-        result = await this.#command(command, options);
-      }
+      const command = [...args, "--yes", "--skip-preview", "--stack", stack];
+      const result = await this.#runUnlocked(stack, command, options);
       checkFence(); // whatever ended it, it is another's stack now
-      const report = readEventLog(await readFile(eventLog, "utf8").catch(() => ""), meantBy(options));
-      const refused = host.takeFailures(stack);
+      const report = readEventLog(result.events, meantBy(options));
       // A success is believed only to the engine: what a broken CLI's exit code says would let go of what is still there.
       const succeeded = result.exitCode === 0 && report.succeeded;
-      if (result.exitCode === 0 && !succeeded) await refuseWithoutRoom(scratch);
-      const failures = succeeded
-        ? []
-        : collectFailures(result, report, refused, programError(), this.#options.timeoutMs);
+      if (result.exitCode === 0 && !succeeded) await refuseWithoutRoom(workspace.scratchDirectory);
+      const { failures: refused } = session;
+      const failures = succeeded ? [] : collectFailures(result, report, refused, programError(), timeoutMs);
       return {
         operation,
         outcome: succeeded ? "succeeded" : result.interrupted === "aborted" ? "interrupted" : "failed",
@@ -252,31 +223,69 @@ export class StackEngine {
         failures,
         restDone: succeeded || (programError() === undefined && isRestDone(result, report, refused)),
         durationMs: performance.now() - started,
+        isMissing: result.error?.kind === "stackNotFound",
       };
     } finally {
-      host.guard(stack, undefined);
+      session.close();
+    }
+  }
+
+  /**
+   * Runs an update's command, after it has removed locks that are not a living process's.
+   *
+   * @throws RetryableError `Locked`
+   */
+  async #runUnlocked(stack: string, command: string[], options: UpdateOptions): Promise<CommandResult> {
+    const { workspace, log } = this.#options;
+    const run = () => this.#command(command, options, { events: true });
+    let result = await run();
+    if (result.exitCode !== 0 && this.#directory !== undefined) {
+      const torn = await removeTornLocks(this.#directory, PROJECT, stack);
+      if (torn.length > 0) {
+        log.warn({ stack, torn }, "removed what was left of a lock that could not be written");
+        result = await run();
+      }
+    }
+    if (result.error?.kind !== "locked") return result;
+    const locks = parseLocks(result.error.message);
+    if (locks.length === 0 || !locks.every((lock) => isStale(lock, (pid) => workspace.pulumi.owns(pid)))) {
+      const holder = locks[0]?.text ?? result.error.message;
+      throw new RetryableError("Locked", `the stack ${stack} is locked by another process: ${holder}`);
+    }
+    log.warn({ stack, locks }, "removing the lock of a process that is gone");
+    // As long as the lock is there, a crash in between leads here again.
+    if (this.#directory !== undefined) await forgetPendingCreates(this.#directory, PROJECT, stack);
+    await this.#command(["cancel", stack, "--yes"], options);
+    if (this.#directory === undefined) await this.#forgetPendingCreates(stack, options);
+    return run();
+  }
+
+  /** What {@link forgetPendingCreates} does, for other backends, of which only the holder of the lock may write a state. */
+  async #forgetPendingCreates(stack: string, options: UpdateOptions): Promise<void> {
+    const scratch = await mkdtemp(join(this.#options.workspace.scratchDirectory, "pending-"));
+    const file = join(scratch, "state.json");
+    try {
+      const { exitCode } = await this.#command(["stack", "export", "--file", file, "--stack", stack], options);
+      if (exitCode !== 0) return; // the update will say what is wrong
+      const state = JSON.parse(await readFile(file, "utf8")) as { deployment?: { pending_operations?: unknown[] } };
+      const { pending_operations: pending = [], ...rest } = state.deployment ?? {};
+      if (pending.length === 0) return;
+      await writeFile(file, JSON.stringify({ ...state, deployment: rest }), { mode: 0o600 });
+      await this.#command(["stack", "import", "--file", file, "--stack", stack], options);
+    } finally {
       await rm(scratch, { recursive: true, force: true });
     }
   }
 
-  /** What {@link forgetPendingCreates} does, for other backends, of which only the holder of the lock may write a state. */
-  async #forgetPendingCreates(stack: string, file: string, options: UpdateOptions): Promise<void> {
-    const { exitCode } = await this.#command(["stack", "export", "--file", file, "--stack", stack], options);
-    if (exitCode !== 0) return; // the update will say what is wrong
-    const state = JSON.parse(await readFile(file, "utf8")) as { deployment?: { pending_operations?: unknown[] } };
-    const { pending_operations: pending = [], ...rest } = state.deployment ?? {};
-    if (pending.length === 0) return;
-    await writeFile(file, JSON.stringify({ ...state, deployment: rest }), { mode: 0o600 });
-    await this.#command(["stack", "import", "--file", file, "--stack", stack], options);
-  }
-
-  #command(args: string[], { signal, shared }: UpdateOptions): Promise<CommandResult> {
-    return runPulumi(this.#options, args, { signal, savesOnce: shared?.savesOnce ?? false });
+  #command(args: string[], { signal, shared }: UpdateOptions, { events = false } = {}): Promise<CommandResult> {
+    return runPulumi(this.#options, args, { signal, savesOnce: shared?.savesOnce, events });
   }
 }
 
+/** @throws Error for no targets at all, which the engine would take for everything */
 function sharedFlags({ shared }: UpdateOptions): string[] {
   if (shared === undefined) return [];
+  if (shared.targets?.length === 0) throw new Error("an update of certain resources must name one");
   const flags = ["--continue-on-error", "--parallel", String(PARALLEL)];
   if (shared.targets === undefined) return flags;
   return [...flags, ...targetFlags(shared.targets)];
@@ -300,7 +309,7 @@ const UPDATE_FAILED = /^(update|preview|destroy) failed$/;
 function isRestDone(
   { signal, interrupted }: CommandResult,
   report: EngineReport,
-  refused: ReturnType<ProviderHost["takeFailures"]>,
+  refused: readonly ResourceFailure[],
 ): boolean {
   if (signal !== undefined || interrupted !== undefined) return false;
   const failed = new Set(report.failed);
@@ -344,7 +353,7 @@ export function collectFailures(...account: Parameters<typeof findFailures>): Up
 function findFailures(
   result: CommandResult,
   report: EngineReport,
-  refused: ReturnType<ProviderHost["takeFailures"]>,
+  refused: readonly ResourceFailure[],
   programError: unknown,
   timeoutMs: number,
 ): UpdateFailure[] {
@@ -354,7 +363,7 @@ function findFailures(
     ];
   }
   if (result.signal !== undefined) {
-    const message = `the Pulumi CLI was ended from outside, by ${result.signal}`;
+    const message = `Pulumi was ended from outside, by ${result.signal}`;
     return [{ errorClass: "retryable", reason: "Killed", message }];
   }
   const failures: UpdateFailure[] = refused.map(({ urn, ...failure }) => ({ resource: nameOf(urn), urn, ...failure }));
@@ -368,8 +377,8 @@ function findFailures(
   if (failures.length > 0) return failures;
   const errors = report.errors.filter(({ message }) => !UPDATE_FAILED.test(message));
   if (errors.length === 0) {
-    const output = (result.stderr || result.stdout).trim() || "no output";
-    const unexplained = result.exitCode === 0 ? "the Pulumi CLI ended without an account of what it did: " : "";
+    const output = (result.stderr || result.stdout || result.error?.message || "").trim() || "no output";
+    const unexplained = result.exitCode === 0 ? "Pulumi ended without an account of what it did: " : "";
     errors.push({ message: unexplained + output });
   }
   return errors.map(({ urn, message }) => ({

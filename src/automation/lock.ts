@@ -9,10 +9,9 @@ export interface StackLock {
   text: string;
 }
 
-/** Finds the locks in the CLI's `the stack is currently locked by …` error; empty when it says something else. */
-export function parseLocks(output: string): StackLock[] {
-  if (!output.includes("the stack is currently locked by")) return [];
-  return [...output.matchAll(/created by (.*?)@(\S+) \(pid (\d+)\) at \S+/g)].map(
+/** The locks that a command's error of the kind `locked` names. */
+export function parseLocks(message: string): StackLock[] {
+  return [...message.matchAll(/created by (.*?)@(\S+) \(pid (\d+)\) at \S+/g)].map(
     ([text, user = "", host = "", pid]) => ({
       user,
       host,
@@ -27,9 +26,13 @@ export function parseLocks(output: string): StackLock[] {
  *
  * A lock of the same user on another host is taken for a predecessor's: only one operator at a time works on a stack,
  * and this one is at work; in a cluster every Pod is another host. Another user's is a person's running `pulumi up`.
+ *
+ * @param isOurs whether a process is this one's, and does not work on the stack: after a restart in a container it may
+ *   well have its predecessor's number
  */
-export function isStale(lock: StackLock): boolean {
+export function isStale(lock: StackLock, isOurs: (pid: number) => boolean = () => false): boolean {
   if (lock.host !== hostname()) return lock.user === currentUser();
+  if (isOurs(lock.pid)) return true;
   try {
     process.kill(lock.pid, 0);
   } catch (error) {

@@ -3,6 +3,7 @@ import { dirname, join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { Client } from "pg";
 import { RetryableError } from "../../providers/errors";
+import { checkFence } from "../../providers/fence";
 import { quoteIdentifier } from "../../providers/postgres/identifier";
 import { HISTORY_LIMIT } from "./file-backend";
 
@@ -76,12 +77,13 @@ export async function readCheckpoints(
 /**
  * Removes all but the newest updates from a stack's history, each of which has the whole state. The CLI never does.
  *
- * @throws RetryableError when the database cannot be reached
+ * @throws RetryableError when the database cannot be reached, or the fence has come down
  */
 export async function cutHistory(backendUrl: string, project: string, stack: string): Promise<void> {
   const { history } = keysOf(backendUrl, project, stack);
-  await withTable(backendUrl, (client, table) =>
-    client.query(
+  await withTable(backendUrl, async (client, table) => {
+    checkFence();
+    await client.query(
       `WITH updates AS (
          SELECT key, substring(key FROM '-(\\d+)\\.(?:history|checkpoint)\\.json')::numeric AS time
          FROM ${table} WHERE key LIKE $1
@@ -90,25 +92,25 @@ export async function cutHistory(backendUrl: string, project: string, stack: str
        )
        DELETE FROM ${table} WHERE key IN (SELECT key FROM updates WHERE time < (SELECT min(time) FROM kept))`,
       [likeAllOf(history), HISTORY_LIMIT],
-    ),
-  );
+    );
+  });
 }
 
 /**
  * Removes what is left of a stack that is gone: the backup that the CLI makes of a state when it removes it, and the lock of
  * a CLI that was killed before there was a state.
  *
- * @throws RetryableError when the database cannot be reached
+ * @throws RetryableError when the database cannot be reached, or the fence has come down
  */
 export async function removeRemains(backendUrl: string, project: string, stack: string): Promise<void> {
   const { checkpoint, history, locks } = keysOf(backendUrl, project, stack);
-  await withTable(backendUrl, (client, table) =>
-    client.query(`DELETE FROM ${table} WHERE key IN ($1 || '.bak', $1 || '.gz.bak') OR key LIKE $2 OR key LIKE $3`, [
-      checkpoint,
-      likeAllOf(history),
-      likeAllOf(locks),
-    ]),
-  );
+  await withTable(backendUrl, async (client, table) => {
+    checkFence();
+    await client.query(
+      `DELETE FROM ${table} WHERE key IN ($1 || '.bak', $1 || '.gz.bak') OR key LIKE $2 OR key LIKE $3`,
+      [checkpoint, likeAllOf(history), likeAllOf(locks)],
+    );
+  });
 }
 
 /** For LIKE, for which the CLI has made an index: all keys that begin with this. */

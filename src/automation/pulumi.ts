@@ -1,9 +1,48 @@
 import { ClassifiedError, errorMessageOf, RetryableError } from "../../providers/errors";
 import type { ProviderHost } from "../../providers/host/server";
-import { type CommandResult, runCommand } from "./command";
+import type { ProcessResult } from "./command";
 import type { Workspace } from "./workspace";
 
-/** What every call of the CLI needs. */
+/** One command of Pulumi, with the arguments that the CLI takes. */
+export interface Command {
+  args: readonly string[];
+  /** After this long it is interrupted. */
+  timeoutMs: number;
+  signal?: AbortSignal | undefined;
+  /** Another backend than the workspace's. */
+  backendUrl?: string | undefined;
+  /** Save the state at the end, not after each step. */
+  savesOnce?: boolean | undefined;
+  /** Keep the engine's events. */
+  events?: boolean | undefined;
+}
+
+/** How a command ended. */
+export interface CommandResult extends ProcessResult {
+  /** The engine's events as newline-delimited JSON; the last one may be torn. */
+  events: string;
+  /** The command's own error, apart from what the engine told about resources, which may quote what users wrote. */
+  error?: CommandError;
+}
+
+export interface CommandError {
+  kind: "locked" | "stackNotFound" | "cancelled" | "other";
+  message: string;
+}
+
+/** Runs commands of Pulumi: in a warm process ({@link PulumiServer}), or in a process each ({@link PulumiCli}). */
+export interface Pulumi {
+  /** @throws RetryableError when the fence of the work that asks has come down; what keeps a process from starting */
+  run(command: Command): Promise<CommandResult>;
+  /** Whether a process that has this number is this one's, and does not work on any stack by itself. */
+  owns(pid: number): boolean;
+  /** Commands may run for so long from now, and then end unless this is called again; without any call, for ever. */
+  allow(ms: number): void;
+  /** Ends what runs. */
+  close(): Promise<void>;
+}
+
+/** What every command needs. */
 export interface PulumiOptions {
   workspace: Workspace;
   host: ProviderHost;
@@ -14,40 +53,21 @@ export interface PulumiOptions {
 const READS_CONFIGURATION: readonly string[] = ["up", "preview"];
 
 /**
- * Runs one command of the CLI in the workspace, with this process's providers.
+ * Runs one command in the workspace, with this process's providers.
  *
- * @param call with `backendUrl`, another backend than the workspace's; with `savesOnce`, the state is not saved after each
- *   step but at the end
- * @throws RetryableError `NoPulumi` when it could not be started; what {@link runCommand} throws
+ * @throws RetryableError `NoPulumi` when it could not be started; what {@link Pulumi.run} throws
  */
 export async function runPulumi(
-  { workspace, host, timeoutMs }: PulumiOptions,
+  { workspace, timeoutMs }: PulumiOptions,
   args: readonly string[],
-  call: { signal?: AbortSignal | undefined; backendUrl?: string | undefined; savesOnce?: boolean } = {},
+  call: Omit<Command, "args" | "timeoutMs"> = {},
 ): Promise<CommandResult> {
-  const [name = "", ...rest] = args;
-  const configFile = READS_CONFIGURATION.includes(name) ? ["--config-file", workspace.configFile] : [];
-  let forget = () => {};
+  const configFile = READS_CONFIGURATION.includes(args[0] ?? "") ? ["--config-file", workspace.configFile] : [];
   try {
-    return await runCommand(workspace.pulumi, [name, ...rest, ...configFile, "--non-interactive", "--color", "never"], {
-      cwd: workspace.projectDirectory,
-      env: {
-        ...workspace.environment,
-        PULUMI_DEBUG_PROVIDERS: host.attachment,
-        ...(call.backendUrl !== undefined && { PULUMI_BACKEND_URL: call.backendUrl }),
-        ...(call.savesOnce && { PULUMI_SKIP_CHECKPOINTS: "true" }),
-      },
-      timeoutMs,
-      ...(call.signal && { signal: call.signal }),
-      onStart: (pid) => {
-        forget = workspace.recordProcess(pid);
-      },
-    });
+    return await workspace.pulumi.run({ args: [...args, ...configFile], timeoutMs, ...call });
   } catch (error) {
     if (error instanceof ClassifiedError) throw error;
     // It may be there again, as may the memory or the process number that it lacked; nothing would tell us.
-    throw new RetryableError("NoPulumi", `the Pulumi CLI could not be started: ${errorMessageOf(error)}`);
-  } finally {
-    forget();
+    throw new RetryableError("NoPulumi", `Pulumi could not be started: ${errorMessageOf(error)}`);
   }
 }

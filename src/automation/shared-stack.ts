@@ -97,7 +97,9 @@ export async function destroyMembers(
     return new Map(keys.map((key) => [key, emptyShare("destroy", "succeeded")]));
   }
   const components = new Set(keys.map((key) => componentUrn(kind, PROJECT, stack, key)));
-  const targets = present.filter((urn) => components.has(urn));
+  const found = new Set(present.filter((urn) => components.has(urn)).map((urn) => keyOfResource(nameOf(urn))));
+  // The component of an object that another version of its kind has made has another URN: then all of it is named.
+  const targets = present.filter((urn) => components.has(urn) || !found.has(keyOfResource(nameOf(urn))));
   const shared = { ...(!isLast && { targets }), savesOnce: keys.length >= MANY };
   const result = await engine.destroy(stack, { release, shared, ...(signal && { signal }) });
   observe(result);

@@ -5,7 +5,7 @@ import { type Properties, withParent } from "../../providers/dynamic";
 import { RetryableError } from "../../providers/errors";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { belongsTo, componentUrn, isObjectComponent, objectComponent } from "../../stacks/contract/shared-stack";
-import { collectFailures, NO_STACK, targetFlags, type UpdateFailure } from "./engine";
+import { collectFailures, targetFlags, type UpdateFailure } from "./engine";
 import { nameOf, readEventLog } from "./event-log";
 import { createStack, fileBackendDirectory, stackExists } from "./file-backend";
 import { type Program, type ServedProgram, serveProgram } from "./language-server";
@@ -80,6 +80,9 @@ export class StackReader {
   readonly #options: PulumiOptions;
   /** The directory of the `file://` backend, when it is one. */
   readonly #directory: string | undefined;
+
+  /** By stack, the preview that was asked for last: one at a time, since the providers answer one. */
+  readonly #last = new Map<string, Promise<unknown>>();
 
   constructor(options: PulumiOptions) {
     this.#options = options;
@@ -169,26 +172,34 @@ export class StackReader {
     served?: ServedProgram,
   ): Promise<StackPreview> {
     const { host, timeoutMs } = this.#options;
-    return this.#withScratch("preview", async (directory) => {
-      const eventLog = join(directory, "events.ndjson");
-      const command = [...args, "--stack", stack, "--event-log", eventLog];
-      if (member !== undefined) command.push(...(await this.#memberFlags(stack, member, refresh, signal)));
-      else if (refresh) command.push("--refresh");
-      const result = await runPulumi(this.#options, command, { signal, backendUrl });
-      if (result.interrupted === "aborted") throw new RetryableError("Interrupted", "the preview was interrupted");
-      const isMeant = (name: string) => member === undefined || belongsTo(member.key, name);
-      const refused = host.takeFailures(stack).filter(({ urn }) => isMeant(nameOf(urn)));
-      if (result.exitCode !== 0 && NO_STACK.test(result.stderr)) return NOTHING;
-      const events = await readFile(eventLog, "utf8").catch(() => "");
-      const report = readEventLog(events);
-      const succeeded = result.exitCode === 0 && report.succeeded;
-      const failures = succeeded ? [] : collectFailures(result, report, refused, served?.error(), timeoutMs);
-      const planned = readPlannedChanges(events);
-      // Of a stack that is shared, the engine also tells what it leaves alone; and components are nothing by themselves.
-      const isComponent = (type: string) => member !== undefined && isObjectComponent(type);
-      const changes = planned.filter(({ name, type }) => isMeant(name) && !isComponent(type));
-      return { exists: true, changes, failures };
+    const command = [...args, "--stack", stack];
+    if (member !== undefined) command.push(...(await this.#memberFlags(stack, member, refresh, signal)));
+    else if (refresh) command.push("--refresh");
+    const { result, session } = await this.#inTurn(stack, async () => {
+      const session = host.openSession(stack);
+      const result = await runPulumi(this.#options, command, { signal, backendUrl, events: true }).finally(() =>
+        session.close(),
+      );
+      return { result, session };
     });
+    if (result.interrupted === "aborted") throw new RetryableError("Interrupted", "the preview was interrupted");
+    if (result.error?.kind === "stackNotFound") return NOTHING;
+    const isMeant = (name: string) => member === undefined || belongsTo(member.key, name);
+    const refused = session.failures.filter(({ urn }) => isMeant(nameOf(urn)));
+    const report = readEventLog(result.events);
+    const succeeded = result.exitCode === 0 && report.succeeded;
+    const failures = succeeded ? [] : collectFailures(result, report, refused, served?.error(), timeoutMs);
+    const planned = readPlannedChanges(result.events);
+    // Of a stack that is shared, the engine also tells what it leaves alone; and components are nothing by themselves.
+    const isComponent = (type: string) => member !== undefined && isObjectComponent(type);
+    const changes = planned.filter(({ name, type }) => isMeant(name) && !isComponent(type));
+    return { exists: true, changes, failures };
+  }
+
+  #inTurn<T>(stack: string, work: () => Promise<T>): Promise<T> {
+    const done = (this.#last.get(stack) ?? Promise.resolve()).then(work, work);
+    this.#last.set(stack, done);
+    return done;
   }
 
   /**
@@ -214,7 +225,7 @@ export class StackReader {
     const { timeoutMs } = this.#options;
     const result = await runPulumi(this.#options, [...args, "--stack", stack], { signal, backendUrl });
     if (result.exitCode === 0) return result.stdout;
-    if (NO_STACK.test(result.stderr)) return undefined;
+    if (result.error?.kind === "stackNotFound") return undefined;
     const [failure] = collectFailures(result, readEventLog(""), [], undefined, timeoutMs);
     throw new RetryableError("Unreadable", `the stack ${stack} could not be read: ${failure?.message}`);
   }

@@ -1,72 +1,78 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { signalGroup } from "./command";
-import type { Workspace } from "./workspace";
-
-export interface WatchdogOptions {
-  workspace: Workspace;
-  /** How long from now a process may run when this one says nothing more, in milliseconds. */
-  allowedMs: () => number;
-  log: { error(fields: object, message: string): void };
-}
 
 /**
- * Waits for lines, each the seconds until the next one must be there. When it is not, or when nobody is left who could
- * write one, kills the process group of every record in a directory.
+ * Reads lines: the seconds until the next one must be there, and the process groups that run. When no line arrives in
+ * time, or the one who writes them is gone, kills the groups of the last one.
  */
 const SCRIPT = `
-limit=$1
-while limit=$(timeout "$limit" sh -c 'read -r limit && echo "$limit"'); do :; done
-for record in "$2"/*; do kill -s KILL -- "-\${record##*/}"; done 2>/dev/null`;
+line=$*
+while set -- $line; limit=$1; shift; groups=$*
+      line=$(timeout "$limit" sh -c 'read -r line && echo "$line"'); do :; done
+for group in $groups; do kill -s KILL -- "-$group"; done 2>/dev/null`;
+
+/** To timeout(1), 0 means for ever. */
+const FOR_EVER = "0";
 
 /**
- * Ends the CLI processes of this process when it cannot do so itself, because it is frozen or was killed: they would go
- * on, or wait for answers, while another replica already updates their stacks.
+ * Ends the CLI processes of this process when it cannot do so itself, because it is frozen or was killed: they would
+ * hold their locks, or write a state that another replica already works on.
  *
- * It is a small shell that runs only while a CLI does, and has to be told again and again how long that may take.
+ * It is a small shell that runs only while a CLI does.
  */
 export class Watchdog {
-  readonly #options: WatchdogOptions;
+  readonly #log: { error(fields: object, message: string): void };
+  readonly #groups = new Set<number>();
   #shell: ChildProcess | undefined;
-  #processes = 0;
+  /** On the clock of `performance.now()`. */
+  #allowedUntil: number | undefined;
 
-  constructor(options: WatchdogOptions) {
-    this.#options = options;
+  constructor(log: { error(fields: object, message: string): void }) {
+    this.#log = log;
   }
 
-  /** The workspace, whose processes are watched over from now on. */
-  get workspace(): Workspace {
-    const { workspace } = this.#options;
-    return {
-      ...workspace,
-      recordProcess: (pid) => {
-        const forget = workspace.recordProcess(pid);
-        this.#processes++;
-        if (this.#shell === undefined) this.#start();
-        return () => {
-          forget();
-          this.#processes--;
-          if (this.#processes === 0) this.#stop();
-        };
-      },
+  /** Watches a process group until the returned function is called. */
+  watch(pid: number): () => void {
+    this.#groups.add(pid);
+    this.#tell();
+    return () => {
+      this.#groups.delete(pid);
+      this.#tell();
     };
   }
 
   /** Allows what runs now to run for so long. */
   feed(ms: number): void {
-    this.#shell?.stdin?.write(`${seconds(ms)}\n`);
+    this.#allowedUntil = performance.now() + ms;
+    this.#tell();
+  }
+
+  close(): void {
+    this.#groups.clear();
+    this.#stop();
+  }
+
+  #tell(): void {
+    if (this.#groups.size === 0) this.#stop();
+    else if (this.#shell === undefined) this.#start();
+    else this.#shell.stdin?.write(`${this.#state}\n`);
+  }
+
+  get #state(): string {
+    const leftMs = this.#allowedUntil === undefined ? undefined : this.#allowedUntil - performance.now();
+    const limit = leftMs === undefined ? FOR_EVER : (Math.max(1, leftMs) / 1000).toFixed(3);
+    return [limit, ...this.#groups].join(" ");
   }
 
   #start(): void {
-    const { workspace, allowedMs, log } = this.#options;
-    const words = ["-c", SCRIPT, "kindstack-watchdog", seconds(allowedMs()), workspace.processDirectory];
+    const words = ["-c", SCRIPT, "kindstack-watchdog", ...this.#state.split(" ")];
     const shell = spawn("/bin/sh", words, { detached: true, stdio: ["pipe", "ignore", "ignore"] });
     this.#shell = shell;
-    shell.once("error", (error) => log.error({ err: error }, "running updates are not watched over"));
+    shell.once("error", (error) => this.#log.error({ err: error }, "running updates are not watched over"));
     shell.once("exit", () => {
       if (this.#shell !== shell) return;
-      log.error({}, "the watchdog of running updates has ended, and they with it");
-      this.#shell = undefined;
-      if (this.#processes > 0 && allowedMs() > 0) this.#start(); // what begins from now on is watched as well
+      this.#log.error({}, "the watchdog of running updates has ended, and they with it");
+      this.#shell = undefined; // what begins from now on is watched again
     });
     shell.stdin.on("error", () => undefined); // it has ended, as the event above says
   }
@@ -77,8 +83,4 @@ export class Watchdog {
     signalGroup(shell?.pid, "SIGKILL"); // before its input ends, upon which it would kill
     shell?.stdin?.destroy();
   }
-}
-
-function seconds(ms: number): string {
-  return (Math.max(1, ms) / 1000).toFixed(3); // to timeout(1), 0 means for ever
 }

@@ -18,7 +18,7 @@ import { layoutOf } from "../dev/layout";
 import { operator } from "../dev/operator";
 import { applySamples, ownedNamespaces, students } from "../dev/samples";
 import { renderTable } from "../table";
-import { resolveBinary } from "../toolchain/resolve";
+import { resolvePulumi } from "../toolchain/pulumi";
 import { Progress } from "./progress";
 
 const DEFAULT_DIR = path.join(".kindstack", "dev");
@@ -75,9 +75,7 @@ async function up(options: DevOptions): Promise<void> {
   try {
     const observeTools = progress.observeTools;
     // First, so that what may take minutes or fail is over before anything runs.
-    const pulumi = options.operator
-      ? (await resolveBinary("pulumi", { signal, observe: observeTools })).path
-      : undefined;
+    const pulumi = options.operator ? await resolvePulumi({ signal, observe: observeTools }) : undefined;
     let begun = false;
     cluster = await startDevCluster({
       dir,

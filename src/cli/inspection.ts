@@ -9,12 +9,11 @@ import { providers } from "../../providers/index";
 import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
 import { closePool } from "../../providers/postgres/pool";
 import { fileBackendDirectory } from "../automation/file-backend";
-import { KeyService } from "../automation/key-service";
 import { StackReader } from "../automation/stack-reader";
-import { openWorkspace } from "../automation/workspace";
+import { openWorkspace, type Workspace } from "../automation/workspace";
 import { readStateConfig } from "../config";
 import { ClusterView } from "../preview/cluster-view";
-import { resolveBinary } from "../toolchain/resolve";
+import { resolvePulumi } from "../toolchain/pulumi";
 import { Progress } from "./progress";
 
 /** What a command that only looks works with. */
@@ -53,17 +52,19 @@ export async function withInspection<T>(run: (inspection: Inspection) => Promise
   const directory = await mkdtemp(join(tmpdir(), "kindstack-inspection-"));
   const host = new ProviderHost(providers);
   const progress = new Progress();
-  let keyService: KeyService | undefined;
+  let workspace: Workspace | undefined;
   try {
-    const pulumi = await resolveBinary("pulumi", { signal: stop.signal, observe: progress.observeTools });
+    // To make a server takes longer than a look.
+    const pulumi = await resolvePulumi({ signal: stop.signal, observe: progress.observeTools, make: false });
     await host.start();
-    keyService = await KeyService.startIfUsed(state.protection, process.env);
-    const workspace = await openWorkspace({
-      pulumi: pulumi.path,
+    workspace = await openWorkspace({
+      pulumi,
       directory,
       backendUrl: state.backendUrl,
       protection: state.protection,
-      environment: keyService?.environmentOf(process.env) ?? process.env,
+      environment: process.env,
+      attachment: host.attachment,
+      log: console,
     });
     const { cluster, namespace } = await openCluster();
     return await run({
@@ -75,7 +76,7 @@ export async function withInspection<T>(run: (inspection: Inspection) => Promise
     });
   } finally {
     for (const name of ["SIGINT", "SIGTERM"] as const) process.off(name, onStop);
-    await keyService?.close();
+    await workspace?.pulumi.close();
     host.stop();
     await closePool();
     await disconnectKubernetes();

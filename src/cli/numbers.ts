@@ -6,6 +6,13 @@ export function wholeNumber(text: string): number {
   return Number(text);
 }
 
+/** Parses an option. @throws InvalidArgumentError for anything but a number above 0 */
+export function seconds(text: string): number {
+  if (!/^\d+(\.\d+)?$/.test(text) || Number(text) === 0)
+    throw new InvalidArgumentError("seconds are needed, such as 1.5.");
+  return Number(text);
+}
+
 /** Parses an option. @throws InvalidArgumentError for anything but a whole number above 0 */
 export function positive(text: string): number {
   const number = wholeNumber(text);

@@ -9,7 +9,6 @@ import { devCommand } from "./dev";
 import { diffCommand } from "./diff";
 import { historyCommand } from "./history";
 import { installCommand } from "./install";
-import { keysCommand } from "./keys";
 import { outputsCommand } from "./outputs";
 import { previewCommand } from "./preview";
 import { proxyCommand } from "./proxy";
@@ -44,7 +43,6 @@ export function buildProgram(): Command {
     .addCommand(stateCommand())
     .addCommand(backupCommand())
     .addCommand(restoreCommand())
-    .addCommand(keysCommand())
     .addCommand(installCommand())
     .addCommand(stackNameCommand());
   program.addCommand(completionCommand(program));

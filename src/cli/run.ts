@@ -10,19 +10,18 @@ import { closePool } from "../../providers/postgres/pool";
 import { kinds } from "../../stacks/index";
 import type { Admission } from "../admission/admission";
 import { StackEngine } from "../automation/engine";
-import { KeyService } from "../automation/key-service";
 import { openWorkspace } from "../automation/workspace";
 import { inCluster, operatorNamespace, readStateConfig } from "../config";
 import { type Endpoints, startEndpoints } from "../telemetry/endpoints";
 import { createLogger } from "../telemetry/log";
 import { createMetrics } from "../telemetry/metrics";
-import { resolveBinary } from "../toolchain/resolve";
+import { resolvePulumi } from "../toolchain/pulumi";
 import { installKinds } from "../watcher/install";
 import { Operator } from "../watcher/operator";
 import { EventRecorder } from "../watcher/recorder";
 import { giveBackMemoryWhenIdle } from "./heap";
 import { type MetricsOptions, metricsOptions } from "./metrics-options";
-import { positive, wholeNumber } from "./numbers";
+import { positive, seconds, wholeNumber } from "./numbers";
 import { type SharingOptions, shareWork, sharingOptions } from "./sharing";
 
 /** Of the Service by which the API server finds the operator. */
@@ -34,6 +33,7 @@ interface RunOptions extends SharingOptions, MetricsOptions {
   httpHost: string;
   concurrency: number;
   updateTimeout: number;
+  engineIdle: number;
   driftInterval: number;
   relistInterval: number;
   gracePeriod: number;
@@ -51,6 +51,7 @@ export function runCommand(): Command {
     .option("--http-host <address>", "address of all ports", inCluster(process.env) ? "0.0.0.0" : "127.0.0.1")
     .option("--concurrency <n>", "objects that are worked on at the same time", positive, availableParallelism())
     .option("--update-timeout <seconds>", "after this an update is interrupted and tried again", positive, 600)
+    .option("--engine-idle <seconds>", "the Pulumi server ends after so long without an update", seconds, 60)
     .option("--drift-interval <seconds>", "how often rows are compared with their objects", positive, 30)
     .option(
       "--relist-interval <seconds>",
@@ -80,10 +81,11 @@ Environment:
   KUBECONFIG                           the cluster (default: ~/.kube/config, or the Pod's service account)
   PULUMI_BACKEND_URL                   where state is kept: file://, postgres://, s3://, gs://, azblob://
   PULUMI_CONFIG_PASSPHRASE[_FILE]      protects the state; made up outside a cluster
-  KINDSTACK_SECRETS_PROVIDER           own: the passphrase does so by a key that is derived once, not for each update; or in its
-                                       place awskms://…, azurekeyvault://…, gcpkms://…, hashivault://…
+  KINDSTACK_SECRETS_PROVIDER           in its place awskms://…, azurekeyvault://…, gcpkms://…, hashivault://…
   KINDSTACK_WORK_DIR                   files of running updates (default: .kindstack/work)
   KINDSTACK_PULUMI                     the Pulumi CLI (default: from PATH, the cache, a download or a build)
+  KINDSTACK_PULUMI_SERVER              the server that runs its commands in one process (default: from PATH, the cache
+                                       or a build; none: a CLI process for each)
   PSQL_HOST, PSQL_PORT, PSQL_DBNAME, PSQL_USER, PSQL_PASSWORD, PGSSLMODE, PSQL_CA_FILE
                                        the database of PostgresWriters
   KINDSTACK_POSTGRES_TABLES            tables that PostgresWriters may write, such as "students,app.*"
@@ -103,28 +105,31 @@ async function runOperator(options: RunOptions): Promise<void> {
   for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => stop.abort(new Error(name)));
 
   const state = readStateConfig(process.env);
-  const pulumi = await resolveBinary("pulumi", {
+  const pulumi = await resolvePulumi({
     signal: stop.signal,
     observe: (event) =>
       logger.info(
-        { event: event.type, ...("source" in event && { source: event.source.label }) },
-        "preparing the Pulumi CLI",
+        { event: event.type, tool: event.tool.name, ...("source" in event && { source: event.source.label }) },
+        "preparing Pulumi",
       ),
+    onFallback: (reason) => logger.info({ reason }, "no Pulumi server: a CLI process is started for each update"),
   });
   const client = connectKubernetes();
   const metrics = createMetrics();
   const recorder = new EventRecorder({ client, logger });
   const host = new ProviderHost(providers);
   await host.start();
-  const keyService = await KeyService.startIfUsed(state.protection, process.env);
-  const opened = await openWorkspace({
-    pulumi: pulumi.path,
+  const workspace = await openWorkspace({
+    pulumi,
     directory: state.workDirectory,
     backendUrl: state.backendUrl,
     protection: state.protection,
-    environment: keyService?.environmentOf(process.env) ?? process.env,
+    environment: process.env,
+    attachment: host.attachment,
+    log: logger,
+    timing: { idleMs: options.engineIdle * 1000 },
   });
-  const { shards, workspace } = shareWork(options, { client, workspace: opened, metrics, logger });
+  const shards = shareWork(options, { client, pulumi: workspace.pulumi, metrics, logger });
   const operator = new Operator({
     kinds,
     client,
@@ -159,7 +164,7 @@ async function runOperator(options: RunOptions): Promise<void> {
   } finally {
     await admission?.close();
     await endpoints?.close();
-    await keyService?.close();
+    await workspace.pulumi.close();
     host.stop();
     await closePool();
     await disconnectKubernetes();

@@ -3,12 +3,12 @@ import { hostname } from "node:os";
 import { InvalidArgumentError, Option } from "commander";
 import type { Logger } from "pino";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
-import { Watchdog } from "../automation/watchdog";
-import type { Workspace } from "../automation/workspace";
+import type { Pulumi } from "../automation/pulumi";
 import { kubernetesLeases } from "../shard/lease-store";
 import { Shards } from "../shard/shards";
 import { checkTiming, type LeaseTiming } from "../shard/timing";
 import type { Metrics } from "../telemetry/metrics";
+import { seconds } from "./numbers";
 
 /** How the work is shared with other replicas. */
 export interface SharingOptions {
@@ -49,27 +49,21 @@ export function sharingOptions(leaderElect: boolean): Option[] {
 /**
  * What an operator needs to share its work with others, when it is to.
  *
- * @returns the workspace in which its updates run; without `shards`, it works alone
+ * @returns `undefined` when it works alone
  * @throws TerminalError `Misconfigured`
  */
 export function shareWork(
   options: SharingOptions,
-  {
-    client,
-    workspace,
-    metrics,
-    logger,
-  }: { client: KubernetesClient; workspace: Workspace; metrics: Metrics; logger: Logger },
-): { shards?: Shards; workspace: Workspace } {
-  if (!options.leaderElect && options.shards === 1) return { workspace };
+  { client, pulumi, metrics, logger }: { client: KubernetesClient; pulumi: Pulumi; metrics: Metrics; logger: Logger },
+): Shards | undefined {
+  if (!options.leaderElect && options.shards === 1) return undefined;
   const timing: LeaseTiming = {
     leaseDurationMs: options.leaseDuration * 1000,
     renewDeadlineMs: options.renewDeadline * 1000,
     retryPeriodMs: options.retryPeriod * 1000,
   };
   checkTiming(timing);
-  const watchdog: Watchdog = new Watchdog({ workspace, allowedMs: () => shards.endsInMs, log: logger });
-  const shards = new Shards({
+  return new Shards({
     store: kubernetesLeases(client, options.leaseNamespace ?? client.namespace, timing.renewDeadlineMs / 2),
     id: hostname()
       .toLowerCase()
@@ -79,23 +73,16 @@ export function shareWork(
     shards: options.shards,
     partitions: options.stackPartitions,
     timing,
-    watchdog,
+    allow: (ms) => pulumi.allow(ms),
     logger,
     observe(transition, held) {
       metrics.shardsHeld.set(held);
       metrics.shardTransitions.inc({ transition });
     },
   });
-  return { shards, workspace: watchdog.workspace };
 }
 
 function partCount(text: string): number {
   if (!/^[1-9]\d{0,2}$/.test(text)) throw new InvalidArgumentError("a whole number from 1 to 999 is needed.");
-  return Number(text);
-}
-
-function seconds(text: string): number {
-  if (!/^\d+(\.\d+)?$/.test(text) || Number(text) === 0)
-    throw new InvalidArgumentError("seconds are needed, such as 1.5.");
   return Number(text);
 }

@@ -1,4 +1,5 @@
 import { request } from "undici";
+import type { PulumiBinaries } from "../automation/workspace";
 import type { DevCluster } from "./cluster";
 import { freePort } from "./ports";
 import type { Component } from "./supervisor";
@@ -7,16 +8,15 @@ import type { Component } from "./supervisor";
  * The operator as one more process of the cluster: the command line's own `run`, with the cluster's environment.
  *
  * @param mainScript the compiled command line
- * @param pulumi the Pulumi CLI
  */
-export async function operator(cluster: DevCluster, mainScript: string, pulumi: string): Promise<Component> {
+export async function operator(cluster: DevCluster, mainScript: string, pulumi: PulumiBinaries): Promise<Component> {
   const port = await freePort();
   return {
     name: "operator",
     command: process.execPath,
     args: [mainScript, "run", "--install-crds", "--http-port", String(port), "--admission-port", "0"],
     cwd: cluster.dir,
-    env: { ...cluster.env, KINDSTACK_PULUMI: pulumi },
+    env: { ...cluster.env, KINDSTACK_PULUMI: pulumi.cli, KINDSTACK_PULUMI_SERVER: pulumi.server ?? "none" },
     port,
     tier: 4,
     stopSignal: "SIGTERM",

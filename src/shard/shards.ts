@@ -1,8 +1,7 @@
 import { setMaxListeners } from "node:events";
 import type { RetryableError } from "../../providers/errors";
 import { type Fence, withinFence } from "../../providers/fence";
-import { UrgentAbort } from "../automation/command";
-import type { Watchdog } from "../automation/watchdog";
+import { UrgentAbort } from "../automation/interruption";
 import { Replica, type ReplicaOptions, type ShardWorker } from "./replica";
 import { shardOf } from "./shard";
 
@@ -15,25 +14,21 @@ interface Run {
 /** The stacks that are this replica's to work on, and the work on them that runs. A stack may stand for several. */
 export class Shards implements ShardWorker {
   readonly #replica: Replica;
-  readonly #watchdog: Pick<Watchdog, "feed">;
+  readonly #allow: (ms: number) => void;
   readonly #shards: number;
   readonly #runs = new Map<number, Set<Run>>();
   #onAcquired: (includes: (stack: string) => boolean) => void = () => {};
 
-  constructor({ watchdog, ...options }: Omit<ReplicaOptions, "worker"> & { watchdog: Pick<Watchdog, "feed"> }) {
+  /** @param options with `allow`, told again and again how long the processes of updates may run from now */
+  constructor({ allow, ...options }: Omit<ReplicaOptions, "worker"> & { allow: (ms: number) => void }) {
     this.#replica = new Replica({ ...options, worker: this });
     this.#shards = options.shards;
-    this.#watchdog = watchdog;
+    this.#allow = allow;
   }
 
   /** Whether work on a stack may begin here and now. */
   holds(stack: string): boolean {
     return this.#replica.holds(shardOf(stack, this.#shards));
-  }
-
-  /** How long from now the last process of an update may run, should this process stand still. */
-  get endsInMs(): number {
-    return this.#replica.endsInMs;
   }
 
   /**
@@ -104,7 +99,7 @@ export class Shards implements ShardWorker {
   }
 
   renewed(ms: number): void {
-    this.#watchdog.feed(ms);
+    this.#allow(ms);
   }
 
   #runsOf(shard: number): Set<Run> {

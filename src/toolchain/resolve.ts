@@ -13,6 +13,8 @@ export interface ResolveOptions {
   environment?: NodeJS.ProcessEnv;
   signal?: AbortSignal;
   observe?: (event: ToolEvent) => void;
+  /** `false` to find a tool only, not to make it. */
+  make?: boolean;
 }
 
 const VERSION_TIMEOUT_MS = 10_000;
@@ -49,6 +51,7 @@ export async function resolveBinary(name: ToolName | Tool, options: ResolveOptio
   if (cached !== undefined) return cached;
   reasons.push(`cache: no ${path.join(home, tool.version, tool.file)}`);
 
+  if (options.make === false) throw unavailable(tool, reasons);
   return makeUnderLock(tool, home, reasons, options);
 }
 
@@ -127,14 +130,18 @@ async function makeUnderLock(tool: Tool, home: string, reasons: string[], option
       options.observe?.({ type: "made", tool, source });
       return { path: path.join(home, tool.version, tool.file), version: tool.version, origin: "made" };
     }
-    throw new ToolUnavailableError(
-      `${tool.name} ${tool.version} could not be found or made:\n` +
-        `${reasons.map((reason) => `  - ${reason.replaceAll("\n", "\n    ")}`).join("\n")}\n` +
-        `Install Go 1.26 or later, so that it can be built, or set ${tool.variable} to a file of this version.`,
-    );
+    throw unavailable(tool, reasons);
   } finally {
     if (!lost.signal.aborted) await release();
   }
+}
+
+function unavailable(tool: Tool, reasons: string[]): ToolUnavailableError {
+  return new ToolUnavailableError(
+    `${tool.name} ${tool.version} could not be found or made:\n` +
+      `${reasons.map((reason) => `  - ${reason.replaceAll("\n", "\n    ")}`).join("\n")}\n` +
+      `Install Go 1.26 or later, so that it can be built, or set ${tool.variable} to a file of this version.`,
+  );
 }
 
 /** Makes the tool aside and renames it into place, so that the cache never holds half of one. */

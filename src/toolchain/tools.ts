@@ -7,6 +7,8 @@ const KUBERNETES = "1.36.3";
 const KWOK = "0.8.0";
 const PROMETHEUS = "3.13.5";
 const PULUMI = "3.255.0";
+/** The CLI's version and the revision of `tools/pulumi/server`, which changes with its sources. */
+const PULUMI_SERVER = `${PULUMI}-1`;
 /** The last version of the SDK's Go module that contains the language host. */
 const LANGUAGE_NODEJS = "3.50.0";
 
@@ -105,6 +107,30 @@ export const tools = {
         estimatedSeconds: 180,
       }),
     ],
+  },
+  /** Runs commands of the CLI in one process. */
+  "pulumi-server": {
+    name: "pulumi-server",
+    version: PULUMI_SERVER,
+    file: "pulumi-server",
+    variable: "KINDSTACK_PULUMI_SERVER",
+    versionArguments: ["--version"],
+    // It needs Linux's /proc.
+    sources:
+      platform !== "linux"
+        ? []
+        : [
+            goBuild({
+              module: "tools/pulumi",
+              package: "./server",
+              file: "pulumi-server",
+              variables: {
+                "main.Version": PULUMI_SERVER,
+                "github.com/pulumi/pulumi/sdk/v3/go/common/version.Version": `v${PULUMI}`,
+              },
+              estimatedSeconds: 60,
+            }),
+          ],
   },
   /** What plain `pulumi up` runs Node.js programs with; the watcher does not need it. */
   "pulumi-language-nodejs": {

@@ -61,10 +61,8 @@ export const configurationSchema = Type.Object({
   ),
   secretsProvider: Type.Optional(
     Type.String({
-      pattern: "^(own$|(awskms|azurekeyvault|gcpkms|hashivault)://.)",
-      description:
-        "key service that protects the state in place of a passphrase, such as awskms://alias/kindstack; own: the " +
-        "operator's, which derives its key of the passphrase once",
+      pattern: "^(awskms|azurekeyvault|gcpkms|hashivault)://.",
+      description: "key service that protects the state in place of a passphrase, such as awskms://alias/kindstack",
     }),
   ),
   storageSize: Type.String({ ...QUANTITY, default: "1Gi", description: "size of the volume for the state" }),

@@ -141,7 +141,7 @@ async function podSpec(configuration: Configuration): Promise<unknown> {
                 secretName: stateSecret,
                 items: [{ key: PASSPHRASE_KEY, path: PASSPHRASE_KEY }],
                 defaultMode: 0o440,
-                ...(![undefined, "own"].includes(secretsProvider) && { optional: true }),
+                ...(secretsProvider !== undefined && { optional: true }),
               },
             },
             destPath: SECRET_DIRECTORY,

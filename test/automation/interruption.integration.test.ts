@@ -5,187 +5,200 @@ import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { StackEngine } from "../../src/automation/engine";
-import { openWorkspace } from "../../src/automation/workspace";
-import { summaryOf, TestEngine } from "./test-engine";
+import { RUNNERS, summaryOf, TestEngine } from "./test-engine";
 
-let engine: TestEngine;
-beforeEach(async () => {
-  engine = await TestEngine.open();
-});
-afterEach(() => engine.close());
-
-/** The processes of a group, by `ps`. */
-async function groupOf(pid: number): Promise<string[]> {
-  const { stdout } = await promisify(execFile)("ps", ["-eo", "pgid=,stat=,args="]);
-  return stdout.split("\n").filter((line) => line.trim().startsWith(`${pid} `) && !/^\s*\d+ Z/.test(line));
-}
-
-async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await condition())) await delay(20);
-}
-
-const locks = async () => (await engine.backendFiles()).filter((file) => /^[0-9a-f-]{36}\.json$/.test(file));
-
-describe("an update that is aborted", () => {
-  it("finishes the step that runs, ends as interrupted and leaves neither lock nor process", async () => {
-    const { entered, release } = engine.things.holdSlow();
-    const abort = new AbortController();
-    const updating = engine.up("acme", { a: "slow" }, { signal: abort.signal });
-    await entered;
-    const pid = await engine.lastPid();
-    abort.abort();
-    release();
-    expect(await updating).toMatchObject({ outcome: "interrupted" });
-    expect(await groupOf(pid)).toEqual([]);
-    expect(await locks()).toEqual([]);
-    expect((await engine.checkpoint("acme")).pending).toEqual([]);
+describe.each(RUNNERS)("by the %s", (runner) => {
+  let engine: TestEngine;
+  beforeEach(async () => {
+    engine = await TestEngine.open(runner);
   });
+  afterEach(() => engine.close());
 
-  it("is done by the next update", async () => {
-    const { entered, release } = engine.things.holdSlow();
-    const abort = new AbortController();
-    const updating = engine.up("acme", { a: "slow", b: "1" }, { signal: abort.signal });
-    await entered;
-    abort.abort();
-    release();
-    await updating;
-    expect(await engine.up("acme", { a: "slow", b: "1" })).toMatchObject({ outcome: "succeeded" });
-    expect([...engine.things.live].sort()).toEqual([
-      ["acme/a", "slow"],
-      ["acme/b", "1"],
-    ]);
-  });
-
-  it("starts no process when it was aborted before it began", async () => {
-    expect(await engine.up("acme", { a: "1" }, { signal: AbortSignal.abort() })).toMatchObject({
-      outcome: "interrupted",
-    });
-    expect(await engine.takeInvocations()).toEqual([]);
-  });
-});
-
-describe("an update that takes too long", () => {
-  it("is ended with everything in its process group, and does not block the next one", async () => {
-    const { entered, release } = engine.things.holdSlow();
-    const impatient = new StackEngine({ ...engine.options, timeoutMs: 2_000 });
-    const updating = impatient.up("acme", () => engine.declare("acme", { a: "slow" }));
-    await entered;
-    const pid = await engine.lastPid();
-    const result = await updating;
-    release();
-    expect(result).toMatchObject({
-      outcome: "failed",
-      failures: [{ errorClass: "retryable", reason: "Timeout", message: "the update took longer than 2 s" }],
-    });
-    expect(await groupOf(pid)).toEqual([]);
-    expect(await engine.up("acme", { a: "1" })).toMatchObject({ outcome: "succeeded" });
-    expect([...engine.things.live]).toEqual([["acme/a", "1"]]);
-  });
-});
-
-describe("a CLI that is killed in the middle of a create", () => {
-  async function crash(values: Record<string, string> = { a: "slow" }): Promise<void> {
-    const { entered, release } = engine.things.holdSlow();
-    const updating = engine.up("acme", values);
-    await entered;
-    process.kill(-(await engine.lastPid()), "SIGKILL");
-    expect(await updating).toMatchObject({
-      outcome: "failed",
-      failures: [{ reason: "Killed", errorClass: "retryable", message: expect.stringContaining("SIGKILL") }],
-    });
-    release();
-    await until(() => engine.things.live.has("acme/a"));
+  /** The processes of a group, by `ps`. */
+  async function groupOf(pid: number): Promise<string[]> {
+    const { stdout } = await promisify(execFile)("ps", ["-eo", "pgid=,stat=,args="]);
+    return stdout.split("\n").filter((line) => line.trim().startsWith(`${pid} `) && !/^\s*\d+ Z/.test(line));
   }
 
-  it("leaves a lock, which the next update recognises as stale and removes", async () => {
-    await crash();
-    expect(await locks()).toHaveLength(1);
-    expect(await engine.up("acme", { a: "slow" })).toMatchObject({ outcome: "succeeded", changes: { create: 1 } });
-    expect(engine.warnings).toEqual(["removing the lock of a process that is gone"]);
-    expect(await locks()).toEqual([]);
-  });
+  async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+    while (!(await condition())) await delay(20);
+  }
 
-  it("leads to exactly one thing, as creates adopt what is there", async () => {
-    await crash();
-    await engine.up("acme", { a: "slow" });
-    expect(engine.things.creations).toEqual(["acme/a", "acme/a"]);
-    expect([...engine.things.live]).toEqual([["acme/a", "slow"]]);
-  });
+  const locks = async () => (await engine.backendFiles()).filter((file) => /^[0-9a-f-]{36}\.json$/.test(file));
 
-  it("leaves no pending creation in the state once it has been done again", async () => {
-    await crash();
-    expect((await engine.checkpoint("acme")).pending).toHaveLength(1);
-    await engine.up("acme", { b: "1" });
-    expect((await engine.checkpoint("acme")).pending).toEqual([]);
-  });
-
-  it("spoils no later update: neither a change, nor a refresh, nor the end", async () => {
-    await crash({ a: "slow", b: "1" });
-    const again = summaryOf(await engine.up("acme", { a: "slow", b: "1" }));
-    expect(again).toMatchObject({ outcome: "succeeded", changes: { create: expect.any(Number) } });
-    await engine.takeInvocations();
-    expect(await engine.up("acme", { a: "2", b: "1" })).toMatchObject({ outcome: "succeeded", changes: { update: 1 } });
-    engine.things.live.delete("acme/b");
-    expect(await engine.up("acme", { a: "2", b: "1" }, { refresh: true })).toMatchObject({ changes: { create: 1 } });
-    expect(summaryOf(await engine.up("acme", { a: "2", b: "1" }))).toEqual({ outcome: "succeeded", changes: {} });
-    expect(await engine.engine.destroy("acme")).toMatchObject({ outcome: "succeeded" });
-    expect((await engine.takeInvocations()).length).toBe(4);
-    expect([...engine.things.live]).toEqual([]);
-  });
-
-  // Attributes beside a checkpoint are not written atomically, and an empty one makes the checkpoint unreadable.
-  it("cannot leave half a file, as every file is written aside and renamed", async () => {
-    await crash();
-    expect((await engine.backendFiles()).filter((file) => file.endsWith(".attrs"))).toEqual([]);
-  });
-
-  it("also leaves a lock that a destroy removes", async () => {
-    await engine.up("acme", { b: "1" });
-    await crash({ a: "slow", b: "1" });
-    expect(await engine.engine.destroy("acme")).toMatchObject({ outcome: "succeeded" });
-    expect(await engine.backendFiles()).toEqual(["meta.yaml"]);
-  });
-});
-
-describe("half a lock", () => {
-  it.each(["", '{"pid":1,"us'])(
-    "%j, of a process that was killed or had no room while it wrote it, is removed by the next update",
-    async (text) => {
-      await engine.up("acme", { a: "1" });
-      const directory = join(engine.directory, "state", ".pulumi", "locks", "organization", "kindstack", "acme");
-      await mkdir(directory, { recursive: true });
-      await writeFile(join(directory, "74444608-23b4-486f-8630-2d111fa7ff08.json.18ea15f47e21fb6a.tmp"), text);
-      expect(await engine.up("acme", { a: "2" })).toMatchObject({ outcome: "succeeded" });
-      expect(await readdir(directory).catch(() => [])).toEqual([]);
-    },
-  );
-});
-
-describe("a lock of a process that lives", () => {
-  it("is respected: the update says who has it, and can be tried again", async () => {
-    const { entered, release } = engine.things.holdSlow();
-    const first = engine.up("acme", { a: "slow" });
-    await entered;
-    await expect(engine.up("acme", { a: "1" })).rejects.toMatchObject({
-      reason: "Locked",
-      errorClass: "retryable",
-      message: expect.stringMatching(/acme is locked .*pid \d+/),
+  describe("an update that is aborted", () => {
+    it("finishes the step that runs, ends as interrupted and leaves neither lock nor process", async () => {
+      const { entered, release } = engine.things.holdSlow();
+      const abort = new AbortController();
+      const updating = engine.up("acme", { a: "slow" }, { signal: abort.signal });
+      await entered;
+      const pid = await engine.lastPid();
+      abort.abort();
+      release();
+      expect(await updating).toMatchObject({ outcome: "interrupted" });
+      if (runner === "cli") expect(await groupOf(pid)).toEqual([]);
+      expect(await locks()).toEqual([]);
+      expect((await engine.checkpoint("acme")).pending).toEqual([]);
     });
-    release();
-    expect(await first).toMatchObject({ outcome: "succeeded" });
-  });
-});
 
-describe("an operator that was killed while its CLI runs", () => {
-  it("finds that CLI when it starts again, and ends it before it begins", async () => {
-    const { entered, release } = engine.things.holdSlow();
-    const updating = engine.up("acme", { a: "slow" });
-    await entered;
-    const pid = await engine.lastPid();
-    await openWorkspace(engine.settings);
-    expect(await groupOf(pid)).toEqual([]);
-    expect(await updating).toMatchObject({ outcome: "failed", failures: [{ reason: "Killed" }] });
-    release();
-    expect(await engine.up("acme", { a: "slow" })).toMatchObject({ outcome: "succeeded" });
+    it("is done by the next update", async () => {
+      const { entered, release } = engine.things.holdSlow();
+      const abort = new AbortController();
+      const updating = engine.up("acme", { a: "slow", b: "1" }, { signal: abort.signal });
+      await entered;
+      abort.abort();
+      release();
+      await updating;
+      expect(await engine.up("acme", { a: "slow", b: "1" })).toMatchObject({ outcome: "succeeded" });
+      expect([...engine.things.live].sort()).toEqual([
+        ["acme/a", "slow"],
+        ["acme/b", "1"],
+      ]);
+    });
+
+    it("starts no process when it was aborted before it began", async () => {
+      expect(await engine.up("acme", { a: "1" }, { signal: AbortSignal.abort() })).toMatchObject({
+        outcome: "interrupted",
+      });
+      expect(engine.takeCommands().map(([command]) => command)).toEqual(["up"]);
+      expect(await engine.takeStarts()).toEqual([]);
+    });
+  });
+
+  describe("an update that takes too long", () => {
+    it("is ended, and does not block the next one", async () => {
+      const { entered, release } = engine.things.holdSlow();
+      const impatient = new StackEngine({ ...engine.options, timeoutMs: 2_000 });
+      const updating = impatient.up("acme", () => engine.declare("acme", { a: "slow" }));
+      await entered;
+      const pid = await engine.lastPid();
+      const result = await updating;
+      release();
+      expect(result).toMatchObject({
+        outcome: "failed",
+        failures: [{ errorClass: "retryable", reason: "Timeout", message: "the update took longer than 2 s" }],
+      });
+      if (runner === "cli") expect(await groupOf(pid)).toEqual([]);
+      expect(await engine.up("acme", { a: "1" })).toMatchObject({ outcome: "succeeded" });
+      expect([...engine.things.live]).toEqual([["acme/a", "1"]]);
+    });
+  });
+
+  describe("a process that is killed in the middle of a create", () => {
+    async function crash(values: Record<string, string> = { a: "slow" }): Promise<void> {
+      const { entered, release } = engine.things.holdSlow();
+      const updating = engine.up("acme", values);
+      await entered;
+      process.kill(-(await engine.lastPid()), "SIGKILL");
+      expect(await updating).toMatchObject({
+        outcome: "failed",
+        failures: [{ reason: "Killed", errorClass: "retryable", message: expect.stringContaining("SIGKILL") }],
+      });
+      release();
+      await until(() => engine.things.live.has("acme/a"));
+    }
+
+    it("leaves a lock, which the next update recognises as stale and removes", async () => {
+      await crash();
+      expect(await locks()).toHaveLength(1);
+      expect(await engine.up("acme", { a: "slow" })).toMatchObject({ outcome: "succeeded", changes: { create: 1 } });
+      expect(engine.warnings).toEqual(["removing the lock of a process that is gone"]);
+      expect(await locks()).toEqual([]);
+    });
+
+    it("leaves no call that writes after its end", async () => {
+      const { entered, release } = engine.things.holdSlow();
+      const updating = engine.up("acme", { a: "slow" });
+      await entered;
+      const write = engine.things.lastFence;
+      process.kill(-(await engine.lastPid()), "SIGKILL");
+      await updating;
+      expect(() => write?.check()).toThrow(expect.objectContaining({ reason: "UpdateEnded" }));
+      release();
+    });
+
+    it("leads to exactly one thing, as creates adopt what is there", async () => {
+      await crash();
+      await engine.up("acme", { a: "slow" });
+      expect(engine.things.creations).toEqual(["acme/a", "acme/a"]);
+      expect([...engine.things.live]).toEqual([["acme/a", "slow"]]);
+    });
+
+    it("leaves no pending creation in the state once it has been done again", async () => {
+      await crash();
+      expect((await engine.checkpoint("acme")).pending).toHaveLength(1);
+      await engine.up("acme", { b: "1" });
+      expect((await engine.checkpoint("acme")).pending).toEqual([]);
+    });
+
+    it("spoils no later update: neither a change, nor a refresh, nor the end", async () => {
+      await crash({ a: "slow", b: "1" });
+      const again = summaryOf(await engine.up("acme", { a: "slow", b: "1" }));
+      expect(again).toMatchObject({ outcome: "succeeded", changes: { create: expect.any(Number) } });
+      engine.takeCommands();
+      expect(await engine.up("acme", { a: "2", b: "1" })).toMatchObject({
+        outcome: "succeeded",
+        changes: { update: 1 },
+      });
+      engine.things.live.delete("acme/b");
+      expect(await engine.up("acme", { a: "2", b: "1" }, { refresh: true })).toMatchObject({ changes: { create: 1 } });
+      expect(summaryOf(await engine.up("acme", { a: "2", b: "1" }))).toEqual({ outcome: "succeeded", changes: {} });
+      expect(await engine.engine.destroy("acme")).toMatchObject({ outcome: "succeeded" });
+      expect(engine.takeCommands().length).toBe(4);
+      expect([...engine.things.live]).toEqual([]);
+    });
+
+    // Attributes beside a checkpoint are not written atomically, and an empty one makes the checkpoint unreadable.
+    it("cannot leave half a file, as every file is written aside and renamed", async () => {
+      await crash();
+      expect((await engine.backendFiles()).filter((file) => file.endsWith(".attrs"))).toEqual([]);
+    });
+
+    it("also leaves a lock that a destroy removes", async () => {
+      await engine.up("acme", { b: "1" });
+      await crash({ a: "slow", b: "1" });
+      expect(await engine.engine.destroy("acme")).toMatchObject({ outcome: "succeeded" });
+      expect(await engine.backendFiles()).toEqual(["meta.yaml"]);
+    });
+  });
+
+  describe("half a lock", () => {
+    it.each(["", '{"pid":1,"us'])(
+      "%j, of a process that was killed or had no room while it wrote it, is removed by the next update",
+      async (text) => {
+        await engine.up("acme", { a: "1" });
+        const directory = join(engine.directory, "state", ".pulumi", "locks", "organization", "kindstack", "acme");
+        await mkdir(directory, { recursive: true });
+        await writeFile(join(directory, "74444608-23b4-486f-8630-2d111fa7ff08.json.18ea15f47e21fb6a.tmp"), text);
+        expect(await engine.up("acme", { a: "2" })).toMatchObject({ outcome: "succeeded" });
+        expect(await readdir(directory).catch(() => [])).toEqual([]);
+      },
+    );
+  });
+
+  describe("a lock of a process that lives", () => {
+    it("is respected: the update says who has it, and can be tried again", async () => {
+      const other = await TestEngine.open(runner, engine.settings.backendUrl);
+      const { entered, release } = other.things.holdSlow();
+      const first = other.up("acme", { a: "slow" });
+      await entered;
+      await expect(engine.up("acme", { a: "1" })).rejects.toMatchObject({
+        reason: "Locked",
+        errorClass: "retryable",
+        message: expect.stringMatching(/acme is locked .*pid \d+/),
+      });
+      release();
+      expect(await first).toMatchObject({ outcome: "succeeded" });
+      await other.close();
+    });
+
+    it("need not be there to keep a second update of this process from its stack", async () => {
+      const { entered, release } = engine.things.holdSlow();
+      const first = engine.up("acme", { a: "slow" });
+      await entered;
+      await expect(engine.up("acme", { a: "1" })).rejects.toMatchObject({ reason: "Locked", errorClass: "retryable" });
+      release();
+      expect(await first).toMatchObject({ outcome: "succeeded" });
+    });
   });
 });

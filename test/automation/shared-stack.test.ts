@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { UpdateFailure, UpdateResult } from "../../src/automation/engine";
+import type { UpdateFailure, UpdateOptions, UpdateResult } from "../../src/automation/engine";
 import type { StackResource } from "../../src/automation/event-log";
 import { destroyMembers, shareOut } from "../../src/automation/shared-stack";
 import { postgresWriter } from "../../stacks/postgres-writer/kind";
@@ -99,5 +99,23 @@ describe("destroyMembers", () => {
     const shares = await destroyMembers(engine, postgresWriter, "writers.ns.0", ["ns/a"], {}, () => {});
     expect(outcomes(shares)).toEqual(["ns/a succeeded"]);
     expect(forgotten).toEqual(["writers.ns.0"]);
+  });
+
+  it("names all of an object that another version of its kind has made, so that nothing else is destroyed", async () => {
+    const component = (name: string, version: string) =>
+      `urn:pulumi:s::kindstack::kindstack:demo.yash.com/${version}:PostgresWriter::${name}`;
+    const former = [component("ns/a", "v0"), urnOf("ns/a")];
+    const named: unknown[] = [];
+    const engine = {
+      recorded: async () => [...former, component("ns/b", "v1"), urnOf("ns/b"), component("ns/c", "v1"), urnOf("ns/c")],
+      forget: async () => {},
+      up: () => Promise.reject(new Error("there is nothing to be updated")),
+      destroy: async (_stack: string, options: UpdateOptions = {}) => {
+        named.push(options.shared?.targets);
+        return result({ operation: "destroy" });
+      },
+    };
+    await destroyMembers(engine, postgresWriter, "s", ["ns/a", "ns/b"], {}, () => {});
+    expect(named).toEqual([[...former, component("ns/b", "v1")]]);
   });
 });

@@ -2,59 +2,63 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { StackReader } from "../../src/automation/stack-reader";
 import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
-import { TestEngine } from "./test-engine";
+import { RUNNERS, TestEngine } from "./test-engine";
 
-const database = new TestDatabase(controlPlane().env);
-let engine: TestEngine;
+describe.each(RUNNERS)("by the %s", (runner) => {
+  const database = new TestDatabase(controlPlane().env);
+  let engine: TestEngine;
 
-beforeAll(async () => {
-  await database.open();
-  engine = await TestEngine.open(`${database.backendUrl()}&table=state`);
-  await engine.up("stack", { kept: "1", changed: "1", dropped: "1" });
-  return async () => {
-    await engine.close();
-    await database.query(`DROP OWNED BY ${reader}; DROP ROLE ${reader}`);
-    await database.close();
-  };
-});
-
-const reader = `reader_${database.name}`;
-
-/** A reader that connects as a role with the right to read the state's table, and with no other. */
-async function readOnly(): Promise<StackReader> {
-  await database.query(`CREATE ROLE ${reader} LOGIN PASSWORD 'reader'; GRANT SELECT ON state TO ${reader}`);
-  return new StackReader({
-    ...engine.options,
-    workspace: {
-      ...engine.options.workspace,
-      backendUrl: `${database.backendUrl({ user: reader, password: "reader" })}&table=state`,
-    },
+  beforeAll(async () => {
+    await database.open();
+    engine = await TestEngine.open(runner, `${database.backendUrl()}&table=state`);
+    await engine.up("stack", { kept: "1", changed: "1", dropped: "1" });
+    return async () => {
+      await engine.close();
+      await database.query(`DROP OWNED BY ${reader}; DROP ROLE ${reader}`);
+      await database.close();
+    };
   });
-}
 
-describe("a reader of stacks on a PostgreSQL backend", () => {
-  it("needs no right but to read, and leaves the table as it was", async () => {
-    const stacks = await readOnly();
-    const before = await database.query("TABLE state ORDER BY key");
+  const reader = `reader_${database.name}`;
 
-    const preview = await stacks.preview("stack", () => engine.declare("stack", { kept: "1", changed: "2", new: "1" }));
-    expect(preview.failures).toEqual([]);
-    expect(preview.changes.map(({ name, operation }) => `${operation} ${name}`).sort()).toEqual([
-      "create new",
-      "delete dropped",
-      "same kept",
-      "update changed",
-    ]);
-    const destroy = await stacks.previewDestroy("stack");
-    expect(destroy.changes.map(({ operation }) => operation)).toEqual(["delete", "delete", "delete"]);
-    expect((await stacks.state("stack"))?.deployment.resources?.length).toBe(5);
-    expect(await stacks.history("stack")).toMatchObject([{ kind: "update", result: "succeeded" }]);
+  /** A reader that connects as a role with the right to read the state's table, and with no other. */
+  async function readOnly(): Promise<StackReader> {
+    await database.query(`CREATE ROLE ${reader} LOGIN PASSWORD 'reader'; GRANT SELECT ON state TO ${reader}`);
+    return new StackReader({
+      ...engine.options,
+      workspace: {
+        ...engine.options.workspace,
+        backendUrl: `${database.backendUrl({ user: reader, password: "reader" })}&table=state`,
+      },
+    });
+  }
 
-    const fresh = await stacks.preview("fresh", () => engine.declare("fresh", { a: "1" }));
-    expect(fresh).toMatchObject({ exists: false, changes: [{ name: "a", operation: "create" }], failures: [] });
-    expect(await stacks.state("fresh")).toBeUndefined();
+  describe("a reader of stacks on a PostgreSQL backend", () => {
+    it("needs no right but to read, and leaves the table as it was", async () => {
+      const stacks = await readOnly();
+      const before = await database.query("TABLE state ORDER BY key");
 
-    expect(await database.query("TABLE state ORDER BY key")).toEqual(before);
-    expect([...engine.things.live.values()]).toEqual(["1", "1", "1"]);
+      const preview = await stacks.preview("stack", () =>
+        engine.declare("stack", { kept: "1", changed: "2", new: "1" }),
+      );
+      expect(preview.failures).toEqual([]);
+      expect(preview.changes.map(({ name, operation }) => `${operation} ${name}`).sort()).toEqual([
+        "create new",
+        "delete dropped",
+        "same kept",
+        "update changed",
+      ]);
+      const destroy = await stacks.previewDestroy("stack");
+      expect(destroy.changes.map(({ operation }) => operation)).toEqual(["delete", "delete", "delete"]);
+      expect((await stacks.state("stack"))?.deployment.resources?.length).toBe(5);
+      expect(await stacks.history("stack")).toMatchObject([{ kind: "update", result: "succeeded" }]);
+
+      const fresh = await stacks.preview("fresh", () => engine.declare("fresh", { a: "1" }));
+      expect(fresh).toMatchObject({ exists: false, changes: [{ name: "a", operation: "create" }], failures: [] });
+      expect(await stacks.state("fresh")).toBeUndefined();
+
+      expect(await database.query("TABLE state ORDER BY key")).toEqual(before);
+      expect([...engine.things.live.values()]).toEqual(["1", "1", "1"]);
+    });
   });
 });

@@ -8,12 +8,19 @@ import {
   type UpdateOptions,
   type UpdateResult,
 } from "../../src/automation/engine";
+import type { Pulumi } from "../../src/automation/pulumi";
+import { PulumiCli } from "../../src/automation/pulumi-cli";
+import { PulumiServer } from "../../src/automation/pulumi-server";
 import { openWorkspace, type WorkspaceSettings } from "../../src/automation/workspace";
 import { resolveBinary } from "../../src/toolchain/resolve";
 import { THING_STUB, Thing, Things } from "./things";
 
-/** One call of the CLI. */
-export interface Invocation {
+/** What runs Pulumi's commands. */
+export type Runner = "server" | "cli";
+export const RUNNERS: readonly Runner[] = ["server", "cli"];
+
+/** A process of the server or the CLI. */
+export interface Start {
   pid: number;
   args: string;
   environment: string;
@@ -25,12 +32,13 @@ export interface Checkpoint {
 }
 
 /**
- * A stack engine with the real CLI, in a directory of its own. The CLI stands behind a script that writes down each of
- * its calls and then becomes it.
+ * A stack engine with the real server or CLI, in a directory of its own. They stand behind scripts that write down each
+ * start and then become them.
  */
 export class TestEngine {
   readonly engine: StackEngine;
   #taken = 0;
+  readonly #commands: string[][] = [];
 
   private constructor(
     readonly directory: string,
@@ -38,32 +46,48 @@ export class TestEngine {
     readonly options: StackEngineOptions,
     readonly things: Things,
     readonly warnings: string[],
+    readonly errors: string[],
   ) {
     this.engine = new StackEngine(options);
+    const { pulumi } = options.workspace;
+    const run = pulumi.run.bind(pulumi);
+    pulumi.run = (command) => {
+      this.#commands.push([...command.args]);
+      return run(command);
+    };
   }
 
   /**
    * @param backendUrl a folder of its own, unless it is given
    * @param different what differs from a workspace with a passphrase
    */
-  static async open(backendUrl?: string, different: Partial<WorkspaceSettings> = {}): Promise<TestEngine> {
+  static async open(
+    runner: Runner,
+    backendUrl?: string,
+    different: Partial<WorkspaceSettings> = {},
+  ): Promise<TestEngine> {
     const directory = await mkdtemp(join(tmpdir(), "kindstack-engine-"));
+    const [warnings, errors]: [string[], string[]] = [[], []];
     const things = new Things();
     const host = new ProviderHost(new Map([[THING_STUB, things]]));
     await host.start();
     const settings: WorkspaceSettings = {
-      pulumi: await recordingScript(directory, (await resolveBinary("pulumi")).path),
+      pulumi: {
+        cli: await recordingScript(directory, "pulumi"),
+        ...(runner === "server" && { server: await recordingScript(directory, "pulumi-server") }),
+      },
       directory: join(directory, "work"),
       backendUrl: backendUrl ?? `file://${join(directory, "state")}`,
       protection: { passphrase: { value: "the-passphrase" }, keyService: undefined },
       environment: { ...process.env, PSQL_PASSWORD: "psql-secret", PGPASSWORD: "pg-secret" },
+      attachment: host.attachment,
+      log: { error: (_fields: object, message: string) => void errors.push(message) },
       ...different,
     };
-    const warnings: string[] = [];
     const log = { info: () => {}, warn: (_fields: object, message: string) => void warnings.push(message) };
     const options = { workspace: await openWorkspace(settings), host, timeoutMs: 60_000, log };
-    const engine = new TestEngine(directory, settings, options, things, warnings);
-    await engine.takeInvocations();
+    const engine = new TestEngine(directory, settings, options, things, warnings, errors);
+    await engine.takeStarts();
     return engine;
   }
 
@@ -77,18 +101,23 @@ export class TestEngine {
     for (const [name, value] of Object.entries(values)) new Thing(name, { key: `${stack}/${name}`, value });
   }
 
-  /** The calls of the CLI since this was last asked. */
-  async takeInvocations(): Promise<Invocation[]> {
-    const invocations = await this.#invocations();
-    const fresh = invocations.slice(this.#taken);
-    this.#taken = invocations.length;
+  /** The commands since this was last asked. */
+  takeCommands(): string[][] {
+    return this.#commands.splice(0);
+  }
+
+  /** The processes that were started since this was last asked. */
+  async takeStarts(): Promise<Start[]> {
+    const starts = await this.#starts();
+    const fresh = starts.slice(this.#taken);
+    this.#taken = starts.length;
     return fresh;
   }
 
-  /** The process of the last call. */
+  /** The process that was started last. */
   async lastPid(): Promise<number> {
-    const pid = (await this.#invocations()).at(-1)?.pid;
-    if (pid === undefined) throw new Error("the CLI was not called");
+    const pid = (await this.#starts()).at(-1)?.pid;
+    if (pid === undefined) throw new Error("no process was started");
     return pid;
   }
 
@@ -106,12 +135,13 @@ export class TestEngine {
   }
 
   async close(): Promise<void> {
+    await this.options.workspace.pulumi.close();
     this.options.host.stop();
     await rm(this.directory, { recursive: true, force: true });
   }
 
-  async #invocations(): Promise<Invocation[]> {
-    const text = await readFile(join(this.directory, "invocations"), "utf8");
+  async #starts(): Promise<Start[]> {
+    const text = await readFile(join(this.directory, "starts"), "utf8");
     return text
       .split("\f")
       .filter((part) => part !== "")
@@ -122,16 +152,24 @@ export class TestEngine {
   }
 }
 
+/** A runner of the same kind, with a program of the test's in place of the server or the CLI. */
+export function openRunner({ settings, options }: TestEngine, runner: Runner, file: string): Pulumi {
+  const { scratchDirectory } = options.workspace;
+  const common = { file, cwd: settings.directory, environment: settings.environment, log: settings.log };
+  return runner === "cli" ? new PulumiCli({ ...common, scratchDirectory }) : new PulumiServer(common);
+}
+
 /** How an update ended, to be compared as a whole: `toMatchObject` takes any object for an empty one. */
 export function summaryOf({ outcome, changes }: UpdateResult): Pick<UpdateResult, "outcome" | "changes"> {
   return { outcome, changes };
 }
 
-/** A script that notes its pid, its arguments and its environment, and then becomes `pulumi`. */
-async function recordingScript(directory: string, pulumi: string): Promise<string> {
-  const script = join(directory, "pulumi");
-  const record = `{ echo $$; echo "$*"; env; printf '\\f'; } > "$0.$$"; cat "$0.$$" >> '${directory}/invocations'; rm "$0.$$"`;
-  await writeFile(script, `#!/bin/sh\n${record}\nexec '${pulumi}' "$@"\n`);
+/** A script that notes its pid, its arguments and its environment, and then becomes the tool. */
+async function recordingScript(directory: string, tool: "pulumi" | "pulumi-server"): Promise<string> {
+  const { path } = await resolveBinary(tool);
+  const script = join(directory, tool);
+  const record = `{ echo $$; echo "$*"; env; printf '\\f'; } > "$0.$$"; cat "$0.$$" >> '${directory}/starts'; rm "$0.$$"`;
+  await writeFile(script, `#!/bin/sh\n${record}\nexec '${path}' "$@"\n`);
   await chmod(script, 0o755);
   return script;
 }

@@ -2,6 +2,7 @@ import type { Input } from "@pulumi/pulumi/output";
 import type { CustomResourceOptions } from "@pulumi/pulumi/resource";
 import { type DynamicProvider, DynamicResource } from "../../providers/dynamic";
 import { RetryableError, TerminalError } from "../../providers/errors";
+import { currentFence, type Fence } from "../../providers/fence";
 
 export interface ThingInputs {
   key: string;
@@ -17,6 +18,13 @@ const REFUSED: Record<string, () => Error> = {
   terminal: () => new TerminalError("NotAllowed", "nobody may have that"),
   retryable: () => new RetryableError("NotYet", "come again later"),
   bug: () => new TypeError("cannot read properties of undefined"),
+  // What a database says of a table that a user has named so.
+  "no stack": () => new RetryableError("NoTable", 'relation "no stack named x found" does not exist'),
+  lock: () =>
+    new RetryableError(
+      "NoTable",
+      'relation "error: the stack is currently locked by 1 lock(s): created by x@y (pid 1) at z" does not exist',
+    ),
 };
 
 /** A resource of the simplest kind: a value under a key. */
@@ -31,6 +39,8 @@ export class Things implements DynamicProvider<ThingInputs, ThingInputs> {
   readonly live = new Map<string, string>();
   /** The keys of all calls of create, in order. */
   readonly creations: string[] = [];
+  /** Under which fence the last call of create ran. */
+  lastFence: Fence | undefined;
   #gate: { entered: () => void; left: Promise<void> } | undefined;
 
   /** Holds the next write of the value `slow` until it is released; `entered` tells when it is there. */
@@ -56,6 +66,7 @@ export class Things implements DynamicProvider<ThingInputs, ThingInputs> {
 
   async create(inputs: ThingInputs) {
     this.creations.push(inputs.key);
+    this.lastFence = currentFence();
     await this.#write(inputs);
     return { id: inputs.key, outs: { ...inputs } };
   }
@@ -71,7 +82,10 @@ export class Things implements DynamicProvider<ThingInputs, ThingInputs> {
   }
 
   async delete(id: string) {
-    if (this.live.get(id) === "in use") throw new RetryableError("InUse", `${id} is in use`);
+    const value = this.live.get(id);
+    if (value === "in use") throw new RetryableError("InUse", `${id} is in use`);
+    const refusal = REFUSED[value ?? ""];
+    if (refusal !== undefined) throw refusal();
     this.live.delete(id);
   }
 

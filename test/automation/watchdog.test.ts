@@ -1,34 +1,23 @@
 import { spawn } from "node:child_process";
-import fs from "node:fs";
-import os from "node:os";
-import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { signalGroup } from "../../src/automation/command";
 import { Watchdog } from "../../src/automation/watchdog";
-import type { Workspace } from "../../src/automation/workspace";
 
 const LONG_MS = 20_000;
 
-let directory: string;
 let errors: string[];
 const pids: number[] = [];
 beforeEach(() => {
-  directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-watchdog-"));
   errors = [];
 });
 afterEach(() => {
   for (const pid of pids.splice(0)) signalGroup(pid, "SIGKILL");
-  fs.rmSync(directory, { recursive: true });
 });
 
 function watchdog(allowedMs: number): Watchdog {
-  const recordProcess = (pid: number) => {
-    fs.writeFileSync(path.join(directory, String(pid)), "");
-    return () => fs.rmSync(path.join(directory, String(pid)), { force: true });
-  };
-  const workspace = { processDirectory: directory, recordProcess } as Partial<Workspace> as Workspace;
-  const log = { error: (_fields: object, message: string) => errors.push(message) };
-  return new Watchdog({ workspace, allowedMs: () => allowedMs, log });
+  const dog = new Watchdog({ error: (_fields: object, message: string) => errors.push(message) });
+  dog.feed(allowedMs);
+  return dog;
 }
 
 /** A process group that runs until it is killed; tells how long it did. */
@@ -37,7 +26,7 @@ function start(dog: Watchdog): { ended: Promise<number>; forget: () => void } {
   const child = spawn("/bin/sh", ["-c", "sleep 60 & wait"], { detached: true, stdio: "ignore" });
   const pid = child.pid as number;
   pids.push(pid);
-  const forget = dog.workspace.recordProcess(pid);
+  const forget = dog.watch(pid);
   const ended = new Promise<number>((resolve) => {
     child.once("exit", () => {
       forget();
@@ -59,6 +48,12 @@ describe("the watchdog of running updates", () => {
     dog.feed(LONG_MS);
     dog.feed(500);
     expect(await ended).toBeGreaterThanOrEqual(490);
+  });
+
+  it("kills each of several", async () => {
+    const dog = watchdog(300);
+    const [first, second] = [start(dog), start(dog)];
+    expect(Math.min(await first.ended, await second.ended)).toBeGreaterThanOrEqual(290);
   });
 
   it("leaves alone what has ended in time, and what comes after it", async () => {

@@ -6,6 +6,7 @@ import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { resolveBinary } from "../../src/toolchain/resolve";
+import { tools } from "../../src/toolchain/tools";
 import { installKinds } from "../../src/watcher/install";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
@@ -48,10 +49,11 @@ afterAll(() => fs.rmSync(image, { recursive: true, force: true }));
 
 /** Does what one COPY of the last stage does. */
 async function copy(words: string): Promise<void> {
-  const [, stage, source = "", target = ""] = /^--from=(\S+) (\S+) (\S+)$/.exec(words) ?? [];
+  const [, source = "", target = ""] = /^--from=\S+ (\S+) (\S+)$/.exec(words) ?? [];
   const to = path.join(image, path.resolve("/app", target));
   fs.mkdirSync(path.dirname(to), { recursive: true });
-  if (stage === "pulumi") fs.copyFileSync((await resolveBinary("pulumi")).path, to);
+  if (source === "/pulumi") fs.copyFileSync((await resolveBinary("pulumi")).path, to);
+  else if (source === "/pulumi-server") fs.copyFileSync((await resolveBinary("pulumi-server")).path, to);
   else if (source === "/app/node_modules") copyProductionPackages(to);
   else if (source === "/app/sbom.cdx.json") fs.writeFileSync(to, runLine("sbom.cdx.json"));
   else fs.cpSync(path.join(ROOT, path.relative("/app", source)), to, { recursive: true });
@@ -116,14 +118,15 @@ describe.skipIf(process.getuid?.() !== 0)("the image", () => {
     expect(instruction("USER")).toEqual([`${USER_ID}:${USER_ID}`]);
   });
 
-  it("has the Pulumi CLI of the version that the SDK has, and no plugin", async () => {
+  it("has the Pulumi CLI of the version that the SDK has, its server, and no plugin", async () => {
     const cli = path.join(image, "usr/local/bin/pulumi");
     const { version } = JSON.parse(
       fs.readFileSync(path.join(image, "app/node_modules/@pulumi/pulumi/package.json"), "utf8"),
     ) as { version: string };
 
     expect(dockerfile).toContain(`.Version=v${version}"`);
-    expect(fs.readdirSync(path.dirname(cli))).toEqual(["pulumi"]);
+    expect(dockerfile).toContain(`main.Version=${tools["pulumi-server"].version}"`);
+    expect(fs.readdirSync(path.dirname(cli)).sort()).toEqual(["pulumi", "pulumi-server"]);
   });
 
   it("is built from images that cannot change behind its back", () => {

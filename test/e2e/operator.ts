@@ -15,6 +15,8 @@ const ROOT = path.resolve(__dirname, "../..");
 const MAIN = path.join(ROOT, "dist/src/cli/main.js");
 const START_TIMEOUT_MS = 30_000;
 const STOP_TIMEOUT_MS = 30_000;
+/** Tests look at the processes of updates to see whether one runs. */
+const IDLE = ["--engine-idle", "0.1"];
 
 export interface RunSettings {
   /** More words for `kindstack run`. */
@@ -99,7 +101,7 @@ export class TestOperator {
     fs.mkdirSync(this.stateDirectory, { recursive: true });
     const from = this.#output.length;
     const install = this.#settings.installCrds === false ? [] : ["--install-crds"];
-    const words = ["run", ...install, "--http-port", "0", ...(this.#settings.args ?? []), ...args];
+    const words = ["run", ...install, "--http-port", "0", ...IDLE, ...(this.#settings.args ?? []), ...args];
     const [program = "", ...rest] = [...(this.#settings.wrapper ?? []), process.execPath, MAIN, ...words];
     const child = spawn(program, rest, {
       cwd: this.directory,

@@ -22,7 +22,7 @@ import { findKind, kindOf } from "../../src/preview/kind-name";
 import { preview, selectCandidates } from "../../src/preview/preview";
 import { type Report, reportSchema } from "../../src/preview/report";
 import { readManifestsAt } from "../../src/preview/revision";
-import { resolveBinary } from "../../src/toolchain/resolve";
+import { resolvePulumi } from "../../src/toolchain/pulumi";
 import { installKinds } from "../../src/watcher/install";
 import { type AnyKind, kindName, parseObject } from "../../stacks/contract/kind";
 import { readManifests } from "../../stacks/contract/manifests";
@@ -51,16 +51,19 @@ beforeAll(async () => {
   host = new ProviderHost(providers);
   await host.start();
   workspace = await openWorkspace({
-    pulumi: (await resolveBinary("pulumi")).path,
+    pulumi: await resolvePulumi({}),
     directory: join(directory, "work"),
     backendUrl: pathToFileURL(join(directory, "state")).href,
     protection: { passphrase: { value: "the-passphrase" }, keyService: undefined },
     environment: process.env,
+    attachment: host.attachment,
+    log: console,
   });
   for (const name of ["same", "changed", "moved", "gone"]) await make(writer(name));
   await make(tenant({ namespaces: [`${cluster.namespace}-a`, `${cluster.namespace}-b`] }));
   await make(podSet(2));
   return async () => {
+    await workspace.pulumi.close();
     host.stop();
     for (const kind of kinds) {
       const type = await cluster.client.resourceType(`${kind.group}/${kind.version}`, kind.kind);

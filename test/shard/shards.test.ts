@@ -24,7 +24,7 @@ beforeEach(async () => {
     logger: pino({ level: "silent" }),
     now: () => clock,
     unique: () => "1",
-    watchdog: { feed: (ms) => fed.push(ms) },
+    allow: (ms) => fed.push(ms),
   });
   const acquired = new Promise<void>((resolve) => {
     let count = 0;

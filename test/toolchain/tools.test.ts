@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
@@ -18,7 +19,7 @@ describe("the table of tools", () => {
   it.each(requirements)("builds %s, in tools/%s, of the version that it looks for", (name, folder, module) => {
     const goMod = fs.readFileSync(path.join(packageRoot, "tools", folder, "go.mod"), "utf8");
 
-    expect(goMod).toContain(`require ${module} v${tools[name].version}\n`);
+    expect(goMod).toMatch(new RegExp(`^(require |\\t)${module} v${tools[name].version}$`, "m"));
   });
 
   it("builds promtool of the version that it looks for, whose Go module counts 3.13.5 as 0.313.5", () => {
@@ -34,5 +35,16 @@ describe("the table of tools", () => {
     ) as { version: string };
 
     expect(tools.pulumi.version).toBe(sdk.version);
+  });
+
+  it("has another revision of the Pulumi server whenever its sources have changed", () => {
+    const folder = path.join(packageRoot, "tools/pulumi/server");
+    const digest = createHash("sha256");
+    for (const file of fs.readdirSync(folder).sort()) digest.update(fs.readFileSync(path.join(folder, file)));
+
+    expect([tools["pulumi-server"].version, digest.digest("hex").slice(0, 16)]).toEqual([
+      "3.255.0-1",
+      "4f5afcc93dffc694",
+    ]);
   });
 });

@@ -6,14 +6,16 @@ import { ProviderHost } from "../../providers/host/server";
 import { providers } from "../../providers/index";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { StackEngine, type UpdateResult } from "../../src/automation/engine";
+import type { Pulumi } from "../../src/automation/pulumi";
 import { openWorkspace } from "../../src/automation/workspace";
-import { resolveBinary } from "../../src/toolchain/resolve";
+import { resolvePulumi } from "../../src/toolchain/pulumi";
 import { Batches, type Request } from "../../src/watcher/batch";
 import { ownerDescription, parseObject } from "../../stacks/contract/kind";
 import { objectKey, stackName } from "../../stacks/contract/object";
 import { sharedStackName } from "../../stacks/contract/shared-stack";
 import { postgresWriter } from "../../stacks/postgres-writer/kind";
 import { controlPlane } from "../control-plane";
+import { childrenOf } from "../e2e/processes";
 import { TestDatabase } from "../providers/postgres/database";
 
 /* Batches of PostgresWriters with the real CLI and a real database; the queue and the API server are left out. */
@@ -27,9 +29,8 @@ const host = new ProviderHost(providers);
 let directory = "";
 let engine: StackEngine;
 let batches: Batches;
+let pulumi: Pulumi;
 let table = "";
-/** The CLI processes that run. */
-let pids: Set<number>;
 
 beforeAll(async () => {
   await database.open();
@@ -43,19 +44,17 @@ beforeEach(async () => {
   table = await database.createStudents();
   directory = await mkdtemp(join(tmpdir(), "kindstack-batch-"));
   const workspace = await openWorkspace({
-    pulumi: (await resolveBinary("pulumi")).path,
+    pulumi: await resolvePulumi({}),
     directory: join(directory, "work"),
     backendUrl: `file://${join(directory, "state")}`,
     protection: { passphrase: { value: "the-passphrase" }, keyService: undefined },
     environment: process.env,
+    attachment: host.attachment,
+    log: { error: () => {} },
   });
-  pids = new Set();
-  const recordProcess = (pid: number) => {
-    pids.add(pid);
-    return () => pids.delete(pid);
-  };
+  pulumi = workspace.pulumi;
   const log = { info: () => {}, warn: () => {} };
-  engine = new StackEngine({ workspace: { ...workspace, recordProcess }, host, timeoutMs: 60_000, log });
+  engine = new StackEngine({ workspace, host, timeoutMs: 60_000, log });
   batches = new Batches({
     kind: postgresWriter,
     engine,
@@ -64,7 +63,16 @@ beforeEach(async () => {
     observe: () => {},
   });
 });
-afterEach(() => rm(directory, { recursive: true, force: true }));
+/** Kills the processes that run updates. */
+function killPulumi(): void {
+  for (const { pid, command } of childrenOf(process.pid)) {
+    if (command.includes("pulumi")) process.kill(pid, "SIGKILL");
+  }
+}
+afterEach(async () => {
+  await pulumi.close();
+  await rm(directory, { recursive: true, force: true });
+});
 
 function objectOf(name: string, spec: object = {}): LiveObject {
   return {
@@ -228,7 +236,7 @@ describe("a SIGKILL of the CLI in the middle of a batch", () => {
     await turn(up("kept"));
     const cut = turn(...names.map((name) => up(name)), destroy("kept"));
     await expect.poll(async () => (await rows()).length, { timeout: 30_000, interval: 5 }).toBeGreaterThan(10);
-    for (const pid of pids) process.kill(pid, "SIGKILL");
+    killPulumi();
     const [first, ...others] = await cut;
     expect(first).toMatchObject({ outcome: "failed", failures: [{ reason: "Killed", errorClass: "retryable" }] });
     expect(others.at(-1)?.outcome).toBe("succeeded"); // the deletion is an update of its own
@@ -242,7 +250,7 @@ describe("a SIGKILL of the CLI in the middle of a batch", () => {
 
     const destroying = turn(...names.map((name) => destroy(name)));
     await expect.poll(async () => (await rows()).length, { timeout: 30_000, interval: 5 }).toBeLessThan(names.length);
-    for (const pid of pids) process.kill(pid, "SIGKILL");
+    killPulumi();
     await destroying;
     expect(new Set(outcomes(await turn(...names.map((name) => destroy(name)))))).toEqual(new Set(["succeeded"]));
     expect(await rows()).toEqual([]);

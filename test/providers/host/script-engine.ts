@@ -8,6 +8,7 @@ import { providers } from "../../../providers/index";
 import { StackEngine } from "../../../src/automation/engine";
 import { openWorkspace } from "../../../src/automation/workspace";
 import { environmentFile } from "../../../src/dev/environment";
+import { resolvePulumi } from "../../../src/toolchain/pulumi";
 import { resolveBinary } from "../../../src/toolchain/resolve";
 
 const ROOT = path.resolve(__dirname, "../../..");
@@ -33,16 +34,9 @@ export async function openEnginePair(environment: Record<string, string>): Promi
   });
   const directory = await mkdtemp(path.join(tmpdir(), "kindstack-host-"));
   const pulumi = (await resolveBinary("pulumi")).path;
-  const workspace = await openWorkspace({
-    pulumi,
-    directory,
-    backendUrl: `file://${directory}/state`,
-    protection: { passphrase: { value: "passphrase" }, keyService: undefined },
-    environment: process.env,
-  });
   // A project that has Kindstack among its dependencies.
-  const modules = path.join(workspace.projectDirectory, "node_modules");
-  await mkdir(modules);
+  const modules = path.join(directory, "project", "node_modules");
+  await mkdir(modules, { recursive: true });
   await symlink(ROOT, path.join(modules, "kindstack"));
   await symlink(path.join(ROOT, "node_modules/@pulumi"), path.join(modules, "@pulumi"));
 
@@ -65,13 +59,24 @@ export async function openEnginePair(environment: Record<string, string>): Promi
 
   const host = new ProviderHost(providers);
   await host.start();
-  const log = { info: () => {}, warn: () => {} };
-  const options = { workspace, host, timeoutMs: 60_000, log };
+  const log = { info: () => {}, warn: () => {}, error: () => {} };
+  const settings = {
+    directory,
+    backendUrl: `file://${directory}/state`,
+    protection: { passphrase: { value: "passphrase" }, keyService: undefined },
+    environment: process.env,
+    attachment: host.attachment,
+    log,
+  };
+  const workspace = await openWorkspace({ ...settings, pulumi: await resolvePulumi({}) });
+  const scripted = await openWorkspace({ ...settings, pulumi: { cli: shell } });
+  const options = { host, timeoutMs: 60_000, log };
   return {
-    hosted: new StackEngine(options),
-    scripted: new StackEngine({ ...options, workspace: { ...workspace, pulumi: shell } }),
+    hosted: new StackEngine({ ...options, workspace }),
+    scripted: new StackEngine({ ...options, workspace: scripted }),
     scriptStarts: async () => (await readFile(starts, "utf8")).length,
     async close() {
+      await workspace.pulumi.close();
       host.stop();
       await rm(directory, { recursive: true, force: true });
     },

@@ -194,11 +194,6 @@ describe("the installation with nothing configured", () => {
       expect.objectContaining({ name: "passphrase", secret: expect.objectContaining({ optional: true }) }),
     );
     expect(variable(registrations, "KINDSTACK_SECRETS_PROVIDER")).toBeUndefined();
-    const own = await install({ secretsProvider: "own" });
-    expect(variable(own, "KINDSTACK_SECRETS_PROVIDER")?.value).toBe("own");
-    expect(podOf(own).spec.volumes).not.toContainEqual(
-      expect.objectContaining({ secret: expect.objectContaining({ optional: true }) }),
-    );
   });
 
   it("has namespaces share stacks when it is told to", async () => {

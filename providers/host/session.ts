@@ -1,0 +1,56 @@
+import { setMaxListeners } from "node:events";
+import { type ErrorClass, RetryableError } from "../errors";
+import type { Fence } from "../fence";
+
+/** A resource operation that a provider refused, with the class that is lost on the way through the engine. */
+export interface ResourceFailure {
+  urn: string;
+  errorClass: ErrorClass;
+  reason: string;
+  message: string;
+}
+
+export interface SessionOptions {
+  /** Under what the update's calls are answered. */
+  fence?: Fence | undefined;
+  /** Deletions release what was made instead of deleting it. */
+  release?: boolean | undefined;
+}
+
+/** What one update asks of the providers. */
+export class ProviderSession {
+  /** What failed so far. */
+  readonly failures: ResourceFailure[] = [];
+  readonly releases: boolean;
+  /** Under what its calls are answered: comes down with the update's own fence, and when the session is closed. */
+  readonly fence: Fence;
+  readonly #end = new AbortController();
+  readonly #outer: Fence | undefined;
+  readonly #onClose: () => void;
+
+  constructor({ fence, release = false }: SessionOptions, onClose: () => void) {
+    const { signal } = this.#end;
+    setMaxListeners(0, signal); // each connection to a database listens to it
+    this.releases = release;
+    this.#outer = fence;
+    this.#onClose = onClose;
+    this.fence = {
+      check: () => {
+        fence?.check();
+        signal.throwIfAborted();
+      },
+      signal,
+    };
+    fence?.signal.addEventListener("abort", this.#onOuterAbort);
+    if (fence?.signal.aborted) this.#onOuterAbort();
+  }
+
+  /** From now on nothing of it writes any more. */
+  close(): void {
+    this.#outer?.signal.removeEventListener("abort", this.#onOuterAbort);
+    this.#end.abort(new RetryableError("UpdateEnded", "the update that this belongs to has ended"));
+    this.#onClose();
+  }
+
+  readonly #onOuterAbort = () => this.#end.abort(this.#outer?.signal.reason);
+}

@@ -1,0 +1,82 @@
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { runCommand } from "./command";
+import type { Command, CommandError, CommandResult, Pulumi } from "./pulumi";
+import { Watchdog } from "./watchdog";
+
+export interface PulumiProcessOptions {
+  /** The program that is run. */
+  file: string;
+  cwd: string;
+  environment: NodeJS.ProcessEnv;
+  /** For temporary folders of updates. */
+  scratchDirectory: string;
+  log: { error(fields: object, message: string): void };
+}
+
+/** The CLI's own exit codes (`cmd/pulumi/cmd/exit_codes.go`). */
+const EXIT_STACK_NOT_FOUND = 6;
+const EXIT_CANCELLED = 8;
+
+/** Runs each command in a process of the stock CLI. */
+export class PulumiCli implements Pulumi {
+  readonly #options: PulumiProcessOptions;
+  readonly #watchdog: Watchdog;
+
+  constructor(options: PulumiProcessOptions) {
+    this.#options = options;
+    this.#watchdog = new Watchdog(options.log);
+  }
+
+  async run({ args, timeoutMs, signal, backendUrl, savesOnce, events = false }: Command): Promise<CommandResult> {
+    const { file, cwd, environment, scratchDirectory } = this.#options;
+    const scratch = events ? await mkdtemp(join(scratchDirectory, "events-")) : undefined;
+    const eventLog = scratch && join(scratch, "events.ndjson");
+    const flags = [...(eventLog ? ["--event-log", eventLog] : []), "--non-interactive", "--color", "never"];
+    let forget = () => {};
+    try {
+      const result = await runCommand(file, [...args, ...flags], {
+        cwd,
+        env: {
+          // A process that lives for less than a second spends a tenth of it on memory that it could just leave.
+          GOGC: "400",
+          ...environment,
+          ...(backendUrl !== undefined && { PULUMI_BACKEND_URL: backendUrl }),
+          ...(savesOnce && { PULUMI_SKIP_CHECKPOINTS: "true" }),
+        },
+        timeoutMs,
+        signal,
+        onStart: (pid) => {
+          forget = this.#watchdog.watch(pid);
+        },
+      });
+      const told = eventLog === undefined ? "" : await readFile(eventLog, "utf8").catch(() => "");
+      const error = errorOf(result.exitCode, result.stderr, told);
+      return { ...result, events: told, ...(error && { error }) };
+    } finally {
+      forget();
+      if (scratch !== undefined) await rm(scratch, { recursive: true, force: true });
+    }
+  }
+
+  owns(): boolean {
+    return false;
+  }
+
+  allow(ms: number): void {
+    this.#watchdog.feed(ms);
+  }
+
+  async close(): Promise<void> {
+    this.#watchdog.close();
+  }
+}
+
+/** A lock has no exit code of its own; but then the command has not begun, and there is no event that quotes a user. */
+function errorOf(exitCode: number, stderr: string, events: string): CommandError | undefined {
+  if (exitCode === 0) return undefined;
+  if (exitCode === EXIT_STACK_NOT_FOUND) return { kind: "stackNotFound", message: stderr.trim() };
+  if (exitCode === EXIT_CANCELLED) return { kind: "cancelled", message: stderr.trim() };
+  const isLocked = events === "" && /^error: the stack is currently locked by /m.test(stderr);
+  return { kind: isLocked ? "locked" : "other", message: stderr.trim() };
+}
