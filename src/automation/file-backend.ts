@@ -126,11 +126,12 @@ export async function pruneHistory(directory: string, project: string, stack: st
 }
 
 /**
- * Removes what `pulumi destroy --remove` leaves of a stack: backups of its checkpoint, empty folders, and the temporary
- * files of processes that were killed while they wrote.
+ * Removes a stack: its checkpoint, backups of it, its history and locks, and the temporary files of processes that were
+ * killed while they wrote.
  */
-export async function removeLeftovers(directory: string, project: string, stack: string): Promise<void> {
+export async function removeStack(directory: string, project: string, stack: string): Promise<void> {
   const checkpoint = checkpointPath(directory, project, stack);
+  await rm(checkpoint, { force: true });
   const stacks = dirname(checkpoint);
   const ours = [`${basename(checkpoint)}.`, `.${basename(checkpoint)}.`];
   const files = (await readdir(stacks).catch(() => [])).filter((file) => ours.some((start) => file.startsWith(start)));

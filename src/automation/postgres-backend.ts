@@ -97,17 +97,16 @@ export async function cutHistory(backendUrl: string, project: string, stack: str
 }
 
 /**
- * Removes what is left of a stack that is gone: the backup that the CLI makes of a state when it removes it, and the lock of
- * a CLI that was killed before there was a state.
+ * Removes a stack: its state, the backup that the CLI makes of one, its history, and the lock of a CLI that was killed.
  *
  * @throws RetryableError when the database cannot be reached, or the fence has come down
  */
-export async function removeRemains(backendUrl: string, project: string, stack: string): Promise<void> {
+export async function removeStackRows(backendUrl: string, project: string, stack: string): Promise<void> {
   const { checkpoint, history, locks } = keysOf(backendUrl, project, stack);
   await withTable(backendUrl, async (client, table) => {
     checkFence();
     await client.query(
-      `DELETE FROM ${table} WHERE key IN ($1 || '.bak', $1 || '.gz.bak') OR key LIKE $2 OR key LIKE $3`,
+      `DELETE FROM ${table} WHERE key IN ($1, $1 || '.gz', $1 || '.bak', $1 || '.gz.bak') OR key LIKE $2 OR key LIKE $3`,
       [checkpoint, likeAllOf(history), likeAllOf(locks)],
     );
   });

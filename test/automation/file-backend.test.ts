@@ -10,7 +10,7 @@ import {
   forgetPendingCreates,
   HISTORY_LIMIT,
   pruneHistory,
-  removeLeftovers,
+  removeStack,
   stackExists,
 } from "../../src/automation/file-backend";
 
@@ -178,7 +178,7 @@ describe("pruneHistory", () => {
   });
 });
 
-describe("removeLeftovers", () => {
+describe("removeStack", () => {
   it("removes backups, history, locks and temporary files of the stack, and nothing of another whose name begins the same", async () => {
     const filesFor = (stack: string) => [
       `${checkpointPath(directory, "kindstack", stack)}.bak`,
@@ -189,7 +189,7 @@ describe("removeLeftovers", () => {
       join(directory, "locks", "organization", "kindstack", stack, "1.json"),
     ];
     await touch(...filesFor("acme"), ...filesFor("acme-2"));
-    await removeLeftovers(directory, "kindstack", "acme");
+    await removeStack(directory, "kindstack", "acme");
     const left = await filesOf(directory);
     expect(left.sort()).toEqual([
       ".acme-2.json.1.tmp",
