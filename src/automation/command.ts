@@ -22,8 +22,8 @@ export interface CommandOptions {
   onStart?: (pid: number) => void;
 }
 
-/** Of a command's output, the end is kept: that is where errors are. */
-export const MAX_OUTPUT = 256 * 1024;
+/** Of a command's output, the end is kept: that is where errors are. A list of all stacks is long. */
+const MAX_OUTPUT = { stdout: 16 * 1024 * 1024, stderr: 256 * 1024 };
 
 /**
  * Runs the Pulumi CLI in a process group of its own, so that a Ctrl-C meant for the operator does not reach it and
@@ -50,8 +50,8 @@ export function runCommand(file: string, args: string[], options: CommandOptions
       { interrupt: () => signalGroup(child.pid, "SIGINT"), kill: () => signalGroup(child.pid, "SIGKILL") },
       options,
     );
-    const stdout = collect(child.stdout);
-    const stderr = collect(child.stderr);
+    const stdout = collect(child.stdout, MAX_OUTPUT.stdout);
+    const stderr = collect(child.stderr, MAX_OUTPUT.stderr);
     if (child.pid !== undefined) options.onStart?.(child.pid);
     child.once("error", (error) => {
       interruption.dispose();
@@ -83,10 +83,10 @@ export function signalGroup(pid: number | undefined, signal: NodeJS.Signals): vo
 }
 
 /** Keeps the end of a stream. */
-export function collect(stream: NodeJS.ReadableStream): () => string {
+export function collect(stream: NodeJS.ReadableStream, length: number): () => string {
   let text = "";
   stream.setEncoding("utf8").on("data", (chunk: string) => {
-    text = (text + chunk).slice(-MAX_OUTPUT);
+    text = (text + chunk).slice(-length);
   });
   return () => text;
 }

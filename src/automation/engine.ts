@@ -311,6 +311,9 @@ function meantBy({ shared }: UpdateOptions): (name: string) => boolean {
   return (name) => keys.has(keyOfResource(name));
 }
 
+/** What a command printed without an account of what failed is kept to this length. */
+const MAX_WORDS = 64 * 1024;
+
 const UPDATE_FAILED = /^(update|preview|destroy) failed$/;
 
 /** Whether an update that failed went to its end, and only operations of single resources failed. */
@@ -385,7 +388,8 @@ function findFailures(
   if (failures.length > 0) return failures;
   const errors = report.errors.filter(({ message }) => !UPDATE_FAILED.test(message));
   if (errors.length === 0) {
-    const output = (result.stderr || result.stdout || result.error?.message || "").trim() || "no output";
+    const output =
+      (result.stderr || result.stdout || result.error?.message || "").trim().slice(-MAX_WORDS) || "no output";
     const unexplained = result.exitCode === 0 ? "Pulumi ended without an account of what it did: " : "";
     errors.push({ message: unexplained + output });
   }

@@ -4,7 +4,7 @@ import type { Readable, Writable } from "node:stream";
 import Type from "typebox";
 import { Compile } from "typebox/compile";
 import { checkFence } from "../../providers/fence";
-import { collect, MAX_OUTPUT, signalGroup } from "./command";
+import { collect, signalGroup } from "./command";
 import { Interruption } from "./interruption";
 import { parseJson } from "./parse-json";
 import type { Command, CommandResult, Pulumi } from "./pulumi";
@@ -22,6 +22,8 @@ export type PulumiServerOptions = Omit<PulumiProcessOptions, "scratchDirectory">
 const IDLE_MS = 60_000;
 const PING_MS = 10_000;
 const PINGS = 4;
+/** Of what the server says when it fails, the end is logged. */
+const KEPT_STDERR = 4_000;
 
 /** A line that the server writes, besides events, which are taken as text. */
 const answerSchema = Compile(
@@ -143,7 +145,7 @@ class ServerProcess {
       stdio: ["pipe", "pipe", "pipe"],
     });
     this.#child.stdin.on("error", () => undefined); // it has ended, as the event below says
-    this.#stderr = collect(this.#child.stderr);
+    this.#stderr = collect(this.#child.stderr, KEPT_STDERR);
     createInterface({ input: this.#child.stdout, crlfDelay: Number.POSITIVE_INFINITY }).on("line", this.#onLine);
     this.#ended = new Promise((resolve) => {
       this.#child.once("error", (error) => {
@@ -232,8 +234,7 @@ class ServerProcess {
       this.kill();
     } else if ("exit" in answer) {
       const { code, stdout, stderr, error } = answer.exit;
-      const output = { stdout: stdout.slice(-MAX_OUTPUT), stderr: stderr.slice(-MAX_OUTPUT) };
-      this.#calls.get(answer.id)?.end({ exitCode: code, ...output, ...(error && { error }) });
+      this.#calls.get(answer.id)?.end({ exitCode: code, stdout, stderr, ...(error && { error }) });
     }
   };
 
@@ -254,7 +255,7 @@ class ServerProcess {
     clearInterval(this.#pings);
     signalGroup(this.pid, "SIGKILL"); // what it may have started
     if (!this.#isStopping && this.#error === undefined) {
-      const told = this.#stderr().trim().slice(-4_000);
+      const told = this.#stderr().trim();
       const updates = this.#calls.size;
       this.#options.log.error({ code, signal, updates, stderr: told }, "the Pulumi server has ended unexpectedly");
     }

@@ -2,13 +2,11 @@ import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
-import { execa } from "execa";
 import { RetryableError } from "../../providers/errors";
 import { fileBackendDirectory } from "../automation/file-backend";
-import { KeyService } from "../automation/key-service";
 import { readCheckpoints } from "../automation/postgres-backend";
 import type { StackState } from "../automation/stack-reader";
-import { openWorkspace, PROJECT, type Workspace } from "../automation/workspace";
+import { openWorkspace, PROJECT, type PulumiBinaries, type Workspace } from "../automation/workspace";
 import type { StateConfig } from "../config";
 import type { NamedState } from "./backup-files";
 
@@ -31,23 +29,25 @@ export interface StateBackend {
  */
 export async function withStateBackend<T>(
   state: StateConfig,
-  pulumi: string,
+  pulumi: PulumiBinaries,
   signal: AbortSignal,
   run: (backend: StateBackend) => Promise<T>,
 ): Promise<T> {
   const directory = await mkdtemp(join(tmpdir(), "kindstack-backup-"));
-  const keyService = await KeyService.startIfUsed(state.protection, process.env);
+  let workspace: Workspace | undefined;
   try {
-    const workspace = await openWorkspace({
+    workspace = await openWorkspace({
       pulumi,
       directory,
       backendUrl: state.backendUrl,
       protection: state.protection,
-      environment: keyService?.environmentOf(process.env) ?? process.env,
+      environment: process.env,
+      attachment: "", // no command that runs here asks a provider
+      log: console,
     });
     return await run(stateBackend(workspace, signal));
   } finally {
-    await keyService?.close();
+    await workspace?.pulumi.close();
     await rm(directory, { recursive: true, force: true });
   }
 }
@@ -55,11 +55,11 @@ export async function withStateBackend<T>(
 function stateBackend(workspace: Workspace, signal: AbortSignal): StateBackend {
   const { backendUrl } = workspace;
   const scheme = backendUrl.split("://", 1)[0] ?? "";
-  const cli = (...args: string[]) => runCli(workspace, signal, args);
+  const pulumi = (...args: string[]) => runCommand(workspace, signal, args);
   return {
     scheme,
     async names() {
-      const stacks = JSON.parse(await cli("stack", "ls", "--json")) as { name: string }[];
+      const stacks = JSON.parse(await pulumi("stack", "ls", "--json")) as { name: string }[];
       return stacks.map(({ name }) => name.split("/").at(-1) ?? name).sort();
     },
     async readAll(onState) {
@@ -69,13 +69,13 @@ function stateBackend(workspace: Workspace, signal: AbortSignal): StateBackend {
       if (scheme === "postgres") return readCheckpoints(backendUrl, PROJECT, onCheckpoint);
       for (const name of await this.names()) {
         const file = join(workspace.scratchDirectory, "export.json");
-        await cli("stack", "export", "--stack", name, "--file", file);
+        await pulumi("stack", "export", "--stack", name, "--file", file);
         await onState({ name, state: JSON.parse(await readFile(file, "utf8")) as StackState });
       }
     },
     async write(name, file, { exists }) {
-      if (!exists) await cli("stack", "init", name, "--no-select");
-      await cli("stack", "import", "--stack", name, "--file", file);
+      if (!exists) await pulumi("stack", "init", name, "--no-select");
+      await pulumi("stack", "import", "--stack", name, "--file", file);
     },
   };
 }
@@ -99,23 +99,10 @@ function exported(checkpoint: string): StackState {
   return { ...versions, deployment: inner.latest ?? {} };
 }
 
-/** @returns what it printed, of any length */
-async function runCli(workspace: Workspace, signal: AbortSignal, args: string[]): Promise<string> {
-  const { stdout, stderr, failed, shortMessage } = await execa(
-    workspace.pulumi,
-    [...args, "--non-interactive", "--color", "never"],
-    {
-      cwd: workspace.projectDirectory,
-      env: workspace.environment,
-      extendEnv: false,
-      stdin: "ignore",
-      timeout: TIMEOUT_MS,
-      cancelSignal: signal,
-      killSignal: "SIGINT", // it then gives back its lock
-      reject: false,
-    },
-  );
-  if (!failed) return stdout;
-  const words = stderr.trim() || stdout.trim() || shortMessage;
+/** @returns what it printed */
+async function runCommand({ pulumi }: Workspace, signal: AbortSignal, args: string[]): Promise<string> {
+  const { exitCode, stdout, stderr, interrupted } = await pulumi.run({ args, timeoutMs: TIMEOUT_MS, signal });
+  if (exitCode === 0) return stdout;
+  const words = stderr.trim() || stdout.trim() || (interrupted ?? `exit code ${exitCode}`);
   throw new RetryableError("Unreadable", `pulumi ${args.slice(0, 2).join(" ")} failed: ${words}`);
 }

@@ -5,7 +5,7 @@ import { restore } from "../backup/restore";
 import { type StateBackend, withStateBackend } from "../backup/state-backend";
 import { readStateConfig } from "../config";
 import { packageVersion } from "../package";
-import { resolveBinary } from "../toolchain/resolve";
+import { resolvePulumi } from "../toolchain/pulumi";
 import { Progress } from "./progress";
 
 const HELP = `
@@ -65,9 +65,9 @@ async function withProgress(
   for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, onStop);
   const progress = new Progress();
   try {
-    const { path } = await resolveBinary("pulumi", { signal: stop.signal, observe: progress.observeTools });
+    const pulumi = await resolvePulumi({ signal: stop.signal, observe: progress.observeTools, make: false });
     progress.begin(what);
-    const summary = await withStateBackend(readStateConfig(process.env), path, stop.signal, (backend) =>
+    const summary = await withStateBackend(readStateConfig(process.env), pulumi, stop.signal, (backend) =>
       run(backend, progress),
     );
     progress.done();
