@@ -1,4 +1,5 @@
-import { sqlStateOf } from "./errors";
+import type { ClassifiedError } from "../errors";
+import { isRefusedStatement, sqlStateOf } from "./errors";
 import { parseTableName, quoteIdentifier, quoteTableName } from "./identifier";
 import { type Connection, withConnection } from "./pool";
 import type { RowInputs } from "./row";
@@ -13,22 +14,36 @@ const ROWS_PER_QUERY = 5_000;
 /** A table or a column that is gone has taken the rows with it; an update will say so better than this can. */
 const GONE_STATES = new Set(["42P01", "42703", "3F000"]);
 
+/** What a comparison of rows found. */
+export interface RowComparison {
+  /** The UIDs of the rows that are missing or hold other values than they should. */
+  drifted: string[];
+  /** Why rows could not be compared, by UID. */
+  unknown: Map<string, ClassifiedError>;
+}
+
 /**
- * The UIDs of the rows that are missing or hold other values than they should, found with one query for the rows of one
- * table. Values are compared by the database, in the columns' types.
+ * Compares rows with what they should be, with one query for the rows of one table. Values are compared by the database,
+ * in the columns' types. A table that cannot be compared does not keep the others from it.
  *
  * @throws ClassifiedError when the database cannot be asked
  */
-export async function findDriftedRows(rows: readonly WantedRow[]): Promise<string[]> {
+export async function findDriftedRows(rows: readonly WantedRow[]): Promise<RowComparison> {
   const drifted: string[] = [];
+  const unknown: RowComparison["unknown"] = new Map();
   await withConnection(async (connection) => {
     for (const alike of groupByColumns(rows)) {
-      for (let start = 0; start < alike.length; start += ROWS_PER_QUERY) {
-        drifted.push(...(await compare(connection, alike.slice(start, start + ROWS_PER_QUERY))));
+      try {
+        for (let start = 0; start < alike.length; start += ROWS_PER_QUERY) {
+          drifted.push(...(await compare(connection, alike.slice(start, start + ROWS_PER_QUERY))));
+        }
+      } catch (error) {
+        if (!isRefusedStatement(error)) throw error;
+        for (const { uid } of alike) unknown.set(uid, error);
       }
     }
   });
-  return drifted;
+  return { drifted, unknown };
 }
 
 /** Rows that one query can compare: of one table, with the same columns. */

@@ -1,4 +1,4 @@
-import { type ClassifiedError, RetryableError, TerminalError } from "../errors";
+import { ClassifiedError, RetryableError, TerminalError } from "../errors";
 
 /** A condition's message is read by people; databases repeat the value that they refuse, however long. */
 const MAX_MESSAGE_LENGTH = 1_000;
@@ -67,6 +67,15 @@ export function sqlStateOf(error: unknown): string | undefined {
 /** Whether an error that was classified here says that there was no answer, so that another statement gets none either. */
 export function isUnanswered(error: unknown): boolean {
   return error instanceof RetryableError && error.cause !== undefined && sqlStateOf(error) === undefined;
+}
+
+/** Errors of the session or the server, by the class of their SQLSTATE: any other statement would get them as well. */
+const SERVER_STATES = /^(08|28|3D|53|57P|58)/;
+
+/** Whether an error that was classified here is about the statement and what it names; another statement may succeed. */
+export function isRefusedStatement(error: unknown): error is ClassifiedError {
+  const state = error instanceof ClassifiedError ? sqlStateOf(error) : undefined;
+  return state !== undefined && !SERVER_STATES.test(state);
 }
 
 /**

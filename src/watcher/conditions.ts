@@ -1,3 +1,4 @@
+import type { ClassifiedError } from "../../providers/errors";
 import { type Condition, findCondition, type NewCondition } from "../../stacks/contract/condition";
 import type { UpdateFailure, UpdateResult } from "../automation/engine";
 import { visibleLines } from "../preview/plain-text";
@@ -131,8 +132,16 @@ export function contestedConditions(generation: number, contest: string | undefi
   ];
 }
 
+/** While an object's resources cannot be compared with what they should be. `Ready` keeps what it said. */
+export function driftUnknownCondition(observedGeneration: number, failure: ClassifiedError | undefined): NewCondition {
+  const type = "DriftUnknown";
+  if (failure === undefined) return notSo(type, observedGeneration);
+  const message = `drift cannot be detected: ${describeFailures([failure])}`;
+  return { type, status: "True", reason: failure.reason, message, observedGeneration };
+}
+
 /** That it is not so, or not any more: `composeStatus` leaves it out. */
-function notSo(type: "Reconciling" | "Stalled", observedGeneration: number): NewCondition {
+function notSo(type: "Reconciling" | "Stalled" | "DriftUnknown", observedGeneration: number): NewCondition {
   return { type, status: "False", reason: `Not${type}`, message: "", observedGeneration };
 }
 
@@ -148,7 +157,7 @@ export function isTerminal(failures: readonly UpdateFailure[]): boolean {
 }
 
 /** For conditions and Events. What it quotes of objects and answers has no effect on the terminals that show these. */
-export function describeFailures(failures: readonly UpdateFailure[]): string {
+export function describeFailures(failures: readonly Pick<UpdateFailure, "resource" | "message">[]): string {
   const text = visibleLines(
     failures.map(({ resource, message }) => (resource ? `${resource}: ${message}` : message)).join("; "),
   );

@@ -1,5 +1,6 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { isObjectOutputs } from "../../providers/kubernetes/object";
+import type { NewCondition } from "../../stacks/contract/condition";
 import { objectId } from "../../stacks/contract/object";
 import type { UpdateResult } from "../automation/engine";
 import type { StackResource } from "../automation/event-log";
@@ -18,6 +19,8 @@ export class Memory {
   lastAttempt: Attempt | undefined;
   /** Set from outside, for drift that no watch shows. */
   drifted = false;
+  /** What the last comparison says of the object's drift being unknown; undefined before the first. */
+  driftUnknown: NewCondition | undefined;
   readonly repairs = new RepairPace();
   /** The first that ends is replaced at once; another soon after it has to wait. */
   readonly replacements = new RepairPace(0);

@@ -336,10 +336,12 @@ export class Operator {
       const settled = informer.list().filter((object) => isSettled(object) && this.#isOurs(controller, object));
       if (settled.length === 0) continue;
       try {
-        const drifted = new Set(await kind.findDrift(settled as unknown as KindObject[]));
-        for (const { metadata } of settled.filter(({ metadata: { uid } }) => drifted.has(uid))) {
-          reconciler.markDrifted(objectKey(metadata));
-          this.#queue.add(queueKeyOf(kind, objectKey(metadata)));
+        const report = await kind.findDrift(settled as unknown as KindObject[]);
+        const drifted = new Set(report.drifted);
+        for (const object of settled) {
+          const { uid } = object.metadata;
+          const isNews = reconciler.noteComparison(object, drifted.has(uid), report.unknown.get(uid));
+          if (isNews) this.#queue.add(queueKeyOf(kind, objectKey(object.metadata)));
         }
       } catch (error) {
         this.#options.logger.warn({ err: error, kind: kindName(kind) }, "could not look for drift");

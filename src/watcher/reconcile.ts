@@ -1,7 +1,9 @@
+import type { ClassifiedError } from "../../providers/errors";
+import type { LiveObject } from "../../providers/kubernetes/client";
 import { findCondition, type NewCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
-import { PAUSED_ANNOTATION, RECONCILE_ANNOTATION } from "../../stacks/contract/object";
-import { contestedConditions, pausedConditions, resumedConditions } from "./conditions";
+import { objectKey, PAUSED_ANNOTATION, RECONCILE_ANNOTATION } from "../../stacks/contract/object";
+import { contestedConditions, driftUnknownCondition, pausedConditions, resumedConditions } from "./conditions";
 import { decide } from "./decide";
 import { destroyObject } from "./destroy";
 import { findDrift } from "./drift";
@@ -80,9 +82,17 @@ export class Reconciler {
     }
   }
 
-  /** Notes drift that was found by asking ({@link AnyKind.findDrift}); the next reconcile repairs it. */
-  markDrifted(key: string): void {
-    this.#memory(key).drifted = true;
+  /**
+   * Notes what asking for drift ({@link AnyKind.findDrift}) found of an object.
+   *
+   * @param failure why it could not be compared
+   * @returns whether the object needs a reconcile: to repair it, or to say that drift is unknown, or is known again
+   */
+  noteComparison(object: LiveObject, drifted: boolean, failure: ClassifiedError | undefined): boolean {
+    const memory = this.#memory(objectKey(object.metadata));
+    if (drifted) memory.drifted = true;
+    memory.driftUnknown = driftUnknownCondition(object.metadata.generation ?? 0, failure);
+    return drifted || !isSaid(object, memory.driftUnknown);
   }
 
   /** Forgets all that is known of an object: another replica has worked on it since. */
@@ -117,6 +127,11 @@ async function rest(turn: Turn): Promise<Outcome> {
   const contested = findCondition(conditions, "Contested")?.status === "True";
   const unsettledMs = contested ? Math.max(0, memory.repairs.settledAt - performance.now()) : 0;
   if (contested && unsettledMs === 0) change.push(...contestedConditions(generation, undefined));
+  if (memory.driftUnknown !== undefined && !isSaid(object, memory.driftUnknown)) {
+    const { type, status, reason, message } = memory.driftUnknown;
+    change.push(memory.driftUnknown);
+    if (status === "True") turn.context.recorder.event(object, "Warning", type, `${reason}: ${message}`);
+  }
   if (object.status !== undefined) await writeStatus(turn, object, { conditions: change });
   return unsettledMs > 0 ? { afterMs: unsettledMs } : "done";
 }
@@ -130,6 +145,13 @@ async function update(turn: Turn, plan: Omit<Plan, "ended" | "waiting">): Promis
   const isContested = turn.memory.repairs.notBefore > performance.now();
   const lacksMore = !isContested && findWanting(turn, plan.drift, ended).length > 0;
   return lacksMore ? updateObject(turn, { ...plan, ended, waiting: ended }) : { afterMs: waitMs };
+}
+
+/** Whether the object's status says this already; of a condition that is not so, by not having it. */
+function isSaid(object: LiveObject, { type, status, reason, message }: NewCondition): boolean {
+  const said = findCondition(statusOf(object).conditions, type);
+  if (status === "False") return said === undefined;
+  return said?.status === status && said.reason === reason && said.message === message;
 }
 
 /** Another turn after `afterMs`, where an outcome asks for none and that is not 0. */

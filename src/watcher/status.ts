@@ -62,11 +62,13 @@ export async function writeStatus(
 }
 
 /**
- * `Reconciling` and `Stalled` are there while they are so, as kstatus has it and Flux does it ("abnormal-true"); that they
- * are not is two thirds of a small object's status, and says nothing beside `Ready`. A pause is something to be said.
+ * Conditions that are there only while they are so, as kstatus has it and Flux does it ("abnormal-true"): that they are
+ * not says nothing beside `Ready`, and is two thirds of a small object's status. A pause is something to be said.
  */
+const ABNORMAL = ["Reconciling", "Stalled", "DriftUnknown"];
+
 function saysSomething({ type, status, reason }: Condition): boolean {
-  return status !== "False" || reason === "Paused" || (type !== "Reconciling" && type !== "Stalled");
+  return status !== "False" || reason === "Paused" || !ABNORMAL.includes(type);
 }
 
 /** Why the last update or destroy failed, as `Ready` says it. */

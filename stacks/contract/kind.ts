@@ -2,7 +2,7 @@ import type Type from "typebox";
 import { Compile } from "typebox/compile";
 import type { TLocalizedValidationError } from "typebox/error";
 import type { Properties } from "../../providers/dynamic";
-import { TerminalError } from "../../providers/errors";
+import { type ClassifiedError, TerminalError } from "../../providers/errors";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import type { Owner } from "../../providers/kubernetes/ownership";
 import type { KindAdmission } from "./admission";
@@ -59,6 +59,14 @@ export interface ValidationRule {
 export interface Activity {
   /** Why the last update, or the destroy, failed; undefined when it did not, or when it is running for the first time. */
   failure?: string;
+}
+
+/** What {@link Kind.findDrift} found. */
+export interface DriftReport {
+  /** The UIDs of the objects that have drifted. */
+  drifted: readonly string[];
+  /** Why objects could not be compared, by UID. */
+  unknown: ReadonlyMap<string, ClassifiedError>;
 }
 
 /** A condition of the kind's own; the generation is added. */
@@ -140,10 +148,12 @@ export interface Kind<Spec = unknown, Status = unknown> {
    */
   tend?(object: KindObject<Spec, Status>, tending: Tending): Promise<void>;
   /**
-   * For resources that nothing in the cluster watches: which of these objects (all Ready) have drifted, as their UIDs.
-   * Called periodically with all objects of the kind, so that one query can answer for many.
+   * For resources that nothing in the cluster watches: which of these objects (all Ready) have drifted. Called
+   * periodically with all objects of the kind, so that one query can answer for many.
+   *
+   * @throws when nothing can be asked at all
    */
-  findDrift?(objects: readonly KindObject<Spec, Status>[]): Promise<string[]>;
+  findDrift?(objects: readonly KindObject<Spec, Status>[]): Promise<DriftReport>;
   /**
    * For resources that nothing in the cluster watches: removes all that was ever made for this owner, except what these
    * outputs of resources are of. Called after an update, or a destroy, that follows an update of which nobody saw a good

@@ -1,12 +1,14 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { controlPlane } from "../control-plane";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import type { Manifest } from "../../providers/kubernetes/client";
 import { TestDatabase } from "../providers/postgres/database";
 import { eventually } from "./eventually";
 import { kubectl, noKubectl } from "./kubectl";
 import {
   apply,
+  conditionOf,
   conditionTypes,
   edit,
+  eventsAbout,
   find,
   get,
   namespace,
@@ -14,6 +16,7 @@ import {
   remove,
   sampleFile,
   uniqueName,
+  untilCondition,
   untilGone,
   untilReady,
 } from "./objects";
@@ -167,6 +170,30 @@ describe.concurrent("a row that somebody changed by hand", () => {
     await database.query(`DELETE FROM ${table}`);
     await eventually(async () => expect(await rowsOf(table)).toEqual([row]), 10_000);
     await untilReady(writer);
+  });
+
+  it("is put right beside a table that cannot be compared, of which its objects tell until it can", async () => {
+    const [sound, broken] = [await database.createStudents(), await database.createStudents()];
+    const [writer, unsure] = [sound, broken].map((table) => postgresWriter(uniqueName("writer"), { table })) as [
+      Manifest,
+      Manifest,
+    ];
+    await Promise.all([writer, unsure].map(apply));
+    await Promise.all([writer, unsure].map(untilReady));
+
+    await database.query(`ALTER TABLE ${broken} ALTER name TYPE json USING to_json(name)`);
+    const told = await untilCondition(unsure, "DriftUnknown", "True", "WrongType");
+    expect(conditionOf(told, "DriftUnknown").message).toMatch(/^drift cannot be detected: .*json/);
+    expect(conditionOf(told, "Ready").status).toBe("True");
+    await eventually(async () => {
+      expect(await eventsAbout(told)).toContainEqual(expect.objectContaining({ reason: "DriftUnknown" }));
+    });
+    await database.query(`UPDATE ${sound} SET age = 99`);
+    await eventually(async () => expect(await rowsOf(sound)).toMatchObject([{ age: 23 }]), 10_000);
+    expect(conditionTypes(await get(writer))).toEqual(["Ready"]);
+
+    await database.query(`ALTER TABLE ${broken} ALTER name TYPE text USING name #>> '{}'`);
+    await eventually(async () => expect(conditionTypes(await get(unsure))).toEqual(["Ready"]));
   });
 
   it("does not keep its object from being deleted, when it is gone or its whole table", async () => {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from "vitest";
 import { findDriftedRows, type WantedRow } from "../../../providers/postgres/drift";
 import { closePool } from "../../../providers/postgres/pool";
 import { provider } from "../../../providers/postgres/row";
@@ -7,8 +7,21 @@ import { rowIn, TestDatabase } from "./database";
 
 const database = new TestDatabase(controlPlane().env);
 
-beforeAll(() => database.open());
-afterAll(() => database.close());
+/** Who may do with a table only what a test grants. */
+const reader = `${database.name}_reader`;
+
+beforeAll(async () => {
+  await database.open();
+  await database.query(`CREATE ROLE ${reader} LOGIN PASSWORD 'reader'`);
+});
+afterEach(async () => {
+  await closePool();
+  database.use();
+});
+afterAll(async () => {
+  await database.query(`DROP OWNED BY ${reader}; DROP ROLE ${reader}`);
+  await database.close();
+});
 
 /** Rows that are in the table as they should be. */
 async function writtenRows(table: string, count: number): Promise<WantedRow[]> {
@@ -20,6 +33,12 @@ async function writtenRows(table: string, count: number): Promise<WantedRow[]> {
   return rows;
 }
 
+const driftedAmong = async (rows: readonly WantedRow[]) => {
+  const { drifted, unknown } = await findDriftedRows(rows);
+  expect([...unknown]).toEqual([]);
+  return drifted;
+};
+
 describe("findDriftedRows", () => {
   it("finds rows that are missing or changed, in any of the tables", async () => {
     const [table, other] = [await database.createStudents(), await database.createStudents()];
@@ -27,14 +46,14 @@ describe("findDriftedRows", () => {
     await database.query(`DELETE FROM ${table} WHERE id = 'default/1'`);
     await database.query(`UPDATE ${table} SET age = 99 WHERE id = 'default/3'`);
     await database.query(`UPDATE ${other} SET country = NULL WHERE id = 'default/0'`);
-    expect((await findDriftedRows(rows)).sort()).toEqual([`${table}-1`, `${table}-3`, `${other}-0`].sort());
+    expect((await driftedAmong(rows)).sort()).toEqual([`${table}-1`, `${table}-3`, `${other}-0`].sort());
   });
 
   it("finds nothing where the database sees no difference", async () => {
     const table = await database.createStudents(
       "id varchar(80) PRIMARY KEY, name char(10), age numeric(5,2), country text",
     );
-    expect(await findDriftedRows(await writtenRows(table, 3))).toEqual([]);
+    expect(await driftedAmong(await writtenRows(table, 3))).toEqual([]);
   });
 
   it("compares what is hostile to SQL and to JSON", async () => {
@@ -42,7 +61,7 @@ describe("findDriftedRows", () => {
     const values = { name: `'"\\u0041\\`, age: 0, country: '{"a": null} 🇨🇦\u2028' };
     const row = { ...rowIn(table, { key: { id: "'\"--" }, values }), uid: "1" };
     await provider.create(row);
-    expect(await findDriftedRows([row])).toEqual([]);
+    expect(await driftedAmong([row])).toEqual([]);
   });
 
   it("does not take other columns of the table for drift", async () => {
@@ -51,7 +70,7 @@ describe("findDriftedRows", () => {
     );
     const row = { ...rowIn(table, { values: { name: "alex" } }), uid: "1" };
     await provider.create(row);
-    expect(await findDriftedRows([row])).toEqual([]);
+    expect(await driftedAmong([row])).toEqual([]);
   });
 
   it.each(["DROP TABLE %", "ALTER TABLE % DROP age"])(
@@ -60,16 +79,40 @@ describe("findDriftedRows", () => {
       const [table, other] = [await database.createStudents(), await database.createStudents()];
       const rows = [...(await writtenRows(table, 2)), ...(await writtenRows(other, 2))];
       await database.query(statement.replace("%", table));
-      expect(await findDriftedRows(rows)).toEqual([`${table}-0`, `${table}-1`]);
+      expect(await driftedAmong(rows)).toEqual([`${table}-0`, `${table}-1`]);
     },
   );
+
+  it.each([
+    ["a column's type was changed", "ALTER TABLE % ALTER name TYPE integer USING 7", "WrongType"],
+    ["a column's type has no equality", "ALTER TABLE % ALTER name TYPE json USING '1'::json", "WrongType"],
+    ["it may not be read", `REVOKE ALL ON % FROM ${reader}`, "PermissionDenied"],
+    [
+      "its rows cannot be read",
+      `ALTER TABLE % RENAME TO %_; CREATE VIEW % AS SELECT id, name, 1 / (age - age) AS age,
+      country FROM %_; GRANT SELECT ON % TO ${reader}`,
+      "WrongType",
+    ],
+  ])("tells of a table that cannot be compared because %s, and compares the others", async (_, statements, reason) => {
+    const [before, table, after] = await Promise.all([1, 2, 3].map(() => database.createStudents()));
+    const tables = [before, table, after] as string[];
+    const rows = (await Promise.all(tables.map((name) => writtenRows(name, 2)))).flat();
+    for (const name of [before, after]) await database.query(`UPDATE ${name} SET age = 99 WHERE id = 'default/1'`);
+    await database.query(`GRANT ALL ON ${tables} TO ${reader}; ${statements.replaceAll("%", table as string)}`);
+    await closePool();
+    database.use({ PSQL_USER: reader, PSQL_PASSWORD: "reader" });
+
+    const { drifted, unknown } = await findDriftedRows(rows);
+
+    expect(drifted).toEqual([`${before}-1`, `${after}-1`]);
+    const failure = expect.objectContaining({ reason, message: expect.stringMatching(/./) });
+    expect([...unknown]).toEqual([0, 1].map((index) => [`${table}-${index}`, failure]));
+  });
 
   it("knows a table from a type of that name", async () => {
     await database.query("CREATE TABLE point (id text PRIMARY KEY, name text, age integer, country text)");
     const [row] = await writtenRows("point", 1);
-    expect(await findDriftedRows(row ? [row, { ...row, values: { age: 99 }, uid: "changed" }] : [])).toEqual([
-      "changed",
-    ]);
+    expect(await driftedAmong(row ? [row, { ...row, values: { age: 99 }, uid: "changed" }] : [])).toEqual(["changed"]);
   });
 
   it("asks about thousands at once", async () => {
@@ -84,7 +127,7 @@ describe("findDriftedRows", () => {
       uid: String(index + 1),
     }));
     await database.query(`UPDATE ${table} SET age = 0 WHERE id IN ('default/1', 'default/5001', 'default/12000')`);
-    expect(await findDriftedRows(rows)).toEqual(["1", "5001", "12000"]);
+    expect(await driftedAmong(rows)).toEqual(["1", "5001", "12000"]);
   });
 
   it("says so when the database cannot be asked", async () => {
