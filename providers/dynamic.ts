@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Inputs } from "@pulumi/pulumi/output";
 import { ComponentResource, CustomResource, type CustomResourceOptions, type Resource } from "@pulumi/pulumi/resource";
+import { escapeInputs } from "./literal";
 import { currentRegistrations } from "./registration";
 
 /*
@@ -90,7 +91,7 @@ export abstract class DynamicResource extends CustomResource {
     options: CustomResourceOptions = {},
   ) {
     const type = `pulumi-nodejs:dynamic/${module}:${typeName}`;
-    const all = { ...inputs, [PROVIDER_PROPERTY]: stub };
+    const all = { ...escapeInputs(inputs), [PROVIDER_PROPERTY]: stub };
     const parent = options.parent ?? parents.getStore();
     const registrations = currentRegistrations();
     if (registrations !== undefined) {

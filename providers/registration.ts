@@ -1,10 +1,11 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import * as grpc from "@grpc/grpc-js";
-import { getAllResources, isSecret, Output, output } from "@pulumi/pulumi/output";
+import { getAllResources, isSecret, output } from "@pulumi/pulumi/output";
 import type { ResourceMonitorClient } from "@pulumi/pulumi/proto/resource_grpc_pb";
 import { RegisterResourceRequest, type RegisterResourceResponse, Result } from "@pulumi/pulumi/proto/resource_pb";
 import type { Resource } from "@pulumi/pulumi/resource";
 import { type JavaScriptValue, Struct } from "google-protobuf/google/protobuf/struct_pb";
+import { isWrapped } from "./literal";
 
 /** What a program says of one resource. */
 export interface Declaration {
@@ -151,12 +152,6 @@ function urnOf(resource: Resource): Promise<string> {
   const { [URN]: urn } = resource as Partial<Registered>;
   if (urn === undefined) throw new TypeError(`a resource that another update or the SDK registered: ${PLAIN}`);
   return urn;
-}
-
-/** Whether some value is yet to come: a library wrapped it, as kubernetesx does with all that it makes. */
-function isWrapped(value: unknown): boolean {
-  if (typeof value !== "object" || value === null) return false;
-  return Output.isInstance(value) || value instanceof Promise || Object.values(value).some(isWrapped);
 }
 
 /** @throws TypeError for outputs of resources, on which the resource would depend, and for secrets */

@@ -12,6 +12,7 @@ import {
   providerStub,
 } from "../dynamic";
 import { RetryableError, TerminalError } from "../errors";
+import { behindEngine } from "../literal";
 import { ApiError, type KubernetesClient, type LiveObject, type Manifest, type ResourceType } from "./client";
 import { connectKubernetes } from "./connection";
 import {
@@ -87,7 +88,7 @@ export function isObjectOutputs(outputs: Properties): outputs is Properties & Ob
 
 const GONE_TIMEOUT_MS = 120_000;
 
-export const provider: DynamicProvider<ObjectInputs, ObjectOutputs> = {
+const objects: DynamicProvider<ObjectInputs, ObjectOutputs> = {
   async check(_olds, news) {
     const failures: CheckFailure[] = [];
     const manifest = news.manifest as Partial<Manifest> | undefined;
@@ -154,6 +155,8 @@ export const provider: DynamicProvider<ObjectInputs, ObjectOutputs> = {
     if (live !== undefined && isStillOurs(live, outs)) await dropMarks(client, type, outs.manifest, live);
   },
 };
+
+export const provider = behindEngine(objects);
 
 /**
  * Removes what an owner has and no state knows, as the deletion of its resource would: what existed before is only given

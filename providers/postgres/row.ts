@@ -3,6 +3,7 @@ import type { Input } from "@pulumi/pulumi/output";
 import type { CustomResourceOptions } from "@pulumi/pulumi/resource";
 import { type DiffResult, type DynamicProvider, DynamicResource, providerStub } from "../dynamic";
 import type { Owner } from "../kubernetes/ownership";
+import { behindEngine } from "../literal";
 import { type ResolvedTable, refuseTableName } from "./allow-list";
 import { sqlStateOf } from "./errors";
 import { GroupCommit } from "./group-commit";
@@ -50,7 +51,8 @@ export class Row extends DynamicResource {
   }
 }
 
-export const provider: DynamicProvider<RowInputs, RowOutputs> = {
+/** The life of a row, by values as they are in the database. */
+export const rows: DynamicProvider<RowInputs, RowOutputs> = {
   /** @throws TerminalError `TableNotAllowed` */
   async check(_olds, news) {
     const failures = checkRow(news);
@@ -104,6 +106,8 @@ export const provider: DynamicProvider<RowInputs, RowOutputs> = {
     await withOwnershipRecords((connection) => releaseRow(connection, identityOf(outs)));
   },
 };
+
+export const provider = behindEngine(rows);
 
 /** A row that is to be written, and where. */
 interface Write {

@@ -1,7 +1,7 @@
 import type { Properties } from "../dynamic";
 import { recordsOf } from "./ownership";
 import { withConnection } from "./pool";
-import { provider, type RowOutputs } from "./row";
+import { type RowOutputs, rows } from "./row";
 
 /**
  * Deletes the rows that an owner has by the records, except those of these resources: what an update made that was cut
@@ -29,6 +29,6 @@ export async function removeStrayRows(
       location: { schema, name },
       incarnation,
     };
-    await (release ? provider.release : provider.delete)("", outs);
+    await (release ? rows.release : rows.delete)("", outs);
   }
 }

@@ -1,5 +1,6 @@
 import Type from "typebox";
 import { Compile } from "typebox/compile";
+import { unescapeReserved } from "../../providers/literal";
 import { parseJson } from "./parse-json";
 
 /** What the engine did to a resource. */
@@ -89,10 +90,10 @@ export function readEventLog(log: string, isMeant: (name: string) => boolean = (
       if (GONE.includes(operation) || !state) {
         if (operation !== "delete-replaced") resources.delete(urn);
         if (operation === "delete") {
-          report.deleted.push({ urn, type, name: nameOf(urn), operation, outputs: old?.outputs ?? {} });
+          report.deleted.push({ urn, type, name: nameOf(urn), operation, outputs: outputsOf(old) });
         }
       } else {
-        resources.set(urn, { urn, type, name: nameOf(urn), operation, outputs: state.outputs ?? {} });
+        resources.set(urn, { urn, type, name: nameOf(urn), operation, outputs: outputsOf(state) });
       }
     } else if (event?.resOpFailedEvent !== undefined) {
       report.failed.push(event.resOpFailedEvent.metadata.urn);
@@ -105,6 +106,10 @@ export function readEventLog(log: string, isMeant: (name: string) => boolean = (
   }
   report.resources = [...resources.values()];
   return report;
+}
+
+function outputsOf(state: Type.Static<typeof stateSchema> | null | undefined): StackResource["outputs"] {
+  return unescapeReserved(state?.outputs ?? {});
 }
 
 /** Told from the text, since most of a large log is not. */

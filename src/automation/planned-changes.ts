@@ -1,6 +1,7 @@
 import Type from "typebox";
 import { Compile } from "typebox/compile";
 import type { Properties } from "../../providers/dynamic";
+import { unescapeReserved } from "../../providers/literal";
 import { nameOf } from "./event-log";
 import { parseJson } from "./parse-json";
 
@@ -74,5 +75,5 @@ export function readPlannedChanges(eventLog: string): PlannedChange[] {
 
 function parseStep(line: string) {
   if (!line.includes('"resourcePreEvent"')) return undefined;
-  return parseJson(eventSchema, line)?.resourcePreEvent.metadata; // none for the torn last line of an interrupted preview
+  return unescapeReserved(parseJson(eventSchema, line)?.resourcePreEvent.metadata); // none for the torn last line of an interrupted preview
 }

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { PROVIDER_PROPERTY } from "../../providers/dynamic";
+import { unescapeReserved } from "../../providers/literal";
 import { belongsTo, isObjectComponent } from "../../stacks/contract/shared-stack";
 import { nameOf } from "../automation/event-log";
 import type { StackState } from "../automation/stack-reader";
@@ -34,7 +35,7 @@ export function outputsOf({ deployment }: StackState): ResourceOutputs[] {
       type: type.split(":").at(-1) ?? type,
       name: nameOf(urn),
       id,
-      outputs,
+      outputs: unescapeReserved(outputs),
     }));
 }
 

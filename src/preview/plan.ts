@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { errorMessageOf } from "../../providers/errors";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { isObjectOutputs } from "../../providers/kubernetes/object";
+import { unescapeReserved } from "../../providers/literal";
 import { type AnyKind, ownerDescription, type ProgramContext, statusOf } from "../../stacks/contract/kind";
 import {
   DELETION_POLICY_ANNOTATION,
@@ -105,7 +106,8 @@ async function planUpdate(
   const owned = live && (await cluster.owned(kind, live.metadata));
   const known = live === undefined ? undefined : statusOf(live).stack;
   // Where the cluster cannot tell, the state does.
-  const state = known === undefined || owned === undefined ? await reader.state(plan.stack, signal) : undefined;
+  const isTold = known !== undefined && owned !== undefined;
+  const state = isTold ? undefined : unescapeReserved(await reader.state(plan.stack, signal));
   const recorded = recordedObjects(state);
   const key = objectKey(manifest.metadata);
   const uid = live?.metadata.uid ?? recordedOwner(state, key) ?? NO_UID;

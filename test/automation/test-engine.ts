@@ -1,6 +1,7 @@
 import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { DynamicProvider } from "../../providers/dynamic";
 import { ProviderHost } from "../../providers/host/server";
 import {
   StackEngine,
@@ -60,16 +61,19 @@ export class TestEngine {
   /**
    * @param backendUrl a folder of its own, unless it is given
    * @param different what differs from a workspace with a passphrase
+   * @param providers those that serve other stubs than the things'
    */
   static async open(
     runner: Runner,
     backendUrl?: string,
     different: Partial<WorkspaceSettings> = {},
+    // biome-ignore lint/suspicious/noExplicitAny: each provider knows the type of its own properties
+    providers: readonly [stub: string, DynamicProvider<any, any>][] = [],
   ): Promise<TestEngine> {
     const directory = await mkdtemp(join(tmpdir(), "kindstack-engine-"));
     const [warnings, errors]: [string[], string[]] = [[], []];
     const things = new Things();
-    const host = new ProviderHost(new Map([[THING_STUB, things]]));
+    const host = new ProviderHost(new Map([[THING_STUB, things], ...providers]));
     await host.start();
     const settings: WorkspaceSettings = {
       pulumi: {

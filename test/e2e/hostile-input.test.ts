@@ -3,15 +3,21 @@ import type { Manifest } from "../../providers/kubernetes/client";
 import { quoteIdentifier } from "../../providers/postgres/identifier";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
+import { RECONCILE_ANNOTATION } from "../../stacks/contract/object";
 import type { PostgresWriterSpec } from "../../stacks/postgres-writer/schema";
 import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
+import { RESERVED } from "../reserved";
+import { eventually } from "./eventually";
 import {
   apply,
   create,
+  deploymentOf,
+  edit,
   eventsAbout,
   find,
   get,
+  memcached,
   namespace,
   podSet,
   postgresWriter,
@@ -68,6 +74,25 @@ describe("a PostgresWriter", () => {
     expect(await database.query(`SELECT * FROM ${quoteIdentifier(table)}`)).toEqual([]);
   });
 
+  it("writes literally what Pulumi's engine takes for a value that is not known", async () => {
+    const table = await database.createStudents();
+    const writers = RESERVED.map((text, age) =>
+      postgresWriter(uniqueName("reserved"), { table, name: text, age, country: text }),
+    );
+    await Promise.all(writers.map(apply));
+    await Promise.all(writers.map(untilReady));
+    const rows = RESERVED.map((text, age) => ({ name: text, age, country: text }));
+    expect(await database.query(`SELECT name, age, country FROM ${table} ORDER BY age`)).toEqual(rows);
+
+    const [first, second = ""] = RESERVED;
+    const [writer] = writers as [Manifest];
+    await edit(writer, { spec: { name: second }, metadata: { annotations: { [RECONCILE_ANNOTATION]: "1" } } });
+    await eventually(async () => expect((await get(writer)).status).toMatchObject({ lastHandledReconcile: "1" }));
+    await untilReady(writer);
+    const [row] = await database.query(`SELECT name, country FROM ${table} WHERE age = 0`);
+    expect(row).toEqual({ name: second, country: first });
+  });
+
   it.each<[string, Partial<PostgresWriterSpec>, string, string]>([
     ["a table of SQL that does not exist", { table: SQL }, "Ready", "TableMissing"],
     ["a table whose name has effects on terminals", { table: TERMINAL.slice(0, 40) }, "Ready", "TableMissing"],
@@ -93,6 +118,24 @@ describe("a PostgresWriter", () => {
     const writer = postgresWriter(uniqueName("hostile"), spec);
     await expect(create(writer)).rejects.toMatchObject({ status: 422 });
     expect(await find(writer)).toBeUndefined();
+  });
+});
+
+describe("objects that are called as Pulumi's engine calls a value that is not known", () => {
+  it("make what they stand for, under that name", async () => {
+    const name = RESERVED[2] as string;
+    const objects: Manifest[] = [
+      podSet(name, 1),
+      memcached(name),
+      tenant(uniqueName("reserved"), { namespaces: [name] }),
+    ];
+    await Promise.all(objects.map(apply));
+    await Promise.all(objects.map(untilReady));
+    expect(await find(namespace(name))).toBeDefined();
+    expect(await find(deploymentOf(memcached(name)))).toBeDefined();
+    await Promise.all(objects.map(remove));
+    await Promise.all(objects.map(untilGone));
+    expect(await find(deploymentOf(memcached(name)))).toBeUndefined();
   });
 });
 

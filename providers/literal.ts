@@ -1,0 +1,83 @@
+import { type Inputs, Output, output } from "@pulumi/pulumi/output";
+import type { DynamicProvider } from "./dynamic";
+
+/*
+ * Pulumi's wire format gives some texts a meaning: seven strings stand for values that are not known yet, and an object
+ * with a certain key is a secret, an asset or the like (`resource/plugin/rpc.go`, `resource/sig/sig.go`). A user may write
+ * them wherever a user may write a text. They cross the engine, and are in its state, with a prefix.
+ */
+
+const PREFIX = "literal:";
+const RESERVED = [
+  "1c4a061d-8072-4f0a-a4cb-0ff528b18fe7", // unknown boolean
+  "3eeb2bf0-c639-47a8-9e75-3b44932eb421", // unknown number
+  "04da6b54-80e4-46f7-96ec-b56ff0331ba9", // unknown string
+  "6a19a0b0-7e62-4c92-b797-7f8e31da9cc2", // unknown array
+  "030794c1-ac77-496b-92df-f27374a8bd58", // unknown asset
+  "e48ece36-62e2-4504-bad9-02848725956a", // unknown archive
+  "dd056dcd-154b-4c76-9bd3-c8f88648b5ff", // unknown object
+  "4dabf18193072939515e22adb298388d", // the key of a signature
+];
+/** With the prefix any number of times, so that what already looks escaped comes back as it was. */
+const NEEDS_PREFIX = new RegExp(`^(?:${PREFIX})*(?:${RESERVED.join("|")})$`);
+
+/** A value, with a prefix before each string and key in it that the engine would not take literally. */
+export function escapeReserved<T>(value: T): T {
+  return mapTexts(value, (text) => (NEEDS_PREFIX.test(text) ? PREFIX + text : text)) as T;
+}
+
+/** The value of which {@link escapeReserved} made this one. */
+export function unescapeReserved<T>(value: T): T {
+  return mapTexts(value, (text) =>
+    text.startsWith(PREFIX) && NEEDS_PREFIX.test(text) ? text.slice(PREFIX.length) : text,
+  ) as T;
+}
+
+/** Inputs of a resource, of which some may be wrapped in outputs or promises, escaped. */
+export function escapeInputs(inputs: Inputs): Inputs {
+  const escaped = (input: unknown) =>
+    isWrapped(input) ? output(input as object).apply((value) => escapeReserved(value)) : escapeReserved(input);
+  return Object.fromEntries(Object.entries(inputs).map(([name, input]) => [name, escaped(input)]));
+}
+
+/** Whether some value is yet to come: a library wrapped it, as kubernetesx does with all that it makes. */
+export function isWrapped(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return Output.isInstance(value) || value instanceof Promise || Object.values(value).some(isWrapped);
+}
+
+/** A provider as the engine calls it, around one that is given and returns what users wrote. */
+export function behindEngine<I extends object, O extends object>(
+  provider: DynamicProvider<I, O>,
+): DynamicProvider<I, O> {
+  const [given, told] = [unescapeReserved, escapeReserved];
+  return {
+    check: async (olds, news) => told(await provider.check(given(olds), given(news))),
+    diff: (id, olds, news) => provider.diff(id, given(olds), given(news)),
+    create: async (inputs) => {
+      const { id, outs } = await provider.create(given(inputs));
+      return { id, outs: told(outs) };
+    },
+    read: async (id, outs) => {
+      const live = await provider.read(id, given(outs));
+      return live.id === undefined ? live : { id: live.id, props: told(live.props) };
+    },
+    update: async (id, olds, news) => told(await provider.update(id, given(olds), given(news))),
+    delete: (id, outs) => provider.delete(id, given(outs)),
+    release: (id, outs) => provider.release(id, given(outs)),
+  };
+}
+
+/** The same value where no text changes, which is almost always. */
+function mapTexts(value: unknown, change: (text: string) => string): unknown {
+  if (typeof value === "string") return change(value);
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) {
+    const items = value.map((item) => mapTexts(item, change));
+    return items.every((item, index) => item === value[index]) ? value : items;
+  }
+  const before = Object.entries(value);
+  const after = before.map(([key, item]) => [change(key), mapTexts(item, change)] as const);
+  const isSame = after.every(([key, item], index) => key === before[index]?.[0] && item === before[index]?.[1]);
+  return isSame ? value : Object.fromEntries(after);
+}

@@ -1,0 +1,74 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { DynamicProvider } from "../../providers/dynamic";
+import { behindEngine, escapeReserved, unescapeReserved } from "../../providers/literal";
+import { almostReserved, RESERVED } from "../reserved";
+
+/** Values in which the engine's own texts stand anywhere: alone, in part, with other letters, escaped before. */
+const value = fc.letrec((tie) => ({
+  value: fc.oneof(
+    fc.constantFrom<unknown>(null, true, 0, -1.5),
+    almostReserved,
+    fc.string({ unit: "binary" }),
+    fc.array(tie("value"), { maxLength: 3 }),
+    fc.dictionary(fc.oneof(almostReserved, fc.string(), fc.constant("__proto__")), tie("value"), { maxKeys: 3 }),
+  ),
+})).value;
+
+const textsIn = (part: unknown): string[] => {
+  if (typeof part === "string") return [part];
+  if (typeof part !== "object" || part === null) return [];
+  return [...(Array.isArray(part) ? [] : Object.keys(part)), ...Object.values(part).flatMap(textsIn)];
+};
+
+describe("a value that crosses the engine", () => {
+  it("holds no text that the engine would take for its own, and comes back as it was", () => {
+    fc.assert(
+      fc.property(value, (given) => {
+        const escaped = escapeReserved(given);
+        expect(textsIn(escaped).filter((text) => RESERVED.includes(text))).toEqual([]);
+        expect(unescapeReserved(escaped)).toEqual(given);
+      }),
+    );
+  });
+
+  it("is as it was given where nothing in it is the engine's", () => {
+    const given = { name: `a ${RESERVED[0]}`, list: [RESERVED[1]?.toUpperCase(), 7], "literal:": "literal:text" };
+    expect(escapeReserved(given)).toBe(given);
+    expect(unescapeReserved(given)).toBe(given);
+  });
+
+  it("is the same for a provider in front of the engine and behind it", async () => {
+    const seen: unknown[] = [];
+    const see = <T>(result: T, ...values: unknown[]): T => {
+      seen.push(...values);
+      return result;
+    };
+    const played: DynamicProvider<object, object> = {
+      check: async (olds, news) => see({ inputs: news, failures: [] }, olds, news),
+      diff: async (_id, olds, news) => see({ changes: false }, olds, news),
+      create: async (inputs) => see({ id: "id", outs: inputs }, inputs),
+      read: async (id, outs) => see({ id, props: outs }, outs),
+      update: async (_id, olds, news) => see({ outs: news }, olds, news),
+      delete: async (_id, outs) => see(undefined, outs),
+      release: async (_id, outs) => see(undefined, outs),
+    };
+    const provider = behindEngine(played);
+    const given = { name: RESERVED[0], [RESERVED.at(-1) as string]: [RESERVED[1]] };
+    const escaped = escapeReserved(given) as Record<string, unknown>;
+
+    const told = [
+      (await provider.check(escaped, escaped)).inputs,
+      (await provider.create(escaped)).outs,
+      (await provider.read("id", escaped)).props,
+      (await provider.update("id", escaped, escaped)).outs,
+    ];
+    await provider.diff("id", escaped, escaped);
+    await provider.delete("id", escaped);
+    await provider.release("id", escaped);
+
+    expect(told).toEqual(told.map(() => escaped));
+    expect(seen).toEqual(seen.map(() => given));
+    expect(seen).toHaveLength(10);
+  });
+});
