@@ -31,6 +31,8 @@ const validator = Compile(Environment);
 
 const CONNECT_TIMEOUT_MS = 5_000;
 const STATEMENT_TIMEOUT_MS = 15_000;
+/** An update waits so long for another session's lock: the others in it wait as well. */
+export const LOCK_TIMEOUT_MS = 500;
 
 /**
  * The configuration of the connection pool, from the environment.
@@ -50,6 +52,7 @@ export function poolConfig(environment: NodeJS.ProcessEnv): PoolConfig {
     application_name: "kindstack",
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     statement_timeout: STATEMENT_TIMEOUT_MS,
+    lock_timeout: LOCK_TIMEOUT_MS,
     // The server's own time-out does not help when the server is what has gone silent.
     query_timeout: STATEMENT_TIMEOUT_MS + CONNECT_TIMEOUT_MS,
     keepAlive: true,

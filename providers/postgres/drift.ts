@@ -1,8 +1,10 @@
+import type { QueryResult } from "pg";
 import type { ClassifiedError } from "../errors";
 import { isRefusedStatement, sqlStateOf } from "./errors";
 import { parseTableName, quoteIdentifier, quoteTableName } from "./identifier";
-import { type Connection, withConnection } from "./pool";
+import { withConnection } from "./pool";
 import type { RowInputs } from "./row";
+import { withTable } from "./table-lock";
 
 /** A row as it should be, and whose it is. */
 export interface WantedRow extends Pick<RowInputs, "table" | "key" | "values"> {
@@ -31,18 +33,16 @@ export interface RowComparison {
 export async function findDriftedRows(rows: readonly WantedRow[]): Promise<RowComparison> {
   const drifted: string[] = [];
   const unknown: RowComparison["unknown"] = new Map();
-  await withConnection(async (connection) => {
-    for (const alike of groupByColumns(rows)) {
-      try {
-        for (let start = 0; start < alike.length; start += ROWS_PER_QUERY) {
-          drifted.push(...(await compare(connection, alike.slice(start, start + ROWS_PER_QUERY))));
-        }
-      } catch (error) {
-        if (!isRefusedStatement(error)) throw error;
-        for (const { uid } of alike) unknown.set(uid, error);
+  for (const alike of groupByColumns(rows)) {
+    try {
+      for (let start = 0; start < alike.length; start += ROWS_PER_QUERY) {
+        drifted.push(...(await compare(alike.slice(start, start + ROWS_PER_QUERY))));
       }
+    } catch (error) {
+      if (!isRefusedStatement(error)) throw error;
+      for (const { uid } of alike) unknown.set(uid, error);
     }
-  });
+  }
   return { drifted, unknown };
 }
 
@@ -62,21 +62,24 @@ function groupByColumns(rows: readonly WantedRow[]): WantedRow[][] {
  * Only the database knows the columns' types: it reads each wanted row as a row of the table. The sub-query is the NULL
  * that says of which type; a cast to the table's name could mean another type of that name, as in a table `point`.
  */
-async function compare(connection: Connection, alike: readonly WantedRow[]): Promise<string[]> {
+async function compare(alike: readonly WantedRow[]): Promise<string[]> {
   const [first] = alike;
   if (first === undefined) return [];
-  const table = quoteTableName(parseTableName(first.table, "table"));
+  const name = parseTableName(first.table, "table");
+  const table = quoteTableName(name);
   const [key = ""] = Object.keys(first.key).map(quoteIdentifier);
   const columns = Object.keys(first.values).map(quoteIdentifier);
   const isDistinct = columns.map((column) => `live.${column} IS DISTINCT FROM wanted.${column}`);
+  const query = `
+    SELECT given.position
+    FROM jsonb_array_elements($1::jsonb) WITH ORDINALITY AS given (fields, position)
+    CROSS JOIN LATERAL jsonb_populate_record((SELECT "no row" FROM ${table} AS "no row" LIMIT 0), given.fields) AS wanted
+    LEFT JOIN ${table} AS live ON live.${key} = wanted.${key}
+    WHERE ${[`live.${key} IS NULL`, ...isDistinct].join(" OR ")}`;
+  const wanted = JSON.stringify(alike.map((row) => ({ ...row.values, ...row.key })));
   try {
-    const { rows } = await connection.query<{ position: string }>(
-      `SELECT given.position
-       FROM jsonb_array_elements($1::jsonb) WITH ORDINALITY AS given (fields, position)
-       CROSS JOIN LATERAL jsonb_populate_record((SELECT "no row" FROM ${table} AS "no row" LIMIT 0), given.fields) AS wanted
-       LEFT JOIN ${table} AS live ON live.${key} = wanted.${key}
-       WHERE ${[`live.${key} IS NULL`, ...isDistinct].join(" OR ")}`,
-      [JSON.stringify(alike.map((row) => ({ ...row.values, ...row.key })))],
+    const { rows } = await withTable(name, withConnection<QueryResult<{ position: string }>>, (connection) =>
+      connection.query(query, [wanted]),
     );
     return rows.flatMap(({ position }) => alike[Number(position) - 1]?.uid ?? []);
   } catch (error) {

@@ -1,5 +1,6 @@
 import { currentFence } from "../fence";
 import { isUnanswered } from "./errors";
+import { TableUnavailableError } from "./table-lock";
 
 export interface GroupCommitOptions<Item, Result> {
   /** Does all of these or, when it throws, none. */
@@ -61,7 +62,8 @@ export class GroupCommit<Item, Result> {
       const result = await this.#options.together(group.map(({ item }) => item));
       for (const { resolve } of group) resolve(result);
     } catch (error) {
-      if (group.length > 1 && !isUnanswered(error)) await Promise.all(group.map((one) => this.#settle([one])));
+      const isForAll = isUnanswered(error) || error instanceof TableUnavailableError;
+      if (group.length > 1 && !isForAll) await Promise.all(group.map((one) => this.#settle([one])));
       else for (const { reject } of group) reject(error);
     }
   }

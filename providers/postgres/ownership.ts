@@ -3,7 +3,7 @@ import type { Owner } from "../kubernetes/ownership";
 import { type ResolvedTable, refuseTable } from "./allow-list";
 import { sqlStateOf } from "./errors";
 import { formatTableName, quoteTableName, type TableName } from "./identifier";
-import { type Connection, withConnection, withTransaction } from "./pool";
+import { type Connection, type TransactionOptions, withConnection, withTransaction } from "./pool";
 
 /*
  * The books of who owns which row. A row cannot carry its owner's mark, as its columns are the user's; so the mark is a
@@ -26,6 +26,8 @@ const CREATE_INDEX = "CREATE INDEX IF NOT EXISTS rows_by_owner ON kindstack_owne
 
 /** Any number that nobody else uses: it keeps two operators from creating the table at the same moment. */
 const CREATION_LOCK = 7_046_029_254_386_353n;
+/** Who waits for it waits for others of its kind, which need as long as a few statements. */
+const CREATION = { lockTimeoutMs: 5_000 };
 
 /**
  * Runs `work` in a transaction in which the ownership records can be used; the first use in a database creates their
@@ -33,13 +35,16 @@ const CREATION_LOCK = 7_046_029_254_386_353n;
  *
  * @throws RetryableError `OwnershipTableMissing` with the SQL for an administrator when it may not be created
  */
-export async function withOwnershipRecords<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+export async function withOwnershipRecords<T>(
+  work: (connection: Connection) => Promise<T>,
+  options?: TransactionOptions,
+): Promise<T> {
   try {
-    return await withTransaction(work);
+    return await withTransaction(work, options);
   } catch (error) {
     if (!isOwnershipTableMissing(error)) throw error;
     await createOwnershipTable();
-    return withTransaction(work);
+    return withTransaction(work, options);
   }
 }
 
@@ -179,7 +184,7 @@ async function createOwnershipTable(): Promise<void> {
       if (!rows[0]?.exists) await connection.query(CREATE_SCHEMA);
       await connection.query(CREATE_TABLE);
       await connection.query(CREATE_INDEX);
-    });
+    }, CREATION);
   } catch (error) {
     if (sqlStateOf(error) !== "42501") throw error;
     const user = await withConnection((connection) =>

@@ -1,6 +1,6 @@
 import { Pool, type PoolClient, type QueryArrayResult, type QueryResult, type QueryResultRow } from "pg";
 import { checkFence, currentFence } from "../fence";
-import { poolConfig } from "./configuration";
+import { LOCK_TIMEOUT_MS, poolConfig } from "./configuration";
 import { classifyConnectError, classifyStatementError, sqlStateOf } from "./errors";
 
 let pool: Pool | undefined;
@@ -64,10 +64,23 @@ export async function withConnection<T>(work: (connection: Connection) => Promis
   }
 }
 
+const STATEMENT_TIMEOUT_MS = 5_000;
+
+export interface TransactionOptions {
+  /** How long each statement waits for another session's lock; {@link LOCK_TIMEOUT_MS} by default. */
+  lockTimeoutMs?: number;
+}
+
 /** Runs `work` in one transaction: all of it takes effect or, when it throws, nothing. */
-export function withTransaction<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+export function withTransaction<T>(
+  work: (connection: Connection) => Promise<T>,
+  { lockTimeoutMs = LOCK_TIMEOUT_MS }: TransactionOptions = {},
+): Promise<T> {
   return withConnection(async (connection) => {
-    await connection.query("BEGIN ISOLATION LEVEL READ COMMITTED");
+    await connection.query(
+      `BEGIN ISOLATION LEVEL READ COMMITTED;
+       SET LOCAL lock_timeout = ${lockTimeoutMs}; SET LOCAL statement_timeout = ${STATEMENT_TIMEOUT_MS}`,
+    );
     try {
       const result = await work(connection);
       await connection.query("COMMIT");

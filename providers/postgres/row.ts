@@ -11,6 +11,7 @@ import { formatTableName, parseTableName, quoteIdentifier, quoteTableName, type 
 import { claimRows, releaseRow, rowConflict, withOwnershipRecords } from "./ownership";
 import { type Connection, withConnection } from "./pool";
 import { checkRow } from "./row-check";
+import { lockTimeoutMs, withTable } from "./table-lock";
 
 /** What a column can be given; PostgreSQL turns it into the column's type. */
 export type ColumnValue = string | number | boolean | null;
@@ -131,10 +132,12 @@ const writes = new GroupCommit<Write, ResolvedTable>({
 });
 
 const deletions = new GroupCommit<RowOutputs, void>({
-  together: (rows) =>
-    withOwnershipRecords(async (connection) => {
+  together: (rows) => {
+    const [{ location }] = rows as [RowOutputs];
+    return writeTable(location, rows, async (connection) => {
       for (const outs of inOrder(rows, (row) => row)) await deleteRow(connection, outs);
-    }),
+    });
+  },
   likeness: ({ location }) => quoteTableName(location),
   atMost: () => MOST_ROWS,
 });
@@ -160,7 +163,8 @@ function writeRows(group: readonly Write[]): Promise<ResolvedTable> {
     owner: inputs.owner,
     incarnation,
   }));
-  return withOwnershipRecords(async (connection) => {
+  const wanted = rows.map(({ inputs }) => inputs);
+  return writeTable(written, wanted, async (connection) => {
     const { table, newKeys } = await claimRows(connection, written, claims);
     const isKnown = ({ inputs, isOurs }: Write) => isOurs || !newKeys.has(keyOf(inputs).value);
     for (const mayOverwrite of [true, false]) {
@@ -169,6 +173,22 @@ function writeRows(group: readonly Write[]): Promise<ResolvedTable> {
     }
     return table;
   });
+}
+
+/** Runs a transaction that writes these rows of a table. */
+function writeTable<T>(
+  table: TableName,
+  rows: readonly RowInputs[],
+  work: (connection: Connection) => Promise<T>,
+): Promise<T> {
+  const [first] = rows as [RowInputs];
+  const single = rows.length === 1 ? keyOf(first) : undefined;
+  return withTable(
+    table,
+    (inTransaction) => withOwnershipRecords(inTransaction, { lockTimeoutMs: lockTimeoutMs(table) }),
+    work,
+    single,
+  );
 }
 
 /** In the same order everywhere, so that of two groups that want the same rows none waits for the other in a circle. */
@@ -235,7 +255,7 @@ function readValues(outs: RowOutputs): Promise<Record<string, ColumnValue> | und
   const columns = wanted.map(([name]) => quoteIdentifier(name));
   const source = `FROM ${quoteTableName(outs.location)} WHERE ${quoteIdentifier(key.column)} = $1`;
   const isDistinct = columns.map((column, index) => `${column} IS DISTINCT FROM $${index + 2}`);
-  return withConnection(async (connection) => {
+  return withTable(outs.location, withConnection, async (connection) => {
     try {
       const live = columns.map((column, index) => `CASE WHEN ${isDistinct[index]} THEN ${column}::text END`);
       const { rows } = await connection.queryArrays<(boolean | string | null)[]>(

@@ -139,6 +139,32 @@ describe.concurrent("a PostgresWriter", () => {
   });
 });
 
+describe("a table that another session has locked", () => {
+  it("holds up its own objects, which say by whom, and no others, and is written when it is released", async () => {
+    const [locked, free] = [await database.createStudents(), await database.createStudents()];
+    const holder = await database.connect();
+    await holder.query(`SET application_name = 'migration'; BEGIN; LOCK TABLE ${locked} IN ACCESS EXCLUSIVE MODE`);
+    const waiting = Array.from({ length: 6 }, () => postgresWriter(uniqueName("waiting"), { table: locked }));
+    try {
+      await Promise.all(waiting.map(apply));
+      const [first] = waiting as [Manifest];
+      const told = await untilCondition(first, "Ready", "False", "LockTimeout");
+      const message = new RegExp(`table ${locked} is locked by process \\d+ \\(application "migration"`);
+      expect(conditionOf(told, "Ready").message).toMatch(message);
+
+      const started = performance.now();
+      const writer = postgresWriter(uniqueName("free"), { table: free });
+      await apply(writer);
+      await untilReady(writer);
+      console.log(`Ready beside a locked table after ${Math.round(performance.now() - started)} ms`);
+    } finally {
+      await holder.end();
+    }
+    await Promise.all(waiting.map(untilReady));
+    expect(await rowsOf(locked)).toHaveLength(6);
+  });
+});
+
 describe("a PostgresWriter of which only something else than its spec changes", () => {
   it("is not updated", async () => {
     const table = await database.createStudents();

@@ -1,7 +1,9 @@
 import { once } from "node:events";
 import net, { type AddressInfo } from "node:net";
 import fc from "fast-check";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import type { Client } from "pg";
+import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from "vitest";
+import { findDriftedRows } from "../../../providers/postgres/drift";
 import { quoteIdentifier } from "../../../providers/postgres/identifier";
 import { closePool, withConnection } from "../../../providers/postgres/pool";
 import { provider, type RowInputs, type RowOutputs } from "../../../providers/postgres/row";
@@ -25,6 +27,17 @@ const update = async (olds: RowOutputs, news: RowInputs): Promise<RowOutputs> =>
 const read = async (outs: RowOutputs): Promise<RowOutputs | undefined> => (await provider.read("id", outs)).props;
 const refused = (reason: string, errorClass: string, message: string | RegExp) =>
   expect.objectContaining({ reason, errorClass, message: expect.stringMatching(message) });
+
+/** What failed, by its place among the rest. */
+const failuresOf = (results: PromiseSettledResult<unknown>[]) =>
+  results.flatMap((result, index) => (result.status === "rejected" ? [[index, result.reason] as const] : []));
+
+/** A session that has done this in a transaction, which ends with it. */
+async function lock(statement: string): Promise<Client> {
+  const client = await database.connect();
+  await client.query(`SET application_name = 'holder'; BEGIN; ${statement}`);
+  return client;
+}
 
 describe("the ownership records", () => {
   it("are made when they are first needed, by however many at once", async () => {
@@ -278,19 +291,17 @@ describe("many rows at once", () => {
   it("fail alone where somebody else has locked their row", async () => {
     const table = await database.createStudents();
     const rows = await Promise.all(keys.slice(0, 8).map((id) => create(rowIn(table, { key: { id } }))));
-    const locker = await database.connect();
-    await locker.query(`BEGIN; SELECT FROM ${table} WHERE id = '${keys[3]}' FOR UPDATE`);
-    await database.query(`ALTER DATABASE ${database.name} SET lock_timeout = '300ms'`);
-    await closePool(); // the next connections have that
+    const locker = await lock(`SELECT FROM ${table} WHERE id = '${keys[3]}' FOR UPDATE`);
     try {
-      const results = await Promise.allSettled(rows.map((row) => update(row, { ...row, values: { age: 1 } })));
-
-      const failed = results.flatMap((result, index) => (result.status === "rejected" ? [[index, result.reason]] : []));
-      expect(failed).toEqual([[3, refused("LockTimeout", "retryable", "lock timeout")]]);
+      const failed = failuresOf(
+        await Promise.allSettled(rows.map((row) => update(row, { ...row, values: { age: 1 } }))),
+      );
+      const message = new RegExp(
+        `^row "${keys[3]}" of table public.${table}: locked by process \\d+ \\(application "holder"`,
+      );
+      expect(failed).toEqual([[3, refused("LockTimeout", "retryable", message)]]);
     } finally {
       await locker.end();
-      await database.query(`ALTER DATABASE ${database.name} RESET lock_timeout`);
-      await closePool();
     }
   });
 
@@ -317,6 +328,80 @@ describe("many rows at once", () => {
 
     expect(await rowsOf(kept)).toEqual([]);
     expect([...(await recordsOf(kept)), ...(await recordsOf(dropped))]).toEqual([]);
+  });
+});
+
+describe("a table that another session has locked", () => {
+  const keys = Array.from({ length: 60 }, (_, index) => `default/${String(index).padStart(3, "0")}`);
+
+  it.each([
+    ["as a whole", "LOCK TABLE % IN ACCESS EXCLUSIVE MODE"],
+    ["against writes", "LOCK TABLE % IN SHARE MODE"],
+    ["row by row", "SELECT FROM % FOR UPDATE"],
+    ["with the records of ownership", "LOCK TABLE kindstack_ownership.rows IN ACCESS EXCLUSIVE MODE"],
+  ])(
+    "%s, makes sixty rows wait no longer than one, whatever is asked of them, and holds up no other table",
+    async (how, statement) => {
+      const [table, other] = [await database.createStudents(), await database.createStudents()];
+      const rows = await Promise.all(keys.map((id) => create(rowIn(table, { key: { id } }))));
+      const others = await create(rowIn(other));
+      const locker = await lock(statement.replace("%", table));
+      try {
+        for (const ask of [
+          (row: RowOutputs) => update(row, { ...row, values: { age: 1 } }),
+          (row: RowOutputs) => provider.delete("id", row),
+          ...(how === "as a whole" ? [read] : []),
+        ]) {
+          const started = performance.now();
+          const results = Promise.allSettled(rows.map((row) => ask(row)));
+          if (how !== "with the records of ownership") await update(others, rowIn(other, { values: { age: 7 } }));
+          const otherMs = performance.now() - started;
+          const failures = failuresOf(await results);
+          expect(failures).toHaveLength(keys.length);
+          for (const [, failure] of failures) {
+            expect(failure).toEqual(
+              refused("LockTimeout", "retryable", /locked by process \d+ \(application "holder", user/),
+            );
+          }
+          expect(performance.now() - started).toBeLessThan(2_000);
+          if (how === "as a whole") expect(otherMs).toBeLessThan(1_000);
+        }
+      } finally {
+        await locker.end();
+      }
+      await vi.waitFor(() => update(rows[0] as RowOutputs, rowIn(table, { key: { id: keys[0] as string } })), 3_000);
+    },
+  );
+
+  it("in which DDL waits for its turn, is told as that", async () => {
+    const table = await database.createStudents();
+    const row = await create(rowIn(table));
+    const reader = await lock(`SELECT FROM ${table}`);
+    const migration = await database.connect();
+    const altered = migration.query(`ALTER TABLE ${table} ADD note text`);
+    try {
+      await vi.waitFor(() =>
+        expect(update(row, rowIn(table))).rejects.toEqual(
+          refused("LockTimeout", "retryable", `^table ${table} is locked by process .*, which waits for others$`),
+        ),
+      );
+    } finally {
+      await reader.end();
+      await altered;
+      await migration.end();
+    }
+  });
+
+  it("is compared when it can be again", async () => {
+    const [table, other] = [await database.createStudents(), await database.createStudents()];
+    const wanted = [table, other].map((name) => ({ ...rowIn(name), uid: name }));
+    await Promise.all(wanted.map(create));
+    await database.query(`UPDATE ${other} SET age = 99`);
+    const locker = await lock(`LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`);
+    const { drifted, unknown } = await findDriftedRows(wanted).finally(() => locker.end());
+    expect(drifted).toEqual([other]);
+    expect([...unknown]).toEqual([[table, refused("LockTimeout", "retryable", `^table ${table} is locked by`)]]);
+    await vi.waitFor(async () => expect((await findDriftedRows(wanted)).unknown.size).toBe(0), 3_000);
   });
 });
 

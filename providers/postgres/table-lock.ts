@@ -1,0 +1,129 @@
+import { errorMessageOf, RetryableError } from "../errors";
+import { LOCK_TIMEOUT_MS } from "./configuration";
+import { sqlStateOf } from "./errors";
+import { formatTableName, quoteIdentifier, quoteTableName, type TableName } from "./identifier";
+import { type Connection, withConnection } from "./pool";
+
+/*
+ * Another session's lock must not hold up an update: what waits for one fails soon, and what then wants the same table
+ * fails at once. A retry finds the lock released, or not.
+ */
+
+/** For so long what happened to one statement decides about the others, in ms: the first retry is put off as long. */
+const MOMENT_MS = 1_000;
+/** Where a row was waited for in vain a moment ago, others wait so long: they may be as many as an update has rows. */
+const SHORT_LOCK_TIMEOUT_MS = 50;
+
+const LOCK_TIMEOUT = "55P03";
+const STATEMENT_TIMEOUT = "57014";
+/** The modes that conflict with a write, and with a read the last one. */
+const WHOLE_TABLE = ["ShareLock", "ShareRowExclusiveLock", "ExclusiveLock", "AccessExclusiveLock"];
+
+/** For a moment nothing can be had of the whole table: every other statement on it would wait in vain as well. */
+export class TableUnavailableError extends RetryableError {}
+
+/** By table, what was waited for in vain, and until when that counts, by `performance.now()`. */
+const refusals = new Map<string, { error: RetryableError; until: number }>();
+
+function recentRefusal(table: TableName): RetryableError | undefined {
+  const refusal = refusals.get(quoteTableName(table));
+  return refusal !== undefined && performance.now() < refusal.until ? refusal.error : undefined;
+}
+
+/** How long a transaction on this table should wait for a lock. */
+export function lockTimeoutMs(table: TableName): number {
+  return recentRefusal(table) === undefined ? LOCK_TIMEOUT_MS : SHORT_LOCK_TIMEOUT_MS;
+}
+
+/**
+ * Runs `work` on a connection, for one table.
+ *
+ * @param open opens the connection, or the transaction
+ * @param row the row that it is about, if it is about one
+ * @throws TableUnavailableError `LockTimeout`, naming who holds the table, or `StatementTimeout`; at once when it was
+ *   thrown for this table a moment ago. RetryableError `LockTimeout` when only rows are locked
+ */
+export async function withTable<T>(
+  table: TableName,
+  open: (work: (connection: Connection) => Promise<T>) => Promise<T>,
+  work: (connection: Connection) => Promise<T>,
+  row?: { column: string; value: string },
+): Promise<T> {
+  try {
+    return await open(async (connection) => {
+      // Others may have waited for the table while this waited for a connection.
+      const refusal = recentRefusal(table);
+      if (refusal instanceof TableUnavailableError) throw refusal;
+      return work(connection);
+    });
+  } catch (error) {
+    const state = sqlStateOf(error);
+    if (error instanceof TableUnavailableError || !(state === LOCK_TIMEOUT || state === STATEMENT_TIMEOUT)) throw error;
+    const refusal = state === LOCK_TIMEOUT ? await explainLock(table, row, error) : slowStatement(table, error);
+    refusals.set(quoteTableName(table), { error: refusal, until: performance.now() + MOMENT_MS });
+    throw refusal;
+  }
+}
+
+function slowStatement(table: TableName, cause: unknown): TableUnavailableError {
+  const message = `${errorMessageOf(cause)}: a statement on table ${formatTableName(table)} took too long`;
+  return new TableUnavailableError("StatementTimeout", message, { cause });
+}
+
+async function explainLock(
+  table: TableName,
+  row: { column: string; value: string } | undefined,
+  cause: unknown,
+): Promise<RetryableError> {
+  const lock = await findTableLock(table).catch(() => undefined);
+  if (lock !== undefined) return new TableUnavailableError("LockTimeout", lock, { cause });
+  const holder = row && (await findRowLock(table, row).catch(() => undefined));
+  const what = row === undefined ? "rows" : `row ${JSON.stringify(row.value)}`;
+  const message = `${what} of table ${formatTableName(table)}: locked by ${holder ?? "another transaction"}`;
+  return new RetryableError("LockTimeout", message, { cause });
+}
+
+interface Session {
+  pid: number | null;
+  application: string | null;
+  user: string | null;
+}
+
+/** Who keeps others from the table, or from the records of ownership; also who waits to do so, as DDL does. */
+function findTableLock(table: TableName): Promise<string | undefined> {
+  return withConnection(async (connection) => {
+    const { rows } = await connection.query<Session & { relation: string; granted: boolean }>(
+      `SELECT relation::regclass::text AS relation, granted, pid, application_name AS application, usename AS "user"
+       FROM pg_locks LEFT JOIN pg_stat_activity USING (pid)
+       WHERE locktype = 'relation' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+         AND relation IN (to_regclass($1), to_regclass('kindstack_ownership.rows')) AND mode = ANY($2)
+       ORDER BY granted DESC LIMIT 1`,
+      [quoteTableName(table), WHOLE_TABLE],
+    );
+    const [lock] = rows;
+    if (lock === undefined) return undefined;
+    return `table ${lock.relation} is locked by ${describe(lock)}${lock.granted ? "" : ", which waits for others"}`;
+  });
+}
+
+function findRowLock(table: TableName, { column, value }: { column: string; value: string }) {
+  return withConnection(async (connection) => {
+    const { rows } = await connection.query<Session>(
+      `SELECT pid, application_name AS application, usename AS "user"
+       FROM ${quoteTableName(table)} AS locked
+       JOIN pg_locks ON locktype = 'transactionid' AND transactionid = locked.xmax AND granted
+       LEFT JOIN pg_stat_activity USING (pid)
+       WHERE locked.${quoteIdentifier(column)} = $1 LIMIT 1`,
+      [value],
+    );
+    return rows[0] && describe(rows[0]);
+  });
+}
+
+/** `process 4711 (application "psql", user "admin")` */
+function describe({ pid, application, user }: Session): string {
+  if (pid === null) return "a prepared transaction";
+  const facts = [application && `application ${JSON.stringify(application)}`, user && `user ${JSON.stringify(user)}`];
+  const known = facts.filter(Boolean).join(", ");
+  return known === "" ? `process ${pid}` : `process ${pid} (${known})`;
+}
