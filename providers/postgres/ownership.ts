@@ -1,3 +1,4 @@
+import { escapeLiteral } from "pg";
 import { errorMessageOf, RetryableError } from "../errors";
 import type { Owner } from "../kubernetes/ownership";
 import { type ResolvedTable, refuseTable } from "./allow-list";
@@ -48,18 +49,47 @@ export async function withOwnershipRecords<T>(
   }
 }
 
+/** For whom a row is. */
+export interface RowOwner extends Owner {
+  /**
+   * The cluster that the owner is in, if it is known: several may share a database. In one cluster the owner's description
+   * is that of one object at a time, so that a row recorded for it under another UID is its predecessor's.
+   */
+  cluster?: string;
+}
+
 /** Who wants a row. */
 export interface Claim {
   key: string;
-  owner: Owner;
+  owner: RowOwner;
   incarnation: string;
+}
+
+/** An owner as the records describe it. */
+function recordedDescription({ description, cluster }: RowOwner): string {
+  return cluster === undefined ? description : `${description} in cluster ${cluster}`;
+}
+
+/** A row's owner, as the records have it. */
+export interface OwnershipRecord {
+  owner: string;
+  description: string;
+  incarnation: string;
+}
+
+/** Whether a record is of the object itself, or of a former object of its name in the same cluster. */
+export function isRecordOf(record: Pick<OwnershipRecord, "owner" | "description">, owner: RowOwner): boolean {
+  return (
+    record.owner === owner.uid || (owner.cluster !== undefined && record.description === recordedDescription(owner))
+  );
 }
 
 /**
  * Records who has the rows with these keys, and locks the records until the transaction's end: two who want the same row
  * come one after the other, and the second sees what the first did.
  *
- * A record is taken over from a former owner by whoever knows its incarnation, which stands in one state only.
+ * A record is taken over from a former owner by a claim that knows its incarnation, which is in one state only, and by
+ * one for the object of the same name in the same cluster ({@link isRecordOf}).
  *
  * @returns the table that the name means, and the keys of which there was no record yet
  * @throws RetryableError `RowConflict` when somebody else has a row, `TableMissing`; TerminalError `TableNotAllowed`
@@ -86,6 +116,7 @@ export async function claimRows(
        ON CONFLICT (table_schema, table_name, key) DO UPDATE
        SET owner = excluded.owner, description = excluded.description, incarnation = excluded.incarnation
        WHERE held.owner = excluded.owner OR held.incarnation = excluded.incarnation
+         OR held.description = excluded.description AND held.description = ANY($6::text[])
        RETURNING key, xmax = 0 AS is_new -- a record that was there before carries the lock of this update
      )
      SELECT nspname AS schema, relname AS name, visible, key, is_new FROM target LEFT JOIN claimed ON true`,
@@ -93,8 +124,9 @@ export async function claimRows(
       quoteTableName(table),
       claims.map(({ key }) => key),
       claims.map(({ owner }) => owner.uid),
-      claims.map(({ owner }) => owner.description),
+      claims.map(({ owner }) => recordedDescription(owner)),
       claims.map(({ incarnation }) => incarnation),
+      claims.flatMap(({ owner }) => (owner.cluster === undefined ? [] : [recordedDescription(owner)])),
     ],
   );
   const [target] = rows;
@@ -103,8 +135,8 @@ export async function claimRows(
   const claimed = new Set(rows.map(({ key }) => key));
   const refused = claims.find(({ key }) => !claimed.has(key));
   if (refused !== undefined) {
-    const holder = await findHolder(connection, target, refused.key);
-    throw rowConflict(target, refused.key, `belongs to ${holder}`);
+    const record = await findRecord(connection, target, refused.key);
+    throw rowConflict(target, refused.key, describeHolder(target, refused, record));
   }
   return { table: target, newKeys: new Set(rows.flatMap(({ key, is_new }) => (is_new && key !== null ? [key] : []))) };
 }
@@ -112,6 +144,23 @@ export async function claimRows(
 /** Somebody else's row is in the way; it may go away without our hearing of it, so it is worth another try. */
 export function rowConflict(table: TableName, key: string, problem: string): RetryableError {
   return new RetryableError("RowConflict", `row ${JSON.stringify(key)} of table ${formatTableName(table)} ${problem}`);
+}
+
+/** Who has a row that another owner wants, and what to do about it. */
+export function describeHolder(
+  table: { schema: string; name: string },
+  { key, owner }: Pick<Claim, "key" | "owner">,
+  record: OwnershipRecord | undefined,
+): string {
+  if (record === undefined) return "belonged to another owner a moment ago";
+  const holder = `belongs to ${record.description} (UID ${record.owner})`;
+  const isNamesake = `${record.description} in cluster `.startsWith(`${owner.description} in cluster `);
+  if (!isNamesake) return `${holder}; delete that object, or use another table`;
+  const [uid, schema, name, id] = [owner.uid, table.schema, table.name, key].map(escapeLiteral);
+  return (
+    `${holder}; if that object is gone, hand the row over: UPDATE kindstack_ownership.rows SET owner = ${uid} ` +
+    `WHERE table_schema = ${schema} AND table_name = ${name} AND key = ${id}`
+  );
 }
 
 /** Forgets the row, if this incarnation has it. */
@@ -143,9 +192,9 @@ export async function findRecord(
   connection: Connection,
   { schema, name }: { schema: string; name: string },
   key: string,
-): Promise<{ owner: string; description: string; incarnation: string } | undefined> {
+): Promise<OwnershipRecord | undefined> {
   if (!(await hasRecords(connection))) return undefined;
-  const { rows } = await connection.query<{ owner: string; description: string; incarnation: string }>(
+  const { rows } = await connection.query<OwnershipRecord>(
     "SELECT owner, description, incarnation FROM kindstack_ownership.rows WHERE table_schema = $1 AND table_name = $2 AND key = $3",
     [schema, name, key],
   );
@@ -157,15 +206,6 @@ async function hasRecords(connection: Connection): Promise<boolean> {
     "SELECT to_regclass('kindstack_ownership.rows') IS NOT NULL AS exists",
   );
   return rows[0]?.exists === true;
-}
-
-async function findHolder(connection: Connection, table: ResolvedTable, key: string): Promise<string> {
-  const { rows } = await connection.query<{ owner: string; description: string }>(
-    "SELECT owner, description FROM kindstack_ownership.rows WHERE table_schema = $1 AND table_name = $2 AND key = $3",
-    [table.schema, table.name, key],
-  );
-  const [holder] = rows;
-  return holder === undefined ? "somebody who has just let go of it" : `${holder.description} (UID ${holder.owner})`;
 }
 
 function isOwnershipTableMissing(error: unknown): boolean {

@@ -1,5 +1,5 @@
 import { formatTableName, parseTableName, quoteIdentifier, quoteTableName } from "./identifier";
-import { findRecord } from "./ownership";
+import { describeHolder, findRecord, isRecordOf } from "./ownership";
 import { type Connection, withConnection } from "./pool";
 import { keyOf, type RowInputs } from "./row";
 
@@ -30,8 +30,9 @@ export function findRowConflict(inputs: RowInputs, { owners, incarnation }: Clai
     const record = await findRecord(connection, table, key.value);
     const row = `row ${JSON.stringify(key.value)} of table ${formatTableName(table)}`;
     if (record !== undefined) {
-      const isOurs = owners.includes(record.owner) || record.incarnation === incarnation;
-      return isOurs ? undefined : `${row} belongs to ${record.description} (UID ${record.owner})`;
+      const isOurs =
+        owners.includes(record.owner) || record.incarnation === incarnation || isRecordOf(record, inputs.owner);
+      return isOurs ? undefined : `${row} ${describeHolder(table, { key: key.value, owner: inputs.owner }, record)}`;
     }
     const isStrange = incarnation === undefined && (await exists(connection, quoteTableName(table), key));
     return isStrange ? `${row} was not made by Kindstack; delete it there, or use another table` : undefined;

@@ -2,13 +2,12 @@ import { randomUUID } from "node:crypto";
 import type { Input } from "@pulumi/pulumi/output";
 import type { CustomResourceOptions } from "@pulumi/pulumi/resource";
 import { type DiffResult, type DynamicProvider, DynamicResource, providerStub } from "../dynamic";
-import type { Owner } from "../kubernetes/ownership";
 import { behindEngine } from "../literal";
 import { type ResolvedTable, refuseTableName } from "./allow-list";
 import { sqlStateOf } from "./errors";
 import { GroupCommit } from "./group-commit";
 import { formatTableName, parseTableName, quoteIdentifier, quoteTableName, type TableName } from "./identifier";
-import { claimRows, releaseRow, rowConflict, withOwnershipRecords } from "./ownership";
+import { claimRows, type RowOwner, releaseRow, rowConflict, withOwnershipRecords } from "./ownership";
 import { type Connection, withConnection } from "./pool";
 import { checkRow } from "./row-check";
 import { lockTimeoutMs, withTable } from "./table-lock";
@@ -25,7 +24,7 @@ export interface RowInputs {
   /** The other columns that are written; columns that are not named here are left to their defaults and to others. */
   values: Record<string, ColumnValue>;
   /** For whom the row is; another owner's row is refused. */
-  owner: Owner;
+  owner: RowOwner;
 }
 
 /** What the state records of one row. `values` are as given where the database says they are equal, else as found. */
@@ -71,7 +70,8 @@ export const rows: DynamicProvider<RowInputs, RowOutputs> = {
       olds.table !== news.table ||
       !sameColumns(olds.values, news.values) ||
       olds.owner.uid !== news.owner.uid ||
-      olds.owner.description !== news.owner.description;
+      olds.owner.description !== news.owner.description ||
+      (news.owner.cluster ?? olds.owner.cluster) !== olds.owner.cluster; // a preview may not know it
     return { changes, replaces, deleteBeforeReplace: false };
   },
 

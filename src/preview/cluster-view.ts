@@ -1,5 +1,6 @@
 import { KubeConfig } from "@kubernetes/client-node";
 import { ApiError, KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
+import { clusterUid } from "../../providers/kubernetes/cluster";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { type AnyKind, kindApiVersion } from "../../stacks/contract/kind";
 import { observedObjects } from "../../stacks/contract/observed";
@@ -20,6 +21,7 @@ const DRY_RUN_MANAGER = "kindstack-preview";
 /** The cluster for somebody who only looks, and perhaps may not even do that: no answer is an answer here. */
 export class ClusterView {
   readonly #client: KubernetesClient;
+  #uid: Promise<string | undefined> | undefined;
 
   private constructor(
     client: KubernetesClient,
@@ -40,6 +42,13 @@ export class ClusterView {
   /** No cluster, and why. */
   static none(why: string): ClusterView {
     return new ClusterView(new KubernetesClient(new KubeConfig()), why);
+  }
+
+  /** What tells the cluster from others; `undefined` when that cannot be read. */
+  uid(): Promise<string | undefined> {
+    this.#uid ??=
+      this.unreachable === undefined ? clusterUid(this.#client).catch(() => undefined) : Promise.resolve(undefined);
+    return this.#uid;
   }
 
   find(kind: AnyKind, name: string, namespace: string | undefined): Promise<Sighting> {

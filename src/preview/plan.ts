@@ -32,7 +32,7 @@ export interface Candidate {
 
 export interface PlanOptions {
   reader: Pick<StackReader, "preview" | "previewDestroy" | "state">;
-  cluster: Pick<ClusterView, "find" | "look" | "owned" | "observed" | "validate" | "unreachable">;
+  cluster: Pick<ClusterView, "uid" | "find" | "look" | "owned" | "observed" | "validate" | "unreachable">;
   /** Compare with the real world, so that the repair of drift shows. */
   refresh: boolean;
   signal?: AbortSignal | undefined;
@@ -121,7 +121,9 @@ async function planUpdate(
   if (verdict.type === "invalid") {
     return { action: "invalid", validatedBy: "server", errors: [verdict.message], changes: [] };
   }
+  const clusterUid = await cluster.uid();
   const context: ProgramContext = {
+    ...(clusterUid !== undefined && { cluster: clusterUid }),
     owner: { uid, description: ownerDescription(kind, key) },
     owned: owned ?? recorded,
     recorded: new Set(known?.resources?.map(({ id }) => id) ?? recorded.map((object) => objectId(object))),

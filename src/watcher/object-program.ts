@@ -29,7 +29,7 @@ export async function prepareProgram(
   waiting: readonly string[] = [],
 ): Promise<ObjectProgram> {
   const { context, key, object } = turn;
-  const { kind, client, claims } = context;
+  const { kind, client, claims, cluster } = context;
   const { uid } = object.metadata;
   const around = await readSurroundings(client, kind, key, object, ownedOf(turn));
   const owned = asBegun(around.owned, waiting);
@@ -41,7 +41,7 @@ export async function prepareProgram(
     of: (held) => {
       const recorded = new Set(statusOf(held).stack?.resources?.map(({ id }) => id));
       const owner = { uid, description: ownerDescription(kind, key) };
-      return () => kind.program(parsed, { owner, owned, recorded, observed });
+      return () => kind.program(parsed, { owner, owned, recorded, observed, ...(cluster && { cluster }) });
     },
     takeClaims: () => takeClaims(turn, claimed(), observed),
     settleClaims: () => claims.settle(uid, claimed()),

@@ -7,6 +7,7 @@ import {
   type LiveObject,
   type ResourceType,
 } from "../../providers/kubernetes/client";
+import { clusterUid } from "../../providers/kubernetes/cluster";
 import { OWNER_ANNOTATION, OWNER_UID_LABEL, ownerUidOf } from "../../providers/kubernetes/ownership";
 import { findCondition } from "../../stacks/contract/condition";
 import { programDigest } from "../../stacks/contract/digest";
@@ -97,6 +98,7 @@ export class Operator {
   readonly #controllers = new Map<string, Controller>();
   /** Informers of owned objects, by `apiVersion/kind`; kinds that own the same type share one. */
   readonly #owned = new Map<string, Informer>();
+  #cluster: string | undefined;
   #stopping = false;
 
   constructor(options: OperatorOptions) {
@@ -129,7 +131,8 @@ export class Operator {
    * @throws ApiError when a kind is not installed in the cluster
    */
   async run(signal: AbortSignal): Promise<void> {
-    const { logger, kinds, concurrency, gracePeriodMs, recorder, metrics, shards } = this.#options;
+    const { client, logger, kinds, concurrency, gracePeriodMs, recorder, metrics, shards } = this.#options;
+    this.#cluster = await clusterUid(client);
     for (const kind of kinds) {
       await this.#addKind(kind);
       metrics.maxConcurrentReconciles.set({ controller: kindName(kind) }, concurrency);
@@ -191,6 +194,7 @@ export class Operator {
       type,
       program: programDigest(kind),
       client,
+      cluster: this.#cluster,
       engine,
       ...(sharing && { sharing }),
       claims: this.#claims,

@@ -22,6 +22,8 @@ export interface ReconcilerOptions {
   /** The digest of the kind's program. */
   program: string;
   client: KubernetesClient;
+  /** See {@link clusterUid}; undefined where it may not be read. */
+  cluster?: string | undefined;
   engine: Pick<StackEngine, "up" | "destroy">;
   /** For a kind whose objects share stacks. */
   sharing?: Sharing;

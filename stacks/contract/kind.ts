@@ -21,6 +21,8 @@ export interface PrinterColumn {
 export interface ProgramContext {
   /** Written on everything that the program makes, so that it can be found and is not taken by someone else. */
   owner: Owner;
+  /** The cluster that the object is in ({@link clusterUid}), if it is known. */
+  cluster?: string;
   /** The live objects of the types in {@link Kind.counts} that carry this owner. */
   owned: readonly LiveObject[];
   /** The ids ({@link objectId}) of those that the last update recorded in the stack. */

@@ -7,8 +7,11 @@ import type { PostgresWriterSpec } from "./schema";
 export const KEY_COLUMN = "id";
 
 /** One object, one row. */
-export function postgresWriterProgram(object: KindObject<PostgresWriterSpec>, { owner }: ProgramContext): void {
-  new Row(objectKey(object.metadata), { ...wantedRow(object), owner });
+export function postgresWriterProgram(
+  object: KindObject<PostgresWriterSpec>,
+  { owner, cluster }: ProgramContext,
+): void {
+  new Row(objectKey(object.metadata), { ...wantedRow(object), owner: { ...owner, ...(cluster && { cluster }) } });
 }
 
 /** The row that an object stands for. */

@@ -3,6 +3,7 @@ import { registerStackTransformation } from "@pulumi/pulumi/runtime/stack";
 import { withParent } from "../../providers/dynamic";
 import { TerminalError } from "../../providers/errors";
 import { ApiError, type KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
+import { clusterUid } from "../../providers/kubernetes/cluster";
 import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
 import { OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { type AnyKind, kindApiVersion } from "../contract/kind";
@@ -45,7 +46,9 @@ async function boundProgram({ kind, key, object, owner }: StackObject): Promise<
       ? []
       : await countedObjects(connectKubernetes(), kind.counts, owner.description, namespace);
   const observed = kind.observes === undefined ? [] : await observedObjects(connectKubernetes(), kind, key);
-  return () => kind.program(object, { owner, owned, recorded: new Set(owned.map(objectId)), observed });
+  const cluster = await whereThereIsACluster(kind, undefined, clusterUid);
+  const around = { owned, recorded: new Set(owned.map(objectId)), observed, ...(cluster && { cluster }) };
+  return () => kind.program(object, { owner, ...around });
 }
 
 /**

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { findDriftedRows, type WantedRow } from "../../../providers/postgres/drift";
 import { closePool } from "../../../providers/postgres/pool";
 import { provider } from "../../../providers/postgres/row";

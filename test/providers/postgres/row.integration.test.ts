@@ -2,11 +2,12 @@ import { once } from "node:events";
 import net, { type AddressInfo } from "node:net";
 import fc from "fast-check";
 import type { Client } from "pg";
-import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { findDriftedRows } from "../../../providers/postgres/drift";
 import { quoteIdentifier } from "../../../providers/postgres/identifier";
 import { closePool, withConnection } from "../../../providers/postgres/pool";
 import { provider, type RowInputs, type RowOutputs } from "../../../providers/postgres/row";
+import { findRowConflict } from "../../../providers/postgres/row-conflict";
 import { controlPlane } from "../../control-plane";
 import { rowIn, TestDatabase } from "./database";
 
@@ -402,6 +403,76 @@ describe("a table that another session has locked", () => {
     expect(drifted).toEqual([other]);
     expect([...unknown]).toEqual([[table, refused("LockTimeout", "retryable", `^table ${table} is locked by`)]]);
     await vi.waitFor(async () => expect((await findDriftedRows(wanted)).unknown.size).toBe(0), 3_000);
+  });
+});
+
+describe("an object that was made again", () => {
+  const owner = { uid: "uid-old", description: "PostgresWriter.demo.yash.com/default/sample-student", cluster: "one" };
+  const successor = { ...owner, uid: "uid-new" };
+
+  it("takes its row over, which the former object's late update and delete then leave alone", async () => {
+    const table = await database.createStudents();
+    const former = await create(rowIn(table, { owner }));
+    await create(rowIn(table, { owner: successor, values: { name: "eve", age: 1, country: "peru" } }));
+    const row = { id: ALEX.id, name: "eve", age: 1, country: "peru" };
+    expect(await rowsOf(table)).toEqual([row]);
+    await provider.delete("id", former);
+    await provider.release("id", former);
+    expect(await rowsOf(table)).toEqual([row]);
+    expect(await recordsOf(table)).toMatchObject([{ owner: "uid-new" }]);
+  });
+
+  it("takes its row over from a state that recorded it once before", async () => {
+    const table = await database.createStudents();
+    const first = await create(rowIn(table, { owner }));
+    await create(rowIn(table, { owner: successor }));
+    const third = await update(first, rowIn(table, { owner: { ...owner, uid: "uid-3" }, values: { name: "eve" } }));
+    await provider.delete("id", third);
+    expect(await rowsOf(table)).toEqual([]);
+    expect(await recordsOf(table)).toEqual([]);
+  });
+
+  it.each([
+    ["in another cluster", { ...successor, cluster: "two" }, "in cluster one \\(UID uid-old\\)"],
+    ["in a cluster that is not known", rowIn("").owner, "in cluster one \\(UID uid-old\\)"],
+  ])("%s is another one, until the row is handed over as the message says", async (_, other, holder) => {
+    const table = await database.createStudents();
+    await create(rowIn(table, { owner }));
+    const wanted = rowIn(table, { owner: other, values: { name: "eve" } });
+    const refusal = await provider.create(wanted).catch((error: unknown) => error);
+    expect(refusal).toEqual(refused("RowConflict", "retryable", `belongs to ${owner.description} ${holder}; if that`));
+    expect(await findRowConflict(wanted, { owners: [other.uid] })).toBe((refusal as Error).message);
+    expect(await rowsOf(table)).toEqual([ALEX]);
+
+    await database.query((refusal as Error).message.split("hand the row over: ")[1] as string);
+    expect(await findRowConflict(wanted, { owners: [other.uid] })).toBeUndefined();
+    await create(wanted);
+    expect(await rowsOf(table)).toMatchObject([{ name: "eve" }]);
+    await expect(create(rowIn(table, { owner }))).rejects.toEqual(refused("RowConflict", "retryable", other.uid));
+  });
+
+  it("is known by its cluster from its next update on, where an older record does not tell", async () => {
+    const table = await database.createStudents();
+    const { cluster: _, ...unknown } = owner;
+    const outs = await create(rowIn(table, { owner: unknown }));
+    await expect(create(rowIn(table, { owner: successor }))).rejects.toEqual(
+      refused("RowConflict", "retryable", "UID"),
+    );
+    expect(await provider.diff("id", outs, rowIn(table, { owner }))).toMatchObject({ changes: true });
+    await update(outs, rowIn(table, { owner }));
+    await create(rowIn(table, { owner: successor }));
+    expect(await recordsOf(table)).toMatchObject([
+      { owner: "uid-new", description: `${owner.description} in cluster one` },
+    ]);
+  });
+
+  it("of another name has no part in it", async () => {
+    const table = await database.createStudents();
+    await create(rowIn(table, { owner }));
+    const other = { ...owner, uid: "uid-2", description: `${owner.description}-2` };
+    await expect(create(rowIn(table, { owner: other }))).rejects.toEqual(
+      refused("RowConflict", "retryable", "delete that object, or use another table$"),
+    );
   });
 });
 
