@@ -36,6 +36,8 @@ export interface RecordedResource {
   urn: string;
   type: string;
   id?: string;
+  parent?: string;
+  dependencies?: string[];
   inputs?: Properties;
   outputs?: Properties;
 }

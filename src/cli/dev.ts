@@ -5,6 +5,7 @@ import pretty from "pino-pretty";
 import { KubernetesClient } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { kinds } from "../../stacks/index";
+import { CONSOLE_PATH } from "../console/paths";
 import {
   type DevCluster,
   DevClusterRunningError,
@@ -204,8 +205,14 @@ function hints(dir: string, { detach }: DevOptions): string {
     `  . ${/^[\w./-]+$/.test(shown) ? shown : quoteForShell(shown)}`,
     `  kubectl get nodes${kinds.map((kind) => `,${kubectlName(kind)}`).join("")} --all-namespaces`,
     "  psql -c 'table students'",
+    ...consoleHints(dir),
     detach ? `To stop it: kindstack dev stop${dirArgument(dir)}` : "To stop it: Ctrl-C",
   ].join("\n");
+}
+
+function consoleHints(dir: string): string[] {
+  const operator = devClusterStatus(dir).processes.find(({ name }) => name === "operator");
+  return operator === undefined ? [] : [`  console: http://127.0.0.1:${operator.port}${CONSOLE_PATH}`];
 }
 
 /** What kubectl takes for this kind and no other: the plural, with the beginning of the group where two have the same. */

@@ -10,11 +10,14 @@ import { closePool } from "../../providers/postgres/pool";
 import { kinds } from "../../stacks/index";
 import type { Admission } from "../admission/admission";
 import { StackEngine } from "../automation/engine";
+import { StackReader } from "../automation/stack-reader";
 import { openWorkspace } from "../automation/workspace";
 import { inCluster, operatorNamespace, readStateConfig } from "../config";
+import type { ConsoleOptions } from "../console/source";
 import { type Endpoints, startEndpoints } from "../telemetry/endpoints";
 import { createLogger } from "../telemetry/log";
 import { createMetrics } from "../telemetry/metrics";
+import type { Console } from "../telemetry/server";
 import { resolvePulumi } from "../toolchain/pulumi";
 import { installKinds } from "../watcher/install";
 import { Operator } from "../watcher/operator";
@@ -24,6 +27,8 @@ import { type MetricsOptions, metricsOptions } from "./metrics-options";
 import { positive, seconds, wholeNumber } from "./numbers";
 import { type SharingOptions, shareWork, sharingOptions } from "./sharing";
 
+/** A page waits for at most this long for a stack. */
+const CONSOLE_TIMEOUT_MS = 30_000;
 /** Of the Service by which the API server finds the operator. */
 const ADMISSION_SERVICE_PORT = 443;
 
@@ -154,6 +159,13 @@ async function runOperator(options: RunOptions): Promise<void> {
       metrics,
       healthy: () => undefined, // a process that can answer is healthy; what it waits for, a restart would not bring
       ready: () => operator.notReady,
+      console: lazyConsole({
+        kinds,
+        server: client.server,
+        operator,
+        recorder,
+        reader: new StackReader({ workspace, host, timeoutMs: CONSOLE_TIMEOUT_MS }),
+      }),
       logger,
     });
     logger.info({ server: client.server, ...endpoints.addresses }, "operator starts");
@@ -169,6 +181,15 @@ async function runOperator(options: RunOptions): Promise<void> {
     await closePool();
     await disconnectKubernetes();
   }
+}
+
+/** The console's code is loaded when the first page is asked for. */
+function lazyConsole(options: ConsoleOptions): Console {
+  let pages: Promise<Console> | undefined;
+  return async (request) => {
+    pages ??= import("../console/console.js").then(({ openConsole }) => openConsole(options));
+    return (await pages)(request);
+  };
 }
 
 async function serveAdmission(

@@ -1,10 +1,11 @@
 import { isIP } from "node:net";
 import type { Logger } from "pino";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
+import { CONSOLE_PATH } from "../console/paths";
 import { certificateFiles, ownCertificate } from "./certificate";
 import type { Metrics } from "./metrics";
 import { scrapeAccess } from "./scrape-access";
-import { startMetricsServer, startProbeServer } from "./server";
+import { type Console, startMetricsServer, startProbeServer } from "./server";
 
 export interface EndpointOptions {
   httpPort: number;
@@ -17,6 +18,8 @@ export interface EndpointOptions {
   metrics: Pick<Metrics, "registry">;
   healthy: () => string | undefined;
   ready: () => string | undefined;
+  /** Served beside the metrics, to whom the cluster lets `get` its path. */
+  console?: Console;
   logger: Logger;
 }
 
@@ -40,7 +43,7 @@ export async function startEndpoints(options: EndpointOptions): Promise<Endpoint
     healthy: options.healthy,
     ready: options.ready,
     log,
-    ...(open && { openMetrics: metrics }),
+    ...(open && { openMetrics: metrics, console: options.console }),
   });
   const http = `${host}:${probes.port}`;
   if (metricsPort === undefined) return { addresses: { http }, close: probes.close };
@@ -50,7 +53,11 @@ export async function startEndpoints(options: EndpointOptions): Promise<Endpoint
       ? ownCertificate({ failed })
       : certificateFiles(metricsCertificate, { failed }));
     const access = scrapeAccess({ client, log });
-    const scraped = await startMetricsServer({ host, port: metricsPort, metrics, tls, access, log });
+    const console = options.console && {
+      pages: options.console,
+      access: scrapeAccess({ client, log, path: CONSOLE_PATH }),
+    };
+    const scraped = await startMetricsServer({ host, port: metricsPort, metrics, tls, access, console, log });
     return {
       addresses: { http, metrics: `${host}:${scraped.port}` },
       async close() {

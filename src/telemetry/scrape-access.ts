@@ -6,13 +6,14 @@ import { ApiError, type KubernetesClient } from "../../providers/kubernetes/clie
 export type Verdict = "allowed" | "unauthenticated" | "forbidden" | "unknown";
 
 export interface ScrapeAccessOptions {
+  /** The non-resource URL that a user must have the right to `get`. */
+  path?: string;
   client: Pick<KubernetesClient, "json">;
   log: { warn(fields: object, message: string): void };
   /** Milliseconds since any fixed time. */
   now?: () => number;
 }
 
-const SCRAPE = { nonResourceAttributes: { path: "/metrics", verb: "get" } };
 /** How long a verdict holds. What is refused may be granted soon, and is asked for again sooner. */
 const LIFETIME_MS: Record<Verdict, number> = {
   allowed: 60_000,
@@ -27,15 +28,17 @@ const MAX_QUESTIONS = 8;
 const MAX_TOKEN_LENGTH = 8_192;
 
 /**
- * Decides who may read the metrics, as a cluster's components do: the bearer token is reviewed (TokenReview), and its
- * user must have the right to `get` the non-resource URL `/metrics` (SubjectAccessReview), which the ClusterRole
- * `kindstack-metrics-reader` gives. Verdicts are remembered for a short time, by a digest of the token.
+ * Decides who may read the metrics or the console, as a cluster's components do: the bearer token is reviewed (TokenReview),
+ * and its user must have the right to `get` the non-resource URL (SubjectAccessReview), which the ClusterRoles
+ * `kindstack-metrics-reader` and `kindstack-console-reader` give. Verdicts are remembered for a short time, by a digest of the token.
  */
 export function scrapeAccess({
+  path = "/metrics",
   client,
   log,
   now = () => performance.now(),
 }: ScrapeAccessOptions): (authorization: string | undefined) => Promise<Verdict> {
+  const right = { nonResourceAttributes: { path, verb: "get" } };
   const verdicts = new Map<string, { verdict: Verdict; until: number }>();
   const questions = new Map<string, Promise<Verdict>>();
 
@@ -43,10 +46,10 @@ export function scrapeAccess({
     try {
       const user = await reviewToken(client, token);
       if (user === undefined) return "unauthenticated";
-      return (await reviewAccess(client, user, SCRAPE)) ? "allowed" : "forbidden";
+      return (await reviewAccess(client, user, right)) ? "allowed" : "forbidden";
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      log.warn({ err: error }, "the API server could not be asked who may read the metrics");
+      log.warn({ err: error, path }, "the API server could not be asked who may read this");
       return "unknown";
     }
   }
@@ -59,7 +62,7 @@ export function scrapeAccess({
   }
 
   return async (authorization) => {
-    const token = /^Bearer ([\x21-\x7e]+)$/i.exec(authorization ?? "")?.[1];
+    const token = tokenOf(authorization);
     if (token === undefined || token.length > MAX_TOKEN_LENGTH) return "unauthenticated";
     const key = createHash("sha256").update(token).digest("base64");
     const known = verdicts.get(key);
@@ -74,4 +77,11 @@ export function scrapeAccess({
     remember(key, verdict);
     return verdict;
   };
+}
+
+/** The token of a `Bearer` header; or of a `Basic` one, which is what browsers ask for, as its password. */
+function tokenOf(authorization = ""): string | undefined {
+  const [, scheme, text = ""] = /^(Bearer|Basic) ([\x21-\x7e]+)$/i.exec(authorization) ?? [];
+  if (scheme?.toLowerCase() !== "basic") return text || undefined;
+  return /^[^:]*:([\x21-\x7e]+)$/.exec(Buffer.from(text, "base64").toString("latin1"))?.[1];
 }

@@ -1,3 +1,5 @@
+import type { IncomingMessage } from "node:http";
+import { CONSOLE_PATH } from "../console/paths";
 import type { ServedCertificate } from "./certificate";
 import { type Answer, type Listener, listen } from "./listener";
 import type { Metrics } from "./metrics";
@@ -21,14 +23,20 @@ export interface ProbeServerOptions extends Address {
   ready: () => string | undefined;
   /** Served to anybody on the same port; only for a port that nobody else reaches. */
   openMetrics?: Pick<Metrics, "registry">;
+  /** Served likewise. */
+  console?: Console | undefined;
   log: Log;
 }
+
+/** Answers a request for one of its pages; `undefined` when it is for none. */
+export type Console = (request: IncomingMessage) => Promise<Answer | undefined>;
 
 export interface MetricsServerOptions extends Address {
   metrics: Pick<Metrics, "registry">;
   tls: ServedCertificate;
   /** Who may read them, by the `Authorization` header. */
   access: (authorization: string | undefined) => Promise<Verdict>;
+  console?: { pages: Console; access: MetricsServerOptions["access"] } | undefined;
   log: Log;
 }
 
@@ -39,6 +47,7 @@ export function startProbeServer({
   healthy,
   ready,
   openMetrics,
+  console,
   log,
   ...address
 }: ProbeServerOptions): Promise<Listener> {
@@ -52,7 +61,7 @@ export function startProbeServer({
       const path = pathOf(request.url);
       if (path === "/metrics" && openMetrics !== undefined) return scrape(openMetrics);
       const probe = probes.get(path);
-      if (probe === undefined) return NOT_FOUND;
+      if (probe === undefined) return (isLocal(request.headers.host) && (await console?.(request))) || NOT_FOUND;
       const reason = probe();
       if (reason === undefined) return { status: 200, body: "ok" };
       log.debug({ probe: path, reason }, "a probe was answered with no");
@@ -63,10 +72,20 @@ export function startProbeServer({
 }
 
 /** Serves `/metrics` in Prometheus' text format over TLS, to those whom the cluster lets `get` it. */
-export function startMetricsServer({ metrics, access, log, ...address }: MetricsServerOptions): Promise<Listener> {
+export function startMetricsServer({
+  metrics,
+  access,
+  console,
+  log,
+  ...address
+}: MetricsServerOptions): Promise<Listener> {
   return listen({
     ...address,
     async respond(request) {
+      if (console !== undefined && isUnder(CONSOLE_PATH, pathOf(request.url))) {
+        const verdict = await console.access(request.headers.authorization);
+        return verdict === "allowed" ? ((await console.pages(request)) ?? NOT_FOUND) : askForToken(REFUSALS[verdict]);
+      }
       // Before anything else, so that nobody learns from the answer what there is.
       const verdict = await access(request.headers.authorization);
       if (verdict !== "allowed") return REFUSALS[verdict];
@@ -81,6 +100,24 @@ const REFUSALS: Record<Exclude<Verdict, "allowed">, Answer> = {
   forbidden: { status: 403, body: "forbidden\n" },
   unknown: { status: 503, headers: { "retry-after": "5" }, body: "unavailable\n" },
 };
+
+/** A browser asks its user for a name and a password; the token is the latter. */
+function askForToken(refusal: Answer): Answer {
+  if (refusal.status !== 401) return refusal;
+  return {
+    ...refusal,
+    headers: { "www-authenticate": 'Basic realm="Kindstack: token as the password", charset="UTF-8"' },
+  };
+}
+
+/** Whether a page of this machine's own was asked for: another site's name may resolve to it, and its scripts ask us then. */
+function isLocal(host = ""): boolean {
+  return /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/.test(host);
+}
+
+function isUnder(path: string, asked: string): boolean {
+  return asked === path || asked.startsWith(`${path}/`);
+}
 
 async function scrape({ registry }: Pick<Metrics, "registry">): Promise<Answer> {
   return { status: 200, contentType: registry.contentType, body: await registry.metrics() };

@@ -35,6 +35,7 @@ import type { Metrics } from "../telemetry/metrics";
 import { keysAsShown } from "./as-shown";
 import { Batches, partitionOfPlace } from "./batch";
 import { Claims } from "./claims";
+import type { OwnedView } from "./drift";
 import { Informer, type ObjectChange } from "./informer";
 import type { Sharing } from "./object-stack";
 import { Placement } from "./placement";
@@ -125,6 +126,25 @@ export class Operator {
     return waiting.length > 0 || this.#controllers.size === 0 ? "caches are being filled" : undefined;
   }
 
+  /** The objects of a kind, as the cache shows them. */
+  objects(kind: AnyKind): LiveObject[] {
+    return this.#controllers.get(kindName(kind))?.informer.list() ?? [];
+  }
+
+  object(kind: AnyKind, key: string): LiveObject | undefined {
+    return this.#controllers.get(kindName(kind))?.informer.get(key);
+  }
+
+  /** What the caches show of an owned object, by its id; `undefined` when its type is not watched. */
+  view(id: string): OwnedView | undefined {
+    const parts = id.split("/");
+    const name = parts.pop() ?? "";
+    const namespace = parts.pop() ?? "";
+    const informer = this.#owned.get(parts.join("/"));
+    if (informer === undefined) return undefined;
+    return { object: informer.get(objectKey({ name, namespace })), cacheVersion: informer.resourceVersion };
+  }
+
   /**
    * Works until `signal` is aborted, then lets running updates finish for the grace period and interrupts the rest.
    *
@@ -204,7 +224,7 @@ export class Operator {
       queueKey: (key) => queueKeyOf(kind, key),
       owned: (uid) => this.#ownedBy(kind, uid),
       observed: (key) => observers.flatMap((observer) => observer.byIndex(KEY_INDEX, key)),
-      view: (id) => this.#view(id),
+      view: (id) => this.view(id),
       describeOwner: (uid) => this.#describeOwner(uid),
       observe: (result, cause) => this.#observe(kind, result, cause),
     });
@@ -387,15 +407,6 @@ export class Operator {
         ...inherited.filter((object) => ownerUidOf(object) !== uid),
       ].filter(({ metadata }) => kind.scope === "Cluster" || metadata.namespace === owner?.metadata.namespace);
     });
-  }
-
-  #view(id: string): { object: LiveObject | undefined; cacheVersion: string } | undefined {
-    const parts = id.split("/");
-    const name = parts.pop() ?? "";
-    const namespace = parts.pop() ?? "";
-    const informer = this.#owned.get(parts.join("/"));
-    if (informer === undefined) return undefined;
-    return { object: informer.get(objectKey({ name, namespace })), cacheVersion: informer.resourceVersion };
   }
 
   #findOwner(uid: string): { controller: Controller; object: LiveObject; queueKey: string } | undefined {

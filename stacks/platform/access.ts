@@ -48,13 +48,9 @@ export function access(configuration: Configuration, kinds: readonly AnyKind[]):
       roleRef: { apiGroup: RBAC, kind: "ClusterRole", name: NAME },
       subjects: [{ kind: "ServiceAccount", name: NAME, namespace }],
     },
-    // Bound to nobody here: whoever installs Prometheus binds it to Prometheus' service account.
-    {
-      apiVersion: `${RBAC}/v1`,
-      kind: "ClusterRole",
-      metadata: { name: `${NAME}-metrics-reader`, labels: LABELS },
-      rules: [{ nonResourceURLs: ["/metrics"], verbs: ["get"] }],
-    },
+    // Not bound here: for Prometheus' service account, and for people who look at the console.
+    reader("metrics", ["/metrics"]),
+    reader("console", ["/console"]),
     {
       apiVersion: `${RBAC}/v1`,
       kind: "Role",
@@ -69,4 +65,13 @@ export function access(configuration: Configuration, kinds: readonly AnyKind[]):
       subjects: [{ kind: "ServiceAccount", name: NAME, namespace }],
     },
   ];
+}
+
+function reader(of: string, nonResourceURLs: string[]): Manifest {
+  return {
+    apiVersion: `${RBAC}/v1`,
+    kind: "ClusterRole",
+    metadata: { name: `${NAME}-${of}-reader`, labels: LABELS },
+    rules: [{ nonResourceURLs, verbs: ["get"] }],
+  };
 }

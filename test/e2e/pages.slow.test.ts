@@ -87,6 +87,7 @@ describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"
     }));
 
     followPage("docs/alerts.md", reader);
+    followPage("docs/console.md", reader);
 
     it("has one operator at the end that works on the restored state with the new passphrase", async () => {
       const history = await reader.run("npx kindstack history tenant.multitenancy acme");

@@ -8,6 +8,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { certificateFiles } from "../../src/telemetry/certificate";
 import { type EndpointOptions, type Endpoints, startEndpoints } from "../../src/telemetry/endpoints";
 import { createMetrics } from "../../src/telemetry/metrics";
+import type { Console } from "../../src/telemetry/server";
 import { createAuthority, issueCertificate, openAuthority } from "../../src/tls/certificate";
 import { controlPlane } from "../control-plane";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
@@ -105,6 +106,48 @@ describe("protected metrics", () => {
     const client = { json: () => cluster.client.json("GET", "/apis/there.is.none/v1") } as never;
     const { metrics } = await open({ client });
     expect((await scrape(metrics, "token")).status).toBe(503);
+  });
+});
+
+describe("the protected console", () => {
+  it("is for accounts that may get its path, and takes their token as a browser's password", async () => {
+    const rbac = "rbac.authorization.k8s.io";
+    const name = `${cluster.namespace}-console`;
+    const [viewer, other] = [await tokenOf("viewer"), await tokenOf("stranger")];
+    await cluster.client.json("POST", `/apis/${rbac}/v1/clusterroles`, {
+      body: { metadata: { name }, rules: [{ nonResourceURLs: ["/console"], verbs: ["get"] }] },
+    });
+    await cluster.client.json("POST", `/apis/${rbac}/v1/clusterrolebindings`, {
+      body: {
+        metadata: { name },
+        roleRef: { apiGroup: rbac, kind: "ClusterRole", name },
+        subjects: [{ kind: "ServiceAccount", name: "viewer", namespace: cluster.namespace }],
+      },
+    });
+    const console: Console = async () => ({ status: 200, body: "objects" });
+    const ask = async (address: string, authorization: string, place: string) => {
+      const headers = authorization === "" ? {} : { authorization };
+      const response = await request(`https://${address}${place}`, { dispatcher: anyone, headers });
+      const body = await response.body.text();
+      return { status: response.statusCode, body, asks: response.headers["www-authenticate"] };
+    };
+    const asPassword = (token: string) => `Basic ${Buffer.from(`anybody:${token}`).toString("base64")}`;
+    await expect
+      .poll(async () => (await ask((await open({ console })).metrics, `Bearer ${viewer}`, "/console")).status)
+      .toBe(200);
+    const { metrics } = await open({ console });
+
+    expect(await ask(metrics, "", "/console")).toMatchObject({ status: 401, asks: expect.stringContaining("Basic") });
+    expect((await ask(metrics, asPassword("forged"), "/console")).status).toBe(401);
+    expect(await ask(metrics, asPassword(other), "/console/style.css")).toMatchObject({ status: 403 });
+    expect(await ask(metrics, asPassword(viewer), "/console/style.css")).toMatchObject({
+      status: 200,
+      body: "objects",
+    });
+    expect((await ask(metrics, `Bearer ${viewer}`, "/metrics")).status).toBe(403); // a right of its own
+    for (const type of ["clusterrolebindings", "clusterroles"]) {
+      await cluster.client.json("DELETE", `/apis/${rbac}/v1/${type}/${name}`);
+    }
   });
 });
 

@@ -57,6 +57,7 @@ describe("the installation with nothing configured", () => {
         "kubernetes:core/v1:ServiceAccount ServiceAccount/kindstack-system/kindstack",
         "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole ClusterRole/kindstack",
         "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole ClusterRole/kindstack-metrics-reader",
+        "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole ClusterRole/kindstack-console-reader",
         "kubernetes:rbac.authorization.k8s.io/v1:ClusterRoleBinding ClusterRoleBinding/kindstack",
         "kubernetes:rbac.authorization.k8s.io/v1:Role Role/kindstack-system/kindstack",
         "kubernetes:rbac.authorization.k8s.io/v1:RoleBinding RoleBinding/kindstack-system/kindstack",

@@ -1,0 +1,73 @@
+import { createHash } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+import { kindName } from "../../stacks/contract/kind";
+import type { Answer } from "../telemetry/listener";
+import type { Console } from "../telemetry/server";
+import type { Html } from "./html";
+import { kindPage } from "./kind-page";
+import { layout, messagePage } from "./layout";
+import { objectPage } from "./object-page";
+import { overviewPage } from "./overview-page";
+import { CONSOLE_PATH } from "./paths";
+import { SCRIPT } from "./script";
+import { type ConsoleOptions, type ConsoleSource, consoleSource } from "./source";
+import { STYLE } from "./style";
+
+/** Nothing but the console's own script and style runs, and no other page may frame it or be sent a form by it. */
+const POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+const HEADERS = { "content-security-policy": POLICY, "referrer-policy": "no-referrer" };
+
+/** The console of an operator. */
+export function openConsole(options: ConsoleOptions): Console {
+  const source = consoleSource(options);
+  return (request) => consoleAnswer(source, request);
+}
+
+/**
+ * Answers a request for a page of the console; `undefined` when it is for none. Whether the request may be answered is for
+ * the caller to know.
+ */
+async function consoleAnswer(source: ConsoleSource, request: IncomingMessage): Promise<Answer | undefined> {
+  const { pathname, searchParams } = new URL(request.url ?? "/", "http://console");
+  if (pathname !== CONSOLE_PATH && !pathname.startsWith(`${CONSOLE_PATH}/`)) return undefined;
+  const words = wordsOf(pathname.slice(CONSOLE_PATH.length));
+  if (words === undefined) return page(request, 404, "Not found", messagePage("There is no such page."));
+  const [place = "", name = "", ...key] = words;
+  if (place === "style.css") return file("text/css; charset=utf-8", STYLE);
+  if (place === "live.js") return file("text/javascript; charset=utf-8", SCRIPT);
+  if (place === "") return page(request, 200, "Overview", overviewPage(source));
+  const kind = source.kinds.find((kind) => kindName(kind) === name);
+  if (kind !== undefined && place === "kinds" && key.length === 0) {
+    return page(request, 200, name, kindPage(source, kind, searchParams));
+  }
+  const object = kind !== undefined && place === "objects" && key.length > 0 && source.get(kind, key.join("/"));
+  if (kind !== undefined && object) {
+    return page(request, 200, key.join("/"), await objectPage(source, kind, object));
+  }
+  return page(request, 404, "Not found", messagePage("There is no such page, or the object is gone."));
+}
+
+function wordsOf(path: string): string[] | undefined {
+  try {
+    return path
+      .split("/")
+      .filter((word) => word !== "")
+      .map(decodeURIComponent);
+  } catch {
+    return undefined; // half of an escape
+  }
+}
+
+/** A browser that has the page as it is gets no second copy. */
+function page(request: IncomingMessage, status: number, title: string, content: Html): Answer {
+  const body = layout(title, content).text;
+  const etag = `"${createHash("sha256").update(body).digest("base64url")}"`;
+  const headers = { ...HEADERS, etag, "cache-control": "no-cache" };
+  if (status === 200 && request.headers["if-none-match"] === etag) return { status: 304, headers, body: "" };
+  return { status, contentType: "text/html; charset=utf-8", headers, body };
+}
+
+function file(contentType: string, body: string): Answer {
+  return { status: 200, contentType, headers: HEADERS, body };
+}

@@ -1,0 +1,107 @@
+import { errorMessageOf } from "../../providers/errors";
+import type { LiveObject } from "../../providers/kubernetes/client";
+import { type AnyKind, kindName, statusOf } from "../../stacks/contract/kind";
+import { objectKey } from "../../stacks/contract/object";
+import type { HistoryEntry } from "../automation/stack-reader";
+import { visibleLines } from "../preview/plain-text";
+import { type Html, html } from "./html";
+import { badge, objectBadge, type Tone, table, time } from "./parts";
+import { CONSOLE_PATH, kindHref } from "./paths";
+import type { ConsoleSource, StackContents } from "./source";
+import { drawing, graphOf } from "./stack-graph";
+
+const SHOWN_UPDATES = 20;
+
+/** One object: its conditions, the resources of its stack, its updates and Events. */
+export async function objectPage(source: ConsoleSource, kind: AnyKind, object: LiveObject): Promise<Html> {
+  const key = objectKey(object.metadata);
+  const name = kindName(kind);
+  const stack = await source.stack(kind, object).catch((error: unknown) => ({ error: errorMessageOf(error) }));
+  return html`<nav class="crumbs" aria-label="Breadcrumb"><a href="${CONSOLE_PATH}">Overview</a> / <a href="${kindHref(name)}">${kind.kind}</a></nav>
+<h1>${key} ${objectBadge(object)}</h1>
+<p class="where">${name}, generation ${object.metadata.generation}, created ${time(object.metadata.creationTimestamp)}</p>
+<section><h2>Conditions</h2>${conditions(object)}</section>
+${"error" in stack ? html`<section><h2>Stack</h2><p class="problem">${visibleLines(stack.error)}</p></section>` : stackSections(source, key, stack)}
+<section><h2>Events</h2>${events(source, object)}</section>`;
+}
+
+function conditions(object: LiveObject): Html {
+  const { conditions = [] } = statusOf(object);
+  if (conditions.length === 0) return html`<p>The operator has said nothing of it yet.</p>`;
+  return table(
+    "Conditions",
+    ["Condition", "Status", "Reason", "Message", "Since"],
+    conditions.map(({ type, status, reason, message, lastTransitionTime }) => [
+      html`${type}`,
+      badge(toneOf(type, status), status),
+      html`${reason}`,
+      html`<span class="message">${visibleLines(message)}</span>`,
+      time(lastTransitionTime),
+    ]),
+    false,
+  );
+}
+
+/** `Reconciling` and the like are True while something is out of the ordinary. */
+function toneOf(type: string, status: string): Tone {
+  if (type === "Reconciling") return status === "True" ? "busy" : "idle";
+  if (type === "Stalled" || type === "Contested") return status === "True" ? "bad" : "good";
+  return status === "True" ? "good" : status === "False" ? "bad" : "busy";
+}
+
+function stackSections(source: ConsoleSource, key: string, { name, state, history }: StackContents): Html {
+  if (state === undefined) return html`<section><h2>Stack</h2><p>There is no stack ${name} yet.</p></section>`;
+  const nodes = graphOf(state, key, source.view);
+  return html`<section><h2>Stack</h2><p class="where">${name}</p>
+${drawing(nodes)}
+${table(
+  `${nodes.length} resources`,
+  ["Type", "Name", "State", "Id", "Outputs"],
+  nodes.map((node) => [
+    html`${node.type}`,
+    html`${node.name}`,
+    badge(node.state.tone, node.state.text),
+    html`<code>${node.id}</code>`,
+    html`${node.outputs.map(([output, value]) => html`<code>${output}=${value}</code> `)}`,
+  ]),
+)}</section>
+<section><h2>Updates</h2>${table(
+    `The last ${Math.min(SHOWN_UPDATES, history.length)} updates of the stack`,
+    ["Started", "Took", "Operation", "Result", "Changes"],
+    history
+      .slice(0, SHOWN_UPDATES)
+      .map((update) => [
+        time(update.startTime),
+        html`${durationOf(update)}`,
+        html`${update.kind}`,
+        badge(update.result === "succeeded" ? "good" : update.result === "failed" ? "bad" : "busy", update.result),
+        html`${changesOf(update)}`,
+      ]),
+  )}</section>`;
+}
+
+function durationOf({ startTime, endTime }: HistoryEntry): string {
+  return endTime === undefined ? "–" : `${((Date.parse(endTime) - Date.parse(startTime)) / 1000).toFixed(1)} s`;
+}
+
+function changesOf({ resourceChanges = {} }: HistoryEntry): string {
+  const changes = Object.entries(resourceChanges).filter(([operation]) => operation !== "same");
+  return changes.map(([operation, count]) => `${count} ${operation}`).join(", ") || "none";
+}
+
+function events(source: ConsoleSource, object: LiveObject): Html {
+  const recorded = source.events(object);
+  if (recorded.length === 0) return html`<p>This operator has reported none since its start.</p>`;
+  return table(
+    "Events",
+    ["Last seen", "Type", "Reason", "Message", "Count"],
+    recorded.map(({ time: at, type, reason, note, count }) => [
+      time(at),
+      badge(type === "Warning" ? "bad" : "good", type),
+      html`${reason}`,
+      html`<span class="message">${visibleLines(note)}</span>`,
+      html`${count}`,
+    ]),
+    false,
+  );
+}

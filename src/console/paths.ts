@@ -1,0 +1,14 @@
+import { type AnyKind, kindName } from "../../stacks/contract/kind";
+
+/** Where the console's pages are. */
+export const CONSOLE_PATH = "/console";
+
+/** The address of an object's page. */
+export function objectHref(kind: AnyKind, key: string): string {
+  return `${CONSOLE_PATH}/objects/${kindName(kind)}/${key.split("/").map(encodeURIComponent).join("/")}`;
+}
+
+/** The address of a kind's objects, or of those that have this reason. */
+export function kindHref(kind: string, reason?: string): string {
+  return `${CONSOLE_PATH}/kinds/${kind}${reason === undefined ? "" : `?reason=${encodeURIComponent(reason)}`}`;
+}
