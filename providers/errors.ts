@@ -3,21 +3,35 @@
  *
  * - `terminal`: only a change by the user helps; do not retry by the clock.
  * - `retryable`: time heals it; retry with back-off.
+ * - `pending`: nothing is wrong, something else has to end first; an event or a modest time leads back, without back-off.
  * - `bug`: neither was foreseen; retried like a retryable error, but logged with its stack.
  */
-export type ErrorClass = "terminal" | "retryable" | "bug";
+export type ErrorClass = "terminal" | "retryable" | "pending" | "bug";
+
+/** The Kubernetes object that an error is about, so that an event about it can lead to another try. */
+export interface ObjectReference {
+  apiVersion: string;
+  kind: string;
+  metadata: { name: string; namespace?: string; uid: string };
+}
+
+interface ClassifiedErrorOptions extends ErrorOptions {
+  object?: ObjectReference;
+}
 
 /** An error that knows how it should be handled and what a condition's `reason` should say (CamelCase). */
 export abstract class ClassifiedError extends Error {
   abstract readonly errorClass: ErrorClass;
+  readonly object: ObjectReference | undefined;
 
   constructor(
     readonly reason: string,
     message: string,
-    options?: ErrorOptions,
+    { object, ...options }: ClassifiedErrorOptions = {},
   ) {
     super(message, options);
     this.name = new.target.name;
+    this.object = object;
   }
 }
 
@@ -29,6 +43,11 @@ export class TerminalError extends ClassifiedError {
 /** Time may put this right: a refused connection, a conflict, an overloaded server. */
 export class RetryableError extends ClassifiedError {
   readonly errorClass = "retryable";
+}
+
+/** Something else has to end first, such as a deletion that the API server has accepted. */
+export class PendingError extends ClassifiedError {
+  readonly errorClass = "pending";
 }
 
 /** The class of any thrown value; what nobody classified is a bug, unless the system it runs on refused something. */
@@ -46,6 +65,11 @@ export function errorReasonOf(error: unknown): string {
 /** What a system call failed with: a full disk, a directory that is not ours, no descriptor left. */
 function isSystemError(error: unknown): boolean {
   return error instanceof Error && "syscall" in error && "errno" in error;
+}
+
+/** The object that a thrown value is about, if it names one. */
+export function errorObjectOf(error: unknown): ObjectReference | undefined {
+  return error instanceof ClassifiedError ? error.object : undefined;
 }
 
 /** The text of any thrown value. */

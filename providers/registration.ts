@@ -19,7 +19,7 @@ export interface Declaration {
   dependsOn?: readonly Resource[];
 }
 
-/** A resource that did not come about; the engine has told why. */
+/** The engine ended before it knew of a resource; it has told why. */
 export class NotRegisteredError extends Error {}
 
 const STACK_TYPE = "pulumi:pulumi:Stack";
@@ -83,8 +83,11 @@ export class Registrations {
     }).catch((error: grpc.ServiceError) => {
       throw ENGINE_ENDED.includes(error.code) ? new NotRegisteredError(`${name}: the engine has ended`) : error;
     });
-    if (response.getResult() !== Result.SUCCESS) throw new NotRegisteredError(`${name} was not made`);
-    return response.getUrn();
+    // The engine goes on with what does not depend on what failed, skips what does, and fails in the end; a program that
+    // ended here would keep it from deleting what is not registered any more.
+    const urn = response.getUrn();
+    if (urn === "" && response.getResult() !== Result.SUCCESS) throw new NotRegisteredError(`${name} was not made`);
+    return urn;
   }
 
   #keep(urn: Promise<string>): void {

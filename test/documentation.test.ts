@@ -78,7 +78,7 @@ function reasonsInCode(): string[] {
     .filter((file) => file.endsWith(".ts"))
     .map((file) => [path.relative(ROOT, file), fs.readFileSync(file, "utf8")] as const);
   const patterns = [
-    /\b(?:Terminal|Retryable|Api)Error\(\s*(?:\d+,\s*)?"(\w+)"/g,
+    /\b(?:Terminal|Retryable|Pending|Api)Error\(\s*(?:\d+,\s*)?"(\w+)"/g,
     /\bretryable\("(\w+)"/g,
     /\breason(?:: | = |: \w+ \? )"([A-Z]\w+)"/g,
     /"[0-9A-Z]{2,5}": "([A-Z]\w+)"/g,

@@ -6,8 +6,9 @@ import { version } from "@pulumi/pulumi/version";
 import { Empty } from "google-protobuf/google/protobuf/empty_pb";
 import { type JavaScriptValue, Struct } from "google-protobuf/google/protobuf/struct_pb";
 import { type DynamicProvider, PROVIDER_PROPERTY, type Properties } from "../dynamic";
-import { errorClassOf, errorMessageOf, errorReasonOf, RetryableError } from "../errors";
+import { errorClassOf, errorMessageOf, errorObjectOf, errorReasonOf, RetryableError } from "../errors";
 import { withinFence } from "../fence";
+import { withoutWaiting } from "../waiting";
 import { ProviderSession, type SessionOptions } from "./session";
 
 // biome-ignore lint/suspicious/noExplicitAny: each provider knows the type of its own properties
@@ -96,14 +97,16 @@ export class ProviderHost {
         session.fence.check();
         return run(call.request, session);
       };
-      withinFence(session.fence, answer).then(
+      withinFence(session.fence, () => withoutWaiting(answer)).then(
         (response) => callback(null, response),
         (error: unknown) => {
+          const object = errorObjectOf(error);
           const failure = {
             urn,
             errorClass: errorClassOf(error),
             reason: errorReasonOf(error),
             message: errorMessageOf(error),
+            ...(object && { object }),
           };
           session.failures.push(failure);
           callback({ code: grpc.status.UNKNOWN, details: failure.message });

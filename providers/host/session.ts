@@ -1,5 +1,5 @@
 import { setMaxListeners } from "node:events";
-import { type ErrorClass, RetryableError } from "../errors";
+import { type ErrorClass, type ObjectReference, RetryableError } from "../errors";
 import type { Fence } from "../fence";
 
 /** A resource operation that a provider refused, with the class that is lost on the way through the engine. */
@@ -8,6 +8,8 @@ export interface ResourceFailure {
   errorClass: ErrorClass;
   reason: string;
   message: string;
+  /** The Kubernetes object that it is about, if it names one. */
+  object?: ObjectReference;
 }
 
 export interface SessionOptions {

@@ -11,8 +11,9 @@ import {
   type Properties,
   providerStub,
 } from "../dynamic";
-import { RetryableError, TerminalError } from "../errors";
+import { PendingError, RetryableError, TerminalError } from "../errors";
 import { behindEngine } from "../literal";
+import { mayWait } from "../waiting";
 import { ApiError, type KubernetesClient, type LiveObject, type Manifest, type ResourceType } from "./client";
 import { connectKubernetes } from "./connection";
 import {
@@ -25,6 +26,7 @@ import {
   wasCreated,
 } from "./ownership";
 import { refuseProtectedNamespace } from "./protected-namespaces";
+import { describeTermination, referenceTo } from "./termination";
 
 /** What a program gives for one Kubernetes object. */
 export interface ObjectInputs {
@@ -140,9 +142,7 @@ const objects: DynamicProvider<ObjectInputs, ObjectOutputs> = {
     if (outs.existing) {
       if (!(await goesWithItsOwner(client, outs.manifest))) await giveUp(client, type, outs.manifest, live);
     } else if (outs.created && wasCreated(live)) {
-      const { name, namespace, uid } = live.metadata;
-      const propagationPolicy = HAS_DEPENDENTS.has(typeName(outs.manifest)) ? "Foreground" : "Background";
-      await client.delete(type, name, namespace, { uid, propagationPolicy });
+      await deleteObject(client, type, live);
       if (outs.awaitDeletion !== false) await untilGone(client, type, live);
     } else {
       await giveUp(client, type, outs.manifest, live);
@@ -206,10 +206,18 @@ async function applyObject(inputs: ObjectInputs, owners: string[]): Promise<Obje
     throw new RetryableError("Gone", `${kind} ${metadata.name} is ${live ? "being deleted" : "not there any more"}`);
   }
   if (live?.metadata.deletionTimestamp) {
+    if (grantsRights(live) && describeConflict(live, owners, true) === undefined) {
+      await applyRights(client, type, inputs, live);
+    }
     await untilGone(client, type, live);
     live = undefined;
   }
   if (live !== undefined) refuseForeign(live, owners, inputs.adopt ?? true);
+  if (live !== undefined && mustBeReplaced(live, inputs.manifest, owners)) {
+    await deleteObject(client, type, live);
+    await untilGone(client, type, live);
+    live = undefined;
+  }
   if (live === undefined && inputs.initial !== undefined) live = await createInitial(client, type, inputs);
   let result = await client.apply(type, marked(inputs, live, live === undefined || wasCreated(live)));
   if (live === undefined && !result.created) {
@@ -269,7 +277,7 @@ function isStillOurs(live: LiveObject, outs: ObjectOutputs): boolean {
 
 function refuseForeign(live: LiveObject, owners: string[], adopt: boolean): void {
   const conflict = describeConflict(live, owners, adopt);
-  if (conflict !== undefined) throw new TerminalError("Conflict", conflict);
+  if (conflict !== undefined) throw new TerminalError("Conflict", conflict, { object: referenceTo(live) });
 }
 
 /** Why a live object is refused to these owners with `Conflict`; `undefined` when it is not. */
@@ -298,8 +306,50 @@ async function giveUp(
     });
   } catch (error) {
     if (!(error instanceof ApiError && error.status === 422)) throw error;
-    await dropMarks(client, type, manifest, live);
+    await dropMarks(client, type, grantsRights(live) ? { ...manifest, subjects: [] } : manifest, live);
   }
+}
+
+/** Asks for the deletion of an object. Of one that a finalizer keeps, the rights that it grants end now. */
+async function deleteObject(client: KubernetesClient, type: ResourceType, live: LiveObject): Promise<void> {
+  const { name, namespace, uid, finalizers = [] } = live.metadata;
+  if (grantsRights(live) && finalizers.length > 0) await revokeRights(client, type, live);
+  const propagationPolicy = HAS_DEPENDENTS.has(typeName(live)) ? "Foreground" : "Background";
+  await client.delete(type, name, namespace, { uid, propagationPolicy });
+}
+
+function grantsRights(object: Manifest): boolean {
+  return typeName(object) === ROLE_BINDING;
+}
+
+/** What is being deleted grants rights until it is gone: those that it is to grant, or none if its role is another one. */
+async function applyRights(
+  client: KubernetesClient,
+  type: ResourceType,
+  inputs: ObjectInputs,
+  live: LiveObject,
+): Promise<void> {
+  if (changesImmutableField(live, inputs.manifest)) await revokeRights(client, type, live);
+  else await client.apply(type, marked(inputs, live, wasCreated(live)));
+}
+
+async function revokeRights(client: KubernetesClient, type: ResourceType, live: LiveObject): Promise<void> {
+  try {
+    await client.patchExactly(type, live, [{ op: "add", path: "/subjects", value: [] }]);
+  } catch (error) {
+    // Gone, another object by now, or of a role that we may not bind: its deletion is all that is left to do.
+    if (!(error instanceof ApiError && [403, 404, 409].includes(error.status))) throw error;
+  }
+}
+
+/**
+ * Whether a live object differs in a field that cannot be changed: it was deleted and made again by hand. A RoleBinding is
+ * then replaced also if it does not carry its owner's label any more: what it grants is the owner's to say.
+ */
+function mustBeReplaced(live: LiveObject, manifest: Manifest, owners: readonly string[]): boolean {
+  const holder = ownerUidOf(live);
+  const isOwners = holder === undefined ? grantsRights(live) : owners.includes(holder);
+  return isOwners && typeName(live) !== POD && changesImmutableField(live, manifest);
 }
 
 /** Makes an object nobody's: it stays as it is, without the marks of ownership and what the garbage collector goes by. */
@@ -324,20 +374,23 @@ async function goesWithItsOwner(client: KubernetesClient, { metadata }: Manifest
   return false;
 }
 
+/**
+ * Returns when an object is gone whose deletion the API server has accepted.
+ *
+ * @throws PendingError at once where the call may not wait, RetryableError after 2 min where it may
+ */
 async function untilGone(client: KubernetesClient, type: ResourceType, object: LiveObject): Promise<void> {
   const { name, namespace, uid } = object.metadata;
   const deadline = performance.now() + GONE_TIMEOUT_MS;
-  let live: LiveObject | undefined = object;
-  for (let wait = 50; performance.now() < deadline; wait = Math.min(wait * 1.5, 1000)) {
-    live = await client.get(type, name, namespace);
+  for (let wait = 50; ; wait = Math.min(wait * 1.5, 1000)) {
+    const live = await client.get(type, name, namespace);
     if (live === undefined || live.metadata.uid !== uid) return;
+    if (!mayWait()) {
+      throw new PendingError("Terminating", await describeTermination(client, live), { object: referenceTo(live) });
+    }
+    if (performance.now() > deadline) throw new RetryableError("Terminating", await describeTermination(client, live));
     await delay(wait);
   }
-  const finalizers = live?.metadata.finalizers?.join(", ");
-  throw new RetryableError(
-    "Terminating",
-    `${type.kind} ${name} is still being deleted${finalizers ? `: it waits for its finalizers ${finalizers}` : ""}`,
-  );
 }
 
 async function locate(manifest: Manifest): Promise<{ client: KubernetesClient; type: ResourceType }> {
@@ -355,11 +408,17 @@ function identity({ apiVersion, kind, metadata }: Manifest): string {
   return [group, kind, metadata.namespace ?? "", metadata.name].join("/");
 }
 
-/** Fields that the API server does not let anyone change; a change of them needs another object. */
+const POD = "v1/Pod";
+const ROLE_BINDING = "rbac.authorization.k8s.io/v1/RoleBinding";
+
+/**
+ * Fields that the API server does not let anyone change; a change of them needs another object. The server adds to none of
+ * them but a Pod's.
+ */
 const IMMUTABLE_FIELDS: Readonly<Record<string, readonly string[]>> = {
-  "v1/Pod": ["spec"],
+  [POD]: ["spec"],
   "apps/v1/Deployment": ["spec.selector"],
-  "rbac.authorization.k8s.io/v1/RoleBinding": ["roleRef"],
+  [ROLE_BINDING]: ["roleRef"],
   "v1/ResourceQuota": ["spec.scopes"],
 };
 

@@ -1,6 +1,13 @@
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { type ErrorClass, errorClassOf, errorMessageOf, errorReasonOf, RetryableError } from "../../providers/errors";
+import {
+  type ErrorClass,
+  errorClassOf,
+  errorMessageOf,
+  errorReasonOf,
+  type ObjectReference,
+  RetryableError,
+} from "../../providers/errors";
 import { checkFence, currentFence } from "../../providers/fence";
 import type { ResourceFailure } from "../../providers/host/session";
 import { keyOfResource } from "../../stacks/contract/shared-stack";
@@ -29,6 +36,8 @@ export interface UpdateFailure {
   errorClass: ErrorClass;
   reason: string;
   message: string;
+  /** The Kubernetes object that it is about, if it names one. */
+  object?: ObjectReference;
 }
 
 /** What an update did. */
@@ -54,7 +63,7 @@ export interface UpdateOptions {
   /** Compare the state with the real world first, so that drift is repaired. */
   refresh?: boolean;
   signal?: AbortSignal;
-  /** For stacks that several objects share: one resource's failure does not stop what has to do with others. */
+  /** For stacks that several objects share. */
   shared?: {
     /**
      * URNs of components: they, all below them and nothing else take part; what the program does not register of that is
@@ -69,7 +78,7 @@ export interface UpdateOptions {
   };
 }
 
-/** The engine works on so many resources of a shared stack at once; their provider may write them together. */
+/** The engine works on so many resources of a stack at once; their provider may write them together. */
 const PARALLEL = 64;
 
 export interface StackEngineOptions extends PulumiOptions {
@@ -292,10 +301,9 @@ export class StackEngine {
 
 /** @throws Error for no targets at all, which the engine would take for everything */
 function sharedFlags({ shared }: UpdateOptions): string[] {
-  if (shared === undefined) return [];
-  if (shared.targets?.length === 0) throw new Error("an update of certain resources must name one");
+  if (shared?.targets?.length === 0) throw new Error("an update of certain resources must name one");
   const flags = ["--continue-on-error", "--parallel", String(PARALLEL)];
-  if (shared.targets === undefined) return flags;
+  if (shared?.targets === undefined) return flags;
   return [...flags, ...targetFlags(shared.targets)];
 }
 

@@ -196,7 +196,7 @@ function isBelowAnyOf(keys: readonly string[]): (urn: string) => boolean {
 }
 
 /** What every stack has, whatever is in it. */
-function isScaffolding(urn: string): boolean {
+export function isScaffolding(urn: string): boolean {
   const type = urn.split("::")[2] ?? "";
   return type === "pulumi:pulumi:Stack" || type.startsWith("pulumi:providers:");
 }

@@ -36,8 +36,7 @@ export class Claims {
     for (const id of ids) {
       const holder = [this.#holders.get(id), liveHolder(id)].find((uid) => uid !== undefined && this.#exists(uid));
       if (holder !== undefined && holder !== uid) {
-        const waiting = this.#waiting.get(id) ?? new Set();
-        this.#waiting.set(id, waiting.add(queueKey));
+        this.await(id, queueKey);
         return { id, holder };
       }
     }
@@ -53,6 +52,20 @@ export class Claims {
       this.#holders.delete(id);
       this.released(id);
     }
+  }
+
+  /** From now on `queueKey` waits for `id`: it is woken, once, when that may be free. */
+  await(id: string, queueKey: string): void {
+    const waiting = this.#waiting.get(id) ?? new Set();
+    this.#waiting.set(id, waiting.add(queueKey));
+  }
+
+  /** The object of this key and UID is gone: it holds nothing, and waits for nothing. */
+  forget(uid: string, queueKey: string): void {
+    for (const [id, waiting] of this.#waiting) {
+      if (waiting.delete(queueKey) && waiting.size === 0) this.#waiting.delete(id);
+    }
+    this.settle(uid, []);
   }
 
   /** Wakes who waits for `id`: it may be free. */

@@ -7,6 +7,7 @@ import type { Cause } from "./decide";
 const MAX_MESSAGE = 2_000;
 
 const SUCCEEDED = "all that the object stands for is as specified";
+const WAITING = { reason: "Waiting", message: "will go on when that is gone" };
 const IN_PROGRESS: Record<Cause, string> = {
   Creating: "making what the object stands for",
   Updating: "bringing what exists to the new spec",
@@ -38,10 +39,13 @@ export function succeededConditions(generation: number): NewCondition[] {
   ];
 }
 
-/** After something failed: `Stalled` when only the user can put it right, else `Reconciling`, as it is tried again. */
+/**
+ * After something failed: `Stalled` when only the user can put it right, else `Reconciling`, as it is tried again: by the
+ * clock, or when what is waited for has ended.
+ */
 export function failedConditions(generation: number, failures: readonly UpdateFailure[]): NewCondition[] {
   const terminal = isTerminal(failures);
-  const [first] = failures;
+  const first = failures.find(({ errorClass }) => errorClass !== "pending") ?? failures[0];
   const reason = first?.reason ?? "UpdateFailed";
   const message = describeFailures(failures);
   return [
@@ -51,8 +55,7 @@ export function failedConditions(generation: number, failures: readonly UpdateFa
       : {
           type: "Reconciling",
           status: "True",
-          reason: "Retrying",
-          message: "will be tried again",
+          ...(isWaiting(failures) ? WAITING : { reason: "Retrying", message: "will be tried again" }),
           observedGeneration: generation,
         },
     terminal
@@ -61,10 +64,11 @@ export function failedConditions(generation: number, failures: readonly UpdateFa
   ];
 }
 
-/** While an object is being deleted, with why that does not succeed, if it does not. */
+/** While an object is being deleted, with what that waits for, or why it does not succeed. */
 export function deletingConditions(generation: number, failures: readonly UpdateFailure[]): NewCondition[] {
-  const failed = failures.length > 0;
-  const message = failed ? `deletion will be tried again: ${describeFailures(failures)}` : "deleting what was made";
+  const failed = failures.some(({ errorClass }) => errorClass !== "pending");
+  const details = describeFailures(failures);
+  const message = failed ? `deletion will be tried again: ${details}` : details || "deleting what was made";
   return [
     {
       type: "Ready",
@@ -148,7 +152,13 @@ function notSo(type: "Reconciling" | "Stalled" | "DriftUnknown", observedGenerat
 /** Whether an update has begun and not succeeded: before it failed or was cut off it may have made something. */
 export function isUnfinished(conditions: Condition[] | undefined): boolean {
   const reconciling = findCondition(conditions, "Reconciling");
-  return reconciling?.status === "True" && reconciling.reason !== "Deleting" && reconciling.reason !== "BackOff";
+  return reconciling?.status === "True" && !["Deleting", "BackOff", WAITING.reason].includes(reconciling.reason);
+}
+
+/** Nothing failed that a try after a time would mend: it is tried again when what is waited for has ended. */
+export function isWaiting(failures: readonly UpdateFailure[]): boolean {
+  const classes = failures.map(({ errorClass }) => errorClass);
+  return classes.includes("pending") && classes.every((is) => is === "pending" || is === "terminal");
 }
 
 /** Nothing is gained by trying again as long as each failure waits for the user. */

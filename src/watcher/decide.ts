@@ -8,6 +8,10 @@ export type Cause = "Creating" | "Updating" | "ProgramChanged" | "Requested" | "
 export type Action =
   | { type: "none" }
   | { type: "pause" }
+  /** What the last attempt waits for is still there. */
+  | { type: "wait" }
+  /** Nothing but the finalizer is missing. */
+  | { type: "hold" }
   | { type: "up"; cause: Cause; refresh: boolean }
   | { type: "destroy" };
 
@@ -16,7 +20,7 @@ export interface Attempt {
   uid: string;
   generation: number;
   program: string;
-  outcome: "succeeded" | "terminal" | "retryable";
+  outcome: "succeeded" | "terminal" | "pending" | "retryable";
   /** What it was to repair, joined. */
   drift: string;
 }
@@ -35,6 +39,8 @@ export interface Situation {
   /** What is not as it was applied, or missing; a name for each. */
   drifted: readonly string[];
   lastAttempt: Attempt | undefined;
+  /** Whether all that the last attempt, or destroy, waits for is still there. */
+  waits: boolean;
 }
 
 /**
@@ -44,16 +50,22 @@ export interface Situation {
  * nothing; so does one that only its author can put right.
  */
 export function decide(situation: Situation): Action {
-  const { metadata, status, program, drifted, lastAttempt, requested } = situation;
+  const { metadata, status, program, drifted, lastAttempt, requested, finalized, waits } = situation;
   if (situation.paused) return { type: "pause" };
-  if (metadata.deletionTimestamp) return situation.finalized ? { type: "destroy" } : { type: "none" };
+  if (metadata.deletionTimestamp) {
+    if (!finalized) return { type: "none" };
+    return waits ? { type: "wait" } : { type: "destroy" };
+  }
   if (requested !== undefined && requested !== status.lastHandledReconcile) {
     return { type: "up", cause: "Requested", refresh: true };
   }
 
   const attempted = lastAttempt?.uid === metadata.uid && lastAttempt.generation === metadata.generation;
   const unchanged = attempted && lastAttempt.program === program && lastAttempt.drift === drifted.join();
-  if (unchanged && lastAttempt.outcome === "terminal") return { type: "none" };
+  // Somebody took the finalizer off: without it a deletion would leave behind what was made.
+  const rest: Action = finalized || status.stack === undefined ? { type: "none" } : { type: "hold" };
+  if (unchanged && lastAttempt.outcome === "terminal") return rest;
+  if (unchanged && lastAttempt.outcome === "pending" && waits) return finalized ? { type: "wait" } : rest;
 
   const repair = drifted.length > 0;
   if (status.stack === undefined) return { type: "up", cause: attempted ? "Retrying" : "Creating", refresh: repair };
@@ -63,5 +75,5 @@ export function decide(situation: Situation): Action {
   if (ready.status !== "True") return { type: "up", cause: "Retrying", refresh: true };
   if (status.stack.program !== program) return { type: "up", cause: "ProgramChanged", refresh: repair };
   if (repair) return { type: "up", cause: "Repairing", refresh: true };
-  return { type: "none" };
+  return rest;
 }

@@ -7,32 +7,45 @@ import { announce } from "./announcement";
 import { isAsShown } from "./as-shown";
 import { deletingConditions, describeChanges, describeFailures, isUnfinished } from "./conditions";
 import { prepareProgram } from "./object-program";
+import { Pending, writePending } from "./pending";
 import { mayHaveStrays, removeStrays } from "./strays";
-import { failureOf, isOutdated, loggerOf, type Turn, writeStatus } from "./turn";
+import { failureOf, isOutdated, loggerOf, type Outcome, retryAfter, type Turn, writeStatus } from "./turn";
 
-/** Destroys what the object's stack has made of it, and lets go of the object. @returns "gone" when that is done */
-export async function destroyObject(turn: Turn): Promise<"gone" | "done" | "retry"> {
+/**
+ * Destroys what the object's stack has made of it, and lets go of the object.
+ *
+ * @param pending what the last destroy waited for, where that has changed
+ * @returns "gone" when that is done
+ */
+export async function destroyObject(turn: Turn, pending: Pending | undefined): Promise<Outcome | "gone"> {
   const { context, key, object: found, memory, signal } = turn;
-  const { claims, observe, recorder, stacks, writer } = context;
-  const { uid, generation = 0, namespace, name, annotations } = found.metadata;
+  const { observe, recorder, stacks, writer } = context;
+  const { generation = 0, namespace, name, annotations } = found.metadata;
   const logger = loggerOf(turn);
   // The cache may be behind; a destroy must be of this very object. Of those that share a stack, that is asked at its turn.
   const live = context.sharing === undefined ? await writer.read(found) : found;
   if (live === undefined || !isAsShown(found, live)) return "done";
+  const release = annotations?.[DELETION_POLICY_ANNOTATION] === "Orphan";
   const strays = mayHaveStrays(live, memory.lastAttempt);
+  if (pending !== undefined && !strays && (await isEmptied(turn, pending))) {
+    logger.info({ deleted: pending.failures.length }, "destroyed");
+    recorder.event(live, "Normal", "Deleted", describeChanges({ delete: pending.failures.length }));
+    return letGo(turn, live);
+  }
   if (wasCutOff(turn, live)) {
     const outcome = await finishUpdate({ ...turn, object: live });
     if (outcome === "interrupted") return "retry";
   }
-  const place = namespace === undefined ? "" : ` from the namespace ${namespace}`;
-  recorder.event(live, "Warning", "Deleting", `Custom Resource ${name} is being deleted${place}`);
-  const failedBefore = findCondition(statusOf(live).conditions, "Ready")?.reason === "DeletionFailed";
+  const isRepeated = findCondition(statusOf(live).conditions, "Reconciling")?.reason === "Deleting";
+  if (!isRepeated) {
+    const place = namespace === undefined ? "" : ` from the namespace ${namespace}`;
+    recorder.event(live, "Normal", "Deleting", `Custom Resource ${name} is being deleted${place}`);
+  }
   const mayWait = context.sharing !== undefined;
-  const announcement = failedBefore
+  const announcement = isRepeated
     ? undefined
     : announce(turn, live, deletingConditions(live.metadata.generation ?? 0, []), { mayWait });
   const announced = async () => (await announcement?.over().catch(() => undefined)) ?? live;
-  const release = annotations?.[DELETION_POLICY_ANNOTATION] === "Orphan";
   let failures: UpdateFailure[];
   try {
     const result = await stacks.destroy(key, live, { signal, release });
@@ -42,12 +55,10 @@ export async function destroyObject(turn: Turn): Promise<"gone" | "done" | "retr
     if (result.outcome === "succeeded") {
       const object = await announced();
       if (strays) await removeStrays(turn, [], { release });
-      claims.settle(uid, []);
       logger.info({ changes: result.changes, release, durationMs: Math.round(result.durationMs) }, "destroyed");
       const deleted = describeChanges(result.changes) || "nothing was left to delete";
       recorder.event(object, "Normal", release ? "Orphaned" : "Deleted", release ? "what was made is left" : deleted);
-      await writer.letGo(object, memory);
-      return "gone";
+      return letGo(turn, object);
     }
   } catch (error) {
     if (isOutdated(error) || signal.aborted) return "retry";
@@ -56,10 +67,30 @@ export async function destroyObject(turn: Turn): Promise<"gone" | "done" | "retr
     announcement?.cancel();
   }
   const object = await announced();
+  if (failures.every(({ errorClass }) => errorClass === "pending")) {
+    logger.info({ failures }, "destroy waits for something else to end");
+    memory.pending = new Pending(turn, failures);
+    await writePending(turn, object, failures);
+    return { afterMs: await memory.pending.holdsForMs(turn) };
+  }
   logger.warn({ failures }, "destroy failed, the object stays");
   recorder.event(object, "Warning", "DeletionFailed", describeFailures(failures));
   await writeStatus(turn, object, { conditions: deletingConditions(generation, failures) });
-  return "retry";
+  return retryAfter(turn, failures);
+}
+
+async function letGo({ context, object: { metadata }, memory }: Turn, object: LiveObject): Promise<"gone"> {
+  context.claims.settle(metadata.uid, []);
+  await context.writer.letGo(object, memory);
+  return "gone";
+}
+
+/** Whether all that the stack still had is gone by now; its state is then removed as well. */
+async function isEmptied(turn: Turn, pending: Pending): Promise<boolean> {
+  const { context, key, signal } = turn;
+  if (!(await pending.isOver(turn))) return false;
+  const urns = pending.failures.map(({ urn }) => urn);
+  return context.stacks.forgetEmptied(key, urns, signal);
 }
 
 /**

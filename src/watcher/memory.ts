@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { isObjectOutputs } from "../../providers/kubernetes/object";
 import type { NewCondition } from "../../stacks/contract/condition";
@@ -7,6 +8,7 @@ import type { StackResource } from "../automation/event-log";
 import { RepairPace } from "./contest";
 import type { Attempt } from "./decide";
 import { compareResourceVersions } from "./informer";
+import type { Pending } from "./pending";
 
 /** Caches that have not seen a deletion after this long never will: the object is another one of that name. */
 const DELETION_MEMORY_MS = 60_000;
@@ -17,6 +19,8 @@ const DELETION_MEMORY_MS = 60_000;
  */
 export class Memory {
   lastAttempt: Attempt | undefined;
+  /** Set by an update, or a destroy, that has to wait for something else to end. */
+  pending: Pending | undefined;
   /** Set from outside, for drift that no watch shows. */
   drifted = false;
   /** What the last comparison says of the object's drift being unknown; undefined before the first. */
@@ -33,6 +37,8 @@ export class Memory {
   /** When we deleted what, by {@link objectId}. */
   readonly #deleted = new Map<string, number>();
   #latest: LiveObject | undefined;
+  /** The status that we wrote last: its event may come before the answer. */
+  #status: unknown;
 
   get applied(): ReadonlyMap<string, string> {
     return this.#applied;
@@ -57,6 +63,16 @@ export class Memory {
     const { managedFields: _, ...metadata } = object.metadata;
     this.#latest = { ...object, metadata };
     return this.#latest;
+  }
+
+  /** Notes a status that is about to be written. */
+  writes(status: unknown): void {
+    this.#status = status;
+  }
+
+  /** Whether an object has the status that we wrote last. */
+  hasOwnStatus({ status }: LiveObject): boolean {
+    return isDeepStrictEqual(status, this.#status);
   }
 
   /** The newer of what the cache shows and what we wrote last. */

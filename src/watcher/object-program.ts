@@ -3,6 +3,7 @@ import type { LiveObject } from "../../providers/kubernetes/client";
 import { ownerUidOf } from "../../providers/kubernetes/ownership";
 import { ownerDescription, statusOf } from "../../stacks/contract/kind";
 import { type KindObject, objectId } from "../../stacks/contract/object";
+import type { UpdateFailure } from "../automation/engine";
 import type { Program } from "../automation/language-server";
 import { asBegun } from "./repair";
 import { readSurroundings, type Surroundings } from "./surroundings";
@@ -12,8 +13,11 @@ import { ownedOf, type Turn } from "./turn";
 export interface ObjectProgram extends Surroundings {
   /** @param held the object with its finalizer */
   of(held: LiveObject): Program;
-  /** @throws TerminalError naming the holder, when somebody else holds what the object claims */
-  takeClaims(): void;
+  /**
+   * @returns a failure for each thing that the object claims and another one holds; the program leaves those out
+   * @throws TerminalError naming the holder, where the program cannot do without or was never brought about
+   */
+  takeClaims(): UpdateFailure[];
   /** The object's update has succeeded: it holds what it claims, and nothing else. */
   settleClaims(): void;
 }
@@ -34,30 +38,46 @@ export async function prepareProgram(
   const around = await readSurroundings(client, kind, key, object, ownedOf(turn));
   const owned = asBegun(around.owned, waiting);
   const { observed } = around;
-  const claimed = () => kind.claims?.(parsed, observed) ?? [];
+  const withheld = new Set<string>();
+  const claimed = () => (kind.claims?.(parsed, observed) ?? []).filter((id) => !withheld.has(id));
   return {
     owned,
     observed,
     of: (held) => {
       const recorded = new Set(statusOf(held).stack?.resources?.map(({ id }) => id));
       const owner = { uid, description: ownerDescription(kind, key) };
-      return () => kind.program(parsed, { owner, owned, recorded, observed, ...(cluster && { cluster }) });
+      const program = withheld.size > 0 ? (kind.withhold?.(parsed, withheld) ?? parsed) : parsed;
+      const cached = ownedOf(turn);
+      return () => kind.program(program, { owner, owned, recorded, observed, cached, ...(cluster && { cluster }) });
     },
-    takeClaims: () => takeClaims(turn, claimed(), observed),
+    takeClaims: () => {
+      const mayWithhold = kind.withhold !== undefined && statusOf(object).stack !== undefined;
+      const failures: UpdateFailure[] = [];
+      for (;;) {
+        const conflict = takeClaims(turn, claimed(), observed);
+        if (conflict === undefined) return failures;
+        if (!mayWithhold) throw new TerminalError("Conflict", conflict.message);
+        withheld.add(conflict.id);
+        failures.push({ errorClass: "terminal", reason: "Conflict", message: conflict.message });
+      }
+    },
     settleClaims: () => claims.settle(uid, claimed()),
   };
 }
 
-function takeClaims({ context, key, object }: Turn, ids: string[], observed: readonly LiveObject[]): void {
+/** Takes all of these ids, or says which of them another object holds. */
+function takeClaims(
+  { context, key, object }: Turn,
+  ids: string[],
+  observed: readonly LiveObject[],
+): { id: string; message: string } | undefined {
   const { claims, queueKey, view, describeOwner } = context;
   const conflict = claims.take(object.metadata.uid, ids, queueKey(key), (id) => {
     const live = observed.find((object) => objectId(object) === id) ?? view(id)?.object;
     return live && ownerUidOf(live);
   });
-  if (conflict === undefined) return;
-  const name = conflict.id.split("/").at(-1);
-  throw new TerminalError(
-    "Conflict",
-    `${name} belongs to ${describeOwner(conflict.holder) ?? conflict.holder}; it will be taken when that lets go of it`,
-  );
+  if (conflict === undefined) return undefined;
+  const { id, holder } = conflict;
+  const message = `${id.split("/").at(-1)} belongs to ${describeOwner(holder) ?? holder}; it will be taken when that lets go of it`;
+  return { id, message };
 }

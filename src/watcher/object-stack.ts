@@ -4,6 +4,7 @@ import { stackName } from "../../stacks/contract/object";
 import { recordedPlace, type StackPlace, sharedStackName } from "../../stacks/contract/shared-stack";
 import type { StackEngine, UpdateOptions, UpdateResult } from "../automation/engine";
 import type { Program } from "../automation/language-server";
+import { isScaffolding } from "../automation/shared-stack";
 import { type Batches, placeName, type Request } from "./batch";
 import { FINALIZER } from "./identity";
 import type { Placement } from "./placement";
@@ -22,10 +23,14 @@ interface Options extends Pick<UpdateOptions, "refresh" | "signal"> {
 /** Updates the stack behind an object, whether the object has it to itself or shares it. */
 export class ObjectStacks {
   readonly #kind: AnyKind;
-  readonly #engine: Pick<StackEngine, "up" | "destroy">;
+  readonly #engine: Pick<StackEngine, "up" | "destroy" | "recorded" | "forget">;
   readonly #sharing: Sharing | undefined;
 
-  constructor(kind: AnyKind, engine: Pick<StackEngine, "up" | "destroy">, sharing: Sharing | undefined) {
+  constructor(
+    kind: AnyKind,
+    engine: Pick<StackEngine, "up" | "destroy" | "recorded" | "forget">,
+    sharing: Sharing | undefined,
+  ) {
     this.#kind = kind;
     this.#engine = engine;
     this.#sharing = sharing;
@@ -68,6 +73,21 @@ export class ObjectStacks {
   ): Promise<UpdateResult> {
     if (this.#sharing === undefined) return this.#engine.destroy(stackName(this.#kind, key), { release, signal });
     return this.#request(key, found, { type: "destroy", release });
+  }
+
+  /**
+   * Removes the state of an object's own stack when nothing is in it but these resources, which are gone by now: a second
+   * destroy would do no more.
+   *
+   * @returns whether it did
+   */
+  async forgetEmptied(key: string, gone: readonly (string | undefined)[], signal: AbortSignal): Promise<boolean> {
+    if (this.#sharing !== undefined) return false;
+    const stack = stackName(this.#kind, key);
+    const recorded = await this.#engine.recorded(stack, signal);
+    const isEmptied = recorded?.every((urn) => isScaffolding(urn) || gone.includes(urn)) ?? false;
+    if (isEmptied) await this.#engine.forget(stack, signal);
+    return isEmptied;
   }
 
   #request(key: string, found: LiveObject, wish: Request["wish"], isCurrent = false): Promise<UpdateResult> {

@@ -77,6 +77,7 @@ export class ObjectWriter {
     const { kind, client, type, owned } = this.#options;
     return this.#limiter.run(async () => {
       const status = composeStatus(kind, object, owned(object, memory), change, new Date());
+      memory.writes(status);
       return memory.wrote(await writeStatus(client, type, object, status));
     });
   }

@@ -1,5 +1,6 @@
 import { setMaxListeners } from "node:events";
 import { setInterval } from "node:timers";
+import { isDeepStrictEqual } from "node:util";
 import type { Logger } from "pino";
 import {
   FIELD_MANAGER,
@@ -36,12 +37,15 @@ import { keysAsShown } from "./as-shown";
 import { Batches, partitionOfPlace } from "./batch";
 import { Claims } from "./claims";
 import type { OwnedView } from "./drift";
+import { GroupBackoff } from "./group-backoff";
+import { FINALIZER } from "./identity";
 import { Informer, type ObjectChange } from "./informer";
 import type { Sharing } from "./object-stack";
 import { Placement } from "./placement";
 import { type Lane, WorkQueue } from "./queue";
 import { Reconciler } from "./reconcile";
 import type { EventRecorder } from "./recorder";
+import type { Outcome } from "./turn";
 
 export interface OperatorOptions {
   kinds: readonly AnyKind[];
@@ -76,7 +80,7 @@ interface Controller {
 }
 
 /** What controllers call it in metrics. */
-const RESULTS = { done: "success", retry: "requeue", later: "requeue_after" } as const;
+const RESULTS = { done: "success", retry: "requeue" } as const;
 const OWNED_EVENT_DELAY_MS = 25;
 const OWNER_INDEX = "owner";
 const DESCRIPTION_INDEX = "description";
@@ -95,12 +99,14 @@ const KEY_INDEX = "key";
 export class Operator {
   readonly #options: OperatorOptions;
   readonly #queue: WorkQueue;
+  readonly #groups = new GroupBackoff({ retry: (queueKey) => this.#queue.add(queueKey) });
   readonly #claims: Claims;
   readonly #controllers = new Map<string, Controller>();
   /** Informers of owned objects, by `apiVersion/kind`; kinds that own the same type share one. */
   readonly #owned = new Map<string, Informer>();
   #cluster: string | undefined;
   #stopping = false;
+  #findsDrift = false;
 
   constructor(options: OperatorOptions) {
     this.#options = options;
@@ -162,7 +168,7 @@ export class Operator {
     await Promise.all(this.#informers().map(({ synced }) => synced));
     logger.info({ kinds: kinds.map(kindName), objects: this.#objects() }, "caches are filled");
 
-    const driftTimer = setInterval(() => void this.#findDrift(), this.#options.driftIntervalMs);
+    const driftTimer = setInterval(() => void this.#lookForDrift(), this.#options.driftIntervalMs);
     const interrupt = new AbortController();
     setMaxListeners(0, interrupt.signal); // each piece of work listens to it
     const onStop = () => {
@@ -177,6 +183,7 @@ export class Operator {
     signal.addEventListener("abort", onStop, { once: true });
     await this.#queue.run(concurrency, (queueKey) => this.#work(queueKey, interrupt.signal), signal);
     clearInterval(driftTimer);
+    this.#groups.stop();
     await Promise.all([...informers, sharing]);
     await recorder.flush();
   }
@@ -197,14 +204,23 @@ export class Operator {
       transform: withoutManagedFields,
       onChange: (change) => {
         metrics.objects.changed(name, change);
-        // Who lost its finalizer by force was never destroyed; it holds nothing any more all the same.
-        if (change.type === "deleted") this.#claims.settle(change.object.metadata.uid, []);
-        if (change.type === "deleted") sharing?.placement.gone(objectKey(change.object.metadata));
-        else sharing?.placement.seen(change.object);
+        const key = objectKey(change.object.metadata);
+        const queueKey = queueKeyOf(kind, key);
+        if (change.type === "deleted") {
+          // Who lost its finalizer by force was never destroyed; it holds nothing any more all the same.
+          this.#claims.forget(change.object.metadata.uid, queueKey);
+          sharing?.placement.gone(key);
+          reconciler.forget(key);
+          this.#queue.forget(queueKey);
+          this.#groups.left(queueKey);
+        } else {
+          sharing?.placement.seen(change.object);
+        }
         if (needsReconcile(change)) {
-          const queueKey = queueKeyOf(kind, objectKey(change.object.metadata));
           if (change.type === "modified") this.#queue.forget(queueKey);
           this.#queue.add(queueKey);
+        } else if (change.type === "modified" && hasOtherStatus(change) && !reconciler.hasOwnStatus(change.object)) {
+          this.#queue.addAfter(queueKey, OWNED_EVENT_DELAY_MS);
         }
       },
       observer: metrics.informer(name, () => informer.lastContact),
@@ -310,6 +326,7 @@ export class Operator {
         const key = objectKey(metadata);
         if (!includes(shareOf(controller, key))) continue;
         reconciler.forget(key);
+        this.#groups.left(queueKeyOf(kind, key));
         this.#queue.forget(queueKeyOf(kind, key));
         this.#queue.add(queueKeyOf(kind, key));
       }
@@ -326,10 +343,9 @@ export class Operator {
     try {
       const work = (signal: AbortSignal) => reconciler.reconcile(key, signal);
       const outcome = (await (shards?.work(this.#shareOf(queueKey), signal, work) ?? work(signal))) ?? "done";
-      if (outcome === "retry") this.#queue.addRateLimited(queueKey);
-      else this.#queue.forget(queueKey);
-      if (typeof outcome === "object") this.#queue.addAfter(queueKey, outcome.afterMs);
-      metrics.reconcileTotal.inc({ ...labels, result: RESULTS[typeof outcome === "object" ? "later" : outcome] });
+      this.#requeue(queueKey, outcome);
+      const result = typeof outcome === "string" ? RESULTS[outcome] : "requeue_after";
+      metrics.reconcileTotal.inc({ ...labels, result });
     } catch (error) {
       metrics.reconcileTotal.inc({ ...labels, result: "error" });
       metrics.reconcileErrors.inc(labels);
@@ -338,6 +354,15 @@ export class Operator {
       stopTimer();
       metrics.activeWorkers.dec(labels);
     }
+  }
+
+  #requeue(queueKey: string, outcome: Outcome): void {
+    if (outcome === "retry") this.#queue.addRateLimited(queueKey);
+    else this.#queue.forget(queueKey);
+    if (typeof outcome === "object" && "retryWith" in outcome) this.#groups.failed(queueKey, outcome.retryWith);
+    else if (outcome === "retry") this.#groups.left(queueKey);
+    else this.#groups.succeeded(queueKey);
+    if (typeof outcome === "object" && "afterMs" in outcome) this.#queue.addAfter(queueKey, outcome.afterMs);
   }
 
   /** When the stack is not ours, or not any more, the objects that wait for its update are told. */
@@ -350,6 +375,15 @@ export class Operator {
     if (shards === undefined) return batches.run(place, signal);
     await shards.work(share, signal, (signal) => batches.run(place, signal));
     if (!shards.holds(share)) batches.giveUp(place);
+  }
+
+  /** Looks for drift, unless the last look still goes on. */
+  async #lookForDrift(): Promise<void> {
+    if (this.#findsDrift) return;
+    this.#findsDrift = true;
+    await this.#findDrift().finally(() => {
+      this.#findsDrift = false;
+    });
   }
 
   /** Asks each kind once for all of its objects that are at rest. */
@@ -496,15 +530,21 @@ function shareOf({ kind, sharing }: Pick<Controller, "kind" | "sharing">, key: s
 
 const OBEYED_ANNOTATIONS = [PAUSED_ANNOTATION, RECONCILE_ANNOTATION, DELETION_POLICY_ANNOTATION];
 
-/** Whether a change is one that an update may follow from; our own status writes are not. */
+/** Whether an update may follow from a change, besides one of the status. */
 function needsReconcile(change: ObjectChange): boolean {
   if (change.type !== "modified") return true;
   const [before, after] = [change.previous.metadata, change.object.metadata];
+  const isHeld = ({ finalizers }: typeof before) => finalizers?.includes(FINALIZER) ?? false;
   return (
     before.generation !== after.generation ||
     before.deletionTimestamp !== after.deletionTimestamp ||
+    (isHeld(before) && !isHeld(after)) ||
     OBEYED_ANNOTATIONS.some((name) => before.annotations?.[name] !== after.annotations?.[name])
   );
+}
+
+function hasOtherStatus({ previous, object }: Extract<ObjectChange, { type: "modified" }>): boolean {
+  return !isDeepStrictEqual(previous.status, object.status);
 }
 
 function isSettled(object: LiveObject): boolean {

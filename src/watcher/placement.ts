@@ -54,6 +54,7 @@ export class Placement {
     const stacks = this.#stacksOf(place.partition);
     stacks.sizes[place.number] = (stacks.sizes[place.number] ?? 1) - 1;
     stacks.roomFrom = Math.min(stacks.roomFrom, place.number);
+    if (stacks.sizes.every((size) => !size)) this.#stacks.delete(place.partition); // namespaces come and go
   }
 
   /** The object's stack, which is chosen now if it has not been yet. */

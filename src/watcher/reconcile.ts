@@ -13,7 +13,16 @@ import { ObjectStacks } from "./object-stack";
 import { ObjectWriter } from "./object-writer";
 import { backOff, findWanting } from "./repair";
 import { tend } from "./tend";
-import { type Outcome, ownedOf, type ReconcileContext, type ReconcilerOptions, type Turn, writeStatus } from "./turn";
+import {
+  isOutdated,
+  loggerOf,
+  type Outcome,
+  ownedOf,
+  type ReconcileContext,
+  type ReconcilerOptions,
+  type Turn,
+  writeStatus,
+} from "./turn";
 import { type Plan, updateObject } from "./update";
 
 /**
@@ -52,8 +61,11 @@ export class Reconciler {
     const turn: Turn = { context, key, object, memory, signal };
     const { annotations = {}, finalizers = [] } = object.metadata;
     const status = statusOf(object);
+    const waitMs = (await memory.pending?.holdsForMs(turn)) ?? 0;
+    const ended = waitMs === 0 ? memory.pending : undefined;
+    if (ended !== undefined) memory.pending = undefined;
     const drift = findDrift(status.stack?.resources ?? [], memory.applied, context.view);
-    const drifted = findWanting(turn, drift);
+    const drifted = findWanting(turn, drift).filter((id) => !memory.pending?.covers(id));
     const action = decide({
       metadata: { generation: 0, ...object.metadata },
       finalized: finalizers.includes(FINALIZER),
@@ -63,22 +75,28 @@ export class Reconciler {
       program: context.program,
       drifted,
       lastAttempt: memory.lastAttempt,
+      waits: waitMs > 0,
     });
     const tendAfterMs = action.type === "none" || action.type === "up" ? await tend(turn) : 0;
     switch (action.type) {
       case "none":
         return orAfter(await rest(turn), tendAfterMs);
+      case "wait":
+        await memory.pending?.report(turn);
+        return { afterMs: waitMs };
+      case "hold":
+        return restoreFinalizer(turn);
       case "pause":
         await writeStatus(turn, object, { conditions: pausedConditions(object.metadata.generation ?? 0) });
         return "done";
       case "destroy": {
-        const outcome = await destroyObject(turn);
+        const outcome = await destroyObject(turn, ended);
         if (outcome !== "gone") return outcome;
         this.#memories.delete(key);
         return "done";
       }
       case "up":
-        return orAfter(await update(turn, { ...action, drift, wanting: drifted.join() }), tendAfterMs);
+        return orAfter(await update(turn, { ...action, drift, drifted }), tendAfterMs);
     }
   }
 
@@ -95,14 +113,20 @@ export class Reconciler {
     return drifted || !isSaid(object, memory.driftUnknown);
   }
 
-  /** Forgets all that is known of an object: another replica has worked on it since. */
+  /** Whether an object has the status that we wrote last. */
+  hasOwnStatus(object: LiveObject): boolean {
+    return this.#memories.get(objectKey(object.metadata))?.hasOwnStatus(object) ?? false;
+  }
+
+  /** Forgets all that is known of an object: it is gone, or another replica has worked on it since. */
   forget(key: string): void {
     this.#memories.delete(key);
   }
 
   /** Forgets that the last attempt was terminal: what it ran into may be gone. */
   reconsider(key: string): void {
-    this.#memory(key).lastAttempt = undefined;
+    const memory = this.#memories.get(key);
+    if (memory !== undefined) memory.lastAttempt = undefined;
   }
 
   #memory(key: string): Memory {
@@ -115,13 +139,29 @@ export class Reconciler {
   }
 }
 
-/** Nothing is to be done; what is alive may have changed all the same, and a pause or a fight may be over. */
+/** Sets the finalizer again, with the record of the stack; what else is to be done is seen on the next look. */
+async function restoreFinalizer(turn: Turn): Promise<Outcome> {
+  const { context, object, memory } = turn;
+  try {
+    await context.writer.hold(object, memory, context.stacks.placeOf(object));
+    loggerOf(turn).info("finalizer restored");
+    return { afterMs: 0 };
+  } catch (error) {
+    if (isOutdated(error)) return "retry";
+    throw error;
+  }
+}
+
+/**
+ * Nothing is to be done; what is alive may have changed all the same, and a pause or a fight may be over, or an operator
+ * have ended before it said that an update had.
+ */
 async function rest(turn: Turn): Promise<Outcome> {
   const { object, memory } = turn;
-  const generation = object.metadata.generation ?? 0;
+  const { generation = 0, deletionTimestamp } = object.metadata;
   const { conditions = [] } = statusOf(object);
   const change: NewCondition[] = [];
-  if (["Paused", "BackOff"].includes(findCondition(conditions, "Reconciling")?.reason ?? "")) {
+  if (!deletionTimestamp && findCondition(conditions, "Reconciling") !== undefined) {
     change.push(...resumedConditions(generation));
   }
   const contested = findCondition(conditions, "Contested")?.status === "True";

@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import { errorClassOf, errorMessageOf, errorReasonOf } from "../../providers/errors";
+import { errorClassOf, errorMessageOf, errorObjectOf, errorReasonOf } from "../../providers/errors";
 import { ApiError, type KubernetesClient, type LiveObject, type ResourceType } from "../../providers/kubernetes/client";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import type { StackEngine, UpdateFailure, UpdateResult } from "../automation/engine";
@@ -12,8 +12,11 @@ import type { ObjectWriter } from "./object-writer";
 import type { EventRecorder } from "./recorder";
 import type { StatusChange } from "./status";
 
-/** What a worker asks of the queue when it is done: nothing, another turn with back-off, or one after a time. */
-export type Outcome = "done" | "retry" | { afterMs: number };
+/**
+ * What a worker asks of the queue when it is done: nothing, another turn with back-off, one with the others that have failed
+ * for the same, or one after a time.
+ */
+export type Outcome = "done" | "retry" | { retryWith: string } | { afterMs: number };
 
 /** What one kind's reconciler works with. */
 export interface ReconcilerOptions {
@@ -24,7 +27,7 @@ export interface ReconcilerOptions {
   client: KubernetesClient;
   /** See {@link clusterUid}; undefined where it may not be read. */
   cluster?: string | undefined;
-  engine: Pick<StackEngine, "up" | "destroy">;
+  engine: Pick<StackEngine, "up" | "destroy" | "recorded" | "forget">;
   /** For a kind whose objects share stacks. */
   sharing?: Sharing;
   claims: Claims;
@@ -82,8 +85,16 @@ export function isOutdated(error: unknown): boolean {
   return error instanceof ApiError && (error.status === 404 || error.status === 409);
 }
 
+/** Another turn after a failure: objects that share a stack and fail for one reason back off together. */
+export function retryAfter({ context, object }: Turn, [failure]: readonly UpdateFailure[]): Outcome {
+  const place = context.stacks.placeOf(object);
+  if (place === undefined || failure === undefined) return "retry";
+  return { retryWith: [kindName(context.kind), place.partition, place.number, failure.reason, failure.message].join() };
+}
+
 export function failureOf(error: unknown, logger: Logger): UpdateFailure {
   const errorClass = errorClassOf(error);
   if (errorClass === "bug") logger.error({ err: error }, "unexpected error");
-  return { errorClass, reason: errorReasonOf(error), message: errorMessageOf(error) };
+  const object = errorObjectOf(error);
+  return { errorClass, reason: errorReasonOf(error), message: errorMessageOf(error), ...(object && { object }) };
 }

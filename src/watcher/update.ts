@@ -4,6 +4,7 @@ import { isObjectOutputs } from "../../providers/kubernetes/object";
 import { parseObject, statusOf } from "../../stacks/contract/kind";
 import { objectId, RECONCILE_ANNOTATION, type StackRecord } from "../../stacks/contract/object";
 import type { UpdateFailure, UpdateResult } from "../automation/engine";
+import type { StackResource } from "../automation/event-log";
 import { type Announcement, announce } from "./announcement";
 import { isAsShown } from "./as-shown";
 import {
@@ -11,24 +12,26 @@ import {
   describeFailures,
   failedConditions,
   isTerminal,
+  isWaiting,
   succeededConditions,
   updatingConditions,
 } from "./conditions";
 import type { Attempt, Cause } from "./decide";
 import { type Drift, findDrift } from "./drift";
 import { prepareProgram } from "./object-program";
+import { Pending } from "./pending";
 import { reportContest, watchContest } from "./repair";
 import { mayHaveStrays, removeStrays } from "./strays";
 import { TEND_INTERVAL_MS } from "./tend";
-import { failureOf, isOutdated, loggerOf, type Outcome, type Turn, writeStatus } from "./turn";
+import { failureOf, isOutdated, loggerOf, type Outcome, retryAfter, type Turn, writeStatus } from "./turn";
 
 /** An update, and what led to it. */
 export interface Plan {
   cause: Cause;
   refresh: boolean;
   drift: Drift;
-  /** What it is to repair, joined. */
-  wanting: string;
+  /** What it is to repair. */
+  drifted: readonly string[];
   /** Of that, what ended by itself. */
   ended: readonly string[];
   /** Of that, what is not to be replaced yet: all of it, or nothing. */
@@ -41,7 +44,7 @@ const CATCH_UP_MS = 250;
 /** Brings the object's stack in line with the object, and writes down what came of it. */
 export async function updateObject(
   turn: Turn,
-  { cause, refresh, drift, wanting, ended, waiting }: Plan,
+  { cause, refresh, drift, drifted, ended, waiting }: Plan,
 ): Promise<Outcome> {
   const { context, key, object: found, memory, signal } = turn;
   const { kind, recorder, observe, stacks, writer } = context;
@@ -57,6 +60,7 @@ export async function updateObject(
   let announcement: Announcement | undefined;
   let takeBack = () => {};
   let failures: UpdateFailure[];
+  let record: StackRecord | undefined;
   const strays = mayHaveStrays(found, memory.lastAttempt);
   try {
     const parsed = parseObject(kind, found);
@@ -65,7 +69,7 @@ export async function updateObject(
     // Nothing is short but in a cache that is behind; the event that is still to come leads here again.
     if (onlyShort && kind.shortfall?.(parsed, program.owned, program.observed).length === 0) return "done";
     if (ended.length > waiting.length) memory.replacements.count(performance.now());
-    program.takeClaims();
+    const conflicts = program.takeClaims();
     takeBack = stacks.expect(key, found);
     object = await writer.hold(found, memory, stacks.placeOf(found));
     // Of those that share a stack and needed no write, it is asked for all of an update at once.
@@ -77,14 +81,16 @@ export async function updateObject(
     const result = await stacks.up(key, found, program.of(object), { refresh, signal, isCurrent });
     observe(result, cause);
     if (result.outcome === "interrupted") return "retry";
-    failures = result.failures;
-    if (result.outcome === "succeeded") {
+    failures = [...result.failures, ...conflicts];
+    if (failures.length > 0) record = recordOfRest(turn, result);
+    if (record !== undefined) program.settleClaims();
+    if (result.outcome === "succeeded" && conflicts.length === 0) {
       if (strays) await removeStrays(turn, result.resources, { release: false });
       memory.drifted = false;
       memory.learn(result);
-      memory.lastAttempt = attemptOf(turn, "succeeded", wanting);
+      memory.lastAttempt = attemptOf(turn, "succeeded", drifted);
       program.settleClaims();
-      const record = recordOf(turn, result);
+      record = recordOf(turn, result);
       await catchUp(turn, record);
       const written = await writeStatus(turn, await announcement.over(), {
         ...handled,
@@ -112,13 +118,34 @@ export async function updateObject(
     logger.info({ failures }, "update failed for objects that have changed meanwhile");
     return "retry";
   }
-  const terminal = isTerminal(failures);
-  memory.lastAttempt = attemptOf(turn, terminal ? "terminal" : "retryable", wanting);
-  logger.warn({ failures }, terminal ? "update failed, waits for the object to change" : "update failed");
-  recorder.event(object, "Warning", failures[0]?.reason ?? "UpdateFailed", describeFailures(failures));
+  const refused = failures.filter(({ errorClass }) => errorClass !== "pending");
+  const outcome = isWaiting(failures) ? "pending" : isTerminal(failures) ? "terminal" : "retryable";
+  memory.pending = outcome === "pending" ? new Pending(turn, failures) : undefined;
+  memory.lastAttempt = attemptOf(
+    turn,
+    outcome,
+    drifted.filter((id) => !memory.pending?.covers(id)),
+  );
+  for (const { reason, object: about } of refused) {
+    if (reason === "Conflict" && about) context.claims.await(objectId(about), context.queueKey(key));
+  }
+  if (refused.length > 0) {
+    logger.warn(
+      { failures },
+      outcome === "terminal" ? "update failed, waits for the object to change" : "update failed",
+    );
+    recorder.event(object, "Warning", refused[0]?.reason ?? "UpdateFailed", describeFailures(refused));
+  } else {
+    logger.info({ failures }, "update waits for something else to end");
+  }
   const latest = (await announcement?.over().catch(() => undefined)) ?? object;
-  await writeStatus(turn, latest, { ...handled, conditions: failedConditions(generation, failures) });
-  return terminal ? "done" : "retry";
+  await writeStatus(turn, latest, {
+    ...handled,
+    conditions: failedConditions(generation, failures),
+    ...(record && { stack: record }),
+  });
+  if (memory.pending !== undefined) return { afterMs: await memory.pending.holdsForMs(turn) };
+  return outcome === "terminal" ? "done" : retryAfter(turn, refused);
 }
 
 /**
@@ -151,8 +178,31 @@ function recordOf({ context, key, object }: Turn, { resources }: UpdateResult): 
   return { name: stacks.nameOf(key, object), program, ...(watched.length > 0 && { resources: watched }) };
 }
 
-function attemptOf({ context, object: { metadata } }: Turn, outcome: Attempt["outcome"], drift: string): Attempt {
-  return { uid: metadata.uid, generation: metadata.generation ?? 0, program: context.program, outcome, drift };
+/**
+ * What is in an object's own stack after an update that did all but what failed: what it made is watched for drift as
+ * well. Not known before the first success, nor for stacks that are shared.
+ */
+function recordOfRest(turn: Turn, result: UpdateResult): StackRecord | undefined {
+  const before = statusOf(turn.object).stack;
+  if (result.restDone !== true || before === undefined || turn.context.sharing !== undefined) return undefined;
+  turn.memory.learn(result);
+  const { resources: done = [] } = recordOf(turn, result);
+  const settled = new Set([...done.map(({ id }) => id), ...result.deleted.flatMap(({ outputs }) => idsOf(outputs))]);
+  const left = (before.resources ?? []).filter(({ id }) => !settled.has(id));
+  return { ...before, resources: [...done, ...left].sort((a, b) => (a.id < b.id ? -1 : 1)) };
+}
+
+function idsOf(outputs: StackResource["outputs"]): string[] {
+  return isObjectOutputs(outputs) ? [objectId(outputs.manifest)] : [];
+}
+
+function attemptOf(
+  { context, object: { metadata } }: Turn,
+  outcome: Attempt["outcome"],
+  drifted: readonly string[],
+): Attempt {
+  const { uid, generation = 0 } = metadata;
+  return { uid, generation, program: context.program, outcome, drift: drifted.join() };
 }
 
 /** Whether the same objects are there as before, and none of them has begun to be deleted. */

@@ -1,24 +1,50 @@
 import { createHash } from "node:crypto";
-import { readdirSync, readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative, resolve, sep } from "node:path";
 import type { AnyKind } from "./kind";
 
 const PROVIDERS = resolve(__dirname, "../../providers");
+/** What a module names in `import … from "…"`, `import("…")` or `require("…")`, if it is another file of ours. */
+const IMPORTED = /\b(?:from|import|require)\s*\(?\s*["'](\.[^"']+)["']/g;
 
 /**
- * A digest of the code that an update of this kind runs: the kind's folder and the providers, and the
- * settings that it reads. An object whose last
- * update ran the same code on the same generation needs no other.
+ * A digest of the code that an update of this kind runs: the kind's folder, the modules of providers that it imports, and
+ * those that these import; and of the settings that the kind reads. An object whose last update ran the same code on the
+ * same generation needs no other.
+ *
+ * @param providers the folder of the providers
  */
-export function programDigest(kind: AnyKind): string {
+export function programDigest(kind: Pick<AnyKind, "directory" | "settings">, providers = PROVIDERS): string {
   const hash = createHash("sha256");
-  for (const directory of [PROVIDERS, kind.directory]) {
-    for (const file of codeFiles(directory)) hash.update(file).update(readFileSync(join(directory, file)));
-  }
+  const own = codeFiles(kind.directory).map((file) => join(kind.directory, file));
+  for (const file of own) hash.update(relative(kind.directory, file)).update(readFileSync(file));
+  for (const file of importedModules(own, providers)) hash.update(relative(providers, file)).update(readFileSync(file));
   return hash
     .update(JSON.stringify(kind.settings?.() ?? null))
     .digest("hex")
     .slice(0, 16);
+}
+
+/** The files in a folder that these import, directly or not, in a fixed order. */
+function importedModules(files: readonly string[], folder: string): string[] {
+  const found = new Set<string>();
+  const left = [...files];
+  for (let file = left.pop(); file !== undefined; file = left.pop()) {
+    for (const [, specifier = ""] of readFileSync(file, "utf8").matchAll(IMPORTED)) {
+      const imported = moduleFile(resolve(dirname(file), specifier));
+      if (imported === undefined || found.has(imported) || !imported.startsWith(folder + sep)) continue;
+      found.add(imported);
+      left.push(imported);
+    }
+  }
+  return [...found].sort();
+}
+
+/** Compiled or not, as this module is. */
+function moduleFile(path: string): string | undefined {
+  return [`${path}.js`, `${path}.ts`, join(path, "index.js"), join(path, "index.ts"), path].find(
+    (file) => /\.[jt]s$/.test(file) && existsSync(file),
+  );
 }
 
 function codeFiles(directory: string): string[] {

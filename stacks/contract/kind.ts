@@ -29,6 +29,11 @@ export interface ProgramContext {
   recorded: ReadonlySet<string>;
   /** The live objects of {@link Kind.observes} that are for this object. */
   observed: readonly LiveObject[];
+  /**
+   * What the operator's caches show of all that the object owns; absent outside of the operator. They may be behind: good
+   * for the order in which things are done, not for whether.
+   */
+  cached?: readonly LiveObject[];
 }
 
 /** Objects that others make, and that an object of the kind has to do with. */
@@ -124,9 +129,14 @@ export interface Kind<Spec = unknown, Status = unknown> {
   validate?(object: KindObject<Spec, Status>): void;
   /**
    * Ids ({@link objectId}) of what at most one object may hold. An object that claims what another one holds gets a
-   * condition and is not updated at all until that one lets go.
+   * condition and is not updated at all until that one lets go, unless the kind can {@link withhold}.
    */
   claims?(object: KindObject<Spec, Status>, observed: readonly LiveObject[]): string[];
+  /**
+   * The object without what it claims and another one holds. An object that has been brought about once is then updated
+   * with the rest: rights that it takes away must not stay because of something that it cannot have. Pure.
+   */
+  withhold?(object: KindObject<Spec, Status>, ids: ReadonlySet<string>): KindObject<Spec, Status>;
   /** Registers the resources that the object stands for; runs as a Pulumi program. */
   program(object: KindObject<Spec, Status>, context: ProgramContext): void | Promise<void>;
   /** The kind's own status fields, of the object and of the live objects that it owns. Pure. */

@@ -36,8 +36,15 @@ export const tenant = defineKind({
   directory: __dirname,
   settings: protectedNamespaces,
   validate: validateTenant,
-  claims: ({ spec }) =>
-    spec.namespaces.map((name) => objectId({ apiVersion: "v1", kind: "Namespace", metadata: { name } })),
+  claims: ({ spec }) => spec.namespaces.map(namespaceId),
+  withhold: ({ spec, ...object }, ids) => ({
+    ...object,
+    spec: { ...spec, namespaces: spec.namespaces.filter((name) => !ids.has(namespaceId(name))) },
+  }),
   program: tenantProgram,
   report: tenantReport,
 });
+
+function namespaceId(name: string): string {
+  return objectId({ apiVersion: "v1", kind: "Namespace", metadata: { name } });
+}

@@ -1,10 +1,15 @@
 import { KubernetesObject } from "../../providers/kubernetes/object";
 import type { ProgramContext } from "../contract/kind";
-import type { KindObject } from "../contract/object";
+import { type KindObject, objectId } from "../contract/object";
 import type { TenantSpec } from "./schema";
 
-/** For each namespace: itself, and what the tenant's admins and users may do in it. */
-export function tenantProgram({ spec }: KindObject<TenantSpec>, { owner }: ProgramContext): void {
+/**
+ * For each namespace: itself, and what the tenant's admins and users may do in it. A RoleBinding that exists is updated
+ * whatever comes of its namespace: a group that is dismissed loses its rights also where the namespace is ending, or
+ * refuses its annotations.
+ */
+export function tenantProgram({ spec }: KindObject<TenantSpec>, { owner, cached = [] }: ProgramContext): void {
+  const existing = new Set(cached.map(objectId));
   for (const name of spec.namespaces) {
     const namespace = new KubernetesObject(`namespace/${name}`, {
       owner,
@@ -19,24 +24,15 @@ export function tenantProgram({ spec }: KindObject<TenantSpec>, { owner }: Progr
       ["edit", spec.userGroups ?? []],
     ] as const) {
       if (groups.length === 0) continue;
-      new KubernetesObject(
-        `rolebinding/${name}/${role}`,
-        {
-          owner,
-          manifest: {
-            apiVersion: "rbac.authorization.k8s.io/v1",
-            kind: "RoleBinding",
-            metadata: { name: `${name}-${role}-rb`, namespace: name },
-            roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: role },
-            subjects: groups.map((group) => ({
-              apiGroup: "rbac.authorization.k8s.io",
-              kind: "Group",
-              name: group,
-            })),
-          },
-        },
-        { dependsOn: namespace },
-      );
+      const manifest = {
+        apiVersion: "rbac.authorization.k8s.io/v1",
+        kind: "RoleBinding",
+        metadata: { name: `${name}-${role}-rb`, namespace: name },
+        roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: role },
+        subjects: groups.map((group) => ({ apiGroup: "rbac.authorization.k8s.io", kind: "Group", name: group })),
+      };
+      const dependsOn = existing.has(objectId(manifest)) ? [] : [namespace];
+      new KubernetesObject(`rolebinding/${name}/${role}`, { owner, manifest }, { dependsOn });
     }
   }
 }

@@ -160,7 +160,7 @@ describe("the sample Memcached", () => {
     await eventually(async () => {
       expect(await eventsAbout(live)).toContainEqual(
         expect.objectContaining({
-          type: "Warning",
+          type: "Normal",
           reason: "Deleting",
           note: `Custom Resource memcached-sample is being deleted from the namespace ${restricted}`,
         }),

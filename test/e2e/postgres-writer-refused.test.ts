@@ -59,6 +59,28 @@ describe("a PostgresWriter that makes no sense is refused by the API server", ()
   });
 });
 
+describe("300 objects whose table is missing", () => {
+  it("cost few updates, and are Ready within a minute of its creation", async () => {
+    const table = uniqueName("late").replace("-", "_");
+    const names = Array.from({ length: 300 }, (_, index) => `${table.replace("_", "-")}-${index}`);
+    const updates = () => operator.metric("kindstack_updates_total", { kind: "postgreswriters" });
+    const before = await updates();
+    await Promise.all(names.map((name) => create(postgresWriter(name, { table }))));
+    const last = postgresWriter(names.at(-1) ?? "", { table });
+    for (const name of names) await untilCondition(postgresWriter(name, { table }), "Ready", "False", "TableMissing");
+    await eventually(async () => expect(await updates()).toBeGreaterThanOrEqual(before + 4), 60_000);
+
+    await database.query(`CREATE TABLE ${table} (id text PRIMARY KEY, name text, age integer, country text)`);
+    await eventually(async () => {
+      expect(await database.query(`SELECT count(*)::int AS rows FROM ${table}`)).toEqual([{ rows: names.length }]);
+    }, 60_000);
+    await untilReady(last);
+    expect((await updates()) - before).toBeLessThanOrEqual(12);
+    await Promise.all(names.map((name) => remove(postgresWriter(name, { table }))));
+    for (const name of names) await untilGone(postgresWriter(name, { table }));
+  }, 240_000);
+});
+
 describe.concurrent("what time can heal is tried again", () => {
   it("when the table does not exist yet", async () => {
     const table = uniqueName("late").replace("-", "_");

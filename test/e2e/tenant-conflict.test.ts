@@ -8,6 +8,7 @@ import {
   apply,
   conditionOf,
   conditionTypes,
+  edit,
   eventsAbout,
   find,
   get,
@@ -65,6 +66,38 @@ describe.concurrent("a Tenant that claims another one's namespace", () => {
     expect(await ownerOf(first)).toBe(ready.metadata.uid);
     expect((await get(namespace(first))).metadata.annotations).toMatchObject({ adminEmail: "second@example.com" });
     await eventually(async () => expect((await get(tenant(second))).status).toMatchObject({ namespaceCount: 2 }));
+  });
+
+  it("takes away rights all the same, and what it can have it gets", async () => {
+    const [first, second] = [uniqueName("first"), uniqueName("second")];
+    const more = `${second}-more`;
+    await apply(tenant(first));
+    await apply(tenant(second, { adminGroups: ["stays", "goes"] }));
+    await untilReady(tenant(first));
+    await untilReady(tenant(second));
+
+    await apply(tenant(second, { adminGroups: ["stays"], namespaces: [second, first, more] }));
+    const admins = { kind: "RoleBinding", metadata: { name: `${second}-admin-rb`, namespace: second } };
+    await eventually(async () => expect((await get(admins)).subjects).toMatchObject([{ name: "stays" }]));
+    expect(conditionOf(await untilConflict(second), "Stalled").message).toContain(
+      `${first} belongs to Tenant ${first}`,
+    );
+    expect(await ownerOf(more)).toBe((await get(tenant(second))).metadata.uid);
+
+    await remove(tenant(first));
+    await untilReady(tenant(second));
+    expect(await ownerOf(first)).toBe((await get(tenant(second))).metadata.uid);
+  });
+
+  it("goes on when a label in its way is taken off, as its message asks", async () => {
+    const [name, other] = [uniqueName("labelled"), uniqueName("nobody")];
+    await apply(namespace(name, { labels: { [OWNER_UID_LABEL]: other } }));
+    await apply(tenant(name));
+    const stalled = await untilConflict(name);
+    expect(conditionOf(stalled, "Stalled").message).toContain(`remove its label ${OWNER_UID_LABEL}`);
+
+    await edit(namespace(name), { metadata: { labels: { [OWNER_UID_LABEL]: null } } });
+    await untilReady(tenant(name));
   });
 
   it("does not disturb the other one by going away", async () => {

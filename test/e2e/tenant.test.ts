@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
+import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { FINALIZER } from "../../src/watcher/identity";
 import { statusOf } from "../../stacks/contract/kind";
 import { eventually } from "./eventually";
@@ -7,6 +8,7 @@ import { kubectl, noKubectl } from "./kubectl";
 import {
   apply,
   client,
+  create,
   edit,
   eventsAbout,
   find,
@@ -17,6 +19,7 @@ import {
   sampleFile,
   tenant,
   uniqueName,
+  untilCondition,
   untilGone,
   untilReady,
 } from "./objects";
@@ -178,6 +181,93 @@ describe.concurrent("a Tenant", () => {
     expect(after.metadata.annotations).toEqual({ note: "ours" });
     expect(await bindingsOf(name)).toEqual({});
     await remove(namespace(name));
+  });
+});
+
+describe.concurrent("a group that is dismissed loses its rights within 5 s", () => {
+  const groupsIn = async (name: string) => (await bindingsOf(name))[`${name}-admin-rb`]?.slice(1) ?? [];
+  /** @param readyMs how long the Tenant took to be made: the measure of a machine that others keep busy */
+  const untilDismissed = (names: string[], readyMs: number) =>
+    eventually(
+      async () => {
+        for (const name of names) expect(await groupsIn(name)).not.toContain("goes");
+      },
+      Math.max(5_000, 2 * readyMs),
+    );
+  const made = async (manifest: Manifest) => {
+    const started = performance.now();
+    await apply(manifest);
+    await untilReady(manifest);
+    return performance.now() - started;
+  };
+  const group = { apiGroup: "rbac.authorization.k8s.io", kind: "Group", name: "goes" };
+  const otherRole = { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "view" };
+
+  it("in all namespaces, also where somebody swapped a role, and that one is made again", async () => {
+    const name = uniqueName("swapped");
+    const names = Array.from({ length: 8 }, (_, index) => `${name}-${index}`);
+    const readyMs = await made(tenant(name, { namespaces: names, adminGroups: ["stays", "goes"] }));
+    const [swapped = ""] = names;
+    const { labels, annotations } = (await get(roleBinding(swapped, "admin"))).metadata;
+    await remove(roleBinding(swapped, "admin"));
+    const metadata = { name: `${swapped}-admin-rb`, namespace: swapped, labels, annotations } as Manifest["metadata"];
+    await create({ ...roleBinding(swapped, "admin"), metadata, roleRef: otherRole, subjects: [group] });
+
+    await apply(tenant(name, { namespaces: names, adminGroups: ["stays"] }));
+    await untilDismissed(names, readyMs);
+    await untilReady(tenant(name));
+    expect((await get(roleBinding(swapped, "admin"))).roleRef).toMatchObject({ name: "admin" });
+  });
+
+  it("in a namespace that is ending and that a finalizer keeps, and where the binding has a finalizer", async () => {
+    const name = uniqueName("ending");
+    const [ending, kept] = [`${name}-ending`, `${name}-kept`];
+    const held = { name: "held", namespace: ending, finalizers: ["example.com/held"] };
+    const readyMs = await made(tenant(name, { namespaces: [ending, kept], adminGroups: ["goes"] }));
+    await apply({ apiVersion: "v1", kind: "ConfigMap", metadata: held });
+    for (const place of [ending, kept]) {
+      await edit(roleBinding(place, "admin"), { metadata: { finalizers: ["example.com/held"] } });
+    }
+    await remove(namespace(ending));
+
+    await apply(tenant(name, { namespaces: [ending, kept], adminGroups: [] }));
+    await untilDismissed([ending, kept], readyMs);
+    for (const place of [ending, kept]) {
+      await edit(roleBinding(place, "admin"), { metadata: { finalizers: null } });
+    }
+    await edit({ kind: "ConfigMap", metadata: held }, { metadata: { finalizers: null } });
+    await untilReady(tenant(name));
+  });
+
+  it("in a namespace that is given up while another one cannot be updated", async () => {
+    const name = uniqueName("given-up");
+    const [broken, left] = [`${name}-broken`, `${name}-left`];
+    await apply(namespace(left));
+    const readyMs = await made(tenant(name, { namespaces: [broken, left], adminGroups: ["goes"] }));
+    // A name that no apply can take: somebody else's owner label.
+    await edit(namespace(broken), { metadata: { labels: { [OWNER_UID_LABEL]: "somebody-else" } } });
+    await untilCondition(tenant(name), "Stalled", "True", "Conflict");
+
+    await apply(tenant(name, { namespaces: [broken], adminGroups: ["stays"] }));
+    await untilDismissed([broken, left], readyMs);
+    expect(await bindingsOf(left)).toEqual({});
+    await edit(namespace(broken), { metadata: { labels: { [OWNER_UID_LABEL]: null } } });
+    await untilReady(tenant(name));
+    await remove(namespace(left));
+  });
+});
+
+describe("a finalizer that somebody took off", () => {
+  it("comes back within 5 s, so that a deletion leaves nothing behind", async () => {
+    const name = uniqueName("replaced");
+    await apply(tenant(name));
+    const { apiVersion, kind, spec, metadata } = await untilReady(tenant(name));
+    const replacement = { apiVersion, kind, spec, metadata: { name, resourceVersion: metadata.resourceVersion } };
+    await client.json("PUT", `/apis/${apiVersion}/tenants/${name}`, { body: replacement });
+    await eventually(async () => expect((await get(tenant(name))).metadata.finalizers).toEqual([FINALIZER]), 5_000);
+    await remove(tenant(name));
+    await untilGone(tenant(name));
+    expect(await find(namespace(name))).toBeUndefined();
   });
 });
 

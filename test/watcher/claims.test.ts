@@ -89,6 +89,18 @@ describe("who was refused", () => {
     expect(woken).toEqual(["queue/globex"]);
   });
 
+  it("is woken also when it was refused elsewhere", () => {
+    claims.await("c", "queue/initech");
+    claims.released("c");
+    expect(woken).toEqual(["queue/initech"]);
+  });
+
+  it("is not woken any more when it is gone", () => {
+    claims.forget("globex", "queue/globex");
+    claims.settle("acme", []);
+    expect(woken).toEqual([]);
+  });
+
   it("is not woken while the holder keeps it", () => {
     claims.settle("acme", ["a", "b"]);
     expect(woken).toEqual([]);

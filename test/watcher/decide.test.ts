@@ -18,6 +18,7 @@ function situation(changes: Partial<Situation> = {}): Situation {
     paused: false,
     requested: undefined,
     lastAttempt: undefined,
+    waits: false,
     ...changes,
   };
 }
@@ -112,6 +113,53 @@ describe("an object whose last update failed", () => {
     ["the operator restarts", { lastAttempt: undefined }],
   ])("waits no longer when %s", (_, changes) => {
     expect(decide(situation({ status: failed, lastAttempt: attempt(), ...changes }))).toMatchObject({ type: "up" });
+  });
+});
+
+describe("an object whose last attempt waits for something else to end", () => {
+  const waiting = { status: failed, lastAttempt: attempt({ outcome: "pending" }), waits: true };
+
+  it("waits for that, its destroy as well", () => {
+    expect(decide(situation(waiting))).toEqual({ type: "wait" });
+    expect(decide(situation({ ...waiting, metadata: deleted }))).toEqual({ type: "wait" });
+  });
+
+  it.each<[string, Partial<Situation>]>([
+    ["that is gone", { waits: false }],
+    ["its spec changes", { metadata: { uid: "uid-1", generation: 4 } }],
+    ["something else drifts", { drifted: ["v1/Namespace//acme"] }],
+    ["it is asked to", { requested: "now" }],
+  ])("is updated when %s", (_, changes) => {
+    expect(decide(situation({ ...waiting, ...changes }))).toMatchObject({ type: "up" });
+  });
+
+  it("is destroyed when that is gone", () => {
+    expect(decide(situation({ ...waiting, metadata: deleted, waits: false }))).toEqual({ type: "destroy" });
+  });
+});
+
+describe("an object that somebody took the finalizer off", () => {
+  it.each<[string, Partial<Situation>]>([
+    ["at rest", {}],
+    ["waiting for its author", { status: failed, lastAttempt: attempt() }],
+    [
+      "waiting for something else to end",
+      { status: failed, lastAttempt: attempt({ outcome: "pending" }), waits: true },
+    ],
+  ])("gets it back, %s", (_, changes) => {
+    expect(decide(situation({ ...changes, finalized: false }))).toEqual({ type: "hold" });
+  });
+
+  it("gets it with its update, where it needs one", () => {
+    expect(decide(situation({ finalized: false, program: "p2" }))).toMatchObject({ type: "up" });
+  });
+
+  it.each<[string, Partial<Situation>]>([
+    ["is paused", { paused: true }],
+    ["is being deleted", { metadata: deleted }],
+    ["has made nothing", { status: {}, lastAttempt: attempt() }],
+  ])("does not, when it %s", (_, changes) => {
+    expect(decide(situation({ ...changes, finalized: false })).type).not.toBe("hold");
   });
 });
 

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
 import { pino } from "pino";
 import Type from "typebox";
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -10,7 +11,8 @@ import { installKinds } from "../../src/watcher/install";
 import { Operator } from "../../src/watcher/operator";
 import { EventRecorder } from "../../src/watcher/recorder";
 import { findCondition } from "../../stacks/contract/condition";
-import { defineKind, statusOf } from "../../stacks/contract/kind";
+import { type DriftReport, defineKind, statusOf } from "../../stacks/contract/kind";
+import { PAUSED_ANNOTATION } from "../../stacks/contract/object";
 import { controlPlane } from "../control-plane";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
 
@@ -36,7 +38,11 @@ const gadget = defineKind({
   claims: ({ spec }) => spec.holds,
   program: () => {},
   report: () => ({}),
+  findDrift: () => findDrift(),
 });
+/** How the kind finds drift. */
+const noDrift = async (): Promise<DriftReport> => ({ drifted: [], unknown: new Map() });
+let findDrift = noDrift;
 
 const logger = pino({ level: "silent" });
 let cluster: TestCluster;
@@ -87,7 +93,7 @@ function start(up: (options: UpdateOptions) => Promise<UpdateResult> = async () 
     metrics: createMetrics(),
     logger,
     concurrency: 2,
-    driftIntervalMs: 60_000,
+    driftIntervalMs: 20,
     gracePeriodMs: 0,
   }).run(abort.signal);
   stop = async () => {
@@ -158,6 +164,73 @@ describe("an object that is deleted", () => {
   });
 });
 
+describe("what somebody took off an object", () => {
+  it("comes back: the finalizer without an update, a status with one", async () => {
+    start();
+    const name = await make([]);
+    await becomes(name, "Ready", "Succeeded");
+    await edit(name, { metadata: { finalizers: null } });
+    await expect.poll(async () => (await find(name))?.metadata.finalizers, { timeout: 5_000 }).toEqual([FINALIZER]);
+    expect(calls).toEqual(["up"]);
+
+    const object = (await find(name)) as LiveObject;
+    await cluster.client.replaceStatus(type, object, {});
+    await becomes(name, "Ready", "Succeeded");
+    await edit(name, { metadata: { finalizers: null } });
+    await expect.poll(async () => (await find(name))?.metadata.finalizers, { timeout: 5_000 }).toEqual([FINALIZER]);
+  });
+
+  it("stays off while the object is paused", async () => {
+    start();
+    const name = await make([]);
+    await becomes(name, "Ready", "Succeeded");
+    await edit(name, { metadata: { annotations: { [PAUSED_ANNOTATION]: "true" }, finalizers: null } });
+    await becomes(name, "Reconciling", "Paused");
+    expect((await find(name))?.metadata.finalizers).toBeUndefined();
+    await edit(name, { metadata: { annotations: { [PAUSED_ANNOTATION]: null } } });
+    await expect.poll(async () => (await find(name))?.metadata.finalizers, { timeout: 5_000 }).toEqual([FINALIZER]);
+  });
+});
+
+describe("a search for drift", () => {
+  it("does not begin before the last one has ended", async () => {
+    let [running, most, searches] = [0, 0, 0];
+    findDrift = async () => {
+      most = Math.max(most, ++running);
+      await delay(100); // five intervals
+      running--;
+      searches++;
+      return noDrift();
+    };
+    start();
+    await becomes(await make([]), "Ready", "Succeeded");
+    await expect.poll(() => searches, { timeout: 20_000 }).toBeGreaterThan(2);
+    expect(most).toBe(1);
+    findDrift = noDrift;
+  });
+});
+
+describe("a condition that an operator left which ended before it said so", () => {
+  it("is cleared by the next one, without an update", async () => {
+    start();
+    const name = await make([]);
+    await becomes(name, "Ready", "Succeeded");
+    await stop?.();
+    const object = (await find(name)) as LiveObject;
+    const { conditions = [], ...status } = statusOf(object);
+    const left = { type: "Reconciling", status: "True", reason: "Repairing", message: "", observedGeneration: 1 };
+    const lastTransitionTime = conditions[0]?.lastTransitionTime;
+    await cluster.client.replaceStatus(type, object, {
+      ...status,
+      conditions: [...conditions, { ...left, lastTransitionTime }],
+    });
+    calls = [];
+    start();
+    await expect.poll(async () => reasonOf(await find(name), "Reconciling"), { timeout: 20_000 }).toBeUndefined();
+    expect(calls).toEqual([]);
+  });
+});
+
 describe("what two objects claim", () => {
   it("is held by the first, and taken by the second when the first is destroyed", async () => {
     start();
@@ -174,7 +247,7 @@ describe("what two objects claim", () => {
     start();
     const first = await make(["the-only-one"]);
     await becomes(first, "Ready", "Succeeded");
-    await edit(first, { metadata: { finalizers: [] } });
+    await edit(first, { metadata: { annotations: { [PAUSED_ANNOTATION]: "true" }, finalizers: [] } });
     await remove(first);
     await isGone(first);
     expect(calls).toEqual(["up"]);

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { KubernetesClient, LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { OBJECT_STUB } from "../../providers/kubernetes/object";
 import { ownedFieldsDigest } from "../../providers/kubernetes/ownership";
-import type { UpdateResult } from "../../src/automation/engine";
+import type { UpdateFailure, UpdateResult } from "../../src/automation/engine";
 import { Claims } from "../../src/watcher/claims";
 import { MAX_REPAIRS_PER_MINUTE } from "../../src/watcher/contest";
 import { Reconciler } from "../../src/watcher/reconcile";
@@ -49,6 +49,8 @@ class World {
   /** What the cache shows, where it is behind. */
   shown: LiveObject | undefined;
   shownOwned: LiveObject[] | undefined;
+  /** Why updates fail. */
+  refusal: UpdateFailure | undefined;
   readonly program = vi.fn<AnyKind["program"]>();
   deployment: LiveObject | undefined = this.#deployment(true);
   readonly reconciler: Reconciler;
@@ -75,9 +77,11 @@ class World {
       engine: {
         up: async (_stack: string, program: () => void) => {
           program();
-          return this.#up();
+          return this.refusal === undefined ? this.#up() : this.#refused(this.refusal);
         },
         destroy: () => Promise.reject(new Error("nothing is to be destroyed")),
+        recorded: () => Promise.reject(new Error("nothing is to be destroyed")),
+        forget: () => Promise.reject(new Error("nothing is to be destroyed")),
       },
       claims: new Claims(
         () => {},
@@ -154,6 +158,12 @@ class World {
     };
   }
 
+  #refused(failure: UpdateFailure): UpdateResult {
+    this.updates++;
+    const nothing = { changes: {}, resources: [], deleted: [], durationMs: 1 };
+    return { operation: "up", outcome: "failed", failures: [failure], restDone: true, ...nothing };
+  }
+
   #deployment(whole: boolean): LiveObject {
     const managedFields = whole
       ? [applied("kindstack", OURS)]
@@ -165,6 +175,69 @@ class World {
     };
   }
 }
+
+describe("an update that has to wait until something is gone", () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  const object = {
+    apiVersion: "apps/v1",
+    kind: "Deployment",
+    metadata: { name: "cache", namespace: "default", uid: "d" },
+  };
+  const refusal = { errorClass: "pending", reason: "Terminating", message: "is being deleted", object } as const;
+  async function waiting(refusal: UpdateFailure): Promise<World> {
+    const world = new World();
+    world.refusal = refusal;
+    expect(await world.reconcile()).toEqual({ afterMs: expect.any(Number) });
+    return world;
+  }
+  const ready = (world: World) => findCondition(statusOf(world.object).conditions, "Ready");
+
+  it("says so without an event, and is not repeated while that is there", async () => {
+    const world = await waiting(refusal);
+    expect(ready(world)).toMatchObject({ status: "False", reason: "Terminating", message: "is being deleted" });
+    expect(world.reconciling()).toMatchObject({ status: "True", reason: "Waiting" });
+    expect(world.events).toEqual([]);
+    for (let minute = 0; minute < 10; minute++) {
+      vi.advanceTimersByTime(60_000);
+      await world.reconcile();
+    }
+    expect(world.updates).toBe(1);
+    expect(ready(world)?.message).toBe("Deployment cache is being deleted");
+  });
+
+  it("is repeated as soon as a cache shows that it is gone", async () => {
+    const world = await waiting(refusal);
+    world.remove();
+    world.refusal = undefined;
+    expect(await world.reconcile()).toBe("done");
+    expect(ready(world)?.status).toBe("True");
+    expect(world.reconciling()).toBeUndefined();
+  });
+
+  it("is repeated at once for another spec, or when the object was asked to be updated", async () => {
+    const world = await waiting(refusal);
+    const { metadata } = world.object;
+    world.object = { ...world.object, metadata: { ...metadata, generation: 2, resourceVersion: "999" } };
+    await world.reconcile();
+    expect(world.updates).toBe(2);
+    const annotations = { "kindstack.dev/reconcile": "now" };
+    world.object = { ...world.object, metadata: { ...world.object.metadata, annotations, resourceVersion: "9999" } };
+    await world.reconcile();
+    expect(world.updates).toBe(3);
+  });
+
+  it("is repeated after a modest time where nothing shows what it waits for", async () => {
+    const { object: _, ...unnamed } = refusal;
+    const world = await waiting(unnamed);
+    for (const updates of [2, 3, 4]) {
+      vi.advanceTimersByTime(5_000);
+      expect(await world.reconcile()).toEqual({ afterMs: 5_000 });
+      expect(world.updates).toBe(updates);
+    }
+  });
+});
 
 /** A kind whose program depends on what is alive. */
 const counting: AnyKind = {

@@ -2,9 +2,10 @@ import { beforeAll, describe, expect, it } from "vitest";
 import type { Manifest, ResourceType } from "../../../providers/kubernetes/client";
 import { type ObjectInputs, type ObjectOutputs, provider } from "../../../providers/kubernetes/object";
 import { CREATED_ANNOTATION, OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../../providers/kubernetes/ownership";
+import { withoutWaiting } from "../../../providers/waiting";
 import { controlPlane } from "../../control-plane";
 import { acme, globex } from "../../objects";
-import { CONFIG_MAP, NAMESPACE, TestCluster } from "./test-cluster";
+import { CONFIG_MAP, NAMESPACE, ROLE_BINDING, TestCluster } from "./test-cluster";
 
 let cluster: TestCluster;
 beforeAll(async () => {
@@ -263,6 +264,106 @@ describe("delete", () => {
     await remove(outs);
     expect((await cluster.find("slow"))?.metadata.deletionTimestamp).toBeDefined();
     await cluster.client.mergePatch(CONFIG_MAP, "slow", cluster.namespace, { metadata: { finalizers: null } });
+  });
+});
+
+describe("where it may not wait", () => {
+  const held = { finalizers: ["example.com/held"] };
+  const reference = (name: string, uid: unknown) => ({
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: { name, namespace: cluster.namespace, uid },
+  });
+
+  it("a deletion that is accepted and not done is told at once, with what keeps it", async () => {
+    const outs = await create(cluster.configMap("deleting", {}, held));
+    await expect(withoutWaiting(() => remove(outs))).rejects.toMatchObject({
+      errorClass: "pending",
+      reason: "Terminating",
+      message: "ConfigMap deleting is being deleted and waits for: its finalizers example.com/held",
+      object: reference("deleting", outs.uid),
+    });
+    await cluster.edit("deleting", { metadata: { finalizers: null } });
+    await withoutWaiting(() => remove(outs));
+  });
+
+  it("so is what a new object's place is still taken by", async () => {
+    const { uid } = await create(cluster.configMap("taken-place", {}, held));
+    await cluster.client.delete(CONFIG_MAP, "taken-place", cluster.namespace);
+    await expect(withoutWaiting(() => create(cluster.configMap("taken-place")))).rejects.toMatchObject({
+      errorClass: "pending",
+      object: reference("taken-place", uid),
+    });
+    await cluster.edit("taken-place", { metadata: { finalizers: null } });
+  });
+
+  it("a namespace names what remains in it", async () => {
+    const name = `${cluster.namespace}-full`;
+    const outs = await create({ apiVersion: "v1", kind: "Namespace", metadata: { name } });
+    const content = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "a", namespace: name, ...held } };
+    await cluster.client.create(CONFIG_MAP, content);
+    await expect
+      .poll(() => withoutWaiting(() => remove(outs)).catch((error: Error) => error.message), { timeout: 20_000 })
+      .toContain("example.com/held in 1 resource instances");
+    await cluster.client.mergePatch(CONFIG_MAP, "a", name, { metadata: { finalizers: null } });
+  });
+});
+
+describe("a RoleBinding", () => {
+  const type = ROLE_BINDING;
+  const binding = (name: string, role: string, groups: string[], metadata: object = {}): Manifest => ({
+    apiVersion: type.apiVersion,
+    kind: type.kind,
+    metadata: { name, namespace: cluster.namespace, ...metadata },
+    roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: role },
+    subjects: groups.map((group) => ({ apiGroup: "rbac.authorization.k8s.io", kind: "Group", name: group })),
+  });
+  const live = (name: string) => cluster.client.get(type, name, cluster.namespace);
+  const groupsOf = async (name: string) =>
+    ((await live(name))?.subjects as { name: string }[] | undefined)?.map((subject) => subject.name) ?? [];
+  const swap = async (name: string, metadata: object = {}) => {
+    await cluster.client.delete(type, name, cluster.namespace);
+    await cluster.client.create(type, binding(name, "view", ["gone"], metadata));
+  };
+
+  it.each([
+    ["with its labels", () => ({ labels: { [OWNER_UID_LABEL]: acme.uid } })],
+    ["without them", () => ({})],
+  ])("whose role somebody swapped by making it again %s, is made again", async (description, metadata) => {
+    const name = description.replaceAll(" ", "-");
+    const outs = await create(binding(name, "edit", ["gone", "here"]));
+    await swap(name, metadata());
+    const updated = await update(outs, binding(name, "edit", ["here"]));
+    expect(updated.created).toBe(true);
+    expect(await live(name)).toMatchObject({ roleRef: { name: "edit" } });
+    expect(await groupsOf(name)).toEqual(["here"]);
+  });
+
+  it("of another owner is left alone, whatever its role", async () => {
+    const outs = await create(binding("swapped-foreign", "edit", ["here"]));
+    await swap("swapped-foreign", { labels: { [OWNER_UID_LABEL]: globex.uid } });
+    await expect(update(outs, binding("swapped-foreign", "edit", ["here"]))).rejects.toMatchObject({
+      reason: "Conflict",
+      object: { metadata: { name: "swapped-foreign" } },
+    });
+  });
+
+  it("that is deleted and that a finalizer keeps, grants nothing any more", async () => {
+    const outs = await create(binding("kept", "edit", ["gone"], { finalizers: ["example.com/held"] }));
+    await expect(withoutWaiting(() => remove(outs))).rejects.toMatchObject({ errorClass: "pending" });
+    expect(await groupsOf("kept")).toEqual([]);
+    await cluster.client.mergePatch(type, "kept", cluster.namespace, { metadata: { finalizers: null } });
+  });
+
+  it("that somebody deleted and that a finalizer keeps, grants what it is to grant", async () => {
+    const outs = await create(binding("kept-by-hand", "edit", ["gone", "here"]));
+    const finalizers = ["example.com/held"];
+    await cluster.client.mergePatch(type, "kept-by-hand", cluster.namespace, { metadata: { finalizers } });
+    await cluster.client.delete(type, "kept-by-hand", cluster.namespace);
+    const wanted = binding("kept-by-hand", "edit", ["here"]);
+    await expect(withoutWaiting(() => update(outs, wanted))).rejects.toMatchObject({ errorClass: "pending" });
+    expect(await groupsOf("kept-by-hand")).toEqual(["here"]);
+    await cluster.client.mergePatch(type, "kept-by-hand", cluster.namespace, { metadata: { finalizers: null } });
   });
 });
 

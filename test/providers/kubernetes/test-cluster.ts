@@ -11,6 +11,12 @@ import { disconnectKubernetes } from "../../../providers/kubernetes/connection";
 
 export const NAMESPACE: ResourceType = { apiVersion: "v1", kind: "Namespace", plural: "namespaces", namespaced: false };
 export const CONFIG_MAP: ResourceType = { apiVersion: "v1", kind: "ConfigMap", plural: "configmaps", namespaced: true };
+export const ROLE_BINDING: ResourceType = {
+  apiVersion: "rbac.authorization.k8s.io/v1",
+  kind: "RoleBinding",
+  plural: "rolebindings",
+  namespaced: true,
+};
 
 /** A client of the cluster that integration tests share, and a namespace of the test file's own. */
 export class TestCluster {

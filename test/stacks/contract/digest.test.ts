@@ -1,6 +1,6 @@
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { appendFile, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { programDigest } from "../../../stacks/contract/digest";
 import { kinds } from "../../../stacks/index";
@@ -43,7 +43,38 @@ describe("programDigest", () => {
     expect(digest()).toBe(before);
   });
 
+  it("changes with the modules of providers that the code uses, and with no other", async () => {
+    const providers = join(directory, "providers");
+    const folder = join(directory, "stacks", "kind");
+    await mkdir(join(providers, "rows"), { recursive: true });
+    await mkdir(folder, { recursive: true });
+    const write = (file: string, text: string) => writeFile(join(directory, file), text);
+    await write("stacks/kind/program.js", 'const row = require("../../providers/rows/row");');
+    await write("providers/rows/row.js", 'const pool = require("./pool");');
+    await write("providers/rows/pool.js", 'import("../errors");');
+    await write("providers/errors.js", "");
+    await write("providers/objects.js", 'require("./errors")');
+    const digests = () => programDigest({ directory: folder }, providers);
+
+    const before = digests();
+    await write("providers/objects.js", "changed");
+    expect(digests()).toBe(before);
+    for (const file of ["providers/rows/row.js", "providers/rows/pool.js", "providers/errors.js"]) {
+      const unchanged = digests();
+      await appendFile(join(directory, file), " // changed");
+      expect(digests()).not.toBe(unchanged);
+    }
+  });
+
+  it("covers the provider of each kind's resources", () => {
+    const providers = resolve(__dirname, "../../../providers");
+    for (const kind of kinds) {
+      const elsewhere = programDigest(kind, join(providers, "nowhere"));
+      expect(programDigest(kind)).not.toBe(elsewhere);
+    }
+  });
+
   it("is different for each kind", () => {
-    expect(new Set(kinds.map(programDigest)).size).toBe(kinds.length);
+    expect(new Set(kinds.map((kind) => programDigest(kind))).size).toBe(kinds.length);
   });
 });

@@ -1,0 +1,58 @@
+import type { ObjectReference } from "../errors";
+import type { KubernetesClient, LiveObject, ResourceType } from "./client";
+
+const POD: ResourceType = { apiVersion: "v1", kind: "Pod", plural: "pods", namespaced: true };
+/** Of the conditions of a namespace that is being deleted, those that say what keeps it. */
+const NAMESPACE_REMAINS: readonly string[] = [
+  "NamespaceDeletionDiscoveryFailure",
+  "NamespaceDeletionGroupVersionParsingFailure",
+  "NamespaceDeletionContentFailure",
+  "NamespaceContentRemaining",
+  "NamespaceFinalizersRemaining",
+];
+const MAX_PODS_NAMED = 3;
+
+export function referenceTo({ apiVersion, kind, metadata: { name, namespace, uid } }: LiveObject): ObjectReference {
+  return { apiVersion, kind, metadata: { name, ...(namespace !== undefined && { namespace }), uid } };
+}
+
+/**
+ * What keeps an object that is being deleted, in words: its finalizers, what a namespace's conditions say remains, and the
+ * Pods of a Deployment that have finalizers of their own.
+ */
+export async function describeTermination(client: KubernetesClient, live: LiveObject): Promise<string> {
+  const { kind, metadata } = live;
+  const causes = [
+    ...(metadata.finalizers?.length ? [`its finalizers ${metadata.finalizers.join(", ")}`] : []),
+    ...(kind === "Namespace" ? remainsOf(live) : []),
+    ...(kind === "Deployment" ? await podsHeld(client, live) : []),
+  ];
+  return `${kind} ${metadata.name} is being deleted${causes.length > 0 ? ` and waits for: ${causes.join("; ")}` : ""}`;
+}
+
+function remainsOf(namespace: LiveObject): string[] {
+  const { conditions = [] } = (namespace.status ?? {}) as {
+    conditions?: { type: string; status: string; message?: string }[];
+  };
+  return conditions
+    .filter(({ type, status }) => status === "True" && NAMESPACE_REMAINS.includes(type))
+    .flatMap(({ message }) => message ?? []);
+}
+
+async function podsHeld(
+  client: KubernetesClient,
+  { metadata: { namespace = "" }, spec }: LiveObject,
+): Promise<string[]> {
+  const { matchLabels = {} } = (spec as { selector?: { matchLabels?: Record<string, string> } }).selector ?? {};
+  const labelSelector = Object.entries(matchLabels)
+    .map(([label, value]) => `${label}=${value}`)
+    .join(",");
+  if (labelSelector === "") return [];
+  // An operator that may not list Pods names none.
+  const { items } = await client.list(POD, { namespace, labelSelector }).catch(() => ({ items: [] }));
+  const held = items.filter(({ metadata }) => metadata.deletionTimestamp && metadata.finalizers?.length);
+  const named = held
+    .slice(0, MAX_PODS_NAMED)
+    .map(({ metadata }) => `the finalizers ${metadata.finalizers?.join(", ")} of Pod ${metadata.name}`);
+  return held.length > named.length ? [...named, `those of ${held.length - named.length} more Pods`] : named;
+}
