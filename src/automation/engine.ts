@@ -248,7 +248,8 @@ export class StackEngine {
   }
 
   /**
-   * Runs an update's command, after it has removed locks that are not a living process's.
+   * Runs an update's command, after it has removed locks that are not a living process's. One that was interrupted may
+   * have given up creations that its provider did not answer in time; they are not kept as pending.
    *
    * @throws RetryableError `Locked`
    */
@@ -263,6 +264,7 @@ export class StackEngine {
         result = await run();
       }
     }
+    if (result.interrupted !== undefined && result.signal === undefined) await this.#forgetPendingCreates(stack);
     if (result.error?.kind !== "locked") return result;
     const locks = parseLocks(result.error.message);
     if (locks.length === 0 || !locks.every((lock) => isStale(lock, (pid) => workspace.pulumi.owns(pid)))) {
@@ -271,24 +273,25 @@ export class StackEngine {
     }
     log.warn({ stack, locks }, "removing the lock of a process that is gone");
     // As long as the lock is there, a crash in between leads here again.
-    if (this.#directory !== undefined) await forgetPendingCreates(this.#directory, PROJECT, stack);
+    if (this.#directory !== undefined) await this.#forgetPendingCreates(stack);
     await this.#command(["cancel", stack, "--yes"], options);
-    if (this.#directory === undefined) await this.#forgetPendingCreates(stack, options);
+    if (this.#directory === undefined) await this.#forgetPendingCreates(stack);
     return run();
   }
 
-  /** What {@link forgetPendingCreates} does, for other backends, of which only the holder of the lock may write a state. */
-  async #forgetPendingCreates(stack: string, options: UpdateOptions): Promise<void> {
+  /** What {@link forgetPendingCreates} does; in other backends only the holder of the lock may write a state. */
+  async #forgetPendingCreates(stack: string): Promise<void> {
+    if (this.#directory !== undefined) return forgetPendingCreates(this.#directory, PROJECT, stack);
     const scratch = await mkdtemp(join(this.#options.workspace.scratchDirectory, "pending-"));
     const file = join(scratch, "state.json");
     try {
-      const { exitCode } = await this.#command(["stack", "export", "--file", file, "--stack", stack], options);
+      const { exitCode } = await this.#command(["stack", "export", "--file", file, "--stack", stack], {});
       if (exitCode !== 0) return; // the update will say what is wrong
       const state = JSON.parse(await readFile(file, "utf8")) as { deployment?: { pending_operations?: unknown[] } };
       const { pending_operations: pending = [], ...rest } = state.deployment ?? {};
       if (pending.length === 0) return;
       await writeFile(file, JSON.stringify({ ...state, deployment: rest }), { mode: 0o600 });
-      await this.#command(["stack", "import", "--file", file, "--stack", stack], options);
+      await this.#command(["stack", "import", "--file", file, "--stack", stack], {});
     } finally {
       await rm(scratch, { recursive: true, force: true });
     }

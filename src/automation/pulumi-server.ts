@@ -130,6 +130,7 @@ class ServerProcess {
   #lastId = 0;
   #hasEnded = false;
   #isStopping = false;
+  #isKilled = false;
   /** What kept it from starting. */
   #error: Error | undefined;
   #pings: NodeJS.Timeout | undefined;
@@ -205,6 +206,7 @@ class ServerProcess {
   }
 
   kill(): void {
+    this.#isKilled = true;
     signalGroup(this.pid, "SIGKILL");
   }
 
@@ -254,7 +256,7 @@ class ServerProcess {
     this.#hasEnded = true;
     clearInterval(this.#pings);
     signalGroup(this.pid, "SIGKILL"); // what it may have started
-    if (!this.#isStopping && this.#error === undefined) {
+    if (!this.#isStopping && !this.#isKilled && this.#error === undefined) {
       const told = this.#stderr().trim();
       const updates = this.#calls.size;
       this.#options.log.error({ code, signal, updates, stderr: told }, "the Pulumi server has ended unexpectedly");

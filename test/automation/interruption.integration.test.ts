@@ -79,8 +79,10 @@ describe.each(RUNNERS)("by the %s", (runner) => {
         failures: [{ errorClass: "retryable", reason: "Timeout", message: "the update took longer than 2 s" }],
       });
       if (runner === "cli") expect(await groupOf(pid)).toEqual([]);
+      if (runner === "server") expect((await engine.checkpoint("acme")).pending).toEqual([]);
       expect(await engine.up("acme", { a: "1" })).toMatchObject({ outcome: "succeeded" });
       expect([...engine.things.live]).toEqual([["acme/a", "1"]]);
+      expect((await engine.checkpoint("acme")).pending).toEqual([]);
     });
   });
 
