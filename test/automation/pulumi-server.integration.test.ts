@@ -106,7 +106,7 @@ describe("a server that fails", () => {
   });
 
   it("by standing still, is killed", async () => {
-    engine = await reopen({ pingMs: 250 });
+    engine = await reopen({ pingMs: 2_000 });
     const { updating, release } = await begin("acme");
     const pid = await engine.lastPid();
     process.kill(pid, "SIGSTOP");
