@@ -23,6 +23,8 @@ export interface AdmissionOptions {
   host: string;
   /** How the API server finds the operator; by default at the host and port, which suits one machine. */
   location?: AdmissionLocation;
+  /** The CA of the API servers' client certificates, as PEM. With it, nobody else is answered. */
+  clientCa?: string | undefined;
   /** Where the certificate's Secret is kept. */
   namespace: string;
   /** For certificates that last another time than usual. */
@@ -66,7 +68,7 @@ export async function startAdmission(options: AdmissionOptions): Promise<Admissi
       logger,
     });
     stop.signal.addEventListener("abort", () => certificate.close());
-    server = await startAdmissionServer({ port, host, certificate, reviewers, logger });
+    server = await startAdmissionServer({ port, host, certificate, reviewers, logger, clientCa: options.clientCa });
     const { port: ownPort } = server;
     const location = options.location ?? { url: urlOf(host, ownPort) };
 
@@ -76,7 +78,12 @@ export async function startAdmission(options: AdmissionOptions): Promise<Admissi
       signal: stop.signal,
       // The webhooks first: nobody gets the right to make namespaces, say, before somebody is asked about it.
       manifests: () => [
-        ...kinds.flatMap((kind) => webhookConfigurations(kind, location, certificate.caBundle)),
+        ...kinds.flatMap((kind) =>
+          webhookConfigurations(kind, location, {
+            caBundle: certificate.caBundle,
+            secret: certificate.sharedSecrets[0] ?? "",
+          }),
+        ),
         ...kinds.flatMap((kind) => kind.admission?.objects() ?? []),
       ],
     });

@@ -21,8 +21,16 @@ export function locationNames(location: AdmissionLocation): string[] {
   return [`${name}.${namespace}.svc`, `${name}.${namespace}.svc.cluster.local`];
 }
 
-/** By which the API server is told of a kind's webhooks: one object for each type that it has. */
-export function webhookConfigurations(kind: AnyKind, location: AdmissionLocation, caBundle: string): Manifest[] {
+/**
+ * By which the API server is told of a kind's webhooks: one object for each type that it has.
+ *
+ * @param secret the end of each path, by which the API server is told from strangers
+ */
+export function webhookConfigurations(
+  kind: AnyKind,
+  location: AdmissionLocation,
+  { caBundle, secret }: { caBundle: string; secret: string },
+): Manifest[] {
   const all = kind.admission?.webhooks() ?? [];
   return (["mutating", "validating"] as const).flatMap((type) => {
     const webhooks = all.filter((webhook) => webhook.type === type);
@@ -39,11 +47,12 @@ export function webhookConfigurations(kind: AnyKind, location: AdmissionLocation
         sideEffects: webhook.sideEffects,
         admissionReviewVersions: ["v1"],
         matchPolicy: "Equivalent",
+        ...(webhook.namespaceSelector && { namespaceSelector: webhook.namespaceSelector }),
         ...(webhook.matchConditions && { matchConditions: webhook.matchConditions }),
         // What others change afterwards is looked at once more.
         ...(type === "mutating" && { reinvocationPolicy: "IfNeeded" }),
         clientConfig: {
-          ...clientConfig(location, webhookPath(kind, webhook)),
+          ...clientConfig(location, `${webhookPath(kind, webhook)}/${secret}`),
           caBundle: Buffer.from(caBundle).toString("base64"),
         },
       })),

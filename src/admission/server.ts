@@ -1,9 +1,11 @@
+import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import https from "node:https";
 import type { AddressInfo } from "node:net";
 import type { Logger } from "pino";
 import { ClassifiedError, errorMessageOf } from "../../providers/errors";
 import type { AdmissionRequest, Decision } from "../../stacks/contract/admission";
+import { ConnectionLimit } from "../tls/connection-limit";
 import type { ServingCertificate } from "../tls/serving-certificate";
 import { MalformedReviewError, parseReview, reviewAnswer } from "./review";
 
@@ -19,7 +21,9 @@ export interface AdmissionServerOptions {
   port: number;
   host: string;
   certificate: ServingCertificate;
-  /** By path. */
+  /** The CA of the clients' certificates, as PEM. With it, whoever shows none of its certificates is cut off. */
+  clientCa?: string | undefined;
+  /** By path, without the secret at its end. */
   reviewers: ReadonlyMap<string, Reviewer>;
   logger: Logger;
 }
@@ -42,11 +46,16 @@ const CLOSING_MS = 5_000;
 
 /** Answers AdmissionReviews over HTTPS, with whatever certificate is valid at the time. */
 export async function startAdmissionServer(options: AdmissionServerOptions): Promise<AdmissionServer> {
-  const { certificate, logger } = options;
+  const { certificate, clientCa, logger } = options;
   const flight = { bytes: 0 };
+  const secrets = new SecretSet(() => certificate.sharedSecrets);
+  const context = () => ({
+    ...certificate.secureContext,
+    ...(clientCa !== undefined && { ca: clientCa, requestCert: true, rejectUnauthorized: true }),
+  });
   const server = https.createServer(
     {
-      ...certificate.secureContext,
+      ...context(),
       minVersion: "TLSv1.2",
       handshakeTimeout: HEADERS_TIMEOUT_MS,
       headersTimeout: HEADERS_TIMEOUT_MS,
@@ -54,16 +63,21 @@ export async function startAdmissionServer(options: AdmissionServerOptions): Pro
       keepAliveTimeout: KEEP_ALIVE_MS,
       connectionsCheckingInterval: 1_000,
     },
-    (request, response) => void respond(options, flight, request, response),
+    (request, response) => {
+      // Only the API server has been told the whole path; to others, nothing is there.
+      const path = pathOf(request, (secret) => secrets.has(secret));
+      if (path !== undefined) limit.recognize(request.socket);
+      void respond(options, flight, path, request, response);
+    },
   );
-  server.maxConnections = MAX_CONNECTIONS;
+  const limit = new ConnectionLimit(server, MAX_CONNECTIONS);
   server.on("tlsClientError", (error) => logger.debug({ err: error }, "TLS handshake failed"));
   server.on("clientError", (_error, socket) => socket.destroy());
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
     server.listen(options.port, options.host, resolve);
   });
-  await certificate.follow(() => server.setSecureContext(certificate.secureContext));
+  await certificate.follow(() => server.setSecureContext(context()));
   return {
     port: (server.address() as AddressInfo).port,
     close: () =>
@@ -75,6 +89,33 @@ export async function startAdmissionServer(options: AdmissionServerOptions): Pro
   };
 }
 
+/** The secrets that are valid or were while this process ran: the API server learns of a new one a moment later. */
+class SecretSet {
+  readonly #current: () => readonly string[];
+  readonly #known = new Set<string>();
+
+  constructor(current: () => readonly string[]) {
+    this.#current = current;
+  }
+
+  has(text: string): boolean {
+    for (const secret of this.#current()) this.#known.add(secret);
+    const digest = digestOf(text);
+    return [...this.#known].some((secret) => timingSafeEqual(digestOf(secret), digest));
+  }
+}
+
+function digestOf(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
+}
+
+/** The path of a request that ends with a secret, without it. */
+function pathOf({ url = "" }: IncomingMessage, isSecret: (text: string) => boolean): string | undefined {
+  const [path = ""] = url.split("?");
+  const end = path.lastIndexOf("/");
+  return isSecret(path.slice(end + 1)) ? path.slice(0, end) : undefined;
+}
+
 interface Answer {
   status: number;
   body: string | object;
@@ -83,10 +124,11 @@ interface Answer {
 async function respond(
   options: AdmissionServerOptions,
   flight: { bytes: number },
+  path: string | undefined,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const answer = await answerTo(options, flight, request).catch((error: unknown): Answer => {
+  const answer = await answerTo(options, flight, path, request).catch((error: unknown): Answer => {
     if (error instanceof MalformedReviewError) return { status: 400, body: error.message };
     if (error instanceof RefusedBodyError) return { status: error.status, body: error.message };
     options.logger.error({ err: error, path: request.url }, "review failed");
@@ -111,10 +153,10 @@ async function respond(
 async function answerTo(
   { reviewers, logger }: AdmissionServerOptions,
   flight: { bytes: number },
+  path: string | undefined,
   request: IncomingMessage,
 ): Promise<Answer> {
-  const path = request.url?.split("?")[0] ?? "";
-  const reviewer = reviewers.get(path);
+  const reviewer = path === undefined ? undefined : reviewers.get(path);
   if (reviewer === undefined) return { status: 404, body: "not found" };
   if (request.method !== "POST") return { status: 405, body: "method not allowed" };
   if (!/^application\/json\b/.test(request.headers["content-type"] ?? "")) {

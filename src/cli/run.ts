@@ -1,3 +1,4 @@
+import fs from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { Command, InvalidArgumentError } from "commander";
 import type { Logger } from "pino";
@@ -46,6 +47,7 @@ interface RunOptions extends SharingOptions, MetricsOptions {
   admissionHost: string;
   admissionUrl?: string;
   admissionService?: string;
+  admissionClientCaFile?: string;
 }
 
 export function runCommand(): Command {
@@ -76,7 +78,11 @@ export function runCommand(): Command {
       inCluster(process.env) ? "0.0.0.0" : "127.0.0.1",
     )
     .option("--admission-url <url>", "where the API server finds it (default: the host and port)", httpsUrl)
-    .option("--admission-service <name>", "the Service, in the operator's namespace, by which it finds it instead");
+    .option("--admission-service <name>", "the Service, in the operator's namespace, by which it finds it instead")
+    .option(
+      "--admission-client-ca-file <file>",
+      "CA of the API servers' client certificates, as PEM: answer nobody else (default: anyone who knows the secret path)",
+    );
   for (const option of [...metricsOptions(), ...sharingOptions(inCluster(process.env))]) command.addOption(option);
   return command
     .addHelpText(
@@ -193,7 +199,7 @@ function lazyConsole(options: ConsoleOptions): Console {
 }
 
 async function serveAdmission(
-  { admissionPort, admissionHost, admissionUrl, admissionService }: RunOptions,
+  { admissionPort, admissionHost, admissionUrl, admissionService, admissionClientCaFile }: RunOptions,
   client: KubernetesClient,
   logger: Logger,
 ): Promise<Admission | undefined> {
@@ -221,6 +227,7 @@ async function serveAdmission(
     host: admissionHost,
     namespace,
     ...(location && { location }),
+    ...(admissionClientCaFile !== undefined && { clientCa: await fs.readFile(admissionClientCaFile, "utf8") }),
   });
 }
 

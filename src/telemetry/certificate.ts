@@ -7,7 +7,7 @@ import { readServingCertificate } from "../tls/certificate-files";
 import type { ServingCertificate } from "../tls/serving-certificate";
 
 /** What a TLS server shows, which changes before it expires. */
-export type ServedCertificate = Omit<ServingCertificate, "caBundle">;
+export type ServedCertificate = Omit<ServingCertificate, "caBundle" | "sharedSecrets">;
 type SecureContext = ServedCertificate["secureContext"];
 
 const DAY_MS = 86_400_000;

@@ -1,3 +1,4 @@
+import { createHmac } from "node:crypto";
 import { setInterval } from "node:timers";
 import type { Logger } from "pino";
 import { errorMessageOf, RetryableError } from "../../providers/errors";
@@ -33,6 +34,11 @@ export interface ServingCertificate {
   readonly caBundle: string;
   /** For `https.createServer` and `server.setSecureContext`. */
   readonly secureContext: { cert: string; key: string };
+  /**
+   * Texts that all replicas know and nobody else: the first is the one to give away, to those who are to be known by it.
+   * They change with the CA.
+   */
+  readonly sharedSecrets: readonly string[];
   /**
    * Calls the listener now, and again at every change of the certificate or the bundle. One that makes the bundle known
    * must reject when it could not: it is called again, and a new CA waits for it.
@@ -101,6 +107,9 @@ export async function openServingCertificate(options: ServingCertificateOptions)
     get secureContext() {
       return { cert: held.serving.certificate, key: held.serving.key };
     },
+    get sharedSecrets() {
+      return [held.ca, held.next].flatMap((ca) => (ca === undefined ? [] : [secretOf(ca.key)]));
+    },
     async follow(listener) {
       listeners.push(listener);
       published = undefined; // the newcomer has to make the bundle known, too
@@ -108,6 +117,10 @@ export async function openServingCertificate(options: ServingCertificateOptions)
     },
     close: () => clearInterval(timer),
   };
+}
+
+function secretOf(key: string): string {
+  return createHmac("sha256", key).update("shared secret").digest("base64url");
 }
 
 /** What all replicas use: what is stored, or, when something is due, what the first of them stores. */

@@ -48,7 +48,7 @@ export interface AdmissionWatch {
 /** What reviews know of the cluster without asking it: caches that were filled before the first review. */
 export interface AdmissionView {
   /** The client of the operator, for what must not be stale. */
-  readonly client: Pick<KubernetesClient, "get" | "mergePatch">;
+  readonly client: Pick<KubernetesClient, "get" | "mergePatch" | "json">;
   type(watch: string): ResourceType;
   get(watch: string, key: string): LiveObject | undefined;
   byIndex(watch: string, index: string, value: string): LiveObject[];
@@ -70,6 +70,8 @@ export interface AdmissionWebhook {
   }[];
   /** What happens while no operator answers. */
   readonly failurePolicy: "Fail" | "Ignore";
+  /** A label selector: the webhook is asked only about what is in such namespaces. */
+  readonly namespaceSelector?: object;
   /** CEL over the request; the webhook is asked only when all are true. */
   readonly matchConditions?: readonly { name: string; expression: string }[];
   readonly timeoutSeconds: number;

@@ -1,18 +1,22 @@
 import { once } from "node:events";
 import https from "node:https";
+import net from "node:net";
 import tls from "node:tls";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { RetryableError } from "../../providers/errors";
 import {
   type AdmissionServer,
+  type AdmissionServerOptions,
   MAX_REVIEW_BYTES,
   type Reviewer,
   startAdmissionServer,
 } from "../../src/admission/server";
+import { createAuthority, issueCertificate, openAuthority } from "../../src/tls/certificate";
 import { renew } from "../../src/tls/material";
 import type { AdmissionRequest } from "../../stacks/contract/admission";
 
+const SECRET = "known-to-the-api-server";
 const reviewed: AdmissionRequest[] = [];
 const reviewers = new Map<string, Reviewer>([
   [
@@ -49,6 +53,7 @@ const reviewers = new Map<string, Reviewer>([
 
 let server: AdmissionServer;
 let ca: string;
+let secureContext: { cert: string; key: string };
 beforeEach(async () => {
   reviewed.length = 0;
   const material = await renew(undefined, {
@@ -59,16 +64,22 @@ beforeEach(async () => {
     nextIsKnown: false,
   });
   ca = material.ca.certificate;
-  const secureContext = { cert: material.serving.certificate, key: material.serving.key };
-  server = await startAdmissionServer({
-    port: 0,
-    host: "127.0.0.1",
-    certificate: { caBundle: ca, secureContext, follow: async () => {}, close: () => {} },
-    reviewers,
-    logger: pino({ level: "silent" }),
-  });
+  secureContext = { cert: material.serving.certificate, key: material.serving.key };
+  server = await start();
 });
 afterEach(() => server.close());
+
+function start(options: Pick<AdmissionServerOptions, "clientCa"> = {}): Promise<AdmissionServer> {
+  const certificate = {
+    caBundle: ca,
+    secureContext,
+    sharedSecrets: [SECRET, "next"],
+    follow: async () => {},
+    close: () => {},
+  };
+  const logger = pino({ level: "silent" });
+  return startAdmissionServer({ port: 0, host: "127.0.0.1", certificate, reviewers, logger, ...options });
+}
 
 const review = (request: object = {}) => ({
   apiVersion: "admission.k8s.io/v1",
@@ -106,8 +117,8 @@ function send(path: string, body: string | Buffer, options: https.RequestOptions
     request.end(body);
   });
 }
-const post = (name: string, value: unknown) =>
-  send(`/admission/kind/${name}`, typeof value === "string" ? value : JSON.stringify(value));
+const post = (name: string, value: unknown, options: https.RequestOptions = {}) =>
+  send(`/admission/kind/${name}/${SECRET}`, typeof value === "string" ? value : JSON.stringify(value), options);
 const responseOf = ({ body }: Reply) => JSON.parse(body).response;
 
 describe("a review", () => {
@@ -177,14 +188,66 @@ describe("what is no review", () => {
 
   it("is refused by path, method and type", async () => {
     expect((await send("/", "{}")).status).toBe(404);
-    expect((await send("/admission/kind/allow", "", { method: "GET" })).status).toBe(405);
-    expect((await send("/admission/kind/allow", "{}", { headers: { "content-type": "text/plain" } })).status).toBe(415);
+    expect((await send(`/admission/kind/allow/${SECRET}`, "", { method: "GET" })).status).toBe(405);
+    expect(
+      (await send(`/admission/kind/allow/${SECRET}`, "{}", { headers: { "content-type": "text/plain" } })).status,
+    ).toBe(415);
+  });
+});
+
+describe("a stranger, who does not know the secret end of the path", () => {
+  it.each(["", "/", "/wrong", `/${SECRET}x`, "/next/"])("learns nothing with the end %j", async (end) => {
+    const reply = await send(`/admission/kind/allow${end}`, JSON.stringify(review()));
+
+    expect(reply).toEqual({ status: 404, body: "not found\n" });
+    expect(reviewed).toEqual([]);
+  });
+
+  it("cannot be told from an API server by the secret that comes next", async () => {
+    expect((await send("/admission/kind/allow/next", JSON.stringify(review()))).status).toBe(200);
+  });
+
+  it("takes no connection from the API server, however many of them hold one", async () => {
+    const strangers = Array.from({ length: 600 }, () => net.connect({ port: server.port, host: "127.0.0.1" }));
+    for (const socket of strangers) socket.on("error", () => {});
+    await Promise.all(strangers.map((socket) => once(socket, "connect")));
+
+    expect((await post("allow", review())).status).toBe(200);
+
+    for (const socket of strangers) socket.destroy();
+  });
+});
+
+describe("a server that knows the CA of the API servers", () => {
+  it("answers nobody without a certificate of it", async () => {
+    const authority = await createAuthority("api-servers", new Date(Date.now() + 3_600_000));
+    const other = await createAuthority("others", new Date(Date.now() + 3_600_000));
+    const identityOf = async (signer: typeof authority) => {
+      const notAfter = new Date(Date.now() + 3_600_000);
+      const issued = await issueCertificate(await openAuthority(signer), {
+        subject: { CN: "a" },
+        usages: ["client"],
+        notAfter,
+      });
+      return { cert: issued.certificate, key: issued.key };
+    };
+    await server.close();
+    server = await start({ clientCa: authority.certificate });
+    const send = (identity: object) =>
+      post("allow", review(), identity).then(
+        ({ status }) => status,
+        () => "cut off",
+      );
+
+    expect(await send(await identityOf(authority))).toBe(200);
+    expect(await send(await identityOf(other))).toBe("cut off");
+    expect(await send({})).toBe("cut off");
   });
 });
 
 describe("what is huge or slow", () => {
   it("is refused by its length before it is read", async () => {
-    const reply = send("/admission/kind/allow", "", { headers: { "content-length": MAX_REVIEW_BYTES + 1 } });
+    const reply = send(`/admission/kind/allow/${SECRET}`, "", { headers: { "content-length": MAX_REVIEW_BYTES + 1 } });
 
     expect((await reply).status).toBe(413);
   });
@@ -192,7 +255,9 @@ describe("what is huge or slow", () => {
   it("is refused as soon as it is too long, when it does not say how long it is", async () => {
     const body = Buffer.alloc(MAX_REVIEW_BYTES + 1_000_000, "a");
 
-    const outcome = await send("/admission/kind/allow", body, { headers: { "transfer-encoding": "chunked" } }).then(
+    const outcome = await send(`/admission/kind/allow/${SECRET}`, body, {
+      headers: { "transfer-encoding": "chunked" },
+    }).then(
       ({ status }) => status,
       (error: NodeJS.ErrnoException) => error.code, // it was still writing
     );
