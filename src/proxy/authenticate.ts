@@ -16,6 +16,10 @@ export interface AuthenticatorOptions {
 
 const TOKEN_TTL_MS = 10_000;
 const MAX_TOKENS = 4096;
+/** Longer than tokens with hundreds of groups are. What is longer is nobody's, and is not asked about. */
+const MAX_TOKEN_LENGTH = 16_384;
+/** Tokens that the API server is asked about at the same time; others wait for their turn. */
+const MAX_REVIEWS = 32;
 
 /**
  * Tells who sent a request: by the client certificate that the TLS listener verified, or else by a bearer token, which
@@ -25,14 +29,21 @@ export class Authenticator {
   readonly #options: AuthenticatorOptions;
   /** By the digest of the token, so that memory holds none. Answers are shared by requests that come at once. */
   readonly #reviews: LRUCache<string, { identity: Identity | undefined }, string>;
+  /** Tokens that are nobody's, by digest: kept apart, so that they push out none of users. */
+  readonly #refused: LRUCache<string, true>;
+  readonly #turns = new Turns(MAX_REVIEWS);
   readonly #certificates = new WeakMap<TLSSocket, { identity: Identity | undefined; notAfter: number }>();
 
   constructor(options: AuthenticatorOptions) {
     this.#options = options;
+    const ttl = options.tokenTtlMs ?? TOKEN_TTL_MS;
+    this.#refused = new LRUCache({ max: MAX_TOKENS, ttl });
     this.#reviews = new LRUCache({
       max: MAX_TOKENS,
-      ttl: options.tokenTtlMs ?? TOKEN_TTL_MS,
-      fetchMethod: async (_digest, _stale, { context: token }) => ({ identity: await this.#review(token) }),
+      ttl,
+      fetchMethod: async (_digest, _stale, { context: token }) => ({
+        identity: await this.#turns.take(() => this.#review(token)),
+      }),
     });
   }
 
@@ -41,9 +52,19 @@ export class Authenticator {
     const byCertificate = this.#ofCertificate(request.socket as TLSSocket);
     if (byCertificate !== undefined) return byCertificate;
     const token = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? "")?.[1];
-    const review = token && (await this.#reviews.fetch(digestOf(token), { context: token }));
-    if (!review || review.identity === undefined) throw new Refusal(401, "Unauthorized", "Unauthorized");
-    return review.identity;
+    const identity = token && token.length <= MAX_TOKEN_LENGTH && (await this.#ofToken(token));
+    if (!identity) throw new Refusal(401, "Unauthorized", "Unauthorized");
+    return identity;
+  }
+
+  async #ofToken(token: string): Promise<Identity | undefined> {
+    const digest = digestOf(token);
+    if (this.#refused.has(digest)) return undefined;
+    const review = await this.#reviews.fetch(digest, { context: token });
+    if (review?.identity !== undefined) return review.identity;
+    this.#reviews.delete(digest);
+    this.#refused.set(digest, true);
+    return undefined;
   }
 
   /** A connection may outlive the certificate that it began with. */
@@ -72,6 +93,28 @@ export class Authenticator {
     const identity = user && reviewedIdentity(user);
     observe?.(identity === undefined ? "refused" : "authenticated");
     return identity;
+  }
+}
+
+/** Lets so many do something at the same time; the others in the order in which they came. */
+class Turns {
+  #free: number;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(most: number) {
+    this.#free = most;
+  }
+
+  async take<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#free > 0) this.#free--;
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    try {
+      return await work();
+    } finally {
+      const next = this.#waiting.shift();
+      if (next) next();
+      else this.#free++;
+    }
   }
 }
 

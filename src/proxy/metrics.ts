@@ -60,7 +60,7 @@ export function createProxyMetrics(ask: { connections: () => number; lastContact
     }),
     droppedConnections: new Counter({
       name: "kindstack_proxy_dropped_connections_total",
-      help: "Connections that were refused because there were too many.",
+      help: "Connections that were ended because there were too many: the oldest whose user is not known.",
       registers,
     }),
     endedWatches: new Counter({

@@ -6,6 +6,7 @@ import type { Duplex } from "node:stream";
 import type { TLSSocket } from "node:tls";
 import type { Logger } from "pino";
 import { errorMessageOf } from "../../providers/errors";
+import { ConnectionLimit } from "../tls/connection-limit";
 import type { Authenticator } from "./authenticate";
 import type { ListenerCertificates } from "./certificates";
 import { type HeaderLines, hasBody, requestHeaders } from "./headers";
@@ -82,8 +83,7 @@ export async function startProxyServer(options: ProxyServerOptions): Promise<Pro
     keepAlive: true,
     noDelay: true,
   });
-  server.maxConnections = options.maxConnections;
-  server.on("drop", () => metrics.droppedConnections.inc());
+  const limit = new ConnectionLimit(server, options.maxConnections, () => metrics.droppedConnections.inc());
   server.on("secureConnection", (socket) => {
     secured.add(socket);
     socket.once("close", () => secured.delete(socket));
@@ -159,6 +159,7 @@ export async function startProxyServer(options: ProxyServerOptions): Promise<Pro
     if (outdated.has(request.socket as TLSSocket)) throw new Refusal(401, "Unauthorized", "Unauthorized");
     const identity = await options.authenticator.authenticate(request);
     progress.user = identity.name;
+    limit.recognize(request.socket);
     refuseGroups(identity, options.refusedGroups);
     const lines = request.headersDistinct as HeaderLines;
     const headers = requestHeaders(lines, request.socket.remoteAddress);

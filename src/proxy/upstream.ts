@@ -28,6 +28,10 @@ export class Upstream {
     const server = this.#config.getCurrentCluster()?.server;
     if (server === undefined) throw new Error("the kubeconfig names no current cluster");
     const url = new URL(server);
+    const prefix = url.pathname.replace(/\/$/, "");
+    if (prefix !== "" && leavesItsPrefix(path)) {
+      throw new Refusal(400, "BadRequest", "the request's path must have no segments that lead upwards");
+    }
     // Credentials may be rotated, so they are asked for at every request; the agent keeps their connections apart.
     const options: https.RequestOptions = { headers: {} };
     await this.#config.applyToHTTPSOptions(options);
@@ -36,7 +40,7 @@ export class Upstream {
     const request = https.request({
       host: url.hostname.replace(/^\[(.*)\]$/, "$1"),
       port: url.port || 443,
-      path: url.pathname.replace(/\/$/, "") + path,
+      path: prefix + path,
       method,
       headers: { ...headers, host: url.host, ...(authorization !== undefined && { authorization }) },
       agent: this.#agent,
@@ -57,4 +61,21 @@ export class Upstream {
   close(): void {
     this.#agent.destroy();
   }
+}
+
+/**
+ * Whether a server that decodes and shortens paths could read this one as leading out of what it is appended to: a
+ * segment `..`, however it is encoded and with whatever slash.
+ */
+export function leavesItsPrefix(target: string): boolean {
+  let path = target.split(/[?#]/)[0] ?? "";
+  for (let round = 0; round < 4; round++) {
+    if (path.split(/[/\\]/).some((segment) => /^\.\.?(;.*)?$/.test(segment))) return true;
+    const decoded = path.replace(/%(2e|2f|5c|25|3b)/gi, (_, code: string) =>
+      String.fromCharCode(Number.parseInt(code, 16)),
+    );
+    if (decoded === path) return false;
+    path = decoded;
+  }
+  return true; // encoded so often, nothing honest is
 }

@@ -127,8 +127,12 @@ export class FakeApiServer {
     socket.destroy();
   tenantEvents: http.ServerResponse | undefined;
   tokenReviews = 0;
+  /** The most that were asked for at the same time. */
+  mostTokenReviews = 0;
+  #tokenReviewsInFlight = 0;
   readonly directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-proxy-"));
   #server!: https.Server;
+  #authority!: TestAuthority;
 
   async start(authority: TestAuthority): Promise<KubeConfig> {
     const { certificate: cert, key } = await authority.server();
@@ -146,10 +150,18 @@ export class FakeApiServer {
       this.upgrade(request, socket, head);
     });
     await once(this.#server.listen(0, "127.0.0.1"), "listening");
+    this.#authority = authority;
+    return this.behind("");
+  }
+
+  /** The configuration of one whose API server is found below this path. */
+  behind(prefix: string): KubeConfig {
     const { port } = this.#server.address() as AddressInfo;
     const config = new KubeConfig();
     config.loadFromOptions({
-      clusters: [{ name: "c", server: `https://127.0.0.1:${port}`, caData: base64(authority.own.certificate) }],
+      clusters: [
+        { name: "c", server: `https://127.0.0.1:${port}${prefix}`, caData: base64(this.#authority.own.certificate) },
+      ],
       users: [{ name: "proxy", token: "token-of-the-proxy" }],
       contexts: [{ name: "c", cluster: "c", user: "proxy" }],
       currentContext: "c",
@@ -186,6 +198,9 @@ export class FakeApiServer {
     const body = await textOf(request).catch(() => "cut off");
     if (pathname.endsWith("/tokenreviews")) {
       this.tokenReviews++;
+      this.mostTokenReviews = Math.max(this.mostTokenReviews, ++this.#tokenReviewsInFlight);
+      await new Promise((resolve) => setImmediate(resolve));
+      this.#tokenReviewsInFlight--;
       const user = this.tokens[JSON.parse(body).spec.token];
       response.end(JSON.stringify({ status: user ? { authenticated: true, user } : { authenticated: false } }));
       return;

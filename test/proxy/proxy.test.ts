@@ -413,14 +413,81 @@ describe("the listener", () => {
     expect(api.arrivals).toHaveLength(1);
   });
 
-  it("takes no more connections than it may", async () => {
-    await start({ maxConnections: 2 });
-    const sockets = [1, 2].map(() => tls.connect({ port: proxy.port, ca: authority.own.certificate }));
-    await Promise.all(sockets.map((socket) => once(socket, "secureConnect")));
-    const third = net.connect(proxy.port, "127.0.0.1");
-    await once(third, "close");
+  it("ends the oldest connection of a stranger where there are too many, and no user's", async () => {
+    await start({ maxConnections: 3 });
+    const agent = new https.Agent({ keepAlive: true, maxSockets: 1 });
+    expect((await ask(question({ agent }))).status).toBe(200);
+    const strangers = [1, 2, 3].map(() => net.connect(proxy.port, "127.0.0.1"));
+    const ended = Promise.race(strangers.map((socket, index) => once(socket, "close").then(() => index)));
+
+    expect(await ended).toBe(0);
     expect(await proxy.metrics.registry.metrics()).toContain("kindstack_proxy_dropped_connections_total 1");
-    for (const socket of sockets) socket.destroy();
+    expect((await ask(question({ agent }))).status).toBe(200);
+    for (const socket of strangers) socket.destroy();
+    agent.destroy();
+  });
+
+  it("takes no more connections than it may, once all are users'", async () => {
+    await start({ maxConnections: 2 });
+    const agents = [1, 2].map(() => new https.Agent({ keepAlive: true, maxSockets: 1 }));
+    for (const agent of agents) expect((await ask(question({ agent }))).status).toBe(200);
+
+    await once(net.connect(proxy.port, "127.0.0.1"), "close");
+
+    for (const agent of agents) expect((await ask(question({ agent }))).status).toBe(200);
+    for (const agent of agents) agent.destroy();
+  });
+
+  it("keeps no user waiting for more than a second, whatever 1,100 slow strangers do", async () => {
+    await start({ maxConnections: 1000 });
+    const strangers = Array.from({ length: 1_100 }, () => net.connect(proxy.port, "127.0.0.1"));
+    for (const socket of strangers) socket.on("error", () => {});
+    await Promise.all(strangers.map((socket) => once(socket, "connect")));
+
+    for (const as of [alice, "token-of-bob"]) {
+      const before = performance.now();
+      expect((await ask(question({ as }))).status).toBe(200);
+      expect(performance.now() - before).toBeLessThan(1_000);
+    }
+    for (const socket of strangers) socket.destroy();
+  });
+
+  it("asks about few tokens at a time, once about each, and about none that is too long", {
+    timeout: 30_000,
+  }, async () => {
+    await start();
+    const tokens = Array.from({ length: 40 }, (_, index) => `garbage-${index}`);
+    for (const _ of [1, 2]) {
+      const answers = await Promise.all(tokens.map((as) => ask(question({ as }))));
+      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([401]));
+    }
+    expect(api.tokenReviews).toBe(40);
+    expect(api.mostTokenReviews).toBeLessThanOrEqual(32);
+
+    expect((await ask(question({ as: "x".repeat(20_000) }))).status).toBe(401);
+    expect(api.tokenReviews).toBe(40);
+  });
+
+  it.each([
+    "/../x",
+    "/api/../../x",
+    "/%2e%2e/x",
+    "/api/..%2f..%2fx",
+    "/api/%252e%252e/x",
+    "/a/..;/x",
+    "/a/..\\x",
+    "/a/.",
+  ])("passes nothing on that could leave the prefix of the API server: %s", async (path) => {
+    await start({ config: api.behind("/k8s/clusters/c-1") });
+    expect((await ask(question({ path }))).status).toBe(400);
+    expect(api.arrivals).toEqual([]);
+  });
+
+  it("passes dots on that lead nowhere, below the prefix of the API server", async () => {
+    await start({ config: api.behind("/k8s/clusters/c-1") });
+    const path = "/apis/a.b/v1/x..y/%2A?path=/../z";
+    expect((await ask(question({ path }))).status).toBe(200);
+    expect(api.arrivals).toMatchObject([{ url: `/k8s/clusters/c-1${path}` }]);
   });
 
   it("takes up a renewed certificate and another CA, and lets go of who came by the old one", async () => {
