@@ -34,8 +34,11 @@ export interface ObjectInputs {
   manifest: Manifest;
   /** For whom the object is; another owner's object is refused. */
   owner: Owner;
-  /** `false` refuses an object that exists already, instead of adopting it. */
-  adopt?: boolean;
+  /**
+   * What is done with an object that exists already and is unmanaged: it is adopted, or with `false` refused. With
+   * `"replace"` it is deleted, whatever its finalizers, so that no field of it stays.
+   */
+  adopt?: boolean | "replace";
   /**
    * `true` never creates the object nor deletes it, and leaves one that is on its way out alone. It is released, unless
    * the garbage collector is about to take it along with an owner that the manifest names.
@@ -140,6 +143,7 @@ const objects: DynamicProvider<ObjectInputs, ObjectOutputs> = {
     const live = await find(client, type, outs.manifest);
     if (live === undefined || !isStillOurs(live, outs)) return; // gone, or somebody else's by now
     if (outs.existing) {
+      if (live.metadata.deletionTimestamp) return; // it goes, and is known by its labels until then
       if (!(await goesWithItsOwner(client, outs.manifest))) await giveUp(client, type, outs.manifest, live);
     } else if (outs.created && wasCreated(live)) {
       await deleteObject(client, type, live);
@@ -205,6 +209,10 @@ async function applyObject(inputs: ObjectInputs, owners: string[]): Promise<Obje
     const { kind, metadata } = inputs.manifest;
     throw new RetryableError("Gone", `${kind} ${metadata.name} is ${live ? "being deleted" : "not there any more"}`);
   }
+  if (live !== undefined && inputs.adopt === "replace" && ownerUidOf(live) === undefined) {
+    await removeUnmanaged(client, type, live);
+    live = undefined;
+  }
   if (live?.metadata.deletionTimestamp) {
     if (grantsRights(live) && describeConflict(live, owners, true) === undefined) {
       await applyRights(client, type, inputs, live);
@@ -212,7 +220,7 @@ async function applyObject(inputs: ObjectInputs, owners: string[]): Promise<Obje
     await untilGone(client, type, live);
     live = undefined;
   }
-  if (live !== undefined) refuseForeign(live, owners, inputs.adopt ?? true);
+  if (live !== undefined) refuseForeign(live, owners, inputs.adopt !== false);
   if (live !== undefined && mustBeReplaced(live, inputs.manifest, owners)) {
     await deleteObject(client, type, live);
     await untilGone(client, type, live);
@@ -273,6 +281,13 @@ function marked({ manifest, owner }: ObjectInputs, live: LiveObject | undefined,
 function isStillOurs(live: LiveObject, outs: ObjectOutputs): boolean {
   const holder = ownerUidOf(live);
   return holder === undefined ? live.metadata.uid === outs.uid : holder === outs.owner.uid;
+}
+
+/** Deletes what is not managed, and was made under a name that is reserved; its finalizers would keep it. */
+async function removeUnmanaged(client: KubernetesClient, type: ResourceType, { metadata }: LiveObject): Promise<void> {
+  const { name, namespace, uid, finalizers = [] } = metadata;
+  if (finalizers.length > 0) await client.mergePatch(type, name, namespace, { metadata: { uid, finalizers: null } });
+  await client.delete(type, name, namespace, { uid });
 }
 
 function refuseForeign(live: LiveObject, owners: string[], adopt: boolean): void {

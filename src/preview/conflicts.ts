@@ -96,7 +96,7 @@ async function findConflict(
     const live = sighting.object;
     // What is on its way out is waited for, whosever it is.
     if (live === undefined || live.metadata.deletionTimestamp !== undefined) return undefined;
-    const message = describeConflict(live, ownersOf(owner, old), adopt || operation !== "create");
+    const message = describeConflict(live, ownersOf(owner, old), adopt !== false || operation !== "create");
     const holder = live.metadata.annotations?.[OWNER_ANNOTATION];
     if (message === undefined) return undefined;
     return { id: objectId(manifest), ...(holder && { holder }), message: `Conflict: ${message}` };

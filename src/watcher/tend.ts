@@ -1,4 +1,4 @@
-import type { Manifest } from "../../providers/kubernetes/client";
+import { ApiError, type Manifest } from "../../providers/kubernetes/client";
 import { parseObject, statusOf } from "../../stacks/contract/kind";
 import type { KindObject } from "../../stacks/contract/object";
 import type { OwnedView } from "./drift";
@@ -38,10 +38,19 @@ export async function tend(turn: Turn): Promise<number> {
       if (!isOutdated(error)) throw error;
     }
   };
+  const tryOut = async (manifest: Manifest) => {
+    const type = await client.resourceType(manifest.apiVersion, manifest.kind);
+    try {
+      await client.apply(type, manifest, { dryRun: true });
+      return undefined;
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 403) return error.message;
+      throw error;
+    }
+  };
   try {
     const owned = ownedOf(turn).map((owned) => memory.tended.newest(owned));
-    await kind.tend(parsed, { owned, apply });
-    return 0;
+    return (await kind.tend(parsed, { owned, apply, tryOut }))?.requeueAfterMs ?? 0;
   } catch (error) {
     loggerOf(turn).warn({ err: error }, "could not be tended to, tried again soon");
     return TEND_RETRY_MS;

@@ -5,8 +5,9 @@ import { NAMESPACE_DELETER, TENANT_LABEL } from "./labels";
 import { tenantsOf } from "./namespaces";
 import { capsuleTenantProgram } from "./program";
 import { balanceQuotas } from "./quota";
+import { noteEnforcement } from "./rights";
 import { capsuleTenantSpec, capsuleTenantStatus } from "./schema";
-import { capsuleTenantReport, capsuleTenantShortfall } from "./status";
+import { capsuleTenantConditions, capsuleTenantReport, capsuleTenantShortfall } from "./status";
 import { validateCapsuleTenant } from "./validate";
 
 export const capsuleTenant = defineKind({
@@ -24,6 +25,7 @@ export const capsuleTenant = defineKind({
     { name: "Quota", type: "integer", jsonPath: ".spec.namespaceQuota" },
     { name: "Count", type: "integer", jsonPath: ".status.size" },
     { name: "Owner", type: "string", jsonPath: ".spec.owner.name" },
+    { name: "Cordoned", type: "string", jsonPath: ".status.conditions[?(@.type=='Cordoned')].status" },
     { name: "Node Selector", type: "string", jsonPath: ".spec.nodeSelector" },
   ],
   rules: [
@@ -41,7 +43,11 @@ export const capsuleTenant = defineKind({
     { apiVersion: "rbac.authorization.k8s.io/v1", kind: "RoleBinding" },
     { apiVersion: "admissionregistration.k8s.io/v1", kind: "ValidatingAdmissionPolicyBinding" },
   ],
-  counts: [{ apiVersion: "v1", kind: "Namespace" }],
+  counts: [
+    { apiVersion: "v1", kind: "Namespace" },
+    { apiVersion: "v1", kind: "ResourceQuota" },
+    { apiVersion: "rbac.authorization.k8s.io/v1", kind: "RoleBinding" },
+  ],
   observes: [
     {
       apiVersion: "v1",
@@ -52,6 +58,8 @@ export const capsuleTenant = defineKind({
     },
   ],
   permissions: [
+    // Compared with each other, where a tenant has a scope of host name collisions.
+    { apiGroups: ["networking.k8s.io"], resources: ["ingresses"], verbs: ["list", "watch"] },
     // Whoever binds a role must have all of its rights, or the right to bind it.
     {
       apiGroups: ["rbac.authorization.k8s.io"],
@@ -68,6 +76,10 @@ export const capsuleTenant = defineKind({
   program: capsuleTenantProgram,
   report: capsuleTenantReport,
   shortfall: capsuleTenantShortfall,
-  tend: balanceQuotas,
+  conditions: capsuleTenantConditions,
+  tend: async (tenant, tending) => {
+    await balanceQuotas(tenant, tending);
+    return noteEnforcement(tenant, tending);
+  },
   admission: capsuleTenantAdmission(),
 });

@@ -16,6 +16,34 @@ export const STORAGE_CLASSES_REGEXP_ANNOTATION = "capsule.clastix.io/storage-cla
 export const REGISTRIES_ANNOTATION = "capsule.clastix.io/allowed-registries";
 export const REGISTRIES_REGEXP_ANNOTATION = "capsule.clastix.io/allowed-registries-regexp";
 
+/*
+ * On a Tenant: what Capsule takes from annotations and a label. The specification has a field for each, which wins.
+ */
+export const IMAGE_PULL_POLICIES_ANNOTATION = "capsule.clastix.io/allowed-image-pull-policy";
+export const PRIORITY_CLASSES_ANNOTATION = "priorityclass.capsule.clastix.io/allowed";
+export const PRIORITY_CLASSES_REGEX_ANNOTATION = "priorityclass.capsule.clastix.io/allowed-regex";
+export const NODE_PORTS_ANNOTATION = "capsule.clastix.io/enable-node-ports";
+export const EXTERNAL_NAME_ANNOTATION = "capsule.clastix.io/enable-external-name";
+export const LOAD_BALANCER_ANNOTATION = "capsule.clastix.io/enable-loadbalancer-service";
+export const HOSTNAME_COLLISION_ANNOTATION = "ingress.capsule.clastix.io/hostname-collision-scope";
+export const FORBIDDEN_LABELS_ANNOTATION = "capsule.clastix.io/forbidden-namespace-labels";
+export const FORBIDDEN_LABELS_REGEX_ANNOTATION = "capsule.clastix.io/forbidden-namespace-labels-regexp";
+export const FORBIDDEN_ANNOTATIONS_ANNOTATION = "capsule.clastix.io/forbidden-namespace-annotations";
+export const FORBIDDEN_ANNOTATIONS_REGEX_ANNOTATION = "capsule.clastix.io/forbidden-namespace-annotations-regexp";
+/** With the value `enabled`: the tenant is cordoned. */
+export const CORDON_LABEL = "capsule.clastix.io/cordon";
+
+/** On a request that asks whether a tenant's policy is enforced; it is never stored. */
+export const PROBE_ANNOTATION = "kindstack.dev/enforcement-probe";
+/** On a namespace: the UID of the tenant whose policy the API server has been seen to enforce in it. */
+export const ENFORCED_ANNOTATION = "kindstack.dev/enforced-tenant";
+/** On a namespace whose tenant has `servicesMetadata`; the webhook is asked about no other. */
+export const SERVICES_METADATA_LABEL = "kindstack.dev/services-metadata";
+/** On a namespace whose tenant has a scope of host name collisions; the webhook is asked about no other. */
+export const HOSTNAME_COLLISION_LABEL = "kindstack.dev/hostname-collision";
+/** The field manager of {@link ENFORCED_ANNOTATION}. */
+export const ENFORCEMENT_MANAGER = "kindstack-enforcement";
+
 /** The group whose members make namespaces through their tenants, unless the operator is told another. */
 export const DEFAULT_USER_GROUP = "capsule.clastix.io";
 /** The field manager of what a ResourceQuota allows; the rest of it is applied with the stack. */

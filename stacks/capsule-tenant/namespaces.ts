@@ -22,7 +22,7 @@ export function namespacesOf(
     ({ kind, metadata }) => kind === "Namespace" && metadata.ownerReferences?.some((owner) => owner.uid === uid),
   );
   const names = [...observed, ...kept]
-    .filter(({ metadata }) => !metadata.deletionTimestamp)
+    .filter(({ metadata }) => !metadata.deletionTimestamp && !isProtectedNamespace(metadata.name))
     .map(({ metadata }) => metadata.name);
   return [...new Set(names)].sort();
 }

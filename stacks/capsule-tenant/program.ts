@@ -3,8 +3,10 @@ import type { Manifest, ObjectMeta } from "../../providers/kubernetes/client";
 import { KubernetesObject, type ObjectInputs } from "../../providers/kubernetes/object";
 import type { ProgramContext } from "../contract/kind";
 import { controllerReference, type KindObject } from "../contract/object";
+import { collisionScope } from "./admission/hostnames";
 import { toNetwork } from "./cidr";
 import {
+  HOSTNAME_COLLISION_LABEL,
   INGRESS_CLASSES_ANNOTATION,
   INGRESS_CLASSES_REGEXP_ANNOTATION,
   indexedName,
@@ -17,12 +19,15 @@ import {
   REGISTRIES_REGEXP_ANNOTATION,
   RESOURCE_QUOTA_LABEL,
   ROLE_BINDING_LABEL,
+  SERVICES_METADATA_LABEL,
   STORAGE_CLASSES_ANNOTATION,
   STORAGE_CLASSES_REGEXP_ANNOTATION,
   TENANT_LABEL,
 } from "./labels";
+import { keyRuleAnnotations } from "./namespace-metadata";
 import { namespacesOf } from "./namespaces";
-import { tenantPolicyBindings } from "./policies";
+import { policyBindings } from "./policies/policies";
+import { mayHaveRights } from "./rights";
 import type { AllowedList, CapsuleTenantSpec, ResourceQuotaItem } from "./schema";
 
 const RBAC_GROUP = "rbac.authorization.k8s.io";
@@ -33,7 +38,7 @@ export function capsuleTenantProgram(
   { owner, owned, observed }: ProgramContext,
 ): void {
   const { spec } = object;
-  const policies = tenantPolicyBindings(object).map(
+  const bindings = policyBindings(object).map(
     (manifest) => new KubernetesObject(`policy/${manifest.metadata.name}`, { owner, manifest }),
   );
   for (const namespace of namespacesOf(object, owned, observed)) {
@@ -60,9 +65,10 @@ export function capsuleTenantProgram(
       });
     });
     const quotas = (spec.resourceQuotas ?? []).map((quota, index) => register(index, resourceQuota(quota)));
-    // Nobody may make anything in the namespace before it is counted and checked, and not after it is no longer.
+    // Its owner may make nothing in the namespace before it is counted and checked, nor after it is no longer.
+    if (!mayHaveRights(object, namespace, { owned, observed })) continue;
     roleBindings(spec).forEach((binding, index) => {
-      register(index, binding, [inNamespace, ...quotas, ...policies]);
+      register(index, binding, [inNamespace, ...quotas, ...bindings]);
     });
   }
 }
@@ -101,23 +107,34 @@ function registerItem(
   const initial = balanced && { manifest: { ...manifest, ...balanced }, fieldManager: QUOTA_MANAGER };
   return new KubernetesObject(
     `${kind.toLowerCase()}/${namespace}/${index}`,
-    { owner, manifest, ...(initial && { initial }) },
+    { owner, manifest, adopt: "replace", ...(initial && { initial }) },
     { dependsOn },
   );
 }
 
-function namespaceMetadata({ metadata, spec }: KindObject<CapsuleTenantSpec>): ObjectMeta {
+function namespaceMetadata(object: KindObject<CapsuleTenantSpec>): ObjectMeta {
+  const { metadata, spec } = object;
   const { nodeSelector, namespacesMetadata, ingressClasses, storageClasses, containerRegistries } = spec;
   const annotations = {
     ...namespacesMetadata?.additionalAnnotations,
     ...allowedAnnotations(ingressClasses, INGRESS_CLASSES_ANNOTATION, INGRESS_CLASSES_REGEXP_ANNOTATION),
     ...allowedAnnotations(storageClasses, STORAGE_CLASSES_ANNOTATION, STORAGE_CLASSES_REGEXP_ANNOTATION),
     ...allowedAnnotations(containerRegistries, REGISTRIES_ANNOTATION, REGISTRIES_REGEXP_ANNOTATION),
+    ...keyRuleAnnotations(object),
     ...(nodeSelector && { [NODE_SELECTOR_ANNOTATION]: selectorText(nodeSelector) }),
   };
   return {
-    labels: { ...namespacesMetadata?.additionalLabels, [TENANT_LABEL]: metadata.name },
+    labels: { ...namespacesMetadata?.additionalLabels, ...webhookLabels(object), [TENANT_LABEL]: metadata.name },
     ...(Object.keys(annotations).length > 0 && { annotations }),
+  };
+}
+
+/** By which the API server asks webhooks about the namespace. */
+function webhookLabels(object: KindObject<CapsuleTenantSpec>): Record<string, string> {
+  const scope = collisionScope(object) ?? "Disabled";
+  return {
+    ...(object.spec.servicesMetadata && { [SERVICES_METADATA_LABEL]: "true" }),
+    ...(scope !== "Disabled" && { [HOSTNAME_COLLISION_LABEL]: scope }),
   };
 }
 

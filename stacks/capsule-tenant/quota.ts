@@ -1,6 +1,7 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import type { Tending } from "../contract/kind";
 import type { KindObject } from "../contract/object";
+import { EndingNamespaces } from "./ending-namespaces";
 import { hardAnnotation, QUOTA_MANAGER, RESOURCE_QUOTA_LABEL, usedAnnotation } from "./labels";
 import { type Amount, formatAmount, parseAmount, unitOf } from "./quantity";
 import type { CapsuleTenantSpec } from "./schema";
@@ -28,16 +29,25 @@ interface Balance {
  * tenant uses and may use. Each is written as it was read or not at all: when it has changed meanwhile, that change
  * leads here again.
  */
-export async function balanceQuotas({ spec }: KindObject<CapsuleTenantSpec>, { owned, apply }: Tending): Promise<void> {
-  const ending = new Set(owned.filter(isEnding).map(({ kind, metadata }) => `${kind} ${metadata.name}`));
+export async function balanceQuotas(
+  tenant: KindObject<CapsuleTenantSpec>,
+  { owned, apply }: Pick<Tending, "owned" | "apply">,
+): Promise<void> {
+  const ending = new EndingNamespaces(tenant, owned);
+  await Promise.all(ending.notes().map((note) => apply(note, QUOTA_MANAGER)));
   const quotas = (owned as LiveQuota[]).filter(({ kind }) => kind === "ResourceQuota").sort(byNamespace);
-  const due = (spec.resourceQuotas ?? []).flatMap(({ hard = {} }, index) => {
+  const due = (tenant.spec.resourceQuotas ?? []).flatMap(({ hard = {} }, index) => {
     const ofItem = quotas.filter(({ metadata }) => metadata.labels?.[RESOURCE_QUOTA_LABEL] === String(index));
-    const isLeft = (quota: LiveQuota) => isEnding(quota) || ending.has(`Namespace ${quota.metadata.namespace}`);
+    const present = ofItem.filter(({ metadata }) => !ending.has(metadata.namespace ?? ""));
+    const left = present.filter(isEnding);
+    const lost = (resource: string) => {
+      const used = ending.used(index, resource);
+      return used === undefined ? undefined : used + total(left.map((quota) => slotOf(quota, resource)));
+    };
     return balances(
       hard,
-      ofItem.filter((quota) => !isLeft(quota)),
-      ofItem.filter(isLeft),
+      present.filter((quota) => !isEnding(quota)),
+      lost,
     ).filter(isDue);
   });
   for (const lowers of [true, false]) {
@@ -53,16 +63,23 @@ export async function balanceQuotas({ spec }: KindObject<CapsuleTenantSpec>, { o
   }
 }
 
-/** @param left those whose namespaces are on their way out: what they use counts, and they get nothing more */
-function balances(hard: Amounts, quotas: readonly LiveQuota[], left: readonly LiveQuota[]): Balance[] {
+/** @param lost what is used where nothing more is granted; `undefined` while that is not known, so that all stays as it is */
+function balances(
+  hard: Amounts,
+  quotas: readonly LiveQuota[],
+  lost: (resource: string) => Amount | undefined,
+): Balance[] {
   const due = quotas.map((quota): Balance => ({ quota, hard: {}, annotations: {}, lowers: false }));
   for (const [resource, limit] of Object.entries(hard)) {
     const slots = quotas.map((quota) => slotOf(quota, resource));
-    const lost = total(left.map((quota) => slotOf(quota, resource)));
+    const lostAmount = lost(resource);
     const mostOfAll = formatAmount(parseAmount(limit), limit);
     const isShared = quotas.every(({ metadata }) => metadata.annotations?.[hardAnnotation(resource)] === mostOfAll);
-    const granted = grants(parseAmount(limit) - lost, slots, unitOf(resource, limit), isShared);
-    const used = formatAmount(total(slots) + lost, limit);
+    const granted =
+      lostAmount === undefined
+        ? slots.map(({ granted = 0n }) => granted)
+        : grants(parseAmount(limit) - lostAmount, slots, unitOf(resource, limit), isShared);
+    const used = formatAmount(total(slots) + (lostAmount ?? 0n), limit);
     for (const [index, balance] of due.entries()) {
       const amount = granted[index] as Amount;
       balance.hard[resource] = formatAmount(amount, limit);

@@ -51,25 +51,36 @@ const labelSelector = (description: string) =>
     { description },
   );
 
+const regularExpression = () =>
+  Type.String({
+    description: "A regular expression in RE2's syntax; an empty one matches nothing.",
+    maxLength: 512,
+    // An expression that does not compile is an error of the rule, which refuses the object; `||` would hide it.
+    "x-kubernetes-validations": [
+      { rule: "''.matches(self) in [true, false]", message: "must be a regular expression in RE2's syntax" },
+    ],
+  });
+
 /** What may be used: what is named exactly, and what an expression matches. */
 const allowedList = (description: string) =>
   Type.Object(
     {
       allowed: Type.Optional(Type.Array(Type.String({ maxLength: 253 }), { maxItems: 100 })),
-      allowedRegex: Type.Optional(
-        Type.String({
-          description: "A regular expression in RE2's syntax; an empty one matches nothing.",
-          maxLength: 512,
-          // An expression that does not compile is an error of the rule, which refuses the object; `||` would hide it.
-          "x-kubernetes-validations": [
-            { rule: "''.matches(self) in [true, false]", message: "must be a regular expression in RE2's syntax" },
-          ],
-        }),
-      ),
+      allowedRegex: Type.Optional(regularExpression()),
     },
     { description },
   );
 export type AllowedList = Type.Static<ReturnType<typeof allowedList>>;
+
+/** What may not be used: what is named exactly, and what an expression matches. */
+const deniedList = (description: string) =>
+  Type.Object(
+    {
+      denied: Type.Optional(Type.Array(Type.String({ maxLength: 317 }), { maxItems: 100 })),
+      deniedRegex: Type.Optional(regularExpression()),
+    },
+    { description },
+  );
 
 const limitRange = Type.Object({
   limits: Type.Array(
@@ -219,9 +230,66 @@ export const capsuleTenantSpec = Type.Object({
       {
         additionalLabels: Type.Optional(stringMap({ "x-kubernetes-validations": [RESERVED_METADATA] })),
         additionalAnnotations: Type.Optional(stringMap({ "x-kubernetes-validations": [RESERVED_METADATA] })),
+        forbiddenLabels: Type.Optional(deniedList("Labels that the owner may not set, besides reserved ones.")),
+        forbiddenAnnotations: Type.Optional(
+          deniedList("Annotations that the owner may not set, besides reserved ones."),
+        ),
+        allowedLabels: Type.Optional(
+          allowedList("Labels that the owner may set though they are reserved or forbidden."),
+        ),
+        allowedAnnotations: Type.Optional(
+          allowedList("Annotations that the owner may set though they are reserved or forbidden."),
+        ),
       },
-      { description: "Labels and annotations of each of the tenant's namespaces." },
+      {
+        description: "Labels and annotations of each of the tenant's namespaces, and which of them its owner may set.",
+      },
     ),
+  ),
+  forceTenantPrefix: Type.Optional(
+    Type.Boolean({ description: "Whether the names of the tenant's namespaces begin with its own name and a dash." }),
+  ),
+  cordoned: Type.Optional(
+    Type.Boolean({ description: "Whether nothing new may be made in the tenant; what runs goes on." }),
+  ),
+  servicesMetadata: Type.Optional(
+    Type.Object(
+      {
+        additionalLabels: Type.Optional(stringMap({ "x-kubernetes-validations": [RESERVED_METADATA] })),
+        additionalAnnotations: Type.Optional(stringMap({ "x-kubernetes-validations": [RESERVED_METADATA] })),
+      },
+      { description: "Labels and annotations of the tenant's Services, Endpoints and EndpointSlices." },
+    ),
+  ),
+  ingressHostnames: Type.Optional(
+    allowedList("The host names that the tenant's Ingresses may have; all when it is not given."),
+  ),
+  hostnameCollisionScope: Type.Optional(
+    Type.Enum(["Cluster", "Tenant", "Namespace", "Disabled"], {
+      type: "string",
+      description:
+        "Within what two Ingresses may not have the same host name and path; Disabled also lets two tenants allow the same host name.",
+    }),
+  ),
+  allowedServices: Type.Optional(
+    Type.Object(
+      {
+        nodePort: Type.Optional(Type.Boolean({ description: "Services with ports of the nodes." })),
+        externalName: Type.Optional(Type.Boolean({ description: "Services of the type ExternalName." })),
+        loadBalancer: Type.Optional(Type.Boolean({ description: "Services of the type LoadBalancer." })),
+      },
+      { description: "Which types of Services the tenant may have; each one that is not set to false." },
+    ),
+  ),
+  imagePullPolicies: Type.Optional(
+    Type.Array(Type.Enum(["Always", "IfNotPresent", "Never"], { type: "string" }), {
+      description: "The pull policies that containers may have; all when it is not given.",
+      maxItems: 3,
+      "x-kubernetes-list-type": "set",
+    }),
+  ),
+  priorityClasses: Type.Optional(
+    allowedList("The priority classes that the tenant's Pods may have; all when it is not given."),
   ),
   ingressClasses: Type.Optional(allowedList("The ingress classes that the tenant may use; all when it is not given.")),
   storageClasses: Type.Optional(allowedList("The storage classes that the tenant may use; all when it is not given.")),

@@ -1,6 +1,9 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
+import type { KindCondition } from "../contract/kind";
 import type { KindObject } from "../contract/object";
 import { namespacesOf } from "./namespaces";
+import { isCordoned } from "./policies/cordon";
+import { hasRights, mayHaveRights, withoutRights } from "./rights";
 import type { CapsuleTenantSpec, CapsuleTenantStatus } from "./schema";
 
 export function capsuleTenantReport(
@@ -11,7 +14,36 @@ export function capsuleTenantReport(
   return { size: namespaces.length, namespaces };
 }
 
-/** Namespaces that came to the tenant or left it since the last update. */
+/** Whether the tenant is cordoned, and whether owners wait for the API server to enforce what it restricts. */
+export function capsuleTenantConditions(
+  tenant: KindObject<CapsuleTenantSpec>,
+  owned: readonly LiveObject[],
+): KindCondition[] {
+  const waiting = withoutRights(tenant, owned);
+  const binding = owned.some(({ metadata }) => metadata.name === `capsule-cordon-${tenant.metadata.name}`);
+  return [
+    isCordoned(tenant)
+      ? {
+          type: "Cordoned",
+          status: binding ? "True" : "False",
+          reason: binding ? "Cordoned" : "NotYetCordoned",
+          message: "nothing new may be made in the tenant's namespaces; what runs goes on",
+        }
+      : { type: "Cordoned", status: "False", reason: "NotCordoned", message: "the owner may work in the namespaces" },
+    waiting.length === 0
+      ? { type: "Enforced", status: "True", reason: "Enforced", message: "the owner has rights in all namespaces" }
+      : {
+          type: "Enforced",
+          status: "False",
+          reason: "NotYetEnforced",
+          message:
+            `the owner gets rights in ${waiting.join(", ")} when the API server is seen to enforce what the tenant restricts` +
+            " and to count its quotas; for that, the operator must serve admission (--admission-port)",
+        },
+  ];
+}
+
+/** Namespaces that came to the tenant or left it since the last update, and those whose owner may have rights by now. */
 export function capsuleTenantShortfall(
   tenant: KindObject<CapsuleTenantSpec>,
   owned: readonly LiveObject[],
@@ -19,7 +51,11 @@ export function capsuleTenantShortfall(
 ): string[] {
   const wanted = namespacesOf(tenant, owned, observed);
   const made = owned.filter(({ kind }) => kind === "Namespace").map(({ metadata }) => metadata.name);
+  const ready = wanted.filter(
+    (name) => made.includes(name) && !hasRights(name, owned) && mayHaveRights(tenant, name, { owned, observed }),
+  );
   return [
+    ...ready.map((name) => `namespace ${name} is enforced and counted`),
     ...wanted.filter((name) => !made.includes(name)).map((name) => `namespace ${name} is new`),
     ...owned
       .filter(

@@ -54,6 +54,8 @@ export interface Tending {
   owned: readonly LiveObject[];
   /** Server-side apply of fields that are no part of the stack, for which they need a field manager of their own. */
   apply(manifest: Manifest, fieldManager: string): Promise<void>;
+  /** A dry run of a server-side apply. @returns the refusal's message; `undefined` when it would be accepted */
+  tryOut(manifest: Manifest): Promise<string | undefined>;
 }
 
 /** A rule over the whole object, in CEL, that the API server enforces. */
@@ -157,8 +159,10 @@ export interface Kind<Spec = unknown, Status = unknown> {
   /**
    * What follows each change of what the object owns and needs no update: fields that are no part of the stack. Runs
    * whenever the object is looked at, a few times a second at most, and must do nothing when nothing is to be done.
+   *
+   * @returns when to look again, where no event will lead to it
    */
-  tend?(object: KindObject<Spec, Status>, tending: Tending): Promise<void>;
+  tend?(object: KindObject<Spec, Status>, tending: Tending): Promise<{ requeueAfterMs: number } | undefined>;
   /**
    * For resources that nothing in the cluster watches: which of these objects (all Ready) have drifted. Called
    * periodically with all objects of the kind, so that one query can answer for many.

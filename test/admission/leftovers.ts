@@ -3,6 +3,7 @@ import { ADMISSION_LABEL } from "../../stacks/contract/admission";
 
 const TYPES = [
   ["admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration"],
+  ["admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"],
   ["admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding"],
   ["admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"],
   ["rbac.authorization.k8s.io/v1", "ClusterRoleBinding"],

@@ -128,7 +128,7 @@ describe("the objects of admission", () => {
     );
     await edit(WEBHOOKS, "tenants.capsule.clastix.io", { webhooks: [] });
     await eventually(async () =>
-      expect((await test.client.get(WEBHOOKS, "tenants.capsule.clastix.io"))?.webhooks).toHaveLength(1),
+      expect((await test.client.get(WEBHOOKS, "tenants.capsule.clastix.io"))?.webhooks).toHaveLength(2),
     );
     await test.client.delete(POLICIES, "capsule-namespaces");
     await eventually(async () => expect(await test.client.get(POLICIES, "capsule-namespaces")).toBeDefined());

@@ -49,9 +49,92 @@ describe("a namespace that an owner creates", () => {
     expect(owners(namespace)).toMatchObject([{ name: gas }]);
   });
 
-  it("is refused to members of the group who own nothing, and its name is not the cluster's", async () => {
+  it("is refused to members of the group who own nothing", async () => {
     await expectRefusal(await admission.user(uniqueName("mallory")), namespaceOf(uniqueName("x")), "owns no tenant");
-    await expectRefusal(asAlice, namespaceOf(uniqueName("kube")), "belong to the cluster");
+  });
+
+  it.each<[string, (client: KubernetesClient) => Promise<unknown>]>([
+    ["by name", (client) => create(client, namespaceOf(uniqueName("kube")), true)],
+    [
+      "by a name that the operator's configuration protects",
+      (client) => create(client, namespaceOf("kindstack-system"), true),
+    ],
+    [
+      "by a generated name",
+      (client) => create(client, { ...namespaceOf(""), metadata: { generateName: "kube-" } }, true),
+    ],
+  ])("cannot be a protected one, %s; the refusal says who protects it", async (_, creation) => {
+    await expect(creation(asAlice)).rejects.toThrow(
+      /the operator protects kube-\*, default, kindstack-system \(KINDSTACK_PROTECTED_NAMESPACES\)/,
+    );
+  });
+
+  it("begins with the tenant's name where it says so, and with several tenants goes to the closest", async () => {
+    const [awesome, owner] = [uniqueName("awesome"), uniqueName("john")];
+    for (const name of [awesome, `${awesome}-tenant`]) {
+      await admission.tenant(name, { owner: { kind: "User", name: owner }, forceTenantPrefix: true });
+    }
+    const asJohn = await admission.user(owner);
+    const tenantOf = async (name: string) => owners(await create(asJohn, namespaceOf(name), true))?.[0]?.name;
+    await eventually(async () => expect(await tenantOf(`${awesome}-tenant-namespace`)).toBe(`${awesome}-tenant`));
+
+    expect(await tenantOf(`${awesome}-tenant`)).toBe(awesome);
+    expect(await tenantOf(`${awesome}-namespace`)).toBe(awesome);
+    await expectRefusal(asJohn, namespaceOf(uniqueName("other")), "must name one of");
+    const labels = { [TENANT_LABEL]: awesome };
+    await expectRefusal(asJohn, namespaceOf(uniqueName("other"), { labels }), `begin with "${awesome}-"`);
+  });
+
+  it("cannot have labels and annotations that are reserved, or that the tenant forbids, but what it allows", async () => {
+    const [name, owner] = [uniqueName("strict"), uniqueName("dora")];
+    await admission.tenant(
+      name,
+      {
+        owner: { kind: "User", name: owner },
+        namespacesMetadata: {
+          forbiddenLabels: { denied: ["team"], deniedRegex: "^cost" },
+          allowedLabels: { allowed: ["cost-center", "pod-security.kubernetes.io/warn", "kindstack.dev/owner-uid"] },
+        },
+      },
+      { "capsule.clastix.io/forbidden-namespace-annotations": "note, remark" },
+    );
+    const asDora = await admission.user(owner);
+    const namespace = (metadata: object) => namespaceOf(uniqueName("ns"), metadata);
+    await eventually(() => create(asDora, namespace({ labels: { stage: "dev" } }), true));
+
+    for (const metadata of [
+      { labels: { "pod-security.kubernetes.io/enforce": "privileged" } },
+      { labels: { "kindstack.dev/owner-uid": "me" } },
+      { labels: { team: "blue" } },
+      { labels: { costs: "much" } },
+      { annotations: { "scheduler.alpha.kubernetes.io/node-selector": "a=b" } },
+      { annotations: { "kindstack.dev/enforced-tenant": "me" } },
+      { annotations: { remark: "x" } },
+    ]) {
+      await expectRefusal(asDora, namespace(metadata), "cannot be set on a namespace");
+    }
+    for (const metadata of [
+      { labels: { "pod-security.kubernetes.io/warn": "baseline", "cost-center": "7", "app.kubernetes.io/name": "a" } },
+      { annotations: { "kubectl.kubernetes.io/last-applied-configuration": "{}", description: "b" } },
+    ]) {
+      await expect(create(asDora, namespace(metadata), true)).resolves.toBeDefined();
+    }
+  });
+
+  it("is refused while its tenant is cordoned, by field or by Capsule's label", async () => {
+    const owner = uniqueName("erin");
+    const name = uniqueName("cordoned");
+    await admission.tenant(name, { owner: { kind: "User", name: owner } });
+    const asErin = await admission.user(owner);
+    await eventually(() => create(asErin, namespaceOf(uniqueName("ns")), true));
+    const set = (patch: object) => admission.client.mergePatch(tenants, name, undefined, patch);
+
+    await set({ metadata: { labels: { "capsule.clastix.io/cordon": "enabled" } } });
+    await eventually(() => expectRefusal(asErin, namespaceOf(uniqueName("ns")), `the tenant ${name} is cordoned`));
+    await set({ metadata: { labels: null } });
+    await eventually(() => create(asErin, namespaceOf(uniqueName("ns")), true));
+    await set({ spec: { cordoned: true } });
+    await eventually(() => expectRefusal(asErin, namespaceOf(uniqueName("ns")), `the tenant ${name} is cordoned`));
   });
 
   it("is the tenant's of a group or of a ServiceAccount, too", async () => {
@@ -179,7 +262,7 @@ describe("theft", () => {
     ["the label of a tenant that is somebody else's", () => ({ labels: { [TENANT_LABEL]: gas } }), "does not own"],
     ["the label of a tenant that does not exist", () => ({ labels: { [TENANT_LABEL]: "none" } }), "does not own"],
     ["an owner reference to somebody else's tenant", () => ({ ownerReferences: [reference()] }), "cannot be owned by"],
-    ["Kindstack's own mark", () => ({ labels: { "kindstack.dev/owner-uid": "x" } }), "set by Kindstack alone"],
+    ["Kindstack's own mark", () => ({ labels: { "kindstack.dev/owner-uid": "x" } }), "cannot be set on a namespace"],
   ])("by a creation with %s is refused", async (_, metadata, message) => {
     await admission.client.mergePatch(tenants, oil, undefined, { spec: { namespaceQuota: 5 } });
     await eventually(() => expectRefusal(asAlice, namespaceOf(uniqueName("theft"), metadata()), message));
@@ -201,7 +284,9 @@ describe("theft", () => {
     for (const label of [gas, null]) {
       await expect(change(own, { labels: { [TENANT_LABEL]: label } })).rejects.toThrow(`is of the tenant ${oil}`);
     }
-    await expect(change("kube-system", { labels: { [TENANT_LABEL]: oil } })).rejects.toThrow("whose a namespace is");
+    await expect(change("kube-system", { labels: { [TENANT_LABEL]: oil } })).rejects.toThrow(
+      "cannot be given to a tenant",
+    );
     for (const ownerReferences of [[reference()], null]) {
       await expect(change(own, { ownerReferences })).rejects.toThrow("keeps its tenant");
     }

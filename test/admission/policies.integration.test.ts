@@ -1,12 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { KubernetesClient, Manifest } from "../../providers/kubernetes/client";
+import { keyRuleAnnotations } from "../../stacks/capsule-tenant/namespace-metadata";
+import { controllerReference } from "../../stacks/contract/object";
 import { controlPlane } from "../control-plane";
 import { eventually } from "../e2e/eventually";
-import { create, expectRefusal, namespaceOf, TestAdmission, uniqueName } from "./test-admission";
+import { create, expectRefusal, namespaceOf, pathOf, TestAdmission, uniqueName } from "./test-admission";
 
 const admission = new TestAdmission(controlPlane());
 const oil = uniqueName("oil");
 const free = uniqueName("free");
+const annotated = uniqueName("annotated");
+const batch = uniqueName("batch");
 const alice = uniqueName("alice");
 let asAlice: KubernetesClient;
 
@@ -15,38 +19,76 @@ beforeAll(async () => {
   await admission.tenant(oil, {
     owner: { kind: "User", name: alice },
     ingressClasses: { allowed: ["default", "internal"], allowedRegex: "^edge-[0-9]+$" },
+    ingressHostnames: { allowed: ["oil.example.com"], allowedRegex: "^[a-z]+[.]oil[.]example[.]com$" },
     storageClasses: { allowed: ["fast"], allowedRegex: "" },
     containerRegistries: { allowed: ["registry.example.com:5000", "docker.io"], allowedRegex: "" },
+    imagePullPolicies: ["Always"],
+    priorityClasses: { allowed: [batch], allowedRegex: "^never" },
+    allowedServices: { nodePort: false, externalName: false, loadBalancer: true },
     externalServiceIPs: { allowed: ["10.20.0.0/16", "192.168.1.2"] },
+    namespacesMetadata: {
+      forbiddenLabels: { denied: ["team"], deniedRegex: "^cost" },
+      allowedLabels: { allowed: ["cost-center", "pod-security.kubernetes.io/warn", "kindstack.dev/owner-uid"] },
+    },
   });
   await admission.tenant(free, { owner: { kind: "User", name: alice } });
-  await admission.tenantNamespace(oil, oil, alice);
-  await admission.tenantNamespace(free, free, alice);
+  await admission.tenant(
+    annotated,
+    { owner: { kind: "User", name: alice } },
+    {
+      "capsule.clastix.io/allowed-image-pull-policy": "Always, IfNotPresent",
+      "priorityclass.capsule.clastix.io/allowed": batch,
+      "priorityclass.capsule.clastix.io/allowed-regex": "",
+      "capsule.clastix.io/enable-node-ports": "false",
+      "capsule.clastix.io/enable-external-name": "false",
+      "capsule.clastix.io/enable-loadbalancer-service": "false",
+    },
+  );
+  for (const name of [batch, "never-mind"]) {
+    await admission.create({
+      apiVersion: "scheduling.k8s.io/v1",
+      kind: "PriorityClass",
+      metadata: { name },
+      value: 1,
+    } as Manifest);
+  }
+  for (const name of [oil, free, annotated]) await admission.tenantNamespace(name, name, alice);
   asAlice = await admission.user(alice);
   await admission.serve();
   // Policies are read by the API server about once a second.
   await eventually(() => expectRefusal(asAlice, ingress("other"), "not allowed"));
-  await eventually(() => expectRefusal(asAlice, service(["10.21.0.1"]), "not allowed"));
+  await eventually(() => expectRefusal(asAlice, at(annotated, pod("nginx", {}, "Never")), "not allowed"));
 });
 afterAll(() => admission.close());
 
-function ingress(ingressClassName?: string, metadata: Manifest["metadata"] = {}): Manifest {
+const HOST = "oil.example.com";
+
+function ingress(
+  ingressClassName?: string,
+  metadata: Manifest["metadata"] = {},
+  spec: object = { rules: [{ host: HOST }] },
+): Manifest {
   return {
     apiVersion: "networking.k8s.io/v1",
     kind: "Ingress",
     metadata: { name: uniqueName("web"), namespace: oil, ...metadata },
-    spec: {
-      ...(ingressClassName && { ingressClassName }),
-      defaultBackend: { service: { name: "web", port: { number: 80 } } },
-    },
+    spec: { ...(ingressClassName && { ingressClassName }), ...spec },
   };
 }
 
-function claim(storageClassName?: string): Manifest {
+const annotatedClass = (value: string) => ({ annotations: { "kubernetes.io/ingress.class": value } });
+const hosts = (...names: (string | undefined)[]) =>
+  ingress("default", {}, { rules: names.map((host) => ({ ...(host !== undefined && { host }) })) });
+
+function claim(storageClassName?: string, annotation?: string): Manifest {
   return {
     apiVersion: "v1",
     kind: "PersistentVolumeClaim",
-    metadata: { name: uniqueName("data"), namespace: oil },
+    metadata: {
+      name: uniqueName("data"),
+      namespace: oil,
+      ...(annotation && { annotations: { "volume.beta.kubernetes.io/storage-class": annotation } }),
+    },
     spec: {
       ...(storageClassName !== undefined && { storageClassName }),
       accessModes: ["ReadWriteOnce"],
@@ -55,41 +97,47 @@ function claim(storageClassName?: string): Manifest {
   };
 }
 
-function pod(image: string, more: object = {}): Manifest {
+function pod(image: string, more: object = {}, imagePullPolicy = "Always"): Manifest {
   return {
     apiVersion: "v1",
     kind: "Pod",
     metadata: { name: uniqueName("app"), namespace: oil },
-    spec: { containers: [{ name: "app", image }], ...more },
+    spec: { containers: [{ name: "app", image, imagePullPolicy }], ...more },
   };
 }
 
-function service(externalIPs: string[]): Manifest {
+function service(externalIPs: string[], more: object = {}): Manifest {
   return {
     apiVersion: "v1",
     kind: "Service",
     metadata: { name: uniqueName("web"), namespace: oil },
-    spec: { ports: [{ port: 80 }], externalIPs },
+    spec: { ports: [{ port: 80 }], externalIPs, ...more },
   };
 }
 
-const elsewhere = (manifest: Manifest): Manifest => ({
+const loadBalancer = (more: object = {}) =>
+  service([], { type: "LoadBalancer", allocateLoadBalancerNodePorts: false, ...more });
+const externalName = () => service([], { type: "ExternalName", externalName: "example.com" });
+
+const at = (namespace: string, manifest: Manifest): Manifest => ({
   ...manifest,
-  metadata: { ...manifest.metadata, namespace: free },
+  metadata: { ...manifest.metadata, namespace },
 });
 
 describe("a tenant's owner", () => {
   it.each([
     ["an ingress class of the list", () => ingress("internal")],
     ["an ingress class that the expression matches", () => ingress("edge-7")],
-    [
-      "an ingress class in the annotation",
-      () => ingress(undefined, { annotations: { "kubernetes.io/ingress.class": "default" } }),
-    ],
+    ["an ingress class in the annotation", () => ingress(undefined, annotatedClass("default"))],
+    ["a host name of the list, and one that the expression matches", () => hosts(HOST, "www.oil.example.com")],
     ["a storage class of the list", () => claim("fast")],
+    ["a storage class in the annotation", () => claim(undefined, "fast")],
     ["a registry with a port", () => pod("registry.example.com:5000/team/app:1")],
     ["Docker's registry, unnamed", () => pod("nginx")],
     ["Docker's registry, with a path", () => pod("library/nginx:1.27")],
+    ["a priority class of the list", () => pod("nginx", { priorityClassName: batch })],
+    ["a priority class that the expression matches", () => pod("nginx", { priorityClassName: "never-mind" })],
+    ["a load balancer without node ports", () => loadBalancer()],
     ["an address in a range and another one", () => service(["10.20.3.4", "192.168.1.2"])],
     ["a Service without an external address", () => service([])],
   ])("may use %s", async (_, manifest) => {
@@ -106,9 +154,32 @@ describe("a tenant's owner", () => {
     ["no ingress class", () => ingress(), "an ingress class must be named"],
     [
       "another class in the annotation",
-      () => ingress(undefined, { annotations: { "kubernetes.io/ingress.class": "public" } }),
+      () => ingress(undefined, annotatedClass("public")),
       "class public is not allowed",
     ],
+    [
+      "another class in the annotation beside an allowed one",
+      () => ingress("default", annotatedClass("public")),
+      "public",
+    ],
+    [
+      "another host name",
+      () => hosts(HOST, "gas.example.com"),
+      `host name gas.example.com is not allowed in the tenant ${oil}`,
+    ],
+    ["a rule for all hosts", () => hosts(HOST, undefined), "an Ingress for all host names is not allowed"],
+    [
+      "a default backend, which is for all hosts",
+      () => ingress("default", {}, { defaultBackend: { service: { name: "web", port: { number: 80 } } } }),
+      "an Ingress for all host names is not allowed",
+    ],
+    ["a wildcard", () => hosts("*.oil.example.com"), "host name *.oil.example.com is not allowed"],
+    [
+      "a certificate for another host name",
+      () => ingress("default", {}, { rules: [{ host: HOST }], tls: [{ hosts: [HOST, "gas.example.com"] }] }),
+      "host name gas.example.com is not allowed",
+    ],
+    ["another storage class in the annotation beside an allowed one", () => claim("fast", "slow"), "class slow is not"],
     [
       "another storage class",
       () => claim("slow"),
@@ -125,15 +196,48 @@ describe("a tenant's owner", () => {
       () => pod("registry.example.com/app"),
       "registry registry.example.com is not allowed",
     ],
+    ["a registry with a capital, which has no dot", () => pod("EVIL/x:1"), "registry EVIL is not allowed"],
+    [
+      "a capital in an allowed registry",
+      () => pod("registry.EXAMPLE.com:5000/x"),
+      "registry registry.EXAMPLE.com:5000",
+    ],
+    ["a port alone", () => pod("evil:5000/x"), "registry evil:5000 is not allowed"],
+    ["another pull policy", () => pod("nginx", {}, "IfNotPresent"), "pull policy IfNotPresent is not allowed"],
+    [
+      "another pull policy for an init container",
+      () => pod("nginx", { initContainers: [{ name: "init", image: "nginx", imagePullPolicy: "Never" }] }),
+      "pull policy Never is not allowed",
+    ],
+    [
+      "another priority class",
+      () => pod("nginx", { priorityClassName: "system-node-critical" }),
+      "system-node-critical",
+    ],
+    ["a node port", () => service([], { type: "NodePort" }), "node ports are not allowed"],
+    ["a load balancer with node ports", () => loadBalancer({ allocateLoadBalancerNodePorts: true }), "node ports"],
+    [
+      "a load balancer with a node port by number",
+      () => loadBalancer({ ports: [{ port: 80, nodePort: 30123 }] }),
+      "node ports",
+    ],
+    [
+      "a load balancer with health checks on the nodes",
+      () => loadBalancer({ externalTrafficPolicy: "Local" }),
+      "node ports",
+    ],
+    ["an external name", () => externalName(), "ExternalName are not allowed"],
     ["a local registry", () => pod("localhost/app"), "registry localhost is not allowed"],
     [
       "another registry for an init container",
-      () => pod("nginx", { initContainers: [{ name: "init", image: "evil.example.com/app" }] }),
+      () =>
+        pod("nginx", { initContainers: [{ name: "init", image: "evil.example.com/app", imagePullPolicy: "Always" }] }),
       "evil.example.com",
     ],
     [
       "another registry for an image volume",
-      () => pod("nginx", { volumes: [{ name: "v", image: { reference: "evil.example.com/data" } }] }),
+      () =>
+        pod("nginx", { volumes: [{ name: "v", image: { reference: "evil.example.com/data", pullPolicy: "Always" } }] }),
       "evil.example.com",
     ],
     [
@@ -152,9 +256,87 @@ describe("a tenant's owner", () => {
       claim("slow"),
       pod("evil.example.com/app"),
       service(["1.2.3.4"]),
+      hosts(undefined),
+      externalName(),
+      pod("nginx", { priorityClassName: batch }, "Never"),
+      service([], { type: "NodePort" }),
     ]) {
-      await expect(create(asAlice, elsewhere(manifest), true)).resolves.toBeDefined();
+      await expect(create(asAlice, at(free, manifest), true)).resolves.toBeDefined();
     }
+  });
+
+  it("is held to what Capsule's annotations on the Tenant say", async () => {
+    const allowed = [pod("nginx", { priorityClassName: batch }, "IfNotPresent"), service([])];
+    for (const manifest of allowed) await expect(create(asAlice, at(annotated, manifest), true)).resolves.toBeDefined();
+    const refused: [Manifest, string][] = [
+      [pod("nginx", {}, "Never"), "allowed: Always, IfNotPresent"],
+      [pod("nginx", { priorityClassName: "never-mind" }), `allowed: ${batch}`],
+      [service([], { type: "NodePort" }), "node ports are not allowed"],
+      [loadBalancer(), "LoadBalancer are not allowed"],
+      [externalName(), "ExternalName are not allowed"],
+    ];
+    for (const [manifest, message] of refused) await expectRefusal(asAlice, at(annotated, manifest), message);
+  });
+
+  it.each<[string, () => Manifest, object, string]>([
+    ["an Ingress by its field", () => ingress("default"), { spec: { ingressClassName: "public" } }, "class public"],
+    ["an Ingress by its annotation", () => ingress("default"), { metadata: annotatedClass("public") }, "class public"],
+    ["an Ingress without any class", () => ingress("default"), { spec: { ingressClassName: null } }, "must be named"],
+    [
+      "an Ingress by its hosts",
+      () => hosts(HOST),
+      { spec: { rules: [{ host: "gas.example.com" }] } },
+      "gas.example.com",
+    ],
+    [
+      "a claim by its annotation",
+      () => claim("fast"),
+      { metadata: { annotations: { "volume.beta.kubernetes.io/storage-class": "slow" } } },
+      "field is immutable",
+    ],
+    ["a Service by its type", () => service([]), { spec: { type: "NodePort" } }, "node ports"],
+    ["a Service by a node port", () => loadBalancer(), { spec: { allocateLoadBalancerNodePorts: true } }, "node ports"],
+    [
+      "a Service by a name",
+      () => service([]),
+      { spec: { type: "ExternalName", externalName: "x.org" } },
+      "ExternalName",
+    ],
+    [
+      "a Service by its addresses",
+      () => service(["10.20.0.1"]),
+      { spec: { externalIPs: ["10.20.0.1", "10.21.0.1"] } },
+      "10.21",
+    ],
+    ["a Pod by its image", () => pod("nginx"), { spec: { containers: [{ name: "app", image: "EVIL/x" }] } }, "EVIL"],
+  ])(
+    "cannot change %s to what is not allowed, and can change what else there is",
+    async (_, manifest, patch, message) => {
+      const made = await create(asAlice, manifest());
+      const type = await admission.client.resourceType(made.apiVersion, made.kind);
+      const { name } = made.metadata;
+
+      const change = asAlice.json("PATCH", `${pathOf(type, oil)}/${name}`, {
+        body: patch,
+        contentType: "application/strategic-merge-patch+json",
+      });
+      await expect(change).rejects.toThrow(message);
+      await expect(asAlice.mergePatch(type, name, oil, { metadata: { labels: { a: "b" } } })).resolves.toBeDefined();
+    },
+  );
+
+  it("cannot add an ephemeral container from another registry, or with another pull policy", async () => {
+    const { metadata } = await create(asAlice, pod("nginx"));
+    await admission.grant(oil, alice, { resources: ["pods/ephemeralcontainers"], verbs: ["patch"] });
+    const add = (image: string, imagePullPolicy: string) =>
+      asAlice.json("PATCH", `/api/v1/namespaces/${oil}/pods/${metadata.name}/ephemeralcontainers`, {
+        body: { spec: { ephemeralContainers: [{ name: uniqueName("debug"), image, imagePullPolicy }] } },
+        contentType: "application/strategic-merge-patch+json",
+      });
+
+    await eventually(() => expect(add("busybox", "Always")).resolves.toBeDefined());
+    await expect(add("EVIL/x:1", "Always")).rejects.toThrow("registry EVIL is not allowed");
+    await expect(add("nginx", "Never")).rejects.toThrow("pull policy Never is not allowed");
   });
 
   it("keeps what was allowed when the list changes, which holds at once for what is new", async () => {
@@ -217,6 +399,108 @@ describe("what Kindstack manages in a tenant's namespace", () => {
     await admission.client.delete(namespaces, name);
 
     await eventually(async () => expect(await admission.client.get(namespaces, name)).toBeUndefined());
+  });
+});
+
+describe("names that Kindstack uses in a tenant's namespace", () => {
+  const named = (metadata: Manifest["metadata"], kind = "NetworkPolicy"): Manifest => ({
+    apiVersion: "networking.k8s.io/v1",
+    kind,
+    metadata: { namespace: oil, ...metadata },
+    spec: { podSelector: {}, ingress: [{}] },
+  });
+
+  it("are reserved, for names that are generated as well", async () => {
+    await expectRefusal(
+      asAlice,
+      named({ name: `capsule-${oil}-7` }),
+      `reserved for what Kindstack makes of the Tenant ${oil}`,
+    );
+    const role = {
+      apiVersion: "rbac.authorization.k8s.io/v1",
+      kind: "RoleBinding",
+      metadata: { name: `capsule-${oil}-0`, namespace: oil },
+      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "view" },
+    } as Manifest;
+    await expectRefusal(asAlice, role, "is reserved");
+    await expect(create(asAlice, named({ name: `capsule-${oil}` }), true)).resolves.toBeDefined();
+    await expect(create(admission.client, named({ name: `capsule-${oil}-7` }), true)).resolves.toBeDefined();
+  });
+});
+
+describe("metadata of a tenant's namespace", () => {
+  const patch = (metadata: object) => async (client: KubernetesClient) =>
+    client.mergePatch(await client.resourceType("v1", "Namespace"), oil, undefined, { metadata });
+
+  beforeAll(async () => {
+    // The stack writes the rules of the tenant on the namespace.
+    const metadata = { annotations: keyRuleAnnotations(await admission.findTenant(oil)) };
+    await patch({ ...metadata, labels: { "pod-security.kubernetes.io/enforce": "baseline" } })(admission.client);
+    // Some clusters let tenants' owners label their namespaces.
+    await admission.grant(oil, alice, { resources: ["namespaces"], verbs: ["get", "patch", "update"] });
+    await eventually(() => expect(patch({ labels: { ready: "yes" } })(asAlice)).resolves.toBeDefined());
+  });
+
+  it.each<[string, object]>([
+    ["a Pod Security label", { labels: { "pod-security.kubernetes.io/enforce": "privileged" } }],
+    ["the removal of one", { labels: { "pod-security.kubernetes.io/enforce": null } }],
+    ["a scheduler annotation", { annotations: { "scheduler.alpha.kubernetes.io/defaultTolerations": "[]" } }],
+    ["an annotation of Kubernetes", { annotations: { "node.kubernetes.io/x": "y" } }],
+    ["a forbidden label", { labels: { team: "blue" } }],
+    ["a label that the expression forbids", { labels: { "costs-more": "yes" } }],
+    ["what no tenant can allow", { labels: { "kindstack.dev/owner-uid": "me" } }],
+    ["the rules themselves", { annotations: { "kindstack.dev/allowed-labels": ".*" } }],
+  ])("is kept from its owner: %s", async (_, metadata) => {
+    await expect(patch(metadata)(asAlice)).rejects.toThrow(/cannot be changed by its owner|set by Kindstack alone/);
+  });
+
+  it.each<[string, object]>([
+    ["an allowed label, though it is reserved", { labels: { "pod-security.kubernetes.io/warn": "restricted" } }],
+    ["an allowed label, though it is forbidden", { labels: { "cost-center": "7" } }],
+    ["a label of the application", { labels: { "app.kubernetes.io/part-of": "shop", stage: "dev" } }],
+    ["kubectl's annotation", { annotations: { "kubectl.kubernetes.io/last-applied-configuration": "{}" } }],
+  ])("may be set by its owner: %s", async (_, metadata) => {
+    await expect(patch(metadata)(asAlice)).resolves.toBeDefined();
+  });
+
+  it("may be set by administrators", async () => {
+    await expect(patch({ labels: { team: "blue" } })(admission.client)).resolves.toBeDefined();
+  });
+});
+
+describe("a protected namespace", () => {
+  it("cannot be given to a tenant, by nobody", async () => {
+    const type = await admission.client.resourceType("v1", "Namespace");
+    const tenant = await admission.findTenant(oil);
+    const give = (metadata: object) => admission.client.mergePatch(type, "kube-public", undefined, { metadata });
+
+    await expect(give({ labels: { "capsule.clastix.io/tenant": oil } })).rejects.toThrow(
+      "the namespace kube-public cannot be given to a tenant: the operator protects kube-*, default, kindstack-system",
+    );
+    await expect(give({ ownerReferences: [controllerReference(tenant)] })).rejects.toThrow(
+      "cannot be given to a tenant",
+    );
+    await expect(give({ labels: { other: "label" } })).resolves.toBeDefined();
+    await give({ labels: { other: null } });
+  });
+});
+
+describe("a cordoned tenant", () => {
+  it("gets nothing new from its owner, while what runs goes on", async () => {
+    const cordoned = uniqueName("cordoned");
+    await admission.tenant(cordoned, { owner: { kind: "User", name: alice }, cordoned: true });
+    await admission.tenantNamespace(cordoned, cordoned, alice);
+    const controller = await admission.user("system:serviceaccount:kube-system:x", "system:masters");
+    await eventually(() => expectRefusal(asAlice, at(cordoned, service([])), `the tenant ${cordoned} is cordoned`));
+
+    const lease = {
+      apiVersion: "coordination.k8s.io/v1",
+      kind: "Lease",
+      metadata: { name: "leader", namespace: cordoned },
+    };
+    await expect(create(admission.client, at(cordoned, pod("nginx")), true)).resolves.toBeDefined();
+    await expect(create(controller, lease, true)).resolves.toBeDefined();
+    await expect(create(asAlice, at(free, service([])), true)).resolves.toBeDefined();
   });
 });
 

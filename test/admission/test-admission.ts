@@ -2,14 +2,20 @@ import { randomBytes } from "node:crypto";
 import path from "node:path";
 import { KubeConfig } from "@kubernetes/client-node";
 import { pino } from "pino";
-import { ApiError, KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
+import {
+  ApiError,
+  KubernetesClient,
+  type LiveObject,
+  type Manifest,
+  type ResourceType,
+} from "../../providers/kubernetes/client";
 import { type Admission, type AdmissionOptions, startAdmission } from "../../src/admission/admission";
 import { userConfig } from "../../src/dev/users";
 import { installKinds } from "../../src/watcher/install";
 import { capsuleTenantAdmission } from "../../stacks/capsule-tenant/admission/admission";
 import { capsuleTenant } from "../../stacks/capsule-tenant/kind";
 import { DEFAULT_USER_GROUP, TENANT_LABEL } from "../../stacks/capsule-tenant/labels";
-import { tenantPolicyBindings } from "../../stacks/capsule-tenant/policies";
+import { policyBindings } from "../../stacks/capsule-tenant/policies/policies";
 import type { CapsuleTenantSpec } from "../../stacks/capsule-tenant/schema";
 import type { AnyKind } from "../../stacks/contract/kind";
 import type { KindObject } from "../../stacks/contract/object";
@@ -75,14 +81,14 @@ export class TestAdmission {
   }
 
   /** A Tenant, bound to its policies as its stack would do. */
-  async tenant(name: string, spec: CapsuleTenantSpec): Promise<LiveObject> {
+  async tenant(name: string, spec: CapsuleTenantSpec, annotations: Record<string, string> = {}): Promise<LiveObject> {
     const tenant = await this.create({
       apiVersion: "capsule.clastix.io/v1alpha1",
       kind: "Tenant",
-      metadata: { name },
+      metadata: { name, annotations },
       spec,
     });
-    for (const manifest of tenantPolicyBindings(tenant as unknown as KindObject<CapsuleTenantSpec>)) {
+    for (const manifest of policyBindings(tenant as unknown as KindObject<CapsuleTenantSpec>)) {
       await this.create(manifest);
     }
     return tenant;
@@ -102,6 +108,26 @@ export class TestAdmission {
       roleRef: { apiGroup: RBAC, kind: "ClusterRole", name: "admin" },
       subjects: [{ apiGroup: RBAC, kind: "User", name: owner }],
     } as Manifest);
+  }
+
+  /** Rights in a namespace that a tenant's owner does not have everywhere. */
+  async grant(namespace: string, user: string, rule: { resources: string[]; verbs: string[] }): Promise<void> {
+    const metadata = { name: uniqueName("granted"), namespace };
+    const subjects = [{ apiGroup: RBAC, kind: "User", name: user }];
+    const roleRef = { apiGroup: RBAC, kind: "Role", name: metadata.name };
+    await this.create({
+      apiVersion: `${RBAC}/v1`,
+      kind: "Role",
+      metadata,
+      rules: [{ apiGroups: [""], ...rule }],
+    } as Manifest);
+    await this.create({ apiVersion: `${RBAC}/v1`, kind: "RoleBinding", metadata, roleRef, subjects } as Manifest);
+  }
+
+  /** A Tenant as the API server has it. */
+  async findTenant(name: string): Promise<KindObject<CapsuleTenantSpec>> {
+    const type = await this.client.resourceType("capsule.clastix.io/v1alpha1", "Tenant");
+    return (await this.client.get(type, name)) as unknown as KindObject<CapsuleTenantSpec>;
   }
 
   /** The namespaces of a tenant. */
@@ -148,13 +174,16 @@ export function namespaceOf(name: string, metadata: Manifest["metadata"] = {}): 
 }
 
 export async function create(client: KubernetesClient, manifest: Manifest, dryRun = false): Promise<LiveObject> {
-  const { apiVersion, plural } = await client.resourceType(manifest.apiVersion, manifest.kind);
-  const { namespace } = manifest.metadata;
-  const group = apiVersion.includes("/") ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
-  return client.json("POST", `${group}${namespace ? `/namespaces/${namespace}` : ""}/${plural}`, {
+  const type = await client.resourceType(manifest.apiVersion, manifest.kind);
+  return client.json("POST", pathOf(type, manifest.metadata.namespace), {
     query: { dryRun: dryRun ? "All" : undefined },
     body: manifest,
   });
+}
+
+export function pathOf({ apiVersion, plural }: ResourceType, namespace: string | undefined): string {
+  const group = apiVersion.includes("/") ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
+  return `${group}${namespace ? `/namespaces/${namespace}` : ""}/${plural}`;
 }
 
 /** A creation that must be refused, with this in the message; nothing is left of it when it is not. */

@@ -1,5 +1,6 @@
-import { beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LiveObject, Manifest, ResourceType } from "../../providers/kubernetes/client";
+import { removeAdmission } from "../admission/leftovers";
 import { eventually } from "./eventually";
 import { kubectl, noKubectl } from "./kubectl";
 import {
@@ -24,7 +25,8 @@ import {
 } from "./objects";
 import { useOperator } from "./operator";
 
-useOperator();
+afterAll(() => removeAdmission(client)); // once the operator has ended
+useOperator({ args: ["--admission-port", "0"] });
 
 const MADE = [LIMIT_RANGE, NETWORK_POLICY, RESOURCE_QUOTA, ROLE_BINDING];
 
@@ -67,15 +69,17 @@ describe("the sample oil", () => {
     const object = await untilNamespaces(manifest, ["oil-development", "oil-staging"]);
     expect(object.status).toMatchObject({ size: 2 });
     for (const name of ["oil-development", "oil-staging"]) {
-      expect(await contents(name, "oil")).toEqual([
-        "LimitRange capsule-oil-0",
-        "NetworkPolicy capsule-oil-0",
-        "ResourceQuota capsule-oil-0",
-        "ResourceQuota capsule-oil-1",
-        "ResourceQuota capsule-oil-2",
-        "RoleBinding capsule-oil-0",
-        "RoleBinding capsule-oil-1",
-      ]);
+      await eventually(async () =>
+        expect(await contents(name, "oil")).toEqual([
+          "LimitRange capsule-oil-0",
+          "NetworkPolicy capsule-oil-0",
+          "ResourceQuota capsule-oil-0",
+          "ResourceQuota capsule-oil-1",
+          "ResourceQuota capsule-oil-2",
+          "RoleBinding capsule-oil-0",
+          "RoleBinding capsule-oil-1",
+        ]),
+      );
       expect((await get(namespace(name))).metadata).toMatchObject({
         labels: { "capsule.clastix.io/tenant": "oil", team: "blue" },
         annotations: { "scheduler.alpha.kubernetes.io/node-selector": "kubernetes.io/os=linux" },
@@ -87,8 +91,25 @@ describe("the sample oil", () => {
   it.skipIf(noKubectl)("is shown by kubectl with quota, count, owner and node selector", async () => {
     expect(await kubectl(["apply", "--dry-run=server", "-f", file])).toMatchObject({ exitCode: 0 });
     const [head = "", row = ""] = (await kubectl(["get", "tnt", "oil"])).stdout.split("\n");
-    expect(head.split(/\s{2,}/)).toEqual(["NAME", "QUOTA", "COUNT", "OWNER", "NODE SELECTOR", "READY", "AGE"]);
-    expect(row.split(/\s{2,}/).slice(0, 6)).toEqual(["oil", "3", "2", "alice", '{"kubernetes.io/os":"linux"}', "True"]);
+    expect(head.split(/\s{2,}/)).toEqual([
+      "NAME",
+      "QUOTA",
+      "COUNT",
+      "OWNER",
+      "CORDONED",
+      "NODE SELECTOR",
+      "READY",
+      "AGE",
+    ]);
+    expect(row.split(/\s{2,}/).slice(0, 7)).toEqual([
+      "oil",
+      "3",
+      "2",
+      "alice",
+      "False",
+      '{"kubernetes.io/os":"linux"}',
+      "True",
+    ]);
   });
 
   it("lets its owner work in the namespaces, within the quotas", async () => {

@@ -412,7 +412,7 @@ describe("what ends by itself again and again", () => {
 
 describe("an object that is tended to", () => {
   it("gets another turn after its first update: a predecessor may have made what will bring no event", async () => {
-    const tend = vi.fn(async () => {});
+    const tend = vi.fn(async () => undefined);
     const world = new World({ ...memcached, tend });
 
     expect(await world.reconcile()).toEqual({ afterMs: expect.any(Number) });
@@ -519,7 +519,10 @@ describe("a clock that is set back", () => {
   });
 
   it("does not keep an object from being tended to", async () => {
-    const tend = vi.fn(async (_object: unknown, { apply }: Tending) => apply(DEPLOYMENT, "quota"));
+    const tend = vi.fn(async (_object: unknown, { apply }: Tending) => {
+      await apply(DEPLOYMENT, "quota");
+      return undefined;
+    });
     const world = new World({ ...memcached, tend });
     await world.reconcile();
     await world.reconcile();

@@ -15,7 +15,7 @@ const quota: LiveObject = {
 
 /** A turn of a tenant whose update has made one quota. */
 function turnWith(shown: LiveObject | undefined): { turn: Turn; tended: ReturnType<typeof vi.fn> } {
-  const tended = vi.fn(async () => {});
+  const tended = vi.fn(async () => undefined);
   const object = {
     apiVersion: kindApiVersion(capsuleTenant),
     kind: "Tenant",

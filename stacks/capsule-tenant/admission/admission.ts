@@ -1,18 +1,26 @@
 import type { KindAdmission } from "../../contract/admission";
-import { tenantPolicies } from "../policies";
+import { policies } from "../policies/policies";
+import { endpointsOf, hostnamesOf, ingressCollisionWebhook, tenantHostnamesWebhook } from "./hostnames";
 import { namespaceWebhook, ownersOf } from "./namespaces";
 import { QuotaReservations, tenantOf } from "./reservations";
 import { namespaceRoles } from "./roles";
+import { servicesMetadataWebhook } from "./services-metadata";
 
 /** What Capsule's Tenant has a say in: who may make namespaces, and what may be in them. */
 export function capsuleTenantAdmission(): KindAdmission {
   const reservations = new QuotaReservations();
+  const webhooks = [
+    namespaceWebhook(reservations),
+    servicesMetadataWebhook(),
+    ingressCollisionWebhook(),
+    tenantHostnamesWebhook(),
+  ];
   return {
     watches: {
       tenants: {
         apiVersion: "capsule.clastix.io/v1alpha1",
         kind: "Tenant",
-        indexers: { owner: ownersOf },
+        indexers: { owner: ownersOf, hostname: hostnamesOf },
       },
       namespaces: {
         apiVersion: "v1",
@@ -20,9 +28,14 @@ export function capsuleTenantAdmission(): KindAdmission {
         indexers: { tenant: tenantOf },
         onDelete: (namespace) => reservations.ended(namespace),
       },
+      ingresses: {
+        apiVersion: "networking.k8s.io/v1",
+        kind: "Ingress",
+        indexers: { endpoint: endpointsOf },
+      },
     },
     // The policies first: nobody gets the right to make namespaces before they are guarded.
-    objects: () => [...tenantPolicies(), ...namespaceRoles()],
-    webhooks: () => [namespaceWebhook(reservations)],
+    objects: () => [...policies(), ...namespaceRoles()],
+    webhooks: () => webhooks,
   };
 }

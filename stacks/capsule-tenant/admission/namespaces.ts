@@ -1,4 +1,6 @@
+import { reviewAccess } from "../../../providers/kubernetes/access-review";
 import type { LiveObject, Manifest, OwnerReference } from "../../../providers/kubernetes/client";
+import { isProtectedNamespace, protectedNamespaces } from "../../../providers/kubernetes/protected-namespaces";
 import type {
   AdmissionRequest,
   AdmissionView,
@@ -9,9 +11,15 @@ import type {
 } from "../../contract/admission";
 import { controllerReference, type KindObject } from "../../contract/object";
 import { TENANT_LABEL } from "../labels";
+import { refusedKeys } from "../namespace-metadata";
+import { isCordoned } from "../policies/cordon";
 import type { CapsuleTenantSpec } from "../schema";
+import { addToMap } from "./patch";
 import type { QuotaReservations } from "./reservations";
 import { ADMINISTERS_TENANTS, isMember, userGroups } from "./user-groups";
+
+const NAMESPACE_NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
+const MAX_NAME_LENGTH = 63;
 
 /**
  * Namespaces that members of the groups create become their tenant's, or are refused.
@@ -50,12 +58,22 @@ async function reviewNamespace(
 ): Promise<Decision> {
   const { object: namespace, user, name, uid, dryRun } = request;
   if (request.operation !== "CREATE" || namespace === undefined) return { allowed: true };
-  if (name.startsWith("kube-")) return refuse(`namespaces kube-* belong to the cluster: ${name} cannot be a tenant's`);
+  const { generateName = "" } = namespace.metadata;
+  if (isProtectedNamespace(name || `${generateName}xxxxx`)) {
+    const names = protectedNamespaces().join(", ");
+    return refuse(
+      `the namespace ${name || `${generateName}…`} cannot be a tenant's: the operator protects ${names} (KINDSTACK_PROTECTED_NAMESPACES)`,
+    );
+  }
+  // The API server would refuse it later, and it would hold a place in the quota until then.
+  if (!NAMESPACE_NAME.test(name || `${generateName}xxxxx`) || name.length > MAX_NAME_LENGTH) {
+    return refuse(`${JSON.stringify(name || generateName)} is not a name for a namespace`);
+  }
   if (name !== "" && view.get("namespaces", name) !== undefined) {
     // It will be refused in any case, and so needs no place in the quota.
     return { allowed: false, code: 409, message: `the namespace ${name} exists already` };
   }
-  const tenant = assign(namespace, user, view);
+  const tenant = assign(namespace, name || generateName, user, view);
   if (typeof tenant === "string") return refuse(tenant);
 
   const theft = (namespace.metadata.ownerReferences ?? []).find(
@@ -64,7 +82,22 @@ async function reviewNamespace(
   if (theft !== undefined) {
     return refuse(`the namespace is the tenant ${tenant.metadata.name}'s and cannot be owned by ${theft.name} as well`);
   }
-  const quota = await reservations.reserve(view, tenant, name || `${namespace.metadata.generateName}${uid}`, dryRun);
+  const { name: tenantName } = tenant.metadata;
+  const parsed = tenant as unknown as KindObject<CapsuleTenantSpec>;
+  if (isCordoned(parsed)) return refuse(`the tenant ${tenantName} is cordoned: nothing can be created in it`);
+  if (parsed.spec.forceTenantPrefix && !hasPrefix(name || generateName, tenantName)) {
+    return refuse(`the names of namespaces of the tenant ${tenantName} begin with "${tenantName}-"`);
+  }
+  for (const map of ["labels", "annotations"] as const) {
+    const refused = refusedKeys(parsed, map, Object.keys(namespace.metadata[map] ?? {}));
+    if (refused.length > 0) {
+      return refuse(
+        `the ${map} ${refused.join(", ")} cannot be set on a namespace of the tenant ${tenantName} by its owner`,
+      );
+    }
+  }
+  if (!dryRun && !(await mayCreateNamespaces(view, user))) return refuse(`${user.username} may not create namespaces`);
+  const quota = await reservations.reserve(view, tenant, name || `${generateName}${uid}`, dryRun);
   if (quota !== undefined) {
     return refuse(`the tenant ${tenant.metadata.name} has all of the ${quota} namespaces that its quota allows`);
   }
@@ -72,7 +105,7 @@ async function reviewNamespace(
 }
 
 /** The tenant that a namespace is to be of, or in words why it can be of none. */
-function assign(namespace: Manifest, user: RequestingUser, view: AdmissionView): LiveObject | string {
+function assign(namespace: Manifest, name: string, user: RequestingUser, view: AdmissionView): LiveObject | string {
   const owned = new Map<string, LiveObject>();
   for (const key of userKeys(user)) {
     for (const tenant of view.byIndex("tenants", "owner", key)) owned.set(tenant.metadata.name, tenant);
@@ -80,24 +113,37 @@ function assign(namespace: Manifest, user: RequestingUser, view: AdmissionView):
   const names = [...owned.keys()].sort();
   if (names.length === 0) return `${user.username} owns no tenant, and so cannot create namespaces`;
   const wanted = namespace.metadata.labels?.[TENANT_LABEL];
-  if (wanted === undefined && names.length > 1) {
+  // With prefixes, the name says whose the namespace is: the longest one wins.
+  const prefix = names
+    .filter(
+      (tenant) =>
+        (owned.get(tenant)?.spec as CapsuleTenantSpec | undefined)?.forceTenantPrefix && hasPrefix(name, tenant),
+    )
+    .sort((a, b) => b.length - a.length)[0];
+  if (wanted === undefined && prefix === undefined && names.length > 1) {
     return `${user.username} owns several tenants; the label ${TENANT_LABEL} must name one of ${names.join(", ")}`;
   }
-  const tenant = owned.get(wanted ?? names[0] ?? "");
+  const tenant = owned.get(wanted ?? prefix ?? names[0] ?? "");
   // Whether there is such a tenant is nobody's business who does not own it.
   if (tenant === undefined) return `${user.username} does not own a tenant ${wanted}, but ${names.join(", ")}`;
   if (tenant.metadata.deletionTimestamp) return `the tenant ${tenant.metadata.name} is being deleted`;
   return tenant;
 }
 
+function hasPrefix(name: string, tenant: string): boolean {
+  return name.startsWith(`${tenant}-`);
+}
+
+/** The API server has asked the same before it asks the webhook; others who reach the webhook have only claimed it. */
+function mayCreateNamespaces({ client }: AdmissionView, { username, groups }: RequestingUser): Promise<boolean> {
+  const attributes = { resourceAttributes: { verb: "create", version: "v1", resource: "namespaces" } };
+  return reviewAccess(client, { username, groups }, attributes);
+}
+
 /** What makes the namespace the tenant's; nothing when it is that already. */
 function assignment(namespace: Manifest, tenant: LiveObject): PatchOperation[] {
   const { labels, ownerReferences = [] } = namespace.metadata;
-  const patch: PatchOperation[] = [];
-  if (labels === undefined) patch.push({ op: "add", path: "/metadata/labels", value: {} });
-  if (labels?.[TENANT_LABEL] !== tenant.metadata.name) {
-    patch.push({ op: "add", path: `/metadata/labels/${escaped(TENANT_LABEL)}`, value: tenant.metadata.name });
-  }
+  const patch = addToMap("/metadata/labels", labels, { [TENANT_LABEL]: tenant.metadata.name });
   const reference = controllerReference(tenant as unknown as KindObject);
   const others = ownerReferences.filter(({ uid }) => uid !== reference.uid);
   if (JSON.stringify(ownerReferences) !== JSON.stringify([...others, reference])) {
@@ -117,10 +163,6 @@ function ownerKey(kind: string, name: string): string {
 
 function isTenant({ kind, apiVersion }: OwnerReference): boolean {
   return kind === "Tenant" && apiVersion.startsWith("capsule.clastix.io/");
-}
-
-function escaped(key: string): string {
-  return key.replaceAll("~", "~0").replaceAll("/", "~1");
 }
 
 function refuse(message: string): Decision {

@@ -17,6 +17,10 @@ export const RESERVATION_MS = 60_000;
 /** So much may the clocks of replicas differ. What is held for longer was held before a clock was set back. */
 const CLOCK_SKEW_MS = 60_000;
 const MAX_ATTEMPTS = 10;
+/** An annotation has room for so many. More namespaces of one tenant are not created within a minute. */
+const MAX_HELD = 500;
+/** Ends of namespaces that are remembered, the newest: of a forgotten one, the place is held for its minute. */
+const MAX_ENDED = 10_000;
 
 const reservationsSchema = Type.Record(
   Type.String(),
@@ -40,8 +44,13 @@ export class QuotaReservations {
   /** A namespace is gone: the place that was held for it is free. */
   ended({ metadata: { name, resourceVersion } }: LiveObject): void {
     const now = Date.now();
-    for (const [other, { at }] of this.#ended) if (now - at > RESERVATION_MS) this.#ended.delete(other);
+    for (const [other, { at }] of this.#ended) {
+      if (now - at <= RESERVATION_MS) break; // the oldest come first
+      this.#ended.delete(other);
+    }
+    this.#ended.delete(name);
     this.#ended.set(name, { version: resourceVersion, at: now });
+    if (this.#ended.size > MAX_ENDED) this.#ended.delete(this.#ended.keys().next().value as string);
   }
 
   /**
@@ -77,6 +86,12 @@ export class QuotaReservations {
       others.delete(key);
       if (others.size >= namespaceQuota) return namespaceQuota;
       if (dryRun) return undefined;
+      if (Object.keys(held).length >= MAX_HELD) {
+        throw new RetryableError(
+          "TooMany",
+          `${MAX_HELD} namespaces of the tenant ${name} were created in the last minute`,
+        );
+      }
 
       const reservation = { until: Date.now() + RESERVATION_MS, version: view.version("namespaces") };
       try {

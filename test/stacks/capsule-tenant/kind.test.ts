@@ -6,9 +6,12 @@ import { tenantsOf } from "../../../stacks/capsule-tenant/namespaces";
 import type { CapsuleTenantSpec } from "../../../stacks/capsule-tenant/schema";
 import { customResourceDefinition } from "../../../stacks/contract/crd";
 import { parseObject } from "../../../stacks/contract/kind";
-import { labelled, oil, oilTenant, sample } from "./objects";
+import type { KindObject } from "../../../stacks/contract/object";
+import { labelled, object, oil, oilTenant, sample } from "./objects";
 
 const member = (name: string) => labelled(name, "oil", { ownerReferences: [{ ...owner, uid: oil.uid }] });
+const given = (namespace: string) =>
+  object("RoleBinding", namespace, "capsule-oil-0", { "capsule.clastix.io/role-binding": "0" });
 const owner = { apiVersion: "capsule.clastix.io/v1alpha1", kind: "Tenant", name: "oil" };
 
 describe("Capsule's Tenant", () => {
@@ -46,7 +49,7 @@ describe("Capsule's Tenant", () => {
     expect(() => parseObject(capsuleTenant, object)).toThrow(message);
   });
 
-  it("has the columns QUOTA, COUNT, OWNER, NODE SELECTOR, READY, REASON, PAUSED and AGE, and is cluster-scoped", () => {
+  it("has the columns QUOTA, COUNT, OWNER, CORDONED, NODE SELECTOR, READY, REASON, PAUSED and AGE, and is cluster-scoped", () => {
     const { spec } = customResourceDefinition(capsuleTenant) as unknown as {
       spec: { scope: string; versions: { additionalPrinterColumns: { name: string }[] }[] };
     };
@@ -55,6 +58,7 @@ describe("Capsule's Tenant", () => {
       "Quota",
       "Count",
       "Owner",
+      "Cordoned",
       "Node Selector",
       "Ready",
       "Reason",
@@ -80,8 +84,39 @@ describe("Capsule's Tenant", () => {
     const shortfall = (owned: LiveObject[], observed: LiveObject[]) =>
       capsuleTenant.shortfall?.(oilTenant(), owned, observed);
     expect(shortfall([], [labelled("oil-a")])).toEqual(["namespace oil-a is new"]);
-    expect(shortfall([member("oil-a")], [])).toEqual([]);
+    expect(shortfall([member("oil-a"), given("oil-a")], [])).toEqual([]);
     expect(shortfall([labelled("oil-a", "gas")], [])).toEqual(["namespace oil-a has left"]);
+  });
+
+  it("wants an update when an owner may have rights by now, and says so in a condition until then", () => {
+    const spec = { storageClasses: { allowed: ["fast"] } };
+    const seen = { ...member("oil-a") };
+    seen.metadata = { ...seen.metadata, annotations: { "kindstack.dev/enforced-tenant": oil.uid } };
+    const shortfall = (owned: LiveObject[]) => capsuleTenant.shortfall?.(oilTenant(spec), owned, []);
+    const conditions = (owned: LiveObject[]) => capsuleTenant.conditions?.(oilTenant(spec), owned, {});
+
+    expect(shortfall([member("oil-a")])).toEqual([]);
+    expect(shortfall([seen])).toEqual(["namespace oil-a is enforced and counted"]);
+    expect(shortfall([seen, given("oil-a")])).toEqual([]);
+    expect(conditions([member("oil-a")])).toContainEqual(
+      expect.objectContaining({ type: "Enforced", status: "False", message: expect.stringContaining("oil-a") }),
+    );
+    expect(conditions([seen, given("oil-a")])).toContainEqual(
+      expect.objectContaining({ type: "Enforced", status: "True" }),
+    );
+  });
+
+  it("is cordoned in the words of its binding, by field or by Capsule's label", () => {
+    const binding = object("ValidatingAdmissionPolicyBinding", "", "capsule-cordon-oil");
+    const statusOf = (tenant: KindObject<CapsuleTenantSpec>, owned: LiveObject[]) =>
+      capsuleTenant.conditions?.(tenant, owned, {}).find(({ type }) => type === "Cordoned")?.status;
+    const labelledTenant = oilTenant();
+    labelledTenant.metadata.labels = { "capsule.clastix.io/cordon": "enabled" };
+
+    expect(statusOf(oilTenant(), [])).toBe("False");
+    expect(statusOf(oilTenant({ cordoned: true }), [])).toBe("False");
+    expect(statusOf(oilTenant({ cordoned: true }), [binding])).toBe("True");
+    expect(statusOf(labelledTenant, [binding])).toBe("True");
   });
 });
 

@@ -29,3 +29,24 @@ export function oilTenant(spec: Partial<CapsuleTenantSpec> = {}): KindObject<Cap
 export function labelled(name: string, tenant = "oil", metadata: Partial<ObjectMeta> = {}): LiveObject {
   return namespace(name, { labels: { "capsule.clastix.io/tenant": tenant }, ...metadata });
 }
+
+/** A namespace in which the API server has been seen to enforce the tenant's policy. */
+export function enforced(name: string, tenantUid = oil.uid): LiveObject {
+  return labelled(name, "oil", {
+    labels: { "capsule.clastix.io/tenant": "oil" },
+    annotations: { "kindstack.dev/enforced-tenant": tenantUid },
+  });
+}
+
+/** The ResourceQuotas of a tenant in a namespace, as the API server counts them. */
+export function counted(namespace: string, { resourceQuotas = [] }: Partial<CapsuleTenantSpec>): LiveObject[] {
+  return resourceQuotas.map(({ hard }, index) => ({
+    ...object("ResourceQuota", namespace, `capsule-oil-${index}`),
+    status: { hard },
+  }));
+}
+
+/** Something that Kindstack made in a namespace. */
+export function object(kind: string, namespace: string, name: string, labels: Record<string, string> = {}): LiveObject {
+  return { apiVersion: "v1", kind, metadata: { name, namespace, uid: `uid-${name}`, resourceVersion: "1", labels } };
+}

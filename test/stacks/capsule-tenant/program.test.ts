@@ -3,10 +3,14 @@ import type { LiveObject } from "../../../providers/kubernetes/client";
 import { capsuleTenantProgram } from "../../../stacks/capsule-tenant/program";
 import type { CapsuleTenantSpec } from "../../../stacks/capsule-tenant/schema";
 import { registeredBy } from "../registered";
-import { labelled, oil, oilTenant, sample } from "./objects";
+import { counted, enforced, labelled, object, oil, oilTenant, sample } from "./objects";
 
-const register = (spec: Partial<CapsuleTenantSpec>, observed: LiveObject[] = [labelled("oil-dev")]) =>
-  registeredBy(() => capsuleTenantProgram(oilTenant(spec), { owner: oil, owned: [], recorded: new Set(), observed }));
+/** With what the API server has been seen to enforce and to count in each namespace. */
+const register = (
+  spec: Partial<CapsuleTenantSpec>,
+  observed: LiveObject[] = [enforced("oil-dev")],
+  owned: LiveObject[] = observed.flatMap(({ metadata }) => counted(metadata.name, spec)),
+) => registeredBy(() => capsuleTenantProgram(oilTenant(spec), { owner: oil, owned, recorded: new Set(), observed }));
 const names = async (...args: Parameters<typeof register>) => (await register(...args)).map(({ name }) => name).sort();
 const manifestOf = async (name: string, ...args: Parameters<typeof register>) =>
   (await register(...args)).find((resource) => resource.name === name)?.manifest;
@@ -20,17 +24,17 @@ const reference = {
   blockOwnerDeletion: true,
 };
 
-/** What the sample is bound to: it has lists of ingress classes and of storage classes. */
-const policies = ["policy/capsule-ingress-classes-oil", "policy/capsule-storage-classes-oil"];
+/** What the sample is bound to: it restricts ingress classes and storage classes. */
+const policies = ["policy/capsule-tenants-oil"];
 
 describe("the stack of Capsule's Tenant", () => {
-  it("binds the tenant to the policies of what it restricts, and holds nothing else without namespaces", async () => {
+  it("binds the tenant to the policy when it restricts anything, and holds nothing else without namespaces", async () => {
     expect(await names(sample.spec, [])).toEqual(policies);
     expect(await names({}, [])).toEqual([]);
-    expect(await manifestOf("policy/capsule-ingress-classes-oil", sample.spec)).toMatchObject({
+    expect(await manifestOf("policy/capsule-tenants-oil", sample.spec)).toMatchObject({
       kind: "ValidatingAdmissionPolicyBinding",
       spec: {
-        policyName: "capsule-ingress-classes",
+        policyName: "capsule-tenants",
         paramRef: { name: "oil", parameterNotFoundAction: "Deny" },
         matchResources: { namespaceSelector: { matchLabels: { "capsule.clastix.io/tenant": "oil" } } },
         validationActions: ["Deny"],
@@ -47,7 +51,7 @@ describe("the stack of Capsule's Tenant", () => {
       ...[0, 1].map((index) => `rolebinding/${namespace}/${index}`),
     ];
     const all = [...policies, ...inOne("oil-dev"), ...inOne("oil-prod")].sort();
-    expect(await names(sample.spec, [labelled("oil-prod"), labelled("oil-dev")])).toEqual(all);
+    expect(await names(sample.spec, [enforced("oil-prod"), enforced("oil-dev")])).toEqual(all);
   });
 
   it("leaves namespaces alone that are being deleted", async () => {
@@ -133,6 +137,32 @@ describe("the stack of Capsule's Tenant", () => {
       { metadata: { name: "capsule-oil-0" }, roleRef: { name: "admin" }, subjects: [subject] },
       { metadata: { name: "capsule-oil-1" }, roleRef: { name: "capsule-namespace-deleter" }, subjects: [subject] },
     ]);
+  });
+
+  it("gives no rights before the policy is seen to be enforced and the quotas to be counted", async () => {
+    const spec = { ...sample.spec };
+    const roles = async (...args: [LiveObject[], LiveObject[]]) =>
+      (await names(spec, ...args)).filter((name) => name.startsWith("rolebinding"));
+
+    expect(await roles([labelled("oil-dev")], counted("oil-dev", spec))).toEqual([]);
+    expect(await roles([enforced("oil-dev", "uid-of-another-tenant")], counted("oil-dev", spec))).toEqual([]);
+    expect(await roles([enforced("oil-dev")], counted("oil-dev", spec).slice(1))).toEqual([]);
+    expect(await roles([enforced("oil-dev")], counted("oil-dev", spec))).toHaveLength(2);
+  });
+
+  it("gives rights at once in a tenant that restricts nothing", async () => {
+    const roles = (await names({}, [labelled("oil-dev")])).filter((name) => name.startsWith("rolebinding"));
+    expect(roles).toHaveLength(2);
+  });
+
+  it("keeps rights that were given, whatever is restricted later", async () => {
+    const given = object("RoleBinding", "oil-dev", "capsule-oil-1", { "capsule.clastix.io/role-binding": "1" });
+    const roles = (await names(sample.spec, [labelled("oil-dev")], [given])).filter((name) => name.startsWith("role"));
+    expect(roles).toHaveLength(2);
+  });
+
+  it("binds a cordoned tenant to the policy of those", async () => {
+    expect(await names({ cordoned: true }, [])).toEqual(["policy/capsule-cordon-oil"]);
   });
 
   it("binds further roles after the owner's", async () => {

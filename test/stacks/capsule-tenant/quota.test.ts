@@ -100,16 +100,40 @@ describe("the balance of a tenant's quotas", () => {
     expect(manifests.map((manifest) => hardOf(manifest).pods)).toEqual(["5", "2"]);
   });
 
-  it("counts what a namespace on its way out still uses, and gives it nothing", async () => {
-    const ending = labelled("oil-b", "oil", { deletionTimestamp: "2026-01-01T00:00:00Z" });
-    const [balanced, ...others] = await written([
-      ending,
-      quota("oil-a", { hard: none, used: none }),
-      quota("oil-b", { hard: { pods: "5", "requests.memory": "0" }, used: { pods: "4", "requests.memory": "0" } }),
-    ]);
-    expect(balanced).toMatchObject({ metadata: { namespace: "oil-a" }, spec: { hard: { pods: "6" } } });
-    expect(balanced?.metadata.annotations).toMatchObject({ "quota.capsule.clastix.io/used-pods": "4" });
-    expect(others).toEqual([]);
+  describe("with a namespace that is being deleted", () => {
+    const ending = (name: string, annotations: Record<string, string> = {}) => ({
+      ...labelled(name, "oil", { deletionTimestamp: "2026-01-01T00:00:00Z", annotations }),
+      kind: "Namespace",
+    });
+    const used = { pods: "4", "requests.memory": "0" };
+    const other = quota("oil-a", { hard: none, used: none });
+
+    it("counts what it still uses, gives it nothing, and notes its use", async () => {
+      const left = quota("oil-b", { hard: { pods: "5", "requests.memory": "0" }, used });
+      const [note, balanced, ...others] = await written([ending("oil-b"), other, left]);
+      expect(note).toMatchObject({
+        kind: "Namespace",
+        metadata: { name: "oil-b", annotations: { "kindstack.dev/last-quota-use": JSON.stringify({ 0: used }) } },
+      });
+      expect(balanced).toMatchObject({ metadata: { namespace: "oil-a" }, spec: { hard: { pods: "6" } } });
+      expect(balanced?.metadata.annotations).toMatchObject({ "quota.capsule.clastix.io/used-pods": "4" });
+      expect(others).toEqual([]);
+    });
+
+    it("counts it until it is gone, though its ResourceQuotas are gone before: by its note, or by what was seen", async () => {
+      const noted = ending("oil-c", { "kindstack.dev/last-quota-use": JSON.stringify({ 0: used }) });
+      expect((await written([noted, other])).map(hardOf)).toMatchObject([{ pods: "6" }]);
+
+      await written([quota("oil-d", { hard: used, used })]);
+      const [note, balanced] = await written([ending("oil-d"), other]);
+      expect([note?.metadata.name, hardOf(balanced).pods]).toEqual(["oil-d", "6"]);
+      expect((await written([other])).map(hardOf)).toMatchObject([{ pods: "10" }]);
+    });
+
+    it("gives nobody more while its use is not known", async () => {
+      const some = quota("oil-a", { hard: { pods: "2", "requests.memory": "0" }, used: none });
+      expect((await written([ending("oil-e"), some])).map(hardOf)).toMatchObject([{ pods: "2" }]);
+    });
   });
 
   it("takes a resource back that the tenant no longer names", async () => {

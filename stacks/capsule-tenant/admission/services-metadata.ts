@@ -1,0 +1,42 @@
+import type { AdmissionView, AdmissionWebhook, Decision, PatchOperation } from "../../contract/admission";
+import { SERVICES_METADATA_LABEL, TENANT_LABEL } from "../labels";
+import type { CapsuleTenantSpec } from "../schema";
+import { addToMap } from "./patch";
+
+/**
+ * Puts the tenant's `servicesMetadata` on Services, Endpoints and EndpointSlices whenever they are created or changed.
+ * While no operator answers they are stored without; only namespaces of tenants with such metadata are concerned.
+ *
+ * A MutatingAdmissionPolicy could do it without a request, but answers 503 for a while after each start of an API server.
+ */
+export function servicesMetadataWebhook(): AdmissionWebhook {
+  const operations = ["CREATE", "UPDATE"] as const;
+  const scope = "Namespaced";
+  return {
+    name: "services.capsule.clastix.io",
+    type: "mutating",
+    rules: [
+      { apiGroups: [""], apiVersions: ["v1"], operations, resources: ["services", "endpoints"], scope },
+      { apiGroups: ["discovery.k8s.io"], apiVersions: ["v1"], operations, resources: ["endpointslices"], scope },
+    ],
+    failurePolicy: "Ignore",
+    namespaceSelector: { matchExpressions: [{ key: SERVICES_METADATA_LABEL, operator: "Exists" }] },
+    timeoutSeconds: 5,
+    sideEffects: "None",
+    review: ({ object, namespace }, view): Decision => {
+      const { additionalLabels = {}, additionalAnnotations = {} } = specOf(view, namespace)?.servicesMetadata ?? {};
+      const { labels, annotations } = object?.metadata ?? {};
+      const patch: PatchOperation[] = [
+        ...addToMap("/metadata/labels", labels, additionalLabels),
+        ...addToMap("/metadata/annotations", annotations, additionalAnnotations),
+      ];
+      return { allowed: true, patch };
+    },
+  };
+}
+
+/** The specification of the tenant that a namespace is of. */
+export function specOf(view: AdmissionView, namespace: string): CapsuleTenantSpec | undefined {
+  const tenant = view.get("namespaces", namespace)?.metadata.labels?.[TENANT_LABEL];
+  return tenant === undefined ? undefined : (view.get("tenants", tenant)?.spec as CapsuleTenantSpec | undefined);
+}

@@ -1,0 +1,91 @@
+import { RE2JS } from "re2js";
+import type { KindObject } from "../contract/object";
+import {
+  FORBIDDEN_ANNOTATIONS_ANNOTATION,
+  FORBIDDEN_ANNOTATIONS_REGEX_ANNOTATION,
+  FORBIDDEN_LABELS_ANNOTATION,
+  FORBIDDEN_LABELS_REGEX_ANNOTATION,
+  TENANT_LABEL,
+} from "./labels";
+import type { CapsuleTenantSpec } from "./schema";
+
+/*
+ * Which labels and annotations of a namespace its tenant's owner may set. Expressions are RE2's: the API server
+ * evaluates them when a namespace is changed, the webhook when one is created.
+ */
+
+/** Keys that belong to Kubernetes, Capsule and Kindstack: Pod Security, schedulers, ownership. */
+export const RESERVED_KEYS = "^([-a-z0-9.]+\\.)?(kubernetes\\.io|k8s\\.io|kindstack\\.dev|capsule\\.clastix\\.io)/";
+/** Of these, what says nothing to the cluster, or what the API server itself sets. */
+export const UNRESERVED_KEYS = "^(app|kubectl)\\.kubernetes\\.io/|^kubernetes\\.io/metadata\\.name$";
+/** Of these, what no tenant can allow: it says whose a namespace is. */
+export const OWNERSHIP_KEYS = "^([-a-z0-9.]+\\.)?(kindstack\\.dev|capsule\\.clastix\\.io)/";
+
+/** On a namespace, for the API server to read: what its tenant forbids and allows besides, as expressions. */
+export const KEY_RULE_ANNOTATIONS = {
+  labels: { forbidden: "kindstack.dev/forbidden-labels", allowed: "kindstack.dev/allowed-labels" },
+  annotations: { forbidden: "kindstack.dev/forbidden-annotations", allowed: "kindstack.dev/allowed-annotations" },
+} as const;
+
+/** An expression for what a tenant forbids, and one for what it allows though it is reserved or forbidden; `''` for nothing. */
+export interface KeyRules {
+  forbidden: string;
+  allowed: string;
+}
+
+export function keyRules({ metadata, spec }: KindObject<CapsuleTenantSpec>, map: "labels" | "annotations"): KeyRules {
+  const { forbiddenLabels, forbiddenAnnotations, allowedLabels, allowedAnnotations } = spec.namespacesMetadata ?? {};
+  const annotation = (key: string) => metadata.annotations?.[key] ?? "";
+  const [forbidden, allowed, exactKey, regexKey] =
+    map === "labels"
+      ? [forbiddenLabels, allowedLabels, FORBIDDEN_LABELS_ANNOTATION, FORBIDDEN_LABELS_REGEX_ANNOTATION]
+      : [
+          forbiddenAnnotations,
+          allowedAnnotations,
+          FORBIDDEN_ANNOTATIONS_ANNOTATION,
+          FORBIDDEN_ANNOTATIONS_REGEX_ANNOTATION,
+        ];
+  return {
+    forbidden:
+      forbidden === undefined
+        ? expressionOf(annotation(exactKey).split(","), annotation(regexKey))
+        : expressionOf(forbidden.denied ?? [], forbidden.deniedRegex ?? ""),
+    allowed: expressionOf(allowed?.allowed ?? [], allowed?.allowedRegex ?? ""),
+  };
+}
+
+/** Of the keys that a new namespace is created with, those that its owner may not set. */
+export function refusedKeys(
+  tenant: KindObject<CapsuleTenantSpec>,
+  map: "labels" | "annotations",
+  keys: readonly string[],
+): string[] {
+  const { forbidden, allowed } = keyRules(tenant, map);
+  const matches = (regex: string, key: string) => regex !== "" && RE2JS.compile(regex).matcher(key).find();
+  return keys.filter((key) => {
+    if (key === TENANT_LABEL && map === "labels") return false; // by which the owner of several tenants chooses one
+    if (matches(OWNERSHIP_KEYS, key)) return true;
+    const isReserved = matches(RESERVED_KEYS, key) && !matches(UNRESERVED_KEYS, key);
+    return (isReserved || matches(forbidden, key)) && !matches(allowed, key);
+  });
+}
+
+/** The rules of a tenant as annotations of its namespaces. */
+export function keyRuleAnnotations(tenant: KindObject<CapsuleTenantSpec>): Record<string, string> {
+  return Object.fromEntries(
+    (["labels", "annotations"] as const).flatMap((map) =>
+      (["forbidden", "allowed"] as const)
+        .map((rule) => [KEY_RULE_ANNOTATIONS[map][rule], keyRules(tenant, map)[rule]])
+        .filter(([, expression]) => expression !== ""),
+    ),
+  );
+}
+
+/** One expression for exact values and for what another one matches. */
+function expressionOf(exact: readonly string[], regex: string): string {
+  const values = exact
+    .map((value) => value.trim())
+    .filter((value) => value !== "")
+    .map((value) => value.replace(/[^A-Za-z0-9_]/g, "\\$&"));
+  return [...(values.length > 0 ? [`^(${values.join("|")})$`] : []), ...(regex === "" ? [] : [`(${regex})`])].join("|");
+}

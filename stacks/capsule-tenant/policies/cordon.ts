@@ -1,0 +1,51 @@
+import type { Manifest } from "../../../providers/kubernetes/client";
+import type { KindObject } from "../../contract/object";
+import { ADMINISTERS_TENANTS, isMember, userGroups } from "../admission/user-groups";
+import { CORDON_LABEL, TENANT_LABEL } from "../labels";
+import type { CapsuleTenantSpec } from "../schema";
+import { NO_CONTROLLER_OF_KUBERNETES } from "./managed-objects";
+import { policyBinding, validatingPolicy } from "./policy";
+
+const NAME = "capsule-cordon";
+
+/** What running Pods make for themselves, and what is asked without being stored. */
+const MADE_BY_WHAT_RUNS = ["events", "leases", "endpoints", "endpointslices", "localsubjectaccessreviews"];
+
+/** Whether nothing new may be made in the tenant; Capsule's label says so, too. */
+export function isCordoned({ metadata, spec }: KindObject<CapsuleTenantSpec>): boolean {
+  return spec.cordoned ?? metadata.labels?.[CORDON_LABEL] === "enabled";
+}
+
+/**
+ * In a cordoned tenant, members of the user groups change nothing, and nobody but Kubernetes makes anything new: what
+ * runs goes on, and a Pod that ends is replaced.
+ */
+export function cordonPolicy(): Manifest {
+  return validatingPolicy(NAME, {
+    rules: [{ apiGroups: ["*"], resources: ["*/*"], operations: ["CREATE", "UPDATE", "DELETE"] }],
+    matchConditions: [
+      NO_CONTROLLER_OF_KUBERNETES,
+      { name: "no-node", expression: "!('system:nodes' in request.userInfo.groups)" },
+    ],
+    variables: {
+      isOfRunning: `(has(request.subResource) && !(request.subResource in ['', 'scale'])) || request.resource.resource in ${JSON.stringify(MADE_BY_WHAT_RUNS)}`,
+    },
+    validations: [
+      {
+        expression: `variables.isOfRunning || !(${isMember(userGroups())} || request.operation == 'CREATE') || ${ADMINISTERS_TENANTS}`,
+        messageExpression: `'the tenant ' + namespaceObject.metadata.labels['${TENANT_LABEL}'] + ' is cordoned: nothing can be created or changed in its namespaces; ask those who administer tenants'`,
+      },
+    ],
+  });
+}
+
+/** There only while the tenant is cordoned: it concerns every request in its namespaces. */
+export function cordonBindings(tenant: KindObject<CapsuleTenantSpec>): Manifest[] {
+  if (!isCordoned(tenant)) return [];
+  const { name } = tenant.metadata;
+  return [
+    policyBinding(NAME, `${NAME}-${name}`, {
+      matchResources: { namespaceSelector: { matchLabels: { [TENANT_LABEL]: name } } },
+    }),
+  ];
+}

@@ -1,0 +1,107 @@
+import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
+import type { Tending } from "../contract/kind";
+import type { KindObject } from "../contract/object";
+import { ENFORCED_ANNOTATION, ENFORCEMENT_MANAGER, indexedName, ROLE_BINDING_LABEL, TENANT_LABEL } from "./labels";
+import { namespacesOf } from "./namespaces";
+import { enforcementProbe, isEnforcedFor, isRestricted } from "./policies/tenant-policy";
+import type { CapsuleTenantSpec } from "./schema";
+
+/*
+ * An owner gets rights in a namespace only when the API server has been seen to enforce the tenant's policy there and to
+ * count its quotas. A policy holds up to a second after its binding is made, a quota from when its status has amounts.
+ */
+
+/** A policy is enforced a second after its binding is made, as a rule; where nobody serves it, never. */
+const PROBE_INTERVAL_MS = { min: 250, max: 5_000 };
+
+/** Whether the RoleBindings of a namespace are to be there. Rights that are given stay: what is restricted later, holds. */
+export function mayHaveRights(
+  tenant: KindObject<CapsuleTenantSpec>,
+  namespace: string,
+  { owned, observed }: { owned: readonly LiveObject[]; observed: readonly LiveObject[] },
+): boolean {
+  if (hasRights(namespace, owned)) return true;
+  const live = [...observed, ...owned].filter((object) => isNamespace(object, namespace));
+  return live.some((object) => isEnforcedIn(tenant, object)) && isCountedIn(tenant, namespace, owned);
+}
+
+export function hasRights(namespace: string, owned: readonly LiveObject[]): boolean {
+  return owned.some(
+    ({ kind, metadata }) =>
+      kind === "RoleBinding" &&
+      metadata.namespace === namespace &&
+      metadata.labels?.[ROLE_BINDING_LABEL] !== undefined &&
+      metadata.deletionTimestamp === undefined,
+  );
+}
+
+/** Whether the API server has been seen to enforce the tenant's policy in this namespace, if it has any. */
+function isEnforcedIn(tenant: KindObject<CapsuleTenantSpec>, { metadata }: LiveObject): boolean {
+  return !isRestricted(tenant) || metadata.annotations?.[ENFORCED_ANNOTATION] === tenant.metadata.uid;
+}
+
+/** Whether the API server counts what all quotas of the tenant limit: until then it refuses nothing, or everything. */
+function isCountedIn(
+  { metadata, spec }: KindObject<CapsuleTenantSpec>,
+  namespace: string,
+  owned: readonly LiveObject[],
+) {
+  return (spec.resourceQuotas ?? []).every(({ hard = {} }, index) => {
+    const quota = owned.find(
+      (object) =>
+        object.kind === "ResourceQuota" &&
+        object.metadata.namespace === namespace &&
+        object.metadata.name === indexedName(metadata.name, index),
+    ) as (LiveObject & { status?: { hard?: object } }) | undefined;
+    const counted = quota?.status?.hard ?? {};
+    return Object.keys(hard).every((resource) => resource in counted);
+  });
+}
+
+/**
+ * Asks the API server whether it enforces the tenant's policy in the namespaces whose owner waits for it, and notes where
+ * it does. That is a change of the namespace, which leads to the update that gives the rights.
+ */
+export async function noteEnforcement(
+  tenant: KindObject<CapsuleTenantSpec>,
+  { owned, apply, tryOut }: Tending,
+): Promise<{ requeueAfterMs: number } | undefined> {
+  if (!isRestricted(tenant)) return undefined;
+  const waiting = owned.filter(
+    (object) =>
+      object.kind === "Namespace" &&
+      object.metadata.deletionTimestamp === undefined &&
+      object.metadata.labels?.[TENANT_LABEL] === tenant.metadata.name &&
+      !hasRights(object.metadata.name, owned) &&
+      !isEnforcedIn(tenant, object),
+  );
+  const isEnforced = await Promise.all(
+    waiting.map(async (namespace) => {
+      const refusal = await tryOut(enforcementProbe(namespace.metadata.name));
+      if (refusal === undefined || !isEnforcedFor(tenant, refusal)) return false;
+      await apply(enforcedMark(namespace, tenant.metadata.uid), ENFORCEMENT_MANAGER);
+      return true;
+    }),
+  );
+  if (isEnforced.every((enforced) => enforced)) return undefined;
+  const binding = owned.find(({ kind }) => kind === "ValidatingAdmissionPolicyBinding");
+  const waitedMs = Date.now() - Date.parse(binding?.metadata.creationTimestamp ?? "");
+  return { requeueAfterMs: Math.min(Math.max(waitedMs / 4 || 0, PROBE_INTERVAL_MS.min), PROBE_INTERVAL_MS.max) };
+}
+
+/** The namespaces whose owner has no rights yet, by name. */
+export function withoutRights(tenant: KindObject<CapsuleTenantSpec>, owned: readonly LiveObject[]): string[] {
+  return namespacesOf(tenant, owned, []).filter((namespace) => !hasRights(namespace, owned));
+}
+
+function enforcedMark({ apiVersion, kind, metadata }: LiveObject, uid: string): Manifest {
+  return {
+    apiVersion,
+    kind,
+    metadata: { name: metadata.name, uid: metadata.uid, annotations: { [ENFORCED_ANNOTATION]: uid } },
+  };
+}
+
+function isNamespace({ kind, metadata }: LiveObject, name: string): boolean {
+  return kind === "Namespace" && metadata.name === name;
+}

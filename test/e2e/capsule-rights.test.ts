@@ -1,0 +1,177 @@
+import path from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, describe, expect, it } from "vitest";
+import { ApiError, KubernetesClient, type Manifest } from "../../providers/kubernetes/client";
+import { userConfig } from "../../src/dev/users";
+import { removeAdmission } from "../admission/leftovers";
+import { controlPlane } from "../control-plane";
+import { eventually } from "./eventually";
+import {
+  apply,
+  CONFIG_MAP,
+  capsuleTenant,
+  client,
+  conditionOf,
+  create,
+  edit,
+  get,
+  namespace,
+  POD,
+  remove,
+  uniqueName,
+  untilGone,
+} from "./objects";
+import { useOperator } from "./operator";
+
+afterAll(() => removeAdmission(client)); // once the operator has ended
+useOperator({ args: ["--admission-port", "0"] });
+
+/** Tenants of this test; `KINDSTACK_TRIES=200` is what docs/capsule.md tells of. */
+const TRIES = Number(process.env.KINDSTACK_TRIES ?? 8);
+const AT_ONCE = 8;
+/** So often a tenant's owner tries, before and after it gets rights. */
+const PAUSE_MS = 20;
+const TRIES_WITH_RIGHTS = 20;
+
+const POLICY = {
+  apiVersion: "networking.k8s.io/v1",
+  kind: "NetworkPolicy",
+  plural: "networkpolicies",
+  namespaced: true,
+};
+
+const pod = (image: string, name: string, namespace: string): Manifest => ({
+  apiVersion: "v1",
+  kind: "Pod",
+  metadata: { name, namespace },
+  spec: { containers: [{ name: "app", image }] },
+});
+const configMap = (name: string, namespace: string): Manifest => ({
+  apiVersion: "v1",
+  kind: "ConfigMap",
+  metadata: { name, namespace },
+});
+
+async function ownerClient(name: string): Promise<KubernetesClient> {
+  const { kubeconfig } = controlPlane();
+  return new KubernetesClient(await userConfig(path.dirname(kubeconfig), name, "capsule.clastix.io"));
+}
+
+/** Whether it was made; a refusal is an answer, too. */
+async function attempt(owner: KubernetesClient, type: typeof POD, manifest: Manifest): Promise<boolean> {
+  try {
+    await owner.create(type, manifest);
+    return true;
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 403) return false;
+    throw error;
+  }
+}
+
+/** A tenant and its namespace at the same moment; the owner tries all that is forbidden, until after it has rights. */
+async function forbiddenObjectsOf(name: string): Promise<{ forbidden: number; refusedByPolicy: boolean }> {
+  const owner = await ownerClient(name);
+  const spec = {
+    owner: { kind: "User" as const, name },
+    containerRegistries: { allowed: ["docker.io"] },
+    resourceQuotas: [{ hard: { "count/configmaps": 1 } }],
+  };
+  await Promise.all([
+    apply(capsuleTenant(name, spec)),
+    create(namespace(name, { labels: { "capsule.clastix.io/tenant": name } })),
+  ]);
+  let withRights = 0;
+  for (let round = 0; withRights < TRIES_WITH_RIGHTS; round++) {
+    await Promise.all([
+      attempt(owner, POD, pod("evil.example.com/app", `evil-${round}`, name)),
+      attempt(owner, CONFIG_MAP, configMap(`more-${round}`, name)),
+    ]);
+    const allowed = await attempt(owner, POD, pod("nginx", `allowed-${round}`, name));
+    if (allowed) withRights++;
+    await delay(PAUSE_MS);
+  }
+  const pods = (await client.list(POD, { namespace: name })).items;
+  const configMaps = (await client.list(CONFIG_MAP, { namespace: name })).items;
+  const evil = pods.filter(({ metadata }) => metadata.name.startsWith("evil")).length;
+  const made = configMaps.filter(({ metadata }) => metadata.name.startsWith("more")).length;
+  const last = await owner.create(POD, pod("evil.example.com/app", "evil-last", name)).catch((error) => String(error));
+  await owner.close();
+  return { forbidden: evil + Math.max(0, made - 1), refusedByPolicy: String(last).includes("evil.example.com is not") };
+}
+
+describe("what was there before under a name of Kindstack's", () => {
+  it("is replaced: no field of it stays, and it stalls no tenant", async () => {
+    const name = uniqueName("reserved");
+    const named = {
+      apiVersion: POLICY.apiVersion,
+      kind: POLICY.kind,
+      metadata: { name: `capsule-${name}-0`, namespace: name },
+    };
+    const role: Manifest = {
+      apiVersion: "rbac.authorization.k8s.io/v1",
+      kind: "RoleBinding",
+      metadata: { name: `capsule-${name}-0`, namespace: name },
+      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "view" },
+    } as Manifest;
+    await create(namespace(name));
+    await create({
+      ...named,
+      metadata: { ...named.metadata, finalizers: ["example.com/keep"] },
+      spec: { podSelector: {}, ingress: [{}] },
+    });
+    await create(role);
+    const tenant = capsuleTenant(name, { networkPolicies: [{ podSelector: {}, policyTypes: ["Ingress"] }] });
+    await apply(tenant);
+    await edit(namespace(name), { metadata: { labels: { "capsule.clastix.io/tenant": name } } });
+
+    await eventually(async () => {
+      expect((await get(named)).spec).toEqual({ podSelector: {}, policyTypes: ["Ingress"] });
+      expect(await get(role)).toMatchObject({ roleRef: { name: "admin" } });
+      expect(conditionOf(await get(tenant), "Ready").status).toBe("True");
+    });
+    await remove(tenant);
+    await untilGone(tenant);
+  });
+});
+
+describe("a cordoned tenant", () => {
+  it("says so in a condition and refuses what its owner makes, until it is not cordoned any more", async () => {
+    const name = uniqueName("cordon");
+    const owner = await ownerClient(name);
+    const tenant = capsuleTenant(name, { owner: { kind: "User", name } });
+    await apply(tenant);
+    await create(namespace(name, { labels: { "capsule.clastix.io/tenant": name } }));
+    await eventually(async () => expect(await attempt(owner, CONFIG_MAP, configMap(uniqueName("a"), name))).toBe(true));
+
+    await edit(tenant, { spec: { cordoned: true } });
+    await eventually(async () => expect(conditionOf(await get(tenant), "Cordoned").status).toBe("True"));
+    await eventually(async () => {
+      await expect(owner.create(CONFIG_MAP, configMap(uniqueName("a"), name))).rejects.toThrow("is cordoned");
+    });
+    await expect(create(pod("nginx", "by-an-administrator", name))).resolves.toBeDefined();
+
+    await edit(tenant, { spec: { cordoned: null } });
+    await eventually(async () => expect(await attempt(owner, CONFIG_MAP, configMap(uniqueName("a"), name))).toBe(true));
+    expect(conditionOf(await get(tenant), "Cordoned").status).toBe("False");
+    await owner.close();
+    await remove(tenant);
+  });
+});
+
+// The last one: what it leaves behind keeps the operator busy for a while.
+describe("rights and enforcement", () => {
+  it(`rights come after enforcement: of ${TRIES} tenants that come with their namespace, none gets anything forbidden`, {
+    timeout: 60_000 + TRIES * 10_000,
+  }, async () => {
+    const names = Array.from({ length: TRIES }, (_, index) => uniqueName(`try${index}`));
+    const outcomes: Awaited<ReturnType<typeof forbiddenObjectsOf>>[] = [];
+    const workers = Array.from({ length: AT_ONCE }, async () => {
+      for (let name = names.pop(); name !== undefined; name = names.pop()) {
+        outcomes.push(await forbiddenObjectsOf(name));
+        await remove(capsuleTenant(name));
+      }
+    });
+    await Promise.all(workers);
+    expect(outcomes).toEqual(Array.from({ length: TRIES }, () => ({ forbidden: 0, refusedByPolicy: true })));
+  });
+});
