@@ -148,7 +148,7 @@ describe("a PodSet that is scaled", () => {
     expect(await untilSettled(name, 3)).toEqual(expect.arrayContaining(pods));
 
     const [head = "", row = ""] = (await kubectl(["get", "podset", name])).stdout.split("\n");
-    expect(head.split(/\s+/)).toEqual(["NAME", "DESIRED", "READYREPLICAS", "READY", "AGE"]);
+    expect(head.split(/\s+/)).toEqual(["NAME", "DESIRED", "READYREPLICAS", "READY", "REASON", "PAUSED", "AGE"]);
     expect(row.split(/\s+/).slice(0, 4)).toEqual([name, "3", "3", "True"]);
   });
 

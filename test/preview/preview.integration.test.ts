@@ -12,6 +12,7 @@ import { parse, stringify } from "yaml";
 import { ProviderHost } from "../../providers/host/server";
 import { providers } from "../../providers/index";
 import { KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
+import { clusterUid } from "../../providers/kubernetes/cluster";
 import { StackEngine } from "../../src/automation/engine";
 import { updateMembers } from "../../src/automation/shared-stack";
 import { StackReader } from "../../src/automation/stack-reader";
@@ -120,7 +121,8 @@ async function make(manifest: Named): Promise<LiveObject> {
   const parsed = parseObject(kind, object);
   const key = objectKey(object.metadata);
   const owner = { uid: object.metadata.uid, description: `${kind.kind}.${kind.group}/${key}` };
-  const program = () => kind.program(parsed, { owner, owned: [], recorded: new Set(), observed: [] });
+  const uid = (await clusterUid(cluster.client)) as string;
+  const program = () => kind.program(parsed, { owner, cluster: uid, owned: [], recorded: new Set(), observed: [] });
   const stack = stackOf(kind, key, undefined);
   const result =
     kind.granularity === "object"
