@@ -27,9 +27,15 @@ export async function destroyObject(turn: Turn, pending: Pending | undefined): P
   if (live === undefined || !isAsShown(found, live)) return "done";
   const release = annotations?.[DELETION_POLICY_ANNOTATION] === "Orphan";
   const strays = mayHaveStrays(live, memory.lastAttempt);
+  let deleted = pending?.deleted ?? 0;
+  const started = performance.now();
   if (pending !== undefined && !strays && (await isEmptied(turn, pending))) {
-    logger.info({ deleted: pending.failures.length }, "destroyed");
-    recorder.event(live, "Normal", "Deleted", describeChanges({ delete: pending.failures.length }));
+    const changes = { delete: pending.failures.length };
+    const durationMs = performance.now() - started;
+    const nothing = { resources: [], deleted: [], failures: [] };
+    observe({ operation: "destroy", outcome: "succeeded", changes, ...nothing, durationMs }, "Deleting");
+    logger.info({ changes }, "destroyed");
+    recorder.event(live, "Normal", "Deleted", describeChanges({ delete: deleted + changes.delete }));
     return letGo(turn, live);
   }
   if (wasCutOff(turn, live)) {
@@ -52,12 +58,14 @@ export async function destroyObject(turn: Turn, pending: Pending | undefined): P
     observe(result, "Deleting");
     if (result.outcome === "interrupted") return "retry";
     failures = result.failures;
+    deleted += result.changes.delete ?? 0;
     if (result.outcome === "succeeded") {
       const object = await announced();
       if (strays) await removeStrays(turn, [], { release });
       logger.info({ changes: result.changes, release, durationMs: Math.round(result.durationMs) }, "destroyed");
-      const deleted = describeChanges(result.changes) || "nothing was left to delete";
-      recorder.event(object, "Normal", release ? "Orphaned" : "Deleted", release ? "what was made is left" : deleted);
+      const changes = { ...result.changes, ...(deleted > 0 && { delete: deleted }) };
+      const told = release ? "what was made is left" : describeChanges(changes) || "nothing was left to delete";
+      recorder.event(object, "Normal", release ? "Orphaned" : "Deleted", told);
       return letGo(turn, object);
     }
   } catch (error) {
@@ -69,7 +77,7 @@ export async function destroyObject(turn: Turn, pending: Pending | undefined): P
   const object = await announced();
   if (failures.every(({ errorClass }) => errorClass === "pending")) {
     logger.info({ failures }, "destroy waits for something else to end");
-    memory.pending = new Pending(turn, failures);
+    memory.pending = new Pending(turn, failures, deleted);
     await writePending(turn, object, failures);
     return { afterMs: await memory.pending.holdsForMs(turn) };
   }

@@ -416,9 +416,10 @@ export class Operator {
     if (cause === "Repairing") metrics.driftRepairs.inc({ kind: kindName(kind) });
   }
 
-  #countUpdate(kind: AnyKind, { operation, outcome, durationMs }: UpdateResult): void {
+  #countUpdate(kind: AnyKind, { operation, outcome, failures, durationMs }: UpdateResult): void {
     const { metrics } = this.#options;
-    const labels = { kind: kindName(kind), operation, result: outcome };
+    const waits = failures.length > 0 && failures.every(({ errorClass }) => errorClass === "pending");
+    const labels = { kind: kindName(kind), operation, result: waits ? "waiting" : outcome };
     metrics.updates.inc(labels);
     metrics.updateDuration.observe(labels, durationMs / 1000);
   }

@@ -18,6 +18,8 @@ export class Pending {
   readonly #of: string;
   /** Those that are "not yet", and all others, which only the user can mend. */
   readonly failures: readonly UpdateFailure[];
+  /** How many resources the attempts so far have deleted. */
+  readonly deleted: number;
   readonly #others: readonly UpdateFailure[];
   /** Of the failures, those about objects that a cache has shown; it then also shows that they are gone. */
   readonly #shown: ReadonlySet<UpdateFailure>;
@@ -25,7 +27,8 @@ export class Pending {
   /** When the API server was asked last, by `performance.now()`. */
   #checkedAt = this.#since;
 
-  constructor(turn: Turn, failures: readonly UpdateFailure[]) {
+  constructor(turn: Turn, failures: readonly UpdateFailure[], deleted = 0) {
+    this.deleted = deleted;
     this.#of = stateOf(turn.object);
     this.failures = failures.filter(({ errorClass }) => errorClass === "pending");
     this.#others = failures.filter(({ errorClass }) => errorClass !== "pending");

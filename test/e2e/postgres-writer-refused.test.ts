@@ -63,7 +63,7 @@ describe("300 objects whose table is missing", () => {
   it("cost few updates, and are Ready within a minute of its creation", async () => {
     const table = uniqueName("late").replace("-", "_");
     const names = Array.from({ length: 300 }, (_, index) => `${table.replace("_", "-")}-${index}`);
-    const updates = () => operator.metric("kindstack_updates_total", { kind: "postgreswriters" });
+    const updates = () => operator.metric("kindstack_updates_total", { kind: "postgreswriters.demo.yash.com" });
     const before = await updates();
     await Promise.all(names.map((name) => create(postgresWriter(name, { table }))));
     const last = postgresWriter(names.at(-1) ?? "", { table });
@@ -210,7 +210,9 @@ describe("a database that is away", () => {
     for (const password of [wrongPassword, controlPlane().env.PSQL_PASSWORD ?? ""]) {
       expect(password).not.toBe("");
       expect(told).not.toContain(password);
-      expect(files.filter((file) => fs.readFileSync(file, "utf8").includes(password))).toEqual([]);
+      // History is pruned meanwhile.
+      const present = files.filter((file) => fs.existsSync(file));
+      expect(present.filter((file) => fs.readFileSync(file, "utf8").includes(password))).toEqual([]);
     }
   });
 });
