@@ -99,6 +99,8 @@ describe("the sample oil", () => {
       "CORDONED",
       "NODE SELECTOR",
       "READY",
+      "REASON",
+      "PAUSED",
       "AGE",
     ]);
     expect(row.split(/\s{2,}/).slice(0, 7)).toEqual([
