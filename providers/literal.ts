@@ -33,11 +33,9 @@ export function unescapeReserved<T>(value: T): T {
   ) as T;
 }
 
-/** Inputs of a resource, of which some may be wrapped in outputs or promises, escaped. */
+/** Inputs of a resource, escaped. What is wrapped in outputs or promises stays so, and all around it stays plain. */
 export function escapeInputs(inputs: Inputs): Inputs {
-  const escaped = (input: unknown) =>
-    isWrapped(input) ? output(input as object).apply((value) => escapeReserved(value)) : escapeReserved(input);
-  return Object.fromEntries(Object.entries(inputs).map(([name, input]) => [name, escaped(input)]));
+  return escapeReserved(inputs);
 }
 
 /** Whether some value is yet to come: a library wrapped it, as kubernetesx does with all that it makes. */
@@ -72,6 +70,9 @@ export function behindEngine<I extends object, O extends object>(
 function mapTexts(value: unknown, change: (text: string) => string): unknown {
   if (typeof value === "string") return change(value);
   if (typeof value !== "object" || value === null) return value;
+  if (Output.isInstance(value) || value instanceof Promise) {
+    return output(value).apply((resolved) => mapTexts(resolved, change));
+  }
   if (Array.isArray(value)) {
     const items = value.map((item) => mapTexts(item, change));
     return items.every((item, index) => item === value[index]) ? value : items;
