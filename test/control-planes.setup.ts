@@ -12,7 +12,7 @@ import { filesUnder } from "./files";
 const ROOT = path.resolve(__dirname, "..");
 
 /** What operators and `pulumi up` need; tests of those may not wait for a build. */
-const TOOLS = ["pulumi", "pulumi-language-nodejs"] as const;
+const TOOLS = ["pulumi", "pulumi-server", "pulumi-language-nodejs"] as const;
 
 /** One control plane for each worker, so that files with operators run side by side and do not see each other. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
