@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import type { Logger } from "pino";
 import type { KubernetesClient, LiveObject, ResourceType } from "../../providers/kubernetes/client";
 import {
@@ -51,6 +52,7 @@ export async function startAdmission(options: AdmissionOptions): Promise<Admissi
   const kinds = options.kinds.filter(({ admission }) => admission !== undefined);
   if (kinds.length === 0) return undefined;
   const stop = new AbortController();
+  setMaxListeners(0, stop.signal); // one for each informer
   let server: AdmissionServer | undefined;
   const close = async () => {
     stop.abort();
