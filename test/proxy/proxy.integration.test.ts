@@ -2,6 +2,7 @@ import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import fs from "node:fs";
 import type http from "node:http";
+import net from "node:net";
 import os from "node:os";
 import path from "node:path";
 import { KubeConfig } from "@kubernetes/client-node";
@@ -124,7 +125,7 @@ beforeAll(async () => {
     servingCertificate: () => readServingCertificate(file("serving.crt"), file("serving.key")),
     userGroups: [GROUP, `system:serviceaccounts:${cluster.namespace}`],
     refusedGroups: ["system:masters"],
-    maxConnections: 100,
+    maxConnections: 1000,
     logger: pino({ level: "silent" }),
   });
   await vi.waitFor(() => expect(proxy.notReady).toBeUndefined());
@@ -460,3 +461,18 @@ describe.skipIf(noKubectl !== undefined)(`kubectl${noKubectl ? ` (${noKubectl})`
 function withoutVersion(body: string): string {
   return body.replaceAll(/"resourceVersion":"\d+"/g, "");
 }
+
+describe("1,100 slow strangers", () => {
+  it("keep no user waiting for more than a second", async () => {
+    const strangers = Array.from({ length: 1_100 }, () => net.connect(proxy.port, "127.0.0.1"));
+    for (const socket of strangers) socket.on("error", () => {});
+    await Promise.allSettled(strangers.map((socket) => once(socket, "connect")));
+
+    for (const user of ["alice", "robot"] as const) {
+      const before = performance.now();
+      expect((await ask(through(user, { path: "/api/v1/namespaces" }))).status).toBe(200);
+      expect(performance.now() - before).toBeLessThan(1_000);
+    }
+    for (const socket of strangers) socket.destroy();
+  });
+});
