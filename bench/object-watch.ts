@@ -1,6 +1,6 @@
 import { pino } from "pino";
 import type { KubernetesClient, LiveObject, ResourceType } from "../providers/kubernetes/client";
-import { Informer } from "../src/watcher/informer";
+import { Informer } from "../src/cache/informer";
 import { findCondition } from "../stacks/contract/condition";
 import { statusOf } from "../stacks/contract/kind";
 import { objectKey } from "../stacks/contract/object";

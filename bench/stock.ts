@@ -2,9 +2,9 @@ import fs from "node:fs/promises";
 import path from "node:path";
 import { PulumiCommand } from "@pulumi/pulumi/automation/cmd";
 import { LocalWorkspace } from "@pulumi/pulumi/automation/localWorkspace";
+import pLimit from "p-limit";
 import { PROJECT } from "../src/automation/workspace";
 import { packageRoot } from "../src/package";
-import { Limiter } from "../src/watcher/limiter";
 import type { BenchCluster, BenchContext } from "./cluster";
 import { type Writer, writersProgram } from "./writers";
 
@@ -34,12 +34,12 @@ export async function measureStock(
     PULUMI_SKIP_UPDATE_CHECK: "true",
   };
   const atStart = await pulumi.count();
-  const limiter = new Limiter(atOnce);
+  const limiter = pLimit(atOnce);
   let done = 0;
   const started = performance.now();
   await Promise.all(
     writers.map((writer) =>
-      limiter.run(async () => {
+      limiter(async () => {
         signal.throwIfAborted();
         detail(`the stock way: ${done} of ${writers.length}`);
         const stackName = `${writer.namespace}-${writer.name}`;

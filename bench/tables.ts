@@ -1,4 +1,4 @@
-import { renderTable } from "../src/table";
+import { renderTable } from "../src/text/table";
 import { PEERS } from "./peers";
 import { type Figure, isReached, type Results, ratioOf, type Section } from "./results";
 

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
+import pLimit from "p-limit";
 import type { KubernetesClient, Manifest, ResourceType } from "../providers/kubernetes/client";
 import type { Program } from "../src/automation/language-server";
-import { Limiter } from "../src/watcher/limiter";
 import { ownerDescription, parseObject } from "../stacks/contract/kind";
 import { objectKey } from "../stacks/contract/object";
 import { postgresWriter } from "../stacks/postgres-writer/kind";
@@ -74,6 +74,6 @@ export async function forEachAtOnce<T>(
   work: (item: T) => Promise<unknown>,
   atOnce = AT_ONCE,
 ): Promise<void> {
-  const limiter = new Limiter(atOnce);
-  await Promise.all(items.map((item) => limiter.run(() => work(item))));
+  const limiter = pLimit(atOnce);
+  await Promise.all(items.map((item) => limiter(() => work(item))));
 }

@@ -87,7 +87,7 @@ function reasonsInCode(): string[] {
   ];
   const found = code
     .filter(([file]) =>
-      /^(providers|src\/(watcher|automation|config)|stacks\/\w[\w-]*\/(status|schema|kind|objects|register|manifests|main))/.test(
+      /^(providers|src\/(operator|controller|cache|queue|runner|automation|config)|stacks\/\w[\w-]*\/(status|schema|kind|objects|register|manifests|main))/.test(
         file,
       ),
     )

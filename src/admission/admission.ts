@@ -8,8 +8,8 @@ import {
   type KindAdmission,
 } from "../../stacks/contract/admission";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
+import { Informer } from "../cache/informer";
 import { openServingCertificate, type ServingCertificateOptions } from "../tls/serving-certificate";
-import { Informer } from "../watcher/informer";
 import { type AdmissionLocation, locationNames, webhookConfigurations, webhookPath } from "./configuration";
 import { EnsuredObjects } from "./ensure";
 import { type AdmissionServer, type Reviewer, startAdmissionServer } from "./server";

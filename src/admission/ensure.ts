@@ -5,8 +5,8 @@ import type { KubernetesClient, LiveObject, Manifest } from "../../providers/kub
 import { ownedFieldsDigest } from "../../providers/kubernetes/ownership";
 import { ADMISSION_LABEL } from "../../stacks/contract/admission";
 import { objectId } from "../../stacks/contract/object";
-import { Informer, type ObjectChange } from "../watcher/informer";
-import { exponentialBackoff } from "../watcher/queue";
+import { Informer, type ObjectChange } from "../cache/informer";
+import { exponentialBackoff } from "../queue/work-queue";
 
 export interface EnsuredObjectsOptions {
   client: Pick<KubernetesClient, "resourceType" | "apply" | "list" | "watch">;

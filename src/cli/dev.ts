@@ -18,7 +18,7 @@ import { followFile } from "../dev/follow";
 import { layoutOf } from "../dev/layout";
 import { operator } from "../dev/operator";
 import { applySamples, ownedNamespaces, students } from "../dev/samples";
-import { renderTable } from "../table";
+import { renderTable } from "../text/table";
 import { resolvePulumi } from "../toolchain/pulumi";
 import { Progress } from "./progress";
 

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import type { HistoryEntry } from "../automation/stack-reader";
-import { safeJson, visible } from "../preview/plain-text";
-import { renderTable } from "../table";
+import { safeJson, visible } from "../text/plain-text";
+import { renderTable } from "../text/table";
 import { objectCommand } from "./object-command";
 
 export function historyCommand(): Command {

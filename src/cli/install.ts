@@ -3,7 +3,7 @@ import { stringify } from "yaml";
 import { kinds } from "../../stacks/index";
 import { describeConfiguration, parseConfiguration } from "../../stacks/platform/configuration";
 import { packageVersion } from "../package";
-import { renderTable } from "../table";
+import { renderTable } from "../text/table";
 
 interface InstallOptions {
   set?: Record<string, string>;

@@ -4,8 +4,8 @@ import { unescapeReserved } from "../../providers/literal";
 import { belongsTo, isObjectComponent } from "../../stacks/contract/shared-stack";
 import { nameOf } from "../automation/event-log";
 import type { StackState } from "../automation/stack-reader";
-import { safeJson, shortValue, visible } from "../preview/plain-text";
-import { renderTable } from "../table";
+import { safeJson, shortValue, visible } from "../text/plain-text";
+import { renderTable } from "../text/table";
 import { objectCommand } from "./object-command";
 
 /** One thing that an object made, as its stack's state has it. */

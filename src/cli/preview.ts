@@ -2,13 +2,13 @@ import { availableParallelism } from "node:os";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { readManifests } from "../../stacks/contract/manifests";
 import { kinds } from "../../stacks/index";
-import { safeJson } from "../preview/plain-text";
 import { preview, type Selection, selectCandidates } from "../preview/preview";
 import { renderMarkdown } from "../preview/render-markdown";
 import { renderText } from "../preview/render-text";
 import { GATED, type Gated, gatedObjects, type Report } from "../preview/report";
 import { readManifestsAt } from "../preview/revision";
 import { fullName } from "../preview/wording";
+import { safeJson } from "../text/plain-text";
 import { INSPECTION_HELP, type Inspection, withInspection } from "./inspection";
 import { PreviewProgress } from "./preview-progress";
 

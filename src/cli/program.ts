@@ -1,7 +1,7 @@
 import { Command, CommanderError } from "commander";
 import { errorMessageOf } from "../../providers/errors";
 import { packageVersion } from "../package";
-import { visibleLines } from "../preview/plain-text";
+import { visibleLines } from "../text/plain-text";
 import { backupCommand, restoreCommand } from "./backup";
 import { completionCommand } from "./completion";
 import { crdsCommand } from "./crds";

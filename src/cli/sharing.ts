@@ -4,9 +4,9 @@ import { InvalidArgumentError, Option } from "commander";
 import type { Logger } from "pino";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
 import type { Pulumi } from "../automation/pulumi";
-import { kubernetesLeases } from "../shard/lease-store";
-import { Shards } from "../shard/shards";
-import { checkTiming, type LeaseTiming } from "../shard/timing";
+import { kubernetesLeases } from "../sharding/lease-store";
+import { Shards } from "../sharding/shards";
+import { checkTiming, type LeaseTiming } from "../sharding/timing";
 import type { Metrics } from "../telemetry/metrics";
 import { seconds } from "./numbers";
 

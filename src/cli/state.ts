@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import { safeJson } from "../preview/plain-text";
+import { safeJson } from "../text/plain-text";
 import { objectCommand } from "./object-command";
 
 export function stateCommand(): Command {

@@ -1,9 +1,9 @@
 import { Command, Option } from "commander";
 import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
 import { kinds } from "../../stacks/index";
-import { safeJson } from "../preview/plain-text";
 import { readOverview } from "../status/overview";
 import { renderOverview } from "../status/render";
+import { safeJson } from "../text/plain-text";
 
 interface StatusOptions {
   output: "text" | "json";

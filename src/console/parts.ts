@@ -2,7 +2,7 @@ import type { LiveObject } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
 import { readinessOf } from "../../stacks/contract/readiness";
-import { visible } from "../preview/plain-text";
+import { visible } from "../text/plain-text";
 import { type Html, html } from "./html";
 import { objectHref } from "./paths";
 

@@ -4,8 +4,8 @@ import type { AnyKind } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
 import { stackOf } from "../../stacks/contract/shared-stack";
 import type { HistoryEntry, StackReader, StackState } from "../automation/stack-reader";
-import type { Operator } from "../watcher/operator";
-import type { EventRecorder, RecordedEvent } from "../watcher/recorder";
+import type { EventRecorder, RecordedEvent } from "../controller/event-recorder";
+import type { Operator } from "../operator/manager";
 
 /** What the console shows: the operator's caches, and the state's backend where one object is looked at. */
 export interface ConsoleSource {

@@ -3,7 +3,7 @@ import { objectId } from "../../stacks/contract/object";
 import { belongsTo, isObjectComponent } from "../../stacks/contract/shared-stack";
 import { nameOf } from "../automation/event-log";
 import type { RecordedResource, StackState } from "../automation/stack-reader";
-import { visible } from "../preview/plain-text";
+import { visible } from "../text/plain-text";
 import { type Html, html } from "./html";
 import type { Tone } from "./parts";
 import type { ConsoleSource } from "./source";

@@ -1,4 +1,4 @@
-import { escapeCharacter, shortValue, visible } from "./plain-text";
+import { escapeCharacter, shortValue, visible } from "../text/plain-text";
 import type { ObjectPlan, Report } from "./report";
 import { byImportance, describeResources, describeSummary, fullName } from "./wording";
 

@@ -1,5 +1,5 @@
-import { renderTable } from "../table";
-import { shortValue, visible } from "./plain-text";
+import { shortValue, visible } from "../text/plain-text";
+import { renderTable } from "../text/table";
 import type { ObjectPlan, Report, ResourcePlan } from "./report";
 import { byImportance, describeResources, describeSummary, fullName } from "./wording";
 

@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import type { KubernetesClient, LiveObject, ResourceType } from "../../providers/kubernetes/client";
-import { compareResourceVersions, Informer, type ObjectChange } from "../watcher/informer";
+import { compareResourceVersions, Informer, type ObjectChange } from "../cache/informer";
 import type { Identity } from "./identity";
 
 /** Capsule's Tenant, whose owner is who may look at its namespaces. */

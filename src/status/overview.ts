@@ -2,9 +2,9 @@ import { errorMessageOf } from "../../providers/errors";
 import { ApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
 import { type AnyKind, kindApiVersion, kindName } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
-import { kubernetesLeases } from "../shard/lease-store";
-import { SHARD_PREFIX } from "../shard/replica";
-import { REPORTING_CONTROLLER } from "../watcher/recorder";
+import { REPORTING_CONTROLLER } from "../controller/event-recorder";
+import { kubernetesLeases } from "../sharding/lease-store";
+import { SHARD_PREFIX } from "../sharding/replica";
 import { countObjects, type KindCounts } from "./object-counts";
 import { type MetricsLocation, type OperatorStatus, readOperatorStatus } from "./operator-status";
 

@@ -1,4 +1,4 @@
-import { renderTable } from "../table";
+import { renderTable } from "../text/table";
 import type { OperatorStatus } from "./operator-status";
 import type { Overview } from "./overview";
 

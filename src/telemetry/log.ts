@@ -1,7 +1,7 @@
 import { type DestinationStream, destination, type Logger, pino, stdTimeFunctions } from "pino";
 import pretty from "pino-pretty";
 import { TerminalError } from "../../providers/errors";
-import { visibleLines } from "../preview/plain-text";
+import { visibleLines } from "../text/plain-text";
 
 export interface LoggerOptions {
   /** Where `KINDSTACK_LOG_LEVEL` and `KINDSTACK_LOG_FORMAT` are looked up; by default the process's environment. */

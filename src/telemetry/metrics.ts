@@ -1,6 +1,6 @@
 import { Counter, collectDefaultMetrics, exponentialBuckets, Gauge, Histogram, Registry } from "prom-client";
-import type { InformerObserver } from "../watcher/informer";
-import type { WorkQueueObserver } from "../watcher/queue";
+import type { InformerObserver } from "../cache/informer";
+import type { WorkQueueObserver } from "../queue/work-queue";
 import { ObjectMetrics } from "./object-metrics";
 
 /** What the operator counts. Names are those that controllers and their dashboards have in common, where there are any. */

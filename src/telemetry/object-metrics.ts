@@ -1,7 +1,7 @@
 import { Gauge, type Registry } from "prom-client";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { readinessOf } from "../../stacks/contract/readiness";
-import type { ObjectChange } from "../watcher/informer";
+import type { ObjectChange } from "../cache/informer";
 
 /**
  * Counts the objects in the operator's caches by what their conditions say. Each change of a cache moves one object from

@@ -11,7 +11,7 @@ import {
 } from "../../providers/kubernetes/client";
 import { type Admission, type AdmissionOptions, startAdmission } from "../../src/admission/admission";
 import { userConfig } from "../../src/dev/users";
-import { installKinds } from "../../src/watcher/install";
+import { installKinds } from "../../src/operator/install";
 import { capsuleTenantAdmission } from "../../stacks/capsule-tenant/admission/admission";
 import { capsuleTenant } from "../../stacks/capsule-tenant/kind";
 import { DEFAULT_USER_GROUP, TENANT_LABEL } from "../../stacks/capsule-tenant/labels";

@@ -2,7 +2,7 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { kubernetesLeases, type LeaseRecord } from "../../src/shard/lease-store";
+import { kubernetesLeases, type LeaseRecord } from "../../src/sharding/lease-store";
 import { resolveBinary } from "../../src/toolchain/resolve";
 import { partitionOf } from "../../stacks/contract/shared-stack";
 import { controlPlane } from "../control-plane";

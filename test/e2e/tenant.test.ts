@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
-import { FINALIZER } from "../../src/watcher/identity";
+import { FINALIZER } from "../../src/controller/finalizer";
 import { statusOf } from "../../stacks/contract/kind";
 import { eventually } from "./eventually";
 import { kubectl, noKubectl } from "./kubectl";

@@ -3,7 +3,7 @@ import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
-import { kubernetesLeases } from "../../src/shard/lease-store";
+import { kubernetesLeases } from "../../src/sharding/lease-store";
 import { isCounted } from "../../stacks/podset/pods";
 import { eventually } from "../e2e/eventually";
 import {

@@ -2,7 +2,6 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Check } from "typebox/value";
 import { describe, expect, it } from "vitest";
-import { safeJson } from "../../src/preview/plain-text";
 import { MARKER, renderMarkdown } from "../../src/preview/render-markdown";
 import { renderText } from "../../src/preview/render-text";
 import {
@@ -13,6 +12,7 @@ import {
   reportSchema,
   summarize,
 } from "../../src/preview/report";
+import { safeJson } from "../../src/text/plain-text";
 
 function plan(changes: Partial<ObjectPlan> = {}): ObjectPlan {
   return {

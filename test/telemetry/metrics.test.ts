@@ -1,7 +1,7 @@
 import { pino } from "pino";
 import { describe, expect, it } from "vitest";
+import { WorkQueue } from "../../src/queue/work-queue";
 import { createMetrics } from "../../src/telemetry/metrics";
-import { WorkQueue } from "../../src/watcher/queue";
 import { tenantObject, withConditions } from "../objects";
 
 describe("createMetrics", () => {

@@ -1,0 +1,355 @@
+import type { Logger } from "pino";
+import { errorMessageOf } from "../../providers/errors";
+import { ApiError, type KubernetesClient, type LiveObject, type ResourceType } from "../../providers/kubernetes/client";
+import { objectKey } from "../../stacks/contract/object";
+import { exponentialBackoff } from "../queue/work-queue";
+
+/** What happened to an object between two states of the cache. `previous` is what the cache held. */
+export type ObjectChange =
+  | { type: "added"; object: LiveObject }
+  | { type: "modified"; object: LiveObject; previous: LiveObject }
+  | { type: "deleted"; object: LiveObject; previous: LiveObject };
+
+export interface InformerObserver {
+  /** All objects were listed again, after the first time. */
+  relisted(): void;
+}
+
+export interface InformerOptions {
+  client: Pick<KubernetesClient, "list" | "watch">;
+  type: ResourceType;
+  labelSelector?: string;
+  /** Named functions from an object to the values under which `byIndex` finds it. */
+  indexers?: Record<string, (object: LiveObject) => string[]>;
+  /** What the cache keeps of an object, such as all but what takes memory and nobody reads. */
+  transform?: (object: LiveObject) => LiveObject;
+  /** Called after the cache has changed, one change at a time, in the order of the API server. */
+  onChange: (change: ObjectChange) => void;
+  logger: Logger;
+  observer?: InformerObserver;
+  /**
+   * A watch that is silent for so long is given up for a new one: 2 min by default, or the time between two lists where
+   * that is shorter. The API server sends a bookmark about every minute.
+   */
+  idleTimeoutMs?: number;
+  /** All objects are listed again at least so often, against events that never came. */
+  relistIntervalMs?: number | undefined;
+}
+
+const IDLE_TIMEOUT_MS = 120_000;
+const RELIST_INTERVAL_MS = 30 * 60_000;
+const BACKOFF = { baseMs: 500, capMs: 30_000 };
+/** A watch that ends sooner, and says nothing before it, did not work. */
+const SHORTEST_WATCH_MS = 1_000;
+
+/**
+ * Negative when `a` is the older version, 0 when they are the same, positive when it is the newer one. Resource
+ * versions of one type are decimal numbers of any length and can be compared as such (so defined since Kubernetes 1.35).
+ */
+export function compareResourceVersions(a: string, b: string): number {
+  if (a.length !== b.length) return a.length - b.length;
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+/**
+ * A cache of all objects of one type, kept up to date by a list and then a watch, as client-go's informers do.
+ *
+ * A watch that ends is continued from the last version seen. When the API server no longer has that version (410), or
+ * refuses for another reason, everything is listed again and the differences to the cache are reported as changes.
+ * Objects in the cache are shared: nobody may modify them.
+ */
+export class Informer {
+  readonly #options: InformerOptions;
+  readonly #logger: Logger;
+  readonly #objects = new Map<string, LiveObject>();
+  /** Index name → value → keys of the objects. */
+  readonly #indexes = new Map<string, Map<string, Set<string>>>();
+
+  /** Resolves when the cache is filled for the first time; rejects when the informer was stopped before. */
+  readonly synced: Promise<void>;
+  #resolveSynced!: () => void;
+  #rejectSynced!: (reason: unknown) => void;
+  #hasSynced = false;
+
+  #resourceVersion = "0";
+  #listNeeded = true;
+  /** By `performance.now()`: a clock that is set back must not put off the next list. */
+  #listedAt = 0;
+  #lastContact = performance.now();
+  /** Failures since the last sign that all is well, and whether one of them was logged as a warning. */
+  #failures = 0;
+  #warned = false;
+
+  constructor(options: InformerOptions) {
+    this.#options = options;
+    this.#logger = options.logger.child({ resource: options.type.plural });
+    for (const name of Object.keys(options.indexers ?? {})) this.#indexes.set(name, new Map());
+    this.synced = new Promise((resolve, reject) => {
+      this.#resolveSynced = resolve;
+      this.#rejectSynced = reject;
+    });
+    this.synced.catch(() => {}); // not everyone waits for it
+  }
+
+  get hasSynced(): boolean {
+    return this.#hasSynced;
+  }
+
+  /** The newest version seen in a list, an event or a bookmark; "0" before the first list. */
+  get resourceVersion(): string {
+    return this.#resourceVersion;
+  }
+
+  /** When the API server was last heard of, by `performance.now()`; counted from the construction. */
+  get lastContact(): number {
+    return this.#lastContact;
+  }
+
+  /** The cached object of this key, see `objectKey`. */
+  get(key: string): LiveObject | undefined {
+    return this.#objects.get(key);
+  }
+
+  /** All cached objects. */
+  list(): LiveObject[] {
+    return [...this.#objects.values()];
+  }
+
+  /** The cached objects for which the indexer of that name gave `value`. */
+  byIndex(name: string, value: string): LiveObject[] {
+    const index = this.#indexes.get(name);
+    if (index === undefined) throw new TypeError(`there is no index ${name}`);
+    return [...(index.get(value) ?? [])].map((key) => this.#objects.get(key) as LiveObject);
+  }
+
+  /** Lists and watches until `signal` is aborted; resolves then. */
+  async start(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        if (this.#listNeeded || this.#untilRelist() <= 0) await this.#relist(signal);
+        await this.#watch(signal);
+      } catch (error) {
+        if (!signal.aborted) await this.#recover(error, signal);
+      }
+    }
+    this.#rejectSynced(signal.reason);
+  }
+
+  async #relist(signal: AbortSignal): Promise<void> {
+    const { client, type, labelSelector, observer } = this.#options;
+    const { items, resourceVersion } = await client.list(type, {
+      ...(labelSelector !== undefined && { labelSelector }),
+      signal,
+    });
+    this.#lastContact = performance.now();
+    this.#listedAt = performance.now();
+    if (this.#hasSynced) observer?.relisted();
+
+    const objects = items.map((item) => this.#transformed(item));
+    const listed = new Set(objects.map(({ metadata }) => objectKey(metadata)));
+    for (const [key, cached] of this.#objects) if (!listed.has(key)) this.#remove(key, cached);
+    for (const object of objects) this.#store(object);
+
+    this.#resourceVersion = resourceVersion;
+    this.#listNeeded = false;
+    if (!this.#hasSynced) {
+      this.#hasSynced = true;
+      this.#resolveSynced();
+    }
+  }
+
+  /** One watch, until the server ends it or it is silent for too long. */
+  async #watch(signal: AbortSignal): Promise<void> {
+    const { client, type, labelSelector, relistIntervalMs = RELIST_INTERVAL_MS } = this.#options;
+    const { idleTimeoutMs = Math.min(IDLE_TIMEOUT_MS, relistIntervalMs) } = this.#options;
+    const watch = new AbortController();
+    const stop = () => watch.abort(signal.reason);
+    signal.addEventListener("abort", stop, { once: true });
+    let idle = false;
+    const idleTimer = setTimeout(() => {
+      idle = true;
+      watch.abort();
+    }, idleTimeoutMs);
+    const startedAt = performance.now();
+    let events = 0;
+    try {
+      const chunks = await client.watch(type, {
+        resourceVersion: this.#resourceVersion,
+        timeoutSeconds: this.#watchSeconds(),
+        ...(labelSelector !== undefined && { labelSelector }),
+        signal: watch.signal,
+      });
+      for await (const lines of linesOf(chunks)) {
+        this.#lastContact = performance.now();
+        idleTimer.refresh();
+        for (const line of lines) {
+          if (signal.aborted) return;
+          this.#handle(JSON.parse(line) as WatchEvent);
+          events++;
+        }
+        if (events > 0) this.#recovered();
+      }
+    } catch (error) {
+      if (!idle) throw error;
+      this.#logger.info({ idleTimeoutMs }, "watch was silent, starting a new one");
+      return;
+    } finally {
+      clearTimeout(idleTimer);
+      signal.removeEventListener("abort", stop);
+    }
+    if (events === 0 && performance.now() - startedAt < SHORTEST_WATCH_MS) throw new Error("the watch ended at once");
+    this.#recovered();
+  }
+
+  /** 5 to 10 minutes, so that watches do not all end together, but not beyond the next list. */
+  #watchSeconds(): number {
+    return Math.max(1, Math.floor(Math.min(300 * (1 + Math.random()), this.#untilRelist() / 1000)));
+  }
+
+  #untilRelist(): number {
+    return this.#listedAt + (this.#options.relistIntervalMs ?? RELIST_INTERVAL_MS) - performance.now();
+  }
+
+  #handle(event: WatchEvent): void {
+    if (event.type === "ERROR") {
+      this.#listNeeded = true; // whatever it was, the server will not continue from here
+      const { code = 500, reason = "WatchError", message = "the watch failed" } = event.object;
+      throw new ApiError(code, reason, message);
+    }
+    if (event.type !== "BOOKMARK") {
+      const object = this.#transformed(event.object);
+      if (event.type === "DELETED") this.#remove(objectKey(object.metadata), object);
+      else this.#store(object);
+    }
+    this.#resourceVersion = event.object.metadata.resourceVersion;
+  }
+
+  #transformed(object: LiveObject): LiveObject {
+    return this.#options.transform?.(object) ?? object;
+  }
+
+  #store(object: LiveObject): void {
+    const key = objectKey(object.metadata);
+    const previous = this.#objects.get(key);
+    if (previous === undefined) {
+      this.#replace(key, undefined, object);
+      this.#report({ type: "added", object });
+    } else if (previous.metadata.uid !== object.metadata.uid) {
+      // The end of the old object was not seen, but its successor proves it.
+      this.#remove(key, previous);
+      this.#store(object);
+    } else if (previous.metadata.resourceVersion !== object.metadata.resourceVersion) {
+      this.#replace(key, previous, object);
+      this.#report({ type: "modified", object, previous });
+    }
+  }
+
+  /** `object` is the last that is known of it, which may be newer than what the cache holds. */
+  #remove(key: string, object: LiveObject): void {
+    const previous = this.#objects.get(key);
+    if (previous === undefined) return;
+    this.#replace(key, previous, undefined);
+    this.#report({ type: "deleted", object, previous });
+  }
+
+  #replace(key: string, previous: LiveObject | undefined, object: LiveObject | undefined): void {
+    for (const [name, index] of this.#indexes) {
+      for (const value of this.#valuesOf(name, previous)) {
+        const keys = index.get(value);
+        keys?.delete(key);
+        if (keys?.size === 0) index.delete(value);
+      }
+      for (const value of this.#valuesOf(name, object)) {
+        const keys = index.get(value);
+        if (keys === undefined) index.set(value, new Set([key]));
+        else keys.add(key);
+      }
+    }
+    if (object === undefined) this.#objects.delete(key);
+    else this.#objects.set(key, object);
+  }
+
+  #valuesOf(indexer: string, object: LiveObject | undefined): string[] {
+    return object === undefined ? [] : (this.#options.indexers?.[indexer]?.(object) ?? []);
+  }
+
+  #report(change: ObjectChange): void {
+    try {
+      this.#options.onChange(change);
+    } catch (error) {
+      this.#logger.error(
+        { err: error, key: objectKey(change.object.metadata), change: change.type },
+        "change handler failed",
+      );
+    }
+  }
+
+  /** Decides how to go on after an error, and waits as long as it takes. */
+  async #recover(error: unknown, signal: AbortSignal): Promise<void> {
+    const gone = error instanceof ApiError && error.status === 410;
+    // What the server refused will not work from this version; of a broken connection nothing is lost.
+    if (error instanceof ApiError && isRefusal(error.status)) this.#listNeeded = true;
+    const failures = this.#failures++;
+    if (gone) {
+      this.#logger.info({ resourceVersion: this.#resourceVersion }, "version has expired, listing again");
+      if (failures === 0) return; // it is how things are meant to go, unless it happens again
+    } else {
+      this.#logger[this.#warned ? "debug" : "warn"](
+        { err: error, reason: errorMessageOf(error) },
+        "list or watch failed",
+      );
+      this.#warned = true;
+    }
+    await delay(exponentialBackoff(failures, BACKOFF), signal);
+  }
+
+  #recovered(): void {
+    if (this.#warned) this.#logger.info({ failures: this.#failures }, "list and watch work again");
+    this.#failures = 0;
+    this.#warned = false;
+  }
+}
+
+type WatchEvent =
+  | { type: "ADDED" | "MODIFIED" | "DELETED"; object: LiveObject }
+  | { type: "BOOKMARK"; object: { metadata: { resourceVersion: string } } }
+  | { type: "ERROR"; object: { code?: number; reason?: string; message?: string } };
+
+function isRefusal(status: number): boolean {
+  return status >= 400 && status < 500 && status !== 429;
+}
+
+/**
+ * The complete lines that each chunk brought, however the chunks are cut. What follows the last newline is an event
+ * that was cut off; the next watch will bring it again.
+ */
+async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string[]> {
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const chunk of chunks) {
+    const text = decoder.decode(chunk, { stream: true });
+    const end = text.lastIndexOf("\n");
+    if (end === -1) {
+      rest += text;
+      yield [];
+    } else {
+      const lines = (rest + text.slice(0, end)).split("\n").filter((line) => line !== "");
+      rest = text.slice(end + 1);
+      yield lines;
+    }
+  }
+}
+
+/** Waits, but not beyond the abort of `signal`. */
+function delay(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    signal.addEventListener("abort", done, { once: true });
+    if (signal.aborted) done();
+  });
+}

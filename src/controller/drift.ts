@@ -1,0 +1,52 @@
+import type { LiveObject } from "../../providers/kubernetes/client";
+import { ownedFieldsDigest } from "../../providers/kubernetes/ownership";
+import type { OwnedRecord } from "../../stacks/contract/object";
+import { compareResourceVersions } from "../cache/informer";
+
+/** What the caches show of one owned object. */
+export interface OwnedView {
+  object: LiveObject | undefined;
+  /** The newest version that the cache of its type has seen. */
+  cacheVersion: string;
+}
+
+/** What is not as it was applied, by id. */
+export interface Drift {
+  /** It is there, but somebody changed an applied field. */
+  edited: string[];
+  /** It is gone, or on its way out. */
+  missing: string[];
+  /** The cache has not seen our own last apply yet; the event that is still to come leads here again. */
+  unseen: string[];
+}
+
+/**
+ * Compares the recorded resources with what the caches show of them.
+ *
+ * @param applied the version that Kindstack's own last apply left, by id
+ * @param view what a cache shows of an id; `undefined` for a type that nobody watches
+ */
+export function findDrift(
+  records: readonly OwnedRecord[],
+  applied: ReadonlyMap<string, string>,
+  view: (id: string) => OwnedView | undefined,
+): Drift {
+  const drift: Drift = { edited: [], missing: [], unseen: [] };
+  for (const { id, fields } of records) {
+    const seen = view(id);
+    if (seen === undefined) continue;
+    const { object, cacheVersion } = seen;
+    const version = applied.get(id);
+    if (
+      version !== undefined &&
+      compareResourceVersions(object?.metadata.resourceVersion ?? cacheVersion, version) < 0
+    ) {
+      drift.unseen.push(id);
+    } else if (object === undefined || object.metadata.deletionTimestamp) {
+      drift.missing.push(id);
+    } else if (ownedFieldsDigest(object) !== fields) {
+      drift.edited.push(id);
+    }
+  }
+  return drift;
+}

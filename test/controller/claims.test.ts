@@ -1,0 +1,114 @@
+import { beforeEach, describe, expect, it } from "vitest";
+import { Claims } from "../../src/controller/claims";
+
+const nobody = () => undefined;
+let woken: string[];
+let gone: Set<string>;
+let claims: Claims;
+
+beforeEach(() => {
+  woken = [];
+  gone = new Set();
+  claims = new Claims(
+    (queueKey) => woken.push(queueKey),
+    (uid) => !gone.has(uid),
+  );
+});
+
+describe("take", () => {
+  it("gives what nobody holds", () => {
+    expect(claims.take("acme", ["a", "b"], "queue/acme", nobody)).toBeUndefined();
+  });
+
+  it("gives the same holder the same again", () => {
+    claims.take("acme", ["a"], "queue/acme", nobody);
+    expect(claims.take("acme", ["a"], "queue/acme", () => "acme")).toBeUndefined();
+  });
+
+  it("refuses what another took a moment ago, though the live object does not show it yet", () => {
+    claims.take("acme", ["a"], "queue/acme", nobody);
+    expect(claims.take("globex", ["a"], "queue/globex", nobody)).toEqual({ id: "a", holder: "acme" });
+  });
+
+  it("refuses what the live object says another holds", () => {
+    expect(claims.take("globex", ["a"], "queue/globex", () => "acme")).toEqual({ id: "a", holder: "acme" });
+  });
+
+  it("gives what somebody took who is gone, though it took it after its end was told", () => {
+    gone.add("acme");
+    claims.settle("acme", []);
+    claims.take("acme", ["a"], "queue/acme", nobody);
+    expect(claims.take("globex", ["a"], "queue/globex", nobody)).toBeUndefined();
+    expect(claims.take("initech", ["a"], "queue/initech", nobody)).toEqual({ id: "a", holder: "globex" });
+  });
+
+  it("gives what the live object says somebody holds who is gone", () => {
+    gone.add("acme");
+    expect(claims.take("globex", ["a"], "queue/globex", () => "acme")).toBeUndefined();
+  });
+
+  it("refuses what the live object says another holds, though who took it last is gone", () => {
+    gone.add("acme");
+    claims.take("acme", ["a"], "queue/acme", nobody);
+    expect(claims.take("globex", ["a"], "queue/globex", () => "initech")).toEqual({ id: "a", holder: "initech" });
+  });
+
+  it("takes nothing when one of several is refused", () => {
+    claims.take("acme", ["b"], "queue/acme", nobody);
+    claims.take("globex", ["a", "b"], "queue/globex", nobody);
+    expect(claims.take("initech", ["a"], "queue/initech", nobody)).toBeUndefined();
+  });
+});
+
+describe("who was refused", () => {
+  beforeEach(() => {
+    claims.take("acme", ["a", "b"], "queue/acme", nobody);
+    claims.take("globex", ["a"], "queue/globex", nobody);
+  });
+
+  it("is woken when the holder no longer wants it, and may then have it", () => {
+    claims.settle("acme", ["b"]);
+    expect(woken).toEqual(["queue/globex"]);
+    expect(claims.take("globex", ["a"], "queue/globex", nobody)).toBeUndefined();
+  });
+
+  it("is woken when the holder is destroyed", () => {
+    claims.settle("acme", []);
+    expect(woken).toEqual(["queue/globex"]);
+  });
+
+  it("is woken when the live object is released by somebody", () => {
+    claims.released("a");
+    expect(woken).toEqual(["queue/globex"]);
+  });
+
+  it("is woken once however often it asked", () => {
+    claims.take("globex", ["a"], "queue/globex", nobody);
+    claims.settle("acme", []);
+    claims.settle("acme", []);
+    expect(woken).toEqual(["queue/globex"]);
+  });
+
+  it("is woken also when it was refused elsewhere", () => {
+    claims.await("c", "queue/initech");
+    claims.released("c");
+    expect(woken).toEqual(["queue/initech"]);
+  });
+
+  it("is not woken any more when it is gone", () => {
+    claims.forget("globex", "queue/globex");
+    claims.settle("acme", []);
+    expect(woken).toEqual([]);
+  });
+
+  it("is not woken while the holder keeps it", () => {
+    claims.settle("acme", ["a", "b"]);
+    expect(woken).toEqual([]);
+  });
+
+  it("is not woken by others letting go of theirs", () => {
+    claims.take("initech", ["c"], "queue/initech", nobody);
+    claims.settle("initech", []);
+    expect(woken).toEqual([]);
+  });
+});

@@ -1,0 +1,171 @@
+import { describe, expect, it } from "vitest";
+import type { UpdateFailure } from "../../src/automation/engine";
+import {
+  backOffConditions,
+  contestedConditions,
+  deletingConditions,
+  describeChanges,
+  describeFailures,
+  failedConditions,
+  isTerminal,
+  isUnfinished,
+  pausedConditions,
+  resumedConditions,
+  succeededConditions,
+  updatingConditions,
+} from "../../src/controller/conditions";
+import { mergeConditions, type NewCondition } from "../../stacks/contract/condition";
+
+const conflict: UpdateFailure = {
+  resource: "namespace/acme",
+  errorClass: "terminal",
+  reason: "Conflict",
+  message: "Namespace acme belongs to globex",
+};
+const refused: UpdateFailure = { errorClass: "retryable", reason: "ConnectionRefused", message: "connection refused" };
+
+/** `Ready=True` and the like. */
+const summary = (conditions: NewCondition[]) => conditions.map(({ type, status }) => `${type}=${status}`);
+const find = (conditions: NewCondition[], type: string) => conditions.find((condition) => condition.type === type);
+
+describe("while an update runs", () => {
+  it("a new object is reconciling, and whether it is ready is unknown", () => {
+    expect(summary(updatingConditions(1, "Creating", false))).toEqual(["Ready=Unknown", "Reconciling=True"]);
+  });
+
+  it("a known object keeps what its Ready says, so that it does not flicker", () => {
+    const conditions = updatingConditions(4, "Updating", true);
+    expect(summary(conditions)).toEqual(["Reconciling=True"]);
+    expect(conditions[0]).toMatchObject({ reason: "Updating", observedGeneration: 4 });
+  });
+});
+
+describe("after an update", () => {
+  it("that succeeded, the object is ready and nothing else", () => {
+    const conditions = succeededConditions(4);
+    expect(summary(conditions)).toEqual(["Ready=True", "Reconciling=False", "Stalled=False"]);
+    expect(conditions.every(({ observedGeneration }) => observedGeneration === 4)).toBe(true);
+  });
+
+  it("that time may heal, the object is not ready, goes on reconciling and is not stalled", () => {
+    const conditions = failedConditions(4, [refused]);
+    expect(summary(conditions)).toEqual(["Ready=False", "Reconciling=True", "Stalled=False"]);
+    expect(find(conditions, "Ready")).toMatchObject({ reason: "ConnectionRefused", message: "connection refused" });
+  });
+
+  it("that only the author can heal, the object is stalled and says why", () => {
+    const conditions = failedConditions(4, [conflict]);
+    expect(summary(conditions)).toEqual(["Ready=False", "Reconciling=False", "Stalled=True"]);
+    expect(find(conditions, "Stalled")).toMatchObject({
+      reason: "Conflict",
+      message: "namespace/acme: Namespace acme belongs to globex",
+    });
+  });
+
+  it("that failed in both ways, the object is tried again", () => {
+    expect(isTerminal([conflict, refused])).toBe(false);
+    expect(find(failedConditions(4, [conflict, refused]), "Stalled")?.status).toBe("False");
+  });
+
+  it("that failed without a word, the object still has a reason", () => {
+    expect(find(failedConditions(4, []), "Ready")?.reason).toBe("UpdateFailed");
+  });
+});
+
+describe("while an object is deleted", () => {
+  it("it is not ready and reconciling", () => {
+    expect(summary(deletingConditions(4, []))).toEqual(["Ready=False", "Reconciling=True", "Stalled=False"]);
+  });
+
+  it("it says what keeps it, also when that is terminal: it is tried again all the same", () => {
+    const conditions = deletingConditions(4, [conflict]);
+    expect(summary(conditions)).toEqual(["Ready=False", "Reconciling=True", "Stalled=False"]);
+    expect(find(conditions, "Ready")).toMatchObject({
+      reason: "DeletionFailed",
+      message: "deletion will be tried again: namespace/acme: Namespace acme belongs to globex",
+    });
+  });
+});
+
+describe("while an object is paused", () => {
+  it("it is not reconciling, says why and how to change that, and keeps what its Ready says", () => {
+    const conditions = pausedConditions(4);
+    expect(summary(conditions)).toEqual(["Reconciling=False"]);
+    expect(conditions[0]).toMatchObject({
+      reason: "Paused",
+      message: expect.stringContaining("kindstack.dev/paused"),
+      observedGeneration: 4,
+    });
+  });
+
+  it("and afterwards, it no longer says so, whether it was ready or stalled", () => {
+    expect(resumedConditions(4)).toEqual([find(succeededConditions(4), "Reconciling")]);
+    expect(resumedConditions(4)).toEqual([find(failedConditions(4, [conflict]), "Reconciling")]);
+  });
+});
+
+describe("while somebody undoes every repair", () => {
+  it("an object is contested and names the fields", () => {
+    expect(contestedConditions(4, "spec.replicas is also set by someone")).toEqual([
+      {
+        type: "Contested",
+        status: "True",
+        reason: "FieldContested",
+        message: "spec.replicas is also set by someone; it is put right less and less often",
+        observedGeneration: 4,
+      },
+    ]);
+  });
+
+  it("and afterwards, it is not", () => {
+    expect(summary(contestedConditions(4, undefined))).toEqual(["Contested=False"]);
+  });
+});
+
+describe("isUnfinished", () => {
+  const written = (conditions: NewCondition[]) => mergeConditions([], conditions, new Date());
+
+  it("is an update that runs, was cut off, or failed and will be tried again", () => {
+    expect(isUnfinished(written(updatingConditions(1, "Creating", false)))).toBe(true);
+    expect(isUnfinished(written(updatingConditions(1, "Updating", true)))).toBe(true);
+    expect(isUnfinished(written(failedConditions(1, [refused])))).toBe(true);
+  });
+
+  it("is not one that succeeded, that only the author can heal, or that has given way to the deletion", () => {
+    expect(isUnfinished(written(succeededConditions(1)))).toBe(false);
+    expect(isUnfinished(written(failedConditions(1, [conflict])))).toBe(false);
+    expect(isUnfinished(written(backOffConditions(1, ["v1/Pod/default/a"])))).toBe(false);
+    expect(isUnfinished(written(deletingConditions(1, [])))).toBe(false);
+    expect(isUnfinished(written(deletingConditions(1, [refused])))).toBe(false);
+    expect(isUnfinished(undefined)).toBe(false);
+  });
+});
+
+describe("texts", () => {
+  it("join failures, each with its resource", () => {
+    expect(describeFailures([conflict, refused])).toBe(
+      "namespace/acme: Namespace acme belongs to globex; connection refused",
+    );
+  });
+
+  it("are cut where a condition would grow without bound", () => {
+    const text = describeFailures([{ ...refused, message: "x".repeat(10_000) }]);
+    expect(text).toHaveLength(2_000);
+    expect(text.endsWith("…")).toBe(true);
+    const cut = describeFailures([{ ...refused, message: `${"x".repeat(1_998)}${"🇨".repeat(100)}` }]);
+    expect(cut).toBe(`${"x".repeat(1_998)}…`);
+  });
+
+  it("have no effect on a terminal, whatever they quote", () => {
+    const message = 'invalid input: "\u001b[2J\u009b2J\u202egnp.exe\r"\nDETAIL: <b>|`@team`';
+    expect(describeFailures([{ ...refused, resource: "row\u0007", message }])).toBe(
+      'row\\u0007: invalid input: "\\u001b[2J\\u009b2J\\u202egnp.exe\\u000d"\nDETAIL: <b>|`@team`',
+    );
+  });
+
+  it("name what changed, and nothing that did not", () => {
+    expect(describeChanges({ create: 2, delete: 1 })).toBe("2 created, 1 deleted");
+    expect(describeChanges({ replace: 1, "create-replacement": 1, "delete-replaced": 1 })).toBe("1 replaced");
+    expect(describeChanges({ refresh: 3 })).toBe("");
+  });
+});

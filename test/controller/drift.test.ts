@@ -1,0 +1,70 @@
+import { describe, expect, it } from "vitest";
+import type { LiveObject } from "../../providers/kubernetes/client";
+import { ownedFieldsDigest } from "../../providers/kubernetes/ownership";
+import { findDrift, type OwnedView } from "../../src/controller/drift";
+import { applied, namespace } from "../objects";
+
+const id = "v1/Namespace//acme";
+const asApplied = namespace("acme", { managedFields: [applied("kindstack", { "f:metadata": { "f:labels": {} } })] });
+const records = [{ id, fields: ownedFieldsDigest(asApplied) }];
+
+/** What a cache at version 100 shows of the object. */
+const showing =
+  (object: LiveObject | undefined, cacheVersion = "100") =>
+  (): OwnedView => ({ object, cacheVersion });
+const edited = (resourceVersion: string) =>
+  namespace("acme", { resourceVersion, managedFields: [applied("kindstack", { "f:metadata": {} })] });
+
+const none = { edited: [], missing: [], unseen: [] };
+
+describe("findDrift", () => {
+  it("finds nothing in an object that is as it was applied", () => {
+    expect(findDrift(records, new Map(), showing(asApplied))).toEqual(none);
+  });
+
+  it("finds an object of which somebody changed an applied field", () => {
+    expect(findDrift(records, new Map(), showing(edited("101")))).toEqual({ ...none, edited: [id] });
+  });
+
+  it("finds an object that is gone", () => {
+    expect(findDrift(records, new Map(), showing(undefined))).toEqual({ ...none, missing: [id] });
+  });
+
+  it("finds an object that is on its way out", () => {
+    const terminating = { ...asApplied.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" };
+    const view = showing({ ...asApplied, metadata: terminating });
+    expect(findDrift(records, new Map(), view)).toEqual({ ...none, missing: [id] });
+  });
+
+  it("leaves out what nobody watches", () => {
+    expect(findDrift(records, new Map(), () => undefined)).toEqual(none);
+  });
+
+  it("names only those of several that have drifted", () => {
+    const other = { id: "v1/Namespace//other", fields: "as-applied" };
+    const view = (asked: string) => (asked === id ? showing(asApplied)() : showing(undefined)());
+    expect(findDrift([...records, other], new Map(), view)).toEqual({ ...none, missing: [other.id] });
+  });
+});
+
+describe("a cache that is behind Kindstack's own last apply", () => {
+  const appliedVersions = new Map([[id, "101"]]);
+  const unseen = { ...none, unseen: [id] };
+
+  it("is not believed when it shows the object as it was before", () => {
+    expect(findDrift(records, appliedVersions, showing(edited("99")))).toEqual(unseen);
+  });
+
+  it("is not believed when it does not show the object yet", () => {
+    expect(findDrift(records, appliedVersions, showing(undefined, "100"))).toEqual(unseen);
+  });
+
+  it("is believed once it has seen that apply", () => {
+    expect(findDrift(records, appliedVersions, showing(edited("101")))).toEqual({ ...none, edited: [id] });
+    expect(findDrift(records, appliedVersions, showing(undefined, "101"))).toEqual({ ...none, missing: [id] });
+  });
+
+  it("is compared by number, not by text", () => {
+    expect(findDrift(records, new Map([[id, "1000"]]), showing(edited("999")))).toEqual(unseen);
+  });
+});

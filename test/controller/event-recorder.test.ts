@@ -1,0 +1,234 @@
+import { pino } from "pino";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { ApiError, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
+import { EventRecorder } from "../../src/controller/event-recorder";
+
+const writer: LiveObject = {
+  apiVersion: "demo.yash.com/v1",
+  kind: "PostgresWriter",
+  metadata: { namespace: "ns", name: "a", uid: "uid-a", resourceVersion: "12" },
+};
+const tenant: LiveObject = {
+  apiVersion: "multitenancy.codereliant.io/v1",
+  kind: "Tenant",
+  metadata: { name: "t", uid: "uid-t", resourceVersion: "13" },
+};
+
+interface Created extends Manifest {
+  note: string;
+  series?: unknown;
+}
+
+const created: Created[] = [];
+const patched: { name: string; namespace: string | undefined; patch: object }[] = [];
+let createError: Error | undefined;
+let patchError: Error | undefined;
+let logs: { level: number; msg: string }[];
+let recorder: EventRecorder;
+
+const client = {
+  async create(_type: unknown, manifest: Manifest): Promise<LiveObject> {
+    if (createError) throw createError;
+    created.push(manifest as Created);
+    const metadata = { ...manifest.metadata, name: `event-${created.length}`, uid: "u", resourceVersion: "1" };
+    return { ...manifest, metadata };
+  },
+  async mergePatch(_type: unknown, name: string, namespace: string | undefined, patch: object): Promise<LiveObject> {
+    if (patchError) throw patchError;
+    patched.push({ name, namespace, patch });
+    return writer;
+  },
+};
+
+beforeEach(() => {
+  vi.useFakeTimers({ now: Date.parse("2026-01-02T03:04:05.678Z") });
+  created.length = patched.length = 0;
+  createError = patchError = undefined;
+  logs = [];
+  const logger = pino({ level: "debug" }, { write: (text: string) => logs.push(JSON.parse(text)) });
+  recorder = new EventRecorder({ client, logger, instance: "pod-1" });
+});
+
+afterEach(() => {
+  expect(vi.getTimerCount()).toBe(0);
+  vi.useRealTimers();
+});
+
+async function record(object = writer, message = "2 resources created"): Promise<void> {
+  recorder.event(object, "Normal", "Updated", message);
+  await recorder.flush();
+}
+
+describe("EventRecorder", () => {
+  it("writes an events.k8s.io/v1 Event beside the object", async () => {
+    recorder.event(writer, "Warning", "UpdateFailed", "table missing", "Update");
+    await recorder.flush();
+    expect(created).toEqual([
+      {
+        apiVersion: "events.k8s.io/v1",
+        kind: "Event",
+        metadata: { generateName: "a-", namespace: "ns" },
+        eventTime: "2026-01-02T03:04:05.678000Z",
+        type: "Warning",
+        reason: "UpdateFailed",
+        action: "Update",
+        note: "table missing",
+        regarding: {
+          apiVersion: "demo.yash.com/v1",
+          kind: "PostgresWriter",
+          namespace: "ns",
+          name: "a",
+          uid: "uid-a",
+          resourceVersion: "12",
+        },
+        reportingController: "kindstack.dev/operator",
+        reportingInstance: "pod-1",
+      },
+    ]);
+  });
+
+  it("keeps Events of cluster-scoped objects in the namespace default", async () => {
+    await record(tenant);
+    expect(created[0]).toMatchObject({ metadata: { namespace: "default" }, action: "Updated" });
+    expect(created[0]?.regarding).not.toHaveProperty("namespace");
+  });
+
+  it("returns before anything is written", () => {
+    recorder.event(writer, "Normal", "Updated", "done");
+    expect(created).toEqual([]);
+    return recorder.flush();
+  });
+
+  it("counts a repetition in the series of the first Event", async () => {
+    await record();
+    vi.setSystemTime(Date.now() + 60_000);
+    await record();
+    await record();
+    expect(created).toHaveLength(1);
+    expect(patched).toEqual([
+      {
+        name: "event-1",
+        namespace: "ns",
+        patch: { series: { count: 2, lastObservedTime: "2026-01-02T03:05:05.678000Z" } },
+      },
+      {
+        name: "event-1",
+        namespace: "ns",
+        patch: { series: { count: 3, lastObservedTime: "2026-01-02T03:05:05.678000Z" } },
+      },
+    ]);
+  });
+
+  it("writes once what was repeated before it could be written", async () => {
+    for (let i = 0; i < 3; i++) recorder.event(writer, "Normal", "Updated", "done");
+    await recorder.flush();
+    expect(created).toMatchObject([{ series: { count: 3 } }]);
+    expect(patched).toEqual([]);
+  });
+
+  it("begins a new Event for another object, reason or message", async () => {
+    await record(writer);
+    await record(tenant);
+    await record(writer, "1 resource deleted");
+    recorder.event(writer, "Normal", "Repaired", "2 resources created");
+    await recorder.flush();
+    expect(created).toHaveLength(4);
+    expect(patched).toEqual([]);
+  });
+
+  it("begins a new Event after 10 minutes without a repetition", async () => {
+    await record();
+    vi.setSystemTime(Date.now() + 10 * 60_000 + 1);
+    await record();
+    expect(created).toHaveLength(2);
+    expect(created[1]?.series).toBeUndefined();
+  });
+
+  it("writes the series anew when its Event has expired", async () => {
+    await record();
+    patchError = new ApiError(404, "NotFound", "gone");
+    await record();
+    expect(created).toHaveLength(2);
+    expect(created[1]?.series).toMatchObject({ count: 2 });
+  });
+
+  it("cuts a long note to 1024 bytes between characters", async () => {
+    await record(writer, "x".repeat(1024));
+    await record(writer, `xx${"é".repeat(1000)}`);
+    await record(writer, "🚀".repeat(1000));
+    expect(created.map(({ note }) => note)).toEqual([
+      "x".repeat(1024),
+      `xx${"é".repeat(509)}…`,
+      `${"🚀".repeat(255)}…`,
+    ]);
+    for (const { note } of created) expect(Buffer.byteLength(note)).toBeLessThanOrEqual(1024);
+  });
+
+  it("logs a failure at debug level and goes on", async () => {
+    createError = new ApiError(403, "Forbidden", "namespace is terminating");
+    await record();
+    expect(logs).toMatchObject([{ level: 20, msg: "event not written" }]);
+    createError = undefined;
+    await record();
+    expect(created).toMatchObject([{ series: { count: 2 } }]);
+  });
+
+  it("drops the newest when more than 100 wait", async () => {
+    for (let i = 0; i < 120; i++) recorder.event(writer, "Normal", "Updated", `message ${i}`);
+    await recorder.flush();
+    expect(created.map(({ note }) => note)).toEqual(Array.from({ length: 100 }, (_, i) => `message ${i}`));
+    expect(logs).toHaveLength(20);
+  });
+
+  it("lets go of what is normal before it drops a warning", async () => {
+    recorder.event(writer, "Warning", "UpdateFailed", "a warning that came first");
+    for (let i = 0; i < 120; i++) recorder.event(writer, "Normal", "Updated", `message ${i}`);
+    recorder.event(writer, "Warning", "UpdateFailed", "a warning that came last");
+    await recorder.flush();
+    expect(created).toHaveLength(100);
+    expect(created.filter(({ note }) => note.startsWith("a warning"))).toHaveLength(2);
+  });
+
+  it("writes fifty at once, then ten a second, and warnings first", async () => {
+    for (let i = 0; i < 80; i++) recorder.event(writer, "Normal", "Updated", `message ${i}`);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(created).toHaveLength(50);
+    recorder.event(writer, "Warning", "UpdateFailed", "a warning");
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(created).toHaveLength(60);
+    expect(created.slice(50).map(({ note }) => note)).toContain("a warning");
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(created).toHaveLength(81);
+  });
+
+  it("makes nobody wait for that at the end", async () => {
+    for (let i = 0; i < 80; i++) recorder.event(writer, "Normal", "Updated", `message ${i}`);
+    await recorder.flush();
+    expect(created).toHaveLength(80);
+  });
+
+  it("forgets the series that was seen least recently when there are more than 1000", async () => {
+    await record(writer, "first");
+    await record(writer, "second");
+    for (let i = 0; i < 998; i++) await record(writer, `message ${i}`);
+    await record(writer, "first");
+    await record(writer, "one too many");
+    await record(writer, "first");
+    expect(patched.map(({ name }) => name)).toEqual(["event-1", "event-1"]);
+    await record(writer, "second");
+    expect(created.at(-1)).toMatchObject({ note: "second" });
+    expect(patched).toHaveLength(2);
+  });
+
+  it("does not wait for ever for an API server that does not answer", async () => {
+    vi.spyOn(client, "create").mockReturnValueOnce(new Promise(() => {}));
+    recorder.event(writer, "Normal", "Updated", "done");
+    const flushed = vi.fn();
+    const flush = recorder.flush().then(flushed);
+    await vi.advanceTimersByTimeAsync(4_999);
+    expect(flushed).not.toHaveBeenCalled();
+    await vi.advanceTimersByTimeAsync(1);
+    await flush;
+    expect(flushed).toHaveBeenCalledOnce();
+  });
+});

@@ -1,0 +1,47 @@
+import { describe, expect, it, vi } from "vitest";
+import type { LiveObject } from "../../providers/kubernetes/client";
+import type { Turn } from "../../src/controller/context";
+import { tend } from "../../src/controller/maintain";
+import { Memory } from "../../src/controller/object-state";
+import { capsuleTenant } from "../../stacks/capsule-tenant/kind";
+import { kindApiVersion } from "../../stacks/contract/kind";
+
+const RECORDED = "v1/ResourceQuota/acme-blue/capsule-acme-0";
+const quota: LiveObject = {
+  apiVersion: "v1",
+  kind: "ResourceQuota",
+  metadata: { namespace: "acme-blue", name: "capsule-acme-0", uid: "uid-quota", resourceVersion: "5" },
+};
+
+/** A turn of a tenant whose update has made one quota. */
+function turnWith(shown: LiveObject | undefined): { turn: Turn; tended: ReturnType<typeof vi.fn> } {
+  const tended = vi.fn(async () => undefined);
+  const object = {
+    apiVersion: kindApiVersion(capsuleTenant),
+    kind: "Tenant",
+    metadata: { name: "acme", uid: "uid-acme", resourceVersion: "1" },
+    spec: { owner: { name: "alice", kind: "User" } },
+    status: { stack: { name: "tenant.acme", program: "p", resources: [{ id: RECORDED, fields: "f" }] } },
+  } as unknown as LiveObject;
+  const context = {
+    kind: { ...capsuleTenant, tend: tended },
+    owned: () => (shown === undefined ? [] : [shown]),
+    view: (id: string) => (id === RECORDED ? { object: shown, cacheVersion: "1" } : undefined),
+  } as unknown as Turn["context"];
+  const turn = { context, key: "acme", object, memory: new Memory(), signal: new AbortController().signal };
+  return { turn, tended };
+}
+
+describe("an object is tended to", () => {
+  it("by what the caches show of what it owns", async () => {
+    const { turn, tended } = turnWith(quota);
+    expect(await tend(turn)).toBe(0);
+    expect(tended).toHaveBeenCalledWith(expect.anything(), expect.objectContaining({ owned: [quota] }));
+  });
+
+  it("not while they lack something that its update has made: it would be left out of account", async () => {
+    const { turn, tended } = turnWith(undefined);
+    expect(await tend(turn)).toBe(0);
+    expect(tended).not.toHaveBeenCalled();
+  });
+});

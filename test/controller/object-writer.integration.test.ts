@@ -1,0 +1,85 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { LiveObject, ResourceType } from "../../providers/kubernetes/client";
+import { keysAsShown } from "../../src/cache/freshness";
+import { FINALIZER } from "../../src/controller/finalizer";
+import { Memory } from "../../src/controller/object-state";
+import { ObjectWriter } from "../../src/controller/object-writer";
+import { postgresWriter } from "../../stacks/postgres-writer/kind";
+import { controlPlane } from "../control-plane";
+import { CONFIG_MAP, TestCluster } from "../providers/kubernetes/test-cluster";
+
+/* What is written to an object beside its status, on ConfigMaps: metadata is the same for all types. */
+
+let cluster: TestCluster;
+let writer: ObjectWriter;
+const type: ResourceType = CONFIG_MAP;
+
+beforeAll(async () => {
+  cluster = await TestCluster.open(controlPlane());
+  writer = new ObjectWriter({ kind: postgresWriter, type, client: cluster.client, owned: () => [] });
+});
+afterAll(() => cluster.close());
+
+const make = (name: string, finalizers: string[] = []) =>
+  cluster.client.create(type, cluster.configMap(name, {}, { finalizers }));
+const finalizersOf = async (name: string) => (await cluster.find(name))?.metadata.finalizers;
+const setFinalizers = (name: string, finalizers: string[] | null) => cluster.edit(name, { metadata: { finalizers } });
+
+describe("letting go of an object", () => {
+  it("takes off the finalizer, whoever has set it, and no other", async () => {
+    const made = await make("others", ["example.com/a", FINALIZER, "example.com/b"]);
+    const left = await writer.letGo(made, new Memory());
+    expect(left.metadata.finalizers).toEqual(["example.com/a", "example.com/b"]);
+    await setFinalizers("others", null);
+  });
+
+  it("takes off one that it set itself", async () => {
+    const memory = new Memory();
+    const held = await writer.hold(await make("held"), memory, undefined);
+    expect(held.metadata.finalizers).toEqual([FINALIZER]);
+    await writer.letGo(held, memory);
+    expect(await finalizersOf("held")).toBeUndefined();
+  });
+
+  it("finds it where it is by now", async () => {
+    const shown = await make("moved", ["example.com/a", FINALIZER]);
+    await setFinalizers("moved", [FINALIZER]);
+    await writer.letGo(shown, new Memory());
+    expect(await finalizersOf("moved")).toBeUndefined();
+  });
+
+  it("is content when somebody else took it off", async () => {
+    const shown = await make("taken", ["example.com/a", FINALIZER]);
+    await setFinalizers("taken", ["example.com/a"]);
+    await writer.letGo(shown, new Memory());
+    expect(await finalizersOf("taken")).toEqual(["example.com/a"]);
+    await setFinalizers("taken", null);
+  });
+
+  it("does not touch a successor", async () => {
+    const first = await make("successor", [FINALIZER]);
+    await setFinalizers("successor", null);
+    await cluster.client.delete(type, "successor", cluster.namespace);
+    await make("successor", [FINALIZER]);
+    await expect(writer.letGo(first, new Memory())).rejects.toMatchObject({ status: 409 });
+    expect(await finalizersOf("successor")).toEqual([FINALIZER]);
+    await setFinalizers("successor", null);
+  });
+});
+
+describe("asking which objects are as they are shown", () => {
+  it.each([
+    ["one by one", 1_000_000],
+    ["with a list", 3],
+  ])("finds those that are, %s", async (how, total) => {
+    const names = ["same", "gone", "successor"].map((name) => `${name}-${how.replaceAll(" ", "-")}`);
+    const shown: LiveObject[] = [];
+    for (const name of names) shown.push(await make(name));
+    const [same = "", gone = "", successor = ""] = names;
+    await cluster.client.delete(type, gone, cluster.namespace);
+    await cluster.client.delete(type, successor, cluster.namespace);
+    await make(successor);
+    const keys = await keysAsShown(cluster.client, type, shown, () => total);
+    expect(keys).toEqual(new Set([`${cluster.namespace}/${same}`]));
+  });
+});

@@ -1,0 +1,81 @@
+import { describe, expect, it } from "vitest";
+import type { Attempt } from "../../src/controller/decide";
+import { findStrays, mayHaveStrays } from "../../src/controller/orphans";
+import type { CommonStatus } from "../../stacks/contract/object";
+import { acme, applied, marksOf, namespace, tenantObject } from "../objects";
+
+const HELD = { finalizers: ["kindstack.dev/stack"] };
+const attempt = (outcome: Attempt["outcome"], uid = acme.uid): Attempt => ({
+  uid,
+  generation: 1,
+  program: "digest",
+  outcome,
+  drift: "",
+});
+const settled: CommonStatus = { observedGeneration: 1, stack: { name: "tenant.acme", program: "digest" } };
+const tenant = (status?: CommonStatus, metadata: object = HELD) => ({
+  ...tenantObject({}, metadata),
+  ...(status && { status }),
+});
+
+describe("an object may have made what is in no state", () => {
+  it.each([
+    ["not before its first update", tenant(undefined, {}), undefined, false],
+    ["when its first update was begun by a predecessor", tenant(), undefined, true],
+    ["not when a predecessor has brought it about as it is", tenant(settled), undefined, false],
+    [
+      "when it has changed since a predecessor brought it about",
+      tenant(settled, { ...HELD, generation: 2 }),
+      undefined,
+      true,
+    ],
+    [
+      "when a predecessor was at it",
+      tenant({
+        ...settled,
+        conditions: [
+          {
+            type: "Reconciling",
+            status: "True",
+            reason: "Repairing",
+            message: "",
+            lastTransitionTime: "2026-01-01T00:00:00Z",
+          },
+        ],
+      }),
+      undefined,
+      true,
+    ],
+    ["when our last update of it failed", tenant(settled), attempt("retryable"), true],
+    [
+      "not when our last update of it succeeded",
+      tenant(settled, { ...HELD, generation: 2 }),
+      attempt("succeeded"),
+      false,
+    ],
+    ["whatever became of another object of its name", tenant(), attempt("succeeded", "another"), true],
+  ])("%s", (_, object, lastAttempt, expected) => {
+    expect(mayHaveStrays(object, lastAttempt)).toBe(expected);
+  });
+});
+
+describe("strays", () => {
+  const managedFields = [applied("kindstack", {})];
+  const made = { ...marksOf(acme, { created: true }), managedFields };
+
+  it("are what Kindstack has applied for the owner and is not to be kept", () => {
+    const kept = namespace("acme-dev", made);
+    const stray = namespace("acme-old", made);
+    expect(findStrays([kept, stray], new Set(["v1/Namespace//acme-dev"]))).toEqual([stray]);
+  });
+
+  it("are not what is on its way out", () => {
+    const leaving = namespace("acme-old", { ...made, deletionTimestamp: "2026-01-01T00:00:00Z" });
+    expect(findStrays([leaving], new Set())).toEqual([]);
+  });
+
+  it("are not what somebody made as a copy, with its labels", () => {
+    const copy = namespace("acme-copy", { ...made, managedFields: [applied("someone", {})] });
+    expect(findStrays([copy], new Set())).toEqual([]);
+  });
+});

@@ -1,0 +1,79 @@
+import { describe, expect, it, vi } from "vitest";
+import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/client";
+import { OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
+import { readSurroundings } from "../../src/controller/program-inputs";
+import { capsuleTenant } from "../../stacks/capsule-tenant/kind";
+import type { AnyKind } from "../../stacks/contract/kind";
+import { memcached } from "../../stacks/memcached/kind";
+import { podSet } from "../../stacks/podset/kind";
+
+const object = (name: string, namespace?: string) =>
+  ({ metadata: { name, uid: `uid-${name}`, ...(namespace && { namespace }) } }) as LiveObject;
+
+/** A Pod of the PodSet `default/web`, as it was made for this owner. */
+const pod = (name: string, ownerUid: string, owner = "PodSet.batch.tutorial.kubebuilder.io/default/web") =>
+  ({
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: {
+      name,
+      namespace: "default",
+      labels: { [OWNER_UID_LABEL]: ownerUid },
+      annotations: { [OWNER_ANNOTATION]: owner },
+    },
+  }) as unknown as LiveObject;
+
+/** An API server that has these Pods, and notes what it is asked for. */
+function server(listed: LiveObject[], single: LiveObject[] = []) {
+  const list = vi.fn(async (..._asked: [unknown, unknown]) => ({ items: listed }));
+  const client = {
+    list,
+    resourceType: async (apiVersion: string, kind: string) => ({ apiVersion, kind }),
+    get: async (_type: unknown, name: string) => single.find(({ metadata }) => metadata.name === name),
+  } as unknown as KubernetesClient;
+  return {
+    list,
+    read: (kind: AnyKind, key: string, of: LiveObject, cached: LiveObject[] = []) =>
+      readSurroundings(client, kind, key, of, cached),
+  };
+}
+
+describe("what a program is shown of the cluster", () => {
+  it("is asked for by the object's own labels, in its namespace", async () => {
+    const { list, read } = server([pod("web-1", "uid-web")]);
+    expect(await read(podSet, "default/web", object("web", "default"))).toEqual({
+      owned: [pod("web-1", "uid-web")],
+      observed: [],
+    });
+    expect(list.mock.calls).toEqual([
+      [
+        { apiVersion: "v1", kind: "Pod" },
+        { labelSelector: `${OWNER_UID_LABEL}=uid-web`, namespace: "default" },
+      ],
+    ]);
+  });
+
+  it("is, for what a kind observes, only what is for the object", async () => {
+    const { list, read } = server([]);
+    await read(capsuleTenant, "oil", object("oil"));
+    const selectors = list.mock.calls.map(([, options]) => options);
+    const [ofTenant, ofOwner] = ["capsule.clastix.io/tenant=oil", `${OWNER_UID_LABEL}=uid-oil`];
+    expect([...new Set(selectors.map((options) => JSON.stringify(options)))].sort()).toEqual(
+      [ofTenant, ofOwner].map((labelSelector) => JSON.stringify({ labelSelector })),
+    );
+  });
+
+  it("has what was made for a predecessor, as far as that is still there and nobody else's", async () => {
+    const cached = ["kept", "gone", "taken"].map((name) => pod(name, "uid-before"));
+    const taken = pod("taken", "uid-other", "PodSet.batch.tutorial.kubebuilder.io/default/other");
+    const { read } = server([], [pod("kept", "uid-before"), taken]);
+    const { owned } = await read(podSet, "default/web", object("web", "default"), cached);
+    expect(owned).toEqual([pod("kept", "uid-before")]);
+  });
+
+  it("costs no request for a kind that goes by nothing in the cluster", async () => {
+    const { list, read } = server([]);
+    expect(await read(memcached, "default/cache", object("cache", "default"))).toEqual({ owned: [], observed: [] });
+    expect(list).not.toHaveBeenCalled();
+  });
+});

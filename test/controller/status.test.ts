@@ -1,0 +1,143 @@
+import { describe, expect, it } from "vitest";
+import type { LiveObject } from "../../providers/kubernetes/client";
+import {
+  failedConditions,
+  pausedConditions,
+  resumedConditions,
+  succeededConditions,
+  updatingConditions,
+} from "../../src/controller/conditions";
+import { composeStatus, type StatusChange, writeStatus } from "../../src/controller/status";
+import type { Condition } from "../../stacks/contract/condition";
+import type { CommonStatus } from "../../stacks/contract/object";
+import { memcached } from "../../stacks/memcached/kind";
+import { tenant } from "../../stacks/tenant/kind";
+import { acme, marksOf, namespace, tenantObject } from "../objects";
+
+const NOW = new Date("2026-01-02T03:04:05.678Z");
+const adopted = namespace("acme-dev", marksOf(acme, { created: false }));
+const compose = (object: LiveObject, change: StatusChange = {}, owned: LiveObject[] = []) =>
+  composeStatus(tenant, object, owned, change, NOW);
+const withStatus = (status: object): LiveObject => ({ ...tenantObject(), status });
+const ready: Condition = {
+  type: "Ready",
+  status: "True",
+  reason: "Succeeded",
+  message: "",
+  observedGeneration: 1,
+  lastTransitionTime: "2026-01-01T00:00:00Z",
+};
+const stack = { name: "tenant.acme", program: "digest" };
+
+describe("composeStatus", () => {
+  it("adds to the standard fields what the kind says of the object and of what it owns", () => {
+    expect(compose(withStatus({ stack, observedGeneration: 1, conditions: [ready] }), {}, [adopted])).toEqual({
+      namespaceCount: 1,
+      adminEmail: "admin@acme.example",
+      adoptedNamespaces: ["acme-dev"],
+      observedGeneration: 1,
+      stack,
+      conditions: [ready],
+    });
+  });
+
+  it("leaves out lists that are empty and what is undefined, as the API server does", () => {
+    const status = compose(tenantObject());
+    expect(status).toEqual({ namespaceCount: 0, adminEmail: "admin@acme.example", conditions: [] });
+  });
+
+  it("drops the kind's fields of an earlier time that no longer hold", () => {
+    expect(compose(withStatus({ adoptedNamespaces: ["gone"], namespaceCount: 7 }))).toMatchObject({
+      namespaceCount: 0,
+    });
+    expect(compose(withStatus({ adoptedNamespaces: ["gone"] }))).not.toHaveProperty("adoptedNamespaces");
+  });
+
+  it("puts what is new over what was, and keeps the rest", () => {
+    const before = withStatus({ stack, observedGeneration: 1, lastHandledReconcile: "a", conditions: [ready] });
+    const status = compose(before, { observedGeneration: 2, conditions: updatingConditions(2, "Updating", true) });
+    expect(status).toMatchObject({ stack, observedGeneration: 2, lastHandledReconcile: "a" });
+    expect(status.conditions?.map(({ type }) => type)).toEqual(["Ready", "Reconciling"]);
+  });
+
+  it("says that an update runs, or that only the author can help, as long as it is so, and of a pause", () => {
+    const types = (status: CommonStatus) => status.conditions?.map(({ type }) => type);
+    const updating = compose(withStatus({}), { conditions: updatingConditions(1, "Creating", false) });
+    expect(types(updating)).toEqual(["Ready", "Reconciling"]);
+    const succeeded = { conditions: succeededConditions(1) };
+    expect(types(compose(withStatus(updating), succeeded))).toEqual(["Ready"]);
+    const refused = { errorClass: "terminal", reason: "WrongType", message: "no date" } as const;
+    const stalled = compose(withStatus(updating), { conditions: failedConditions(1, [refused]) });
+    expect(types(stalled)).toEqual(["Ready", "Stalled"]);
+    expect(types(compose(withStatus(stalled), succeeded))).toEqual(["Ready"]);
+    expect(types(compose(withStatus(updating), { conditions: pausedConditions(1) }))).toEqual(["Ready", "Reconciling"]);
+    expect(types(compose(withStatus({ conditions: [ready] }), { conditions: resumedConditions(1) }))).toEqual([
+      "Ready",
+    ]);
+  });
+
+  it("moves a condition's time only when its status changes", () => {
+    const before = withStatus({ conditions: [ready] });
+    const timeOf = (change: StatusChange) => compose(before, change).conditions?.[0]?.lastTransitionTime;
+    expect(timeOf({ conditions: succeededConditions(2) })).toBe(ready.lastTransitionTime);
+    expect(timeOf({ conditions: failedConditions(2, []) })).toBe("2026-01-02T03:04:05Z");
+  });
+
+  it("keeps the own fields of an object that cannot be parsed, and still says what is wrong", () => {
+    const broken = { ...withStatus({ namespaceCount: 7, stack }), spec: { namespaces: "acme" } };
+    const status = compose(broken, { conditions: failedConditions(1, []) });
+    expect(status).toMatchObject({ namespaceCount: 7, stack });
+    expect(status.conditions?.map(({ type }) => type)).toEqual(["Ready", "Reconciling"]);
+  });
+
+  it("is pure: it changes neither the object nor what it owns", () => {
+    const object = Object.freeze(withStatus(Object.freeze({ conditions: Object.freeze([ready]) })));
+    const first = compose(object, { conditions: succeededConditions(2) }, [adopted]);
+    expect(compose(object, { conditions: succeededConditions(2) }, [adopted])).toEqual(first);
+  });
+});
+
+describe("the conditions of a kind's own", () => {
+  const object = (status: object): LiveObject => ({
+    apiVersion: "cache.example.com/v1alpha1",
+    kind: "Memcached",
+    metadata: { name: "cache", namespace: "default", uid: "uid", resourceVersion: "1", generation: 3 },
+    spec: { size: 1, containerPort: 11211 },
+    status,
+  });
+  const conditionsOf = (change: StatusChange, status: object = {}): CommonStatus["conditions"] =>
+    composeStatus(memcached, object(status), [], change, NOW).conditions;
+
+  it("stand beside the standard ones and are of the present generation", () => {
+    const conditions = conditionsOf({ conditions: succeededConditions(3) });
+    expect(conditions?.map(({ type }) => type)).toEqual(["Ready", "Available", "Progressing", "Degraded"]);
+    expect(conditions?.every(({ observedGeneration }) => observedGeneration === 3)).toBe(true);
+  });
+
+  it("know why the last update failed", () => {
+    const failure = { errorClass: "retryable", reason: "Away", message: "the API server is away" } as const;
+    expect(conditionsOf({ conditions: failedConditions(3, [failure]) })).toContainEqual(
+      expect.objectContaining({ type: "Degraded", status: "True", message: "the API server is away" }),
+    );
+  });
+
+  it("know that nothing failed", () => {
+    expect(conditionsOf({}, { conditions: [ready] })).toContainEqual(
+      expect.objectContaining({ type: "Degraded", status: "False" }),
+    );
+  });
+});
+
+describe("writeStatus", () => {
+  const type = { apiVersion: "v1", kind: "Tenant", plural: "tenants", namespaced: false };
+  const refusing = new Proxy({} as never, {
+    get: () => {
+      throw new Error("no request was expected");
+    },
+  });
+
+  it("makes no request when nothing has changed", async () => {
+    const object = withStatus(compose(tenantObject(), { conditions: succeededConditions(1) }));
+    await expect(writeStatus(refusing, type, object, { ...(object.status as object) })).resolves.toBe(object);
+  });
+});

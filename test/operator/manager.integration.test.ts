@@ -1,0 +1,258 @@
+import { randomBytes } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import { pino } from "pino";
+import Type from "typebox";
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import type { LiveObject, ResourceType } from "../../providers/kubernetes/client";
+import type { UpdateOptions, UpdateResult } from "../../src/automation/engine";
+import { EventRecorder } from "../../src/controller/event-recorder";
+import { FINALIZER } from "../../src/controller/finalizer";
+import { installKinds } from "../../src/operator/install";
+import { Operator } from "../../src/operator/manager";
+import { createMetrics } from "../../src/telemetry/metrics";
+import { findCondition } from "../../stacks/contract/condition";
+import { type DriftReport, defineKind, statusOf } from "../../stacks/contract/kind";
+import { PAUSED_ANNOTATION } from "../../stacks/contract/object";
+import { controlPlane } from "../control-plane";
+import { TestCluster } from "../providers/kubernetes/test-cluster";
+
+/*
+ * What the watcher asks of the engine, against the real API server: with an engine that only notes what it is asked,
+ * and a kind that no other operator serves.
+ */
+
+const gadget = defineKind({
+  group: "test.kindstack.dev",
+  version: "v1",
+  kind: "Gadget",
+  plural: "gadgets",
+  singular: "gadget",
+  scope: "Namespaced",
+  description: "A kind for tests.",
+  spec: Type.Object({ holds: Type.Array(Type.String({ maxLength: 63 }), { maxItems: 9 }) }),
+  status: Type.Object({}),
+  columns: [],
+  granularity: "object",
+  owns: [],
+  directory: __dirname,
+  claims: ({ spec }) => spec.holds,
+  program: () => {},
+  report: () => ({}),
+  findDrift: () => findDrift(),
+});
+/** How the kind finds drift. */
+const noDrift = async (): Promise<DriftReport> => ({ drifted: [], unknown: new Map() });
+let findDrift = noDrift;
+
+const logger = pino({ level: "silent" });
+let cluster: TestCluster;
+let type: ResourceType;
+let calls: string[];
+let stop: (() => Promise<void>) | undefined;
+
+beforeAll(async () => {
+  cluster = await TestCluster.open(controlPlane());
+  await installKinds(cluster.client, [gadget]);
+  type = await cluster.client.resourceType("test.kindstack.dev/v1", "Gadget");
+  return async () => {
+    const crds = await cluster.client.resourceType("apiextensions.k8s.io/v1", "CustomResourceDefinition");
+    await cluster.client.delete(crds, "gadgets.test.kindstack.dev");
+    await cluster.close();
+  };
+});
+beforeEach(() => {
+  calls = [];
+});
+afterEach(async () => {
+  await stop?.();
+  for (const { metadata } of (await cluster.client.list(type)).items) {
+    await edit(metadata.name, { metadata: { finalizers: null } });
+    await cluster.client.delete(type, metadata.name, metadata.namespace);
+  }
+});
+
+/** Runs an operator until the test's end or `stop`. `up` is what its engine's updates do. */
+function start(up: (options: UpdateOptions) => Promise<UpdateResult> = async () => result("up", "succeeded")): void {
+  const abort = new AbortController();
+  const running = new Operator({
+    kinds: [gadget],
+    client: cluster.client,
+    engine: {
+      up: (_stack, _program, options = {}) => {
+        calls.push("up");
+        return up(options);
+      },
+      destroy: async () => {
+        calls.push("destroy");
+        return result("destroy", "succeeded");
+      },
+      recorded: async () => undefined,
+      forget: async () => {},
+    },
+    recorder: new EventRecorder({ client: cluster.client, logger }),
+    metrics: createMetrics(),
+    logger,
+    concurrency: 2,
+    driftIntervalMs: 20,
+    gracePeriodMs: 0,
+  }).run(abort.signal);
+  stop = async () => {
+    stop = undefined;
+    abort.abort();
+    await running;
+  };
+}
+
+function result(operation: UpdateResult["operation"], outcome: UpdateResult["outcome"]): UpdateResult {
+  return { operation, outcome, changes: {}, resources: [], deleted: [], failures: [], durationMs: 1 };
+}
+
+/** An update that goes on until it is interrupted. */
+const endless = ({ signal }: UpdateOptions) =>
+  new Promise<UpdateResult>((resolve) => {
+    signal?.addEventListener("abort", () => resolve(result("up", "interrupted")));
+  });
+
+async function make(holds: string[]): Promise<string> {
+  const name = `gadget-${randomBytes(4).toString("hex")}`;
+  const metadata = { name, namespace: cluster.namespace };
+  await cluster.client.create(type, { apiVersion: "test.kindstack.dev/v1", kind: "Gadget", metadata, spec: { holds } });
+  return name;
+}
+
+const find = (name: string) => cluster.client.get(type, name, cluster.namespace);
+const edit = (name: string, patch: object) => cluster.client.mergePatch(type, name, cluster.namespace, patch);
+const remove = (name: string) => cluster.client.delete(type, name, cluster.namespace);
+const reasonOf = (object: LiveObject | undefined, condition: string) =>
+  object && findCondition(statusOf(object).conditions, condition)?.reason;
+const becomes = (name: string, condition: string, reason: string) =>
+  expect.poll(async () => reasonOf(await find(name), condition), { timeout: 20_000 }).toBe(reason);
+const isGone = (name: string) => expect.poll(() => find(name), { timeout: 20_000 }).toBeUndefined();
+
+describe("an object that is deleted", () => {
+  it("is destroyed, and only that, when its last update succeeded", async () => {
+    start();
+    const name = await make([]);
+    await becomes(name, "Ready", "Succeeded");
+    await remove(name);
+    await isGone(name);
+    expect(calls).toEqual(["up", "destroy"]);
+  });
+
+  it("is updated once more before, when nobody saw the end of its last update: that may have made something", async () => {
+    start(endless);
+    const name = await make([]);
+    await becomes(name, "Reconciling", "Creating");
+    await stop?.();
+    await remove(name);
+    calls = [];
+    start();
+    await isGone(name);
+    expect(calls).toEqual(["up", "destroy"]);
+  });
+
+  it("is destroyed also when that update cannot succeed", async () => {
+    start(endless);
+    const name = await make([]);
+    await becomes(name, "Reconciling", "Creating");
+    await stop?.();
+    await remove(name);
+    calls = [];
+    start(() => Promise.reject(new Error("broken")));
+    await isGone(name);
+    expect(calls).toEqual(["up", "destroy"]);
+  });
+});
+
+describe("what somebody took off an object", () => {
+  it("comes back: the finalizer without an update, a status with one", async () => {
+    start();
+    const name = await make([]);
+    await becomes(name, "Ready", "Succeeded");
+    await edit(name, { metadata: { finalizers: null } });
+    await expect.poll(async () => (await find(name))?.metadata.finalizers, { timeout: 5_000 }).toEqual([FINALIZER]);
+    expect(calls).toEqual(["up"]);
+
+    const object = (await find(name)) as LiveObject;
+    await cluster.client.replaceStatus(type, object, {});
+    await becomes(name, "Ready", "Succeeded");
+    await edit(name, { metadata: { finalizers: null } });
+    await expect.poll(async () => (await find(name))?.metadata.finalizers, { timeout: 5_000 }).toEqual([FINALIZER]);
+  });
+
+  it("stays off while the object is paused", async () => {
+    start();
+    const name = await make([]);
+    await becomes(name, "Ready", "Succeeded");
+    await edit(name, { metadata: { annotations: { [PAUSED_ANNOTATION]: "true" }, finalizers: null } });
+    await becomes(name, "Reconciling", "Paused");
+    expect((await find(name))?.metadata.finalizers).toBeUndefined();
+    await edit(name, { metadata: { annotations: { [PAUSED_ANNOTATION]: null } } });
+    await expect.poll(async () => (await find(name))?.metadata.finalizers, { timeout: 5_000 }).toEqual([FINALIZER]);
+  });
+});
+
+describe("a search for drift", () => {
+  it("does not begin before the last one has ended", async () => {
+    let [running, most, searches] = [0, 0, 0];
+    findDrift = async () => {
+      most = Math.max(most, ++running);
+      await delay(100); // five intervals
+      running--;
+      searches++;
+      return noDrift();
+    };
+    start();
+    await becomes(await make([]), "Ready", "Succeeded");
+    await expect.poll(() => searches, { timeout: 20_000 }).toBeGreaterThan(2);
+    expect(most).toBe(1);
+    findDrift = noDrift;
+  });
+});
+
+describe("a condition that an operator left which ended before it said so", () => {
+  it("is cleared by the next one, without an update", async () => {
+    start();
+    const name = await make([]);
+    await becomes(name, "Ready", "Succeeded");
+    await stop?.();
+    const object = (await find(name)) as LiveObject;
+    const { conditions = [], ...status } = statusOf(object);
+    const left = { type: "Reconciling", status: "True", reason: "Repairing", message: "", observedGeneration: 1 };
+    const lastTransitionTime = conditions[0]?.lastTransitionTime;
+    await cluster.client.replaceStatus(type, object, {
+      ...status,
+      conditions: [...conditions, { ...left, lastTransitionTime }],
+    });
+    calls = [];
+    start();
+    await expect.poll(async () => reasonOf(await find(name), "Reconciling"), { timeout: 20_000 }).toBeUndefined();
+    expect(calls).toEqual([]);
+  });
+});
+
+describe("what two objects claim", () => {
+  it("is held by the first, and taken by the second when the first is destroyed", async () => {
+    start();
+    const first = await make(["the-only-one"]);
+    await becomes(first, "Ready", "Succeeded");
+    const second = await make(["the-only-one"]);
+    await becomes(second, "Ready", "Conflict");
+    await remove(first);
+    await becomes(second, "Ready", "Succeeded");
+    expect(calls).toEqual(["up", "destroy", "up"]);
+  });
+
+  it("is free as well when the first's finalizer was removed by force", async () => {
+    start();
+    const first = await make(["the-only-one"]);
+    await becomes(first, "Ready", "Succeeded");
+    await edit(first, { metadata: { annotations: { [PAUSED_ANNOTATION]: "true" }, finalizers: [] } });
+    await remove(first);
+    await isGone(first);
+    expect(calls).toEqual(["up"]);
+    const second = await make(["the-only-one"]);
+    await becomes(second, "Ready", "Succeeded");
+    expect((await find(second))?.metadata.finalizers).toEqual([FINALIZER]);
+  });
+});

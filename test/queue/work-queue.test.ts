@@ -1,0 +1,353 @@
+import fc from "fast-check";
+import { pino } from "pino";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { exponentialBackoff, WorkQueue, type WorkQueueObserver } from "../../src/queue/work-queue";
+
+const logger = pino({ level: "silent" });
+
+/** A worker whose runs end when the test says so. */
+class ManualWorker {
+  readonly started: string[] = [];
+  readonly #running = new Map<string, { resolve: () => void; reject: (error: Error) => void }>();
+
+  readonly work = (key: string): Promise<void> => {
+    this.started.push(key);
+    if (this.#running.has(key)) throw new Error(`two workers on ${key}`);
+    return new Promise((resolve, reject) => this.#running.set(key, { resolve, reject }));
+  };
+
+  get running(): string[] {
+    return [...this.#running.keys()];
+  }
+
+  async finish(key: string, error?: Error): Promise<void> {
+    const run = this.#running.get(key);
+    this.#running.delete(key);
+    if (error) run?.reject(error);
+    else run?.resolve();
+    await vi.advanceTimersByTimeAsync(0);
+  }
+}
+
+let queue: WorkQueue;
+let worker: ManualWorker;
+let stop: AbortController;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  queue = new WorkQueue({ logger, random: () => 0.5 });
+  worker = new ManualWorker();
+  stop = new AbortController();
+});
+
+afterEach(() => {
+  stop.abort();
+  vi.useRealTimers();
+});
+
+function run(concurrency: number): Promise<void> {
+  return queue.run(concurrency, worker.work, stop.signal);
+}
+
+describe("WorkQueue.add", () => {
+  it("works once on a key that was added twice before a worker took it", async () => {
+    queue.add("a");
+    queue.add("a");
+    void run(1);
+    await worker.finish("a");
+    expect(worker.started).toEqual(["a"]);
+  });
+
+  it("hands keys out in the order of arrival", async () => {
+    for (const key of ["c", "a", "b"]) queue.add(key);
+    void run(1);
+    for (const key of ["c", "a", "b"]) await worker.finish(key);
+    expect(worker.started).toEqual(["c", "a", "b"]);
+  });
+
+  it("works on no more keys at once than the concurrency allows", async () => {
+    void run(2);
+    for (const key of ["a", "b", "c"]) queue.add(key);
+    expect(worker.running).toEqual(["a", "b"]);
+    expect(queue.running).toBe(2);
+    expect(queue.depth).toBe(1);
+    await worker.finish("a");
+    expect(worker.running).toEqual(["b", "c"]);
+  });
+
+  it("works again, afterwards and once, on a key that was added while it ran", async () => {
+    void run(4);
+    queue.add("a");
+    queue.add("a");
+    queue.add("a");
+    expect(worker.started).toEqual(["a"]);
+    await worker.finish("a");
+    expect(worker.started).toEqual(["a", "a"]);
+    await worker.finish("a");
+    expect(worker.started).toEqual(["a", "a"]);
+  });
+
+  it("puts a key that was added while it ran behind those that waited before", async () => {
+    void run(1);
+    queue.add("a");
+    queue.add("b");
+    queue.add("a");
+    await worker.finish("a");
+    await worker.finish("b");
+    expect(worker.started).toEqual(["a", "b", "a"]);
+  });
+});
+
+describe("WorkQueue.addAfter", () => {
+  it("runs a key when its time has come, not before", async () => {
+    void run(1);
+    queue.addAfter("a", 1_000);
+    await vi.advanceTimersByTimeAsync(999);
+    expect(worker.started).toEqual([]);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(worker.started).toEqual(["a"]);
+  });
+
+  it("keeps the earliest of several times", async () => {
+    void run(1);
+    queue.addAfter("a", 5_000);
+    queue.addAfter("a", 1_000);
+    queue.addAfter("a", 9_000);
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(worker.started).toEqual(["a"]);
+    await worker.finish("a");
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(worker.started).toEqual(["a"]);
+  });
+
+  it("runs a key at once, and once, when it is added while it waits", async () => {
+    void run(1);
+    queue.addAfter("a", 5_000);
+    queue.add("a");
+    expect(worker.started).toEqual(["a"]);
+    await worker.finish("a");
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(worker.started).toEqual(["a"]);
+  });
+
+  it("runs a key again when its time comes while it runs", async () => {
+    void run(1);
+    queue.add("a");
+    queue.addAfter("a", 1_000);
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(worker.started).toEqual(["a"]);
+    await worker.finish("a");
+    expect(worker.started).toEqual(["a", "a"]);
+  });
+
+  it("does not overflow for times beyond the longest timer", async () => {
+    void run(1);
+    queue.addAfter("a", 2 ** 40);
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(worker.started).toEqual([]);
+  });
+});
+
+describe("WorkQueue.addRateLimited", () => {
+  it("doubles the wait with each failure up to 5 minutes", () => {
+    const waits = Array.from({ length: 11 }, () => queue.addRateLimited("a") / 1000);
+    expect(waits).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
+    expect(queue.failures("a")).toBe(11);
+  });
+
+  it("starts anew after forget, for that key alone", () => {
+    for (let i = 0; i < 3; i++) for (const key of ["a", "b"]) queue.addRateLimited(key);
+    queue.forget("a");
+    expect(queue.failures("a")).toBe(0);
+    expect(queue.addRateLimited("a")).toBe(1_000);
+    expect(queue.addRateLimited("b")).toBe(8_000);
+  });
+
+  it("runs a key that waits for its back-off at once when it is added, and remembers its failures", async () => {
+    void run(1);
+    for (let i = 0; i < 9; i++) queue.addRateLimited("a");
+    queue.add("a");
+    expect(worker.started).toEqual(["a"]);
+    expect(queue.failures("a")).toBe(9);
+  });
+
+  it("spreads the wait by 20 % to either side", () => {
+    const limits = { baseMs: 1_000, capMs: 10_000 };
+    expect(exponentialBackoff(0, limits, () => 0)).toBe(800);
+    expect(exponentialBackoff(0, limits, () => 1)).toBe(1_200);
+    expect(exponentialBackoff(5_000, limits, () => 0.5)).toBe(10_000);
+  });
+});
+
+describe("WorkQueue.run", () => {
+  it("retries with back-off what a worker throws, and goes on with the other keys", async () => {
+    void run(1);
+    queue.add("a");
+    queue.add("b");
+    await worker.finish("a", new Error("boom"));
+    expect(worker.running).toEqual(["b"]);
+    await worker.finish("b");
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(worker.started).toEqual(["a", "b", "a"]);
+  });
+
+  it("resolves after the abort of its signal when the running workers are done", async () => {
+    const ended = vi.fn();
+    void run(1).then(ended);
+    queue.add("a");
+    queue.add("b");
+    stop.abort();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(ended).not.toHaveBeenCalled();
+    await worker.finish("a");
+    expect(ended).toHaveBeenCalledOnce();
+    expect(worker.started).toEqual(["a"]);
+  });
+
+  it("resolves without work when the signal is aborted already", async () => {
+    stop.abort();
+    queue.add("a");
+    await expect(run(1)).resolves.toBeUndefined();
+    expect(worker.started).toEqual([]);
+  });
+});
+
+describe("WorkQueue.drain", () => {
+  it("resolves at once when nothing runs", async () => {
+    await expect(queue.drain()).resolves.toBeUndefined();
+  });
+
+  it("gives out no new work, leaves no timers and ignores what is added later", async () => {
+    void run(1);
+    queue.add("a");
+    queue.add("a");
+    queue.add("b");
+    queue.addAfter("c", 1_000);
+    const drained = queue.drain();
+    expect(vi.getTimerCount()).toBe(0);
+    queue.add("d");
+    queue.addAfter("e", 1_000);
+    queue.addRateLimited("f");
+    await worker.finish("a", new Error("interrupted"));
+    await drained;
+    expect(vi.getTimerCount()).toBe(0);
+    expect(worker.started).toEqual(["a"]);
+    expect(queue.depth).toBe(0);
+    expect(queue.running).toBe(0);
+  });
+});
+
+it("tells its observer about additions, retries, depth and durations", async () => {
+  const seen: [string, number?][] = [];
+  const observer: WorkQueueObserver = {
+    added: () => seen.push(["added"]),
+    retried: () => seen.push(["retried"]),
+    depthChanged: (depth) => seen.push(["depth", depth]),
+    started: (seconds) => seen.push(["started", seconds]),
+    finished: (seconds) => seen.push(["finished", seconds]),
+  };
+  queue = new WorkQueue({ logger, observer, random: () => 0.5 });
+  queue.add("a");
+  await vi.advanceTimersByTimeAsync(2_000);
+  void run(1);
+  await vi.advanceTimersByTimeAsync(3_000);
+  queue.addRateLimited("a");
+  await worker.finish("a");
+  expect(seen).toEqual([["added"], ["depth", 1], ["depth", 0], ["started", 2], ["retried"], ["finished", 3]]);
+});
+
+it("never has two workers on a key, and runs every key after its last addition (property)", async () => {
+  const command = fc.oneof(
+    fc.record({
+      do: fc.constantFrom("add", "addRateLimited", "finish", "fail"),
+      key: fc.constantFrom("a", "b", "c", "d"),
+    }),
+    fc.record({ do: fc.constantFrom("addAfter", "wait"), key: fc.constantFrom("a", "b", "c"), ms: fc.nat(5_000) }),
+  );
+  await fc.assert(
+    fc.asyncProperty(
+      fc.integer({ min: 1, max: 3 }),
+      fc.array(command, { maxLength: 60 }),
+      async (concurrency, commands) => {
+        const queue = new WorkQueue({ logger });
+        const worker = new ManualWorker(); // throws when two work on a key, which would show as a failure below
+        const stop = new AbortController();
+        let clock = 0;
+        const startedAt = new Map<string, number>();
+        const addedAt = new Map<string, number>();
+        const overlaps: string[] = [];
+        const ended = queue.run(
+          concurrency,
+          (key) => {
+            if (worker.running.includes(key) || worker.running.length >= concurrency) overlaps.push(key);
+            startedAt.set(key, clock++);
+            return worker.work(key);
+          },
+          stop.signal,
+        );
+        for (const step of commands) {
+          if (step.do.startsWith("add")) addedAt.set(step.key, clock++);
+          if (step.do === "add") queue.add(step.key);
+          else if (step.do === "addRateLimited") queue.addRateLimited(step.key);
+          else if (step.do === "finish") await worker.finish(step.key);
+          else if (step.do === "fail") await worker.finish(step.key, new Error("failed"));
+          else if (step.do === "addAfter" && "ms" in step) queue.addAfter(step.key, step.ms);
+          else if ("ms" in step) await vi.advanceTimersByTimeAsync(step.ms);
+        }
+        while (worker.running.length > 0 || queue.depth > 0 || vi.getTimerCount() > 0) {
+          for (const key of worker.running) await worker.finish(key);
+          await vi.advanceTimersByTimeAsync(400_000);
+        }
+        stop.abort();
+        await ended;
+
+        expect(overlaps).toEqual([]);
+        for (const [key, added] of addedAt) expect(startedAt.get(key), key).toBeGreaterThan(added);
+      },
+    ),
+  );
+});
+
+describe("groups of keys", () => {
+  const groupOf = (key: string) => key.split("/")[0] ?? "";
+
+  it("take turns: a group's thousand keys do not delay another's single one by more than one of them", async () => {
+    queue = new WorkQueue({ logger, laneOf: (key) => ({ group: groupOf(key), waits: false }) });
+    for (let index = 0; index < 1_000; index++) queue.add(`many/${index}`);
+    queue.add("one/0");
+    void run(1);
+    await worker.finish("many/0");
+    expect(worker.started).toEqual(["many/0", "one/0"]);
+  });
+
+  it("are in order within, and no group is left out", async () => {
+    queue = new WorkQueue({ logger, laneOf: (key) => ({ group: groupOf(key), waits: false }) });
+    for (const key of ["a/1", "a/2", "a/3", "b/1", "b/2", "c/1"]) queue.add(key);
+    void run(1);
+    while (worker.running[0] !== undefined) await worker.finish(worker.running[0]);
+    expect(worker.started).toEqual(["a/1", "b/1", "c/1", "a/2", "b/2", "a/3"]);
+  });
+
+  it("that wait for the work of others take no worker's place", async () => {
+    queue = new WorkQueue({ logger, laneOf: (key) => ({ group: groupOf(key), waits: key.startsWith("waits") }) });
+    for (let index = 0; index < 100; index++) queue.add(`waits/${index}`);
+    queue.add("works/1");
+    queue.add("works/2");
+    void run(1);
+    expect(worker.started.filter((key) => key.startsWith("waits"))).toHaveLength(100);
+    expect(worker.started.filter((key) => key.startsWith("works"))).toEqual(["works/1"]);
+  });
+});
+
+describe("a clock that is set forward", () => {
+  it("does not make a later turn look earlier than the one that is asked for", async () => {
+    void queue.run(1, worker.work, stop.signal);
+    queue.addAfter("a", 300_000);
+
+    vi.setSystemTime(Date.now() + 3_600_000);
+    queue.addAfter("a", 1_000);
+    await vi.advanceTimersByTimeAsync(1_000);
+
+    expect(worker.started).toEqual(["a"]);
+  });
+});

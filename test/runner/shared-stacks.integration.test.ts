@@ -1,0 +1,260 @@
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { ProviderHost } from "../../providers/host/server";
+import { providers } from "../../providers/index";
+import type { LiveObject } from "../../providers/kubernetes/client";
+import { StackEngine, type UpdateResult } from "../../src/automation/engine";
+import type { Pulumi } from "../../src/automation/pulumi";
+import { openWorkspace } from "../../src/automation/workspace";
+import { Batches, type Request } from "../../src/runner/shared-stacks";
+import { resolvePulumi } from "../../src/toolchain/pulumi";
+import { ownerDescription, parseObject } from "../../stacks/contract/kind";
+import { objectKey, stackName } from "../../stacks/contract/object";
+import { sharedStackName } from "../../stacks/contract/shared-stack";
+import { postgresWriter } from "../../stacks/postgres-writer/kind";
+import { controlPlane } from "../control-plane";
+import { childrenOf } from "../e2e/processes";
+import { TestDatabase } from "../providers/postgres/database";
+
+/* Batches of PostgresWriters with the real CLI and a real database; the queue and the API server are left out. */
+
+const PLACE = "school#0";
+const STACK = sharedStackName(postgresWriter, { partition: "school", number: 0 });
+const SIGNAL = new AbortController().signal;
+
+const database = new TestDatabase(controlPlane().env);
+const host = new ProviderHost(providers);
+let directory = "";
+let engine: StackEngine;
+let batches: Batches;
+let pulumi: Pulumi;
+let table = "";
+
+beforeAll(async () => {
+  await database.open();
+  await host.start();
+});
+afterAll(async () => {
+  host.stop();
+  await database.close();
+});
+beforeEach(async () => {
+  table = await database.createStudents();
+  directory = await mkdtemp(join(tmpdir(), "kindstack-batch-"));
+  const workspace = await openWorkspace({
+    pulumi: await resolvePulumi({}),
+    directory: join(directory, "work"),
+    backendUrl: `file://${join(directory, "state")}`,
+    protection: { passphrase: { value: "the-passphrase" }, keyService: undefined },
+    environment: process.env,
+    attachment: host.attachment,
+    log: { error: () => {} },
+  });
+  pulumi = workspace.pulumi;
+  const log = { info: () => {}, warn: () => {} };
+  engine = new StackEngine({ workspace, host, timeoutMs: 60_000, log });
+  batches = new Batches({
+    kind: postgresWriter,
+    engine,
+    asShown: async (objects) => new Set(objects.map(({ metadata }) => objectKey(metadata))),
+    enqueue: () => {},
+    observe: () => {},
+  });
+});
+/** Kills the processes that run updates. */
+function killPulumi(): void {
+  for (const { pid, command } of childrenOf(process.pid)) {
+    if (command.includes("pulumi")) process.kill(pid, "SIGKILL");
+  }
+}
+afterEach(async () => {
+  await pulumi.close();
+  await rm(directory, { recursive: true, force: true });
+});
+
+function objectOf(name: string, spec: object = {}): LiveObject {
+  return {
+    apiVersion: "demo.yash.com/v1",
+    kind: "PostgresWriter",
+    metadata: { name, namespace: "school", uid: `uid-${name}`, resourceVersion: "1", generation: 1 },
+    spec: { table, name: "alex", age: 23, country: "canada", ...spec },
+  };
+}
+
+function programOf(name: string, spec: object = {}): () => void {
+  const object = parseObject(postgresWriter, objectOf(name, spec));
+  const owner = { uid: `uid-${name}`, description: ownerDescription(postgresWriter, `school/${name}`) };
+  return () => void postgresWriter.program(object, { owner, owned: [], recorded: new Set(), observed: [] });
+}
+
+function up(name: string, spec: object = {}, refresh = false): Request {
+  const wish = { type: "up" as const, program: programOf(name, spec), refresh };
+  return { key: `school/${name}`, shown: objectOf(name, spec), wish };
+}
+
+function destroy(name: string, release = false): Request {
+  return { key: `school/${name}`, shown: objectOf(name), wish: { type: "destroy", release } };
+}
+
+/** One turn of the stack with these requests; what came of each. */
+async function turn(...requests: Request[]): Promise<UpdateResult[]> {
+  const results = Promise.all(requests.map((request) => batches.request(PLACE, request)));
+  results.catch(() => {});
+  await batches.run(PLACE, SIGNAL);
+  return results;
+}
+
+const outcomes = (results: UpdateResult[]) =>
+  results.map(({ outcome, failures }) => failures.map(({ reason }) => reason).join() || outcome);
+const rows = async () =>
+  (await database.query<{ id: string; age: number }>(`SELECT id, age FROM ${table} ORDER BY id`)).map(
+    ({ id, age }) => `${id} ${age}`,
+  );
+const records = async () =>
+  (await database.query("SELECT key FROM kindstack_ownership.rows WHERE table_name = $1", [table])).length;
+const stacks = async () =>
+  (await readdir(join(directory, "state"), { recursive: true })).filter((file) => /stacks\/.*\.json$/.test(file));
+
+describe("a batch", () => {
+  it("makes what can be made, and the failure of one is that one's alone", async () => {
+    await database.query(`INSERT INTO ${table} (id) VALUES ('school/taken')`);
+    const results = await turn(
+      up("alex"),
+      up("nowhere", { table: "no_such_table" }),
+      up("taken"),
+      up("blake", { age: 1 }),
+    );
+    expect(outcomes(results)).toEqual(["succeeded", "TableMissing", "RowConflict", "succeeded"]);
+    expect(results.map(({ changes }) => changes)).toEqual([{ create: 1 }, {}, {}, { create: 1 }]);
+    expect(await rows()).toEqual(["school/alex 23", "school/blake 1", "school/taken null"]);
+
+    await database.query(`DELETE FROM ${table} WHERE id = 'school/taken'`);
+    const again = await turn(up("alex"), up("nowhere"), up("taken"), up("blake", { age: 1 }));
+    expect(again.map(({ outcome, changes }) => [outcome, changes])).toEqual([
+      ["succeeded", {}],
+      ["succeeded", { create: 1 }],
+      ["succeeded", { create: 1 }],
+      ["succeeded", {}],
+    ]);
+  });
+
+  it("is tried again without whom the engine refused before its end", async () => {
+    const refused: Request = {
+      key: "school/refused",
+      shown: objectOf("refused"),
+      wish: { type: "up", refresh: false, program: () => Promise.reject(new TypeError("cannot read properties")) },
+    };
+    const results = await turn(up("alex"), refused, up("blake"));
+    expect(outcomes(results)).toEqual(["succeeded", "InternalError", "succeeded"]);
+    expect(await rows()).toEqual(["school/alex 23", "school/blake 23"]);
+  });
+
+  it("creates, changes, repairs, deletes and lets go in one turn, and leaves the others alone", async () => {
+    await turn(...["changed", "drifted", "deleted", "released", "kept"].map((name) => up(name)));
+    await database.query(`UPDATE ${table} SET age = 99 WHERE id <> 'school/changed'`);
+    const results = await turn(
+      up("new"),
+      up("changed", { age: 24 }),
+      up("drifted", {}, true),
+      up("compared before it is there", {}, true),
+      destroy("deleted"),
+      destroy("released", true),
+      destroy("never there"),
+    );
+    expect(new Set(outcomes(results))).toEqual(new Set(["succeeded"]));
+    expect(await rows()).toEqual([
+      "school/changed 24",
+      "school/compared before it is there 23",
+      "school/drifted 23",
+      "school/kept 99",
+      "school/new 23",
+      "school/released 99",
+    ]);
+    expect(await records()).toBe(5);
+  });
+
+  it("removes the stack with all that belongs to it when its last object goes", async () => {
+    await turn(up("alex"), up("blake"));
+    expect(await stacks()).toHaveLength(1);
+    await turn(destroy("alex"));
+    expect(await rows()).toEqual(["school/blake 23"]);
+    await turn(destroy("blake"));
+    expect(await rows()).toEqual([]);
+    const left = await readdir(join(directory, "state"), { recursive: true, withFileTypes: true });
+    expect(left.filter((entry) => entry.isFile() && entry.name.includes("school"))).toEqual([]);
+  });
+
+  it("keeps an object whose deletion is refused, and only that one", async () => {
+    await turn(up("alex"), up("blake"), up("casey"));
+    await database.query(
+      `CREATE TABLE ${table}_refs (id text REFERENCES ${table}); INSERT INTO ${table}_refs VALUES ('school/blake')`,
+    );
+    const [alex, blake] = await turn(destroy("alex"), destroy("blake"));
+    expect([alex?.outcome, blake?.outcome]).toEqual(["succeeded", "failed"]);
+    expect(await rows()).toEqual(["school/blake 23", "school/casey 23"]);
+    await database.query(`DROP TABLE ${table}_refs`);
+    expect(outcomes(await turn(destroy("blake"), destroy("casey")))).toEqual(["succeeded", "succeeded"]);
+    expect(await rows()).toEqual([]);
+  });
+});
+
+describe("a stack that an object had to itself", () => {
+  const own = stackName(postgresWriter, "school/alex");
+
+  it("is left for the shared one: the row stays as it is and is deleted from there", async () => {
+    await engine.up(own, programOf("alex"));
+    const place = () => database.query(`SELECT id, name, age, country FROM ${table}`);
+    const before = await place();
+
+    expect(outcomes(await turn({ ...up("alex"), former: own }))).toEqual(["succeeded"]);
+    expect(await place()).toEqual(before);
+    expect(await records()).toBe(1);
+    expect(await engine.recorded(own)).toBeUndefined();
+    // Once more, as after a crash before that was written down.
+    expect(outcomes(await turn({ ...up("alex"), former: own }))).toEqual(["succeeded"]);
+
+    await turn(destroy("alex"));
+    expect(await rows()).toEqual([]);
+    expect(await records()).toBe(0);
+  });
+
+  it.each(["before", "after"])("is deleted with its object that goes %s the shared one has it", async (when) => {
+    await engine.up(own, programOf("alex"));
+    if (when === "after") await turn(up("alex")); // and then the crash, before the former is forgotten
+    expect(outcomes(await turn({ ...destroy("alex"), former: own }))).toEqual(["succeeded"]);
+    expect(await rows()).toEqual([]);
+    expect(await records()).toBe(0);
+    expect(await stacks()).toEqual([]);
+  });
+});
+
+describe("a SIGKILL of the CLI in the middle of a batch", () => {
+  it("loses nothing and doubles nothing", async () => {
+    const names = Array.from({ length: 150 }, (_, index) => `writer-${index}`);
+    await turn(up("kept"));
+    const cut = turn(...names.map((name) => up(name)), destroy("kept"));
+    await expect.poll(async () => (await rows()).length, { timeout: 30_000, interval: 5 }).toBeGreaterThan(10);
+    killPulumi();
+    const [first, ...others] = await cut;
+    expect(first).toMatchObject({ outcome: "failed", failures: [{ reason: "Killed", errorClass: "retryable" }] });
+    expect(others.at(-1)?.outcome).toBe("succeeded"); // the deletion is an update of its own
+
+    expect(new Set(outcomes(await turn(...names.map((name) => up(name)))))).toEqual(new Set(["succeeded"]));
+    expect(await rows()).toHaveLength(names.length);
+    expect(await records()).toBe(names.length);
+    const checkpoint = join(directory, "state/.pulumi/stacks/kindstack", `${STACK}.json`);
+    const { resources } = JSON.parse(await readFile(checkpoint, "utf8")).checkpoint.latest;
+    expect(new Set(resources.map(({ urn }: { urn: string }) => urn)).size).toBe(resources.length);
+
+    const destroying = turn(...names.map((name) => destroy(name)));
+    await expect.poll(async () => (await rows()).length, { timeout: 30_000, interval: 5 }).toBeLessThan(names.length);
+    killPulumi();
+    await destroying;
+    expect(new Set(outcomes(await turn(...names.map((name) => destroy(name)))))).toEqual(new Set(["succeeded"]));
+    expect(await rows()).toEqual([]);
+    expect(await records()).toBe(0);
+    expect(await stacks()).toEqual([]);
+  });
+});

@@ -1,0 +1,62 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { kubernetesLeases, LeaseConflict, type LeaseStore } from "../../src/sharding/lease-store";
+import { controlPlane } from "../control-plane";
+import { TestCluster } from "../providers/kubernetes/test-cluster";
+
+let cluster: TestCluster;
+let store: LeaseStore;
+beforeAll(async () => {
+  cluster = await TestCluster.open(controlPlane());
+  store = kubernetesLeases(cluster.client, cluster.namespace, 10_000);
+});
+afterAll(() => cluster.close());
+
+let name = "";
+let count = 0;
+beforeEach(() => {
+  name = `kindstack-shard-${count++}`;
+});
+
+const LEASE = { apiVersion: "coordination.k8s.io/v1", kind: "Lease", plural: "leases", namespaced: true };
+
+describe("a Lease in the cluster", () => {
+  it("is made with its holder, as people and other tools expect it", async () => {
+    const made = await store.create(name, { holder: "a", transitions: 0, division: "4", leaseDurationMs: 15_000 });
+    expect(made).toMatchObject({ name, holder: "a", transitions: 0, division: "4" });
+    expect(await store.list()).toContainEqual(made);
+    expect(await cluster.client.get(LEASE, name, cluster.namespace)).toMatchObject({
+      spec: { holderIdentity: "a", leaseDurationSeconds: 15, leaseTransitions: 0, acquireTime: expect.any(String) },
+    });
+  });
+
+  it("is made by one only", async () => {
+    const attempts = ["a", "b", "c"].map((holder) => store.create(name, { holder }));
+    const results = await Promise.allSettled(attempts);
+    expect(results.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected", "rejected"]);
+    await expect(store.create(name, { holder: "d" })).rejects.toThrow(LeaseConflict);
+  });
+
+  it("is taken by one only of those who have seen it free", async () => {
+    const free = await store.create(name, { holder: undefined });
+    const results = await Promise.allSettled(["a", "b", "c"].map((holder) => store.update(free, { holder })));
+    expect(results.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected", "rejected"]);
+  });
+
+  it("changes its version with every renewal, and is free when its holder says so", async () => {
+    const made = await store.create(name, { holder: "a", division: "2~8" });
+    const renewed = await store.update(made, { holder: "a", division: undefined });
+    expect(renewed).toMatchObject({ uid: made.uid, holder: "a", division: undefined });
+    expect(renewed.version).not.toBe(made.version);
+    expect(await store.update(renewed, { holder: undefined })).toMatchObject({ holder: undefined });
+  });
+
+  it("is not made anew by a renewal that comes after its end, nor by one of a namesake", async () => {
+    const made = await store.create(name, { holder: "a" });
+    await store.remove(made);
+    await expect(store.update(made, { holder: "a" })).rejects.toThrow(LeaseConflict);
+    const namesake = await store.create(name, { holder: "b" });
+    await expect(store.update(made, { holder: "a" })).rejects.toThrow(LeaseConflict);
+    await store.remove(made);
+    expect(await store.list()).toContainEqual(namesake);
+  });
+});

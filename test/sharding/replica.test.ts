@@ -1,0 +1,375 @@
+import { setImmediate } from "node:timers/promises";
+import pino from "pino";
+import { beforeEach, describe, expect, it } from "vitest";
+import { Replica, type ShardWorker } from "../../src/sharding/replica";
+import { checkTiming, killAfterMs } from "../../src/sharding/timing";
+import { LeaseMemory } from "./lease-memory";
+
+const timing = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 2_000 };
+const TICK_MS = 2_000;
+const logger = pino({ level: "silent" });
+
+let store: LeaseMemory;
+/** One for all, in ms; each replica sees it from an offset of its own. */
+let clock: number;
+let members: Member[];
+beforeEach(() => {
+  store = new LeaseMemory();
+  clock = 0;
+  members = [];
+});
+
+/** A replica whose work is a list of what it was told. */
+class Member implements ShardWorker {
+  readonly replica: Replica;
+  readonly told: string[] = [];
+  /** What it is asked to finish waits for this. */
+  working: Promise<void> = Promise.resolve();
+  frozen = false;
+  #sessions = 0;
+
+  constructor(
+    readonly id: string,
+    shards: number,
+    clockOffset = 0,
+    partitions?: number,
+  ) {
+    this.replica = new Replica({
+      store,
+      worker: this,
+      id,
+      shards,
+      partitions,
+      timing,
+      logger,
+      now: () => clock + clockOffset,
+      unique: () => String(++this.#sessions),
+    });
+    members.push(this);
+  }
+
+  get held(): number[] {
+    return Array.from({ length: 16 }, (_, shard) => shard).filter((shard) => this.replica.holds(shard));
+  }
+
+  acquired(shard: number): void {
+    this.told.push(`+${shard}`);
+  }
+
+  drained(): Promise<void> {
+    return this.working;
+  }
+
+  async lost(graceMs: number): Promise<void> {
+    this.told.push(`lost, ${graceMs} ms`);
+    await this.working;
+  }
+
+  renewed(): void {}
+}
+
+/** Time goes by; all that are not frozen do what they do every retry period, in the order in which they were made. */
+async function pass(ms: number): Promise<void> {
+  for (const end = clock + ms; clock < end; ) {
+    clock += TICK_MS;
+    for (const member of members.filter(({ frozen }) => !frozen)) {
+      await member.replica.tick().catch(() => undefined);
+      await setImmediate(); // what was waited for is told
+    }
+  }
+}
+
+describe("one replica", () => {
+  it("takes all shards at once, and keeps them", async () => {
+    const a = new Member("a", 4);
+    await pass(TICK_MS);
+    expect(a.told).toEqual(["+0", "+1", "+2", "+3"]);
+    await pass(60_000);
+    expect(a.held).toEqual([0, 1, 2, 3]);
+    expect(a.told).toHaveLength(4);
+  });
+
+  it("stops its work at the renewal deadline when the API server is away, and begins again when it is back", async () => {
+    const a = new Member("a", 1);
+    await pass(TICK_MS);
+    store.down = true;
+    await pass(timing.renewDeadlineMs - TICK_MS);
+    expect(a.held).toEqual([0]);
+    await pass(TICK_MS);
+    expect(a.held).toEqual([]);
+    expect(a.told).toEqual(["+0", "lost, 3750 ms"]);
+    store.down = false;
+    await pass(2 * TICK_MS);
+    expect(a.held).toEqual([0]);
+  });
+
+  it("takes nothing anew before the work that it lost has ended", async () => {
+    const a = new Member("a", 1);
+    await pass(TICK_MS);
+    let end = () => {};
+    a.working = new Promise((resolve) => {
+      end = resolve;
+    });
+    store.down = true;
+    await pass(timing.renewDeadlineMs);
+    store.down = false;
+    await pass(60_000);
+    expect(a.held).toEqual([]);
+    end();
+    await setImmediate();
+    await pass(2 * TICK_MS);
+    expect(a.held).toEqual([0]);
+  });
+
+  it.each(["before", "after"] as const)(
+    "outlives a renewal without an answer, lost %s it took effect",
+    async (when) => {
+      const a = new Member("a", 2);
+      await pass(TICK_MS);
+      store.failNext = when;
+      await pass(60_000);
+      expect(a.told).toEqual(["+0", "+1"]);
+      expect(a.held).toEqual([0, 1]);
+    },
+  );
+
+  it("outlives somebody's edit of its Lease", async () => {
+    const a = new Member("a", 1);
+    await pass(TICK_MS);
+    const record = store.get("kindstack-replica-a-1");
+    if (record !== undefined) await store.update(record, { holder: record.holder });
+    await pass(60_000);
+    expect(a.told).toEqual(["+0"]);
+  });
+
+  it("stops at once when a shard's Lease is taken from it by hand", async () => {
+    const a = new Member("a", 1);
+    await pass(TICK_MS);
+    const record = store.get("kindstack-shard-0");
+    if (record !== undefined) await store.update(record, { holder: "somebody" });
+    await pass(TICK_MS);
+    expect(a.told).toEqual(["+0", "lost, 0 ms"]);
+  });
+});
+
+describe("several replicas", () => {
+  it("wait in line for one shard", async () => {
+    const [a, b] = [new Member("a", 1), new Member("b", 1)];
+    await pass(60_000);
+    expect([a.held, b.held]).toEqual([[0], []]);
+  });
+
+  it("share as evenly as can be, also with those who come later, and then rest", async () => {
+    const a = new Member("a", 5);
+    await pass(10_000);
+    const b = new Member("b", 5);
+    await pass(10_000);
+    expect([a.held.length, b.held.length]).toEqual([3, 2]);
+    const c = new Member("c", 5);
+    await pass(10_000);
+    expect([a.held.length, b.held.length, c.held.length]).toEqual([2, 2, 1]);
+    expect(new Set([...a.held, ...b.held, ...c.held]).size).toBe(5);
+    const told = members.map(({ told }) => told.length);
+    await pass(60_000);
+    expect(members.map(({ told }) => told.length)).toEqual(told);
+  });
+
+  it("give a shard back only when the work on it has ended, and begin nothing meanwhile", async () => {
+    const a = new Member("a", 2);
+    await pass(TICK_MS);
+    let end = () => {};
+    a.working = new Promise((resolve) => {
+      end = resolve;
+    });
+    const b = new Member("b", 2);
+    await pass(60_000);
+    expect(a.held).toHaveLength(1);
+    expect(b.held).toEqual([]);
+    expect([0, 1].every((shard) => a.replica.mayWriteTo(shard))).toBe(true);
+    end();
+    await setImmediate();
+    await pass(2 * TICK_MS);
+    expect(b.held).toHaveLength(1);
+  });
+
+  it("take over at once from one that leaves", async () => {
+    const [a, b] = [new Member("a", 3), new Member("b", 3)];
+    await pass(10_000);
+    a.replica.leave();
+    await pass(2 * TICK_MS);
+    expect(a.replica.hasLeft).toBe(true);
+    await a.replica.close();
+    expect(b.held).toEqual([0, 1, 2]);
+    expect(store.sessions()).toEqual(["kindstack-replica-b-1"]);
+  });
+
+  it.each([0, 1_000_000, -1_000_000])(
+    "take over from one that is silent for the Lease's duration, their clocks %i ms apart",
+    async (offset) => {
+      const [a, b] = [new Member("a", 1), new Member("b", 1, offset)];
+      await pass(10_000);
+      a.frozen = true;
+      const silentSince = clock;
+      await pass(timing.leaseDurationMs - TICK_MS);
+      expect(b.held).toEqual([]);
+      await pass(TICK_MS);
+      expect(b.held).toEqual([0]);
+      expect(clock - silentSince).toBeLessThanOrEqual(timing.leaseDurationMs + TICK_MS);
+      expect(store.get("kindstack-shard-0")?.transitions).toBe(1);
+    },
+  );
+
+  it("find a dead predecessor's Leases only when they have watched them for that long", async () => {
+    const a = new Member("a", 1);
+    await pass(10_000);
+    a.frozen = true;
+    clock += 1_000_000;
+    const b = new Member("b", 1);
+    await pass(timing.leaseDurationMs - 1_000);
+    expect(b.held).toEqual([]);
+    await pass(2 * TICK_MS);
+    expect(b.held).toEqual([0]);
+  });
+});
+
+describe("a replica that was frozen", () => {
+  async function freeze(ms: number): Promise<{ a: Member; b: Member }> {
+    const [a, b] = [new Member("a", 1), new Member("b", 1)];
+    await pass(10_000);
+    a.frozen = true;
+    await pass(ms);
+    a.frozen = false;
+    return { a, b };
+  }
+
+  it("knows when it wakes that its time is over, before it has talked to anybody", async () => {
+    const { a, b } = await freeze(20_000);
+    expect(b.held).toEqual([0]);
+    expect(a.replica.mayWriteTo(0)).toBe(false);
+    expect(a.told).toEqual(["+0", "lost, 0 ms"]);
+  });
+
+  it("comes back as a new one, and waits in line", async () => {
+    const { a, b } = await freeze(20_000);
+    await pass(60_000);
+    expect([a.held, b.held]).toEqual([[], [0]]);
+    expect(store.sessions()).toEqual(["kindstack-replica-a-2", "kindstack-replica-b-1"]);
+  });
+
+  it("goes on when it slept for less than the renewal deadline", async () => {
+    const { a } = await freeze(6_000);
+    expect(a.replica.mayWriteTo(0)).toBe(true);
+    await pass(60_000);
+    expect(a.told).toEqual(["+0"]);
+  });
+
+  it("cannot renew what another has declared dead, even if its own clock stood still", async () => {
+    let stopped = false;
+    let stoppedAt = 0;
+    const [a, b] = [new Member("a", 1), new Member("b", 1)];
+    const sleeper = new Replica({
+      store,
+      worker: a,
+      id: "sleeper",
+      shards: 2,
+      timing,
+      logger,
+      now: () => (stopped ? stoppedAt : clock),
+      unique: () => "1",
+    });
+    members.length = 0;
+    await sleeper.tick();
+    stopped = true;
+    stoppedAt = clock;
+    members.push(b);
+    await pass(30_000);
+    expect(sleeper.mayWriteTo(0)).toBe(true); // for all that it knows
+    await sleeper.tick();
+    expect(sleeper.mayWriteTo(0)).toBe(false);
+    expect(a.told.at(-1)).toBe("lost, 0 ms");
+  });
+});
+
+describe("replicas that disagree about the number of shards", () => {
+  /** Two that come while one with two shards works, which then leaves: until that they hold nothing. */
+  async function followers(start: (name: string) => Member): Promise<[Member, Member]> {
+    const old = new Member("old", 2);
+    await pass(10_000);
+    const [a, b] = [start("a"), start("z")];
+    await pass(60_000);
+    expect([old.held, a.held, b.held]).toEqual([[0, 1], [], []]);
+    old.replica.leave();
+    await pass(2 * TICK_MS);
+    await old.replica.close();
+    await pass(10_000);
+    return [a, b];
+  }
+
+  it("do not work at the same time: the new ones wait until the old ones have left", async () => {
+    const [a, b] = await followers((name) => new Member(name, 4));
+    expect([...a.held, ...b.held].sort()).toEqual([0, 1, 2, 3]);
+    expect(a.held).toHaveLength(2);
+  });
+
+  it("or about the partitions of namespaces, do not either", async () => {
+    const [a, b] = await followers((name) => new Member(name, 2, 0, 8));
+    expect([a.held.length, b.held.length]).toEqual([1, 1]);
+  });
+
+  it("let one of them go first when they start together", async () => {
+    const [two, four] = [new Member("two", 2), new Member("four", 4)];
+    await pass(60_000);
+    expect([
+      [2, 0],
+      [0, 4],
+    ]).toContainEqual([two.held.length, four.held.length]);
+  });
+});
+
+describe("chance", () => {
+  it("never makes two work on one shard, whatever is frozen, lost, started and stopped when", async () => {
+    for (let seed = 1; seed <= 40; seed++) {
+      store = new LeaseMemory();
+      clock = 0;
+      members = [];
+      let state = seed;
+      const random = (below: number) => {
+        state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
+        return Math.floor((state / 2 ** 32) * below);
+      };
+      for (let step = 0; step < 120; step++) {
+        if (members.length < 3) new Member(`m${step}`, random(10) === 0 ? 2 : 4, random(1_000_000));
+        const member = members[random(members.length)];
+        const event = random(12);
+        if (event === 0 && member) member.frozen = !member.frozen;
+        if (event === 1) store.failNext = random(2) === 0 ? "before" : "after";
+        if (event === 2) store.down = !store.down;
+        if (event === 3 && member) member.replica.leave();
+        if (event === 4) members = members.filter((other) => other !== member || !member.frozen); // killed
+        members = members.filter(({ replica }) => !replica.hasLeft);
+        await pass(TICK_MS);
+        // Frozen ones are asked as well: that is what they ask themselves first when they wake.
+        const owners = members.flatMap(({ replica, id }) =>
+          [0, 1, 2, 3].filter((shard) => replica.mayWriteTo(shard)).map((shard) => `${shard} ${id}`),
+        );
+        const shards = owners.map((owner) => owner.split(" ")[0]);
+        expect(shards, `seed ${seed}, step ${step}: ${owners}`).toEqual([...new Set(shards)]);
+      }
+    }
+  });
+});
+
+describe("the times of a Lease", () => {
+  it("leave time to stop between the renewal deadline and the take-over", () => {
+    expect(killAfterMs(timing)).toBeGreaterThan(timing.renewDeadlineMs);
+    expect(killAfterMs(timing)).toBeLessThan(timing.leaseDurationMs);
+    expect(() => checkTiming(timing)).not.toThrow();
+  });
+
+  it.each([
+    [{ ...timing, renewDeadlineMs: 15_000 }, "--lease-duration must be longer"],
+    [{ ...timing, retryPeriodMs: 9_000 }, "--renew-deadline must be longer"],
+  ])("are refused where there is no such time: %j", (wrong, message) => {
+    expect(() => checkTiming(wrong)).toThrow(message);
+  });
+});

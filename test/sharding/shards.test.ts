@@ -1,0 +1,114 @@
+import pino from "pino";
+import { beforeEach, describe, expect, it } from "vitest";
+import { checkFence, currentFence } from "../../providers/fence";
+import { shardOf } from "../../src/sharding/shard";
+import { Shards } from "../../src/sharding/shards";
+import { LeaseMemory } from "./lease-memory";
+
+const timing = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 2_000 };
+const forever = new AbortController().signal;
+
+let clock: number;
+let store: LeaseMemory;
+let shards: Shards;
+let fed: number[];
+beforeEach(async () => {
+  clock = 0;
+  store = new LeaseMemory();
+  fed = [];
+  shards = new Shards({
+    store,
+    id: "a",
+    shards: 4,
+    timing,
+    logger: pino({ level: "silent" }),
+    now: () => clock,
+    unique: () => "1",
+    allow: (ms) => fed.push(ms),
+  });
+  const acquired = new Promise<void>((resolve) => {
+    let count = 0;
+    void shards.run(() => {
+      count++;
+      if (count === 4) resolve();
+    });
+  });
+  await acquired;
+});
+
+describe("work on a stack", () => {
+  it("runs, and may write, while the shard is ours", async () => {
+    const result = await shards.work("stack", forever, async () => {
+      checkFence();
+      return "done";
+    });
+    expect(result).toBe("done");
+    expect(fed).toEqual([13_750]);
+  });
+
+  it("may not write from the moment when the time is over, even if nobody has noticed, and is told so", async () => {
+    let refused: unknown;
+    let isAborted = false;
+    const result = await shards.work("stack", forever, async (signal) => {
+      clock += timing.renewDeadlineMs; // as if it had been frozen
+      try {
+        checkFence();
+      } catch (error) {
+        refused = error;
+      }
+      isAborted = signal.aborted && currentFence()?.signal.aborted === true;
+      return "done";
+    });
+    expect(refused).toMatchObject({ reason: "LeaseLost", errorClass: "retryable" });
+    expect(isAborted).toBe(true);
+    expect(result).toBeUndefined();
+    expect(shards.holds("stack")).toBe(false);
+  });
+
+  it("that was lost may not write under a Lease that was got again", async () => {
+    let resume = () => {};
+    const frozen = new Promise<void>((resolve) => {
+      resume = resolve;
+    });
+    let late: unknown;
+    const working = shards.work("stack", forever, async () => {
+      await frozen;
+      late = await Promise.resolve()
+        .then(checkFence)
+        .catch((error: unknown) => error);
+    });
+    clock += timing.leaseDurationMs;
+    expect(shards.holds("stack")).toBe(false);
+    resume();
+    await working;
+    expect(late).toMatchObject({ reason: "LeaseLost" });
+  });
+
+  it("does not begin when the shard is not ours", async () => {
+    clock += timing.renewDeadlineMs;
+    expect(await shards.work("stack", forever, () => Promise.reject(new Error("began")))).toBeUndefined();
+  });
+
+  it("is interrupted by a stop like any other", async () => {
+    const stop = new AbortController();
+    const working = shards.work("stack", stop.signal, async (signal) => {
+      stop.abort();
+      return signal.aborted;
+    });
+    expect(await working).toBe(true);
+  });
+});
+
+describe("the shard of a stack", () => {
+  it("is the same for ever", () => {
+    expect(["a", "b", "postgreswriter.default.sample"].map((stack) => shardOf(stack, 16))).toEqual([2, 6, 4]);
+    expect(shardOf("anything", 1)).toBe(0);
+  });
+
+  it("is any of them equally often", () => {
+    const found = Array.from({ length: 8_000 }, (_, index) => shardOf(`stack-${index}`, 8));
+    for (let shard = 0; shard < 8; shard++) {
+      expect(Math.abs(found.filter((other) => other === shard).length - 1000)).toBeLessThan(150);
+    }
+  });
+});
