@@ -50,6 +50,15 @@ describe("the documentation", () => {
     expect(broken).toEqual([]);
   });
 
+  it("names regression tests that exist", () => {
+    const page = fs.readFileSync(path.join(ROOT, "docs/reliability.md"), "utf8");
+    const named = [...page.matchAll(/`([\w/-]+(?:\.\w+)*\.test\.ts)`/g)].map(([, file = ""]) => file);
+    expect(named.length).toBeGreaterThan(50);
+    const exists = (file: string) =>
+      ["test", "test/faults"].some((folder) => fs.existsSync(path.join(ROOT, folder, file)));
+    expect(named.filter((file) => !exists(file))).toEqual([]);
+  });
+
   it("explains each reason that a condition can have", () => {
     const page = fs.readFileSync(path.join(ROOT, "docs/troubleshooting.md"), "utf8");
     const reasons = reasonsInCode();
