@@ -11,6 +11,7 @@ const WITH_CONTROL_PLANES = {
   maxWorkers: 2,
 };
 
+/** Each is run by itself: between projects of one run, Vitest gives two workers the same number, and so one control plane. */
 export default defineConfig({
   test: {
     projects: [
@@ -19,7 +20,6 @@ export default defineConfig({
           name: "unit",
           include: ["test/**/*.test.ts"],
           exclude: [...NEEDS_CONTROL_PLANE, SLOW],
-          sequence: { groupOrder: 0 },
         },
       },
       {
@@ -29,7 +29,6 @@ export default defineConfig({
           include: NEEDS_CONTROL_PLANE,
           exclude: [SLOW],
           testTimeout: 60_000,
-          sequence: { groupOrder: 1 },
         },
       },
       {
@@ -39,7 +38,6 @@ export default defineConfig({
           include: [SLOW],
           testTimeout: 180_000,
           hookTimeout: 180_000,
-          sequence: { groupOrder: 2 },
         },
       },
     ],
