@@ -75,7 +75,7 @@ function readPassphrase(environment: NodeJS.ProcessEnv, workDirectory: string): 
     throw new TerminalError(
       "Misconfigured",
       "no passphrase for the state: mount a Secret and name it in PULUMI_CONFIG_PASSPHRASE_FILE, " +
-        "or set PULUMI_CONFIG_PASSPHRASE; it is not made up in a cluster, where it would be lost with the Pod",
+        "or set PULUMI_CONFIG_PASSPHRASE; in a cluster none is generated, because it would be lost with the Pod",
     );
   }
   return { file: generatedPassphrase(workDirectory) };

@@ -31,6 +31,6 @@ export function refuseProtectedNamespace(name: string, field: string, patterns =
   if (!isProtectedNamespace(name, patterns)) return;
   throw new TerminalError(
     "NamespaceProtected",
-    `${field}: ${JSON.stringify(name)} is protected, it cannot belong to a tenant; allowed is all but ${patterns.join(", ")}`,
+    `${field}: ${JSON.stringify(name)} is protected and cannot belong to a tenant; allowed: all except ${patterns.join(", ")}`,
   );
 }

@@ -158,7 +158,7 @@ export function describeHolder(
   if (!isNamesake) return `${holder}; delete that object, or use another table`;
   const [uid, schema, name, id] = [owner.uid, table.schema, table.name, key].map(escapeLiteral);
   return (
-    `${holder}; if that object is gone, hand the row over: UPDATE kindstack_ownership.rows SET owner = ${uid} ` +
+    `${holder}; if that object is gone, transfer the row: UPDATE kindstack_ownership.rows SET owner = ${uid} ` +
     `WHERE table_schema = ${schema} AND table_name = ${name} AND key = ${id}`
   );
 }
@@ -233,7 +233,7 @@ async function createOwnershipTable(): Promise<void> {
     const role = user.rows[0]?.name;
     throw new RetryableError(
       "OwnershipTableMissing",
-      `${errorMessageOf(error)}: Kindstack may not create the table of who owns which row; an administrator has to run: ` +
+      `${errorMessageOf(error)}: Kindstack may not create its table of row owners; an administrator must run: ` +
         `${CREATE_SCHEMA}; ${CREATE_TABLE.replace(/\s+/g, " ")}; ${CREATE_INDEX}; GRANT USAGE ON SCHEMA kindstack_ownership TO ${role}; ` +
         `GRANT SELECT, INSERT, UPDATE, DELETE ON kindstack_ownership.rows TO ${role};`,
       { cause: error },

@@ -35,7 +35,7 @@ export function findRowConflict(inputs: RowInputs, { owners, incarnation }: Clai
       return isOurs ? undefined : `${row} ${describeHolder(table, { key: key.value, owner: inputs.owner }, record)}`;
     }
     const isStrange = incarnation === undefined && (await exists(connection, quoteTableName(table), key));
-    return isStrange ? `${row} was not made by Kindstack; delete it there, or use another table` : undefined;
+    return isStrange ? `${row} was not created by Kindstack; delete it, or use another table` : undefined;
   });
 }
 

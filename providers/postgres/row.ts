@@ -217,7 +217,7 @@ async function upsertRows(
     [mayOverwrite, ...parameters],
   );
   if (rowCount !== rows.length) {
-    throw rowConflict(table, keyOf(first).value, "was not made by Kindstack; delete it there, or use another table");
+    throw rowConflict(table, keyOf(first).value, "was not created by Kindstack; delete it, or use another table");
   }
 }
 

@@ -37,12 +37,12 @@ export function parseReview(text: string): AdmissionRequest {
   try {
     value = JSON.parse(text);
   } catch {
-    throw new MalformedReviewError("the body is no JSON");
+    throw new MalformedReviewError("the body is not JSON");
   }
   if (!reviewSchema.Check(value)) {
     const [error] = reviewSchema.Errors(value);
     throw new MalformedReviewError(
-      `the body is no AdmissionReview of admission.k8s.io/v1: ${error?.instancePath || "/"} ${error?.message}`,
+      `the body is not an AdmissionReview of admission.k8s.io/v1: ${error?.instancePath || "/"} ${error?.message}`,
     );
   }
   const { uid, operation, name = "", namespace = "", dryRun = false, userInfo, object, oldObject } = value.request;

@@ -260,7 +260,7 @@ export class StackEngine {
     if (result.exitCode !== 0 && this.#directory !== undefined) {
       const torn = await removeTornLocks(this.#directory, PROJECT, stack);
       if (torn.length > 0) {
-        log.warn({ stack, torn }, "removed what was left of a lock that could not be written");
+        log.warn({ stack, torn }, "removed an incomplete lock");
         result = await run();
       }
     }
@@ -271,7 +271,7 @@ export class StackEngine {
       const holder = locks[0]?.text ?? result.error.message;
       throw new RetryableError("Locked", `the stack ${stack} is locked by another process: ${holder}`);
     }
-    log.warn({ stack, locks }, "removing the lock of a process that is gone");
+    log.warn({ stack, locks }, "removing the lock of a dead process");
     // As long as the lock is there, a crash in between leads here again.
     if (this.#directory !== undefined) await this.#forgetPendingCreates(stack);
     await this.#command(["cancel", stack, "--yes"], options);
@@ -304,7 +304,7 @@ export class StackEngine {
 
 /** @throws Error for no targets at all, which the engine would take for everything */
 function sharedFlags({ shared }: UpdateOptions): string[] {
-  if (shared?.targets?.length === 0) throw new Error("an update of certain resources must name one");
+  if (shared?.targets?.length === 0) throw new Error("a targeted update needs at least one resource");
   const flags = ["--continue-on-error", "--parallel", String(PARALLEL)];
   if (shared?.targets === undefined) return flags;
   return [...flags, ...targetFlags(shared.targets)];
@@ -352,7 +352,7 @@ async function refuseWithoutRoom(directory: string): Promise<void> {
   }
 }
 
-/** The URNs in a checkpoint, or an exported state; `undefined` when there is no such file. */
+/** The URNs in a checkpoint, or an exported state; `undefined` when the file does not exist. */
 async function readUrns(file: string): Promise<string[] | undefined> {
   const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return undefined;
@@ -385,7 +385,7 @@ function findFailures(
     ];
   }
   if (result.signal !== undefined) {
-    const message = `Pulumi was ended from outside, by ${result.signal}`;
+    const message = `Pulumi was killed by ${result.signal}`;
     return [{ errorClass: "retryable", reason: "Killed", message }];
   }
   const failures: UpdateFailure[] = refused.map(({ urn, ...failure }) => ({ resource: nameOf(urn), urn, ...failure }));
@@ -401,7 +401,7 @@ function findFailures(
   if (errors.length === 0) {
     const output =
       (result.stderr || result.stdout || result.error?.message || "").trim().slice(-MAX_WORDS) || "no output";
-    const unexplained = result.exitCode === 0 ? "Pulumi ended without an account of what it did: " : "";
+    const unexplained = result.exitCode === 0 ? "Pulumi exited without reporting what it did: " : "";
     errors.push({ message: unexplained + output });
   }
   return errors.map(({ urn, message }) => ({

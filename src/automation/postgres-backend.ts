@@ -145,7 +145,7 @@ async function withTable<T>(backendUrl: string, work: (client: Client, table: st
     query_timeout: ANSWER_TIMEOUT_MS,
   });
   await client.connect().catch((error: NodeJS.ErrnoException) => {
-    const message = `the database of the state does not let us in: ${error.message || error.code}`;
+    const message = `cannot connect to the state database: ${error.message || error.code}`;
     throw new RetryableError("Unreadable", message, { cause: error });
   });
   try {

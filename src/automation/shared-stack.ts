@@ -122,12 +122,12 @@ export function shareOut(
   const resources = groupByKey(result.resources, ({ name }) => name);
   const deleted = groupByKey(result.deleted, ({ name }) => name);
   const own = groupByKey(result.failures, ({ urn }) => (urn === undefined ? thrower : nameOf(urn)));
-  const nobodys = own.get(undefined) ?? [];
+  const unowned = own.get(undefined) ?? [];
   const blamed = keys.some((key) => own.has(key));
   const shares = new Map<string, UpdateResult>();
   for (const key of keys) {
     const failures = own.get(key) ?? [];
-    const isDone = result.outcome === "succeeded" || (result.restDone === true && nobodys.length === 0);
+    const isDone = result.outcome === "succeeded" || (result.restDone === true && unowned.length === 0);
     if (failures.length === 0 && !isDone && blamed && result.outcome !== "interrupted") continue;
     const all = failures.length > 0 || isDone ? failures : result.failures;
     shares.set(key, shareOf(result, resources.get(key) ?? [], deleted.get(key) ?? [], all, isDone));

@@ -68,10 +68,10 @@ export class Watchdog {
     const words = ["-c", SCRIPT, "kindstack-watchdog", ...this.#state.split(" ")];
     const shell = spawn("/bin/sh", words, { detached: true, stdio: ["pipe", "ignore", "ignore"] });
     this.#shell = shell;
-    shell.once("error", (error) => this.#log.error({ err: error }, "running updates are not watched over"));
+    shell.once("error", (error) => this.#log.error({ err: error }, "failed to start the watchdog of running updates"));
     shell.once("exit", () => {
       if (this.#shell !== shell) return;
-      this.#log.error({}, "the watchdog of running updates has ended, and they with it");
+      this.#log.error({}, "the watchdog exited, and running updates were killed");
       this.#shell = undefined; // what begins from now on is watched again
     });
     shell.stdin.on("error", () => undefined); // it has ended, as the event above says

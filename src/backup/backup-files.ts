@@ -75,7 +75,7 @@ export async function writeBackup(
 /** @throws TerminalError `NoBackup` when there is none, or it is not whole */
 export async function readBackup(directory: string): Promise<BackupList> {
   const text = await readFile(join(directory, LIST), "utf8").catch(() => undefined);
-  if (text === undefined) throw new TerminalError("NoBackup", `${directory} is no backup: it has no ${LIST}`);
+  if (text === undefined) throw new TerminalError("NoBackup", `${directory} is not a backup: it has no ${LIST}`);
   const list = parseJson(listSchema, text) as BackupList | undefined;
   if (list === undefined || !Object.keys(list.stacks).every((name) => NAME.test(name))) {
     throw new TerminalError("NoBackup", `${join(directory, LIST)} is not what \`kindstack backup\` writes`);

@@ -12,15 +12,15 @@ const HELP = `
 Environment:
   PULUMI_BACKEND_URL                where the operator keeps the state
   PULUMI_CONFIG_PASSPHRASE[_FILE], KINDSTACK_SECRETS_PROVIDER
-                                    what protects the state; secrets stay encrypted with it in a backup`;
+                                    the state's encryption; secrets stay encrypted in a backup`;
 /** Every so many stacks the progress is shown. */
 const STEP = 50;
 
 export function backupCommand(): Command {
   return new Command("backup")
-    .description("write the state of all stacks to files; the operator may be at work")
-    .argument("<directory>", "where to; it must be empty or not exist")
-    .addHelpText("after", HELP)
+    .description("write the state of all stacks to files; the operator may keep running")
+    .argument("<directory>", "target directory; it must be empty or absent")
+    .addHelpText("after", `\nExample:\n  kindstack backup state-backup\n${HELP}`)
     .action(async (directory: string) => {
       await withProgress(`backup to ${directory}`, async (backend, progress) => {
         const about = { kindstack: packageVersion(), time: new Date().toISOString(), backend: backend.scheme };
@@ -32,23 +32,23 @@ export function backupCommand(): Command {
             if (count % STEP === 0) progress.detail(`${count} stacks`);
           },
         );
-        return `${Object.keys(stacks).length} stacks are in ${directory}`;
+        return `wrote ${Object.keys(stacks).length} stacks to ${directory}`;
       });
     });
 }
 
 export function restoreCommand(): Command {
   return new Command("restore")
-    .description("write the stacks of a backup into the backend; no operator may be at work")
-    .argument("<directory>", "what `kindstack backup` has written")
+    .description("write the stacks of a backup to the backend; stop the operator first")
+    .argument("<directory>", "directory that `kindstack backup` wrote")
     .option("--overwrite", "replace the state of stacks that exist", false)
-    .addHelpText("after", HELP)
+    .addHelpText("after", `\nExample:\n  kindstack restore state-backup\n${HELP}`)
     .action(async (directory: string, { overwrite }: { overwrite: boolean }) => {
       await withProgress(`restore from ${directory}`, async (backend, progress) => {
         const onStack = (count: number, all: number) => {
           if (count % STEP === 0) progress.detail(`${count} of ${all} stacks`);
         };
-        return `${await restore(directory, backend, { overwrite, onStack })} stacks are restored`;
+        return `restored ${await restore(directory, backend, { overwrite, onStack })} stacks`;
       });
     });
 }

@@ -23,7 +23,7 @@ import { resolvePulumi } from "../toolchain/pulumi";
 import { Progress } from "./progress";
 
 const DEFAULT_DIR = path.join(".kindstack", "dev");
-const DIR_OPTION = ["--dir <dir>", `directory of all its data (default: "${DEFAULT_DIR}")`] as const;
+const DIR_OPTION = ["--dir <dir>", `directory of the cluster's data (default: "${DEFAULT_DIR}")`] as const;
 
 interface DevOptions {
   dir?: string;
@@ -35,27 +35,34 @@ interface DevOptions {
 
 export function devCommand(): Command {
   const dev = new Command("dev")
-    .description("run a Kubernetes control plane, a PostgreSQL and the operator on this machine, with the samples")
+    .description("run a Kubernetes control plane, PostgreSQL and the operator on this machine, with samples")
     .option(...DIR_OPTION)
-    .option("--detach", "return when all of it is ready; stop it with `kindstack dev stop`", false)
-    .option("--no-operator", "the control plane and PostgreSQL only, hence no samples either")
-    .option("--no-samples", "apply no samples")
-    .option("--fresh", "forget what an earlier run has stored", false)
+    .option("--detach", "return when the cluster is ready; stop it with `kindstack dev stop`", false)
+    .option("--no-operator", "only the control plane and PostgreSQL, without operator and samples")
+    .option("--no-samples", "do not apply the samples")
+    .option("--fresh", "delete the data of earlier runs first", false)
     .addHelpText(
       "after",
-      "\nCtrl-C stops all of it. What is stored stays in the directory for the next time.\n" +
-        "Its file `env`, read by a shell, lets kubectl and psql find the cluster: . .kindstack/dev/env",
+      `
+Ctrl-C stops everything. The data stays in the directory for the next start.
+
+Examples:
+  kindstack dev                # in the foreground
+  kindstack dev --detach       # in the background
+  . .kindstack/dev/env         # for kubectl and psql in this shell`,
     )
     .action((options: DevOptions) => up(options));
   dev
     .command("stop")
-    .description("stop what runs in the directory; what is stored stays")
+    .description("stop the cluster; its data stays")
     .option(...DIR_OPTION)
+    .addHelpText("after", "\nExample:\n  kindstack dev stop")
     .action((_, command: Command) => stop(directoryOf(command)));
   dev
     .command("status")
-    .description("show what runs in the directory; exit code 1 unless all of it does")
+    .description("show the cluster's processes; exit code 1 unless all of them run")
     .option(...DIR_OPTION)
+    .addHelpText("after", "\nExample:\n  kindstack dev status")
     .action((_, command: Command) => status(directoryOf(command)));
   return dev;
 }
@@ -149,7 +156,7 @@ function status(dir: string): void {
   const { state, processes, dir: directory } = devClusterStatus(dir);
   print(`${state}: ${directory}`);
   if (state === "stopped") {
-    throw new Error("nothing runs there");
+    throw new Error(`no development cluster runs there; start one with: kindstack dev${dirArgument(dir)}`);
   }
   print(
     renderTable(
@@ -164,7 +171,7 @@ function status(dir: string): void {
     ),
   );
   if (state === "damaged") {
-    throw new Error(`some of it has ended; kindstack dev${dirArgument(dir)} starts it anew`);
+    throw new Error(`some processes have exited; restart them with: kindstack dev${dirArgument(dir)}`);
   }
 }
 

@@ -12,14 +12,14 @@ export function metricsOptions(): Option[] {
   return [
     new Option(
       "--metrics-port <port>",
-      "port of /metrics, over TLS and for those whom the cluster lets read it; without it they are on --http-port, " +
-        "for anybody, where that is on this machine alone",
+      "port of /metrics, over TLS, for accounts that may get them; without it, metrics are on --http-port, " +
+        "for every local user, if that is a loopback address",
     )
       .argParser(wholeNumber)
       .default(inCluster(process.env) ? 8443 : undefined),
     new Option(
       "--metrics-certificate <folder>",
-      "folder with tls.crt and tls.key (default: one is made at each start)",
+      "folder with tls.crt and tls.key (default: a new certificate at each start)",
     ),
   ];
 }

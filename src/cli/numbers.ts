@@ -2,14 +2,14 @@ import { InvalidArgumentError } from "commander";
 
 /** Parses an option. @throws InvalidArgumentError for anything but digits */
 export function wholeNumber(text: string): number {
-  if (!/^\d+$/.test(text)) throw new InvalidArgumentError("a whole number is needed.");
+  if (!/^\d+$/.test(text)) throw new InvalidArgumentError("it must be a whole number.");
   return Number(text);
 }
 
 /** Parses an option. @throws InvalidArgumentError for anything but a number above 0 */
 export function seconds(text: string): number {
   if (!/^\d+(\.\d+)?$/.test(text) || Number(text) === 0)
-    throw new InvalidArgumentError("seconds are needed, such as 1.5.");
+    throw new InvalidArgumentError("it must be a number of seconds, such as 1.5.");
   return Number(text);
 }
 

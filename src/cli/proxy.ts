@@ -34,32 +34,32 @@ interface ProxyCommandOptions extends MetricsOptions {
 export function proxyCommand(): Command {
   const everywhere = inCluster(process.env) ? "0.0.0.0" : "127.0.0.1";
   const command = new Command("proxy")
-    .description("run the proxy through which owners of Capsule's tenants list and watch their own namespaces")
-    .option("--tls-cert-file <file>", "certificate to serve with, as PEM; read again when it changes")
+    .description("run the proxy that lets owners of Capsule's Tenants list and watch their own namespaces")
+    .option("--tls-cert-file <file>", "serving certificate, as PEM; read again when it changes")
     .option("--tls-key-file <file>", "its key")
     .option(
       "--tls-secret <namespace/name>",
-      "without these files: Secret of a certificate that is made, renewed and shared by all replicas",
+      "without these files: Secret of the certificate, which the proxy creates, renews and shares with its replicas",
       "kindstack-system/kindstack-proxy-tls",
     )
-    .option("--tls-names <names...>", "host names and addresses that this certificate is for", [
-      "localhost",
-      "127.0.0.1",
-    ])
-    .option("--client-ca-file <file>", "CA of users' certificates (default: what the API server publishes as its own)")
+    .option("--tls-names <names...>", "host names and addresses of this certificate", ["localhost", "127.0.0.1"])
+    .option("--client-ca-file <file>", "CA of users' certificates (default: the one that the API server publishes)")
     .option("--port <port>", "port of the proxy", wholeNumber, 9443)
     .option("--host <address>", "address that it listens on", everywhere)
     .option("--http-port <port>", "port of /healthz and /readyz; 0 for any free one", wholeNumber, 8081)
-    .option("--http-host <address>", "address of these and of the metrics", everywhere)
+    .option("--http-host <address>", "address of --http-port and --metrics-port", everywhere)
     .option("--user-group <groups...>", "groups whose members see their own namespaces", [DEFAULT_USER_GROUP])
-    .option("--refuse-group <groups...>", "groups whose members are not let through", ["system:masters"])
-    .option("--max-connections <n>", "connections at the same time", positive, 1000)
-    .option("--grace-period <seconds>", "how long requests may go on after a stop", wholeNumber, 20);
+    .option("--refuse-group <groups...>", "groups whose members are refused", ["system:masters"])
+    .option("--max-connections <n>", "maximum number of connections", positive, 1000)
+    .option("--grace-period <seconds>", "time for open requests after SIGTERM", wholeNumber, 20);
   for (const option of metricsOptions()) command.addOption(option);
   return command
     .addHelpText(
       "after",
       `
+Example:
+  kindstack proxy --port 9443 --tls-names proxy.example.com
+
 Environment:
   KUBECONFIG                           the cluster (default: ~/.kube/config, or the Pod's service account)
   KINDSTACK_LOG_LEVEL, KINDSTACK_LOG_FORMAT

@@ -24,22 +24,22 @@ export interface SharingOptions {
 /** @param leaderElect whether Leases are used unless somebody says otherwise */
 export function sharingOptions(leaderElect: boolean): Option[] {
   return [
-    new Option("--leader-elect", "work only while holding a Lease; in a Pod the default").default(leaderElect),
-    new Option("--no-leader-elect", "work at once: nobody else does"),
-    new Option("--shards <n>", "share the objects among replicas in so many parts, each with a Lease of its own")
+    new Option("--leader-elect", "work only while holding a Lease; the default in a Pod").default(leaderElect),
+    new Option("--no-leader-elect", "start without leader election; only if no other operator runs"),
+    new Option("--shards <n>", "number of parts of the work that replicas share, each with its own Lease")
       .argParser(partCount)
       .default(1),
     new Option(
       "--stack-partitions <n>",
-      "spread namespaces over so many partitions, each of which shares stacks (default: each namespace for itself)",
+      "number of groups of namespaces whose objects share stacks (default: each namespace is a group)",
     )
       .env("KINDSTACK_STACK_PARTITIONS")
       .argParser(partCount),
-    new Option("--lease-namespace <name>", "where the Leases are (default: the Pod's, or the kubeconfig's)"),
-    new Option("--lease-duration <seconds>", "others take over from a replica that is silent for so long")
+    new Option("--lease-namespace <name>", "namespace of the Leases (default: the Pod's, or the kubeconfig's)"),
+    new Option("--lease-duration <seconds>", "time without renewal after which other replicas take over")
       .argParser(seconds)
       .default(15),
-    new Option("--renew-deadline <seconds>", "a replica that cannot renew its Lease for so long stops its work")
+    new Option("--renew-deadline <seconds>", "time without renewal after which a replica stops its work")
       .argParser(seconds)
       .default(10),
     new Option("--retry-period <seconds>", "time between two renewals").argParser(seconds).default(2),
@@ -83,6 +83,6 @@ export function shareWork(
 }
 
 function partCount(text: string): number {
-  if (!/^[1-9]\d{0,2}$/.test(text)) throw new InvalidArgumentError("a whole number from 1 to 999 is needed.");
+  if (!/^[1-9]\d{0,2}$/.test(text)) throw new InvalidArgumentError("it must be a whole number from 1 to 999.");
   return Number(text);
 }

@@ -6,13 +6,13 @@ import { declaredObjects } from "../../stacks/up/objects";
 
 export function stackNameCommand(): Command {
   return new Command("stack-name")
-    .description("print the names of the stacks that stand behind the custom resources in files")
+    .description("print the names of the stacks of the custom resources in files")
     .argument("<file...>", "files or folders of custom resources")
     .addHelpText(
       "after",
       `
-Objects of a kind that shares stacks are in the first stack of their namespace, unless that is full or the operator runs
-with --stack-partitions: the cluster has the name in status.stack.name.
+Objects of a kind that shares stacks are in the first stack of their namespace, unless that stack is full or the operator
+runs with --stack-partitions. In the cluster, status.stack.name has the name.
 
 Example:
   pulumi stack init "$(kindstack stack-name tenant.yaml)"`,

@@ -14,15 +14,18 @@ interface StatusOptions {
 
 export function statusCommand(): Command {
   return new Command("status")
-    .description("show all kinds, what is not Ready and why, the operator's queue and updates, shards and last Events")
+    .description("show kinds, objects that are not Ready, the operator's queue and updates, shards and Events")
     .addOption(new Option("-o, --output <format>", "what is printed").choices(["text", "json"]).default("text"))
-    .option("--metrics-url <url>", "where the operator's metrics are", "http://127.0.0.1:8080/metrics")
-    .option("--metrics-token-file <file>", "file with the token of an account that may read them")
-    .option("-n, --namespace <namespace>", "the operator's namespace, where its Leases are", "kindstack-system")
+    .option("--metrics-url <url>", "address of the operator's metrics", "http://127.0.0.1:8080/metrics")
+    .option("--metrics-token-file <file>", "file with a token that may read the metrics")
+    .option("-n, --namespace <namespace>", "the operator's namespace", "kindstack-system")
     .addHelpText(
       "after",
       `
-What may not be read is left out and says so. An operator in a cluster shows its metrics with a token, over TLS:
+Parts that you may not read are left out with a note. An operator in a cluster serves metrics over TLS, with a token.
+
+Examples:
+  kindstack status
   kubectl port-forward -n kindstack-system service/kindstack 8443 &
   kubectl create token prometheus -n monitoring > token
   kindstack status --metrics-url https://localhost:8443/metrics --metrics-token-file token`,

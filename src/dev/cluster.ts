@@ -204,7 +204,7 @@ async function startPostgres(
   const installation = await locatePostgres(layout);
   const password = await initialisePostgres(installation);
   if (installation.dataDirectory !== layout.postgres) {
-    log(`PostgreSQL's user cannot enter ${layout.directory}; its data lies in ${installation.dataDirectory}`);
+    log(`PostgreSQL's user cannot access ${layout.directory}; its data lies in ${installation.dataDirectory}`);
   }
   const settings = postgresSettings(await freePort(), password);
   const component = await postgres(installation, settings);

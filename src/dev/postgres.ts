@@ -51,7 +51,7 @@ export async function initialisePostgres(installation: PostgresInstallation): Pr
     reject: false,
   });
   if (result.failed) {
-    throw new Error(`PostgreSQL's data directory could not be made: ${result.all || result.shortMessage}`);
+    throw new Error(`cannot create PostgreSQL's data directory: ${result.all || result.shortMessage}`);
   }
   await fs.rename(made, dataDirectory);
   await fs.rm(aside, { recursive: true });

@@ -95,7 +95,7 @@ async function untilReady(
     const current = condition?.observedGeneration === object.metadata.generation;
     if (condition?.status === "True" && current) return { ...outcome, ready: true, message: condition.message };
     if (Date.now() > deadline) {
-      return { ...outcome, ready: false, message: condition?.message ?? "the operator has not said anything about it" };
+      return { ...outcome, ready: false, message: condition?.message ?? "the operator has not reported on it" };
     }
     await delay(POLL_MS, undefined, { signal });
   }

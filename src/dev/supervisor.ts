@@ -89,7 +89,7 @@ export class Supervisor {
       signal.throwIfAborted();
       if (ended !== undefined) {
         this.#remember(this.#processes.filter((other) => other !== record));
-        throw new ComponentFailedError(name, `ended at its start (${ended})`, logFile);
+        throw new ComponentFailedError(name, `exited at start (${ended})`, logFile);
       }
       if (started) return;
       if (Date.now() > deadline) {

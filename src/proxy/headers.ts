@@ -38,7 +38,7 @@ export function requestHeaders(headers: HeaderLines, remoteAddress: string | und
     throw new Refusal(
       403,
       "Forbidden",
-      `the header ${spoofed} is refused: through this proxy nobody acts as another user; ask the API server directly`,
+      `the header ${spoofed} is refused: the proxy does not let users impersonate others; ask the API server directly`,
     );
   }
   const forwarded = withoutHopByHop(headers);

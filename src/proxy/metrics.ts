@@ -30,7 +30,7 @@ export function createProxyMetrics(ask: { connections: () => number; lastContact
   });
   new Gauge({
     name: "kindstack_informer_last_contact_seconds",
-    help: "Time since the API server was last heard of in the list or watch of a resource.",
+    help: "Time since the last contact with the API server in the list or watch of a resource.",
     labelNames: ["resource"],
     registers,
     collect() {
@@ -60,7 +60,7 @@ export function createProxyMetrics(ask: { connections: () => number; lastContact
     }),
     droppedConnections: new Counter({
       name: "kindstack_proxy_dropped_connections_total",
-      help: "Connections that were ended because there were too many: the oldest whose user is not known.",
+      help: "Connections closed because there were too many; the oldest without a known user first.",
       registers,
     }),
     endedWatches: new Counter({

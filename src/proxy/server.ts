@@ -118,9 +118,7 @@ export async function startProxyServer(options: ProxyServerOptions): Promise<Pro
     logger.info("certificates were reloaded");
   };
   const reloading = setInterval(() => {
-    reload().catch((error: unknown) =>
-      logger.warn({ reason: errorMessageOf(error) }, "certificates could not be reloaded"),
-    );
+    reload().catch((error: unknown) => logger.warn({ reason: errorMessageOf(error) }, "failed to reload certificates"));
   }, options.reloadMs ?? RELOAD_MS);
 
   async function serve(
@@ -165,7 +163,7 @@ export async function startProxyServer(options: ProxyServerOptions): Promise<Pro
     const headers = requestHeaders(lines, request.socket.remoteAddress);
     const { method = "GET", url = "" } = request;
     if (upgrade) {
-      if (hasBody(lines)) throw new Refusal(400, "BadRequest", "a request for another protocol can have no body");
+      if (hasBody(lines)) throw new Refusal(400, "BadRequest", "an upgrade request must not have a body");
       headers.connection = "Upgrade";
       headers.upgrade = request.headers.upgrade ?? "";
     }
@@ -192,7 +190,8 @@ export async function startProxyServer(options: ProxyServerOptions): Promise<Pro
 
     const answer = await answerOf(upstream, request);
     if (answer.type === "upgrade") {
-      if (upgrade === undefined) throw new Error("the API server changed to a protocol that nobody asked for");
+      if (upgrade === undefined)
+        throw new Error("the API server changed to a protocol that the client did not request");
       progress.upgraded = true;
       response.detachSocket(upgrade.socket as TLSSocket);
       join(upgrade.socket, upgrade.head, answer);
@@ -245,9 +244,5 @@ function secureContext({ cert, key, clientCa }: ListenerCertificates) {
 function refuseGroups({ groups }: Identity, refused: readonly string[]): void {
   const group = groups.find((name) => refused.includes(name));
   if (group === undefined) return;
-  throw new Refusal(
-    403,
-    "Forbidden",
-    `members of ${group} are not let through this proxy: ask the API server directly`,
-  );
+  throw new Refusal(403, "Forbidden", `members of ${group} may not use this proxy; ask the API server directly`);
 }

@@ -30,7 +30,7 @@ export class Upstream {
     const url = new URL(server);
     const prefix = url.pathname.replace(/\/$/, "");
     if (prefix !== "" && leavesItsPrefix(path)) {
-      throw new Refusal(400, "BadRequest", "the request's path must have no segments that lead upwards");
+      throw new Refusal(400, "BadRequest", "the request's path must not have segments such as ..");
     }
     // Credentials may be rotated, so they are asked for at every request; the agent keeps their connections apart.
     const options: https.RequestOptions = { headers: {} };

@@ -42,7 +42,7 @@ export function renderOverview({ kinds, operator, shards, events }: Overview): s
             ["shard", "held by"],
             shards.map(({ lease, holder }) => [lease, holder ?? NONE]),
           )
-        : "No Leases of shards: one operator runs without leader election, or none.",
+        : "No Leases of shards: no operator runs, or one without leader election.",
     "error" in events
       ? `The Events could not be read: ${events.error}`
       : events.length > 0

@@ -47,7 +47,7 @@ export async function startEndpoints(options: EndpointOptions): Promise<Endpoint
   });
   const http = `${host}:${probes.port}`;
   if (metricsPort === undefined) return { addresses: { http }, close: probes.close };
-  const failed = (error: unknown) => log.warn({ err: error }, "certificate of the metrics could not be renewed");
+  const failed = (error: unknown) => log.warn({ err: error }, "failed to renew the certificate of the metrics");
   try {
     const tls = await (metricsCertificate === undefined
       ? ownCertificate({ failed })

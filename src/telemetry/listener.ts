@@ -95,6 +95,6 @@ async function answerTo(respond: ListenerOptions["respond"], request: http.Incom
     return { status: 405, headers: { allow: "GET, HEAD", connection: "close" }, body: "method not allowed\n" };
   }
   const hasBody = headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
-  if (hasBody) return { status: 413, headers: { connection: "close" }, body: "no body is taken\n" };
+  if (hasBody) return { status: 413, headers: { connection: "close" }, body: "a body is not accepted\n" };
   return respond(request);
 }

@@ -48,10 +48,10 @@ export function createMetrics(): Metrics {
   // Its own precision, 10 ms, wakes the process a hundred times a second: more than all else that it does at rest.
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 100 });
 
-  const depth = new Gauge({ name: "workqueue_depth", help: "Keys in line.", labelNames: ["name"], registers });
+  const depth = new Gauge({ name: "workqueue_depth", help: "Keys in the queue.", labelNames: ["name"], registers });
   const adds = new Counter({
     name: "workqueue_adds_total",
-    help: "Keys put in line.",
+    help: "Keys added to the queue.",
     labelNames: ["name"],
     registers,
   });
@@ -63,14 +63,14 @@ export function createMetrics(): Metrics {
   });
   const queueDuration = new Histogram({
     name: "workqueue_queue_duration_seconds",
-    help: "How long keys were in line.",
+    help: "Time that keys waited in the queue.",
     labelNames: ["name"],
     buckets: QUEUE_SECONDS,
     registers,
   });
   const workDuration = new Histogram({
     name: "workqueue_work_duration_seconds",
-    help: "How long keys were worked on.",
+    help: "Time that keys were processed.",
     labelNames: ["name"],
     buckets: QUEUE_SECONDS,
     registers,
@@ -79,7 +79,7 @@ export function createMetrics(): Metrics {
   const lastContacts = new Map<string, () => number>();
   new Gauge({
     name: "kindstack_informer_last_contact_seconds",
-    help: "Time since the API server was last heard of in the list or watch of a resource.",
+    help: "Time since the last contact with the API server in the list or watch of a resource.",
     labelNames: ["resource"],
     registers,
     collect() {
@@ -148,7 +148,7 @@ export function createMetrics(): Metrics {
     }),
     driftRepairs: new Counter({
       name: "kindstack_drift_repairs_total",
-      help: "Updates that put right what somebody else had changed.",
+      help: "Updates that corrected drift.",
       labelNames: ["kind"],
       registers,
     }),
@@ -157,7 +157,7 @@ export function createMetrics(): Metrics {
 
     shardsHeld: new Gauge({
       name: "kindstack_shards_held",
-      help: "Shards that are this replica's to work on; 1 on the leader where there is only one.",
+      help: "Shards that this replica holds; with one shard, 1 on the leader.",
       registers,
     }),
     shardTransitions: new Counter({

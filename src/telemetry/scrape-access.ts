@@ -49,7 +49,7 @@ export function scrapeAccess({
       return (await reviewAccess(client, user, right)) ? "allowed" : "forbidden";
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      log.warn({ err: error, path }, "the API server could not be asked who may read this");
+      log.warn({ err: error, path }, "cannot ask the API server who may read this");
       return "unknown";
     }
   }

@@ -64,10 +64,10 @@ export function startProbeServer({
       if (probe === undefined) return (isLocal(request.headers.host) && (await console?.(request))) || NOT_FOUND;
       const reason = probe();
       if (reason === undefined) return { status: 200, body: "ok" };
-      log.debug({ probe: path, reason }, "a probe was answered with no");
+      log.debug({ probe: path, reason }, "probe failed");
       return { status: 503, body: "not ok" };
     },
-    failed: (error) => log.warn({ err: error }, "a probe could not be answered"),
+    failed: (error) => log.warn({ err: error }, "failed to answer a probe"),
   });
 }
 
@@ -91,7 +91,7 @@ export function startMetricsServer({
       if (verdict !== "allowed") return REFUSALS[verdict];
       return pathOf(request.url) === "/metrics" ? scrape(metrics) : NOT_FOUND;
     },
-    failed: (error) => log.warn({ err: error }, "metrics could not be served"),
+    failed: (error) => log.warn({ err: error }, "failed to serve metrics"),
   });
 }
 

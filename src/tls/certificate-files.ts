@@ -11,7 +11,7 @@ export async function readServingCertificate(
   try {
     tls.createSecureContext({ cert, key });
   } catch (error) {
-    throw new TerminalError("Misconfigured", `${certFile} and ${keyFile} are no certificate and its key: ${error}`);
+    throw new TerminalError("Misconfigured", `${certFile} and ${keyFile} are not a certificate and its key: ${error}`);
   }
   return { cert, key };
 }

@@ -94,7 +94,7 @@ export async function openServingCertificate(options: ServingCertificateOptions)
     try {
       await refresh();
     } catch (error) {
-      logger.warn({ err: error, reason: errorMessageOf(error) }, "certificate could not be looked after");
+      logger.warn({ err: error, reason: errorMessageOf(error) }, "failed to maintain the certificate");
     } finally {
       refreshing = false;
     }
@@ -151,7 +151,10 @@ async function agree(
       if (!(error instanceof ApiError && (error.status === 409 || error.notFound))) throw error;
     }
   }
-  throw new RetryableError("Conflict", `Secret ${namespace}/${name} is changed by somebody else all the time`);
+  throw new RetryableError(
+    "Conflict",
+    `failed to write the Secret ${namespace}/${name}: another client keeps changing it`,
+  );
 }
 
 async function write(

@@ -194,7 +194,7 @@ async function acquire(
 
 /** The version that a file tells; that of the tool when it cannot be asked but is there. */
 async function askVersion(tool: Tool, file: string): Promise<string> {
-  if (!(await exists(file))) throw new Error("there is no such file");
+  if (!(await exists(file))) throw new Error("the file does not exist");
   if (tool.versionArguments === undefined) return tool.version;
   const { all } = await execa(file, tool.versionArguments, {
     all: true,
@@ -203,7 +203,7 @@ async function askVersion(tool: Tool, file: string): Promise<string> {
     env: { PULUMI_SKIP_UPDATE_CHECK: "true" },
   });
   const version = /\bv?(\d+\.\d+\.\d+(?:-[0-9A-Za-z.]+)?)/.exec(all)?.[1];
-  if (version === undefined) throw new Error(`it tells no version: ${all.slice(0, 200)}`);
+  if (version === undefined) throw new Error(`it prints no version: ${all.slice(0, 200)}`);
   return version;
 }
 

@@ -18,7 +18,7 @@ export const capsuleTenant = defineKind({
   singular: "tenant",
   shortNames: ["tnt"],
   scope: "Cluster",
-  description: "A team: who owns its namespaces, and what all of them are held to together.",
+  description: "A team that creates its own namespaces, with limits, network policies and quotas.",
   spec: capsuleTenantSpec,
   status: capsuleTenantStatus,
   columns: [

@@ -53,7 +53,7 @@ const labelSelector = (description: string) =>
 
 const regularExpression = () =>
   Type.String({
-    description: "A regular expression in RE2's syntax; an empty one matches nothing.",
+    description: "A regular expression in RE2 syntax; an empty one matches nothing.",
     maxLength: 512,
     // An expression that does not compile is an error of the rule, which refuses the object; `||` would hide it.
     "x-kubernetes-validations": [
@@ -86,11 +86,11 @@ const limitRange = Type.Object({
   limits: Type.Array(
     Type.Object({
       type: Type.Enum(["Pod", "Container", "PersistentVolumeClaim"], { type: "string" }),
-      max: Type.Optional(amounts("The most that one may use.")),
-      min: Type.Optional(amounts("The least that one must ask for.")),
+      max: Type.Optional(amounts("Maximum for one.")),
+      min: Type.Optional(amounts("Minimum for one.")),
       default: Type.Optional(amounts("The limits of a container that names none.")),
       defaultRequest: Type.Optional(amounts("The requests of a container that names none.")),
-      maxLimitRequestRatio: Type.Optional(amounts("How many times the request the limit may be.")),
+      maxLimitRequestRatio: Type.Optional(amounts("Maximum ratio of limit to request.")),
     }),
     { maxItems: 32 },
   ),
@@ -105,8 +105,8 @@ const peers = (description: string) =>
         ipBlock: Type.Optional(
           Type.Object({ cidr: cidr(), except: Type.Optional(Type.Array(cidr(), { maxItems: 64 })) }),
         ),
-        namespaceSelector: Type.Optional(labelSelector("The namespaces; all when it is empty.")),
-        podSelector: Type.Optional(labelSelector("The Pods; all when it is empty.")),
+        namespaceSelector: Type.Optional(labelSelector("The namespaces; all if empty.")),
+        podSelector: Type.Optional(labelSelector("The Pods; all if empty.")),
       }),
       { description, maxItems: 64 },
     ),
@@ -131,17 +131,17 @@ const ports = () =>
   );
 
 const networkPolicy = Type.Object({
-  podSelector: labelSelector("The Pods that the policy is for; all when it is empty."),
+  podSelector: labelSelector("The Pods that the policy is for; all if empty."),
   policyTypes: Type.Optional(
     Type.Array(Type.Enum(["Ingress", "Egress"], { type: "string" }), { maxItems: 2, "x-kubernetes-list-type": "set" }),
   ),
   ingress: Type.Optional(
-    Type.Array(Type.Object({ from: peers("Who may connect; anyone when there are none."), ports: ports() }), {
+    Type.Array(Type.Object({ from: peers("Who may connect; anyone if there are none."), ports: ports() }), {
       maxItems: 32,
     }),
   ),
   egress: Type.Optional(
-    Type.Array(Type.Object({ to: peers("What may be connected to; anything when there are none."), ports: ports() }), {
+    Type.Array(Type.Object({ to: peers("What may be connected to; anything if there are none."), ports: ports() }), {
       maxItems: 32,
     }),
   ),
@@ -209,7 +209,7 @@ export const capsuleTenantSpec = Type.Object({
       name: name(),
     },
     {
-      description: "Who makes the tenant's namespaces and is admin of them.",
+      description: "Who creates the tenant's namespaces and administers them.",
       "x-kubernetes-validations": [
         {
           rule: `self.kind != 'ServiceAccount' || self.name.matches('${SERVICE_ACCOUNT_NAME}')`,
@@ -220,7 +220,7 @@ export const capsuleTenantSpec = Type.Object({
   ),
   namespaceQuota: Type.Optional(
     Type.Integer({
-      description: "How many namespaces the tenant may have; any number when it is not given.",
+      description: "Maximum number of namespaces; unlimited if absent.",
       minimum: 1,
       format: "int32",
     }),
@@ -230,27 +230,29 @@ export const capsuleTenantSpec = Type.Object({
       {
         additionalLabels: Type.Optional(stringMap({ "x-kubernetes-validations": [RESERVED_METADATA] })),
         additionalAnnotations: Type.Optional(stringMap({ "x-kubernetes-validations": [RESERVED_METADATA] })),
-        forbiddenLabels: Type.Optional(deniedList("Labels that the owner may not set, besides reserved ones.")),
+        forbiddenLabels: Type.Optional(deniedList("Labels that the owner may not set, in addition to reserved ones.")),
         forbiddenAnnotations: Type.Optional(
-          deniedList("Annotations that the owner may not set, besides reserved ones."),
+          deniedList("Annotations that the owner may not set, in addition to reserved ones."),
         ),
         allowedLabels: Type.Optional(
-          allowedList("Labels that the owner may set though they are reserved or forbidden."),
+          allowedList("Labels that the owner may set although they are reserved or forbidden."),
         ),
         allowedAnnotations: Type.Optional(
-          allowedList("Annotations that the owner may set though they are reserved or forbidden."),
+          allowedList("Annotations that the owner may set although they are reserved or forbidden."),
         ),
       },
       {
-        description: "Labels and annotations of each of the tenant's namespaces, and which of them its owner may set.",
+        description: "Labels and annotations of each of the tenant's namespaces, and the keys that its owner may set.",
       },
     ),
   ),
   forceTenantPrefix: Type.Optional(
-    Type.Boolean({ description: "Whether the names of the tenant's namespaces begin with its own name and a dash." }),
+    Type.Boolean({
+      description: "Whether names of the tenant's namespaces must begin with the tenant's name and a dash.",
+    }),
   ),
   cordoned: Type.Optional(
-    Type.Boolean({ description: "Whether nothing new may be made in the tenant; what runs goes on." }),
+    Type.Boolean({ description: "Whether creations in the tenant are refused; running workloads continue." }),
   ),
   servicesMetadata: Type.Optional(
     Type.Object(
@@ -261,41 +263,35 @@ export const capsuleTenantSpec = Type.Object({
       { description: "Labels and annotations of the tenant's Services, Endpoints and EndpointSlices." },
     ),
   ),
-  ingressHostnames: Type.Optional(
-    allowedList("The host names that the tenant's Ingresses may have; all when it is not given."),
-  ),
+  ingressHostnames: Type.Optional(allowedList("The host names that the tenant's Ingresses may have; all if absent.")),
   hostnameCollisionScope: Type.Optional(
     Type.Enum(["Cluster", "Tenant", "Namespace", "Disabled"], {
       type: "string",
       description:
-        "Within what two Ingresses may not have the same host name and path; Disabled also lets two tenants allow the same host name.",
+        "Where two Ingresses may not have the same host name and path. Disabled also lets two tenants allow the same host name.",
     }),
   ),
   allowedServices: Type.Optional(
     Type.Object(
       {
-        nodePort: Type.Optional(Type.Boolean({ description: "Services with ports of the nodes." })),
+        nodePort: Type.Optional(Type.Boolean({ description: "Services with node ports." })),
         externalName: Type.Optional(Type.Boolean({ description: "Services of the type ExternalName." })),
         loadBalancer: Type.Optional(Type.Boolean({ description: "Services of the type LoadBalancer." })),
       },
-      { description: "Which types of Services the tenant may have; each one that is not set to false." },
+      { description: "Types of Services that the tenant may have; a type is allowed unless it is false." },
     ),
   ),
   imagePullPolicies: Type.Optional(
     Type.Array(Type.Enum(["Always", "IfNotPresent", "Never"], { type: "string" }), {
-      description: "The pull policies that containers may have; all when it is not given.",
+      description: "The pull policies that containers may have; all if absent.",
       maxItems: 3,
       "x-kubernetes-list-type": "set",
     }),
   ),
-  priorityClasses: Type.Optional(
-    allowedList("The priority classes that the tenant's Pods may have; all when it is not given."),
-  ),
-  ingressClasses: Type.Optional(allowedList("The ingress classes that the tenant may use; all when it is not given.")),
-  storageClasses: Type.Optional(allowedList("The storage classes that the tenant may use; all when it is not given.")),
-  containerRegistries: Type.Optional(
-    allowedList("The registries that images may come from; all when it is not given."),
-  ),
+  priorityClasses: Type.Optional(allowedList("The priority classes that the tenant's Pods may have; all if absent.")),
+  ingressClasses: Type.Optional(allowedList("The ingress classes that the tenant may use; all if absent.")),
+  storageClasses: Type.Optional(allowedList("The storage classes that the tenant may use; all if absent.")),
+  containerRegistries: Type.Optional(allowedList("The registries that images may come from; all if absent.")),
   externalServiceIPs: Type.Optional(
     Type.Object(
       {
@@ -310,7 +306,7 @@ export const capsuleTenantSpec = Type.Object({
         ),
       },
       {
-        description: "The external addresses that Services may have; all when it is not given, none when it is empty.",
+        description: "The external addresses that Services may have; all if absent, none if empty.",
       },
     ),
   ),
@@ -318,14 +314,20 @@ export const capsuleTenantSpec = Type.Object({
     stringMap({ description: "Labels of the nodes that the tenant's Pods run on.", maxProperties: 32 }),
   ),
   limitRanges: Type.Optional(
-    Type.Array(limitRange, { description: "A LimitRange in each namespace for each of these.", maxItems: 32 }),
+    Type.Array(limitRange, {
+      description: "Specs of LimitRanges; each namespace gets one for each item.",
+      maxItems: 32,
+    }),
   ),
   networkPolicies: Type.Optional(
-    Type.Array(networkPolicy, { description: "A NetworkPolicy in each namespace for each of these.", maxItems: 32 }),
+    Type.Array(networkPolicy, {
+      description: "Specs of NetworkPolicies; each namespace gets one for each item.",
+      maxItems: 32,
+    }),
   ),
   resourceQuotas: Type.Optional(
     Type.Array(resourceQuota, {
-      description: "A ResourceQuota in each namespace for each of these, by which the tenant as a whole is held to it.",
+      description: "Quotas for the tenant as a whole; each namespace gets a ResourceQuota with its share of each item.",
       maxItems: 32,
     }),
   ),
@@ -335,14 +337,14 @@ export const capsuleTenantSpec = Type.Object({
         clusterRoleName: name(),
         subjects: Type.Array(subject, { minItems: 1, maxItems: 100 }),
       }),
-      { description: "A RoleBinding in each namespace for each of these, besides those of the owner.", maxItems: 32 },
+      { description: "Further RoleBindings; each namespace gets one for each item.", maxItems: 32 },
     ),
   ),
 });
 export type CapsuleTenantSpec = Type.Static<typeof capsuleTenantSpec>;
 
 export const capsuleTenantStatus = Type.Object({
-  size: Type.Integer({ description: "How many namespaces the tenant has.", format: "int32" }),
+  size: Type.Integer({ description: "Number of the tenant's namespaces.", format: "int32" }),
   namespaces: Type.Array(Type.String(), {
     description: "The tenant's namespaces.",
     "x-kubernetes-list-type": "set",

@@ -27,7 +27,7 @@ export function capsuleTenantConditions(
           type: "Cordoned",
           status: binding ? "True" : "False",
           reason: binding ? "Cordoned" : "NotYetCordoned",
-          message: "nothing new may be made in the tenant's namespaces; what runs goes on",
+          message: "nothing new can be created in the tenant's namespaces; running workloads continue",
         }
       : { type: "Cordoned", status: "False", reason: "NotCordoned", message: "the owner may work in the namespaces" },
     waiting.length === 0

@@ -2,14 +2,14 @@ import Type from "typebox";
 
 export const memcachedSpec = Type.Object({
   size: Type.Integer({
-    description: "How many instances of Memcached run.",
+    description: "Number of Memcached instances.",
     minimum: 1,
     maximum: 3,
     default: 1,
     format: "int32",
   }),
   containerPort: Type.Integer({
-    description: "The port that they listen on.",
+    description: "The port of the instances.",
     minimum: 1,
     maximum: 65535,
     default: 11211,

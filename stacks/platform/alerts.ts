@@ -38,13 +38,13 @@ export function alertingRules({ shards }: { shards: number }): RuleGroups {
             "KindstackInformerSilent",
             "max by (resource) (kindstack_informer_last_contact_seconds) > 180",
             "5m",
-            "The API server has not been heard of for {{ $value | humanizeDuration }} in the watch of {{ $labels.resource }}.",
+            "No contact with the API server for {{ $value | humanizeDuration }} in the watch of {{ $labels.resource }}.",
           ),
           warning(
             "KindstackObjectsStalled",
             'max by (kind) (kindstack_object_states{state="Stalled"}) > 0',
             "15m",
-            "{{ $value }} {{ $labels.kind }} are stalled: they are not retried until somebody changes something.",
+            "{{ $value }} {{ $labels.kind }} are stalled: they are not retried until the object, or what blocks it, changes.",
           ),
           warning(
             "KindstackObjectsNotReady",

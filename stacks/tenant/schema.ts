@@ -10,7 +10,7 @@ const PROTECTED_MESSAGE = "kube-*, default and kindstack-system cannot belong to
 
 export const tenantSpec = Type.Object({
   adminEmail: Type.String({
-    description: "Whom to write to about this tenant; an annotation of each of its namespaces.",
+    description: "Contact address of the tenant, as an annotation of each of its namespaces.",
     maxLength: 254,
     // Shown in tables: no control characters.
     pattern: "^[^@\\s\\x00-\\x1f\\x7f-\\x9f]+@[^@\\s\\x00-\\x1f\\x7f-\\x9f]+$",
@@ -48,7 +48,7 @@ export const tenantStatus = Type.Object({
   namespaceCount: Type.Integer({ description: "Namespaces of the tenant that exist." }),
   adminEmail: Type.String(),
   adoptedNamespaces: Type.Array(Type.String(), {
-    description: "Namespaces that existed before, and will outlive the tenant.",
+    description: "Namespaces that existed before and are kept when the tenant is deleted.",
     "x-kubernetes-list-type": "set",
   }),
 });

@@ -169,16 +169,16 @@ describe("a review", () => {
 
 describe("what is no review", () => {
   it.each([
-    ["no JSON", "{", "no JSON"],
-    ["nothing", "", "no JSON"],
-    ["another kind of object", { kind: "Pod" }, "no AdmissionReview"],
+    ["no JSON", "{", "not JSON"],
+    ["nothing", "", "not JSON"],
+    ["another kind of object", { kind: "Pod" }, "not an AdmissionReview"],
     ["another version", { ...review(), apiVersion: "admission.k8s.io/v1beta1" }, "/apiVersion"],
     ["no request", { ...review(), request: undefined }, "request"],
     ["no user", review({ userInfo: undefined }), "userInfo"],
     ["groups that are no texts", review({ userInfo: { groups: [1] } }), "groups"],
     ["an object that is none", review({ object: "text" }), "/request/object"],
     ["metadata that is none", review({ object: { metadata: "text" } }), "/request/object"],
-    ["brackets without end", "[".repeat(100_000), "no JSON"],
+    ["brackets without end", "[".repeat(100_000), "not JSON"],
   ])("such as %s is a bad request", async (_, body, message) => {
     const reply = await post("allow", body);
 

@@ -268,8 +268,8 @@ describe.each(RUNNERS)("by the %s", (runner) => {
     it("that names none is refused, as the engine would take that for all", async () => {
       await engine.up(stack, { a: "1" });
       const shared = { targets: [], savesOnce: false };
-      await expect(engine.engine.destroy(stack, { shared })).rejects.toThrow("must name one");
-      await expect(engine.up(stack, {}, { shared })).rejects.toThrow("must name one");
+      await expect(engine.engine.destroy(stack, { shared })).rejects.toThrow("needs at least one resource");
+      await expect(engine.up(stack, {}, { shared })).rejects.toThrow("needs at least one resource");
       expect(worldOf(stack)).toEqual([["a", "1"]]);
     });
   });
@@ -291,7 +291,7 @@ describe.each(RUNNERS)("by the %s", (runner) => {
         await new StackEngine(broken).destroy(stack),
         await new StackReader(broken).preview(stack, program),
       ];
-      const message = "Pulumi ended without an account of what it did: nonsense";
+      const message = "Pulumi exited without reporting what it did: nonsense";
       for (const { failures } of results) expect(failures).toMatchObject([{ reason: "UpdateFailed", message }]);
       expect(results[0]).toMatchObject({ outcome: "failed" });
       expect(results[1]).toMatchObject({ outcome: "failed" });

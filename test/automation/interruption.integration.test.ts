@@ -104,7 +104,7 @@ describe.each(RUNNERS)("by the %s", (runner) => {
       await crash();
       expect(await locks()).toHaveLength(1);
       expect(await engine.up("acme", { a: "slow" })).toMatchObject({ outcome: "succeeded", changes: { create: 1 } });
-      expect(engine.warnings).toEqual(["removing the lock of a process that is gone"]);
+      expect(engine.warnings).toEqual(["removing the lock of a dead process"]);
       expect(await locks()).toEqual([]);
     });
 

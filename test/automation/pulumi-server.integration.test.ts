@@ -87,7 +87,7 @@ describe("one server for many updates", () => {
     };
     await writeFile(join(locks, "74444608-23b4-486f-8630-2d111fa7ff08.json"), JSON.stringify(lock));
     expect(await engine.up("acme", { a: "2" })).toMatchObject({ outcome: "succeeded" });
-    expect(engine.warnings).toEqual(["removing the lock of a process that is gone"]);
+    expect(engine.warnings).toEqual(["removing the lock of a dead process"]);
   });
 });
 

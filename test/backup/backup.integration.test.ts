@@ -40,7 +40,7 @@ describe.each([
   });
 
   it("has every stack, readable by its owner alone, in the form that `pulumi stack import` takes", () => {
-    expect(kindstack(["backup", backup], environment(source()))).toBe(`2 stacks are in ${backup}\n`);
+    expect(kindstack(["backup", backup], environment(source()))).toBe(`wrote 2 stacks to ${backup}\n`);
     expect(stacksOf(backup)).toEqual(["one", "two"]);
     const file = path.join(backup, "stack.one.json");
     expect(fs.statSync(file).mode & 0o777).toBe(0o600);
@@ -57,7 +57,7 @@ describe.each([
   });
 
   it(`is restored into a ${to}:// backend, where an update finds nothing to do`, async () => {
-    expect(kindstack(["restore", backup], environment(target()))).toBe("2 stacks are restored\n");
+    expect(kindstack(["restore", backup], environment(target()))).toBe("restored 2 stacks\n");
     const restored = path.join(directory, `restored-${from}`);
     kindstack(["backup", restored], environment(target()));
     expect(stacksOf(restored)).toEqual(["one", "two"]);
@@ -70,7 +70,7 @@ describe.each([
 
   it("replaces no stack that is there, unless it is told to", () => {
     expect(() => kindstack(["restore", backup], environment(target()))).toThrow(/2 of 2 stacks exist.*--overwrite/s);
-    expect(kindstack(["restore", backup, "--overwrite"], environment(target()))).toBe("2 stacks are restored\n");
+    expect(kindstack(["restore", backup, "--overwrite"], environment(target()))).toBe("restored 2 stacks\n");
   });
 
   it("is refused as a whole when a file of it is missing, or is not what was written", () => {

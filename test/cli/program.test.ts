@@ -48,7 +48,7 @@ describe("the command line", () => {
     [["preview", "-f", "a.yaml", "--fail-on", "nonsense"], "it can be create, update"],
     [["preview", "-f", "a.yaml", "--concurrency", "0"], "at least 1"],
     [["preview", "-f", "a.yaml", "--output", "xml"], "Allowed choices are text, markdown, json"],
-    [["run", "--stack-partitions", "0"], "a whole number from 1 to 999 is needed"],
+    [["run", "--stack-partitions", "0"], "must be a whole number from 1 to 999"],
     [["diff"], "either a kind or --all is needed"],
     [["diff", "tenants", "--all"], "either a kind or --all is needed"],
     [["history", "nonsense", "a"], "there is no kind nonsense; it can be one of tenants."],

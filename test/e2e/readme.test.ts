@@ -16,7 +16,7 @@ describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"
     followPage("README.md", reader, undefined, "Try it");
 
     it("has nothing running any more", async () => {
-      await expect(reader.run("npx kindstack dev status")).rejects.toThrow("nothing runs there");
+      await expect(reader.run("npx kindstack dev status")).rejects.toThrow("no development cluster runs there");
     });
   });
 

@@ -499,7 +499,7 @@ describe("the listener", () => {
 
     const renewed = await stranger.server();
     api.file("tls.key", renewed.key); // half of it is no reason to stop
-    await expect.poll(() => log).toContain("certificates could not be reloaded");
+    await expect.poll(() => log).toContain("failed to reload certificates");
     api.file("tls.crt", renewed.certificate);
     api.file("ca.crt", stranger.own.certificate);
     await expect.poll(() => log).toContain("certificates were reloaded");

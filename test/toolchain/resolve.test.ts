@@ -62,7 +62,7 @@ describe("where a tool comes from", () => {
   it("is not a named file that does not exist: that is an error", async () => {
     const named = { ...environment, KINDSTACK_HAMMER: path.join(root, "nothing") };
 
-    await expect(resolveBinary(hammer(forge), { environment: named })).rejects.toThrow("there is no such file");
+    await expect(resolveBinary(hammer(forge), { environment: named })).rejects.toThrow("the file does not exist");
   });
 
   it("is the first of the right version on PATH", async () => {

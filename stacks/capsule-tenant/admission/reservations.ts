@@ -107,7 +107,7 @@ export class QuotaReservations {
         if (!(error instanceof ApiError && error.status === 409)) throw error;
       }
     }
-    throw new RetryableError("Conflict", `the tenant ${tenant.metadata.name} is changed all the time; try again`);
+    throw new RetryableError("Conflict", `the tenant ${tenant.metadata.name} keeps changing; try again`);
   }
 
   #valid(reservations: Reservations): Reservations {

@@ -34,7 +34,7 @@ describe("the protected namespaces", () => {
     const refusing = () => refuseProtectedNamespace("kube-public", "spec.namespaces.3", ["kube-*", "default"]);
     expect(refusing).toThrow(TerminalError);
     expect(refusing).toThrow(
-      'spec.namespaces.3: "kube-public" is protected, it cannot belong to a tenant; allowed is all but kube-*, default',
+      'spec.namespaces.3: "kube-public" is protected and cannot belong to a tenant; allowed: all except kube-*, default',
     );
   });
 

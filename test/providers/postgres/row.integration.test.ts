@@ -123,7 +123,7 @@ describe("create", () => {
       refused(
         "RowConflict",
         "retryable",
-        /^row "default\/sample-student" of table public\.students_\w+ was not made by/,
+        /^row "default\/sample-student" of table public\.students_\w+ was not created by/,
       ),
     );
     expect(await rowsOf(table)).toEqual([{ id: "default/sample-student", name: "bob", age: 1, country: "peru" }]);
@@ -273,7 +273,7 @@ describe("many rows at once", () => {
     const failures = results.flatMap((result, index) => (result.status === "rejected" ? [[index, result.reason]] : []));
     expect(failures).toEqual([
       [10, refused("WrongType", "terminal", /type integer: "old"/)],
-      [20, refused("RowConflict", "retryable", `^row "${keys[20]}" .* was not made by Kindstack`)],
+      [20, refused("RowConflict", "retryable", `^row "${keys[20]}" .* was not created by Kindstack`)],
       [30, refused("RowConflict", "retryable", `^row "${keys[30]}" .* belongs to ${OTHER_OWNER.description}`)],
     ]);
     expect(await rowsOf(table)).toHaveLength(99);
@@ -444,7 +444,7 @@ describe("an object that was made again", () => {
     expect(await findRowConflict(wanted, { owners: [other.uid] })).toBe((refusal as Error).message);
     expect(await rowsOf(table)).toEqual([ALEX]);
 
-    await database.query((refusal as Error).message.split("hand the row over: ")[1] as string);
+    await database.query((refusal as Error).message.split("transfer the row: ")[1] as string);
     expect(await findRowConflict(wanted, { owners: [other.uid] })).toBeUndefined();
     await create(wanted);
     expect(await rowsOf(table)).toMatchObject([{ name: "eve" }]);

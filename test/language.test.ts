@@ -1,0 +1,120 @@
+import fs from "node:fs";
+import path from "node:path";
+import { describe, expect, it } from "vitest";
+import { filesUnder } from "./files";
+import { messagesOf, type Passage, proseOf, sentencesOf, wordsOf } from "./prose";
+
+const ROOT = path.resolve(__dirname, "..");
+const MAX_WORDS = 30;
+/** Pages and folders that are still to be rewritten. */
+const LATER = ["README.md", "SECURITY.md", "docs/benchmarks.md"];
+const CODE_LATER =
+  /^(src\/(admission\/ensure|cli\/run|controller\/|sharding\/|preview\/plan)|stacks\/(platform\/configuration|contract\/))/;
+const PAGES = ["README.md", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md", ...markdownIn("docs")].filter(
+  (page) => !LATER.includes(page),
+);
+/** Words that plain technical English has another one for; see "Language" in CONTRIBUTING.md. */
+const AVOIDED = new RegExp(
+  `\\b(${[
+    "nobody",
+    "somebody",
+    "whoever",
+    "anew",
+    "of which",
+    "by which",
+    "for want of",
+    "that there (is|are)",
+    "(is|are) said",
+    "(put|puts|putting) right",
+    "(let|lets|letting) go( of)?",
+    "(stand|stands|stood) for",
+    "made good",
+    "mended",
+    "(go|goes) on(?! PATH)",
+  ].join("|")})\\b`,
+  "gi",
+);
+
+describe("a page", () => {
+  it.each(PAGES)("is plain English, in sentences of at most 30 words: %s", (page) => {
+    const prose = proseOf(fs.readFileSync(path.join(ROOT, page), "utf8"));
+    expect([...prose.flatMap(longSentences), ...prose.flatMap(avoidedWords)]).toEqual([]);
+  });
+});
+
+describe("messages", () => {
+  it.each(["src", "providers", "stacks"])("are plain English: %s", (folder) => {
+    const found = filesUnder(path.join(ROOT, folder))
+      .filter((file) => file.endsWith(".ts") && !CODE_LATER.test(path.relative(ROOT, file)))
+      .flatMap((file) =>
+        messagesOf(file, fs.readFileSync(file, "utf8"))
+          .flatMap(avoidedWords)
+          .map((found) => `${path.relative(ROOT, file)}:${found}`),
+      );
+    expect(found).toEqual([]);
+  });
+});
+
+describe("the check of pages", () => {
+  const PAGE = [
+    "# Title",
+    "",
+    "One sentence. Another one,",
+    "over two lines.",
+    "",
+    "```sh",
+    "not prose",
+    "```",
+    "",
+    "| a `code` cell | [link](a.md) |",
+    "|---|---|",
+    "",
+    "- item",
+    "- item <!-- comment -->",
+  ].join("\n");
+
+  it("finds paragraphs, cells and items, without code, comments and the targets of links", () => {
+    expect(proseOf(PAGE).map(({ line, text }) => `${line} ${text}`)).toEqual([
+      "1 Title",
+      "3 One sentence. Another one, over two lines.",
+      "10 a `code` cell",
+      "10 link",
+      "13 item",
+      "14 item",
+    ]);
+  });
+
+  it("counts the words of each sentence, and an abbreviation or a number ends none", () => {
+    expect(sentencesOf("It has 1.5 s, e.g. a lot. Then `code`: two.").map(wordsOf)).toEqual([7, 3]);
+  });
+
+  it("finds words to be avoided, whatever their case", () => {
+    expect(avoidedWords({ line: 7, text: "Nobody goes on." })).toEqual([
+      '7: "Nobody" in: Nobody goes on.',
+      '7: "goes on" in: Nobody goes on.',
+    ]);
+  });
+
+  it("finds messages in code, with their placeholders", () => {
+    const source = `const a = \`the \${b} of it\`;\nthrow new Error("is not there");\nimport "some/module";\n`;
+    expect(messagesOf("a.ts", source).map(({ line, text }) => `${line} ${text}`)).toEqual([
+      "1 the … of it",
+      "2 is not there",
+    ]);
+  });
+});
+
+function markdownIn(folder: string): string[] {
+  const files = fs.readdirSync(path.join(ROOT, folder)).filter((file) => file.endsWith(".md"));
+  return files.map((file) => `${folder}/${file}`);
+}
+
+function longSentences({ line, text }: Passage): string[] {
+  return sentencesOf(text)
+    .filter((sentence) => wordsOf(sentence) > MAX_WORDS)
+    .map((sentence) => `${line}: ${wordsOf(sentence)} words: ${sentence}`);
+}
+
+function avoidedWords({ line, text }: Passage): string[] {
+  return [...text.matchAll(AVOIDED)].map(([word]) => `${line}: "${word}" in: ${text.slice(0, 80)}`);
+}
