@@ -391,7 +391,10 @@ describe("a preview", () => {
     await database.query("DELETE FROM kindstack_ownership.rows WHERE incarnation = 'i'");
 
     expect(report.objects).toMatchObject([
-      { action: "failed", errors: [expect.stringMatching(/^RowConflict: row ".*found" .* was not created by Kindstack/)] },
+      {
+        action: "failed",
+        errors: [expect.stringMatching(/^RowConflict: row ".*found" .* was not created by Kindstack/)],
+      },
       { action: "failed", errors: [expect.stringMatching(/^RowConflict: row ".*same" .*belongs to .*else\/where/)] },
     ]);
   });

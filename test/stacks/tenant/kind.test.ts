@@ -40,7 +40,7 @@ describe("Tenant", () => {
     [{ namespaces: "acme" }, 'spec.namespaces: "acme" must be array'],
     [{ namespaces: ["kube-system"] }, 'spec.namespaces.0: "kube-system" is protected'],
     [{ namespaces: ["ok", "default"] }, 'spec.namespaces.1: "default" is protected'],
-    [{ namespaces: ["kindstack-system"] }, "allowed is all but kube-*, default, kindstack-system"],
+    [{ namespaces: ["kindstack-system"] }, "allowed: all except kube-*, default, kindstack-system"],
     [{ namespaces: ["a", "b", "a"] }, 'spec.namespaces.2: "a" is there twice'],
     [{ adminEmail: "" }, 'spec.adminEmail: "" must match pattern'],
     [{ adminEmail: "a\u009b2J@b" }, "must match pattern"],
