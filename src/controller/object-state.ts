@@ -19,6 +19,8 @@ const DELETION_MEMORY_MS = 60_000;
  */
 export class Memory {
   lastAttempt: Attempt | undefined;
+  /** How often what a terminal attempt ran into may have gone. */
+  reconsidered = 0;
   /** Set by an update, or a destroy, that has to wait for something else to end. */
   pending: Pending | undefined;
   /** Set from outside, for drift that no watch shows. */

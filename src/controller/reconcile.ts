@@ -126,7 +126,9 @@ export class Reconciler {
   /** Forgets that the last attempt was terminal: what it ran into may be gone. */
   reconsider(key: string): void {
     const memory = this.#memories.get(key);
-    if (memory !== undefined) memory.lastAttempt = undefined;
+    if (memory === undefined) return;
+    memory.lastAttempt = undefined;
+    memory.reconsidered++;
   }
 
   #memory(key: string): Memory {

@@ -56,6 +56,7 @@ export async function updateObject(
     ...(requested !== undefined && { lastHandledReconcile: requested }),
   };
   const observed = context.observed(key);
+  const { reconsidered } = memory;
   let object = found;
   let announcement: Announcement | undefined;
   let takeBack = () => {};
@@ -114,7 +115,7 @@ export async function updateObject(
     takeBack();
     announcement?.cancel();
   }
-  if (!isSameAs(observed, context.observed(key))) {
+  if (!isSameAs(observed, context.observed(key)) || memory.reconsidered !== reconsidered) {
     logger.info({ failures }, "update failed for objects that have changed meanwhile");
     return "retry";
   }

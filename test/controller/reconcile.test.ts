@@ -410,6 +410,29 @@ describe("what ends by itself again and again", () => {
   });
 });
 
+describe("an update that is refused for good", () => {
+  const REFUSAL: UpdateFailure = { errorClass: "terminal", reason: "Conflict", message: "belongs to another object" };
+
+  it("is not tried again", async () => {
+    const world = new World();
+    world.refusal = REFUSAL;
+    expect(await world.reconcile()).toBe("done");
+    expect(await world.reconcile()).toBe("done");
+    expect(world.updates).toBe(1);
+  });
+
+  it("is tried again when what refused it went while it ran", async () => {
+    const world = new World();
+    world.refusal = REFUSAL;
+    world.program.mockImplementationOnce(() => world.reconciler.reconsider(KEY));
+    expect(await world.reconcile()).toBe("retry");
+
+    world.refusal = undefined;
+    expect(await world.reconcile()).toBe("done");
+    expect(world.updates).toBe(2);
+  });
+});
+
 describe("an object that is tended to", () => {
   it("gets another turn after its first update: a predecessor may have made what will bring no event", async () => {
     const tend = vi.fn(async () => undefined);
