@@ -86,6 +86,6 @@ function expressionOf(exact: readonly string[], regex: string): string {
   const values = exact
     .map((value) => value.trim())
     .filter((value) => value !== "")
-    .map((value) => value.replace(/[^A-Za-z0-9_]/g, "\\$&"));
+    .map((text) => RE2JS.quote(text));
   return [...(values.length > 0 ? [`^(${values.join("|")})$`] : []), ...(regex === "" ? [] : [`(${regex})`])].join("|");
 }

@@ -91,6 +91,12 @@ const CAPSULE_ACCEPTED: Overrides = {
     fc.constant({ kind: "ServiceAccount", name: "system:serviceaccount:default:robot" }),
   ),
   "externalServiceIPs.allowed.*": fc.oneof(fc.ipV4(), fc.constantFrom("10.0.0.0/8", "2001:db8::/32", "::1")),
+  "namespacesMetadata.forbiddenLabels.deniedRegex": expression,
+  "namespacesMetadata.forbiddenAnnotations.deniedRegex": expression,
+  "namespacesMetadata.allowedLabels.allowedRegex": expression,
+  "namespacesMetadata.allowedAnnotations.allowedRegex": expression,
+  "ingressHostnames.allowedRegex": expression,
+  "priorityClasses.allowedRegex": expression,
   "ingressClasses.allowedRegex": expression,
   "storageClasses.allowedRegex": expression,
   "containerRegistries.allowedRegex": expression,
@@ -98,6 +104,8 @@ const CAPSULE_ACCEPTED: Overrides = {
 const CAPSULE_SOUND: Overrides = {
   ...labels("namespacesMetadata.additionalLabels"),
   "namespacesMetadata.additionalAnnotations.~": labelKey,
+  ...labels("servicesMetadata.additionalLabels"),
+  "servicesMetadata.additionalAnnotations.~": labelKey,
   ...labels("nodeSelector"),
   "limitRanges.*": fc.constantFrom(
     { limits: [] },

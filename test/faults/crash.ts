@@ -15,7 +15,7 @@ import { databaseStore, folderStore, type StateStore } from "./state-store";
 /** What is counted, and so decides when a crash comes. */
 export const COUNTED = ["API writes", "SQL statements", "state writes"] as const;
 export type Counted = (typeof COUNTED)[number];
-export const VICTIMS = ["the operator", "the CLI", "both"] as const;
+export const VICTIMS = ["the operator", "the engine", "both"] as const;
 export type Victim = (typeof VICTIMS)[number];
 /** On a `postgres://` backend, every statement of the CLI is counted as a write of the state. */
 export type Backend = "file" | "postgres";
@@ -158,7 +158,6 @@ export class CrashHarness {
       expect(await this.#state.files("/locks/")).toEqual([]);
       expect(await this.#state.files("/stacks/")).toEqual([]);
       expect(fs.readdirSync(path.join(workDirectory, "scratch"))).toEqual([]);
-      expect(fs.readdirSync(path.join(workDirectory, "processes"))).toEqual([]);
       expect(fs.readdirSync(workDirectory).sort()).toEqual(this.#workFiles);
       expect(fs.readdirSync(this.#temporary)).toEqual([]);
     });
@@ -218,18 +217,18 @@ export class CrashHarness {
     const [crash] = this.#armed;
     if (crash === undefined || crash.counted !== what || count < crash.after) return true;
     const { victim } = crash;
-    if (victim !== "the CLI" && !this.operator.runs) return true;
+    if (victim !== "the engine" && !this.operator.runs) return true;
     const clis = victim === "the operator" ? [] : this.operator.updates();
-    if (victim === "the CLI" && clis.length === 0) return true;
+    if (victim === "the engine" && clis.length === 0) return true;
     this.#armed.shift();
     this.#reached.push(count);
     this.#counts = noCounts();
     this.#kill(victim, clis);
-    return victim === "the CLI";
+    return victim === "the engine";
   }
 
   #kill(victim: Victim, clis: readonly RunningProcess[]): void {
-    const killed = victim === "the CLI" ? undefined : this.operator.kill();
+    const killed = victim === "the engine" ? undefined : this.operator.kill();
     for (const { pid } of clis) {
       try {
         process.kill(pid, "SIGKILL");

@@ -2,7 +2,7 @@ import fc from "fast-check";
 
 /** What the kinds' schemas are made of. */
 export interface SpecSchema {
-  type?: "object" | "array" | "string" | "integer";
+  type?: "object" | "array" | "string" | "boolean" | "integer";
   properties?: Record<string, SpecSchema>;
   required?: string[];
   additionalProperties?: SpecSchema;
@@ -52,6 +52,8 @@ export function validSpecs(schema: SpecSchema, overrides: Overrides = {}, path =
   switch (schema.type) {
     case "string":
       return strings(schema);
+    case "boolean":
+      return fc.boolean();
     case "integer":
       return fc.integer({ min: schema.minimum ?? -INT32, max: schema.maximum ?? INT32 });
     case "array":
@@ -106,6 +108,7 @@ function wrongTypes(schema: SpecSchema): fc.Arbitrary<unknown> {
   const values: Record<string, unknown[]> = {
     integer: ["7", true, 1.5, {}],
     string: [7, true, {}, []],
+    boolean: ["true", 1, {}],
     array: ["text", {}, 7],
     object: ["text", [], 7],
   };

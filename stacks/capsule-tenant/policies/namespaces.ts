@@ -1,3 +1,4 @@
+import { RE2JS } from "re2js";
 import type { Manifest } from "../../../providers/kubernetes/client";
 import { protectedNamespaces } from "../../../providers/kubernetes/protected-namespaces";
 import { ADMINISTERS_TENANTS, isMember, userGroups } from "../admission/user-groups";
@@ -49,7 +50,7 @@ function protectedNames(): string {
   const patterns = protectedNamespaces().map((pattern) =>
     pattern
       .split("*")
-      .map((part) => part.replace(/[^A-Za-z0-9]/g, "\\$&"))
+      .map((text) => RE2JS.quote(text))
       .join(".*"),
   );
   return `^(${patterns.join("|")})$`;
