@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { LiveObject } from "../providers/kubernetes/client";
-import { MAX_REPAIRS_PER_MINUTE } from "../src/controller/field-conflict";
+import { MAX_REPAIRS_PER_MINUTE } from "../src/controller/drift-backoff";
 import { parseObject } from "../stacks/contract/kind";
 import { type KindObject, stackName } from "../stacks/contract/object";
 import { tenant } from "../stacks/tenant/kind";

@@ -6,7 +6,7 @@ import { ownedFieldsDigest } from "../../providers/kubernetes/ownership";
 import { ADMISSION_LABEL } from "../../stacks/contract/admission";
 import { objectId } from "../../stacks/contract/object";
 import { Informer, type ObjectChange } from "../cache/informer";
-import { exponentialBackoff } from "../queue/work-queue";
+import { exponentialBackoff } from "../queue/backoff";
 
 export interface EnsuredObjectsOptions {
   client: Pick<KubernetesClient, "resourceType" | "apply" | "list" | "watch">;

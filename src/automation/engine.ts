@@ -55,7 +55,7 @@ export interface UpdateResult {
   /** Whether all the rest was done: it succeeded, or what failed was one resource's operation or another's and no more. */
   restDone?: boolean;
   /** The update was not for one object alone, and is reported as a whole by who ran it. */
-  isShare?: true;
+  isPartial?: true;
   durationMs: number;
 }
 

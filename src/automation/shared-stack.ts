@@ -67,7 +67,7 @@ export async function updateMembers(
     const shared = { targets, savesOnce: keys.length >= MANY };
     const result = await engine.up(stack, program, { refresh, shared, ...(signal && { signal }) });
     observe(result);
-    const shares = shareOut(result, keys, thrower);
+    const shares = splitResult(result, keys, thrower);
     for (const [key, share] of shares) results.set(key, share);
     left = taking.filter(({ key }) => !shares.has(key));
   }
@@ -94,7 +94,7 @@ export async function destroyMembers(
   // A destroy that was cut off after it had removed the state has left the rest of the stack.
   if (recorded === undefined) await engine.forget(stack, signal);
   if (recorded === undefined || (present.length === 0 && !isLast)) {
-    return new Map(keys.map((key) => [key, emptyShare("destroy", "succeeded")]));
+    return new Map(keys.map((key) => [key, partialResult("destroy", "succeeded")]));
   }
   const components = new Set(keys.map((key) => componentUrn(kind, PROJECT, stack, key)));
   const found = new Set(present.filter((urn) => components.has(urn)).map((urn) => keyOfResource(nameOf(urn))));
@@ -103,9 +103,9 @@ export async function destroyMembers(
   const shared = { ...(!isLast && { targets }), savesOnce: keys.length >= MANY };
   const result = await engine.destroy(stack, { release, shared, ...(signal && { signal }) });
   observe(result);
-  const shares = shareOut(result, keys, undefined);
+  const shares = splitResult(result, keys, undefined);
   // What was not reached because of another's failure is tried again with that one's next try.
-  return new Map(keys.map((key) => [key, shares.get(key) ?? shareOf(result, [], [], result.failures)]));
+  return new Map(keys.map((key) => [key, shares.get(key) ?? partOfResult(result, [], [], result.failures)]));
 }
 
 /**
@@ -114,7 +114,7 @@ export async function destroyMembers(
  *
  * @param thrower whose program threw, if one did
  */
-export function shareOut(
+export function splitResult(
   result: UpdateResult,
   keys: readonly string[],
   thrower: string | undefined,
@@ -130,12 +130,12 @@ export function shareOut(
     const isDone = result.outcome === "succeeded" || (result.restDone === true && unowned.length === 0);
     if (failures.length === 0 && !isDone && blamed && result.outcome !== "interrupted") continue;
     const all = failures.length > 0 || isDone ? failures : result.failures;
-    shares.set(key, shareOf(result, resources.get(key) ?? [], deleted.get(key) ?? [], all, isDone));
+    shares.set(key, partOfResult(result, resources.get(key) ?? [], deleted.get(key) ?? [], all, isDone));
   }
   return shares;
 }
 
-function shareOf(
+function partOfResult(
   { operation, outcome, durationMs }: UpdateResult,
   resources: StackResource[],
   deleted: StackResource[],
@@ -155,13 +155,13 @@ function shareOf(
     resources: own,
     deleted: gone,
     failures,
-    isShare: true,
+    isPartial: true,
     durationMs,
   };
 }
 
 /** What came to an object of which no update had to do anything, or none was begun. */
-export function emptyShare(operation: UpdateResult["operation"], outcome: UpdateResult["outcome"]): UpdateResult {
+export function partialResult(operation: UpdateResult["operation"], outcome: UpdateResult["outcome"]): UpdateResult {
   return {
     operation,
     outcome,
@@ -169,7 +169,7 @@ export function emptyShare(operation: UpdateResult["operation"], outcome: Update
     resources: [],
     deleted: [],
     failures: [],
-    isShare: true,
+    isPartial: true,
     durationMs: 0,
   };
 }

@@ -11,28 +11,28 @@ const REQUESTS_AT_ONCE = 16;
  * a destroy must not be of a successor. Caches are behind for long where a watch has gone silent, and another replica has
  * worked on the object since.
  */
-export function isAsShown(shown: LiveObject, live: LiveObject | undefined): boolean {
-  const [before, now] = [shown.metadata, live?.metadata];
+export function isFresh(cached: LiveObject, live: LiveObject | undefined): boolean {
+  const [before, now] = [cached.metadata, live?.metadata];
   if (now?.uid !== before.uid) return false;
   if (before.deletionTimestamp !== undefined) return now.deletionTimestamp !== undefined;
   return now.generation === before.generation && now.deletionTimestamp === undefined;
 }
 
 /**
- * Asks the API server which of these objects {@link isAsShown}, by their keys: for all of a namespace at once where they
+ * Asks the API server which of these objects {@link isFresh}, by their keys: for all of a namespace at once where they
  * are a good part of what is there.
  *
  * @param total how many objects a namespace has, about
  */
-export async function keysAsShown(
+export async function findFresh(
   client: KubernetesClient,
   type: ResourceType,
-  shown: readonly LiveObject[],
+  cached: readonly LiveObject[],
   total: (namespace: string) => number,
 ): Promise<Set<string>> {
-  const byKey = new Map(shown.map((object) => [objectKey(object.metadata), object]));
+  const byKey = new Map(cached.map((object) => [objectKey(object.metadata), object]));
   const byNamespace = new Map<string, LiveObject[]>();
-  for (const object of shown) {
+  for (const object of cached) {
     const { namespace = "" } = object.metadata;
     const others = byNamespace.get(namespace);
     if (others === undefined) byNamespace.set(namespace, [object]);
@@ -42,7 +42,7 @@ export async function keysAsShown(
   const look = (live: LiveObject) => {
     const key = objectKey(live.metadata);
     const object = byKey.get(key);
-    if (object !== undefined && isAsShown(object, live)) keys.add(key);
+    if (object !== undefined && isFresh(object, live)) keys.add(key);
   };
   const limiter = pLimit(REQUESTS_AT_ONCE);
   const list = async (namespace: string) => {

@@ -1,8 +1,9 @@
+import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import { errorMessageOf } from "../../providers/errors";
 import { ApiError, type KubernetesClient, type LiveObject, type ResourceType } from "../../providers/kubernetes/client";
 import { objectKey } from "../../stacks/contract/object";
-import { exponentialBackoff } from "../queue/work-queue";
+import { exponentialBackoff } from "../queue/backoff";
 
 /** What happened to an object between two states of the cache. `previous` is what the cache held. */
 export type ObjectChange =
@@ -89,6 +90,11 @@ export class Informer {
       this.#rejectSynced = reject;
     });
     this.synced.catch(() => {}); // not everyone waits for it
+  }
+
+  /** The type of its objects. */
+  get type(): ResourceType {
+    return this.#options.type;
   }
 
   get hasSynced(): boolean {
@@ -300,7 +306,7 @@ export class Informer {
       );
       this.#warned = true;
     }
-    await delay(exponentialBackoff(failures, BACKOFF), signal);
+    await delay(exponentialBackoff(failures, BACKOFF), undefined, { signal }).catch(() => {}); // or until the stop
   }
 
   #recovered(): void {
@@ -338,18 +344,4 @@ async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<strin
       yield lines;
     }
   }
-}
-
-/** Waits, but not beyond the abort of `signal`. */
-function delay(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const done = () => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", done);
-      resolve();
-    };
-    const timer = setTimeout(done, ms);
-    signal.addEventListener("abort", done, { once: true });
-    if (signal.aborted) done();
-  });
 }

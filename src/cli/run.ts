@@ -17,7 +17,7 @@ import { inCluster, operatorNamespace, readStateConfig } from "../config";
 import type { ConsoleOptions } from "../console/source";
 import { EventRecorder } from "../controller/event-recorder";
 import { installKinds } from "../operator/install";
-import { Operator } from "../operator/manager";
+import { Manager } from "../operator/manager";
 import { type Endpoints, startEndpoints } from "../telemetry/endpoints";
 import { createLogger } from "../telemetry/log";
 import { createMetrics } from "../telemetry/metrics";
@@ -141,7 +141,7 @@ async function runOperator(options: RunOptions): Promise<void> {
     timing: { idleMs: options.engineIdle * 1000 },
   });
   const shards = shareWork(options, { client, pulumi: workspace.pulumi, metrics, logger });
-  const operator = new Operator({
+  const operator = new Manager({
     kinds,
     client,
     engine: new StackEngine({ workspace, host, timeoutMs: options.updateTimeout * 1000, log: logger }),

@@ -5,7 +5,7 @@ import { objectKey } from "../../stacks/contract/object";
 import { stackOf } from "../../stacks/contract/shared-stack";
 import type { HistoryEntry, StackReader, StackState } from "../automation/stack-reader";
 import type { EventRecorder, RecordedEvent } from "../controller/event-recorder";
-import type { Operator } from "../operator/manager";
+import type { Manager } from "../operator/manager";
 
 /** What the console shows: the operator's caches, and the state's backend where one object is looked at. */
 export interface ConsoleSource {
@@ -36,7 +36,7 @@ const STACK_LIFETIME_MS = 30_000;
 export interface ConsoleOptions {
   kinds: readonly AnyKind[];
   server: string;
-  operator: Pick<Operator, "objects" | "object" | "view">;
+  operator: Pick<Manager, "objects" | "object" | "view">;
   recorder: Pick<EventRecorder, "reported">;
   reader: Pick<StackReader, "state" | "history">;
 }

@@ -1,22 +1,25 @@
+import { type Item, idOf } from "../queue/item";
+
 /**
  * Who holds what at most one object may hold, such as a namespace.
  *
  * The truth is the owner label on the live object; this bridges the time from the decision to update until that label
  * is visible, so that of two objects that claim the same at once only one is updated at all.
  */
-export class Claims {
+export class Claims<T extends Item> {
   /** Claimed id → UID of the holder. */
   readonly #holders = new Map<string, string>();
-  readonly #waiting = new Map<string, Set<string>>();
-  readonly #wake: (queueKey: string) => void;
+  /** Claimed id → who waits for it, by id. */
+  readonly #waiting = new Map<string, Map<string, T>>();
+  readonly #wake: (waiting: T) => void;
   readonly #exists: (uid: string) => boolean;
 
   /**
-   * @param wake called with each queue key that waited for something that is free now
+   * @param wake called with each that waited for something that is free now
    * @param exists whether there is an object of this UID: who is gone holds nothing, even if it took something after its
    *   end was told, in work that had begun before
    */
-  constructor(wake: (queueKey: string) => void, exists: (uid: string) => boolean) {
+  constructor(wake: (waiting: T) => void, exists: (uid: string) => boolean) {
     this.#wake = wake;
     this.#exists = exists;
   }
@@ -25,18 +28,18 @@ export class Claims {
    * Takes all of `ids` for `uid`, or none of them.
    *
    * @param liveHolder the UID that the live object is labelled with
-   * @returns what somebody else holds, and who; `queueKey` is then woken when that becomes free
+   * @returns what somebody else holds, and who; `item` is then woken when that becomes free
    */
   take(
     uid: string,
     ids: readonly string[],
-    queueKey: string,
+    item: T,
     liveHolder: (id: string) => string | undefined,
   ): { id: string; holder: string } | undefined {
     for (const id of ids) {
       const holder = [this.#holders.get(id), liveHolder(id)].find((uid) => uid !== undefined && this.#exists(uid));
       if (holder !== undefined && holder !== uid) {
-        this.await(id, queueKey);
+        this.await(id, item);
         return { id, holder };
       }
     }
@@ -54,16 +57,16 @@ export class Claims {
     }
   }
 
-  /** From now on `queueKey` waits for `id`: it is woken, once, when that may be free. */
-  await(id: string, queueKey: string): void {
-    const waiting = this.#waiting.get(id) ?? new Set();
-    this.#waiting.set(id, waiting.add(queueKey));
+  /** From now on `item` waits for `id`: it is woken, once, when that may be free. */
+  await(id: string, item: T): void {
+    const waiting = this.#waiting.get(id) ?? new Map<string, T>();
+    this.#waiting.set(id, waiting.set(idOf(item), item));
   }
 
-  /** The object of this key and UID is gone: it holds nothing, and waits for nothing. */
-  forget(uid: string, queueKey: string): void {
+  /** An object is gone: it holds nothing, and waits for nothing. */
+  forget(uid: string, item: T): void {
     for (const [id, waiting] of this.#waiting) {
-      if (waiting.delete(queueKey) && waiting.size === 0) this.#waiting.delete(id);
+      if (waiting.delete(idOf(item)) && waiting.size === 0) this.#waiting.delete(id);
     }
     this.settle(uid, []);
   }
@@ -72,6 +75,6 @@ export class Claims {
   released(id: string): void {
     const waiting = this.#waiting.get(id);
     this.#waiting.delete(id);
-    for (const queueKey of waiting ?? []) this.#wake(queueKey);
+    for (const item of waiting?.values() ?? []) this.#wake(item);
   }
 }

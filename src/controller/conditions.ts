@@ -6,14 +6,14 @@ import type { Cause } from "./decide";
 
 const MAX_MESSAGE = 2_000;
 
-const SUCCEEDED = "all that the object stands for is as specified";
+const SUCCEEDED = "all resources are up to date";
 const WAITING = { reason: "Waiting", message: "will go on when that is gone" };
 const IN_PROGRESS: Record<Cause, string> = {
-  Creating: "making what the object stands for",
-  Updating: "bringing what exists to the new spec",
-  Requested: "comparing everything, as asked",
-  ProgramChanged: "bringing what exists to the operator's new version",
-  Repairing: "putting right what was changed from outside",
+  Creating: "creating resources",
+  Updating: "updating resources to the new spec",
+  Requested: "comparing all resources, as requested",
+  ProgramChanged: "updating resources to the operator's new version",
+  Repairing: "correcting drift",
   Retrying: "trying again",
 };
 
@@ -68,7 +68,7 @@ export function failedConditions(generation: number, failures: readonly UpdateFa
 export function deletingConditions(generation: number, failures: readonly UpdateFailure[]): NewCondition[] {
   const failed = failures.some(({ errorClass }) => errorClass !== "pending");
   const details = describeFailures(failures);
-  const message = failed ? `deletion will be tried again: ${details}` : details || "deleting what was made";
+  const message = failed ? `deletion will be tried again: ${details}` : details || "deleting resources";
   return [
     {
       type: "Ready",
@@ -95,16 +95,16 @@ export function pausedConditions(generation: number): NewCondition[] {
   ];
 }
 
-/** While what ended by itself is not replaced yet, for its replacements end as well. `Ready` keeps what it said. */
-export function backOffConditions(generation: number, ended: readonly string[]): NewCondition[] {
-  const [first, ...others] = ended;
+/** While what completed by itself is not replaced yet, as its replacements complete as well. `Ready` keeps what it said. */
+export function backOffConditions(generation: number, completed: readonly string[]): NewCondition[] {
+  const [first, ...others] = completed;
   const what = others.length === 0 ? `${first}` : `${first} and ${others.length} more`;
   return [
     {
       type: "Reconciling",
       status: "True",
       reason: "BackOff",
-      message: `ended soon after the one before: ${what}; replaced later each time, 5 min at most`,
+      message: `${what} exited soon after starting; retrying with back-off (max 5 min)`,
       observedGeneration: generation,
     },
   ];
@@ -115,25 +115,15 @@ export function resumedConditions(generation: number): NewCondition[] {
   return [notSo("Reconciling", generation)];
 }
 
-/** While somebody undoes every repair, and when that is over. */
-export function contestedConditions(generation: number, contest: string | undefined): NewCondition[] {
-  return [
-    contest === undefined
-      ? {
-          type: "Contested",
-          status: "False",
-          reason: "Settled",
-          message: "repairs last",
-          observedGeneration: generation,
-        }
-      : {
-          type: "Contested",
-          status: "True",
-          reason: "FieldContested",
-          message: `${contest}; it is put right less and less often`,
-          observedGeneration: generation,
-        },
-  ];
+/** While another controller undoes every repair. */
+export function conflictCondition(observedGeneration: number, conflict: string): NewCondition {
+  const message = `${conflict}; it is put right less and less often`;
+  return { type: "Contested", status: "True", reason: "FieldContested", message, observedGeneration };
+}
+
+/** When that is over. */
+export function conflictSettledCondition(observedGeneration: number): NewCondition {
+  return { type: "Contested", status: "False", reason: "Settled", message: "repairs last", observedGeneration };
 }
 
 /** While an object's resources cannot be compared with what they should be. `Ready` keeps what it said. */
@@ -155,14 +145,24 @@ export function isUnfinished(conditions: Condition[] | undefined): boolean {
   return reconciling?.status === "True" && !["Deleting", "BackOff", WAITING.reason].includes(reconciling.reason);
 }
 
+/** Whether a status says this already; of an abnormal condition that is not so, by not having it. */
+export function isReported(
+  conditions: Condition[] | undefined,
+  { type, status, reason, message }: NewCondition,
+): boolean {
+  const reported = findCondition(conditions, type);
+  if (status === "False") return reported === undefined;
+  return reported?.status === status && reported.reason === reason && reported.message === message;
+}
+
 /** Nothing failed that a try after a time would mend: it is tried again when what is waited for has ended. */
-export function isWaiting(failures: readonly UpdateFailure[]): boolean {
+function isWaiting(failures: readonly UpdateFailure[]): boolean {
   const classes = failures.map(({ errorClass }) => errorClass);
   return classes.includes("pending") && classes.every((is) => is === "pending" || is === "terminal");
 }
 
 /** Nothing is gained by trying again as long as each failure waits for the user. */
-export function isTerminal(failures: readonly UpdateFailure[]): boolean {
+function isTerminal(failures: readonly UpdateFailure[]): boolean {
   return failures.length > 0 && failures.every(({ errorClass }) => errorClass === "terminal");
 }
 
@@ -173,6 +173,11 @@ export function describeFailures(failures: readonly Pick<UpdateFailure, "resourc
   );
   if (text.length <= MAX_MESSAGE) return text;
   return `${text.slice(0, MAX_MESSAGE - 1).replace(/[\ud800-\udbff]$/, "")}…`; // no half of a character
+}
+
+/** How an attempt with these failures ended. */
+export function outcomeOf(failures: readonly UpdateFailure[]): "pending" | "terminal" | "retryable" {
+  return isWaiting(failures) ? "pending" : isTerminal(failures) ? "terminal" : "retryable";
 }
 
 /** `2 created, 1 deleted`, for events and logs; empty when nothing changed. */

@@ -1,19 +1,10 @@
-import { findCondition } from "../../stacks/contract/condition";
+import { findCondition, type NewCondition } from "../../stacks/contract/condition";
 import type { CommonStatus } from "../../stacks/contract/object";
+import { backOffConditions, conflictSettledCondition, isReported, isUnfinished, resumedConditions } from "./conditions";
+import type { Drift } from "./drift";
 
 /** Why an update runs; the reason of the condition while it does. */
 export type Cause = "Creating" | "Updating" | "ProgramChanged" | "Requested" | "Repairing" | "Retrying";
-
-/** What has to be done about an object. */
-export type Action =
-  | { type: "none" }
-  | { type: "pause" }
-  /** What the last attempt waits for is still there. */
-  | { type: "wait" }
-  /** Nothing but the finalizer is missing. */
-  | { type: "hold" }
-  | { type: "up"; cause: Cause; refresh: boolean }
-  | { type: "destroy" };
 
 /** How this process's last update of an object ended; a restart forgets it, and so tries once more. */
 export interface Attempt {
@@ -21,59 +12,201 @@ export interface Attempt {
   generation: number;
   program: string;
   outcome: "succeeded" | "terminal" | "pending" | "retryable";
-  /** What it was to repair, joined. */
-  drift: string;
+  /** What it was to repair. */
+  drifted: readonly string[];
 }
 
-/** Everything that a decision depends on. */
-export interface Situation {
+/** Everything that a decision depends on, as it was observed at one time. */
+export interface Facts {
   metadata: { uid: string; generation: number; deletionTimestamp?: string };
-  /** Whether the object carries Kindstack's finalizer. */
+  status: CommonStatus;
+  /** Whether the object has Kindstack's finalizer. */
   finalized: boolean;
   paused: boolean;
   /** The value of the annotation that asks for an update, if there is one. */
   requested: string | undefined;
-  status: CommonStatus;
+  /** Whether its resources stay when the object is deleted. */
+  releases: boolean;
+  /** Whether its stack is shared with other objects. */
+  sharesStack: boolean;
   /** The digest of the program as it is now. */
   program: string;
-  /** What is not as it was applied, or missing; a name for each. */
+  /** What is not as it was applied, or lacking; a name for each. What a pending failure accounts for is left out. */
   drifted: readonly string[];
+  drift: Pick<Drift, "edited" | "missing">;
+  /** Whether a comparison found drift that no watch shows. */
+  comparedDrift: boolean;
+  /** Of what is lacking, what completed by itself. */
+  completed: readonly string[];
+  /** Whether more than that is drifted. */
+  lacksMore: boolean;
   lastAttempt: Attempt | undefined;
-  /** Whether all that the last attempt, or destroy, waits for is still there. */
-  waits: boolean;
+  /** How long from now all that the last attempt, or destroy, waits for stays; 0 when some of it is gone. */
+  blockedMs: number;
+  /** Whether an attempt waited until now. */
+  unblocked: boolean;
+  /** How long from now repairs, and replacements of what completed, wait; and until a field ownership conflict is over. */
+  backoff: { repairMs: number; replacementMs: number; settledMs: number };
+  /** What the last comparison says about drift being unknown; undefined before the first. */
+  driftUnknown: NewCondition | undefined;
+}
+
+/** What to do about an object. */
+export type Plan =
+  /** Only the status may need a correction. */
+  | { type: "nothing"; conditions: NewCondition[]; requeueAfterMs: number }
+  /** A repair is due and has to wait. */
+  | { type: "backOff"; conditions: NewCondition[]; requeueAfterMs: number }
+  /** What the last attempt waits for is still there. */
+  | { type: "wait"; requeueAfterMs: number }
+  | { type: "pause" }
+  /** Only the finalizer is missing. */
+  | { type: "finalize" }
+  | UpdatePlan
+  | DestroyPlan;
+
+export interface UpdatePlan {
+  type: "update";
+  cause: Cause;
+  /** Compare the state with the real world first. */
+  refresh: boolean;
+  /** What is only lacking by the caches: the API server may show that nothing is. */
+  onlyLacking: boolean;
+  /** What completed by itself and is to be replaced. */
+  replaced: readonly string[];
+  /** What completed by itself and is not to be replaced yet. */
+  postponed: readonly string[];
+  /** Whether an earlier update may have left resources in no state. */
+  mayHaveOrphans: boolean;
+  /** Whether the status says that the update runs only when it takes long. */
+  quiet: boolean;
+}
+
+export interface DestroyPlan {
+  type: "destroy";
+  /** Leave the resources as they are. */
+  release: boolean;
+  mayHaveOrphans: boolean;
+  /** Update first: an update that was cut off may have made what the state does not have. */
+  finishUpdate: boolean;
+  /** What an earlier destroy waited for may have been all that was left. */
+  mayBeEmpty: boolean;
+  /** Whether an earlier destroy has announced itself in the status. */
+  announced: boolean;
+  quiet: boolean;
 }
 
 /**
  * What to do about an object, from its present state alone: which event led here does not matter.
  *
  * An object whose last update succeeded for this generation with this program, and of which nothing has drifted, needs
- * nothing; so does one that only its author can put right.
+ * nothing; so does one whose failure only its author can correct.
  */
-export function decide(situation: Situation): Action {
-  const { metadata, status, program, drifted, lastAttempt, requested, finalized, waits } = situation;
-  if (situation.paused) return { type: "pause" };
+export function decide(facts: Facts): Plan {
+  const { metadata, status, lastAttempt, requested, finalized, blockedMs } = facts;
+  if (facts.paused) return { type: "pause" };
   if (metadata.deletionTimestamp) {
-    if (!finalized) return { type: "none" };
-    return waits ? { type: "wait" } : { type: "destroy" };
+    if (!finalized) return nothing(facts);
+    return blockedMs > 0 ? { type: "wait", requeueAfterMs: blockedMs } : destroy(facts);
   }
-  if (requested !== undefined && requested !== status.lastHandledReconcile) {
-    return { type: "up", cause: "Requested", refresh: true };
+  if (requested !== undefined && requested !== status.lastHandledReconcile) return update(facts, "Requested", true);
+
+  // Without the finalizer a deletion would leave the resources behind.
+  const rest = () => (finalized || status.stack === undefined ? nothing(facts) : ({ type: "finalize" } as const));
+  if (isRepetition(facts)) {
+    if (lastAttempt?.outcome === "terminal") return rest();
+    if (lastAttempt?.outcome === "pending" && blockedMs > 0) {
+      return finalized ? { type: "wait", requeueAfterMs: blockedMs } : rest();
+    }
   }
 
-  const attempted = lastAttempt?.uid === metadata.uid && lastAttempt.generation === metadata.generation;
-  const unchanged = attempted && lastAttempt.program === program && lastAttempt.drift === drifted.join();
-  // Somebody took the finalizer off: without it a deletion would leave behind what was made.
-  const rest: Action = finalized || status.stack === undefined ? { type: "none" } : { type: "hold" };
-  if (unchanged && lastAttempt.outcome === "terminal") return rest;
-  if (unchanged && lastAttempt.outcome === "pending" && waits) return finalized ? { type: "wait" } : rest;
-
-  const repair = drifted.length > 0;
-  if (status.stack === undefined) return { type: "up", cause: attempted ? "Retrying" : "Creating", refresh: repair };
-
+  const drifted = facts.drifted.length > 0;
+  if (status.stack === undefined) return update(facts, wasAttempted(facts) ? "Retrying" : "Creating", drifted);
   const ready = findCondition(status.conditions, "Ready");
-  if (ready?.observedGeneration !== metadata.generation) return { type: "up", cause: "Updating", refresh: repair };
-  if (ready.status !== "True") return { type: "up", cause: "Retrying", refresh: true };
-  if (status.stack.program !== program) return { type: "up", cause: "ProgramChanged", refresh: repair };
-  if (repair) return { type: "up", cause: "Repairing", refresh: true };
-  return rest;
+  if (ready?.observedGeneration !== metadata.generation) return update(facts, "Updating", drifted);
+  if (ready.status !== "True") return update(facts, "Retrying", true);
+  if (status.stack.program !== facts.program) return update(facts, "ProgramChanged", drifted);
+  return drifted ? repair(facts) : rest();
+}
+
+/** Whether there may be orphans of an object: an update of it was begun and did not succeed, as far as is known. */
+export function mayHaveOrphans({
+  metadata,
+  finalized,
+  status,
+  lastAttempt,
+}: Pick<Facts, "metadata" | "finalized" | "status" | "lastAttempt">): boolean {
+  if (lastAttempt?.uid === metadata.uid) return lastAttempt.outcome !== "succeeded";
+  if (!finalized) return false;
+  const { conditions, observedGeneration, stack } = status;
+  return stack === undefined || isUnfinished(conditions) || observedGeneration !== metadata.generation;
+}
+
+function wasAttempted({ metadata, lastAttempt }: Facts): boolean {
+  return lastAttempt?.uid === metadata.uid && lastAttempt.generation === metadata.generation;
+}
+
+/** Whether an update would be the last one again. */
+function isRepetition(facts: Facts): boolean {
+  const { lastAttempt, program, drifted } = facts;
+  return wasAttempted(facts) && lastAttempt?.program === program && lastAttempt.drifted.join() === drifted.join();
+}
+
+/**
+ * What is alive may have changed, a pause or a conflict may be over, and an operator may have ended before it wrote that
+ * an update had.
+ */
+function nothing({ metadata, status: { conditions }, backoff, driftUnknown }: Facts): Plan {
+  const { generation, deletionTimestamp } = metadata;
+  const corrected: NewCondition[] = [];
+  if (!deletionTimestamp && findCondition(conditions, "Reconciling") !== undefined) {
+    corrected.push(...resumedConditions(generation));
+  }
+  const contested = findCondition(conditions, "Contested")?.status === "True";
+  if (contested && backoff.settledMs <= 0) corrected.push(conflictSettledCondition(generation));
+  if (driftUnknown !== undefined && !isReported(conditions, driftUnknown)) corrected.push(driftUnknown);
+  return { type: "nothing", conditions: corrected, requeueAfterMs: contested ? Math.max(0, backoff.settledMs) : 0 };
+}
+
+/** A repair waits while another controller undoes each, and while what it replaces completes as well. */
+function repair(facts: Facts): Plan {
+  const { completed, backoff, metadata } = facts;
+  const replacementMs = completed.length > 0 ? Math.max(0, backoff.replacementMs) : 0;
+  const waitMs = Math.max(backoff.repairMs, replacementMs);
+  if (waitMs <= 0) return { ...update(facts, "Repairing", true), replaced: completed };
+  if (backoff.repairMs <= 0 && facts.lacksMore) return { ...update(facts, "Repairing", true), postponed: completed };
+  const conditions = replacementMs > 0 ? backOffConditions(metadata.generation, completed) : [];
+  return { type: "backOff", conditions, requeueAfterMs: Math.ceil(waitMs) };
+}
+
+function update(facts: Facts, cause: Cause, refresh: boolean): UpdatePlan {
+  const { edited, missing } = facts.drift;
+  return {
+    type: "update",
+    cause,
+    refresh,
+    onlyLacking: cause === "Repairing" && edited.length + missing.length === 0 && !facts.comparedDrift,
+    replaced: [],
+    postponed: [],
+    mayHaveOrphans: mayHaveOrphans(facts),
+    // In a stack that many share, each announcement is a write. A first update shows in the object itself.
+    quiet: facts.sharesStack && (cause === "Creating" || cause === "Updating"),
+  };
+}
+
+function destroy(facts: Facts): DestroyPlan {
+  const { metadata, status, sharesStack } = facts;
+  const orphans = mayHaveOrphans(facts);
+  // A deletion makes a new generation; one more since the last update that ended may have been under way.
+  const observed = status.observedGeneration;
+  const mayBeUnderWay = sharesStack && (observed === undefined || metadata.generation - observed > 1);
+  return {
+    type: "destroy",
+    release: facts.releases,
+    mayHaveOrphans: orphans,
+    finishUpdate: isUnfinished(status.conditions) || mayBeUnderWay,
+    mayBeEmpty: facts.unblocked && !orphans,
+    announced: findCondition(status.conditions, "Reconciling")?.reason === "Deleting",
+    quiet: sharesStack,
+  };
 }

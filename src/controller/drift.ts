@@ -1,14 +1,7 @@
-import type { LiveObject } from "../../providers/kubernetes/client";
 import { ownedFieldsDigest } from "../../providers/kubernetes/ownership";
 import type { OwnedRecord } from "../../stacks/contract/object";
 import { compareResourceVersions } from "../cache/informer";
-
-/** What the caches show of one owned object. */
-export interface OwnedView {
-  object: LiveObject | undefined;
-  /** The newest version that the cache of its type has seen. */
-  cacheVersion: string;
-}
+import type { OwnedView } from "../cache/owned-view";
 
 /** What is not as it was applied, by id. */
 export interface Drift {

@@ -6,76 +6,61 @@ import {
   type Manifest,
 } from "../../providers/kubernetes/client";
 import { objectId } from "../../stacks/contract/object";
+import type { KindContext, Reconcile } from "./context";
 
-/** More repairs in a minute than this are a fight with another controller, not an accident. */
-export const MAX_REPAIRS_PER_MINUTE = 6;
-const WINDOW_MS = 60_000;
-const FIRST_DELAY_MS = 10_000;
-const SLOWEST_MS = 5 * 60_000;
-
-/**
- * How often one object was put right, and how long that has to wait while somebody undoes each repair: the delay is
- * doubled with every repair of a fight. All times are those of `performance.now()`: a clock that is set must not
- * put off repairs.
- */
-export class RepairPace {
-  readonly #perMinute: number;
-  #repairs: number[] = [];
-  #delayMs = 0;
-
-  /** @param perMinute so many are no fight; after one more, the next has to wait */
-  constructor(perMinute = MAX_REPAIRS_PER_MINUTE) {
-    this.#perMinute = perMinute;
-  }
-
-  /** Nothing is put right before this time. */
-  get notBefore(): number {
-    return (this.#repairs.at(-1) ?? Number.NEGATIVE_INFINITY) + this.#delayMs;
-  }
-
-  /** When a fight is over, if nothing has to be put right until then. */
-  get settledAt(): number {
-    return this.notBefore + WINDOW_MS;
-  }
-
-  /** Counts a repair; returns whether it belongs to a fight. */
-  count(now: number): boolean {
-    if (now >= this.settledAt) this.#delayMs = 0;
-    this.#repairs = [...this.#repairs.filter((time) => now - time < WINDOW_MS), now];
-    if (this.#delayMs > 0) this.#delayMs = Math.min(SLOWEST_MS, 2 * this.#delayMs);
-    else if (this.#repairs.length > this.#perMinute) this.#delayMs = FIRST_DELAY_MS;
-    return this.#delayMs > 0;
-  }
-}
-
-/** What was found of a fight when a repair began. */
-export interface Contest {
+/** What another controller undoes again and again, as it was found when a repair began. */
+export interface FieldConflict {
   /** With all managed fields. */
   edited: LiveObject[];
-  /** Ids of what was deleted. */
+  /** The ids of what was deleted. */
   deleted: string[];
 }
 
+/**
+ * Counts a repair.
+ *
+ * @returns what is in conflict, when it is one repair too many. What is missing does not count for programs that depend
+ *   on what is alive: there, things come and go.
+ */
+export async function countRepair({ context, state, facts }: Reconcile): Promise<FieldConflict | undefined> {
+  const { edited, missing } = facts.drift;
+  const deleted = context.kind.shortfall === undefined ? missing : [];
+  if (edited.length + deleted.length === 0 || !state.repairs.count(performance.now())) return undefined;
+  return { edited: await readLive(context, edited), deleted };
+}
+
+async function readLive({ client, cache }: KindContext, ids: readonly string[]): Promise<LiveObject[]> {
+  const objects = await Promise.all(
+    ids.map(async (id) => {
+      const seen = cache.view(id)?.object;
+      if (seen === undefined) return undefined;
+      const type = await client.resourceType(seen.apiVersion, seen.kind);
+      return client.get(type, seen.metadata.name, seen.metadata.namespace);
+    }),
+  );
+  return objects.filter((object) => object !== undefined);
+}
+
 /** Who undoes what, in words. @param applied what Kindstack applies, of which `edited` are the live objects */
-export function describeContest({ edited, deleted }: Contest, applied: readonly Manifest[]): string {
+export function describeConflict({ edited, deleted }: FieldConflict, applied: readonly Manifest[]): string {
   const manifests = new Map(applied.map((manifest) => [objectId(manifest), manifest]));
   const taken = edited.flatMap((live) => {
     const manifest = manifests.get(objectId(live));
-    const fields = manifest === undefined ? [] : contestedFields(live, manifest);
+    const fields = manifest === undefined ? [] : foreignFields(live, manifest);
     return fields.map(({ field, manager }) => `${live.kind} ${live.metadata.name}: ${field} is also set by ${manager}`);
   });
   const texts = [...taken, ...deleted.map((id) => `${id} is deleted by somebody`)];
   return texts.join("; ") || "fields are removed as soon as they are put right";
 }
 
-/** A field that somebody else took, and who that is. */
-interface ContestedField {
+/** A field that another manager took. */
+interface ForeignField {
   field: string;
   manager: string;
 }
 
 /** Which fields of a manifest are others' in a drifted object, by the API server's own books. */
-function contestedFields(live: LiveObject, manifest: Manifest): ContestedField[] {
+function foreignFields(live: LiveObject, manifest: Manifest): ForeignField[] {
   const { managedFields = [] } = live.metadata;
   const paths = ({ fieldsV1 = {} }: ManagedFieldsEntry) => fieldPaths(fieldsV1, manifest, "");
   const ours = new Set(managedFields.filter(isOurs).flatMap(paths));

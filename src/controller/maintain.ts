@@ -1,27 +1,29 @@
 import { ApiError, type Manifest } from "../../providers/kubernetes/client";
-import { parseObject, statusOf } from "../../stacks/contract/kind";
+import { parseObject } from "../../stacks/contract/kind";
 import type { KindObject } from "../../stacks/contract/object";
-import { isOutdated, loggerOf, ownedOf, type Turn } from "./context";
-import type { OwnedView } from "./drift";
+import type { OwnedView } from "../cache/owned-view";
+import { isOutdated, loggerOf, ownedOf, type Reconcile } from "./context";
+import type { Plan } from "./decide";
 
-/** An object is tended to so often at most: a burst of changes is answered as a whole. */
-export const TEND_INTERVAL_MS = 200;
-const TEND_RETRY_MS = 5_000;
+/** An object is maintained so often at most: a burst of changes is answered as a whole. */
+export const MAINTAIN_INTERVAL_MS = 200;
+const RETRY_MS = 5_000;
 
 /**
  * Lets the kind do what needs no update. What is outdated by then is done when the newer state has come.
  *
  * @returns how long to wait before the next time, in ms; 0 when it needs no other
  */
-export async function tend(turn: Turn): Promise<number> {
-  const { context, object, memory } = turn;
-  const { kind, client, view } = context;
-  const { stack } = statusOf(object);
+export async function maintain(reconcile: Reconcile, { type }: Pick<Plan, "type">): Promise<number> {
+  if (type !== "nothing" && type !== "backOff" && type !== "update") return 0;
+  const { context, object, state, facts } = reconcile;
+  const { kind, client, cache } = context;
+  const { stack } = facts.status;
   if (kind.tend === undefined || stack === undefined) return 0;
   // What the caches lack would be left out of account. Its event leads here again, or its repair.
   const isUnseen = (seen: OwnedView | undefined) => seen !== undefined && seen.object === undefined;
-  if (stack.resources?.some(({ id }) => isUnseen(view(id)))) return 0;
-  const tooSoonMs = memory.tendedAt + TEND_INTERVAL_MS - performance.now();
+  if (stack.resources?.some(({ id }) => isUnseen(cache.view(id)))) return 0;
+  const tooSoonMs = state.maintainedAt + MAINTAIN_INTERVAL_MS - performance.now();
   if (tooSoonMs > 0) return tooSoonMs;
   let parsed: KindObject;
   try {
@@ -30,10 +32,10 @@ export async function tend(turn: Turn): Promise<number> {
     return 0; // an update will say what is wrong with the object
   }
   const apply = async (manifest: Manifest, fieldManager: string) => {
-    memory.tendedAt = performance.now();
+    state.maintainedAt = performance.now();
     const type = await client.resourceType(manifest.apiVersion, manifest.kind);
     try {
-      memory.tended.wrote((await client.apply(type, manifest, { fieldManager })).object);
+      state.maintained.wrote((await client.apply(type, manifest, { fieldManager })).object);
     } catch (error) {
       if (!isOutdated(error)) throw error;
     }
@@ -49,10 +51,10 @@ export async function tend(turn: Turn): Promise<number> {
     }
   };
   try {
-    const owned = ownedOf(turn).map((owned) => memory.tended.newest(owned));
+    const owned = ownedOf({ ...reconcile, cache }).map((owned) => state.maintained.newest(owned));
     return (await kind.tend(parsed, { owned, apply, tryOut }))?.requeueAfterMs ?? 0;
   } catch (error) {
-    loggerOf(turn).warn({ err: error }, "could not be tended to, tried again soon");
-    return TEND_RETRY_MS;
+    loggerOf(reconcile).warn({ err: error }, "maintenance failed, retrying");
+    return RETRY_MS;
   }
 }

@@ -1,9 +1,12 @@
 import pLimit from "p-limit";
 import { ApiError, type KubernetesClient, type LiveObject, type ResourceType } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../../stacks/contract/kind";
-import { recordOfPlace, type StackPlace } from "../../stacks/contract/shared-stack";
-import { FINALIZER, identityOf } from "./finalizer";
-import type { Memory } from "./object-state";
+import { FINALIZER } from "../../stacks/contract/object";
+import { assignmentAnnotations, type StackAssignment } from "../../stacks/contract/shared-stack";
+import { type KindCache, ownedOf } from "./context";
+import type { EventRecorder } from "./event-recorder";
+import type { ObjectState } from "./object-state";
+import type { ReadYourWrites } from "./read-your-writes";
 import { composeStatus, type StatusChange, writeStatus } from "./status";
 
 /** Requests of one kind that the API server has to answer at the same time; more make none of them faster. */
@@ -13,14 +16,14 @@ export interface ObjectWriterOptions {
   kind: AnyKind;
   type: ResourceType;
   client: KubernetesClient;
-  /** What the object owns, as the caches show it. */
-  owned(object: LiveObject, memory: Memory): LiveObject[];
+  cache: Pick<KindCache, "owned">;
+  recorder: Pick<EventRecorder, "event">;
 }
 
-/** Writes what Kindstack has on an object: its finalizer, the record of its stack, its status. */
+/** The one writer of what Kindstack has on an object: its finalizer, the record of its stack, its status, its Events. */
 export class ObjectWriter {
   readonly #options: ObjectWriterOptions;
-  readonly #limiter = pLimit(REQUESTS_AT_ONCE);
+  readonly #limit = pLimit(REQUESTS_AT_ONCE);
 
   constructor(options: ObjectWriterOptions) {
     this.#options = options;
@@ -29,33 +32,39 @@ export class ObjectWriter {
   /** The object as it is, whatever the cache shows. */
   read({ metadata: { name, namespace } }: LiveObject): Promise<LiveObject | undefined> {
     const { client, type } = this.#options;
-    return this.#limiter(() => client.get(type, name, namespace));
+    return this.#limit(() => client.get(type, name, namespace));
   }
 
   /**
-   * Sets the finalizer and, for an object that shares its stack, the record of that, in one server-side apply: other
+   * Adds the finalizer and, for an object that shares its stack, the record of that, in one server-side apply: other
    * finalizers and annotations are not touched. The stack is chosen on this very state of the object: where the cache is
    * behind, another replica may have chosen another.
    */
-  async hold(object: LiveObject, memory: Memory, place: StackPlace | undefined): Promise<LiveObject> {
-    const { finalizers, annotations } = object.metadata;
-    const record = place && recordOfPlace(place);
+  async addFinalizer(
+    object: LiveObject,
+    writes: ReadYourWrites,
+    assignment: StackAssignment | undefined,
+  ): Promise<LiveObject> {
+    const { name, namespace, uid, resourceVersion, finalizers, annotations } = object.metadata;
+    const record = assignment && assignmentAnnotations(assignment);
     const isRecorded = Object.entries(record ?? {}).every(([name, value]) => annotations?.[name] === value);
     if (isRecorded && finalizers?.includes(FINALIZER)) return object;
     const { client, type } = this.#options;
     const { apiVersion, kind } = object;
     const metadata = {
-      ...identityOf(object),
+      name,
+      ...(namespace !== undefined && { namespace }),
+      uid, // a successor of the same name is not written to
       finalizers: [FINALIZER],
       ...(record && { annotations: record }),
-      ...(!isRecorded && { resourceVersion: object.metadata.resourceVersion }),
+      ...(!isRecorded && { resourceVersion }),
     };
-    return memory.wrote((await this.#limiter(() => client.apply(type, { apiVersion, kind, metadata }))).object);
+    return writes.wrote((await this.#limit(() => client.apply(type, { apiVersion, kind, metadata }))).object);
   }
 
   /** Removes the finalizer, whoever has set it. */
-  async letGo(object: LiveObject, memory: Memory): Promise<LiveObject> {
-    const index = placeOfFinalizer(object);
+  async removeFinalizer(object: LiveObject, writes: ReadYourWrites): Promise<LiveObject> {
+    const index = indexOfFinalizer(object);
     if (index < 0) return object;
     const { client, type } = this.#options;
     const path = `/metadata/finalizers/${index}`;
@@ -64,25 +73,32 @@ export class ObjectWriter {
       { op: "remove", path },
     ];
     try {
-      return memory.wrote(await this.#limiter(() => client.patchExactly(type, object, operations)));
+      return writes.wrote(await this.#limit(() => client.patchExactly(type, object, operations)));
     } catch (error) {
-      // Somebody else's finalizer, which the cache still shows, or not yet, was before ours.
+      // Another controller's finalizer, which the cache still shows, or not yet, was before ours.
       const live = error instanceof ApiError && error.status === 422 ? await this.read(object) : undefined;
-      if (live === undefined || placeOfFinalizer(live) === index) throw error;
-      return this.letGo(live, memory);
+      if (live === undefined || indexOfFinalizer(live) === index) throw error;
+      return this.removeFinalizer(live, writes);
     }
   }
 
-  async writeStatus(object: LiveObject, memory: Memory, change: StatusChange): Promise<LiveObject> {
-    const { kind, client, type, owned } = this.#options;
-    return this.#limiter(async () => {
-      const status = composeStatus(kind, object, owned(object, memory), change, new Date());
-      memory.writes(status);
-      return memory.wrote(await writeStatus(client, type, object, status));
+  /** Writes a change of the status, and what the kind makes of what is alive. */
+  async writeStatus(object: LiveObject, state: ObjectState, change: StatusChange): Promise<LiveObject> {
+    const { kind, client, type, cache } = this.#options;
+    return this.#limit(async () => {
+      const owned = ownedOf({ cache, object, state });
+      const status = composeStatus(kind, object, owned, change, new Date());
+      state.writes.writesStatus(status);
+      return state.writes.wrote(await writeStatus(client, type, object, status));
     });
+  }
+
+  /** Records an Event of the object. @see EventRecorder.event */
+  event(object: LiveObject, type: "Normal" | "Warning", reason: string, note: string): void {
+    this.#options.recorder.event(object, type, reason, note);
   }
 }
 
-function placeOfFinalizer({ metadata: { finalizers = [] } }: LiveObject): number {
+function indexOfFinalizer({ metadata: { finalizers = [] } }: LiveObject): number {
   return finalizers.indexOf(FINALIZER);
 }

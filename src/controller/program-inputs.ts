@@ -3,8 +3,8 @@ import { OWNER_ANNOTATION, OWNER_UID_LABEL, ownerUidOf } from "../../providers/k
 import { type AnyKind, ownerDescription } from "../../stacks/contract/kind";
 import { observedObjects } from "../../stacks/contract/observed";
 
-/** What a program goes by besides its object. */
-export interface Surroundings {
+/** What a program depends on besides its object. */
+export interface ProgramInputs {
   /** Of the types in {@link AnyKind.counts}. */
   owned: LiveObject[];
   observed: LiveObject[];
@@ -12,17 +12,17 @@ export interface Surroundings {
 
 /**
  * Asks the API server what an object's program has to know: what it does not see it does not register, and what is not
- * registered any more is deleted. Kinds that go by nothing in the cluster cost no request.
+ * registered any more is deleted. Kinds that depend on nothing in the cluster cost no request.
  *
  * @param cached what the caches show of what the object owns; those that it has from a predecessor carry another UID
  */
-export async function readSurroundings(
+export async function readProgramInputs(
   client: KubernetesClient,
   kind: AnyKind,
   key: string,
   { metadata: { uid, namespace } }: LiveObject,
   cached: readonly LiveObject[],
-): Promise<Surroundings> {
+): Promise<ProgramInputs> {
   const description = ownerDescription(kind, key);
   const owned = (kind.counts ?? []).map(async (counted) => {
     const type = await client.resourceType(counted.apiVersion, counted.kind);

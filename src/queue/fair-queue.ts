@@ -1,14 +1,22 @@
+import { type Item, idOf } from "./item";
+
+interface Entry<T> {
+  item: T;
+  /** By `performance.now()`. */
+  since: number;
+}
+
 /**
- * A line in which groups take turns: whoever comes first within a group is first, but a group with a thousand keys gets
- * no more turns than one with a single key.
+ * A queue in which groups take turns: within a group the oldest item is first, but a group with a thousand items gets no
+ * more turns than one with a single item.
  */
-export class FairLine {
-  /** Groups in the order of their turns; of each its keys, oldest first, and since when (`performance.now()`). */
-  readonly #groups = new Map<string, Map<string, number>>();
-  readonly #groupOf: (key: string) => string;
+export class FairQueue<T extends Item> {
+  /** Groups in the order of their turns; of each its items, oldest first. */
+  readonly #groups = new Map<string, Map<string, Entry<T>>>();
+  readonly #groupOf: (item: T) => string;
   #size = 0;
 
-  constructor(groupOf: (key: string) => string) {
+  constructor(groupOf: (item: T) => string) {
     this.#groupOf = groupOf;
   }
 
@@ -16,34 +24,33 @@ export class FairLine {
     return this.#size;
   }
 
-  has(key: string): boolean {
-    return this.#groups.get(this.#groupOf(key))?.has(key) ?? false;
+  has(item: T): boolean {
+    return this.#groups.get(this.#groupOf(item))?.has(idOf(item)) ?? false;
   }
 
-  add(key: string): void {
-    const group = this.#groupOf(key);
-    let keys = this.#groups.get(group);
-    if (keys === undefined) {
-      keys = new Map();
-      this.#groups.set(group, keys);
+  add(item: T): void {
+    const group = this.#groupOf(item);
+    let entries = this.#groups.get(group);
+    if (entries === undefined) {
+      entries = new Map();
+      this.#groups.set(group, entries);
     }
-    if (!keys.has(key)) this.#size++;
-    keys.set(key, performance.now());
+    if (!entries.has(idOf(item))) this.#size++;
+    entries.set(idOf(item), { item, since: performance.now() });
   }
 
-  /** Takes the next key; its group's next turn comes after all the others'. */
-  take(): { key: string; since: number } | undefined {
+  /** Takes the next item; its group's next turn follows those of all others. */
+  take(): Entry<T> | undefined {
     const [turn] = this.#groups;
     if (turn === undefined) return undefined;
-    const [group, keys] = turn;
+    const [group, entries] = turn;
     this.#groups.delete(group);
-    const [first] = keys;
+    const [first] = entries.values();
     if (first === undefined) return this.take();
-    const [key, since] = first;
-    keys.delete(key);
+    entries.delete(idOf(first.item));
     this.#size--;
-    if (keys.size > 0) this.#groups.set(group, keys);
-    return { key, since };
+    if (entries.size > 0) this.#groups.set(group, entries);
+    return first;
   }
 
   clear(): void {

@@ -1,4 +1,5 @@
-import { exponentialBackoff } from "./work-queue";
+import { exponentialBackoff } from "./backoff";
+import { type Item, idOf } from "./item";
 
 const BASE_MS = 2_000;
 /** Short enough for a group to be well within a minute of the end of what it failed for. */
@@ -10,20 +11,20 @@ const PROBES = 8;
 /** A group that is together again within this time has never been well. */
 const MEMORY_MS = 60_000;
 
-interface Group {
-  /** Those that failed longest ago come first. */
-  members: Set<string>;
-  /** Those that are being tried. */
+interface Group<T> {
+  /** By id; those that failed longest ago come first. */
+  members: Map<string, T>;
+  /** The ids of those that are being tried. */
   probes: Set<string>;
   failures: number;
   timer: NodeJS.Timeout | undefined;
-  /** Runs while nothing is in it. */
+  /** Runs while the group is empty. */
   expiry: NodeJS.Timeout | undefined;
 }
 
-export interface GroupBackoffOptions {
-  /** Called with a key whose turn it is to be tried. */
-  retry(key: string): void;
+export interface GroupBackoffOptions<T> {
+  /** Called with an item that is to be tried. */
+  retry(item: T): void;
   /** A number from 0 to 1, for the jitter. */
   random?: () => number;
 }
@@ -32,39 +33,41 @@ export interface GroupBackoffOptions {
  * Back-off of objects that fail together, such as those of one stack whose table is missing: a few are tried for all of
  * them, later each time, and all others only when one of these has succeeded.
  */
-export class GroupBackoff {
-  readonly #retry: (key: string) => void;
+export class GroupBackoff<T extends Item> {
+  readonly #retry: (item: T) => void;
   readonly #random: () => number;
-  readonly #groups = new Map<string, Group>();
+  readonly #groups = new Map<string, Group<T>>();
+  /** The group's name by the item's id. */
   readonly #groupOf = new Map<string, string>();
 
-  constructor({ retry, random = Math.random }: GroupBackoffOptions) {
+  constructor({ retry, random = Math.random }: GroupBackoffOptions<T>) {
     this.#retry = retry;
     this.#random = random;
   }
 
-  /** A key has failed for what a group stands for: it is tried again with that. */
-  failed(key: string, name: string): void {
-    if (this.#groupOf.get(key) !== name) this.left(key);
+  /** An item has failed for the reason of a group: it is tried again with the group. */
+  failed(item: T, name: string): void {
+    const id = idOf(item);
+    if (this.#groupOf.get(id) !== name) this.forget(item);
     const group = this.#groups.get(name) ?? newGroup();
     this.#groups.set(name, group);
     clearTimeout(group.expiry);
-    this.#groupOf.set(key, name);
-    group.probes.delete(key);
-    group.members.delete(key); // its next turn comes after all the others'
-    group.members.add(key);
+    this.#groupOf.set(id, name);
+    group.probes.delete(id);
+    group.members.delete(id); // its next turn follows those of all others
+    group.members.set(id, item);
     if (group.timer === undefined && group.probes.size === 0) this.#schedule(group);
   }
 
-  /** A key has succeeded: if it was tried for its group, all others are tried now. */
-  succeeded(key: string): void {
-    const name = this.#groupOf.get(key);
+  /** An item has succeeded: if it was tried for its group, all others are tried now. */
+  succeeded(item: T): void {
+    const name = this.#groupOf.get(idOf(item));
     const group = name === undefined ? undefined : this.#groups.get(name);
-    const wasProbe = group?.probes.has(key);
-    this.left(key);
+    const wasProbe = group?.probes.has(idOf(item));
+    this.forget(item);
     if (name === undefined || group === undefined || !wasProbe) return;
-    const released = [...group.members];
-    for (const member of released) this.#groupOf.delete(member);
+    const released = [...group.members.values()];
+    for (const member of released) this.#groupOf.delete(idOf(member));
     group.members.clear();
     group.probes.clear();
     clearTimeout(group.timer);
@@ -73,14 +76,15 @@ export class GroupBackoff {
     for (const member of released) this.#retry(member);
   }
 
-  /** A key is no longer one of its group: it is gone, or failed otherwise. */
-  left(key: string): void {
-    const name = this.#groupOf.get(key);
+  /** An item is no longer one of its group: it is gone, or failed otherwise. */
+  forget(item: T): void {
+    const id = idOf(item);
+    const name = this.#groupOf.get(id);
     const group = name === undefined ? undefined : this.#groups.get(name);
-    this.#groupOf.delete(key);
+    this.#groupOf.delete(id);
     if (name === undefined || group === undefined) return;
-    group.members.delete(key);
-    const wasLastProbe = group.probes.delete(key) && group.probes.size === 0;
+    group.members.delete(id);
+    const wasLastProbe = group.probes.delete(id) && group.probes.size === 0;
     if (group.members.size === 0) {
       clearTimeout(group.timer);
       this.#groups.delete(name);
@@ -99,17 +103,18 @@ export class GroupBackoff {
     this.#groupOf.clear();
   }
 
-  #schedule(group: Group): void {
+  #schedule(group: Group<T>): void {
     const capMs = group.members.size > 1 ? GROUP_CAP_MS : SINGLE_CAP_MS;
     const ms = exponentialBackoff(group.failures++, { baseMs: BASE_MS, capMs }, this.#random);
     group.timer = setTimeout(() => {
       group.timer = undefined;
-      group.probes = new Set([...group.members].slice(0, PROBES));
-      for (const key of group.probes) this.#retry(key);
+      const probes = [...group.members.values()].slice(0, PROBES);
+      group.probes = new Set(probes.map(idOf));
+      for (const item of probes) this.#retry(item);
     }, ms).unref();
   }
 }
 
-function newGroup(): Group {
-  return { members: new Set(), probes: new Set(), failures: 0, timer: undefined, expiry: undefined };
+function newGroup<T>(): Group<T> {
+  return { members: new Map(), probes: new Set(), failures: 0, timer: undefined, expiry: undefined };
 }

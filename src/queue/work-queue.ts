@@ -1,5 +1,7 @@
 import type { Logger } from "pino";
-import { FairLine } from "./fair-queue";
+import { exponentialBackoff } from "./backoff";
+import { FairQueue } from "./fair-queue";
+import { type Item, idOf } from "./item";
 
 /** Where a queue reports what it does; durations are in seconds. */
 export interface WorkQueueObserver {
@@ -15,87 +17,86 @@ export interface WorkQueueObserver {
   finished(workedSeconds: number): void;
 }
 
-/** How a key takes part. */
-export interface Lane {
-  /** Whose turn it is: keys of one group come one after the other, groups in turns. */
+/** How an item is served. */
+export interface QueueClass {
+  /** The fairness key: groups take turns. */
   group: string;
-  /** Whether its worker does little but wait for the work of another key, so that it needs no place among the workers. */
+  /** Whether its worker does little but wait for work done elsewhere, so that it is not one of the workers. */
   waits: boolean;
 }
 
-export interface WorkQueueOptions {
+export interface WorkQueueOptions<T> {
   logger: Logger;
-  /** By default all keys work, and are one group. */
-  laneOf?: (key: string) => Lane;
+  /** By default all items work, and are one group. */
+  classOf?: (item: T) => QueueClass;
   observer?: WorkQueueObserver;
-  /** Whether a key is ours to work on; asked when it is added and again before it is worked on. By default all are. */
-  accepts?: (key: string) => boolean;
+  /** Whether an item is ours to work on; asked when it is added and again before it is worked on. By default all are. */
+  accepts?: (item: T) => boolean;
   /** A number from 0 to 1, for the jitter. */
   random?: () => number;
 }
 
 const BACKOFF = { baseMs: 1_000, capMs: 5 * 60_000 };
-const ONE_LANE: Lane = { group: "", waits: false };
-/** Keys that wait for the work of others, at most; several times what one of those works on at once. */
+const ONE_CLASS: QueueClass = { group: "", waits: false };
+/** Items whose workers wait, at most; several times what is worked on at once. */
 const MAX_WAITING_WORKERS = 4_000;
 /** Longer timers overflow and fire at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-/**
- * The time to wait after `failures` earlier failures: doubled for each, capped, then spread by ±20 % so that what
- * failed together does not come back together.
- */
-export function exponentialBackoff(
-  failures: number,
-  { baseMs, capMs }: { baseMs: number; capMs: number },
-  random: () => number = Math.random,
-): number {
-  return Math.round(Math.min(capMs, baseMs * 2 ** failures) * (0.8 + 0.4 * random()));
+/** The items of one class: those in the queue and those that run, with so many workers. */
+interface Pool<T extends Item> {
+  queue: FairQueue<T>;
+  running: Set<string>;
+  workers: number;
 }
 
 /**
- * A queue of names for level-based reconciling, with the semantics of client-go's work queue.
+ * A queue for level-based reconciling, with the semantics of client-go's work queue.
  *
- * A key is worked on by one worker at a time, groups of keys in turns, those of a group in the order of arrival. A key added twice before a worker takes it is
- * worked on once; a key added while a worker has it is worked on again afterwards. So every request is followed by a
- * run that starts after it.
+ * An item is worked on by one worker at a time, groups of items in turns, those of a group in the order of arrival. An
+ * item added twice before a worker takes it is worked on once; one added while a worker has it is worked on again
+ * afterwards. So every request is followed by a run that starts after it.
  *
- * A key has at most one pending run, and the earliest request decides its time: `add` makes a key that waits for its
- * back-off run at once, and a request for later does not delay what is in line already. A worker that wants to see
- * its key again asks for it in every run.
+ * An item has at most one pending run, and the earliest request decides its time: `add` makes an item that waits for its
+ * back-off run at once, and a request for later does not delay what is in the queue already. A worker that wants to see
+ * its item again asks for it in every run.
  */
-export class WorkQueue {
+export class WorkQueue<T extends Item> {
   readonly #logger: Logger;
   readonly #observer: WorkQueueObserver | undefined;
   readonly #random: () => number;
-  readonly #accepts: (key: string) => boolean;
+  readonly #accepts: (item: T) => boolean;
+  readonly #classOf: (item: T) => QueueClass;
 
-  readonly #laneOf: (key: string) => Lane;
-  /** Keys in line: those that need one of the workers, and those that do not. */
-  readonly #lines: { works: FairLine; waits: FairLine };
-  readonly #running = { works: new Set<string>(), waits: new Set<string>() };
-  /** Keys that were added while running. */
+  readonly #working: Pool<T>;
+  readonly #waiting: Pool<T>;
+  /** Items that were added while running. */
   readonly #again = new Set<string>();
-  readonly #waiting = new Map<string, { timer: NodeJS.Timeout; due: number }>();
+  /** Items that are added later, by id. */
+  readonly #delayed = new Map<string, { timer: NodeJS.Timeout; due: number }>();
   readonly #failures = new Map<string, number>();
   readonly #drained: Promise<void>;
   #resolveDrained!: () => void;
 
-  #worker: ((key: string) => Promise<void>) | undefined;
-  #concurrency = 0;
+  #worker: ((item: T) => Promise<void>) | undefined;
   #draining = false;
 
   constructor({
     logger,
     observer,
-    laneOf = () => ONE_LANE,
+    classOf = () => ONE_CLASS,
     accepts = () => true,
     random = Math.random,
-  }: WorkQueueOptions) {
+  }: WorkQueueOptions<T>) {
     this.#logger = logger;
-    this.#laneOf = laneOf;
-    const groupOf = (key: string) => laneOf(key).group;
-    this.#lines = { works: new FairLine(groupOf), waits: new FairLine(groupOf) };
+    this.#classOf = classOf;
+    const pool = (workers: number): Pool<T> => ({
+      queue: new FairQueue((item) => classOf(item).group),
+      running: new Set(),
+      workers,
+    });
+    this.#working = pool(0);
+    this.#waiting = pool(MAX_WAITING_WORKERS);
     this.#observer = observer;
     this.#random = random;
     this.#accepts = accepts;
@@ -104,65 +105,66 @@ export class WorkQueue {
     });
   }
 
-  /** Keys in line; those that run, or wait for a time, do not count. */
+  /** Items in the queue; those that run, or are added later, do not count. */
   get depth(): number {
-    return this.#lines.works.size + this.#lines.waits.size;
+    return this.#working.queue.size + this.#waiting.queue.size;
   }
 
-  /** Keys being worked on. */
+  /** Items being worked on. */
   get running(): number {
-    return this.#running.works.size + this.#running.waits.size;
+    return this.#working.running.size + this.#waiting.running.size;
   }
 
-  /** Puts a key in line, unless it is there already. */
-  add(key: string): void {
-    this.#stopWaiting(key);
-    if (this.#draining || !this.#accepts(key)) return;
-    const way = this.#wayOf(key);
-    if (this.#running[way].has(key)) {
-      this.#again.add(key);
-    } else if (!this.#lines[way].has(key)) {
-      this.#putInLine(key);
+  /** Adds an item, unless it is in the queue already. */
+  add(item: T): void {
+    this.#cancelDelay(item);
+    if (this.#draining || !this.#accepts(item)) return;
+    const { queue, running } = this.#poolOf(item);
+    if (running.has(idOf(item))) {
+      this.#again.add(idOf(item));
+    } else if (!queue.has(item)) {
+      this.#enqueue(item);
       this.#dispatch();
     }
   }
 
-  /** Adds a key after `ms` milliseconds, unless it will run earlier anyway. */
-  addAfter(key: string, ms: number): void {
-    if (this.#draining || this.#lines[this.#wayOf(key)].has(key) || this.#again.has(key)) return;
+  /** Adds an item after `ms` milliseconds, unless it will run earlier anyway. */
+  addAfter(item: T, ms: number): void {
+    const id = idOf(item);
+    if (this.#draining || this.#poolOf(item).queue.has(item) || this.#again.has(id)) return;
     const due = performance.now() + ms;
-    const earlier = this.#waiting.get(key);
+    const earlier = this.#delayed.get(id);
     if (earlier !== undefined && earlier.due <= due) return;
-    this.#stopWaiting(key);
-    this.#waiting.set(key, { timer: setTimeout(() => this.add(key), Math.min(ms, LONGEST_TIMER_MS)), due });
+    this.#cancelDelay(item);
+    this.#delayed.set(id, { timer: setTimeout(() => this.add(item), Math.min(ms, LONGEST_TIMER_MS)), due });
   }
 
-  /** Counts a failure of this key and adds it after its back-off: 1 s, doubled up to 5 min, ±20 %. Returns the ms. */
-  addRateLimited(key: string): number {
-    const failures = this.failures(key);
-    this.#failures.set(key, failures + 1);
+  /** Counts a failure of this item and adds it after its back-off: 1 s, doubled up to 5 min, ±20 %. Returns the ms. */
+  addRateLimited(item: T): number {
+    const failures = this.failures(item);
+    this.#failures.set(idOf(item), failures + 1);
     const ms = exponentialBackoff(failures, BACKOFF, this.#random);
     this.#observer?.retried();
-    this.addAfter(key, ms);
+    this.addAfter(item, ms);
     return ms;
   }
 
-  /** Resets the back-off of a key; does not take it out of the line. */
-  forget(key: string): void {
-    this.#failures.delete(key);
+  /** Resets the back-off of an item; does not take it out of the queue. */
+  forget(item: T): void {
+    this.#failures.delete(idOf(item));
   }
 
-  /** How often `addRateLimited` was called for this key since it was last forgotten. */
-  failures(key: string): number {
-    return this.#failures.get(key) ?? 0;
+  /** How often `addRateLimited` was called for this item since it was last forgotten. */
+  failures(item: T): number {
+    return this.#failures.get(idOf(item)) ?? 0;
   }
 
   /**
-   * Gives keys to `worker`, up to `concurrency` at a time, until `signal` or `drain` ends it; resolves when the last
-   * worker is done. A worker handles its own errors: what it throws all the same is logged and the key rate-limited.
+   * Gives items to `worker`, up to `concurrency` at a time, until `signal` or `drain` ends it; resolves when the last
+   * worker is done. A worker handles its own errors: what it throws all the same is logged and the item rate-limited.
    */
-  run(concurrency: number, worker: (key: string) => Promise<void>, signal: AbortSignal): Promise<void> {
-    this.#concurrency = concurrency;
+  run(concurrency: number, worker: (item: T) => Promise<void>, signal: AbortSignal): Promise<void> {
+    this.#working.workers = concurrency;
     this.#worker = worker;
     if (signal.aborted) return this.drain();
     const stop = () => void this.drain();
@@ -175,58 +177,57 @@ export class WorkQueue {
   drain(): Promise<void> {
     if (!this.#draining) {
       this.#draining = true;
-      for (const key of [...this.#waiting.keys()]) this.#stopWaiting(key);
+      for (const { timer } of this.#delayed.values()) clearTimeout(timer);
+      this.#delayed.clear();
       this.#again.clear();
-      this.#lines.works.clear();
-      this.#lines.waits.clear();
+      for (const { queue } of [this.#working, this.#waiting]) queue.clear();
       this.#observer?.depthChanged(0);
       this.#resolveWhenDrained();
     }
     return this.#drained;
   }
 
-  #putInLine(key: string): void {
-    this.#lines[this.#wayOf(key)].add(key);
+  #enqueue(item: T): void {
+    this.#poolOf(item).queue.add(item);
     this.#observer?.added();
     this.#observer?.depthChanged(this.depth);
   }
 
-  #stopWaiting(key: string): void {
-    clearTimeout(this.#waiting.get(key)?.timer);
-    this.#waiting.delete(key);
+  #cancelDelay(item: T): void {
+    clearTimeout(this.#delayed.get(idOf(item))?.timer);
+    this.#delayed.delete(idOf(item));
   }
 
-  #wayOf(key: string): "works" | "waits" {
-    return this.#laneOf(key).waits ? "waits" : "works";
+  #poolOf(item: T): Pool<T> {
+    return this.#classOf(item).waits ? this.#waiting : this.#working;
   }
 
   #dispatch(): void {
     if (this.#worker === undefined) return;
-    for (const way of ["works", "waits"] as const) {
-      const places = way === "works" ? this.#concurrency : MAX_WAITING_WORKERS;
-      while (this.#running[way].size < places) {
-        const next = this.#lines[way].take();
+    for (const { queue, running, workers } of [this.#working, this.#waiting]) {
+      while (running.size < workers) {
+        const next = queue.take();
         if (next === undefined) break;
         this.#observer?.depthChanged(this.depth);
-        if (!this.#accepts(next.key)) continue;
-        this.#running[way].add(next.key);
+        if (!this.#accepts(next.item)) continue;
+        running.add(idOf(next.item));
         this.#observer?.started((performance.now() - next.since) / 1000);
-        void this.#work(next.key, this.#worker);
+        void this.#work(next.item, running, this.#worker);
       }
     }
   }
 
-  async #work(key: string, worker: (key: string) => Promise<void>): Promise<void> {
+  async #work(item: T, running: Set<string>, worker: (item: T) => Promise<void>): Promise<void> {
     const start = performance.now();
     try {
-      await worker(key);
+      await worker(item);
     } catch (error) {
-      this.#logger.error({ err: error, key }, "worker failed");
-      this.addRateLimited(key);
+      this.#logger.error({ err: error, key: idOf(item) }, "worker failed");
+      this.addRateLimited(item);
     }
-    this.#running[this.#wayOf(key)].delete(key);
+    running.delete(idOf(item));
     this.#observer?.finished((performance.now() - start) / 1000);
-    if (this.#again.delete(key)) this.#putInLine(key);
+    if (this.#again.delete(idOf(item))) this.#enqueue(item);
     this.#dispatch();
     this.#resolveWhenDrained();
   }

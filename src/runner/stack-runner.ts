@@ -1,121 +1,120 @@
+import type { LimitFunction } from "p-limit";
 import type { LiveObject } from "../../providers/kubernetes/client";
-import { type AnyKind, statusOf } from "../../stacks/contract/kind";
-import { stackName } from "../../stacks/contract/object";
-import { recordedPlace, type StackPlace, sharedStackName } from "../../stacks/contract/shared-stack";
-import type { StackEngine, UpdateOptions, UpdateResult } from "../automation/engine";
+import type { AnyKind } from "../../stacks/contract/kind";
+import { objectKey, stackName } from "../../stacks/contract/object";
+import type { StackAssignment } from "../../stacks/contract/shared-stack";
+import type { StackEngine, UpdateFailure, UpdateResult } from "../automation/engine";
 import type { Program } from "../automation/language-server";
-import { isScaffolding } from "../automation/shared-stack";
-import { FINALIZER } from "../controller/finalizer";
-import type { Placement } from "./assignment";
-import { type Batches, placeName, type Request } from "./shared-stacks";
+import { isScaffolding, partialResult } from "../automation/shared-stack";
 
-/** What the objects of a kind of the granularity `namespace` share. */
-export interface Sharing {
-  placement: Placement;
-  batches: Batches;
-}
+/** What runners need of the engine. */
+export type RunnerEngine = Pick<StackEngine, "up" | "destroy" | "recorded" | "forget">;
 
-interface Options extends Pick<UpdateOptions, "refresh" | "signal"> {
-  /** The API server has just said that the object is as it was found. */
-  isCurrent?: boolean;
-}
-
-/** Updates the stack behind an object, whether the object has it to itself or shares it. */
-export class ObjectStacks {
-  readonly #kind: AnyKind;
-  readonly #engine: Pick<StackEngine, "up" | "destroy" | "recorded" | "forget">;
-  readonly #sharing: Sharing | undefined;
-
-  constructor(
-    kind: AnyKind,
-    engine: Pick<StackEngine, "up" | "destroy" | "recorded" | "forget">,
-    sharing: Sharing | undefined,
-  ) {
-    this.#kind = kind;
-    this.#engine = engine;
-    this.#sharing = sharing;
-  }
-
-  /** The object's shared stack, to be recorded before the first update; `undefined` if it shares none. */
-  placeOf(object: LiveObject): StackPlace | undefined {
-    return this.#sharing?.placement.place(object);
-  }
-
+/** The stacks of a kind's objects, whether each object has one of its own or several share one. */
+export interface StackRunner {
+  /** Whether objects share stacks. Their workers then wait for the update of several. */
+  readonly shared: boolean;
   /** The name of the object's stack. */
-  nameOf(key: string, object: LiveObject): string {
-    const place = this.placeOf(object);
-    return place === undefined ? stackName(this.#kind, key) : sharedStackName(this.#kind, place);
-  }
-
-  /** Says that an update of the object is about to be asked for; the returned function takes it back. */
-  expect(key: string, found: LiveObject): () => void {
-    return this.#sharing?.batches.expect(this.#placeName(found), key) ?? (() => {});
-  }
-
-  /** @param found the object as it was before its stack was recorded */
-  up(
-    key: string,
-    found: LiveObject,
-    program: Program,
-    { refresh = false, signal, isCurrent = false }: Options,
-  ): Promise<UpdateResult> {
-    if (this.#sharing === undefined) {
-      return this.#engine.up(stackName(this.#kind, key), program, { refresh, ...(signal && { signal }) });
-    }
-    return this.#request(key, found, { type: "up", program, refresh }, isCurrent);
-  }
-
-  /** @param options with `release`, what was made is left as it is */
-  destroy(
-    key: string,
-    found: LiveObject,
-    { release, signal }: { release: boolean; signal: AbortSignal },
-  ): Promise<UpdateResult> {
-    if (this.#sharing === undefined) return this.#engine.destroy(stackName(this.#kind, key), { release, signal });
-    return this.#request(key, found, { type: "destroy", release });
-  }
-
+  nameOf(object: LiveObject): string;
+  /** Which shared stack is the object's, to be recorded on it before its first update; `undefined` if it shares none. */
+  assignmentOf(object: LiveObject): StackAssignment | undefined;
+  /** What one replica works on as a whole: a stack, or all shared stacks of a bucket. @param key `namespace/name` */
+  shardKeyOf(key: string): string;
+  /** Objects that back off together, as they share a stack and fail for the same reason. */
+  backoffGroupOf(object: LiveObject, failure: UpdateFailure | undefined): string | undefined;
+  /** Begins a run of the object's stack; until it is closed, others of the same stack may wait for it. */
+  open(object: LiveObject, signal: AbortSignal): StackRun;
   /**
    * Removes the state of an object's own stack when nothing is in it but these resources, which are gone by now: a second
    * destroy would do no more.
    *
    * @returns whether it did
    */
-  async forgetEmptied(key: string, gone: readonly (string | undefined)[], signal: AbortSignal): Promise<boolean> {
-    if (this.#sharing !== undefined) return false;
-    const stack = stackName(this.#kind, key);
+  forgetEmptied(object: LiveObject, gone: readonly (string | undefined)[], signal: AbortSignal): Promise<boolean>;
+  /** To be told of all objects before the first run, and of each that changes or goes. */
+  seen(object: LiveObject): void;
+  gone(key: string): void;
+  /** Begins nothing more: what waits is interrupted. Resolves when all that runs has ended. */
+  stop(): Promise<void>;
+}
+
+/** One run of one object's stack: an update or a destroy, or none when preparing it shows that none is needed. */
+export interface StackRun {
+  /** @param options with `verified`, the API server has just said that the object is as it was found */
+  up(program: Program, options: { refresh: boolean; verified: boolean }): Promise<UpdateResult>;
+  /** @param options with `release`, the resources are left as they are */
+  destroy(options: { release: boolean }): Promise<UpdateResult>;
+  /** No update follows any more. */
+  close(): void;
+}
+
+/**
+ * What of a kind goes to one replica as a whole. Objects that may claim the same ({@link AnyKind.claims}) go together,
+ * whatever their kinds: who came first is known in one process only.
+ */
+export function shardKey(kind: AnyKind, otherwise: string): string {
+  return kind.claims === undefined ? otherwise : "claims";
+}
+
+/** A stack for each object. */
+export class OwnStacks implements StackRunner {
+  readonly shared = false;
+  readonly #kind: AnyKind;
+  readonly #engine: RunnerEngine;
+  readonly #slots: LimitFunction;
+  #stopped = false;
+
+  /** @param slots how many updates run at the same time, of all kinds together */
+  constructor(kind: AnyKind, engine: RunnerEngine, slots: LimitFunction) {
+    this.#kind = kind;
+    this.#engine = engine;
+    this.#slots = slots;
+  }
+
+  nameOf(object: LiveObject): string {
+    return stackName(this.#kind, objectKey(object.metadata));
+  }
+
+  assignmentOf(): undefined {
+    return undefined;
+  }
+
+  shardKeyOf(key: string): string {
+    return shardKey(this.#kind, stackName(this.#kind, key));
+  }
+
+  backoffGroupOf(): undefined {
+    return undefined;
+  }
+
+  open(object: LiveObject, signal: AbortSignal): StackRun {
+    const stack = this.nameOf(object);
+    const inSlot = (operation: UpdateResult["operation"], run: () => Promise<UpdateResult>) =>
+      this.#slots(() => (this.#stopped || signal.aborted ? partialResult(operation, "interrupted") : run()));
+    return {
+      up: (program, { refresh }) => inSlot("up", () => this.#engine.up(stack, program, { refresh, signal })),
+      destroy: ({ release }) => inSlot("destroy", () => this.#engine.destroy(stack, { release, signal })),
+      close: () => {},
+    };
+  }
+
+  async forgetEmptied(
+    object: LiveObject,
+    gone: readonly (string | undefined)[],
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const stack = this.nameOf(object);
     const recorded = await this.#engine.recorded(stack, signal);
     const isEmptied = recorded?.every((urn) => isScaffolding(urn) || gone.includes(urn)) ?? false;
     if (isEmptied) await this.#engine.forget(stack, signal);
     return isEmptied;
   }
 
-  #request(key: string, found: LiveObject, wish: Request["wish"], isCurrent = false): Promise<UpdateResult> {
-    const { batches } = this.#sharing as Sharing;
-    return batches.request(this.#placeName(found), {
-      key,
-      wish,
-      shown: isCurrent ? undefined : found,
-      former: this.#formerOf(key, found),
-    });
-  }
+  seen(): void {}
 
-  #placeName(found: LiveObject): string {
-    const { placement } = this.#sharing as Sharing;
-    return placeName(placement.place(found));
-  }
+  gone(): void {}
 
-  /**
-   * The stack that the object had to itself before its kind shared stacks, until it has been left. An object of that
-   * time whose first update was cut off has no record at all, but a finalizer.
-   */
-  #formerOf(key: string, found: LiveObject): string | undefined {
-    const own = stackName(this.#kind, key);
-    const recorded = statusOf(found).stack?.name;
-    const isOfThatTime =
-      recorded === undefined
-        ? found.metadata.finalizers?.includes(FINALIZER) === true && recordedPlace(this.#kind, found) === undefined
-        : recorded === own;
-    return isOfThatTime ? own : undefined;
+  async stop(): Promise<void> {
+    this.#stopped = true;
   }
 }

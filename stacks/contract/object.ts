@@ -11,6 +11,8 @@ export interface CommonStatus {
   lastHandledReconcile?: string;
 }
 
+/** On every object from before its first update until its stack is destroyed. */
+export const FINALIZER = "kindstack.dev/stack";
 /** `"true"` stops all work on an object, its deletion included. */
 export const PAUSED_ANNOTATION = "kindstack.dev/paused";
 /** Any new value asks for one update that compares everything with the real world. */
@@ -51,6 +53,13 @@ export function objectId(object: {
   metadata: { name?: string; namespace?: string };
 }): string {
   return `${object.apiVersion}/${object.kind}/${object.metadata.namespace ?? ""}/${object.metadata.name ?? ""}`;
+}
+
+/** The parts of an {@link objectId}; `type` is `<apiVersion>/<kind>`. */
+export function parseObjectId(id: string): { type: string; namespace: string; name: string } {
+  const parts = id.split("/");
+  const [namespace = "", name = ""] = parts.splice(-2);
+  return { type: parts.join("/"), namespace, name };
 }
 
 /** `namespace/name`, or `name` for what has no namespace: the field's usual key. */

@@ -31,7 +31,7 @@ const COMPONENT_PREFIX = "kindstack:";
 type KindNames = Pick<AnyKind, "group" | "version" | "kind" | "plural">;
 
 /** One of the shared stacks of a kind. */
-export interface StackPlace {
+export interface StackAssignment {
   /** Whose objects share stacks: a namespace, or `~<number>` for several of them. */
   partition: string;
   /** Counted from 0 in each partition. */
@@ -49,7 +49,7 @@ export function partitionOf(namespace: string, partitions: number | undefined): 
 }
 
 /** The name of a shared stack: as readable and as unmistakable as {@link stackName}. */
-export function sharedStackName(kind: KindNames, { partition, number }: StackPlace): string {
+export function sharedStackName(kind: KindNames, { partition, number }: StackAssignment): string {
   const digest = createHash("sha256")
     .update(`${kind.plural}.${kind.group}/${partition}/#${number}`)
     .digest("hex")
@@ -63,7 +63,7 @@ export function sharedStackName(kind: KindNames, { partition, number }: StackPla
  * The shared stack of this name that objects of a namespace may be in; `undefined` for any other name, and for one of
  * another namespace or kind.
  */
-export function sharedStackPlace(kind: KindNames, namespace: string, name: string): StackPlace | undefined {
+export function sharedStackAssignment(kind: KindNames, namespace: string, name: string): StackAssignment | undefined {
   const [, partition, last] = /(?:\.partition-(\d+))?\.(\d+)-[0-9a-f]{12}$/.exec(name) ?? [];
   const [several, number] = [numberOf(partition), numberOf(last)];
   if (number === undefined) return undefined;
@@ -75,10 +75,10 @@ export function sharedStackPlace(kind: KindNames, namespace: string, name: strin
  * The shared stack that an object's own record names. What the record says of another namespace's stack does not count:
  * annotations can be written by whoever may edit the object.
  */
-export function recordedPlace(kind: AnyKind, object: LiveObject): StackPlace | undefined {
+export function recordedAssignment(kind: AnyKind, object: LiveObject): StackAssignment | undefined {
   const { namespace = "", annotations } = object.metadata;
   const name = statusOf(object).stack?.name;
-  const place = name === undefined ? undefined : sharedStackPlace(kind, namespace, name);
+  const place = name === undefined ? undefined : sharedStackAssignment(kind, namespace, name);
   if (place !== undefined) return place;
   const number = numberOf(annotations?.[STACK_NUMBER_ANNOTATION]);
   const several = numberOf(annotations?.[STACK_PARTITION_ANNOTATION]);
@@ -86,8 +86,8 @@ export function recordedPlace(kind: AnyKind, object: LiveObject): StackPlace | u
   return { partition: several === undefined ? namespace : ofSeveral(several), number };
 }
 
-/** The annotations by which an object's place is recorded; see {@link recordedPlace}. */
-export function recordOfPlace({ partition, number }: StackPlace): Record<string, string> {
+/** The annotations by which an object's place is recorded; see {@link recordedAssignment}. */
+export function assignmentAnnotations({ partition, number }: StackAssignment): Record<string, string> {
   return {
     [STACK_NUMBER_ANNOTATION]: String(number),
     ...(isOfSeveral(partition) && { [STACK_PARTITION_ANNOTATION]: partition.slice(PARTITION_MARK.length) }),
@@ -108,7 +108,10 @@ export function stackOf(kind: AnyKind, key: string, object: LiveObject | undefin
   if (kind.granularity === "object") return stackName(kind, key);
   const recorded = object && statusOf(object).stack?.name;
   if (recorded === stackName(kind, key)) return recorded; // from before its kind shared stacks
-  return sharedStackName(kind, (object && recordedPlace(kind, object)) ?? { partition: namespaceOf(key), number: 0 });
+  return sharedStackName(
+    kind,
+    (object && recordedAssignment(kind, object)) ?? { partition: namespaceOf(key), number: 0 },
+  );
 }
 
 /** An object as a component, the parent of all that it stands for, in a stack that others share. */

@@ -9,7 +9,7 @@ import { OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ow
 import { type AnyKind, kindApiVersion } from "../contract/kind";
 import { objectId, objectKey, PAUSED_ANNOTATION } from "../contract/object";
 import { observedObjects } from "../contract/observed";
-import { isOfSeveral, objectComponent, sharedStackPlace, stackOf } from "../contract/shared-stack";
+import { isOfSeveral, objectComponent, sharedStackAssignment, stackOf } from "../contract/shared-stack";
 import { isOwnStack, type StackObject } from "./objects";
 
 /**
@@ -77,7 +77,8 @@ async function countedObjects(
 
 /** What a program does not register is deleted: whoever takes over a stack that objects share takes over all of them. */
 async function refuseIncomplete(objects: readonly StackObject[], stack: string): Promise<void> {
-  const placeOf = ({ kind, object }: StackObject) => sharedStackPlace(kind, object.metadata.namespace ?? "", stack);
+  const placeOf = ({ kind, object }: StackObject) =>
+    sharedStackAssignment(kind, object.metadata.namespace ?? "", stack);
   const shared = objects.find((one) => placeOf(one) !== undefined);
   const place = shared && placeOf(shared);
   if (shared === undefined || place === undefined) return;

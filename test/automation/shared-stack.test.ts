@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { UpdateFailure, UpdateOptions, UpdateResult } from "../../src/automation/engine";
 import type { StackResource } from "../../src/automation/event-log";
-import { destroyMembers, shareOut } from "../../src/automation/shared-stack";
+import { destroyMembers, splitResult } from "../../src/automation/shared-stack";
 import { postgresWriter } from "../../stacks/postgres-writer/kind";
 
 const urnOf = (name: string) =>
@@ -32,7 +32,7 @@ function result(changes: Partial<UpdateResult>): UpdateResult {
 const KEYS = ["ns/a", "ns/b", "ns/c"];
 const outcomes = (shares: Map<string, UpdateResult>) => [...shares].map(([key, { outcome }]) => `${key} ${outcome}`);
 
-describe("shareOut", () => {
+describe("splitResult", () => {
   it("gives each object what was done to its own resources, components aside", () => {
     const resources = [
       resource("ns/a", "create", "kindstack:g/v1:Writer"),
@@ -41,13 +41,13 @@ describe("shareOut", () => {
       resource("ns/b", "same"),
       resource("ns/other", "create"),
     ];
-    const shares = shareOut(result({ resources, deleted: [resource("ns/c", "delete")] }), KEYS, undefined);
+    const shares = splitResult(result({ resources, deleted: [resource("ns/c", "delete")] }), KEYS, undefined);
     expect([...shares.values()].map(({ changes }) => changes)).toEqual([{ create: 1, update: 1 }, {}, { delete: 1 }]);
     expect(outcomes(shares)).toEqual(["ns/a succeeded", "ns/b succeeded", "ns/c succeeded"]);
   });
 
   it("lets the failure of one's resource be that one's alone, when the rest was done", () => {
-    const shares = shareOut(
+    const shares = splitResult(
       result({ outcome: "failed", restDone: true, failures: [failure("ns/b", "no such table")] }),
       KEYS,
       undefined,
@@ -59,17 +59,17 @@ describe("shareOut", () => {
 
   it("says nothing of the others when one's failure ended the update before its end", () => {
     const ended = result({ outcome: "failed", restDone: false, failures: [failure("ns/b")] });
-    expect(outcomes(shareOut(ended, KEYS, undefined))).toEqual(["ns/b failed"]);
+    expect(outcomes(splitResult(ended, KEYS, undefined))).toEqual(["ns/b failed"]);
   });
 
   it("blames an error in a program on the object whose program it was", () => {
     const ended = result({ outcome: "failed", failures: [failure(undefined, "cannot read properties")] });
-    expect(outcomes(shareOut(ended, KEYS, "ns/c"))).toEqual(["ns/c failed"]);
+    expect(outcomes(splitResult(ended, KEYS, "ns/c"))).toEqual(["ns/c failed"]);
   });
 
   it("lets a failure that is nobody's be everybody's", () => {
     const away = result({ outcome: "failed", failures: [failure(undefined, "the backend is away")] });
-    const shares = shareOut(away, KEYS, undefined);
+    const shares = splitResult(away, KEYS, undefined);
     expect(outcomes(shares)).toEqual(["ns/a failed", "ns/b failed", "ns/c failed"]);
     expect(shares.get("ns/a")?.failures).toMatchObject([{ message: "the backend is away" }]);
   });
@@ -77,11 +77,11 @@ describe("shareOut", () => {
   it("does not take what was reached for done when the update ended in something that is nobody's", () => {
     const failures = [failure("ns/b"), failure(undefined, "the state could not be saved")];
     const ended = result({ outcome: "failed", restDone: false, failures, resources: [resource("ns/a", "create")] });
-    expect(outcomes(shareOut(ended, KEYS, undefined))).toEqual(["ns/b failed"]);
+    expect(outcomes(splitResult(ended, KEYS, undefined))).toEqual(["ns/b failed"]);
   });
 
   it("lets an interruption be everybody's", () => {
-    const shares = shareOut(result({ outcome: "interrupted" }), KEYS, undefined);
+    const shares = splitResult(result({ outcome: "interrupted" }), KEYS, undefined);
     expect(outcomes(shares)).toEqual(["ns/a interrupted", "ns/b interrupted", "ns/c interrupted"]);
   });
 });

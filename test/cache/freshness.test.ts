@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { LiveObject, ObjectMeta } from "../../providers/kubernetes/client";
-import { isAsShown } from "../../src/cache/freshness";
+import { isFresh } from "../../src/cache/freshness";
 
 function object(metadata: Partial<ObjectMeta> = {}): LiveObject {
   return {
@@ -26,6 +26,6 @@ describe("an object", () => {
     ],
     ["that is being deleted is not when another has its name", false, object(DELETED), object({ uid: "second" })],
   ])("%s", (_, expected, shown, live) => {
-    expect(isAsShown(shown, live)).toBe(expected);
+    expect(isFresh(shown, live)).toBe(expected);
   });
 });

@@ -3,6 +3,19 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ApiError, type KubernetesClient, type ListResult, type LiveObject } from "../../providers/kubernetes/client";
 import { compareResourceVersions, Informer, type InformerOptions, type ObjectChange } from "../../src/cache/informer";
 
+/** By the fake clock of these tests, which does not reach this module. */
+vi.mock("node:timers/promises", () => ({
+  setTimeout: (ms: number, _value: unknown, { signal }: { signal: AbortSignal }) =>
+    new Promise<void>((resolve, reject) => {
+      const timer = setTimeout(resolve, ms);
+      const abort = () => {
+        clearTimeout(timer);
+        reject(signal.reason);
+      };
+      signal.addEventListener("abort", abort, { once: true });
+    }),
+}));
+
 const type = { apiVersion: "demo.yash.com/v1", kind: "PostgresWriter", plural: "postgreswriters", namespaced: true };
 
 /** An object of namespace `ns`; the UID follows from the name unless it is given. */

@@ -4,7 +4,7 @@ import { Claims } from "../../src/controller/claims";
 const nobody = () => undefined;
 let woken: string[];
 let gone: Set<string>;
-let claims: Claims;
+let claims: Claims<string>;
 
 beforeEach(() => {
   woken = [];

@@ -2,13 +2,14 @@ import { describe, expect, it } from "vitest";
 import type { UpdateFailure } from "../../src/automation/engine";
 import {
   backOffConditions,
-  contestedConditions,
+  conflictCondition,
+  conflictSettledCondition,
   deletingConditions,
   describeChanges,
   describeFailures,
   failedConditions,
-  isTerminal,
   isUnfinished,
+  outcomeOf,
   pausedConditions,
   resumedConditions,
   succeededConditions,
@@ -63,7 +64,7 @@ describe("after an update", () => {
   });
 
   it("that failed in both ways, the object is tried again", () => {
-    expect(isTerminal([conflict, refused])).toBe(false);
+    expect(outcomeOf([conflict, refused])).toBe("retryable");
     expect(find(failedConditions(4, [conflict, refused]), "Stalled")?.status).toBe("False");
   });
 
@@ -106,7 +107,7 @@ describe("while an object is paused", () => {
 
 describe("while somebody undoes every repair", () => {
   it("an object is contested and names the fields", () => {
-    expect(contestedConditions(4, "spec.replicas is also set by someone")).toEqual([
+    expect([conflictCondition(4, "spec.replicas is also set by someone")]).toEqual([
       {
         type: "Contested",
         status: "True",
@@ -118,7 +119,7 @@ describe("while somebody undoes every repair", () => {
   });
 
   it("and afterwards, it is not", () => {
-    expect(summary(contestedConditions(4, undefined))).toEqual(["Contested=False"]);
+    expect(summary([conflictSettledCondition(4)])).toEqual(["Contested=False"]);
   });
 });
 

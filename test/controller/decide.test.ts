@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Attempt, decide, type Situation } from "../../src/controller/decide";
+import { type Attempt, decide, type Facts } from "../../src/controller/decide";
 import type { Condition } from "../../stacks/contract/condition";
 
 function ready(status: Condition["status"], observedGeneration: number): Condition[] {
@@ -8,7 +8,7 @@ function ready(status: Condition["status"], observedGeneration: number): Conditi
 }
 
 /** An object at rest: its last update succeeded for generation 3 with program p1. */
-function situation(changes: Partial<Situation> = {}): Situation {
+function facts(changes: Partial<Facts> = {}): Facts {
   return {
     metadata: { uid: "uid-1", generation: 3 },
     finalized: true,
@@ -18,42 +18,51 @@ function situation(changes: Partial<Situation> = {}): Situation {
     paused: false,
     requested: undefined,
     lastAttempt: undefined,
-    waits: false,
+    blockedMs: 0,
+    unblocked: false,
+    releases: false,
+    sharesStack: false,
+    drift: { edited: [], missing: [] },
+    comparedDrift: false,
+    completed: [],
+    lacksMore: false,
+    backoff: { repairMs: 0, replacementMs: 0, settledMs: 0 },
+    driftUnknown: undefined,
     ...changes,
   };
 }
 
 function attempt(changes: Partial<Attempt> = {}): Attempt {
-  return { uid: "uid-1", generation: 3, program: "p1", outcome: "terminal", drift: "", ...changes };
+  return { uid: "uid-1", generation: 3, program: "p1", outcome: "terminal", drifted: [], ...changes };
 }
 
-const failed = { conditions: ready("False", 3), stack: situation().status.stack } as Situation["status"];
+const failed = { conditions: ready("False", 3), stack: facts().status.stack } as Facts["status"];
 const deleted = { uid: "uid-1", generation: 3, deletionTimestamp: "2026-01-01T00:00:00Z" };
 
 describe("an object that is at rest", () => {
   it("needs nothing, also after a restart that forgot the last attempt", () => {
-    expect(decide(situation())).toEqual({ type: "none" });
+    expect(decide(facts())).toMatchObject({ type: "nothing" });
   });
 
   it("needs nothing when this process updated it", () => {
-    expect(decide(situation({ lastAttempt: attempt({ outcome: "succeeded" }) }))).toEqual({ type: "none" });
+    expect(decide(facts({ lastAttempt: attempt({ outcome: "succeeded" }) }))).toMatchObject({ type: "nothing" });
   });
 
   it("is updated when its spec changes", () => {
-    expect(decide(situation({ metadata: { uid: "uid-1", generation: 4 } }))).toEqual({
-      type: "up",
+    expect(decide(facts({ metadata: { uid: "uid-1", generation: 4 } }))).toMatchObject({
+      type: "update",
       cause: "Updating",
       refresh: false,
     });
   });
 
   it("is updated when the program changes", () => {
-    expect(decide(situation({ program: "p2" }))).toEqual({ type: "up", cause: "ProgramChanged", refresh: false });
+    expect(decide(facts({ program: "p2" }))).toMatchObject({ type: "update", cause: "ProgramChanged", refresh: false });
   });
 
   it("is repaired, with a look at the real world, when something has drifted", () => {
-    expect(decide(situation({ drifted: ["v1/Namespace//acme"] }))).toEqual({
-      type: "up",
+    expect(decide(facts({ drifted: ["v1/Namespace//acme"] }))).toMatchObject({
+      type: "update",
       cause: "Repairing",
       refresh: true,
     });
@@ -61,15 +70,15 @@ describe("an object that is at rest", () => {
 
   it("is refreshed along with a change when something has drifted as well", () => {
     const drifted = ["v1/Namespace//acme"];
-    expect(decide(situation({ metadata: { uid: "uid-1", generation: 4 }, drifted }))).toMatchObject({ refresh: true });
-    expect(decide(situation({ program: "p2", drifted }))).toMatchObject({ cause: "ProgramChanged", refresh: true });
+    expect(decide(facts({ metadata: { uid: "uid-1", generation: 4 }, drifted }))).toMatchObject({ refresh: true });
+    expect(decide(facts({ program: "p2", drifted }))).toMatchObject({ cause: "ProgramChanged", refresh: true });
   });
 });
 
 describe("an object that was never updated with success", () => {
   it("is created", () => {
-    expect(decide(situation({ finalized: false, status: {} }))).toEqual({
-      type: "up",
+    expect(decide(facts({ finalized: false, status: {} }))).toMatchObject({
+      type: "update",
       cause: "Creating",
       refresh: false,
     });
@@ -77,8 +86,8 @@ describe("an object that was never updated with success", () => {
 
   it("is tried again after an attempt that time may heal", () => {
     const lastAttempt = attempt({ outcome: "retryable" });
-    expect(decide(situation({ status: { conditions: ready("False", 3) }, lastAttempt }))).toEqual({
-      type: "up",
+    expect(decide(facts({ status: { conditions: ready("False", 3) }, lastAttempt }))).toMatchObject({
+      type: "update",
       cause: "Retrying",
       refresh: false,
     });
@@ -86,90 +95,90 @@ describe("an object that was never updated with success", () => {
 
   it("is created, not retried, when it is another object of the same name", () => {
     const lastAttempt = attempt({ uid: "uid-of-predecessor", outcome: "retryable" });
-    expect(decide(situation({ status: {}, lastAttempt }))).toMatchObject({ cause: "Creating" });
+    expect(decide(facts({ status: {}, lastAttempt }))).toMatchObject({ cause: "Creating" });
   });
 });
 
 describe("an object whose last update failed", () => {
   it("is tried again with a refresh, as nobody knows how far that update came", () => {
-    expect(decide(situation({ status: failed }))).toEqual({ type: "up", cause: "Retrying", refresh: true });
+    expect(decide(facts({ status: failed }))).toMatchObject({ type: "update", cause: "Retrying", refresh: true });
   });
 
   it("is tried again when an update of this generation never reported its end", () => {
     const status = { ...failed, conditions: ready("Unknown", 3) };
-    expect(decide(situation({ status }))).toMatchObject({ type: "up", cause: "Retrying" });
+    expect(decide(facts({ status }))).toMatchObject({ type: "update", cause: "Retrying" });
   });
 
   it("waits for its author when only the author can help", () => {
-    expect(decide(situation({ status: failed, lastAttempt: attempt() }))).toEqual({ type: "none" });
-    expect(decide(situation({ status: {}, lastAttempt: attempt() }))).toEqual({ type: "none" });
+    expect(decide(facts({ status: failed, lastAttempt: attempt() }))).toMatchObject({ type: "nothing" });
+    expect(decide(facts({ status: {}, lastAttempt: attempt() }))).toMatchObject({ type: "nothing" });
   });
 
-  it.each<[string, Partial<Situation>]>([
+  it.each<[string, Partial<Facts>]>([
     ["its spec changes", { metadata: { uid: "uid-1", generation: 4 } }],
     ["the program changes", { program: "p2" }],
     ["something else drifts", { drifted: ["v1/Namespace//acme"] }],
     ["it was deleted and made anew", { metadata: { uid: "uid-2", generation: 3 } }],
     ["the operator restarts", { lastAttempt: undefined }],
   ])("waits no longer when %s", (_, changes) => {
-    expect(decide(situation({ status: failed, lastAttempt: attempt(), ...changes }))).toMatchObject({ type: "up" });
+    expect(decide(facts({ status: failed, lastAttempt: attempt(), ...changes }))).toMatchObject({ type: "update" });
   });
 });
 
 describe("an object whose last attempt waits for something else to end", () => {
-  const waiting = { status: failed, lastAttempt: attempt({ outcome: "pending" }), waits: true };
+  const waiting = { status: failed, lastAttempt: attempt({ outcome: "pending" }), blockedMs: 1_000 };
 
   it("waits for that, its destroy as well", () => {
-    expect(decide(situation(waiting))).toEqual({ type: "wait" });
-    expect(decide(situation({ ...waiting, metadata: deleted }))).toEqual({ type: "wait" });
+    expect(decide(facts(waiting))).toMatchObject({ type: "wait" });
+    expect(decide(facts({ ...waiting, metadata: deleted }))).toMatchObject({ type: "wait" });
   });
 
-  it.each<[string, Partial<Situation>]>([
-    ["that is gone", { waits: false }],
+  it.each<[string, Partial<Facts>]>([
+    ["that is gone", { blockedMs: 0 }],
     ["its spec changes", { metadata: { uid: "uid-1", generation: 4 } }],
     ["something else drifts", { drifted: ["v1/Namespace//acme"] }],
     ["it is asked to", { requested: "now" }],
   ])("is updated when %s", (_, changes) => {
-    expect(decide(situation({ ...waiting, ...changes }))).toMatchObject({ type: "up" });
+    expect(decide(facts({ ...waiting, ...changes }))).toMatchObject({ type: "update" });
   });
 
   it("is destroyed when that is gone", () => {
-    expect(decide(situation({ ...waiting, metadata: deleted, waits: false }))).toEqual({ type: "destroy" });
+    expect(decide(facts({ ...waiting, metadata: deleted, blockedMs: 0 }))).toMatchObject({ type: "destroy" });
   });
 });
 
 describe("an object that somebody took the finalizer off", () => {
-  it.each<[string, Partial<Situation>]>([
+  it.each<[string, Partial<Facts>]>([
     ["at rest", {}],
     ["waiting for its author", { status: failed, lastAttempt: attempt() }],
     [
       "waiting for something else to end",
-      { status: failed, lastAttempt: attempt({ outcome: "pending" }), waits: true },
+      { status: failed, lastAttempt: attempt({ outcome: "pending" }), blockedMs: 1_000 },
     ],
   ])("gets it back, %s", (_, changes) => {
-    expect(decide(situation({ ...changes, finalized: false }))).toEqual({ type: "hold" });
+    expect(decide(facts({ ...changes, finalized: false }))).toMatchObject({ type: "finalize" });
   });
 
   it("gets it with its update, where it needs one", () => {
-    expect(decide(situation({ finalized: false, program: "p2" }))).toMatchObject({ type: "up" });
+    expect(decide(facts({ finalized: false, program: "p2" }))).toMatchObject({ type: "update" });
   });
 
-  it.each<[string, Partial<Situation>]>([
+  it.each<[string, Partial<Facts>]>([
     ["is paused", { paused: true }],
     ["is being deleted", { metadata: deleted }],
     ["has made nothing", { status: {}, lastAttempt: attempt() }],
   ])("does not, when it %s", (_, changes) => {
-    expect(decide(situation({ ...changes, finalized: false })).type).not.toBe("hold");
+    expect(decide(facts({ ...changes, finalized: false })).type).not.toBe("finalize");
   });
 });
 
 describe("an object that is being deleted", () => {
   it("is destroyed while it carries the finalizer, whatever else is wrong with it", () => {
     const changes = { status: failed, lastAttempt: attempt(), program: "p2", drifted: ["v1/Namespace//acme"] };
-    expect(decide(situation({ metadata: deleted, ...changes }))).toEqual({ type: "destroy" });
+    expect(decide(facts({ metadata: deleted, ...changes }))).toMatchObject({ type: "destroy" });
   });
 
   it("is left alone without the finalizer: nothing was made for it, or it is destroyed already", () => {
-    expect(decide(situation({ metadata: deleted, finalized: false, status: {} }))).toEqual({ type: "none" });
+    expect(decide(facts({ metadata: deleted, finalized: false, status: {} }))).toMatchObject({ type: "nothing" });
   });
 });

@@ -1,21 +1,22 @@
 import { describe, expect, it } from "vitest";
 import type { LiveObject, ManagedFieldsEntry, Manifest } from "../../providers/kubernetes/client";
-import { describeContest, MAX_REPAIRS_PER_MINUTE, RepairPace } from "../../src/controller/field-conflict";
+import { DriftBackoff, MAX_REPAIRS_PER_MINUTE } from "../../src/controller/drift-backoff";
+import { describeConflict } from "../../src/controller/field-conflict";
 import { applied } from "../objects";
 
 const MINUTE = 60_000;
 const START = Date.UTC(2026, 0, 1);
 
 /** A pace that has seen a fight begin: one repair too many, one second after the other. */
-function fighting(): { pace: RepairPace; now: number } {
-  const pace = new RepairPace();
+function fighting(): { pace: DriftBackoff; now: number } {
+  const pace = new DriftBackoff();
   for (let repair = 0; repair <= MAX_REPAIRS_PER_MINUTE; repair++) pace.count(START + repair * 1_000);
   return { pace, now: START + MAX_REPAIRS_PER_MINUTE * 1_000 };
 }
 
 describe("repairs", () => {
   it("are no fight up to the limit of a minute, and wait for nothing", () => {
-    const pace = new RepairPace();
+    const pace = new DriftBackoff();
     for (let repair = 0; repair < MAX_REPAIRS_PER_MINUTE; repair++) {
       expect(pace.count(START + repair)).toBe(false);
       expect(pace.notBefore).toBe(START + repair);
@@ -23,7 +24,7 @@ describe("repairs", () => {
   });
 
   it("are no fight when they are spread over time, however many there are", () => {
-    const pace = new RepairPace();
+    const pace = new DriftBackoff();
     const fights = Array.from({ length: 100 }, (_, repair) =>
       pace.count(START + repair * (MINUTE / MAX_REPAIRS_PER_MINUTE)),
     );
@@ -46,7 +47,7 @@ describe("repairs", () => {
   });
 
   it("of which none is free wait from the first one on, which begins anew after a minute of peace", () => {
-    const pace = new RepairPace(0);
+    const pace = new DriftBackoff(0);
     expect(pace.notBefore).toBe(Number.NEGATIVE_INFINITY);
     expect(pace.count(START)).toBe(true);
     expect(pace.notBefore).toBe(START + 10_000);
@@ -71,7 +72,7 @@ describe("repairs", () => {
   });
 });
 
-describe("describeContest", () => {
+describe("describeConflict", () => {
   const manifest: Manifest = {
     apiVersion: "apps/v1",
     kind: "Deployment",
@@ -92,7 +93,7 @@ describe("describeContest", () => {
     fieldsV1,
   });
   const describeOf = (...managedFields: ManagedFieldsEntry[]) =>
-    describeContest({ edited: [live(...managedFields)], deleted: [] }, [manifest]);
+    describeConflict({ edited: [live(...managedFields)], deleted: [] }, [manifest]);
 
   it("names the field and the manager who took it", () => {
     expect(describeOf(applied("kindstack", {}), update("autoscaler", { "f:spec": { "f:replicas": {} } }))).toBe(
@@ -132,7 +133,7 @@ describe("describeContest", () => {
   });
 
   it("names what is deleted again and again", () => {
-    expect(describeContest({ edited: [], deleted: ["apps/v1/Deployment/default/cache"] }, [manifest])).toBe(
+    expect(describeConflict({ edited: [], deleted: ["apps/v1/Deployment/default/cache"] }, [manifest])).toBe(
       "apps/v1/Deployment/default/cache is deleted by somebody",
     );
   });

@@ -1,8 +1,8 @@
 import { describe, expect, it, vi } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
-import type { Turn } from "../../src/controller/context";
-import { tend } from "../../src/controller/maintain";
-import { Memory } from "../../src/controller/object-state";
+import type { Reconcile } from "../../src/controller/context";
+import { maintain } from "../../src/controller/maintain";
+import { ObjectState } from "../../src/controller/object-state";
 import { capsuleTenant } from "../../stacks/capsule-tenant/kind";
 import { kindApiVersion } from "../../stacks/contract/kind";
 
@@ -13,8 +13,8 @@ const quota: LiveObject = {
   metadata: { namespace: "acme-blue", name: "capsule-acme-0", uid: "uid-quota", resourceVersion: "5" },
 };
 
-/** A turn of a tenant whose update has made one quota. */
-function turnWith(shown: LiveObject | undefined): { turn: Turn; tended: ReturnType<typeof vi.fn> } {
+/** A reconcile of a tenant whose update has made one quota. */
+function reconcileWith(shown: LiveObject | undefined): { reconcile: Reconcile; tended: ReturnType<typeof vi.fn> } {
   const tended = vi.fn(async () => undefined);
   const object = {
     apiVersion: kindApiVersion(capsuleTenant),
@@ -25,23 +25,26 @@ function turnWith(shown: LiveObject | undefined): { turn: Turn; tended: ReturnTy
   } as unknown as LiveObject;
   const context = {
     kind: { ...capsuleTenant, tend: tended },
-    owned: () => (shown === undefined ? [] : [shown]),
-    view: (id: string) => (id === RECORDED ? { object: shown, cacheVersion: "1" } : undefined),
-  } as unknown as Turn["context"];
-  const turn = { context, key: "acme", object, memory: new Memory(), signal: new AbortController().signal };
-  return { turn, tended };
+    cache: {
+      owned: () => (shown === undefined ? [] : [shown]),
+      view: (id: string) => (id === RECORDED ? { object: shown, cacheVersion: "1" } : undefined),
+    },
+  };
+  const facts = { status: object.status };
+  const reconcile = { context, object, facts, state: new ObjectState() } as unknown as Reconcile;
+  return { reconcile, tended };
 }
 
-describe("an object is tended to", () => {
+describe("an object is maintained", () => {
   it("by what the caches show of what it owns", async () => {
-    const { turn, tended } = turnWith(quota);
-    expect(await tend(turn)).toBe(0);
+    const { reconcile, tended } = reconcileWith(quota);
+    expect(await maintain(reconcile, { type: "nothing" })).toBe(0);
     expect(tended).toHaveBeenCalledWith(expect.anything(), expect.objectContaining({ owned: [quota] }));
   });
 
   it("not while they lack something that its update has made: it would be left out of account", async () => {
-    const { turn, tended } = turnWith(undefined);
-    expect(await tend(turn)).toBe(0);
+    const { reconcile, tended } = reconcileWith(undefined);
+    expect(await maintain(reconcile, { type: "nothing" })).toBe(0);
     expect(tended).not.toHaveBeenCalled();
   });
 });

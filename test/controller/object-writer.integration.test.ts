@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LiveObject, ResourceType } from "../../providers/kubernetes/client";
-import { keysAsShown } from "../../src/cache/freshness";
-import { FINALIZER } from "../../src/controller/finalizer";
-import { Memory } from "../../src/controller/object-state";
+import { findFresh } from "../../src/cache/freshness";
 import { ObjectWriter } from "../../src/controller/object-writer";
+import { ReadYourWrites } from "../../src/controller/read-your-writes";
+import { FINALIZER } from "../../stacks/contract/object";
 import { postgresWriter } from "../../stacks/postgres-writer/kind";
 import { controlPlane } from "../control-plane";
 import { CONFIG_MAP, TestCluster } from "../providers/kubernetes/test-cluster";
@@ -16,7 +16,13 @@ const type: ResourceType = CONFIG_MAP;
 
 beforeAll(async () => {
   cluster = await TestCluster.open(controlPlane());
-  writer = new ObjectWriter({ kind: postgresWriter, type, client: cluster.client, owned: () => [] });
+  writer = new ObjectWriter({
+    kind: postgresWriter,
+    type,
+    client: cluster.client,
+    cache: { owned: () => [] },
+    recorder: { event: () => {} },
+  });
 });
 afterAll(() => cluster.close());
 
@@ -28,30 +34,30 @@ const setFinalizers = (name: string, finalizers: string[] | null) => cluster.edi
 describe("letting go of an object", () => {
   it("takes off the finalizer, whoever has set it, and no other", async () => {
     const made = await make("others", ["example.com/a", FINALIZER, "example.com/b"]);
-    const left = await writer.letGo(made, new Memory());
+    const left = await writer.removeFinalizer(made, new ReadYourWrites());
     expect(left.metadata.finalizers).toEqual(["example.com/a", "example.com/b"]);
     await setFinalizers("others", null);
   });
 
   it("takes off one that it set itself", async () => {
-    const memory = new Memory();
-    const held = await writer.hold(await make("held"), memory, undefined);
+    const writes = new ReadYourWrites();
+    const held = await writer.addFinalizer(await make("held"), writes, undefined);
     expect(held.metadata.finalizers).toEqual([FINALIZER]);
-    await writer.letGo(held, memory);
+    await writer.removeFinalizer(held, writes);
     expect(await finalizersOf("held")).toBeUndefined();
   });
 
   it("finds it where it is by now", async () => {
     const shown = await make("moved", ["example.com/a", FINALIZER]);
     await setFinalizers("moved", [FINALIZER]);
-    await writer.letGo(shown, new Memory());
+    await writer.removeFinalizer(shown, new ReadYourWrites());
     expect(await finalizersOf("moved")).toBeUndefined();
   });
 
   it("is content when somebody else took it off", async () => {
     const shown = await make("taken", ["example.com/a", FINALIZER]);
     await setFinalizers("taken", ["example.com/a"]);
-    await writer.letGo(shown, new Memory());
+    await writer.removeFinalizer(shown, new ReadYourWrites());
     expect(await finalizersOf("taken")).toEqual(["example.com/a"]);
     await setFinalizers("taken", null);
   });
@@ -61,7 +67,7 @@ describe("letting go of an object", () => {
     await setFinalizers("successor", null);
     await cluster.client.delete(type, "successor", cluster.namespace);
     await make("successor", [FINALIZER]);
-    await expect(writer.letGo(first, new Memory())).rejects.toMatchObject({ status: 409 });
+    await expect(writer.removeFinalizer(first, new ReadYourWrites())).rejects.toMatchObject({ status: 409 });
     expect(await finalizersOf("successor")).toEqual([FINALIZER]);
     await setFinalizers("successor", null);
   });
@@ -79,7 +85,7 @@ describe("asking which objects are as they are shown", () => {
     await cluster.client.delete(type, gone, cluster.namespace);
     await cluster.client.delete(type, successor, cluster.namespace);
     await make(successor);
-    const keys = await keysAsShown(cluster.client, type, shown, () => total);
+    const keys = await findFresh(cluster.client, type, shown, () => total);
     expect(keys).toEqual(new Set([`${cluster.namespace}/${same}`]));
   });
 });

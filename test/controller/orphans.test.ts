@@ -1,16 +1,17 @@
 import { describe, expect, it } from "vitest";
-import type { Attempt } from "../../src/controller/decide";
-import { findStrays, mayHaveStrays } from "../../src/controller/orphans";
-import type { CommonStatus } from "../../stacks/contract/object";
+import type { LiveObject } from "../../providers/kubernetes/client";
+import { type Attempt, mayHaveOrphans } from "../../src/controller/decide";
+import { findOrphans } from "../../src/controller/orphans";
+import { type CommonStatus, FINALIZER } from "../../stacks/contract/object";
 import { acme, applied, marksOf, namespace, tenantObject } from "../objects";
 
-const HELD = { finalizers: ["kindstack.dev/stack"] };
+const HELD = { finalizers: [FINALIZER] };
 const attempt = (outcome: Attempt["outcome"], uid = acme.uid): Attempt => ({
   uid,
   generation: 1,
   program: "digest",
   outcome,
-  drift: "",
+  drifted: [],
 });
 const settled: CommonStatus = { observedGeneration: 1, stack: { name: "tenant.acme", program: "digest" } };
 const tenant = (status?: CommonStatus, metadata: object = HELD) => ({
@@ -55,7 +56,10 @@ describe("an object may have made what is in no state", () => {
     ],
     ["whatever became of another object of its name", tenant(), attempt("succeeded", "another"), true],
   ])("%s", (_, object, lastAttempt, expected) => {
-    expect(mayHaveStrays(object, lastAttempt)).toBe(expected);
+    const { metadata, status = {} } = object as LiveObject & { status?: CommonStatus };
+    const finalized = metadata.finalizers?.includes(FINALIZER) ?? false;
+    const facts = { metadata: { generation: 0, ...metadata }, finalized, status, lastAttempt };
+    expect(mayHaveOrphans(facts)).toBe(expected);
   });
 });
 
@@ -66,16 +70,16 @@ describe("strays", () => {
   it("are what Kindstack has applied for the owner and is not to be kept", () => {
     const kept = namespace("acme-dev", made);
     const stray = namespace("acme-old", made);
-    expect(findStrays([kept, stray], new Set(["v1/Namespace//acme-dev"]))).toEqual([stray]);
+    expect(findOrphans([kept, stray], new Set(["v1/Namespace//acme-dev"]))).toEqual([stray]);
   });
 
   it("are not what is on its way out", () => {
     const leaving = namespace("acme-old", { ...made, deletionTimestamp: "2026-01-01T00:00:00Z" });
-    expect(findStrays([leaving], new Set())).toEqual([]);
+    expect(findOrphans([leaving], new Set())).toEqual([]);
   });
 
   it("are not what somebody made as a copy, with its labels", () => {
     const copy = namespace("acme-copy", { ...made, managedFields: [applied("someone", {})] });
-    expect(findStrays([copy], new Set())).toEqual([]);
+    expect(findOrphans([copy], new Set())).toEqual([]);
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/client";
 import { OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
-import { readSurroundings } from "../../src/controller/program-inputs";
+import { readProgramInputs } from "../../src/controller/program-inputs";
 import { capsuleTenant } from "../../stacks/capsule-tenant/kind";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { memcached } from "../../stacks/memcached/kind";
@@ -34,7 +34,7 @@ function server(listed: LiveObject[], single: LiveObject[] = []) {
   return {
     list,
     read: (kind: AnyKind, key: string, of: LiveObject, cached: LiveObject[] = []) =>
-      readSurroundings(client, kind, key, of, cached),
+      readProgramInputs(client, kind, key, of, cached),
   };
 }
 

@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { FINALIZER } from "../../src/controller/finalizer";
 import { freePort } from "../../src/dev/ports";
+import { FINALIZER } from "../../stacks/contract/object";
 import type { PostgresWriterSpec } from "../../stacks/postgres-writer/schema";
 import { controlPlane } from "../control-plane";
 import { filesUnder } from "../files";

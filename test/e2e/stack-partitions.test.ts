@@ -5,7 +5,7 @@ import { stringify } from "yaml";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { statusOf } from "../../stacks/contract/kind";
 import { PAUSED_ANNOTATION, RECONCILE_ANNOTATION } from "../../stacks/contract/object";
-import { recordOfPlace, sharedStackName } from "../../stacks/contract/shared-stack";
+import { assignmentAnnotations, sharedStackName } from "../../stacks/contract/shared-stack";
 import { postgresWriter as kind } from "../../stacks/postgres-writer/kind";
 import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
@@ -58,7 +58,7 @@ describe("objects of namespaces that share stacks", () => {
     await Promise.all(alex.map(apply));
     for (const object of alex) {
       const { metadata } = await untilReady(object);
-      expect(metadata.annotations).toMatchObject(recordOfPlace({ partition: "~0", number: 0 }));
+      expect(metadata.annotations).toMatchObject(assignmentAnnotations({ partition: "~0", number: 0 }));
     }
     expect(await Promise.all([before, ...alex].map(stackOf))).toEqual([stackIn(first), stackIn("~0"), stackIn("~0")]);
     expect(await ages()).toEqual({ [`${first}/alex`]: 23, [`${first}/before`]: 23, [`${second}/alex`]: 23 });

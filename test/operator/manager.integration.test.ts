@@ -6,13 +6,12 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { LiveObject, ResourceType } from "../../providers/kubernetes/client";
 import type { UpdateOptions, UpdateResult } from "../../src/automation/engine";
 import { EventRecorder } from "../../src/controller/event-recorder";
-import { FINALIZER } from "../../src/controller/finalizer";
 import { installKinds } from "../../src/operator/install";
-import { Operator } from "../../src/operator/manager";
+import { Manager } from "../../src/operator/manager";
 import { createMetrics } from "../../src/telemetry/metrics";
 import { findCondition } from "../../stacks/contract/condition";
 import { type DriftReport, defineKind, statusOf } from "../../stacks/contract/kind";
-import { PAUSED_ANNOTATION } from "../../stacks/contract/object";
+import { FINALIZER, PAUSED_ANNOTATION } from "../../stacks/contract/object";
 import { controlPlane } from "../control-plane";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
 
@@ -74,7 +73,7 @@ afterEach(async () => {
 /** Runs an operator until the test's end or `stop`. `up` is what its engine's updates do. */
 function start(up: (options: UpdateOptions) => Promise<UpdateResult> = async () => result("up", "succeeded")): void {
   const abort = new AbortController();
-  const running = new Operator({
+  const running = new Manager({
     kinds: [gadget],
     client: cluster.client,
     engine: {

@@ -2,13 +2,13 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { GroupBackoff } from "../../src/queue/group-backoff";
 
 let tried: string[];
-let backoff: GroupBackoff;
+let backoff: GroupBackoff<string>;
 const keys = Array.from({ length: 300 }, (_, index) => `object-${index}`);
 
 beforeEach(() => {
   vi.useFakeTimers();
   tried = [];
-  backoff = new GroupBackoff({ retry: (key) => tried.push(key), random: () => 0.5 });
+  backoff = new GroupBackoff<string>({ retry: (key) => tried.push(key), random: () => 0.5 });
 });
 afterEach(() => {
   backoff.stop();
@@ -72,7 +72,7 @@ describe("objects that fail for one reason", () => {
   });
 
   it("are tried again when those that were tried have gone", () => {
-    for (const key of triedWithin(2_000)) backoff.left(key);
+    for (const key of triedWithin(2_000)) backoff.forget(key);
     expect(triedWithin(4_000)).toHaveLength(8);
   });
 });

@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { exponentialBackoff, WorkQueue, type WorkQueueObserver } from "../../src/queue/work-queue";
+import { exponentialBackoff } from "../../src/queue/backoff";
+import { WorkQueue, type WorkQueueObserver } from "../../src/queue/work-queue";
 
 const logger = pino({ level: "silent" });
 
@@ -29,13 +30,13 @@ class ManualWorker {
   }
 }
 
-let queue: WorkQueue;
+let queue: WorkQueue<string>;
 let worker: ManualWorker;
 let stop: AbortController;
 
 beforeEach(() => {
   vi.useFakeTimers();
-  queue = new WorkQueue({ logger, random: () => 0.5 });
+  queue = new WorkQueue<string>({ logger, random: () => 0.5 });
   worker = new ManualWorker();
   stop = new AbortController();
 });
@@ -246,7 +247,7 @@ it("tells its observer about additions, retries, depth and durations", async () 
     started: (seconds) => seen.push(["started", seconds]),
     finished: (seconds) => seen.push(["finished", seconds]),
   };
-  queue = new WorkQueue({ logger, observer, random: () => 0.5 });
+  queue = new WorkQueue<string>({ logger, observer, random: () => 0.5 });
   queue.add("a");
   await vi.advanceTimersByTimeAsync(2_000);
   void run(1);
@@ -269,7 +270,7 @@ it("never has two workers on a key, and runs every key after its last addition (
       fc.integer({ min: 1, max: 3 }),
       fc.array(command, { maxLength: 60 }),
       async (concurrency, commands) => {
-        const queue = new WorkQueue({ logger });
+        const queue = new WorkQueue<string>({ logger });
         const worker = new ManualWorker(); // throws when two work on a key, which would show as a failure below
         const stop = new AbortController();
         let clock = 0;
@@ -312,7 +313,7 @@ describe("groups of keys", () => {
   const groupOf = (key: string) => key.split("/")[0] ?? "";
 
   it("take turns: a group's thousand keys do not delay another's single one by more than one of them", async () => {
-    queue = new WorkQueue({ logger, laneOf: (key) => ({ group: groupOf(key), waits: false }) });
+    queue = new WorkQueue<string>({ logger, classOf: (key) => ({ group: groupOf(key), waits: false }) });
     for (let index = 0; index < 1_000; index++) queue.add(`many/${index}`);
     queue.add("one/0");
     void run(1);
@@ -321,7 +322,7 @@ describe("groups of keys", () => {
   });
 
   it("are in order within, and no group is left out", async () => {
-    queue = new WorkQueue({ logger, laneOf: (key) => ({ group: groupOf(key), waits: false }) });
+    queue = new WorkQueue<string>({ logger, classOf: (key) => ({ group: groupOf(key), waits: false }) });
     for (const key of ["a/1", "a/2", "a/3", "b/1", "b/2", "c/1"]) queue.add(key);
     void run(1);
     while (worker.running[0] !== undefined) await worker.finish(worker.running[0]);
@@ -329,7 +330,10 @@ describe("groups of keys", () => {
   });
 
   it("that wait for the work of others take no worker's place", async () => {
-    queue = new WorkQueue({ logger, laneOf: (key) => ({ group: groupOf(key), waits: key.startsWith("waits") }) });
+    queue = new WorkQueue<string>({
+      logger,
+      classOf: (key) => ({ group: groupOf(key), waits: key.startsWith("waits") }),
+    });
     for (let index = 0; index < 100; index++) queue.add(`waits/${index}`);
     queue.add("works/1");
     queue.add("works/2");

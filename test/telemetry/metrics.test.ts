@@ -45,7 +45,7 @@ describe("createMetrics", () => {
 
   it("counts what a work queue does", async () => {
     const metrics = createMetrics();
-    const queue = new WorkQueue({ logger: pino({ level: "silent" }), observer: metrics.workQueue("tenant") });
+    const queue = new WorkQueue<string>({ logger: pino({ level: "silent" }), observer: metrics.workQueue("tenant") });
     queue.add("a");
     queue.add("b");
     expect(await metrics.registry.metrics()).toContain('workqueue_depth{name="tenant"} 2');

@@ -2,14 +2,14 @@ import { describe, expect, it } from "vitest";
 import type { LiveObject } from "../../../providers/kubernetes/client";
 import { stackName } from "../../../stacks/contract/object";
 import {
+  assignmentAnnotations,
   belongsTo,
   keyOfResource,
   partitionOf,
-  recordedPlace,
-  recordOfPlace,
-  type StackPlace,
+  recordedAssignment,
+  type StackAssignment,
+  sharedStackAssignment,
   sharedStackName,
-  sharedStackPlace,
   stackOf,
 } from "../../../stacks/contract/shared-stack";
 import { postgresWriter } from "../../../stacks/postgres-writer/kind";
@@ -49,29 +49,31 @@ describe("the name of a shared stack", () => {
 
   it("tells its place to those of its partition only", () => {
     const name = nameOf("school", 7);
-    expect(sharedStackPlace(postgresWriter, "school", name)).toEqual({ partition: "school", number: 7 });
-    expect(sharedStackPlace(postgresWriter, "other", name)).toBeUndefined();
-    expect(sharedStackPlace(postgresWriter, "school", stackName(postgresWriter, "school/alex"))).toBeUndefined();
+    expect(sharedStackAssignment(postgresWriter, "school", name)).toEqual({ partition: "school", number: 7 });
+    expect(sharedStackAssignment(postgresWriter, "other", name)).toBeUndefined();
+    expect(sharedStackAssignment(postgresWriter, "school", stackName(postgresWriter, "school/alex"))).toBeUndefined();
   });
 
   it("of several namespaces tells its place to all", () => {
     const place = { partition: "~12", number: 7 };
-    expect(sharedStackPlace(postgresWriter, "school", sharedStackName(postgresWriter, place))).toEqual(place);
+    expect(sharedStackAssignment(postgresWriter, "school", sharedStackName(postgresWriter, place))).toEqual(place);
     // Of a namespace that is called like one of them.
-    expect(sharedStackPlace(postgresWriter, "partition-12", nameOf("partition-12", 7))?.partition).toBe("partition-12");
-    expect(sharedStackPlace(postgresWriter, "school", nameOf("partition-12", 7))).toBeUndefined();
+    expect(sharedStackAssignment(postgresWriter, "partition-12", nameOf("partition-12", 7))?.partition).toBe(
+      "partition-12",
+    );
+    expect(sharedStackAssignment(postgresWriter, "school", nameOf("partition-12", 7))).toBeUndefined();
   });
 });
 
 describe("the record of a place", () => {
-  it.each<StackPlace>([
+  it.each<StackAssignment>([
     { partition: "school", number: 0 },
     { partition: "~0", number: 0 },
     { partition: "~17", number: 9_999 },
   ])("is read as it was written: $partition, $number", (place) => {
     const object = recorded("none");
-    object.metadata.annotations = recordOfPlace(place);
-    expect(recordedPlace(postgresWriter, object)).toEqual(place);
+    object.metadata.annotations = assignmentAnnotations(place);
+    expect(recordedAssignment(postgresWriter, object)).toEqual(place);
   });
 });
 

@@ -2,7 +2,8 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { OBJECT_STUB } from "../../providers/kubernetes/object";
 import type { StackResource } from "../../src/automation/event-log";
-import { Memory } from "../../src/controller/object-state";
+import { Expectations } from "../../src/controller/expectations";
+import { ReadYourWrites } from "../../src/controller/read-your-writes";
 import { namespace } from "../objects";
 
 /** A Namespace as an update's events show it. */
@@ -20,16 +21,16 @@ const row: StackResource = { ...resource("row"), outputs: { __provider: "another
 
 describe("what is remembered of an update", () => {
   it("is the version that each apply left, and nothing of what is no Kubernetes object", () => {
-    const memory = new Memory();
-    memory.learn({ resources: [resource("acme", "101"), row], deleted: [] });
-    expect([...memory.applied]).toEqual([["v1/Namespace//acme", "101"]]);
+    const expectations = new Expectations();
+    expectations.updated({ resources: [resource("acme", "101"), row], deleted: [] });
+    expect([...expectations.applied]).toEqual([["v1/Namespace//acme", "101"]]);
   });
 
   it("is only that of the last one", () => {
-    const memory = new Memory();
-    memory.learn({ resources: [resource("acme"), resource("old")], deleted: [] });
-    memory.learn({ resources: [resource("acme", "102")], deleted: [row] });
-    expect([...memory.applied]).toEqual([["v1/Namespace//acme", "102"]]);
+    const expectations = new Expectations();
+    expectations.updated({ resources: [resource("acme"), resource("old")], deleted: [] });
+    expectations.updated({ resources: [resource("acme", "102")], deleted: [row] });
+    expect([...expectations.applied]).toEqual([["v1/Namespace//acme", "102"]]);
   });
 });
 
@@ -38,56 +39,56 @@ describe("what an update deleted", () => {
   afterEach(() => void vi.useRealTimers());
 
   it("is known to be deleted though a cache may still show it", () => {
-    const memory = new Memory();
-    memory.learn({ resources: [], deleted: [resource("acme")] });
-    expect(memory.hasDeleted(namespace("acme"))).toBe(true);
-    expect(memory.hasDeleted(namespace("other"))).toBe(false);
+    const expectations = new Expectations();
+    expectations.updated({ resources: [], deleted: [resource("acme")] });
+    expect(expectations.hasDeleted(namespace("acme"))).toBe(true);
+    expect(expectations.hasDeleted(namespace("other"))).toBe(false);
   });
 
   it("is no longer so when a later update makes it again", () => {
-    const memory = new Memory();
-    memory.learn({ resources: [], deleted: [resource("acme")] });
-    memory.learn({ resources: [resource("acme")], deleted: [] });
-    expect(memory.hasDeleted(namespace("acme"))).toBe(false);
+    const expectations = new Expectations();
+    expectations.updated({ resources: [], deleted: [resource("acme")] });
+    expectations.updated({ resources: [resource("acme")], deleted: [] });
+    expect(expectations.hasDeleted(namespace("acme"))).toBe(false);
   });
 
   it("is forgotten in the end, by when no cache can be that far behind", () => {
-    const memory = new Memory();
-    memory.learn({ resources: [], deleted: [resource("acme")] });
+    const expectations = new Expectations();
+    expectations.updated({ resources: [], deleted: [resource("acme")] });
     vi.advanceTimersByTime(59_000);
-    memory.learn({ resources: [], deleted: [] });
-    expect(memory.hasDeleted(namespace("acme"))).toBe(true);
+    expectations.updated({ resources: [], deleted: [] });
+    expect(expectations.hasDeleted(namespace("acme"))).toBe(true);
     vi.advanceTimersByTime(2_000);
-    memory.learn({ resources: [], deleted: [] });
-    expect(memory.hasDeleted(namespace("acme"))).toBe(false);
+    expectations.updated({ resources: [], deleted: [] });
+    expect(expectations.hasDeleted(namespace("acme"))).toBe(false);
   });
 });
 
 describe("the newest of an object", () => {
   it("is what was written last as long as the cache is behind that", () => {
-    const memory = new Memory();
-    const written = memory.wrote(namespace("acme", { resourceVersion: "1000" }));
-    expect(memory.newest(namespace("acme", { resourceVersion: "999" }))).toBe(written);
+    const writes = new ReadYourWrites();
+    const written = writes.wrote(namespace("acme", { resourceVersion: "1000" }));
+    expect(writes.newest(namespace("acme", { resourceVersion: "999" }))).toBe(written);
   });
 
   it("is what the cache shows when that is as new or newer, from then on", () => {
-    const memory = new Memory();
-    memory.wrote(namespace("acme", { resourceVersion: "1000" }));
+    const writes = new ReadYourWrites();
+    writes.wrote(namespace("acme", { resourceVersion: "1000" }));
     const newer = namespace("acme", { resourceVersion: "1001" });
-    expect(memory.newest(newer)).toBe(newer);
+    expect(writes.newest(newer)).toBe(newer);
     const stale = namespace("acme", { resourceVersion: "999" });
-    expect(memory.newest(stale)).toBe(stale);
+    expect(writes.newest(stale)).toBe(stale);
   });
 
   it("is what the cache shows when it is another object of that name", () => {
-    const memory = new Memory();
-    memory.wrote(namespace("acme", { resourceVersion: "1000" }));
+    const writes = new ReadYourWrites();
+    writes.wrote(namespace("acme", { resourceVersion: "1000" }));
     const successor = namespace("acme", { uid: "another", resourceVersion: "999" });
-    expect(memory.newest(successor)).toBe(successor);
+    expect(writes.newest(successor)).toBe(successor);
   });
 
   it("is what the cache shows when nothing was written", () => {
     const shown = namespace("acme");
-    expect(new Memory().newest(shown)).toBe(shown);
+    expect(new ReadYourWrites().newest(shown)).toBe(shown);
   });
 });

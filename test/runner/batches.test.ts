@@ -1,26 +1,26 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import type { StackEngine, UpdateOptions, UpdateResult } from "../../src/automation/engine";
-import { Batches, MAX_BATCH, type Request } from "../../src/runner/shared-stacks";
+import { Batches, MAX_BATCH, type Request } from "../../src/runner/batches";
 import { objectKey } from "../../stacks/contract/object";
 import { sharedStackName, stackOf } from "../../stacks/contract/shared-stack";
 import { postgresWriter } from "../../stacks/postgres-writer/kind";
 
 /* Batches between a queue and an engine that are played: what becomes one update, and what comes of whom. */
 
-const PLACE = "default#0";
+const SHARED = { partition: "default", number: 0 };
 const STACK = sharedStackName(postgresWriter, { partition: "default", number: 0 });
 const SIGNAL = new AbortController().signal;
 
 const up = (key: string, refresh = false): Request => ({
   key,
-  shown: objectOf(key),
-  wish: { type: "up", program: () => {}, refresh },
+  cached: objectOf(key),
+  operation: { type: "up", program: () => {}, refresh },
 });
 const destroy = (key: string, release = false): Request => ({
   key,
-  shown: objectOf(key),
-  wish: { type: "destroy", release },
+  cached: objectOf(key),
+  operation: { type: "destroy", release },
 });
 
 function objectOf(key: string): LiveObject {
@@ -35,7 +35,7 @@ function objectOf(key: string): LiveObject {
 class World {
   /** Updates as `up 2 targets`. */
   readonly updates: string[] = [];
-  readonly enqueued: string[] = [];
+  readonly enqueued: unknown[] = [];
   readonly recorded: string[] = [];
   failure: Error | undefined;
   /** Objects that are not any more as the cache shows them. */
@@ -49,14 +49,18 @@ class World {
       recorded: async () => this.recorded,
       forget: async (stack: string) => void this.updates.push(`forget ${stack}`),
     } as unknown as StackEngine,
-    asShown: async (objects) => {
+    findFresh: async (objects) => {
       if (this.unreachable !== undefined) throw this.unreachable;
       const keys = objects.map(({ metadata }) => objectKey(metadata));
       return new Set(keys.filter((key) => !this.changed.has(key)));
     },
-    enqueue: (place) => this.enqueued.push(place),
+    enqueue: (stack) => this.enqueued.push(stack),
     observe: () => {},
   });
+
+  request({ key, ...request }: Request): Promise<UpdateResult> {
+    return this.batches.join(SHARED, key).request(request);
+  }
 
   record(...keys: string[]): void {
     for (const key of keys) {
@@ -76,21 +80,17 @@ class World {
 describe("Batches", () => {
   it("makes one update of what waits for a stack", async () => {
     const world = new World();
-    const results = Promise.all(
-      ["default/a", "default/b", "default/c"].map((k) => world.batches.request(PLACE, up(k))),
-    );
-    await world.batches.run(PLACE, SIGNAL);
+    const results = Promise.all(["default/a", "default/b", "default/c"].map((k) => world.request(up(k))));
+    await world.batches.run(SHARED, SIGNAL);
     expect(await results).toMatchObject([{ outcome: "succeeded" }, { outcome: "succeeded" }, { outcome: "succeeded" }]);
     expect(world.updates).toEqual(["up 3"]);
   });
 
   it("tells those that wait that nothing was done when the stack is given up", async () => {
     const world = new World();
-    const results = Promise.all(
-      [up("default/a"), destroy("default/b")].map((one) => world.batches.request(PLACE, one)),
-    );
-    world.batches.giveUp(PLACE);
-    await world.batches.run(PLACE, SIGNAL);
+    const results = Promise.all([up("default/a"), destroy("default/b")].map((one) => world.request(one)));
+    world.batches.release(SHARED);
+    await world.batches.run(SHARED, SIGNAL);
     expect(await results).toMatchObject([{ outcome: "interrupted" }, { outcome: "interrupted" }]);
     expect(world.updates).toEqual([]);
   });
@@ -100,8 +100,8 @@ describe("Batches", () => {
     world.record("default/b", "default/c");
     world.changed.add("default/a").add("default/b");
     const requests = [up("default/a"), destroy("default/b"), destroy("default/c"), up("default/d")];
-    const results = Promise.all(requests.map((request) => world.batches.request(PLACE, request)));
-    await world.batches.run(PLACE, SIGNAL);
+    const results = Promise.all(requests.map((request) => world.request(request)));
+    await world.batches.run(SHARED, SIGNAL);
     const [nothing, done] = [{ outcome: "interrupted" }, { outcome: "succeeded" }];
     expect(await results).toMatchObject([nothing, nothing, done, done]);
     expect(world.updates).toEqual(["up 1", "destroy 1"]);
@@ -110,23 +110,23 @@ describe("Batches", () => {
   it("does not ask again about those that were seen to be so", async () => {
     const world = new World();
     world.unreachable = new Error("asked");
-    const held = world.batches.request(PLACE, { ...up("default/a"), shown: undefined });
-    await world.batches.run(PLACE, SIGNAL);
+    const held = world.request({ ...up("default/a"), cached: undefined });
+    await world.batches.run(SHARED, SIGNAL);
     expect(await held).toMatchObject({ outcome: "succeeded" });
   });
 
   it("begins nothing while nobody can say whether they have changed", async () => {
     const world = new World();
     world.unreachable = new Error("away");
-    const waiting = world.batches.request(PLACE, up("default/a"));
-    await Promise.all([expect(waiting).rejects.toThrow("away"), world.batches.run(PLACE, SIGNAL)]);
+    const waiting = world.request(up("default/a"));
+    await Promise.all([expect(waiting).rejects.toThrow("away"), world.batches.run(SHARED, SIGNAL)]);
     expect(world.updates).toEqual([]);
   });
 
   it("saves the state of many at the end", async () => {
     const world = new World();
-    for (let index = 0; index < 10; index++) void world.batches.request(PLACE, up(`default/${index}`));
-    await world.batches.run(PLACE, SIGNAL);
+    for (let index = 0; index < 10; index++) void world.request(up(`default/${index}`));
+    await world.batches.run(SHARED, SIGNAL);
     expect(world.updates).toEqual(["up 10 once"]);
   });
 
@@ -134,8 +134,8 @@ describe("Batches", () => {
     const world = new World();
     world.record("default/b", "default/c", "default/d", "default/kept");
     const requests = [up("default/a"), up("default/b", true), destroy("default/c"), destroy("default/d", true)];
-    const results = Promise.all(requests.map((request) => world.batches.request(PLACE, request)));
-    await world.batches.run(PLACE, SIGNAL);
+    const results = Promise.all(requests.map((request) => world.request(request)));
+    await world.batches.run(SHARED, SIGNAL);
     await results;
     expect(world.updates).toEqual(["up 1", "up 2  refresh", "destroy 1", "destroy 1"]);
   });
@@ -143,21 +143,21 @@ describe("Batches", () => {
   it("removes the stack with the last object in it, and starts nothing for what is not there", async () => {
     const world = new World();
     world.record("default/a");
-    void world.batches.request(PLACE, destroy("default/gone"));
-    await world.batches.run(PLACE, SIGNAL);
+    void world.request(destroy("default/gone"));
+    await world.batches.run(SHARED, SIGNAL);
     expect(world.updates).toEqual([]);
-    void world.batches.request(PLACE, destroy("default/a"));
-    await world.batches.run(PLACE, SIGNAL);
+    void world.request(destroy("default/a"));
+    await world.batches.run(SHARED, SIGNAL);
     expect(world.updates).toEqual(["destroy all"]);
   });
 
   it("leaves what is more than a batch to the next turn, which it asks for", async () => {
     const world = new World();
-    for (let index = 0; index <= MAX_BATCH; index++) void world.batches.request(PLACE, up(`default/${index}`));
+    for (let index = 0; index <= MAX_BATCH; index++) void world.request(up(`default/${index}`));
     world.enqueued.length = 0;
-    await world.batches.run(PLACE, SIGNAL);
-    expect(world.enqueued).toEqual([PLACE]);
-    await world.batches.run(PLACE, SIGNAL);
+    await world.batches.run(SHARED, SIGNAL);
+    expect(world.enqueued).toEqual([SHARED]);
+    await world.batches.run(SHARED, SIGNAL);
     expect(world.updates).toEqual([`up ${MAX_BATCH} once`, "up 1"]);
   });
 
@@ -165,13 +165,13 @@ describe("Batches", () => {
     const world = new World();
     const former = stackOf(postgresWriter, "default/a", undefined);
     world.failure = new Error("away");
-    const failed = world.batches.request(PLACE, { ...up("default/a"), former });
-    await world.batches.run(PLACE, SIGNAL);
+    const failed = world.request({ ...up("default/a"), former });
+    await world.batches.run(SHARED, SIGNAL);
     await expect(failed).rejects.toThrow("away");
     expect(world.updates).toEqual([]);
     world.failure = undefined;
-    void world.batches.request(PLACE, { ...up("default/a"), former });
-    await world.batches.run(PLACE, SIGNAL);
+    void world.request({ ...up("default/a"), former });
+    await world.batches.run(SHARED, SIGNAL);
     expect(world.updates).toEqual(["up 1", `forget ${former}`]);
   });
 
@@ -179,58 +179,60 @@ describe("Batches", () => {
     const world = new World();
     const former = stackOf(postgresWriter, "default/a", undefined);
     world.record("default/other");
-    void world.batches.request(PLACE, { ...destroy("default/a"), former });
-    await world.batches.run(PLACE, SIGNAL);
+    void world.request({ ...destroy("default/a"), former });
+    await world.batches.run(SHARED, SIGNAL);
     expect(world.updates).toEqual([`destroy ${former}`]);
   });
 
   describe("that is asked when it is to begin", () => {
     beforeEach(() => void vi.useFakeTimers({ toFake: ["performance"] }));
     afterEach(() => void vi.useRealTimers());
-    const request = (world: World, name: string) => void world.batches.request(PLACE, up(`default/${name}`));
+    const request = (world: World, name: string) => void world.request(up(`default/${name}`));
 
     it("does not make a single object wait", () => {
       const world = new World();
-      expect(world.batches.gatherMs(PLACE)).toBe(0);
+      expect(world.batches.gatherMs(SHARED)).toBe(0);
       request(world, "a");
-      expect(world.batches.gatherMs(PLACE)).toBe(0);
+      expect(world.batches.gatherMs(SHARED)).toBe(0);
     });
 
     it("waits for one that is coming, until it has come or does not any more", () => {
       const world = new World();
-      const takeBack = world.batches.expect(PLACE, "default/b");
-      expect(world.batches.gatherMs(PLACE), "before anything waits").toBe(0);
+      const coming = world.batches.join(SHARED, "default/b");
+      expect(world.batches.gatherMs(SHARED), "before anything waits").toBe(0);
       request(world, "a");
-      expect(world.batches.gatherMs(PLACE)).toBe(100);
-      takeBack();
-      expect(world.batches.gatherMs(PLACE)).toBe(0);
+      expect(world.batches.gatherMs(SHARED)).toBe(100);
+      coming.leave();
+      expect(world.batches.gatherMs(SHARED)).toBe(0);
 
-      world.batches.expect(PLACE, "default/c");
-      expect(world.batches.gatherMs(PLACE)).toBe(100);
+      const { key, ...wanted } = up("default/c");
+      const joined = world.batches.join(SHARED, key);
+      expect(world.batches.gatherMs(SHARED)).toBe(100);
       vi.advanceTimersByTime(99);
-      request(world, "c");
-      expect(world.batches.gatherMs(PLACE)).toBe(100);
+      void joined.request(wanted);
+      expect(world.batches.gatherMs(SHARED)).toBe(100);
     });
 
     it("does not wait for itself", () => {
       const world = new World();
-      const takeBack = world.batches.expect(PLACE, "default/a");
-      request(world, "a");
-      expect(world.batches.gatherMs(PLACE)).toBe(0);
-      takeBack();
-      expect(world.batches.gatherMs(PLACE)).toBe(0);
+      const { key, ...wanted } = up("default/a");
+      const joined = world.batches.join(SHARED, key);
+      void joined.request(wanted);
+      expect(world.batches.gatherMs(SHARED)).toBe(0);
+      joined.leave();
+      expect(world.batches.gatherMs(SHARED)).toBe(0);
     });
 
     it("waits for the end of a burst", () => {
       const world = new World();
       request(world, "a");
       request(world, "b");
-      expect(world.batches.gatherMs(PLACE)).toBe(100);
+      expect(world.batches.gatherMs(SHARED)).toBe(100);
       vi.advanceTimersByTime(60);
       request(world, "c");
-      expect(world.batches.gatherMs(PLACE)).toBe(100);
+      expect(world.batches.gatherMs(SHARED)).toBe(100);
       vi.advanceTimersByTime(100);
-      expect(world.batches.gatherMs(PLACE)).toBe(0);
+      expect(world.batches.gatherMs(SHARED)).toBe(0);
     });
 
     it("does not wait for the end of a burst that goes on, nor for more than a batch can take", async () => {
@@ -238,23 +240,23 @@ describe("Batches", () => {
       request(world, "a");
       for (let index = 0; index < 20; index++) {
         request(world, `b-${index}`);
-        expect(world.batches.gatherMs(PLACE), `${index * 50} ms`).toBeGreaterThan(0);
+        expect(world.batches.gatherMs(SHARED), `${index * 50} ms`).toBeGreaterThan(0);
         vi.advanceTimersByTime(50);
       }
-      expect(world.batches.gatherMs(PLACE)).toBe(0);
-      expect(world.batches.gatherMs(PLACE), "the next turn").toBe(100);
+      expect(world.batches.gatherMs(SHARED)).toBe(0);
+      expect(world.batches.gatherMs(SHARED), "the next turn").toBe(100);
       for (let index = 0; index < MAX_BATCH; index++) request(world, `c-${index}`);
-      expect(world.batches.gatherMs(PLACE)).toBe(0);
+      expect(world.batches.gatherMs(SHARED)).toBe(0);
     });
   });
 
   it("begins nothing after a stop, and says so to those who wait", async () => {
     const world = new World();
-    const waiting = world.batches.request(PLACE, up("default/a"));
+    const waiting = world.request(up("default/a"));
     world.batches.stop();
     expect(await waiting).toMatchObject({ outcome: "interrupted" });
-    expect(await world.batches.request(PLACE, up("default/b"))).toMatchObject({ outcome: "interrupted" });
-    await world.batches.run(PLACE, SIGNAL);
+    expect(await world.request(up("default/b"))).toMatchObject({ outcome: "interrupted" });
+    await world.batches.run(SHARED, SIGNAL);
     expect(world.updates).toEqual([]);
   });
 });

@@ -8,7 +8,7 @@ import type { LiveObject } from "../../providers/kubernetes/client";
 import { StackEngine, type UpdateResult } from "../../src/automation/engine";
 import type { Pulumi } from "../../src/automation/pulumi";
 import { openWorkspace } from "../../src/automation/workspace";
-import { Batches, type Request } from "../../src/runner/shared-stacks";
+import { Batches, type Request } from "../../src/runner/batches";
 import { resolvePulumi } from "../../src/toolchain/pulumi";
 import { ownerDescription, parseObject } from "../../stacks/contract/kind";
 import { objectKey, stackName } from "../../stacks/contract/object";
@@ -20,7 +20,7 @@ import { TestDatabase } from "../providers/postgres/database";
 
 /* Batches of PostgresWriters with the real CLI and a real database; the queue and the API server are left out. */
 
-const PLACE = "school#0";
+const SHARED = { partition: "school", number: 0 };
 const STACK = sharedStackName(postgresWriter, { partition: "school", number: 0 });
 const SIGNAL = new AbortController().signal;
 
@@ -58,7 +58,7 @@ beforeEach(async () => {
   batches = new Batches({
     kind: postgresWriter,
     engine,
-    asShown: async (objects) => new Set(objects.map(({ metadata }) => objectKey(metadata))),
+    findFresh: async (objects) => new Set(objects.map(({ metadata }) => objectKey(metadata))),
     enqueue: () => {},
     observe: () => {},
   });
@@ -90,19 +90,19 @@ function programOf(name: string, spec: object = {}): () => void {
 }
 
 function up(name: string, spec: object = {}, refresh = false): Request {
-  const wish = { type: "up" as const, program: programOf(name, spec), refresh };
-  return { key: `school/${name}`, shown: objectOf(name, spec), wish };
+  const operation = { type: "up" as const, program: programOf(name, spec), refresh };
+  return { key: `school/${name}`, cached: objectOf(name, spec), operation };
 }
 
 function destroy(name: string, release = false): Request {
-  return { key: `school/${name}`, shown: objectOf(name), wish: { type: "destroy", release } };
+  return { key: `school/${name}`, cached: objectOf(name), operation: { type: "destroy", release } };
 }
 
 /** One turn of the stack with these requests; what came of each. */
 async function turn(...requests: Request[]): Promise<UpdateResult[]> {
-  const results = Promise.all(requests.map((request) => batches.request(PLACE, request)));
+  const results = Promise.all(requests.map((request) => batches.join(SHARED, request.key).request(request)));
   results.catch(() => {});
-  await batches.run(PLACE, SIGNAL);
+  await batches.run(SHARED, SIGNAL);
   return results;
 }
 
@@ -143,8 +143,8 @@ describe("a batch", () => {
   it("is tried again without whom the engine refused before its end", async () => {
     const refused: Request = {
       key: "school/refused",
-      shown: objectOf("refused"),
-      wish: { type: "up", refresh: false, program: () => Promise.reject(new TypeError("cannot read properties")) },
+      cached: objectOf("refused"),
+      operation: { type: "up", refresh: false, program: () => Promise.reject(new TypeError("cannot read properties")) },
     };
     const results = await turn(up("alex"), refused, up("blake"));
     expect(outcomes(results)).toEqual(["succeeded", "InternalError", "succeeded"]);
@@ -205,11 +205,11 @@ describe("a stack that an object had to itself", () => {
 
   it("is left for the shared one: the row stays as it is and is deleted from there", async () => {
     await engine.up(own, programOf("alex"));
-    const place = () => database.query(`SELECT id, name, age, country FROM ${table}`);
-    const before = await place();
+    const stack = () => database.query(`SELECT id, name, age, country FROM ${table}`);
+    const before = await stack();
 
     expect(outcomes(await turn({ ...up("alex"), former: own }))).toEqual(["succeeded"]);
-    expect(await place()).toEqual(before);
+    expect(await stack()).toEqual(before);
     expect(await records()).toBe(1);
     expect(await engine.recorded(own)).toBeUndefined();
     // Once more, as after a crash before that was written down.

@@ -1,0 +1,110 @@
+import type { LiveObject } from "../../providers/kubernetes/client";
+import { describeTermination } from "../../providers/kubernetes/termination";
+import { objectId, parseObjectId } from "../../stacks/contract/object";
+import type { UpdateFailure } from "../automation/engine";
+import type { KindContext } from "./context";
+
+/** The API server is asked so often for what no cache shows, … */
+const POLL_MS = 5_000;
+/** … and for what a cache shows, against events that never came. */
+const CONFIRM_MS = 60_000;
+/** When one thing is gone and another is not, that may follow at once: both are worth one attempt. */
+const GATHER_MS = 2_000;
+
+/** What an update, or a destroy, waits for that ended "not yet" (`PendingError`). */
+export class Blockers {
+  /** The state of the object that the attempt was for. */
+  readonly #of: string;
+  /** How many resources the attempts so far have deleted. */
+  readonly deleted: number;
+  readonly #pending: readonly UpdateFailure[];
+  /** All other failures, which only the user can correct. */
+  readonly #others: readonly UpdateFailure[];
+  /** Of the failures, those about objects that a cache has shown; it then also shows that they are gone. */
+  readonly #cached: ReadonlySet<UpdateFailure>;
+  readonly #since = performance.now();
+  /** When the API server was asked last, by `performance.now()`. */
+  #checkedAt = this.#since;
+
+  constructor(context: KindContext, object: LiveObject, failures: readonly UpdateFailure[], deleted = 0) {
+    this.deleted = deleted;
+    this.#of = stateOf(object);
+    this.#pending = failures.filter(({ errorClass }) => errorClass === "pending");
+    this.#others = failures.filter(({ errorClass }) => errorClass !== "pending");
+    this.#cached = new Set(this.#pending.filter((failure) => cachedOf(context, failure) !== undefined));
+  }
+
+  /** The URNs of the resources that wait. */
+  get urns(): (string | undefined)[] {
+    return this.#pending.map(({ urn }) => urn);
+  }
+
+  /**
+   * How long nothing has to be tried again, in ms, because all of it is still there; 0 when something is gone, or the
+   * object has changed.
+   */
+  async remainingMs(context: KindContext, object: LiveObject): Promise<number> {
+    if (stateOf(object) !== this.#of) return 0;
+    const intervalMs = this.#cached.size === this.#pending.length ? CONFIRM_MS : POLL_MS;
+    const mustAsk = performance.now() - this.#checkedAt >= intervalMs;
+    if (mustAsk) this.#checkedAt = performance.now();
+    const answers = await Promise.all(
+      this.#pending.map((failure) =>
+        // Without an answer it is taken to be there.
+        mustAsk
+          ? isThere(context, failure).catch(() => true)
+          : !this.#cached.has(failure) || cachedOf(context, failure) !== undefined,
+      ),
+    );
+    const left = answers.filter((answer) => answer).length;
+    if (left === this.#pending.length) return this.#checkedAt + intervalMs - performance.now();
+    return left > 0 ? Math.max(0, this.#since + GATHER_MS - performance.now()) : 0;
+  }
+
+  /** Whether the API server has nothing of it any more. */
+  async areGone(context: KindContext): Promise<boolean> {
+    const answers = await Promise.all(this.#pending.map((failure) => isThere(context, failure)));
+    return answers.every((answer) => !answer) && this.#pending.every(({ object }) => object !== undefined);
+  }
+
+  /** Whether the object of this id is missing because of it: it is waited for, or goes with its namespace. */
+  accountsFor(id: string): boolean {
+    return this.#pending.some(({ object }) => {
+      if (object === undefined) return false;
+      return (
+        objectId(object) === id || (object.kind === "Namespace" && parseObjectId(id).namespace === object.metadata.name)
+      );
+    });
+  }
+
+  /** The failures, with what is waited for as it is now. */
+  async describe(context: KindContext): Promise<UpdateFailure[]> {
+    const pending = await Promise.all(
+      this.#pending.map(async (failure) => {
+        const cached = cachedOf(context, failure);
+        return cached === undefined
+          ? failure
+          : { ...failure, message: await describeTermination(context.client, cached) };
+      }),
+    );
+    return [...this.#others, ...pending];
+  }
+}
+
+function stateOf({ metadata: { uid, generation, deletionTimestamp } }: LiveObject): string {
+  return `${uid} ${generation} ${deletionTimestamp ?? ""}`;
+}
+
+/** What a cache shows of what a failure waits for. */
+function cachedOf({ cache }: KindContext, { object }: UpdateFailure): LiveObject | undefined {
+  const cached = object && cache.view(objectId(object))?.object;
+  return cached?.metadata.uid === object?.metadata.uid ? cached : undefined;
+}
+
+/** What names no object can only be tried again. */
+async function isThere({ client }: KindContext, { object }: UpdateFailure): Promise<boolean> {
+  if (object === undefined) return false;
+  const { name, namespace, uid } = object.metadata;
+  const live = await client.get(await client.resourceType(object.apiVersion, object.kind), name, namespace);
+  return live?.metadata.uid === uid;
+}

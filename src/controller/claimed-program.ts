@@ -1,0 +1,68 @@
+import { TerminalError } from "../../providers/errors";
+import type { LiveObject } from "../../providers/kubernetes/client";
+import { ownerUidOf } from "../../providers/kubernetes/ownership";
+import { ownerDescription, statusOf } from "../../stacks/contract/kind";
+import { type KindObject, objectId, parseObjectId } from "../../stacks/contract/object";
+import type { UpdateFailure } from "../automation/engine";
+import type { Program } from "../automation/language-server";
+import { ownedOf, type Reconcile } from "./context";
+import type { ProgramInputs } from "./program-inputs";
+
+/** An object's program, after the object has claimed what it may hold alone. */
+export interface ClaimedProgram {
+  /** A failure for each thing that another object holds; the program leaves it out. */
+  conflicts: UpdateFailure[];
+  /** @param object the object with its finalizer */
+  of(object: LiveObject): Program;
+  /** After the update: the object holds what it claims, and nothing else. */
+  settle(): void;
+}
+
+/**
+ * Claims what an object may hold alone, and prepares the program of its update.
+ *
+ * @throws TerminalError naming the holder, where the program cannot do without or has never succeeded
+ */
+export function claimProgram(reconcile: Reconcile, parsed: KindObject, inputs: ProgramInputs): ClaimedProgram {
+  const { context, item, object } = reconcile;
+  const { kind, claims, cache, cluster } = context;
+  const { uid } = object.metadata;
+  const { owned, observed } = inputs;
+  const withheld = new Set<string>();
+  const claimed = () => (kind.claims?.(parsed, observed) ?? []).filter((id) => !withheld.has(id));
+  const mayWithhold = kind.withhold !== undefined && statusOf(object).stack !== undefined;
+  const conflicts: UpdateFailure[] = [];
+  for (let taken = take(reconcile, claimed(), observed); taken !== undefined; ) {
+    if (!mayWithhold) throw new TerminalError("Conflict", taken.message);
+    withheld.add(taken.id);
+    conflicts.push({ errorClass: "terminal", reason: "Conflict", message: taken.message });
+    taken = take(reconcile, claimed(), observed);
+  }
+  const program = withheld.size > 0 ? (kind.withhold?.(parsed, withheld) ?? parsed) : parsed;
+  return {
+    conflicts,
+    of: (held) => {
+      const recorded = new Set(statusOf(held).stack?.resources?.map(({ id }) => id));
+      const owner = { uid, description: ownerDescription(kind, item.key) };
+      const cached = ownedOf({ ...reconcile, cache });
+      return () => kind.program(program, { owner, owned, recorded, observed, cached, ...(cluster && { cluster }) });
+    },
+    settle: () => claims.settle(uid, claimed()),
+  };
+}
+
+/** Takes all of these ids, or says which of them another object holds. */
+function take(
+  { context: { claims, cache }, item, object }: Reconcile,
+  ids: string[],
+  observed: readonly LiveObject[],
+): { id: string; message: string } | undefined {
+  const conflict = claims.take(object.metadata.uid, ids, item, (id) => {
+    const live = observed.find((object) => objectId(object) === id) ?? cache.view(id)?.object;
+    return live && ownerUidOf(live);
+  });
+  if (conflict === undefined) return undefined;
+  const { id, holder } = conflict;
+  const [name, owner] = [parseObjectId(id).name, cache.describeOwner(holder) ?? holder];
+  return { id, message: `${name} belongs to ${owner}; it will be taken when that lets go of it` };
+}

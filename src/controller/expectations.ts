@@ -1,0 +1,38 @@
+import type { LiveObject } from "../../providers/kubernetes/client";
+import { isObjectOutputs } from "../../providers/kubernetes/object";
+import { objectId } from "../../stacks/contract/object";
+import type { UpdateResult } from "../automation/engine";
+import type { StackResource } from "../automation/event-log";
+
+/** Caches that have not shown a deletion after this long never will: the object is another one of that name. */
+const DELETION_MEMORY_MS = 60_000;
+
+/** What the caches are to show of an object's resources once they have caught up with its updates (client-go). */
+export class Expectations {
+  #applied: ReadonlyMap<string, string> = new Map();
+  /** When what was deleted, by {@link objectId}. */
+  readonly #deleted = new Map<string, number>();
+
+  /** The versions that our own applies left, by {@link objectId}. */
+  get applied(): ReadonlyMap<string, string> {
+    return this.#applied;
+  }
+
+  /** Takes in what an update did. */
+  updated({ resources, deleted }: Pick<UpdateResult, "resources" | "deleted">): void {
+    this.#applied = new Map(resources.flatMap(appliedVersion));
+    const now = performance.now();
+    for (const [id, time] of this.#deleted) if (now - time > DELETION_MEMORY_MS) this.#deleted.delete(id);
+    for (const { outputs } of deleted) if (isObjectOutputs(outputs)) this.#deleted.set(objectId(outputs.manifest), now);
+    for (const id of this.#applied.keys()) this.#deleted.delete(id);
+  }
+
+  /** Whether an update has deleted this object, whatever a cache still shows. */
+  hasDeleted(object: LiveObject): boolean {
+    return this.#deleted.has(objectId(object));
+  }
+}
+
+function appliedVersion({ outputs }: StackResource): [string, string][] {
+  return isObjectOutputs(outputs) ? [[objectId(outputs.manifest), outputs.resourceVersion]] : [];
+}

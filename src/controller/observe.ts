@@ -1,0 +1,102 @@
+import type { LiveObject } from "../../providers/kubernetes/client";
+import { parseObject, statusOf } from "../../stacks/contract/kind";
+import {
+  DELETION_POLICY_ANNOTATION,
+  FINALIZER,
+  objectId,
+  PAUSED_ANNOTATION,
+  RECONCILE_ANNOTATION,
+} from "../../stacks/contract/object";
+import { isFresh } from "../cache/freshness";
+import { type KindContext, ownedOf, type Reconcile } from "./context";
+import { type Drift, findDrift } from "./drift";
+import type { ObjectItem } from "./object-item";
+import type { ObjectState } from "./object-state";
+
+/**
+ * What is known of an object when its reconcile begins: from the caches, from this process's own writes, and from the API
+ * server where no cache is good enough.
+ *
+ * @returns `undefined` when there is no such object any more
+ */
+export async function observe(
+  context: KindContext,
+  item: ObjectItem,
+  state: ObjectState,
+  signal: AbortSignal,
+): Promise<Reconcile | undefined> {
+  const { cache, kind, stacks, writer, program } = context;
+  const cached = cache.object(item.key);
+  if (cached === undefined) return undefined;
+  const shown = state.writes.newest(cached);
+  const blockedMs = (await state.blockers?.remainingMs(context, shown)) ?? 0;
+  const unblocked = blockedMs === 0 ? state.blockers : undefined;
+  if (unblocked !== undefined) state.blockers = undefined;
+  // A destroy must be of this very object. Of those that share a stack that is asked when their stack is updated.
+  const needsLive = shown.metadata.deletionTimestamp !== undefined && blockedMs === 0 && !stacks.shared;
+  const object = needsLive ? await writer.read(shown) : shown;
+  if (object === undefined || (needsLive && !isFresh(shown, object))) return undefined;
+
+  const { annotations = {}, finalizers = [] } = object.metadata;
+  const status = statusOf(object);
+  const seen = { context, item, object, state, unblocked };
+  const drift = findDrift(status.stack?.resources ?? [], state.expectations.applied, cache.view);
+  const completed = kind.ended?.(ownedOf({ ...seen, cache })) ?? [];
+  const drifted = driftedOf(seen, drift, []);
+  const now = performance.now();
+  const { repairs, replacements } = state;
+  return {
+    ...seen,
+    signal,
+    facts: {
+      metadata: { generation: 0, ...object.metadata },
+      status,
+      finalized: finalizers.includes(FINALIZER),
+      paused: annotations[PAUSED_ANNOTATION] === "true",
+      requested: annotations[RECONCILE_ANNOTATION],
+      releases: annotations[DELETION_POLICY_ANNOTATION] === "Orphan",
+      sharesStack: stacks.shared,
+      program,
+      drift,
+      drifted: drifted.filter((id) => !state.blockers?.accountsFor(id)),
+      comparedDrift: state.comparedDrift,
+      completed,
+      lacksMore: completed.length > 0 && driftedOf(seen, drift, completed).length > 0,
+      lastAttempt: state.lastAttempt,
+      blockedMs,
+      unblocked: unblocked !== undefined,
+      backoff: {
+        repairMs: repairs.notBefore - now,
+        replacementMs: replacements.notBefore - now,
+        settledMs: repairs.settledAt - now,
+      },
+      driftUnknown: state.driftUnknown,
+    },
+  };
+}
+
+/** What is not as it was applied, or lacking, by what the caches show. @param completed what is taken to be running */
+function driftedOf(
+  seen: Omit<Reconcile, "facts" | "signal">,
+  { edited, missing, unseen }: Drift,
+  completed: readonly string[],
+): string[] {
+  const lacking = unseen.length > 0 ? [] : lackingOf(seen, completed);
+  return [...edited, ...missing, ...lacking, ...(seen.state.comparedDrift ? ["what was compared"] : [])];
+}
+
+function lackingOf(seen: Omit<Reconcile, "facts" | "signal">, completed: readonly string[]): string[] {
+  const { kind, cache } = seen.context;
+  if (kind.shortfall === undefined || statusOf(seen.object).stack === undefined) return [];
+  try {
+    const owned = asRunning(ownedOf({ ...seen, cache }), completed);
+    return kind.shortfall(parseObject(kind, seen.object), owned, cache.watched(seen.item.key));
+  } catch {
+    return []; // an update will say what is wrong with the object
+  }
+}
+
+/** Shows what completed as if it had not, so that it is neither missed nor removed. */
+export function asRunning(owned: LiveObject[], completed: readonly string[]): LiveObject[] {
+  return owned.map((object) => (completed.includes(objectId(object)) ? { ...object, status: undefined } : object));
+}

@@ -1,0 +1,43 @@
+import { isDeepStrictEqual } from "node:util";
+import type { LiveObject } from "../../providers/kubernetes/client";
+import { objectId } from "../../stacks/contract/object";
+import { compareResourceVersions } from "../cache/informer";
+
+/** The newest states of objects that our own writes returned, until the caches show them. */
+export class ReadYourWrites {
+  readonly #latest = new Map<string, LiveObject>();
+  /** The status that was written last: its event may come before the answer. */
+  #status: unknown;
+
+  /** Takes in an object as our own write returned it, without the managed fields, which are the larger part of it. */
+  wrote(object: LiveObject): LiveObject {
+    const { managedFields: _, ...metadata } = object.metadata;
+    const latest = { ...object, metadata };
+    this.#latest.set(objectId(object), latest);
+    return latest;
+  }
+
+  /** The newer of what a cache shows and what was written last. */
+  newest(cached: LiveObject): LiveObject {
+    const id = objectId(cached);
+    const latest = this.#latest.get(id);
+    if (
+      latest?.metadata.uid === cached.metadata.uid &&
+      compareResourceVersions(latest.metadata.resourceVersion, cached.metadata.resourceVersion) > 0
+    ) {
+      return latest;
+    }
+    this.#latest.delete(id);
+    return cached;
+  }
+
+  /** Notes a status that is about to be written. */
+  writesStatus(status: unknown): void {
+    this.#status = status;
+  }
+
+  /** Whether an object has the status that was written last. */
+  hasOwnStatus({ status }: LiveObject): boolean {
+    return isDeepStrictEqual(status, this.#status);
+  }
+}

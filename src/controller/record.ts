@@ -1,0 +1,239 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { isObjectOutputs } from "../../providers/kubernetes/object";
+import { type Condition, findCondition, type NewCondition } from "../../stacks/contract/condition";
+import { statusOf } from "../../stacks/contract/kind";
+import { objectId, type StackRecord } from "../../stacks/contract/object";
+import type { UpdateResult } from "../automation/engine";
+import type { StackResource } from "../automation/event-log";
+import { Blockers } from "./blockers";
+import {
+  conflictCondition,
+  deletingConditions,
+  describeChanges,
+  describeFailures,
+  failedConditions,
+  outcomeOf,
+  succeededConditions,
+} from "./conditions";
+import { loggerOf, type Reconcile, type Result } from "./context";
+import type { Attempt } from "./decide";
+import { findDrift } from "./drift";
+import type { Destroyed, DestroyFailed, Outcome, Updated, UpdateFailed } from "./execute";
+import { describeConflict } from "./field-conflict";
+import { MAINTAIN_INTERVAL_MS } from "./maintain";
+
+/** How long a cache that is behind is waited for; when it needs longer, an event of it leads to a reconcile. */
+const CATCH_UP_MS = 250;
+
+/** Records what came of a plan: in the status, the Events, the finalizer, and what this process remembers. */
+export async function record(reconcile: Reconcile, outcome: Outcome): Promise<Result> {
+  switch (outcome.type) {
+    case "stale":
+      return "retry";
+    case "unneeded":
+      return "done";
+    case "finalized":
+      return { requeueAfterMs: 0 };
+    case "rests":
+      return recordRest(reconcile, outcome);
+    case "waits":
+      return recordWait(reconcile, outcome);
+    case "updated":
+      return recordUpdate(reconcile, outcome);
+    case "updateFailed":
+      return recordFailedUpdate(reconcile, outcome);
+    case "destroyed":
+      return recordDestroy(reconcile, outcome);
+    case "destroyFailed":
+      return recordFailedDestroy(reconcile, outcome);
+  }
+}
+
+/** What is alive may have changed as well. */
+async function recordRest(
+  { context: { writer }, object, state }: Reconcile,
+  { conditions, requeueAfterMs }: Extract<Outcome, { type: "rests" }>,
+): Promise<Result> {
+  const before = statusOf(object).conditions;
+  for (const condition of conditions) {
+    const event = eventOf(condition, before);
+    if (event !== undefined) writer.event(object, "Warning", event.reason, event.note);
+  }
+  if (object.status !== undefined || conditions.length > 0) await writer.writeStatus(object, state, { conditions });
+  return requeueAfterMs > 0 ? { requeueAfterMs } : "done";
+}
+
+function eventOf(condition: NewCondition, before: Condition[] | undefined) {
+  const { type, status, reason, message } = condition;
+  if (type === "DriftUnknown" && status === "True") return { reason: type, note: `${reason}: ${message}` };
+  const isNews = reason === "BackOff" && findCondition(before, type)?.reason !== reason;
+  return isNews ? { reason, note: message } : undefined;
+}
+
+async function recordWait(
+  { context: { writer }, object, state }: Reconcile,
+  { failures, requeueAfterMs }: Extract<Outcome, { type: "waits" }>,
+): Promise<Result> {
+  const { generation = 0, deletionTimestamp } = object.metadata;
+  const conditions = (deletionTimestamp ? deletingConditions : failedConditions)(generation, failures);
+  await writer.writeStatus(object, state, { conditions });
+  return { requeueAfterMs };
+}
+
+async function recordUpdate(
+  reconcile: Reconcile,
+  { plan, object, result, program, conflict }: Updated,
+): Promise<Result> {
+  const { context, facts, state } = reconcile;
+  const { kind, writer } = context;
+  const { generation } = facts.metadata;
+  state.comparedDrift = false;
+  state.blockers = undefined;
+  state.expectations.updated(result);
+  state.lastAttempt = attemptOf(reconcile, "succeeded", facts.drifted);
+  program.settle();
+  const stack = stackRecordOf(reconcile, result);
+  await cachesCatchUp(reconcile, stack);
+  const conditions = succeededConditions(generation);
+  const written = await writer.writeStatus(object, state, { ...handled(reconcile), conditions, stack });
+  const logger = loggerOf(reconcile);
+  logger.info({ cause: plan.cause, changes: result.changes, durationMs: Math.round(result.durationMs) }, "updated");
+  const changes = describeChanges(result.changes);
+  const reason = plan.cause === "Repairing" ? "Repaired" : "Updated";
+  if (changes !== "") writer.event(object, "Normal", reason, changes);
+  if (conflict !== undefined) {
+    const applied = result.resources.flatMap(({ outputs }) => (isObjectOutputs(outputs) ? [outputs.manifest] : []));
+    const description = describeConflict(conflict, applied);
+    writer.event(written, "Warning", "Contested", description);
+    logger.warn({ conflict: description }, "another controller undoes every repair, slowing down");
+    await writer.writeStatus(written, state, { conditions: [conflictCondition(generation, description)] });
+    return { requeueAfterMs: Math.max(0, state.repairs.notBefore - performance.now()) };
+  }
+  // What a predecessor has made is neither maintained nor found to be one too many before this record of it, and no event
+  // of it follows.
+  const mayHaveSurplus = plan.mayHaveOrphans && kind.shortfall !== undefined;
+  const needsAnotherLook = kind.tend !== undefined || mayHaveSurplus || plan.postponed.length > 0;
+  return needsAnotherLook ? { requeueAfterMs: MAINTAIN_INTERVAL_MS } : "done";
+}
+
+async function recordFailedUpdate(reconcile: Reconcile, { object, failures, partial }: UpdateFailed): Promise<Result> {
+  const { context, item, facts, state } = reconcile;
+  const { claims, stacks, writer } = context;
+  const refused = failures.filter(({ errorClass }) => errorClass !== "pending");
+  const outcome = outcomeOf(failures);
+  const blockers = outcome === "pending" ? new Blockers(context, reconcile.object, failures) : undefined;
+  const drifted = facts.drifted.filter((id) => !blockers?.accountsFor(id));
+  state.blockers = blockers;
+  state.lastAttempt = attemptOf(reconcile, outcome, drifted);
+  const stack = partial && partialRecordOf(reconcile, partial.result);
+  if (stack !== undefined) partial?.program.settle();
+  for (const { reason, object: about } of refused) {
+    if (reason === "Conflict" && about) claims.await(objectId(about), item);
+  }
+  const logger = loggerOf(reconcile);
+  if (refused.length > 0) {
+    logger.warn({ failures, outcome }, "update failed");
+    writer.event(object, "Warning", refused[0]?.reason ?? "UpdateFailed", describeFailures(refused));
+  } else {
+    logger.info({ failures }, "update waits for something else to end");
+  }
+  const conditions = failedConditions(facts.metadata.generation, failures);
+  await writer.writeStatus(object, state, { ...handled(reconcile), conditions, ...(stack && { stack }) });
+  if (blockers !== undefined) return { requeueAfterMs: await blockers.remainingMs(context, reconcile.object) };
+  if (outcome === "terminal") return "done";
+  return retry(stacks.backoffGroupOf(reconcile.object, refused[0]));
+}
+
+async function recordDestroy(
+  reconcile: Reconcile,
+  { plan, object, changes, deletedBefore }: Destroyed,
+): Promise<Result> {
+  const { writer, claims } = reconcile.context;
+  loggerOf(reconcile).info({ changes, release: plan.release }, "destroyed");
+  if (plan.release) {
+    writer.event(object, "Normal", "Orphaned", "its resources stay, unmanaged");
+  } else {
+    const deleted = deletedBefore + (changes.delete ?? 0);
+    const all = { ...changes, ...(deleted > 0 && { delete: deleted }) };
+    writer.event(object, "Normal", "Deleted", describeChanges(all) || "nothing was left to delete");
+  }
+  claims.settle(object.metadata.uid, []);
+  await writer.removeFinalizer(object, reconcile.state.writes);
+  return "done";
+}
+
+async function recordFailedDestroy(
+  reconcile: Reconcile,
+  { object, failures, deleted }: DestroyFailed,
+): Promise<Result> {
+  const { context, state, facts } = reconcile;
+  const { stacks, writer } = context;
+  const logger = loggerOf(reconcile);
+  const conditions = deletingConditions(facts.metadata.generation, failures);
+  if (failures.every(({ errorClass }) => errorClass === "pending")) {
+    logger.info({ failures }, "destroy waits for something else to end");
+    state.blockers = new Blockers(context, reconcile.object, failures, deleted);
+    await writer.writeStatus(object, state, { conditions });
+    return { requeueAfterMs: await state.blockers.remainingMs(context, reconcile.object) };
+  }
+  logger.warn({ failures }, "destroy failed, the object stays");
+  writer.event(object, "Warning", "DeletionFailed", describeFailures(failures));
+  await writer.writeStatus(object, state, { conditions });
+  return retry(stacks.backoffGroupOf(reconcile.object, failures[0]));
+}
+
+function retry(group: string | undefined): Result {
+  return group === undefined ? "retry" : { retryGroup: group };
+}
+
+/** The generation and the request that an update was for. */
+function handled({ facts: { metadata, requested } }: Reconcile) {
+  return {
+    observedGeneration: metadata.generation,
+    ...(requested !== undefined && { lastHandledReconcile: requested }),
+  };
+}
+
+function attemptOf(
+  { context: { program }, facts: { metadata } }: Reconcile,
+  outcome: Attempt["outcome"],
+  drifted: readonly string[],
+): Attempt {
+  const { uid, generation } = metadata;
+  return { uid, generation, program, outcome, drifted };
+}
+
+function stackRecordOf({ context, object }: Reconcile, { resources }: UpdateResult): StackRecord {
+  const { program, cache, stacks } = context;
+  const watched = resources
+    .flatMap(({ outputs }) => (isObjectOutputs(outputs) ? [outputs] : []))
+    .map(({ manifest, fields }) => ({ id: objectId(manifest), fields }))
+    .filter(({ id }) => cache.view(id) !== undefined)
+    .sort((a, b) => (a.id < b.id ? -1 : 1));
+  return { name: stacks.nameOf(object), program, ...(watched.length > 0 && { resources: watched }) };
+}
+
+/**
+ * What is in an object's own stack after an update that did all but what failed: what it made is watched for drift as
+ * well. Not known before the first success, nor for stacks that are shared.
+ */
+function partialRecordOf(reconcile: Reconcile, result: UpdateResult): StackRecord | undefined {
+  const before = reconcile.facts.status.stack;
+  if (result.restDone !== true || before === undefined || reconcile.facts.sharesStack) return undefined;
+  reconcile.state.expectations.updated(result);
+  const { resources: done = [] } = stackRecordOf(reconcile, result);
+  const settled = new Set([...done.map(({ id }) => id), ...result.deleted.flatMap(idsOf)]);
+  const left = (before.resources ?? []).filter(({ id }) => !settled.has(id));
+  return { ...before, resources: [...done, ...left].sort((a, b) => (a.id < b.id ? -1 : 1)) };
+}
+
+function idsOf({ outputs }: StackResource): string[] {
+  return isObjectOutputs(outputs) ? [objectId(outputs.manifest)] : [];
+}
+
+/** Waits for the caches to show what was just applied, so that a status of what is alive is not of the past. */
+async function cachesCatchUp({ context: { cache }, state }: Reconcile, { resources = [] }: StackRecord): Promise<void> {
+  const deadline = performance.now() + CATCH_UP_MS;
+  const { applied } = state.expectations;
+  while (findDrift(resources, applied, cache.view).unseen.length > 0 && performance.now() < deadline) await delay(5);
+}

@@ -1,0 +1,263 @@
+import { isDeepStrictEqual } from "node:util";
+import type { LimitFunction } from "p-limit";
+import type { Logger } from "pino";
+import type { ClassifiedError } from "../../providers/errors";
+import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/client";
+import { programDigest } from "../../stacks/contract/digest";
+import { type AnyKind, kindApiVersion, kindName } from "../../stacks/contract/kind";
+import {
+  DELETION_POLICY_ANNOTATION,
+  FINALIZER,
+  objectKey,
+  PAUSED_ANNOTATION,
+  RECONCILE_ANNOTATION,
+} from "../../stacks/contract/object";
+import { findFresh } from "../cache/freshness";
+import type { Informer, ObjectChange } from "../cache/informer";
+import type { InformerFactory } from "../cache/informer-factory";
+import type { Claims } from "../controller/claims";
+import type { KindCache, Result } from "../controller/context";
+import type { EventRecorder } from "../controller/event-recorder";
+import { type ObjectItem, objectItem } from "../controller/object-item";
+import { ObjectWriter } from "../controller/object-writer";
+import { Reconciler } from "../controller/reconcile";
+import type { GroupBackoff } from "../queue/group-backoff";
+import type { WorkQueue } from "../queue/work-queue";
+import { type ShardGuard, SharedStacks } from "../runner/shared-stacks";
+import { OwnStacks, type RunnerEngine, type StackRunner } from "../runner/stack-runner";
+import type { Metrics } from "../telemetry/metrics";
+import { OWNED_EVENT_DELAY_MS, type OwnerIndex } from "./owner-index";
+import { RunMetrics } from "./run-metrics";
+
+/** What all controllers of an operator share. */
+export interface ControllerEnvironment {
+  client: KubernetesClient;
+  /** See {@link clusterUid}; undefined where it may not be read. */
+  cluster: string | undefined;
+  engine: RunnerEngine;
+  /** How many updates run at the same time. */
+  slots: LimitFunction;
+  /** What is this replica's to work on; everything without. */
+  shards: ShardGuard | undefined;
+  stackPartitions: number | undefined;
+  informers: InformerFactory;
+  owners: OwnerIndex;
+  queue: WorkQueue<ObjectItem>;
+  groups: GroupBackoff<ObjectItem>;
+  claims: Claims<ObjectItem>;
+  recorder: EventRecorder;
+  metrics: Metrics;
+  logger: Logger;
+  /** Interrupts updates. */
+  interrupt: AbortSignal;
+}
+
+const KEY_INDEX = "key";
+
+/**
+ * Makes the controller of a kind, with informers for the kind's objects, for what they own and for what has to do with them.
+ *
+ * @throws ApiError when the kind, or a type that it owns or watches, is not installed in the cluster
+ */
+export async function openController(kind: AnyKind, environment: ControllerEnvironment): Promise<Controller> {
+  const { client, informers, owners, queue, recorder } = environment;
+  const name = kindName(kind);
+  for (const owned of kind.owns) await owners.watch(owned);
+  const watched = await Promise.all(
+    (kind.observes ?? []).map(({ apiVersion, kind: type, labelSelector, keysOf }) =>
+      informers.create(
+        { apiVersion, kind: type },
+        {
+          labelSelector,
+          indexers: { [KEY_INDEX]: keysOf },
+          transform: withoutManagedFields,
+          onChange: (change) => {
+            const states = change.type === "added" ? [change.object] : [change.previous, change.object];
+            for (const key of new Set(states.flatMap(keysOf))) {
+              queue.addAfter(objectItem(kind, key), OWNED_EVENT_DELAY_MS);
+            }
+          },
+        },
+        `${apiVersion}/${type}?${labelSelector}`,
+      ),
+    ),
+  );
+  const objects = await informers.create(
+    { apiVersion: kindApiVersion(kind), kind: kind.kind },
+    { transform: withoutManagedFields, onChange: (change) => controller.objectChanged(change) },
+    name,
+  );
+  const cache: KindCache = {
+    object: (key) => objects.get(key),
+    owned: (uid) => owners.owned(kind, uid),
+    watched: (key) => watched.flatMap((informer) => informer.byIndex(KEY_INDEX, key)),
+    view: (id) => owners.view(id),
+    describeOwner: (uid) => owners.describe(uid),
+  };
+  const { type } = objects;
+  const metrics = new RunMetrics(kind, environment.metrics);
+  const stacks =
+    kind.granularity === "namespace"
+      ? new SharedStacks({
+          ...environment,
+          kind,
+          partitions: environment.stackPartitions,
+          findFresh: (cached, total) => findFresh(client, type, cached, total),
+          observe: (result) => metrics.updated(result),
+          signal: environment.interrupt,
+        })
+      : new OwnStacks(kind, environment.engine, environment.slots);
+  const reconciler = new Reconciler({
+    ...environment,
+    kind,
+    program: programDigest(kind),
+    cache,
+    stacks,
+    writer: new ObjectWriter({ kind, type, client, cache, recorder }),
+    metrics,
+  });
+  const controller = new Controller(kind, environment, stacks, objects, reconciler);
+  return controller;
+}
+
+/** Reconciles the objects of one kind. */
+export class Controller {
+  readonly kind: AnyKind;
+  readonly stacks: StackRunner;
+  readonly #environment: ControllerEnvironment;
+  readonly #objects: Informer;
+  readonly #reconciler: Reconciler;
+
+  constructor(
+    kind: AnyKind,
+    environment: ControllerEnvironment,
+    stacks: StackRunner,
+    objects: Informer,
+    reconciler: Reconciler,
+  ) {
+    this.kind = kind;
+    this.stacks = stacks;
+    this.#environment = environment;
+    this.#objects = objects;
+    this.#reconciler = reconciler;
+  }
+
+  /** All objects of the kind, as the cache shows them. */
+  list(): LiveObject[] {
+    return this.#objects.list();
+  }
+
+  get(key: string): LiveObject | undefined {
+    return this.#objects.get(key);
+  }
+
+  /** Reconciles an object; requeues it as it asks for. */
+  async reconcile(item: ObjectItem, signal: AbortSignal): Promise<void> {
+    const { metrics, shards } = this.#environment;
+    const labels = { controller: kindName(this.kind) };
+    metrics.activeWorkers.inc(labels);
+    const stopTimer = metrics.reconcileTime.startTimer(labels);
+    try {
+      const work = (signal: AbortSignal) => this.#reconciler.reconcile(item, signal);
+      const shardKey = this.stacks.shardKeyOf(item.key);
+      const result = (await (shards?.work(shardKey, signal, work) ?? work(signal))) ?? "done";
+      this.#requeue(item, result);
+      const outcome = result === "done" ? "success" : result === "retry" ? "requeue" : "requeue_after";
+      metrics.reconcileTotal.inc({ ...labels, result: outcome });
+    } catch (error) {
+      metrics.reconcileTotal.inc({ ...labels, result: "error" });
+      metrics.reconcileErrors.inc(labels);
+      throw error; // the queue logs it and backs off
+    } finally {
+      stopTimer();
+      metrics.activeWorkers.dec(labels);
+    }
+  }
+
+  /** Reconciles an object again although its last failure was terminal: what it ran into may be gone. */
+  reconsider(item: ObjectItem): void {
+    this.#reconciler.reconsider(item.key);
+    this.#environment.queue.add(item);
+  }
+
+  /** Reconciles all objects of these shards; another replica may have worked on them since this one did. */
+  takeOver(includes: (shardKey: string) => boolean): void {
+    const { groups, queue } = this.#environment;
+    for (const { metadata } of this.list()) {
+      const item = objectItem(this.kind, objectKey(metadata));
+      if (!includes(this.stacks.shardKeyOf(item.key))) continue;
+      this.#reconciler.forget(item.key);
+      groups.forget(item);
+      queue.forget(item);
+      queue.add(item);
+    }
+  }
+
+  /** Takes in what a comparison found of an object. @param failure why it could not be compared */
+  compared(object: LiveObject, drifted: boolean, failure: ClassifiedError | undefined): void {
+    const item = objectItem(this.kind, objectKey(object.metadata));
+    if (this.#reconciler.noteComparison(object, drifted, failure)) this.#environment.queue.add(item);
+  }
+
+  objectChanged(change: ObjectChange): void {
+    const { claims, groups, metrics, owners, queue } = this.#environment;
+    metrics.objects.changed(kindName(this.kind), change);
+    const { uid } = change.object.metadata;
+    const item = objectItem(this.kind, objectKey(change.object.metadata));
+    if (change.type === "deleted") {
+      owners.remove(uid);
+      claims.forget(uid, item); // an object that lost its finalizer by force was never destroyed
+      this.stacks.gone(item.key);
+      this.#reconciler.forget(item.key);
+      queue.forget(item);
+      groups.forget(item);
+    } else {
+      owners.add(uid, item);
+      this.stacks.seen(change.object);
+    }
+    if (needsReconcile(change)) {
+      if (change.type === "modified") queue.forget(item);
+      queue.add(item);
+    } else if (
+      change.type === "modified" &&
+      !isDeepStrictEqual(change.previous.status, change.object.status) &&
+      !this.#reconciler.hasOwnStatus(change.object)
+    ) {
+      queue.addAfter(item, OWNED_EVENT_DELAY_MS);
+    }
+  }
+
+  #requeue(item: ObjectItem, result: Result): void {
+    const { groups, queue } = this.#environment;
+    if (result === "retry") {
+      queue.addRateLimited(item);
+      groups.forget(item);
+      return;
+    }
+    queue.forget(item);
+    if (typeof result === "object" && "retryGroup" in result) groups.failed(item, result.retryGroup);
+    else groups.succeeded(item);
+    if (typeof result === "object" && "requeueAfterMs" in result) queue.addAfter(item, result.requeueAfterMs);
+  }
+}
+
+const OBEYED_ANNOTATIONS = [PAUSED_ANNOTATION, RECONCILE_ANNOTATION, DELETION_POLICY_ANNOTATION];
+
+/** Whether an update may follow from a change, besides one of the status. */
+function needsReconcile(change: ObjectChange): boolean {
+  if (change.type !== "modified") return true;
+  const [before, after] = [change.previous.metadata, change.object.metadata];
+  const isFinalized = ({ finalizers }: typeof before) => finalizers?.includes(FINALIZER) ?? false;
+  return (
+    before.generation !== after.generation ||
+    before.deletionTimestamp !== after.deletionTimestamp ||
+    (isFinalized(before) && !isFinalized(after)) ||
+    OBEYED_ANNOTATIONS.some((name) => before.annotations?.[name] !== after.annotations?.[name])
+  );
+}
+
+/** A custom resource's managed fields are not read, and they are the larger part of a small object. */
+function withoutManagedFields(object: LiveObject): LiveObject {
+  const { managedFields: _, ...metadata } = object.metadata;
+  return { ...object, metadata };
+}

@@ -1,0 +1,50 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Logger } from "pino";
+import type { LiveObject } from "../../providers/kubernetes/client";
+import { findCondition } from "../../stacks/contract/condition";
+import { kindName, statusOf } from "../../stacks/contract/kind";
+import { type KindObject, objectKey } from "../../stacks/contract/object";
+import type { ShardGuard } from "../runner/shared-stacks";
+import type { Controller } from "./controller";
+
+export interface DriftPollerOptions {
+  controllers: readonly Controller[];
+  shards: Pick<ShardGuard, "holds"> | undefined;
+  /** The time between two comparisons. */
+  intervalMs: number;
+  logger: Logger;
+}
+
+/** Finds drift that no watch shows ({@link AnyKind.findDrift}), until `signal` is aborted. */
+export async function pollDrift(options: DriftPollerOptions, signal: AbortSignal): Promise<void> {
+  const { controllers, intervalMs } = options;
+  while (!signal.aborted) {
+    await delay(intervalMs, undefined, { signal }).catch(() => {});
+    for (const controller of controllers) if (!signal.aborted) await compare(controller, options);
+  }
+}
+
+/** Compares all objects of a kind that are Ready at once. */
+async function compare(controller: Controller, { shards, logger }: DriftPollerOptions): Promise<void> {
+  const { kind, stacks } = controller;
+  if (kind.findDrift === undefined) return;
+  const holds = ({ metadata }: LiveObject) => shards?.holds(stacks.shardKeyOf(objectKey(metadata))) ?? true;
+  const settled = controller.list().filter((object) => isSettled(object) && holds(object));
+  if (settled.length === 0) return;
+  try {
+    const { drifted, unknown } = await kind.findDrift(settled as unknown as KindObject[]);
+    const uids = new Set(drifted);
+    for (const object of settled) {
+      const { uid } = object.metadata;
+      controller.compared(object, uids.has(uid), unknown.get(uid));
+    }
+  } catch (error) {
+    logger.warn({ err: error, kind: kindName(kind) }, "could not look for drift");
+  }
+}
+
+function isSettled(object: LiveObject): boolean {
+  const { generation, deletionTimestamp } = object.metadata;
+  const ready = findCondition(statusOf(object).conditions, "Ready");
+  return ready?.status === "True" && ready.observedGeneration === generation && !deletionTimestamp;
+}

@@ -1,0 +1,117 @@
+import { FIELD_MANAGER, type LiveObject } from "../../providers/kubernetes/client";
+import { OWNER_ANNOTATION, OWNER_UID_LABEL, ownerUidOf } from "../../providers/kubernetes/ownership";
+import { type AnyKind, ownerDescription } from "../../stacks/contract/kind";
+import { namespaceOf, objectId, objectKey, parseObjectId } from "../../stacks/contract/object";
+import type { Informer, ObjectChange } from "../cache/informer";
+import type { InformerFactory } from "../cache/informer-factory";
+import type { OwnedView } from "../cache/owned-view";
+import type { Claims } from "../controller/claims";
+import type { ObjectItem } from "../controller/object-item";
+import type { WorkQueue } from "../queue/work-queue";
+
+/** So long after a change its owner is reconciled, so that many edits in a row are one repair. */
+export const OWNED_EVENT_DELAY_MS = 25;
+const UID_INDEX = "uid";
+const DESCRIPTION_INDEX = "description";
+
+/** Who owns what: the objects of all kinds by their UID, and informers of all that they own. */
+export class OwnerIndex {
+  readonly #owners = new Map<string, ObjectItem>();
+  /** By `<apiVersion>/<kind>`; kinds that own the same type share one. */
+  readonly #informers = new Map<string, Informer>();
+  readonly #factory: InformerFactory;
+  readonly #queue: Pick<WorkQueue<ObjectItem>, "addAfter">;
+  readonly #claims: Pick<Claims<ObjectItem>, "released">;
+
+  /** @param queue gets the owner of what changes @param claims is told of what is not owned any more */
+  constructor(
+    factory: InformerFactory,
+    queue: Pick<WorkQueue<ObjectItem>, "addAfter">,
+    claims: Pick<Claims<ObjectItem>, "released">,
+  ) {
+    this.#factory = factory;
+    this.#queue = queue;
+    this.#claims = claims;
+  }
+
+  /** Watches objects of a type that have an owner, unless it does so already. */
+  async watch({ apiVersion, kind }: { apiVersion: string; kind: string }): Promise<void> {
+    const name = `${apiVersion}/${kind}`;
+    if (this.#informers.has(name)) return;
+    const informer = await this.#factory.create(
+      { apiVersion, kind },
+      {
+        labelSelector: OWNER_UID_LABEL,
+        indexers: {
+          [UID_INDEX]: (object) => [ownerUidOf(object) ?? ""],
+          [DESCRIPTION_INDEX]: ({ metadata }) => [metadata.annotations?.[OWNER_ANNOTATION] ?? ""],
+        },
+        transform: withOwnManagedFields,
+        onChange: (change) => this.#ownedChanged(change),
+      },
+    );
+    this.#informers.set(name, informer);
+  }
+
+  add(uid: string, owner: ObjectItem): void {
+    this.#owners.set(uid, owner);
+  }
+
+  remove(uid: string): void {
+    this.#owners.delete(uid);
+  }
+
+  find(uid: string): ObjectItem | undefined {
+    return this.#owners.get(uid);
+  }
+
+  /** How to call the object of this UID in a message. */
+  describe(uid: string): string | undefined {
+    const owner = this.#owners.get(uid);
+    return owner && `${owner.kind.kind} ${owner.key}`;
+  }
+
+  /**
+   * What the object of this UID owns, and what was made for an object of its name before it was in the cluster, by
+   * `pulumi up` or by a predecessor: the same stack has it, and the next update makes it this object's.
+   *
+   * Ownership labels set by users are trusted only inside their own namespace: what a namespaced object owns is in its own.
+   */
+  owned(kind: AnyKind, uid: string): LiveObject[] {
+    const owner = this.#owners.get(uid);
+    const description = owner && ownerDescription(kind, owner.key);
+    const namespace = owner && namespaceOf(owner.key);
+    return kind.owns.flatMap(({ apiVersion, kind: type }) => {
+      const informer = this.#informers.get(`${apiVersion}/${type}`);
+      const inherited = description === undefined ? [] : (informer?.byIndex(DESCRIPTION_INDEX, description) ?? []);
+      return [
+        ...(informer?.byIndex(UID_INDEX, uid) ?? []),
+        ...inherited.filter((object) => ownerUidOf(object) !== uid),
+      ].filter(({ metadata }) => kind.scope === "Cluster" || metadata.namespace === namespace);
+    });
+  }
+
+  /** What the caches show of an owned object, by its id; `undefined` when its type is not watched. */
+  view(id: string): OwnedView | undefined {
+    const { type, ...metadata } = parseObjectId(id);
+    const informer = this.#informers.get(type);
+    return informer && { object: informer.get(objectKey(metadata)), cacheVersion: informer.resourceVersion };
+  }
+
+  /** The owners before and after the change are reconciled; they will see whether anything is to be done. */
+  #ownedChanged(change: ObjectChange): void {
+    const before = change.type === "added" ? undefined : ownerUidOf(change.previous);
+    const after = change.type === "deleted" ? undefined : ownerUidOf(change.object);
+    if (before !== undefined && before !== after) this.#claims.released(objectId(change.object));
+    for (const uid of new Set([before, after])) {
+      const owner = uid === undefined ? undefined : this.#owners.get(uid);
+      if (owner !== undefined) this.#queue.addAfter(owner, OWNED_EVENT_DELAY_MS);
+    }
+  }
+}
+
+/** Of owned objects Kindstack's own entry is kept: drift shows in it. */
+function withOwnManagedFields(object: LiveObject): LiveObject {
+  const managedFields = object.metadata.managedFields?.filter(({ manager }) => manager === FIELD_MANAGER) ?? [];
+  return { ...object, metadata: { ...object.metadata, managedFields } };
+}
