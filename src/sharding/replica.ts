@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
 import { LeaseConflict, type LeaseRecord, type LeaseStore } from "./lease-store";
 import { divisionOf } from "./shard";
+import { type Action, type ReplicaState, SESSION_PREFIX, SHARD_PREFIX, type Sharing, step } from "./step";
 import { killAfterMs, type LeaseTiming, untilNextTry } from "./timing";
 
 /** Who does the work of the shards. */
@@ -33,9 +34,6 @@ export interface ReplicaOptions {
   observe?: (transition: "acquired" | "released" | "lost", held: number) => void;
 }
 
-const SESSION_PREFIX = "kindstack-replica-";
-export const SHARD_PREFIX = "kindstack-shard-";
-
 interface Session {
   record: LeaseRecord;
   /** When the renewal that counts was sent off. */
@@ -60,9 +58,9 @@ export class Replica {
   readonly #held = new Map<number, LeaseRecord>();
   /** Those of them that are on their way back; `true` when no work is left. */
   readonly #yielding = new Map<number, boolean>();
-  /** What was last seen of the others' sessions, and since when. */
-  readonly #seen = new Map<string, { version: string; since: number }>();
-  readonly #division: string;
+  /** What was last seen of all sessions, and since when. */
+  #seen: ReplicaState["seen"] = new Map();
+  readonly #sharing: Sharing;
   #session: Session | undefined;
   /** A session that is over, and may hold Leases. */
   #former: LeaseRecord | undefined;
@@ -76,7 +74,8 @@ export class Replica {
 
   constructor(options: ReplicaOptions) {
     this.#options = options;
-    this.#division = divisionOf(options.shards, options.partitions);
+    const { shards, partitions, timing } = options;
+    this.#sharing = { shards, division: divisionOf(shards, partitions), timing };
     this.#now = options.now ?? (() => performance.now());
   }
 
@@ -117,7 +116,7 @@ export class Replica {
         setTimeout(resolve, untilNextTry(timing, Math.random)).unref();
       });
     }
-    await this.close().catch((error: unknown) => logger.warn({ err: error }, "could not say good-bye"));
+    await this.close().catch((error: unknown) => logger.warn({ err: error }, "failed to delete the session Lease"));
   }
 
   /**
@@ -131,14 +130,14 @@ export class Replica {
     const session = await this.#renew();
     if (session === undefined) return;
     await this.#releaseDrained(session);
-    const records = await this.#options.store.list();
+    const leases = await this.#options.store.list();
     if (!this.#isCurrent(session)) return;
-    const sessions = await this.#livingSessions(records);
-    if (!this.#isCurrent(session)) return;
-    const shards = new Map(records.flatMap((record) => shardRecord(record)));
-    this.#acceptTruth(session, shards);
-    if (!this.#isCurrent(session)) return;
-    await this.#share(session, sessions, shards);
+    const { state, actions } = step(this.#stateOf(session), leases, this.#now(), this.#sharing);
+    this.#seen = state.seen;
+    this.#standsBack = state.standsBack;
+    for (const action of actions) {
+      if (!this.#isCurrent(session) || !(await this.#perform(action, session))) return;
+    }
   }
 
   /** From now on takes nothing, and gives back each shard when its work is done. */
@@ -162,7 +161,7 @@ export class Replica {
   async #renew(): Promise<Session | undefined> {
     const { store, timing, id, unique, worker } = this.#options;
     const sentAt = this.#now();
-    const division = this.#standsBack ? undefined : this.#division;
+    const division = this.#standsBack ? undefined : this.#sharing.division;
     const wanted = { division, leaseDurationMs: timing.leaseDurationMs };
     let session = this.#session;
     if (session === undefined) {
@@ -205,105 +204,70 @@ export class Replica {
     });
   }
 
-  /** Removes the sessions that are over. @returns the others, this replica's own among them */
-  async #livingSessions(records: readonly LeaseRecord[]): Promise<LeaseRecord[]> {
-    const { store, timing, logger } = this.#options;
-    const now = this.#now();
-    const found = records.filter(({ name }) => name.startsWith(SESSION_PREFIX));
-    for (const name of this.#seen.keys()) if (!found.some((record) => record.name === name)) this.#seen.delete(name);
-    const living: LeaseRecord[] = [];
-    for (const record of found) {
-      const { name, version, holder } = record;
-      const seen = this.#seen.get(name);
-      if (seen?.version !== version) this.#seen.set(name, { version, since: now });
-      const silentMs = seen?.version === version ? now - seen.since : 0;
-      if (name === this.#session?.record.name || (holder !== undefined && silentMs <= timing.leaseDurationMs)) {
-        living.push(record);
-        continue;
-      }
-      try {
-        const dead = await store.update(record, { holder: undefined }); // from here on it cannot be renewed
-        if (holder !== undefined) logger.warn({ replica: name, silentMs }, "a replica is gone, its shards are free");
-        await store.remove(dead);
-      } catch (error) {
-        if (!(error instanceof LeaseConflict)) throw error;
-        living.push(record); // it was renewed at the last moment, or somebody else was quicker: look again
-        this.#wake();
-      }
-    }
-    return living;
+  #stateOf({ record }: Session): ReplicaState {
+    return {
+      session: record,
+      held: this.#held,
+      yielding: this.#yielding,
+      seen: this.#seen,
+      standsBack: this.#standsBack,
+      leaving: this.#leaving,
+    };
   }
 
-  /** What the API server has is so, whatever we know of writes whose answers were lost. */
-  #acceptTruth(session: Session, shards: ReadonlyMap<number, LeaseRecord>): void {
-    for (const shard of [...this.#held.keys()]) {
-      const record = shards.get(shard);
-      if (record?.holder === session.record.name) {
-        this.#held.set(shard, record);
-      } else if (this.#yielding.get(shard)) {
-        this.#released(shard);
-      } else {
-        this.#lose(`the Lease ${SHARD_PREFIX}${shard} was taken away`, 0);
-        return;
+  /** @returns whether what follows still holds */
+  async #perform(action: Action, session: Session): Promise<boolean> {
+    const { logger } = this.#options;
+    switch (action.type) {
+      case "expire":
+        return this.#expire(action.session, action.silentMs);
+      case "lose":
+        this.#lose(action.reason, 0);
+        return false;
+      case "hold":
+        if (this.#held.has(action.shard)) this.#held.set(action.shard, action.record);
+        else this.#hold(action.shard, action.record);
+        return true;
+      case "released":
+        this.#released(action.shard);
+        return true;
+      case "yield":
+        this.#yield(action.shard);
+        return true;
+      case "standBack": {
+        const facts = { division: this.#sharing.division, others: action.others };
+        logger.warn(facts, "waits for replicas with other shards or stack partitions to leave");
+        return true;
       }
-    }
-    for (const [shard, record] of shards) {
-      const isOurs = record.holder === session.record.name && shard < this.#options.shards;
-      if (isOurs && !this.#held.has(shard)) this.#hold(shard, record);
+      case "acquire":
+        await this.#acquire(session, action);
+        return true;
     }
   }
 
-  /** Takes what is free, or gives back, so that each replica has as many shards as any other. */
-  async #share(
-    session: Session,
-    sessions: readonly LeaseRecord[],
-    shards: ReadonlyMap<number, LeaseRecord>,
-  ): Promise<void> {
-    const { shards: count, logger } = this.#options;
-    const mine = session.record.name;
-    const others = sessions.filter(({ name }) => name !== mine);
-    const strangers = others.filter(({ division }) => division !== undefined && division !== this.#division);
-    if (strangers.length > 0) {
-      // In another division a stack, or an object, has another Lease: until they are gone, or stand back, nothing is safe.
-      const holders = new Set([...shards.values()].map(({ holder }) => holder));
-      const cameFirst = strangers.some(({ name }) => holders.has(name) || name < mine);
-      if (this.#held.size === 0 && cameFirst && !this.#standsBack) {
-        this.#standsBack = true;
-        const told = { division: this.#division, others: strangers };
-        logger.warn(told, "waits for replicas with other shards or stack partitions to leave");
+  /** @returns whether the session is over; it was renewed at the last moment, or another replica was quicker, if not */
+  async #expire(record: LeaseRecord, silentMs: number): Promise<boolean> {
+    const { store, logger } = this.#options;
+    try {
+      const dead = await store.update(record, { holder: undefined }); // from here on it cannot be renewed
+      if (record.holder !== undefined) {
+        logger.warn({ replica: record.name, silentMs }, "a replica is gone, its shards are free");
       }
-      return;
+      await store.remove(dead);
+      return true;
+    } catch (error) {
+      if (!(error instanceof LeaseConflict)) throw error;
+      this.#wake(); // look again
+      return false;
     }
-    if (this.#leaving) return;
-    if (session.record.division !== this.#division) {
-      this.#standsBack = false; // the next renewal says so, and only the look after it counts
-      return;
-    }
-    // What cannot be shared evenly stays where it is, so that nothing moves without need.
-    const load = (name: string) => [...shards.values()].filter(({ holder }) => holder === name).length;
-    const peers = [mine, ...others.filter(({ division }) => division === this.#division).map(({ name }) => name)];
-    const rank = peers.sort((a, b) => load(b) - load(a) || (a < b ? -1 : 1)).indexOf(mine);
-    const fair = Math.floor(count / peers.length) + (rank < count % peers.length ? 1 : 0);
-    const kept = [...this.#held.keys()].filter((shard) => !this.#yielding.has(shard));
-    for (const shard of kept.slice(fair)) this.#yield(shard);
-    await this.#acquire(session, fair - kept.length, rank * fair, new Set(sessions.map(({ name }) => name)), shards);
   }
 
-  /** @param from where the search begins: replicas that search at the same time meet less often */
-  async #acquire(
-    session: Session,
-    wanted: number,
-    from: number,
-    living: ReadonlySet<string>,
-    shards: ReadonlyMap<number, LeaseRecord>,
-  ): Promise<void> {
-    const { store, shards: count } = this.#options;
-    let missing = wanted;
-    for (let step = 0; step < count && missing > 0; step++) {
-      const shard = (from + step) % count;
-      const record = shards.get(shard);
-      if (record?.holder !== undefined && living.has(record.holder)) continue;
-      const holder = session.record.name;
+  async #acquire(session: Session, { count, candidates }: Extract<Action, { type: "acquire" }>): Promise<void> {
+    const { store } = this.#options;
+    const holder = session.record.name;
+    let missing = count;
+    for (const { shard, record } of candidates) {
+      if (missing <= 0) return;
       try {
         const taken = await (record === undefined
           ? store.create(`${SHARD_PREFIX}${shard}`, { holder, transitions: 0 })
@@ -312,7 +276,7 @@ export class Replica {
         this.#hold(shard, taken);
         missing--;
       } catch (error) {
-        if (!(error instanceof LeaseConflict)) throw error; // else somebody was quicker
+        if (!(error instanceof LeaseConflict)) throw error; // else another replica was quicker
       }
     }
   }
@@ -392,8 +356,4 @@ export class Replica {
   #isCurrent(session: Session): boolean {
     return this.#isValid() && this.#session === session;
   }
-}
-
-function shardRecord(record: LeaseRecord): [number, LeaseRecord][] {
-  return record.name.startsWith(SHARD_PREFIX) ? [[Number(record.name.slice(SHARD_PREFIX.length)), record]] : [];
 }

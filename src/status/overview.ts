@@ -4,7 +4,7 @@ import { type AnyKind, kindApiVersion, kindName } from "../../stacks/contract/ki
 import { objectKey } from "../../stacks/contract/object";
 import { REPORTING_CONTROLLER } from "../controller/event-recorder";
 import { kubernetesLeases } from "../sharding/lease-store";
-import { SHARD_PREFIX } from "../sharding/replica";
+import { SHARD_PREFIX } from "../sharding/step";
 import { countObjects, type KindCounts } from "./object-counts";
 import { type MetricsLocation, type OperatorStatus, readOperatorStatus } from "./operator-status";
 
