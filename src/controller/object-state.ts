@@ -11,7 +11,7 @@ import { ReadYourWrites } from "./read-your-writes";
  */
 export class ObjectState {
   lastAttempt: Attempt | undefined;
-  /** How often what a terminal attempt ran into may have gone. */
+  /** How often what a terminal attempt failed for may have gone. */
   reconsidered = 0;
   /** Set by an update, or a destroy, that has to wait for something else to end. */
   blockers: Blockers | undefined;

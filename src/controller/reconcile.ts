@@ -73,7 +73,9 @@ export class Reconciler {
   /** Forgets that the last attempt was terminal: what it ran into may be gone. */
   reconsider(key: string): void {
     const state = this.#states.get(key);
-    if (state !== undefined) state.lastAttempt = undefined;
+    if (state === undefined) return;
+    state.lastAttempt = undefined;
+    state.reconsidered++;
   }
 
   #stateOf(key: string): ObjectState {

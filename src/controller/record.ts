@@ -132,7 +132,8 @@ async function recordFailedUpdate(reconcile: Reconcile, { object, failures, part
   }
   const logger = loggerOf(reconcile);
   if (refused.length > 0) {
-    logger.warn({ failures, outcome }, "update failed");
+    const waits = outcome === "terminal" ? ", waits for the object to change" : "";
+    logger.warn({ failures }, `update failed${waits}`);
     writer.event(object, "Warning", refused[0]?.reason ?? "UpdateFailed", describeFailures(refused));
   } else {
     logger.info({ failures }, "update waits for something else to end");

@@ -17,12 +17,14 @@ export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Pro
   const { context, item, object: found, state, signal } = reconcile;
   const { kind, stacks, writer, cache, client } = context;
   const watched = cache.watched(item.key);
+  const { reconsidered } = state;
   const run = stacks.open(found, signal);
   let object = found;
   let progress: Progress | undefined;
   let partial: UpdateFailed["partial"];
   const failed = async (failures: UpdateFailed["failures"]): Promise<Outcome> => {
-    if (!isSameAs(watched, cache.watched(item.key))) return { type: "stale" };
+    const isCurrent = isSameAs(watched, cache.watched(item.key)) && state.reconsidered === reconsidered;
+    if (!isCurrent) return { type: "stale" };
     const latest = (await progress?.end().catch(() => undefined)) ?? object;
     return { type: "updateFailed", object: latest, failures, partial };
   };

@@ -442,22 +442,22 @@ describe("an update that is refused for good", () => {
   const REFUSAL: UpdateFailure = { errorClass: "terminal", reason: "Conflict", message: "belongs to another object" };
 
   it("is not tried again", async () => {
-    const world = new World();
-    world.refusal = REFUSAL;
-    expect(await world.reconcile()).toBe("done");
-    expect(await world.reconcile()).toBe("done");
-    expect(world.updates).toBe(1);
+    const harness = new Harness();
+    harness.refusal = REFUSAL;
+    expect(await harness.reconcile()).toBe("done");
+    expect(await harness.reconcile()).toBe("done");
+    expect(harness.updates).toBe(1);
   });
 
   it("is tried again when what refused it went while it ran", async () => {
-    const world = new World();
-    world.refusal = REFUSAL;
-    world.program.mockImplementationOnce(() => world.reconciler.reconsider(KEY));
-    expect(await world.reconcile()).toBe("retry");
+    const harness = new Harness();
+    harness.refusal = REFUSAL;
+    harness.program.mockImplementationOnce(() => harness.reconciler.reconsider(KEY));
+    expect(await harness.reconcile()).toBe("retry");
 
-    world.refusal = undefined;
-    expect(await world.reconcile()).toBe("done");
-    expect(world.updates).toBe(2);
+    harness.refusal = undefined;
+    expect(await harness.reconcile()).toBe("done");
+    expect(harness.updates).toBe(2);
   });
 });
 
