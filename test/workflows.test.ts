@@ -11,7 +11,21 @@ const GITLAB = "docs/examples/gitlab-ci.yml";
 const textOf = (file: string) => readFileSync(join(root, file), "utf8");
 
 interface Workflow {
-  jobs: Record<string, { steps: { run?: string }[] }>;
+  on: Record<string, unknown>;
+  jobs: Record<
+    string,
+    {
+      environment?: string;
+      if?: string;
+      steps: {
+        run?: string;
+        uses?: string;
+        "working-directory"?: string;
+        with?: Record<string, unknown>;
+        env?: object;
+      }[];
+    }
+  >;
 }
 
 interface GitlabJob {
@@ -37,13 +51,44 @@ describe("the workflow for pull requests", () => {
   });
 });
 
+describe("the workflow's job", () => {
+  const { on, jobs } = parse(textOf(WORKFLOW)) as Workflow;
+  const job = jobs.preview as Workflow["jobs"][string];
+
+  it("is the target branch's, in an environment of its own, and runs nothing of the pull request", () => {
+    expect(Object.keys(on)).toEqual(["pull_request_target"]);
+    expect(job.environment).toBe("kindstack-preview");
+    const data = job.steps.find(({ with: options }) => String(options?.ref).includes("head.sha"));
+    expect(data?.with).toMatchObject({ path: "pull-request", "persist-credentials": false });
+    const within = job.steps.filter((step) => step["working-directory"] === "pull-request").map(({ run = "" }) => run);
+    expect(within.join("\n")).toMatch(/node "\$GITHUB_WORKSPACE\/kindstack\//);
+    expect(within.join("\n")).not.toMatch(/npm|npx|pull-request|\.\/|make|sh /);
+  });
+
+  it("has a token, and no credential of the state, the database or the cluster", () => {
+    expect([...new Set(textOf(WORKFLOW).match(/secrets\.\w+/g))]).toEqual([
+      "secrets.KINDSTACK_TOKEN",
+      "secrets.KINDSTACK_SERVER",
+      "secrets.KINDSTACK_SERVER_CA",
+    ]);
+    expect(textOf(GITLAB)).not.toMatch(/PULUMI_|PSQL_|KUBECONFIG/);
+  });
+
+  it("replaces its own comment alone, which says of which commit it is and of when", () => {
+    const comment = job.steps.at(-1)?.run ?? "";
+    expect(comment).not.toContain("--edit-last");
+    expect(comment).toContain('startswith(\\"$marker\\")');
+    expect(comment).toContain('"$marker" "$COMMIT" "$(date -u');
+  });
+});
+
 describe("the example for GitLab", () => {
   // GitLab's linter is part of its server; this is what can be held against its reference.
   it("has one job with the parts that a job needs", () => {
     const jobs = parse(textOf(GITLAB)) as Record<string, GitlabJob>;
     expect(Object.keys(jobs)).toEqual(["kindstack-preview"]);
     const job = jobs["kindstack-preview"] as GitlabJob;
-    const known = ["stage", "image", "rules", "variables", "cache", "script", "artifacts"];
+    const known = ["stage", "image", "rules", "variables", "script", "artifacts"];
     expect(Object.keys(job).filter((key) => !known.includes(key))).toEqual([]);
     expect(job.script.every((line) => typeof line === "string")).toBe(true);
     expect(job.rules[0]?.if).toContain("merge_request_event");
@@ -53,11 +98,14 @@ describe("the example for GitLab", () => {
 
 describe("a command in a workflow", () => {
   it.each([WORKFLOW, GITLAB])("is one that the command line takes: %s", (file) => {
-    const [line = ""] = /npx kindstack preview [^>]*/.exec(textOf(file).replace(/\\\n/g, " ")) ?? [];
-    const words = line.replace(/["\n]/g, " ").trim().split(/\s+/).slice(3);
+    const [line = ""] = /(?:kindstack|main\.js) preview [^>]*/.exec(textOf(file).replace(/\\\n/g, " ")) ?? [];
+    const words = line.replace(/["\n]/g, " ").trim().split(/\s+/).slice(2);
     const preview = buildProgram().commands.find((command) => command.name() === "preview");
     expect(words).toContain("--prune-against");
-    expect(preview?.parseOptions(words).unknown).toEqual([]);
-    expect(preview?.opts()).toMatchObject({ output: "markdown", failOn: ["replace", "delete"] });
+    const parsed = words.map(
+      (word) => ({ $KINDSTACK_SERVER: "https://kindstack.example.com", $gate: "delete" })[word] ?? word,
+    );
+    expect(preview?.parseOptions(parsed).unknown).toEqual([]);
+    expect(preview?.opts()).toMatchObject({ output: "markdown", failOn: expect.arrayContaining(["delete"]) });
   });
 });

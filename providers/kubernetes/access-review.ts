@@ -10,7 +10,16 @@ export interface UserInfo {
 
 /** What somebody wants to do: with a resource, or with a path that is none. */
 export type AccessAttributes =
-  | { resourceAttributes: { verb: string; version: string; resource: string } }
+  | {
+      resourceAttributes: {
+        verb: string;
+        version: string;
+        resource: string;
+        group?: string;
+        namespace?: string;
+        name?: string;
+      };
+    }
   | { nonResourceAttributes: { verb: string; path: string } };
 
 /** Whose bearer token it is; `undefined` when it is nobody's. @throws ApiError when the API server gives no answer */

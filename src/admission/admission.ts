@@ -26,6 +26,8 @@ export interface AdmissionOptions {
   location?: AdmissionLocation;
   /** The CA of the API servers' client certificates, as PEM. With it, nobody else is answered. */
   clientCa?: string | undefined;
+  /** A ClusterRole with which everything that is made for admission is deleted; without one it stays. */
+  ownerRole?: string | undefined;
   /** Where the certificate's Secret is kept. */
   namespace: string;
   /** For certificates that last another time than usual. */
@@ -76,6 +78,7 @@ export async function startAdmission(options: AdmissionOptions): Promise<Admissi
 
     const objects = new EnsuredObjects({
       client,
+      ownerRole: options.ownerRole,
       logger,
       signal: stop.signal,
       // The webhooks first: nobody gets the right to make namespaces, say, before somebody is asked about it.

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
-import { errorMessageOf } from "../../providers/errors";
-import type { KubernetesClient, LiveObject, Manifest } from "../../providers/kubernetes/client";
+import { errorMessageOf, RetryableError } from "../../providers/errors";
+import type { KubernetesClient, LiveObject, Manifest, ResourceType } from "../../providers/kubernetes/client";
 import { ownedFieldsDigest } from "../../providers/kubernetes/ownership";
 import { ADMISSION_LABEL } from "../../stacks/contract/admission";
 import { objectId } from "../../stacks/contract/object";
@@ -9,9 +9,14 @@ import { Informer, type ObjectChange } from "../cache/informer";
 import { exponentialBackoff } from "../queue/backoff";
 
 export interface EnsuredObjectsOptions {
-  client: Pick<KubernetesClient, "resourceType" | "apply" | "list" | "watch">;
+  client: Pick<KubernetesClient, "resourceType" | "get" | "apply" | "list" | "watch">;
   /** The objects as they are to be, in the order in which they are made. Asked again at every {@link EnsuredObjects.apply}. */
   manifests: () => readonly Manifest[];
+  /**
+   * A ClusterRole that owns the objects, so that they are deleted with it. It is read whenever one is applied: once it is
+   * gone, the installation is being removed, and nothing is made any more.
+   */
+  ownerRole?: string | undefined;
   logger: Logger;
   signal: AbortSignal;
 }
@@ -24,6 +29,12 @@ interface Applied {
   fields: string;
 }
 
+const CLUSTER_ROLE: ResourceType = {
+  apiVersion: "rbac.authorization.k8s.io/v1",
+  kind: "ClusterRole",
+  plural: "clusterroles",
+  namespaced: false,
+};
 /** Longer than an edit takes to arrive, so that several in a row are one repair. */
 const REPAIR_DELAY_MS = 100;
 const BACKOFF = { baseMs: 500, capMs: 30_000 };
@@ -67,12 +78,28 @@ export class EnsuredObjects {
     }
   }
 
+  /** @throws RetryableError when there is no such ClusterRole (any more) */
+  async #ownerReferences(): Promise<Pick<Manifest["metadata"], "ownerReferences">> {
+    const { client, ownerRole } = this.#options;
+    if (ownerRole === undefined) return {};
+    const { apiVersion, kind } = CLUSTER_ROLE;
+    const role = await client.get(CLUSTER_ROLE, ownerRole);
+    if (role === undefined) {
+      throw new RetryableError(
+        "OwnerMissing",
+        `there is no ClusterRole ${ownerRole}, with which admission is installed`,
+      );
+    }
+    return { ownerReferences: [{ apiVersion, kind, name: ownerRole, uid: role.metadata.uid }] };
+  }
+
   async #apply(manifest: Manifest): Promise<void> {
     const { client } = this.#options;
     const labelled = {
       ...manifest,
       metadata: {
         ...manifest.metadata,
+        ...(await this.#ownerReferences()),
         labels: {
           ...manifest.metadata.labels,
           "app.kubernetes.io/managed-by": "kindstack",

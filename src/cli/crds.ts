@@ -1,13 +1,15 @@
 import { Command } from "commander";
 import { stringify } from "yaml";
 import { customResourceDefinition } from "../../stacks/contract/crd";
-import { kinds } from "../../stacks/index";
+import type { AnyKind } from "../../stacks/contract/kind";
+import { kindsOption } from "./kinds-option";
 
 export function crdsCommand(): Command {
   return new Command("crds")
-    .description("print the CustomResourceDefinitions of all kinds as YAML")
+    .description("print the CustomResourceDefinitions of kinds as YAML")
+    .addOption(kindsOption("kinds to print"))
     .addHelpText("after", "\nExample:\n  kindstack crds | kubectl apply --server-side -f -")
-    .action(() => {
+    .action(({ kinds }: { kinds: readonly AnyKind[] }) => {
       // Aliases are for people who write YAML; not every reader of it resolves them.
       const documents = kinds.map((kind) =>
         stringify(customResourceDefinition(kind), { aliasDuplicateObjects: false }),

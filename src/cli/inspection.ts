@@ -2,30 +2,30 @@ import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { KubeConfig } from "@kubernetes/client-node";
 import { errorMessageOf } from "../../providers/errors";
 import { ProviderHost } from "../../providers/host/server";
 import { providers } from "../../providers/index";
 import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
 import { closePool } from "../../providers/postgres/pool";
+import { kinds } from "../../stacks/index";
 import { fileBackendDirectory } from "../automation/file-backend";
 import { StackReader } from "../automation/stack-reader";
 import { openWorkspace, type Workspace } from "../automation/workspace";
 import { readStateConfig } from "../config";
 import { ClusterView } from "../preview/cluster-view";
+import { Inspector } from "../preview/inspector";
 import { resolvePulumi } from "../toolchain/pulumi";
+import { PreviewProgress } from "./preview-progress";
 import { Progress } from "./progress";
 
 /** What a command that only looks works with. */
 export interface Inspection {
-  reader: StackReader;
-  cluster: ClusterView;
-  /** For namespaced objects that name no namespace: the kubeconfig's, as kubectl takes it. */
-  namespace: string;
-  /** Aborted when the user interrupts. */
-  signal: AbortSignal;
-  /** What the user should know of where this looked. */
-  notes: string[];
+  inspector: Inspector;
+}
+
+export interface InspectionOptions {
+  /** Objects that are previewed at the same time, by a command that previews. */
+  concurrency?: number;
 }
 
 const TIMEOUT_MS = 10 * 60_000;
@@ -44,7 +44,10 @@ Environment:
  *
  * It works in a folder of its own: an operator on the same machine may be at work in the one that is configured.
  */
-export async function withInspection<T>(run: (inspection: Inspection) => Promise<T>): Promise<T> {
+export async function withInspection<T>(
+  { concurrency }: InspectionOptions,
+  run: (inspection: Inspection) => Promise<T>,
+): Promise<T> {
   const stop = new AbortController();
   const onStop = () => stop.abort(new Error("interrupted"));
   for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, onStop);
@@ -53,6 +56,7 @@ export async function withInspection<T>(run: (inspection: Inspection) => Promise
   const host = new ProviderHost(providers);
   const progress = new Progress();
   let workspace: Workspace | undefined;
+  let previewed: PreviewProgress | undefined;
   try {
     // To make a server takes longer than a look.
     const pulumi = await resolvePulumi({ signal: stop.signal, observe: progress.observeTools, make: false });
@@ -66,15 +70,20 @@ export async function withInspection<T>(run: (inspection: Inspection) => Promise
       attachment: host.attachment,
       log: console,
     });
-    const { cluster, namespace } = await openCluster();
-    return await run({
+    const cluster = await openCluster();
+    if (concurrency !== undefined) previewed = new PreviewProgress();
+    const inspector = new Inspector({
+      kinds,
       reader: new StackReader({ workspace, host, timeoutMs: TIMEOUT_MS }),
       cluster,
-      namespace,
+      concurrency: concurrency ?? 1,
       signal: stop.signal,
       notes: notesOn(state.backendUrl, cluster),
+      ...(previewed && { observe: previewed.show }),
     });
+    return await run({ inspector });
   } finally {
+    previewed?.end();
     for (const name of ["SIGINT", "SIGTERM"] as const) process.off(name, onStop);
     await workspace?.pulumi.close();
     host.stop();
@@ -85,17 +94,11 @@ export async function withInspection<T>(run: (inspection: Inspection) => Promise
 }
 
 /** A kubeconfig that cannot be read is as good as none. */
-async function openCluster(): Promise<{ cluster: ClusterView; namespace: string }> {
+async function openCluster(): Promise<ClusterView> {
   try {
-    const config = new KubeConfig();
-    config.loadFromDefault();
-    const namespace = config.getContextObject(config.getCurrentContext())?.namespace || "default";
-    return { cluster: await ClusterView.open(connectKubernetes()), namespace };
+    return await ClusterView.open(connectKubernetes());
   } catch (error) {
-    return {
-      cluster: ClusterView.none(`the kubeconfig cannot be read: ${errorMessageOf(error)}`),
-      namespace: "default",
-    };
+    return ClusterView.none(`the kubeconfig cannot be read: ${errorMessageOf(error)}`);
   }
 }
 

@@ -1,11 +1,19 @@
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
 import { Command, InvalidArgumentError } from "commander";
-import { stringify } from "yaml";
+import { parse, stringify } from "yaml";
+import { errorMessageOf } from "../../providers/errors";
+import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
 import { kinds } from "../../stacks/index";
-import { describeConfiguration, parseConfiguration } from "../../stacks/platform/configuration";
+import { type Configuration, describeConfiguration, parseConfiguration } from "../../stacks/platform/configuration";
 import { packageVersion } from "../package";
 import { renderTable } from "../text/table";
 
 interface InstallOptions {
+  print: boolean;
+  check: boolean;
+  chart?: string;
+  values: Record<string, string>;
   set?: Record<string, string>;
 }
 
@@ -15,11 +23,18 @@ const PULUMI_KEYS = ["install", "manifests"];
 export function installCommand(): Command {
   return new Command("install")
     .description("print the manifests that install the operator into a cluster, for kubectl")
-    .requiredOption("--print", "print them as YAML; `pulumi up` is what installs by itself")
-    .option("--set <key=value>", "a key of the configuration; may be repeated", keyValue)
+    .option("--print", "print them as YAML; `pulumi up` is what installs by itself", false)
+    .option("--check", "say what the current kubeconfig's cluster lacks for them; exit code 1 if anything", false)
+    .option("--chart <folder>", "write a Helm chart of them; what decides which objects there are is fixed in it")
+    .option("--values <file>", "a YAML file with keys of the configuration", readValues, {})
+    .option("--set <key=value>", "a key of the configuration, over the file's; may be repeated", keyValue)
     .addHelpText("after", () => `\nConfiguration:\n${configurationTable()}\n\n${EXAMPLE}`)
-    .action(async ({ set = {} }: InstallOptions) => {
-      const configuration = parseConfiguration(set, packageVersion());
+    .action(async ({ print, check, chart, values, set = {} }: InstallOptions, command: Command) => {
+      if (!print && !check && chart === undefined) command.error("error: --print, --check or --chart is needed");
+      const configuration = parseConfiguration({ ...values, ...set }, packageVersion());
+      if (check) await checkCluster(configuration);
+      if (chart !== undefined) await writeChart(chart, configuration);
+      if (!print) return;
       const { platformManifests } = await import("../../stacks/platform/manifests.js");
       const documents = (await platformManifests(configuration, kinds)).map((manifest) =>
         stringify(manifest, { aliasDuplicateObjects: false, lineWidth: 0 }),
@@ -28,8 +43,56 @@ export function installCommand(): Command {
     });
 }
 
-const EXAMPLE = `Example:
+const EXAMPLE = `Examples:
+  kindstack install --check --values values.yaml
+  kindstack install --print --values values.yaml | kubectl apply --server-side -f -
   kindstack install --print --set image=registry.example.com/kindstack:1 | kubectl apply --server-side -f -`;
+
+/** @throws Error naming all that the cluster lacks */
+async function checkCluster(configuration: Configuration): Promise<void> {
+  const { missingPrerequisites } = await import("../../stacks/platform/prerequisites.js");
+  try {
+    const client = connectKubernetes();
+    await client.json("GET", "/version"); // a cluster that cannot be reached was not checked
+    const missing = await missingPrerequisites(configuration, kinds, client);
+    if (missing.length > 0) throw new Error(missing.join("\n"));
+  } finally {
+    await disconnectKubernetes();
+  }
+}
+
+/** Writes into a folder that is new or empty, so that nothing of another version stays in it. */
+async function writeChart(folder: string, configuration: Configuration): Promise<void> {
+  const { helmChart } = await import("../../stacks/platform/chart.js");
+  const files = await helmChart(configuration, kinds, packageVersion());
+  mkdirSync(path.join(folder, "templates"), { recursive: true });
+  if (readdirSync(folder).length > 1 || readdirSync(path.join(folder, "templates")).length > 0) {
+    throw new Error(`--chart: ${folder} is not empty`);
+  }
+  for (const [name, text] of Object.entries(files)) writeFileSync(path.join(folder, name), text);
+}
+
+/** The keys of a file, as texts, in which the configuration is parsed. */
+function readValues(file: string): Record<string, string> {
+  let parsed: unknown;
+  try {
+    parsed = parse(readFileSync(file, "utf8"));
+  } catch (error) {
+    throw new InvalidArgumentError(errorMessageOf(error));
+  }
+  if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) {
+    throw new InvalidArgumentError("it must hold a map of keys and values.");
+  }
+  const values = Object.entries(parsed).filter(([, value]) => value !== null);
+  for (const [key] of values) refusePulumiKey(key);
+  return Object.fromEntries(
+    values.map(([key, value]) => [key, typeof value === "string" ? value : JSON.stringify(value)]),
+  );
+}
+
+function refusePulumiKey(key: string): void {
+  if (PULUMI_KEYS.includes(key)) throw new InvalidArgumentError(`${key} is for \`pulumi up\`.`);
+}
 
 function configurationTable(): string {
   const rows = describeConfiguration().filter(({ key }) => !PULUMI_KEYS.includes(key));
@@ -42,6 +105,6 @@ function configurationTable(): string {
 function keyValue(text: string, others: Record<string, string> = {}): Record<string, string> {
   const [key = "", ...rest] = text.split("=");
   if (rest.length === 0) throw new InvalidArgumentError("key=value is needed.");
-  if (PULUMI_KEYS.includes(key)) throw new InvalidArgumentError(`${key} is for \`pulumi up\`.`);
+  refusePulumiKey(key);
   return { ...others, [key]: rest.join("=") };
 }

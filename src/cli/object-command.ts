@@ -1,44 +1,45 @@
 import { Command } from "commander";
 import type { AnyKind } from "../../stacks/contract/kind";
-import { stackOf } from "../../stacks/contract/shared-stack";
+import { findKind } from "../../stacks/contract/kind-name";
 import { kinds } from "../../stacks/index";
-import type { StackReader } from "../automation/stack-reader";
-import { findKind } from "../preview/kind-name";
+import type { Inspector, LocatedStack } from "../preview/inspector";
+import type { RemoteInspector } from "../preview/remote";
+import type { ObjectRequest } from "../preview/requests";
 import { INSPECTION_HELP, withInspection } from "./inspection";
+import { kubeconfigNamespace, SERVER_HELP, type ServerOptions, withServer, withServerOptions } from "./server-options";
 
 /** For a command's `<kind>`. */
 export const KIND_HELP = "such as Tenant, tenant, tenants or tenants.multitenancy.codereliant.io";
 
-/**
- * A command that shows something of one object's stack, which may be one that other objects share.
- *
- * @param show what to print; `undefined` when there is no such stack
- */
-export function objectCommand(
-  name: string,
-  description: string,
-  show: (reader: StackReader, stack: string, signal: AbortSignal, key: string) => Promise<string | undefined>,
-): Command {
+/** What a command shows of one object's stack, which may be one that other objects share. */
+export interface ObjectCommand<T> {
+  name: string;
+  description: string;
+  /** Looks here. */
+  local(inspector: Inspector, located: LocatedStack): Promise<T>;
+  /** Asks the operator. */
+  remote(inspector: RemoteInspector, request: ObjectRequest): Promise<T>;
+  /** The text to print. */
+  render(value: T): string;
+}
+
+export function objectCommand<T>({ name, description, local, remote, render }: ObjectCommand<T>): Command {
   const command = new Command(name)
     .description(description)
     .argument("<kind>", KIND_HELP)
     .argument("<name>", "the object's name")
-    .option("-n, --namespace <namespace>", "the object's namespace (default: the kubeconfig's)")
-    .addHelpText("after", INSPECTION_HELP)
-    .action(async (word: string, objectName: string, options: { namespace?: string }) => {
-      const kind = kindArgument(command, word);
-      await withInspection(async ({ reader, cluster, namespace, signal }) => {
-        const place = kind.scope === "Cluster" ? undefined : (options.namespace ?? namespace);
-        const key = place === undefined ? objectName : `${place}/${objectName}`;
-        // Which of a namespace's stacks an object shares is recorded on the object.
-        const sighting = kind.granularity === "namespace" ? await cluster.find(kind, objectName, place) : undefined;
-        const stack = stackOf(kind, key, sighting?.seen ? sighting.object : undefined);
-        const text = await show(reader, stack, signal, key);
-        if (text === undefined) throw new Error(`${kind.kind} ${objectName} has no stack (${stack})`);
-        process.stdout.write(`${text}\n`);
-      });
+    .option("-n, --namespace <namespace>", "the object's namespace (default: the kubeconfig's)");
+  return withServerOptions(command)
+    .addHelpText("after", `${INSPECTION_HELP}\n${SERVER_HELP}`)
+    .action(async (word: string, objectName: string, options: ServerOptions & { namespace?: string }) => {
+      kindArgument(command, word);
+      const request = { kind: word, name: objectName, namespace: options.namespace ?? kubeconfigNamespace() };
+      const value =
+        options.server === undefined
+          ? await withInspection({}, async ({ inspector }) => local(inspector, await inspector.locate(request)))
+          : await withServer(options, (inspector) => remote(inspector, request));
+      process.stdout.write(`${render(value)}\n`);
     });
-  return command;
 }
 
 /** The kind of that name; ends the command as wrongly used when there is none or more than one. */

@@ -2,18 +2,19 @@ import { availableParallelism } from "node:os";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { readManifests } from "../../stacks/contract/manifests";
 import { kinds } from "../../stacks/index";
-import { preview, type Selection, selectCandidates } from "../preview/preview";
+import { selectCandidates } from "../preview/preview";
 import { renderMarkdown } from "../preview/render-markdown";
 import { renderText } from "../preview/render-text";
 import { GATED, type Gated, gatedObjects, type Report } from "../preview/report";
 import { readManifestsAt } from "../preview/revision";
 import { fullName } from "../preview/wording";
 import { safeJson } from "../text/plain-text";
-import { INSPECTION_HELP, type Inspection, withInspection } from "./inspection";
-import { PreviewProgress } from "./preview-progress";
+import { INSPECTION_HELP, withInspection } from "./inspection";
+import { positive } from "./numbers";
+import { kubeconfigNamespace, SERVER_HELP, type ServerOptions, withServer, withServerOptions } from "./server-options";
 
 /** What `preview` and `diff` have in common. */
-export interface ReportOptions {
+export interface ReportOptions extends ServerOptions {
   output: keyof typeof RENDERERS;
   failOn: Gated[];
   refresh: boolean;
@@ -45,48 +46,53 @@ Exit codes: 0 all could be previewed and --fail-on found nothing; 1 otherwise, a
 Examples:
   kindstack preview -f manifests/
   kindstack preview -f manifests/ --prune-against origin/main --output markdown --fail-on replace,delete
-${INSPECTION_HELP}`,
+  kindstack preview -f manifests/ --server https://kindstack.example.com --token-file token
+${INSPECTION_HELP}
+${SERVER_HELP}`,
     )
     .action(async (options: PreviewOptions) => {
-      const { filename: paths, pruneAgainst } = options;
+      const { filename: paths, pruneAgainst, refresh, concurrency } = options;
       const manifests = await readManifests(paths, pruneAgainst !== undefined);
       const before = pruneAgainst === undefined ? undefined : await readManifestsAt(pruneAgainst, paths);
-      await withInspection(async (inspection) => {
-        const namespace = options.namespace ?? inspection.namespace;
-        await report(inspection, options, selectCandidates(kinds, namespace, manifests, before));
-      });
+      const namespace = options.namespace ?? kubeconfigNamespace();
+      const report =
+        options.server === undefined
+          ? await withInspection({ concurrency }, ({ inspector }) =>
+              inspector.preview(selectCandidates(kinds, namespace, manifests, before), refresh),
+            )
+          : await withServer(options, (remote) =>
+              remote.preview({ manifests, namespace, refresh, ...(before && { before }) }),
+            );
+      print(report, options);
     });
 }
 
 /** Adds the options of {@link ReportOptions}. */
 export function withReportOptions(command: Command): Command {
-  return command
-    .addOption(
-      new Option("-o, --output <format>", "how to print the report").choices(Object.keys(RENDERERS)).default("text"),
-    )
-    .option("--fail-on <operations>", `exit with 1 if any of these would happen: ${GATED.join(",")}`, gates, [])
-    .option("--refresh", "compare with the real world too, so that the repair of drift shows", false)
-    .option("--concurrency <n>", "objects that are previewed at the same time", positive, availableParallelism())
-    .option("-n, --namespace <namespace>", "for what names none (default: the kubeconfig's)");
+  return withServerOptions(
+    command
+      .addOption(
+        new Option("-o, --output <format>", "how to print the report").choices(Object.keys(RENDERERS)).default("text"),
+      )
+      .option("--fail-on <operations>", `exit with 1 if any of these would happen: ${GATED.join(",")}`, gates, [])
+      .option("--refresh", "compare with the real world too, so that the repair of drift shows", false)
+      .option("--concurrency <n>", "objects that are previewed at the same time", positive, availableParallelism())
+      .option("-n, --namespace <namespace>", "for what names none (default: the kubeconfig's)"),
+  );
 }
 
-/** Previews, prints the report, and throws when there is something in it that must not pass. */
-export async function report(inspection: Inspection, options: ReportOptions, selection: Selection): Promise<void> {
-  const { reader, cluster, signal, notes } = inspection;
-  const { refresh, concurrency } = options;
-  const progress = new PreviewProgress();
-  const previewOptions = { reader, cluster, signal, refresh, concurrency, observe: progress.show };
-  const result = await preview(previewOptions, selection, notes).finally(() => progress.end());
-  process.stdout.write(`${RENDERERS[options.output](result).trimEnd()}\n`);
-  const { invalid = 0, failed = 0 } = result.summary;
+/** Prints a report. @throws Error when there is something in it that must not pass */
+export function print(report: Report, { output, failOn }: ReportOptions): void {
+  process.stdout.write(`${RENDERERS[output](report).trimEnd()}\n`);
+  const { invalid = 0, failed = 0 } = report.summary;
   const broken = [
-    ...(result.problems.length > 0 ? [`${result.problems.length} problems with files`] : []),
+    ...(report.problems.length > 0 ? [`${report.problems.length} problems with files`] : []),
     ...(invalid > 0 ? [`${invalid} invalid`] : []),
     ...(failed > 0 ? [`${failed} would fail or could not be previewed`] : []),
   ];
-  const gated = gatedObjects(result, options.failOn);
+  const gated = gatedObjects(report, failOn);
   if (gated.length > 0) {
-    broken.push(`--fail-on ${options.failOn}: ${gated.map((plan) => `${plan.kind} ${fullName(plan)}`).join(", ")}`);
+    broken.push(`--fail-on ${failOn}: ${gated.map((plan) => `${plan.kind} ${fullName(plan)}`).join(", ")}`);
   }
   if (broken.length > 0) throw new Error(broken.join("; "));
 }
@@ -97,9 +103,4 @@ function gates(text: string): Gated[] {
     if (operation === undefined) throw new InvalidArgumentError(`it can be ${GATED.join(", ")}.`);
     return operation;
   });
-}
-
-function positive(text: string): number {
-  if (!/^[1-9]\d*$/.test(text)) throw new InvalidArgumentError("a whole number of at least 1 is needed.");
-  return Number(text);
 }

@@ -8,7 +8,7 @@ import { providers } from "../../providers/index";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
 import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
 import { closePool } from "../../providers/postgres/pool";
-import { kinds } from "../../stacks/index";
+import type { AnyKind } from "../../stacks/contract/kind";
 import type { Admission } from "../admission/admission";
 import { StackEngine } from "../automation/engine";
 import { StackReader } from "../automation/stack-reader";
@@ -16,7 +16,7 @@ import { openWorkspace } from "../automation/workspace";
 import { inCluster, operatorNamespace, readStateConfig } from "../config";
 import type { ConsoleOptions } from "../console/source";
 import { EventRecorder } from "../controller/event-recorder";
-import { installKinds } from "../operator/install";
+import { installKinds, refuseForeignDefinitions } from "../operator/install";
 import { Manager } from "../operator/manager";
 import { type Endpoints, startEndpoints } from "../telemetry/endpoints";
 import { createLogger } from "../telemetry/log";
@@ -24,8 +24,10 @@ import { createMetrics } from "../telemetry/metrics";
 import type { Console } from "../telemetry/server";
 import { resolvePulumi } from "../toolchain/pulumi";
 import { giveBackMemoryWhenIdle } from "./heap";
+import { kindsOption } from "./kinds-option";
 import { type MetricsOptions, metricsOptions } from "./metrics-options";
 import { positive, seconds, wholeNumber } from "./numbers";
+import { type InspectionOptions, inspectionOptions, serveInspection } from "./serve-inspection";
 import { type SharingOptions, shareWork, sharingOptions } from "./sharing";
 
 /** A page waits for at most this long for a stack. */
@@ -33,7 +35,8 @@ const CONSOLE_TIMEOUT_MS = 30_000;
 /** Of the Service by which the API server finds the operator. */
 const ADMISSION_SERVICE_PORT = 443;
 
-interface RunOptions extends SharingOptions, MetricsOptions {
+interface RunOptions extends SharingOptions, MetricsOptions, InspectionOptions {
+  kinds: readonly AnyKind[];
   installCrds: boolean;
   httpPort: number;
   httpHost: string;
@@ -48,12 +51,14 @@ interface RunOptions extends SharingOptions, MetricsOptions {
   admissionUrl?: string;
   admissionService?: string;
   admissionClientCaFile?: string;
+  admissionOwner?: string;
 }
 
 export function runCommand(): Command {
   const command = new Command("run")
     .description("run the operator against the current kubeconfig or, in a Pod, with its service account")
-    .option("--install-crds", "apply the CRDs of all kinds first", false)
+    .addOption(kindsOption("kinds to serve"))
+    .option("--install-crds", "apply the CRDs of these kinds first", false)
     .option("--http-port <port>", "port of /healthz and /readyz; 0 for any free one", wholeNumber, 8080)
     .option("--http-host <address>", "address of all ports", inCluster(process.env) ? "0.0.0.0" : "127.0.0.1")
     .option("--concurrency <n>", "objects that are worked on at the same time", positive, availableParallelism())
@@ -82,8 +87,10 @@ export function runCommand(): Command {
     .option(
       "--admission-client-ca-file <file>",
       "CA of the API servers' client certificates, as PEM: answer nobody else (default: anyone who knows the secret path)",
-    );
-  for (const option of [...metricsOptions(), ...sharingOptions(inCluster(process.env))]) command.addOption(option);
+    )
+    .option("--admission-owner <clusterrole>", "the ClusterRole with which all that is made for admission is deleted");
+  for (const option of [...metricsOptions(), ...inspectionOptions(), ...sharingOptions(inCluster(process.env))])
+    command.addOption(option);
   return command
     .addHelpText(
       "after",
@@ -141,6 +148,7 @@ async function runOperator(options: RunOptions): Promise<void> {
     timing: { idleMs: options.engineIdle * 1000 },
   });
   const shards = shareWork(options, { client, pulumi: workspace.pulumi, metrics, logger });
+  const { kinds } = options;
   const operator = new Manager({
     kinds,
     client,
@@ -158,6 +166,7 @@ async function runOperator(options: RunOptions): Promise<void> {
   giveBackMemoryWhenIdle();
   let endpoints: Endpoints | undefined;
   let admission: Admission | undefined;
+  let inspection: Awaited<ReturnType<typeof serveInspection>>;
   try {
     endpoints = await startEndpoints({
       ...options,
@@ -175,11 +184,13 @@ async function runOperator(options: RunOptions): Promise<void> {
       logger,
     });
     logger.info({ server: client.server, ...endpoints.addresses }, "operator starts");
-    if (options.installCrds) await installKinds(client, kinds);
+    await (options.installCrds ? installKinds : refuseForeignDefinitions)(client, kinds);
     admission = await serveAdmission(options, client, logger);
+    inspection = await serveInspection(options, { kinds, client, pulumi, state, logger });
     await operator.run(stop.signal);
     logger.info("operator stopped");
   } finally {
+    await inspection?.close();
     await admission?.close();
     await endpoints?.close();
     await workspace.pulumi.close();
@@ -199,7 +210,15 @@ function lazyConsole(options: ConsoleOptions): Console {
 }
 
 async function serveAdmission(
-  { admissionPort, admissionHost, admissionUrl, admissionService, admissionClientCaFile }: RunOptions,
+  {
+    kinds,
+    admissionPort,
+    admissionHost,
+    admissionUrl,
+    admissionService,
+    admissionClientCaFile,
+    admissionOwner,
+  }: RunOptions,
   client: KubernetesClient,
   logger: Logger,
 ): Promise<Admission | undefined> {
@@ -226,6 +245,7 @@ async function serveAdmission(
     port: admissionPort,
     host: admissionHost,
     namespace,
+    ownerRole: admissionOwner,
     ...(location && { location }),
     ...(admissionClientCaFile !== undefined && { clientCa: await fs.readFile(admissionClientCaFile, "utf8") }),
   });

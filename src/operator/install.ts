@@ -1,24 +1,45 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { RetryableError } from "../../providers/errors";
-import { ApiError, type KubernetesClient, type ResourceType } from "../../providers/kubernetes/client";
-import { customResourceDefinition } from "../../stacks/contract/crd";
+import { RetryableError, TerminalError } from "../../providers/errors";
+import { ApiError, type KubernetesClient } from "../../providers/kubernetes/client";
+import { customResourceDefinition, DEFINITION_TYPE, findForeignDefinitions } from "../../stacks/contract/crd";
 import { type AnyKind, kindApiVersion, kindName } from "../../stacks/contract/kind";
 
-const CRD: ResourceType = {
-  apiVersion: "apiextensions.k8s.io/v1",
-  kind: "CustomResourceDefinition",
-  plural: "customresourcedefinitions",
-  namespaced: false,
-};
 const SERVED_TIMEOUT_MS = 30_000;
 
-/** Applies the CRDs of all kinds and waits until the API server serves them. */
+/**
+ * Applies the CRDs of kinds and waits until the API server serves them.
+ *
+ * @throws TerminalError `ForeignDefinition`, before anything is applied, when one of them is another operator's
+ */
 export async function installKinds(
-  client: Pick<KubernetesClient, "apply" | "resourceType">,
+  client: Pick<KubernetesClient, "get" | "apply" | "resourceType">,
   kinds: readonly AnyKind[],
 ): Promise<void> {
-  await Promise.all(kinds.map((kind) => client.apply(CRD, customResourceDefinition(kind))));
+  await refuseForeignDefinitions(client, kinds);
+  await Promise.all(kinds.map((kind) => client.apply(DEFINITION_TYPE, customResourceDefinition(kind))));
   for (const kind of kinds) await untilServed(client, kind);
+}
+
+/**
+ * Checks that the CRDs of kinds, as far as they exist, were installed by Kindstack: two operators of one kind would each
+ * undo the other's work, and neither understands the other's objects.
+ *
+ * @throws TerminalError `ForeignDefinition` naming all that are not
+ */
+export async function refuseForeignDefinitions(
+  client: Pick<KubernetesClient, "get">,
+  kinds: readonly AnyKind[],
+): Promise<void> {
+  const foreign = await findForeignDefinitions(client, kinds);
+  if (foreign.length === 0) return;
+  const others = kinds.filter((kind) => !foreign.includes(kind)).map(kindName);
+  throw new TerminalError(
+    "ForeignDefinition",
+    `the cluster has CRDs of these names that Kindstack did not install: ${foreign.map(kindName).join(", ")}. ` +
+      (others.length > 0
+        ? `Leave these kinds to their operator and choose the others: --kinds ${others.join(",")}`
+        : "Remove them, or install Kindstack into another cluster"),
+  );
 }
 
 /** A CRD is said to be established a moment before discovery has its kind; until then its objects are `404`. */

@@ -1,9 +1,9 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
+import { kindOf } from "../../stacks/contract/kind-name";
 import type { Manifests, SourcedManifest } from "../../stacks/contract/manifests";
 import { objectKey } from "../../stacks/contract/object";
 import { type Planned, rowConflictFinder, withConflicts } from "./conflicts";
-import { kindOf } from "./kind-name";
 import { type Candidate, noteRenamings, type PlanOptions, planObject } from "./plan";
 import { type Report, summarize } from "./report";
 

@@ -6,6 +6,7 @@ const ETCD = "3.6.10";
 const KUBERNETES = "1.36.3";
 const KWOK = "0.8.0";
 const PROMETHEUS = "3.13.5";
+const HELM = "3.22.0";
 const PULUMI = "3.255.0";
 /** The CLI's version and the revision of `tools/pulumi/server`, which changes with its sources. */
 const PULUMI_SERVER = `${PULUMI}-1`;
@@ -91,6 +92,24 @@ export const tools = {
       }),
     ],
   },
+  /** Checks and renders the Helm chart; only tests need it. */
+  helm: {
+    name: "helm",
+    version: HELM,
+    file: "helm",
+    variable: "KINDSTACK_HELM",
+    versionArguments: ["version", "--short"],
+    sources: [
+      vendorDownload(helmRelease()),
+      goBuild({
+        module: "tools/helm",
+        package: "helm.sh/helm/v3/cmd/helm",
+        file: "helm",
+        variables: { "helm.sh/helm/v3/internal/version.version": `v${HELM}` },
+        estimatedSeconds: 60,
+      }),
+    ],
+  },
   pulumi: {
     name: "pulumi",
     version: PULUMI,
@@ -168,6 +187,16 @@ function prometheusRelease() {
     checksum: { type: "list" as const, url: `${release}/sha256sums.txt` },
     file: "promtool",
     member: `${folder}/promtool`,
+  };
+}
+
+function helmRelease() {
+  const url = `https://get.helm.sh/helm-v${HELM}-${platform}-${architecture}.tar.gz`;
+  return {
+    url,
+    checksum: { type: "list" as const, url: `${url}.sha256sum` },
+    file: "helm",
+    member: `${platform}-${architecture}/helm`,
   };
 }
 

@@ -1,5 +1,5 @@
 import Type from "typebox";
-import type { Manifest } from "../../providers/kubernetes/client";
+import type { KubernetesClient, Manifest, ResourceType } from "../../providers/kubernetes/client";
 import { conditionsSchema } from "./condition";
 import { type AnyKind, kindName, type PrinterColumn } from "./kind";
 import { PAUSED_ANNOTATION } from "./object";
@@ -30,12 +30,40 @@ const READY_COLUMNS: readonly PrinterColumn[] = [
   { name: "Paused", type: "string", jsonPath: `.metadata.annotations.${PAUSED_ANNOTATION.replaceAll(".", "\\.")}` },
 ];
 
+/** Installers may overwrite `managed-by`, as Helm does; `part-of` stays. */
+const LABELS = { "app.kubernetes.io/managed-by": "kindstack", "app.kubernetes.io/part-of": "kindstack" } as const;
+
+/** The type of CustomResourceDefinitions. */
+export const DEFINITION_TYPE: ResourceType = {
+  apiVersion: "apiextensions.k8s.io/v1",
+  kind: "CustomResourceDefinition",
+  plural: "customresourcedefinitions",
+  namespaced: false,
+};
+
+/** The kinds whose CustomResourceDefinition exists and is another operator's. */
+export async function findForeignDefinitions(
+  client: Pick<KubernetesClient, "get">,
+  kinds: readonly AnyKind[],
+): Promise<AnyKind[]> {
+  const definitions = await Promise.all(kinds.map((kind) => client.get(DEFINITION_TYPE, kindName(kind))));
+  return kinds.filter((_, index) => {
+    const definition = definitions[index];
+    return definition !== undefined && !isOwnDefinition(definition);
+  });
+}
+
+/** Whether Kindstack's installation made this CustomResourceDefinition, and not another operator's of the same name. */
+function isOwnDefinition({ metadata }: Manifest): boolean {
+  return Object.entries(LABELS).some(([label, value]) => metadata.labels?.[label] === value);
+}
+
 /** The CustomResourceDefinition of a kind. */
 export function customResourceDefinition(kind: AnyKind): Manifest {
   return {
     apiVersion: "apiextensions.k8s.io/v1",
     kind: "CustomResourceDefinition",
-    metadata: { name: kindName(kind), labels: { "app.kubernetes.io/managed-by": "kindstack" } },
+    metadata: { name: kindName(kind), labels: LABELS },
     spec: {
       group: kind.group,
       scope: kind.scope,

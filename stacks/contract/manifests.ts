@@ -1,6 +1,6 @@
 import { createReadStream } from "node:fs";
-import { readdir, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { readdir, realpath, stat } from "node:fs/promises";
+import { isAbsolute, join, relative, sep } from "node:path";
 import Type from "typebox";
 import { Compile } from "typebox/compile";
 import { parseAllDocuments, type Tags } from "yaml";
@@ -59,10 +59,13 @@ export async function readManifests(paths: readonly string[], mayBeGone = false)
     try {
       const isDirectory = path !== "-" && (await stat(path)).isDirectory();
       for (const file of isDirectory ? await manifestFiles(path) : [path]) {
-        const text = await readText(file).catch((error: NodeJS.ErrnoException) => {
-          if (file === path) throw error;
-          all.problems.push({ file, message: errorMessageOf(error) }); // the others in the folder are read all the same
-        });
+        const safe = isDirectory ? refuseLinkOutOf(path, file) : Promise.resolve();
+        const text = await safe
+          .then(() => readText(file))
+          .catch((error: NodeJS.ErrnoException) => {
+            if (file === path) throw error;
+            all.problems.push({ file, message: errorMessageOf(error) }); // the others in the folder are read all the same
+          });
         if (text === undefined) continue;
         const { objects, problems } = parseManifests(text, file, { strict: !isDirectory });
         all.objects.push(...objects);
@@ -99,8 +102,17 @@ export function isManifestFile(file: string): boolean {
 async function manifestFiles(directory: string): Promise<string[]> {
   const entries = await readdir(directory, { recursive: true });
   const files = entries.filter(isManifestFile).map((entry) => join(directory, entry));
-  const kept = await Promise.all(files.map(async (file) => (await stat(file)).isFile()));
+  const kept = await Promise.all(
+    files.map(async (file) => (await stat(file).catch(() => undefined))?.isFile() ?? true),
+  );
   return files.filter((_, index) => kept[index]).sort();
+}
+
+/** A folder from others may hold a link to a file of the machine that reads it. @throws Error when this is one */
+async function refuseLinkOutOf(directory: string, file: string): Promise<void> {
+  const inside = relative(await realpath(directory), await realpath(file));
+  if (inside.split(sep)[0] === ".." || isAbsolute(inside))
+    throw new Error("it is a link to a file outside of the folder");
 }
 
 async function readText(file: string): Promise<string> {

@@ -1,3 +1,4 @@
+import { CLUSTER_UID_RULE } from "../../providers/kubernetes/cluster";
 import { webhookConfigurationKind } from "./admission";
 import { type AnyKind, kindName } from "./kind";
 
@@ -23,8 +24,8 @@ const REVIEWS: readonly PolicyRule[] = [
 
 /**
  * All that an operator of these kinds may do in a cluster: what follows from each kind and from the types that it owns,
- * what a kind declares besides (`permissions`), the Events that people read, and the questions who may read its
- * metrics. Nothing else is asked for.
+ * what a kind declares besides (`permissions`), its definition (to tell another operator's from its own), the Events that
+ * people read, and the questions who may read its metrics. Nothing else is asked for.
  */
 export function operatorRules(kinds: readonly AnyKind[]): PolicyRule[] {
   const rules = kinds.flatMap((kind): PolicyRule[] => [
@@ -36,17 +37,33 @@ export function operatorRules(kinds: readonly AnyKind[]): PolicyRule[] {
       verbs: OWNED_VERBS,
     })),
     ...(kind.permissions ?? []),
-    ...admissionRules(kind),
   ]);
+  // The operator tells programs in which cluster they run.
+  rules.push(CLUSTER_UID_RULE, {
+    apiGroups: ["apiextensions.k8s.io"],
+    resources: ["customresourcedefinitions"],
+    resourceNames: kinds.map(kindName),
+    verbs: ["get"],
+  });
   rules.push({ apiGroups: ["events.k8s.io"], resources: ["events"], verbs: ["create", "patch"] }, ...REVIEWS);
   return merged(rules);
+}
+
+/**
+ * What an operator that serves admission for these kinds needs besides.
+ *
+ * @param role the ClusterRole with these rules, which owns what the operator makes for admission, and so is read by it
+ */
+export function admissionRules(kinds: readonly AnyKind[], role: string): PolicyRule[] {
+  const own = { apiGroups: ["rbac.authorization.k8s.io"], resources: ["clusterroles"], resourceNames: [role] };
+  return merged([...kinds.flatMap(admissionRulesOf), { ...own, verbs: ["get"] }]);
 }
 
 /**
  * What a kind's admission asks for: its objects and its webhook configurations are applied by name, and watched by type,
  * since a watch knows no list of names.
  */
-function admissionRules(kind: AnyKind): PolicyRule[] {
+function admissionRulesOf(kind: AnyKind): PolicyRule[] {
   if (kind.admission === undefined) return [];
   const objects = [
     ...kind.admission.objects(),

@@ -1,7 +1,8 @@
 import type { Manifest } from "../../providers/kubernetes/client";
 import { CERTIFICATE_SECRET } from "../contract/admission";
+import { INSPECTION_SECRET, inspectionRules } from "../contract/inspection";
 import type { AnyKind } from "../contract/kind";
-import { operatorRules } from "../contract/rbac";
+import { admissionRules, operatorRules, type PolicyRule } from "../contract/rbac";
 import type { Configuration } from "./configuration";
 import { LABELS, NAME } from "./labels";
 
@@ -13,15 +14,25 @@ const LEASE_RULE = {
   resources: ["leases"],
   verbs: ["get", "list", "create", "patch", "delete"],
 };
-/** The certificate's Secret is the only one that the operator may read; a creation cannot be limited to a name. */
-const CERTIFICATE_RULES = [
-  { apiGroups: [""], resources: ["secrets"], verbs: ["create"] },
-  { apiGroups: [""], resources: ["secrets"], resourceNames: [CERTIFICATE_SECRET], verbs: ["get", "patch"] },
-];
+/** The Secrets of its certificates are the only ones that it may read; a creation cannot be limited to a name. */
+function certificateRules({ admission, previews, previewSecret }: Configuration): PolicyRule[] {
+  const names = [
+    ...(admission ? [CERTIFICATE_SECRET] : []),
+    ...(previews && previewSecret === undefined ? [INSPECTION_SECRET] : []),
+  ];
+  if (names.length === 0) return [];
+  return [
+    { apiGroups: [""], resources: ["secrets"], verbs: ["create"] },
+    { apiGroups: [""], resources: ["secrets"], resourceNames: names, verbs: ["get", "patch"] },
+  ];
+}
+
+/** The ClusterRole of admission; it is the owner of the cluster-wide objects that the operator makes. */
+export const ADMISSION_ROLE = `${NAME}-admission`;
 
 /** Who the operator is, and what it may do: exactly what the kinds call for, and to share the work with its like. */
 export function access(configuration: Configuration, kinds: readonly AnyKind[]): Manifest[] {
-  const { namespace, serviceAccountAnnotations, admission } = configuration;
+  const { namespace, serviceAccountAnnotations, admission, previews } = configuration;
   const annotated = Object.keys(serviceAccountAnnotations).length > 0;
   return [
     {
@@ -35,19 +46,9 @@ export function access(configuration: Configuration, kinds: readonly AnyKind[]):
       },
       automountServiceAccountToken: false, // the operator's Pod asks for it
     },
-    {
-      apiVersion: `${RBAC}/v1`,
-      kind: "ClusterRole",
-      metadata: { name: NAME, labels: LABELS },
-      rules: operatorRules(admission ? kinds : kinds.map(({ admission: _, ...kind }) => kind)),
-    },
-    {
-      apiVersion: `${RBAC}/v1`,
-      kind: "ClusterRoleBinding",
-      metadata: { name: NAME, labels: LABELS },
-      roleRef: { apiGroup: RBAC, kind: "ClusterRole", name: NAME },
-      subjects: [{ kind: "ServiceAccount", name: NAME, namespace }],
-    },
+    ...clusterWide(NAME, [...operatorRules(kinds), ...(previews ? inspectionRules(kinds) : [])], namespace),
+    // Admission's own role: what the operator makes for admission goes with it, whoever deletes it.
+    ...(admission ? clusterWide(ADMISSION_ROLE, admissionRules(kinds, ADMISSION_ROLE), namespace) : []),
     // Not bound here: for Prometheus' service account, and for people who look at the console.
     reader("metrics", ["/metrics"]),
     reader("console", ["/console"]),
@@ -55,7 +56,7 @@ export function access(configuration: Configuration, kinds: readonly AnyKind[]):
       apiVersion: `${RBAC}/v1`,
       kind: "Role",
       metadata: { name: NAME, namespace, labels: LABELS },
-      rules: [LEASE_RULE, ...(admission ? CERTIFICATE_RULES : [])],
+      rules: [LEASE_RULE, ...certificateRules(configuration)],
     },
     {
       apiVersion: `${RBAC}/v1`,
@@ -74,4 +75,18 @@ function reader(of: string, nonResourceURLs: string[]): Manifest {
     metadata: { name: `${NAME}-${of}-reader`, labels: LABELS },
     rules: [{ nonResourceURLs, verbs: ["get"] }],
   };
+}
+
+/** Rules for the operator in all namespaces. */
+function clusterWide(name: string, rules: readonly PolicyRule[], namespace: string): Manifest[] {
+  return [
+    { apiVersion: `${RBAC}/v1`, kind: "ClusterRole", metadata: { name, labels: LABELS }, rules },
+    {
+      apiVersion: `${RBAC}/v1`,
+      kind: "ClusterRoleBinding",
+      metadata: { name, labels: LABELS },
+      roleRef: { apiGroup: RBAC, kind: "ClusterRole", name },
+      subjects: [{ kind: "ServiceAccount", name: NAME, namespace }],
+    },
+  ];
 }

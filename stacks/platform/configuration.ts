@@ -37,6 +37,10 @@ export const configurationSchema = Type.Object({
     maxLength: 63,
     description: "the operator's namespace",
   }),
+  kinds: Type.Array(Type.String({ minLength: 1 }), {
+    default: [],
+    description: "kinds to install, such as tenants.multitenancy and postgreswriters; by default all",
+  }),
   crds: Type.Boolean({ default: true, description: "install the CustomResourceDefinitions as well" }),
 
   backendUrl: Type.Optional(
@@ -67,6 +71,12 @@ export const configurationSchema = Type.Object({
   ),
   storageSize: Type.String({ ...QUANTITY, default: "1Gi", description: "size of the volume for the state" }),
   storageClass: Type.Optional(Type.String({ ...NAME, description: "storage class of that volume" })),
+  keepState: Type.Boolean({
+    default: true,
+    description:
+      "`pulumi destroy` leaves the namespace, the volume and the Secret of the state; to delete them as well, set false " +
+      "and run `pulumi up` before it",
+  }),
   environmentSecrets: Type.Array(Type.String(NAME), {
     default: [],
     description: "Secrets whose keys become variables of the operator, such as a cloud's credentials",
@@ -114,6 +124,18 @@ export const configurationSchema = Type.Object({
     minItems: 1,
     description: "groups whose members make namespaces by Capsule's Tenants",
   }),
+  previews: Type.Boolean({
+    default: true,
+    description:
+      "serve previews, history, outputs and states to those who may see them, so that CI needs no credentials",
+  }),
+  previewNames: Type.Array(Type.String(NAME), {
+    default: [],
+    description: "host names by which previews are asked for from outside; their certificate is for them, too",
+  }),
+  previewSecret: Type.Optional(
+    Type.String({ ...NAME, description: "TLS Secret of previews; by default a certificate is made and renewed" }),
+  ),
   replicas: Type.Integer({
     default: 1,
     minimum: 1,
@@ -253,6 +275,11 @@ export function parseConfiguration(values: Readonly<Record<string, string>>, ver
 /** Whether the state is kept in a volume of the operator's own. */
 export function usesVolume({ backendUrl, backendFromSecret }: Configuration): boolean {
   return backendUrl === undefined ? !backendFromSecret : backendUrl.startsWith("file://");
+}
+
+/** Whether the state is protected by a passphrase. */
+export function needsPassphrase({ secretsProvider }: Configuration): boolean {
+  return secretsProvider === undefined;
 }
 
 /** Whether a backend's URL holds a password, and so must not stand where everybody may read it. */

@@ -1,6 +1,9 @@
+import { TerminalError } from "../../providers/errors";
 import type { Manifest } from "../../providers/kubernetes/client";
+import { capsuleTenant } from "../capsule-tenant/kind";
 import { customResourceDefinition } from "../contract/crd";
-import type { AnyKind } from "../contract/kind";
+import { type AnyKind, kindName } from "../contract/kind";
+import { selectKinds } from "../contract/kind-name";
 import { access } from "./access";
 import type { Configuration } from "./configuration";
 import { LABELS } from "./labels";
@@ -13,18 +16,39 @@ import { workload } from "./workload";
 /**
  * Everything that Kindstack is in a cluster, in an order in which it can be applied: what `pulumi up` installs and what
  * `kindstack install --print` prints.
+ *
+ * @param kinds all kinds, of which the configuration chooses
+ * @throws TerminalError `Misconfigured` for a kind that does not exist, or that is needed and not chosen
  */
-export async function platformManifests(configuration: Configuration, kinds: readonly AnyKind[]): Promise<Manifest[]> {
+export async function platformManifests(configured: Configuration, kinds: readonly AnyKind[]): Promise<Manifest[]> {
+  const chosen = chosenKinds(configured, kinds);
+  // Without a kind that has a say in it, there is no admission.
+  const admission = configured.admission && chosen.some((kind) => kind.admission !== undefined);
+  const configuration = { ...configured, admission, kinds: configured.kinds.length > 0 ? chosen.map(kindName) : [] };
   return [
     namespace(configuration),
-    ...(configuration.crds ? kinds.map(customResourceDefinition) : []),
-    ...access(configuration, kinds),
+    ...(configuration.crds ? chosen.map(customResourceDefinition) : []),
+    ...access(configuration, chosen),
     ...secrets(configuration),
     ...(await workload(configuration)),
     ...network(configuration),
     ...monitoring(configuration),
     ...proxy(configuration),
   ];
+}
+
+/** @throws TerminalError `Misconfigured` for a kind that does not exist, or that is needed and not chosen */
+export function chosenKinds({ kinds: names, proxy }: Configuration, kinds: readonly AnyKind[]): readonly AnyKind[] {
+  let chosen: readonly AnyKind[];
+  try {
+    chosen = selectKinds(kinds, names);
+  } catch (error) {
+    throw new TerminalError("Misconfigured", `kindstack:kinds: ${(error as Error).message}`);
+  }
+  if (proxy && !chosen.includes(capsuleTenant)) {
+    throw new TerminalError("Misconfigured", `kindstack:proxy: true needs ${kindName(capsuleTenant)} among the kinds`);
+  }
+  return chosen;
 }
 
 /** The operator runs by the restricted standard, and nothing else is let into its namespace that does not. */

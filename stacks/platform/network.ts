@@ -1,13 +1,13 @@
 import type { Manifest } from "../../providers/kubernetes/client";
 import type { Configuration } from "./configuration";
 import { LABELS, NAME, SELECTOR } from "./labels";
-import { ADMISSION_PORT, HTTP_PORT, METRICS_PORT } from "./workload";
+import { ADMISSION_PORT, HTTP_PORT, METRICS_PORT, PREVIEW_PORT } from "./workload";
 
 const DNS_PORT = 53;
 
 /** How the operator is reached, for metrics and by the probes of its node, and what it may reach. */
 export function network(configuration: Configuration): Manifest[] {
-  const { namespace, serviceMonitor, networkPolicy, egressPorts, postgresPort, admission, admissionSources } =
+  const { namespace, serviceMonitor, networkPolicy, egressPorts, postgresPort, admission, admissionSources, previews } =
     configuration;
   const manifests: Manifest[] = [
     {
@@ -19,6 +19,7 @@ export function network(configuration: Configuration): Manifest[] {
         ports: [
           { name: "metrics", port: METRICS_PORT, targetPort: "metrics" },
           ...(admission ? [{ name: "admission", port: 443, targetPort: "admission" }] : []),
+          ...(previews ? [{ name: "previews", port: PREVIEW_PORT, targetPort: "previews" }] : []),
         ],
       },
     },
@@ -33,7 +34,12 @@ export function network(configuration: Configuration): Manifest[] {
         podSelector: { matchLabels: SELECTOR },
         policyTypes: ["Ingress", "Egress"],
         ingress: [
-          { ports: [HTTP_PORT, METRICS_PORT].map((port) => ({ protocol: "TCP", port })) },
+          {
+            ports: [HTTP_PORT, METRICS_PORT, ...(previews ? [PREVIEW_PORT] : [])].map((port) => ({
+              protocol: "TCP",
+              port,
+            })),
+          },
           ...(admission
             ? [
                 {

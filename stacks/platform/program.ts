@@ -28,12 +28,17 @@ const CLASSES: Readonly<Record<string, ResourceClass>> = {
   "monitoring.coreos.com/v1/PrometheusRule": apiextensions.CustomResource,
 };
 
-const OPTIONS: Readonly<Record<string, CustomResourceOptions>> = {
-  // With a CRD go all objects of its kind, and nobody would be left to destroy what they stand for.
-  CustomResourceDefinition: { retainOnDelete: true },
-  // The state of all stacks.
-  PersistentVolumeClaim: { protect: true },
-};
+/**
+ * Whether `destroy`, or a configuration without it, leaves an object in the cluster. Unlike a protected one, that lets
+ * everything else be deleted.
+ */
+function outlivesStack({ kind, metadata }: Manifest, { keepState, stateSecret }: Configuration): boolean {
+  // With a CRD go all objects of its kind, while no operator is left to destroy what they made.
+  if (kind === "CustomResourceDefinition") return true;
+  // With the namespace go the volume and the Secrets, also those that others have put there.
+  const holdsState = kind === "Namespace" || kind === "PersistentVolumeClaim";
+  return keepState && (holdsState || (kind === "Secret" && metadata.name === stateSecret));
+}
 
 /**
  * Installs Kindstack into the cluster of the Kubernetes provider, as the resources of one component: each after the
@@ -44,7 +49,7 @@ export async function installPlatform(configuration: Configuration): Promise<voi
   const registered: Resource[] = [];
   for (const manifest of await platformManifests(configuration, kinds)) {
     const dependsOn = manifest.kind === "Deployment" ? [...registered] : registered.slice(0, 1);
-    registered.push(register(manifest, { parent, dependsOn, ...OPTIONS[manifest.kind] }));
+    registered.push(register(manifest, { parent, dependsOn, retainOnDelete: outlivesStack(manifest, configuration) }));
   }
 }
 

@@ -1,3 +1,4 @@
+import { scryptSync } from "node:crypto";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { type Configuration, hasPassword } from "./configuration";
 import { LABELS } from "./labels";
@@ -34,4 +35,15 @@ export function secrets(configuration: Configuration): Manifest[] {
     );
   }
   return made;
+}
+
+/**
+ * Tells whether any value of the configuration's Secrets has changed; `undefined` when there are none. It stands where many
+ * may read it, so it is made with a function that is slow to try passwords with.
+ */
+export function secretsDigest(configuration: Configuration): string | undefined {
+  const made = secrets(configuration);
+  if (made.length === 0) return undefined;
+  const values = JSON.stringify(made.map(({ stringData }) => stringData));
+  return scryptSync(values, configuration.namespace, 16).toString("hex");
 }

@@ -1,18 +1,21 @@
 import type { Input, Output } from "@pulumi/pulumi/output";
 import type { Manifest } from "../../providers/kubernetes/client";
-import { type Configuration, hasPassword, STATE_DIRECTORY, usesVolume } from "./configuration";
+import { ADMISSION_ROLE } from "./access";
+import { type Configuration, hasPassword, needsPassphrase, STATE_DIRECTORY, usesVolume } from "./configuration";
 import { LABELS, NAME, SELECTOR } from "./labels";
-import { BACKEND_URL_KEY, PASSPHRASE_KEY } from "./secrets";
+import { BACKEND_URL_KEY, PASSPHRASE_KEY, secretsDigest } from "./secrets";
 
 export const HTTP_PORT = 8080;
 export const METRICS_PORT = 8443;
 export const ADMISSION_PORT = 9443;
+export const PREVIEW_PORT = 9444;
 /** The image's own user; see the Dockerfile. */
 export const USER_ID = 65532;
 
 const WORK_DIRECTORY = "/var/run/kindstack";
 const SECRET_DIRECTORY = "/etc/kindstack";
 const METRICS_CERTIFICATE = "/etc/kindstack-metrics";
+const PREVIEW_CERTIFICATE = "/etc/kindstack-preview";
 /** Running updates may go on for 20 s, one that is interrupted has 10 s to save; then the rest is written. */
 const TERMINATION_SECONDS = 45;
 
@@ -46,7 +49,7 @@ export async function workload(configuration: Configuration): Promise<Manifest[]
         revisionHistoryLimit: 3,
         selector: { matchLabels: SELECTOR },
         template: {
-          metadata: { labels: { ...LABELS, ...SELECTOR } },
+          metadata: { labels: { ...LABELS, ...SELECTOR }, ...secretsAnnotation(configuration) },
           spec: await podSpec(configuration),
         },
       },
@@ -59,6 +62,12 @@ export async function workload(configuration: Configuration): Promise<Manifest[]
       spec: { maxUnavailable: 1, unhealthyPodEvictionPolicy: "AlwaysAllow", selector: { matchLabels: SELECTOR } },
     },
   ];
+}
+
+/** Pods read Secrets when they start; another digest makes the Deployment start new ones. */
+function secretsAnnotation(configuration: Configuration): { annotations?: Record<string, string> } {
+  const digest = secretsDigest(configuration);
+  return digest === undefined ? {} : { annotations: { "kindstack.dev/secrets": digest } };
 }
 
 function stateVolumeClaim({ namespace, storageSize, storageClass }: Configuration): Manifest {
@@ -79,7 +88,7 @@ async function podSpec(configuration: Configuration): Promise<unknown> {
   // Loaded here: it brings the whole of Pulumi's SDKs along, and only an installation needs it.
   const { PodBuilder } = await import("@pulumi/kubernetesx");
   const { image, imagePullPolicy, imagePullSecrets, environmentSecrets, postgresSecret, metricsSecret } = configuration;
-  const { stateSecret, secretsProvider, stackPartitions } = configuration;
+  const { stateSecret, stackPartitions, previewSecret } = configuration;
   const probe = (path: string) => ({ httpGet: { path, port: "http" } });
   const builder = new PodBuilder({
     serviceAccountName: NAME,
@@ -101,6 +110,7 @@ async function podSpec(configuration: Configuration): Promise<unknown> {
         imagePullPolicy,
         args: [
           "run",
+          ...(configuration.kinds.length > 0 ? ["--kinds", configuration.kinds.join(",")] : []),
           ...["--concurrency", String(configuration.concurrency)],
           ...["--shards", String(configuration.shards)],
           ...(stackPartitions === undefined ? [] : ["--stack-partitions", String(stackPartitions)]),
@@ -108,6 +118,7 @@ async function podSpec(configuration: Configuration): Promise<unknown> {
           ...["--metrics-port", String(METRICS_PORT)],
           ...(metricsSecret === undefined ? [] : ["--metrics-certificate", METRICS_CERTIFICATE]),
           ...admissionArguments(configuration),
+          ...previewArguments(configuration),
         ],
         env: environment(configuration),
         envFrom: [
@@ -118,6 +129,7 @@ async function podSpec(configuration: Configuration): Promise<unknown> {
           http: HTTP_PORT,
           metrics: METRICS_PORT,
           ...(configuration.admission && { admission: ADMISSION_PORT }),
+          ...(configuration.previews && { previews: PREVIEW_PORT }),
         },
         startupProbe: { ...probe("/healthz"), periodSeconds: 2, failureThreshold: 30 },
         livenessProbe: { ...probe("/healthz"), periodSeconds: 20, timeoutSeconds: 5, failureThreshold: 3 },
@@ -141,19 +153,13 @@ async function podSpec(configuration: Configuration): Promise<unknown> {
                 secretName: stateSecret,
                 items: [{ key: PASSPHRASE_KEY, path: PASSPHRASE_KEY }],
                 defaultMode: 0o440,
-                ...(secretsProvider !== undefined && { optional: true }),
+                ...(!needsPassphrase(configuration) && { optional: true }),
               },
             },
             destPath: SECRET_DIRECTORY,
           },
-          ...(metricsSecret === undefined
-            ? []
-            : [
-                {
-                  volume: { name: "metrics-certificate", secret: { secretName: metricsSecret, defaultMode: 0o440 } },
-                  destPath: METRICS_CERTIFICATE,
-                },
-              ]),
+          ...certificateVolume("metrics-certificate", metricsSecret, METRICS_CERTIFICATE),
+          ...certificateVolume("preview-certificate", previewSecret, PREVIEW_CERTIFICATE),
           ...(usesVolume(configuration)
             ? [
                 {
@@ -169,8 +175,24 @@ async function podSpec(configuration: Configuration): Promise<unknown> {
   return withoutBlanks(await plainValue(builder.podSpec));
 }
 
+function certificateVolume(name: string, secretName: string | undefined, destPath: string) {
+  return secretName === undefined ? [] : [{ volume: { name, secret: { secretName, defaultMode: 0o440 } }, destPath }];
+}
+
 function admissionArguments({ admission }: Configuration): string[] {
-  return admission ? ["--admission-port", String(ADMISSION_PORT), "--admission-service", NAME] : [];
+  return admission
+    ? ["--admission-port", String(ADMISSION_PORT), "--admission-service", NAME, "--admission-owner", ADMISSION_ROLE]
+    : [];
+}
+
+function previewArguments({ previews, previewNames, previewSecret, namespace }: Configuration): string[] {
+  if (!previews) return [];
+  const service = `${NAME}.${namespace}.svc`;
+  return [
+    ...["--preview-port", String(PREVIEW_PORT)],
+    ...["--preview-names", service, `${service}.cluster.local`, "localhost", ...previewNames],
+    ...(previewSecret === undefined ? [] : ["--preview-certificate", PREVIEW_CERTIFICATE]),
+  ];
 }
 
 type Variable = Input<string | { secretKeyRef: { name: string; key: string } }>;

@@ -1,4 +1,3 @@
-import { CLUSTER_UID_RULE } from "../../providers/kubernetes/cluster";
 import { refuseTableName } from "../../providers/postgres/allow-list";
 import { findDriftedRows } from "../../providers/postgres/drift";
 import { parseTableName } from "../../providers/postgres/identifier";
@@ -24,7 +23,6 @@ export const postgresWriter = defineKind({
   ],
   granularity: "namespace",
   owns: [],
-  permissions: [CLUSTER_UID_RULE],
   directory: __dirname,
   // A pattern counts characters; PostgreSQL counts bytes. What is refused here does not hold up the others in the stack.
   validate: ({ spec }) => refuseTableName(parseTableName(spec.table, "spec.table")),

@@ -1,13 +1,16 @@
 import fs from "node:fs";
 import path from "node:path";
 import { inspect } from "node:util";
+import { KubeConfig } from "@kubernetes/client-node";
 import { RunError } from "@pulumi/pulumi/errors";
 import { getProject, getStack } from "@pulumi/pulumi/metadata";
 import { allConfig } from "@pulumi/pulumi/runtime/config";
 import { ClassifiedError, TerminalError } from "../../providers/errors";
+import { KubernetesClient } from "../../providers/kubernetes/client";
 import { requireManifests } from "../contract/manifests";
 import { kinds } from "../index";
-import { parseConfiguration } from "../platform/configuration";
+import { type Configuration, parseConfiguration } from "../platform/configuration";
+import { missingPrerequisites } from "../platform/prerequisites";
 import { declaredObjects } from "./objects";
 import { registerObjects } from "./register";
 
@@ -28,10 +31,33 @@ async function main(): Promise<void> {
   if (configuration.install) {
     // Only now: the Kubernetes SDK is large, and whoever runs objects does not need it.
     const { installPlatform } = await import("../platform/program.js");
+    await refuseWhatCannotWork(configuration);
     await installPlatform(configuration);
   }
   const manifests = await requireManifests(configuration.manifests.map((file) => path.resolve(ROOT, file)));
   await registerObjects(await declaredObjects(manifests, kinds, stack), stack);
+}
+
+/** @throws TerminalError `MissingPrerequisite` with all that the cluster lacks */
+async function refuseWhatCannotWork(configuration: Configuration): Promise<void> {
+  const client = new KubernetesClient(providerKubeconfig());
+  try {
+    const missing = await missingPrerequisites(configuration, kinds, client);
+    if (missing.length > 0) throw new TerminalError("MissingPrerequisite", missing.join("\n"));
+  } finally {
+    await client.close();
+  }
+}
+
+/** The kubeconfig that the Kubernetes provider takes: the one that its configuration names, or the environment's. */
+function providerKubeconfig(): KubeConfig {
+  const { "kubernetes:kubeconfig": source, "kubernetes:context": context } = allConfig();
+  const config = new KubeConfig();
+  if (source === undefined) config.loadFromDefault();
+  else if (fs.existsSync(source)) config.loadFromFile(source);
+  else config.loadFromString(source);
+  if (context !== undefined) config.setCurrentContext(context);
+  return config;
 }
 
 /** The keys of this project, without its name. */

@@ -1,4 +1,5 @@
 import fs from "node:fs";
+import os from "node:os";
 import path from "node:path";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { runProgram } from "../../src/cli/program";
@@ -33,6 +34,26 @@ describe("kindstack install --print", () => {
     expect(stdout).toContain("image: kindstack:dev\n");
   });
 
+  it("takes the keys of a file, of any type, under those of --set", { timeout: 20_000 }, async () => {
+    const file = path.join(fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-values-")), "values.yaml");
+    fs.writeFileSync(
+      file,
+      "namespace: ops\nreplicas: 2\nimage: a\nbackendFromSecret: true\nkinds: [podsets]\nstorageClass:\n" +
+        "serviceAccountAnnotations: { example.com/role: r }\n",
+    );
+    const { stdout } = await run("install", "--print", "--values", file, "--set", "image=b");
+
+    expect(stdout).toContain("namespace: ops\n");
+    expect(stdout).toContain("replicas: 2\n");
+    expect(stdout).toContain("example.com/role: r\n");
+    expect(stdout).toContain("image: b\n");
+    expect(stdout.match(/kind: CustomResourceDefinition/g)).toHaveLength(1);
+    fs.writeFileSync(file, "image: [");
+    expect(await run("install", "--print", "--values", file)).toMatchObject({ exitCode: 2, stdout: "" });
+    fs.writeFileSync(file, "imag: b\n");
+    expect((await run("install", "--print", "--values", file)).stderr).toContain("imag is no key of the configuration");
+  });
+
   it("says which value it refuses, and prints nothing", async () => {
     expect(await run("install", "--print", "--set", "logLevel=loud")).toEqual({
       exitCode: 1,
@@ -50,6 +71,21 @@ describe("kindstack install --print", () => {
 
   it("describes the configuration in its help", async () => {
     expect((await run("install", "--help")).stdout).toMatch(/postgresTables +- +the tables that PostgresWriters may/);
+  });
+});
+
+describe("kindstack crds", () => {
+  it("prints the definitions of the chosen kinds alone", async () => {
+    const { stdout } = await run("crds", "--kinds", "podsets,tenants.multitenancy");
+
+    expect(stdout.match(/^ {2}name: .*$/gm)).toEqual([
+      "  name: tenants.multitenancy.codereliant.io",
+      "  name: podsets.batch.tutorial.kubebuilder.io",
+    ]);
+  });
+
+  it("refuses a kind that there is not, as wrong usage", async () => {
+    expect(await run("crds", "--kinds", "tenants")).toMatchObject({ exitCode: 2, stdout: "" });
   });
 });
 

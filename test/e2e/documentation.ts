@@ -72,6 +72,7 @@ case " $* " in *" --replicas=1 "*|*" rollout status "*) operator deploy;; esac`,
       DOCS_DIRECTORY: this.directory,
       DOCS_BIN: this.#bin,
       DOCS_PORT: String(this.#port),
+      DOCS_POD_SCRIPT: path.join(__dirname, "pod.mjs"),
       ...environment,
     };
     fs.writeFileSync(
@@ -125,7 +126,10 @@ case " $* " in *" --replicas=1 "*|*" rollout status "*) operator deploy;; esac`,
 
 const WITHOUT_SHIMS = `PATH="\${PATH#"$DOCS_BIN:"}"`;
 
-/** `start ARGS…`: in the background, until it is ready. `deploy`: the same with the passphrase of the Secret. `stop`. */
+/**
+ * `start ARGS…`: in the background, until it is ready. `deploy`: the same with the passphrase of the Secret, or, with
+ * `DOCS_POD`, as the Deployment's Pod, which has nothing of the reader's. `stop`.
+ */
 const OPERATOR = `action="$1"; shift
 pid="$DOCS_DIRECTORY/operator.pid"; log="$DOCS_DIRECTORY/operator.log"
 waitFor() {
@@ -141,14 +145,20 @@ case "$action" in
     kill "$(cat "$pid")" 2>/dev/null && waitFor "operator stopped"
     rm "$pid"; exit 0;;
   deploy)
+    if [ "\${DOCS_POD-}" = true ]; then
+      "$0" stop
+      pod="$(node "$DOCS_POD_SCRIPT" "$DOCS_DIRECTORY" kindstack-system)"
+      eval "$pod"
+    else
     unset PULUMI_CONFIG_PASSPHRASE_FILE
     secret() { kubectl get secret kindstack-state -n kindstack-system -o jsonpath="{.data.$1}" | base64 -d; }
     export PULUMI_CONFIG_PASSPHRASE="$(secret passphrase)"
     url="$(secret backendUrl)"; export PULUMI_BACKEND_URL="\${url:-$PULUMI_BACKEND_URL}"
     export KINDSTACK_WORK_DIR="$(mktemp -d -p "$DOCS_DIRECTORY")"
-    set -- run;;
+    set -- run
+    fi;;
 esac
-"$0" stop
+if [ -f "$pid" ]; then "$0" stop; fi
 # Before it starts, so that what the last one said is not taken for this one's word.
 : > "$log"
 MAIN "$@" --http-port "$DOCS_PORT" >> "$log" 2>&1 < /dev/null &

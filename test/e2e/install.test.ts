@@ -1,9 +1,14 @@
+import { execFile } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
+import { Agent, request } from "undici";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parseAllDocuments } from "yaml";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
+import { MAX_REQUEST_BYTES } from "../../src/preview/requests";
+import { ADMISSION_LABEL } from "../../stacks/contract/admission";
 import { findCondition } from "../../stacks/contract/condition";
+import { INSPECTION_SECRET } from "../../stacks/contract/inspection";
 import { type AnyKind, kindName, statusOf } from "../../stacks/contract/kind";
 import type { PolicyRule } from "../../stacks/contract/rbac";
 import { kinds } from "../../stacks/index";
@@ -51,6 +56,24 @@ async function tokenOf(namespace: string, account: string): Promise<string> {
     body: { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} },
   });
   return status.token;
+}
+
+/** A kubeconfig with that token, of an API server that records what it is asked. */
+function recordedKubeconfig(recorder: ApiRecorder, token: string, directory: string): string {
+  const file = path.join(directory, "account", "kubeconfig");
+  fs.mkdirSync(path.dirname(file), { recursive: true });
+  fs.writeFileSync(
+    file,
+    JSON.stringify({
+      apiVersion: "v1",
+      kind: "Config",
+      "current-context": "operator",
+      contexts: [{ name: "operator", context: { cluster: "recorded", user: "operator" } }],
+      clusters: [{ name: "recorded", cluster: { server: recorder.url, "insecure-skip-tls-verify": true } }],
+      users: [{ name: "operator", user: { token } }],
+    }),
+  );
+  return file;
 }
 
 beforeAll(async () => {
@@ -115,7 +138,6 @@ describe("an installation with everything configured", () => {
 describe("the operator under the installed service account", () => {
   const database = new TestDatabase(controlPlane().env);
   const operator = new TestOperator({ env: { PSQL_DBNAME: database.name }, installCrds: false });
-  const directory = path.join(operator.directory, "account");
   /** A namespace of the sample of Capsule's Tenant, so that there is something to be made. */
   const capsuleNamespace: Manifest = {
     apiVersion: "v1",
@@ -130,22 +152,19 @@ describe("the operator under the installed service account", () => {
     await database.query("CREATE TABLE students (id text PRIMARY KEY, name text, age integer, country text)");
     token = await tokenOf(NAMESPACE, "kindstack");
     recorder = await ApiRecorder.start(controlPlane().kubeconfig);
-    fs.mkdirSync(directory, { recursive: true });
-    const kubeconfig = path.join(directory, "kubeconfig");
-    fs.writeFileSync(
-      kubeconfig,
-      JSON.stringify({
-        apiVersion: "v1",
-        kind: "Config",
-        "current-context": "operator",
-        contexts: [{ name: "operator", context: { cluster: "recorded", user: "operator" } }],
-        clusters: [{ name: "recorded", cluster: { server: recorder.url, "insecure-skip-tls-verify": true } }],
-        users: [{ name: "operator", user: { token } }],
-      }),
-    );
+    const kubeconfig = recordedKubeconfig(recorder, token, operator.directory);
     await apply(capsuleNamespace);
     await operator.start({
-      args: ["--admission-port", "0", "--metrics-port", "0"],
+      args: [
+        "--admission-port",
+        "0",
+        "--admission-owner",
+        "kindstack-admission",
+        "--metrics-port",
+        "0",
+        "--preview-port",
+        "0",
+      ],
       env: { KUBECONFIG: kubeconfig, KINDSTACK_NAMESPACE: NAMESPACE },
     });
   });
@@ -229,24 +248,227 @@ describe("the operator under the installed service account", () => {
     }
   });
 
+  describe("asked for previews", () => {
+    const object: Manifest & { spec: object } = {
+      apiVersion: "multitenancy.codereliant.io/v1",
+      kind: "Tenant",
+      metadata: { name: uniqueName("asked") },
+      spec: { adminEmail: "before@example.com", namespaces: [uniqueName("asked")] },
+    };
+    const namespaced = uniqueName("asked");
+    const manifests: Manifest[] = [];
+    let address: string;
+    let ca: string;
+    /** May ask for previews of everything, and read all objects. */
+    let reader: string;
+    /** May do both in one namespace only. */
+    let limited: string;
+
+    /** Runs a command as CI does: with a token, and nothing else. */
+    const ask = (words: string[], bearer: string, environment: Record<string, string> = {}) =>
+      new Promise<{ exitCode: number; stdout: string; stderr: string }>((resolve) => {
+        const env = { PATH: process.env.PATH, HOME: process.env.HOME, KUBECONFIG: "/nowhere", KINDSTACK_TOKEN: bearer };
+        const main = path.resolve(__dirname, "../../dist/src/cli/main.js");
+        const server = bearer === "" ? [] : ["--server", address, "--server-ca", ca];
+        execFile(
+          process.execPath,
+          [main, ...words, ...server],
+          { env: { ...env, ...environment }, cwd: operator.directory },
+          (error, stdout, stderr) => resolve({ exitCode: error === null ? 0 : Number(error.code), stdout, stderr }),
+        );
+      });
+    const post = (pathname: string, body: string, bearer: string) =>
+      request(new URL(pathname, address), {
+        method: "POST",
+        body,
+        headers: { authorization: `Bearer ${bearer}` },
+        dispatcher: new Agent({ connect: { ca: fs.readFileSync(ca, "utf8") } }),
+      }).then(({ statusCode }) => statusCode);
+
+    beforeAll(async () => {
+      await apply(object);
+      await until(object, "True");
+      address = `https://localhost:${/"previews":"[^"]*:(\d+)"/.exec(operator.log)?.[1]}`;
+      const secret = await read({
+        apiVersion: "v1",
+        kind: "Secret",
+        metadata: { name: INSPECTION_SECRET, namespace: NAMESPACE },
+      });
+      ca = path.join(operator.directory, "ca.crt");
+      fs.writeFileSync(
+        ca,
+        Buffer.from((secret as unknown as { data: Record<string, string> }).data["ca.crt"] ?? "", "base64"),
+      );
+
+      const role: Manifest = {
+        apiVersion: "rbac.authorization.k8s.io/v1",
+        kind: "ClusterRole",
+        metadata: { name: uniqueName("asks") },
+        rules: [
+          { apiGroups: ["kindstack.dev"], resources: ["previews"], verbs: ["create", "get"] },
+          ...kinds.map(({ group, plural }) => ({ apiGroups: [group], resources: [plural], verbs: ["get", "list"] })),
+        ],
+      };
+      const roleRef = { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: role.metadata.name };
+      const made: Manifest[] = [
+        { apiVersion: "v1", kind: "Namespace", metadata: { name: namespaced } },
+        ...["reader", "limited"].map((name) => ({
+          apiVersion: "v1",
+          kind: "ServiceAccount",
+          metadata: { name, namespace: namespaced },
+        })),
+        role,
+        {
+          apiVersion: "rbac.authorization.k8s.io/v1",
+          kind: "ClusterRoleBinding",
+          metadata: { name: uniqueName("asks") },
+          roleRef,
+          subjects: [{ kind: "ServiceAccount", name: "reader", namespace: namespaced }],
+        },
+        {
+          apiVersion: "rbac.authorization.k8s.io/v1",
+          kind: "RoleBinding",
+          metadata: { name: "asks", namespace: namespaced },
+          roleRef,
+          subjects: [{ kind: "ServiceAccount", name: "limited", namespace: namespaced }],
+        },
+      ];
+      for (const manifest of made) await apply(manifest);
+      manifests.push(...made.reverse());
+      [reader, limited] = [await tokenOf(namespaced, "reader"), await tokenOf(namespaced, "limited")];
+
+      const changed = { ...object, spec: { ...object.spec, adminEmail: "after@example.com" } };
+      const documents = [
+        changed,
+        ...kinds.map((kind) => ({ ...sample(kind), metadata: { ...sample(kind).metadata, name: uniqueName("new") } })),
+      ];
+      fs.writeFileSync(
+        path.join(operator.directory, "objects.json"),
+        JSON.stringify({ apiVersion: "v1", kind: "List", items: documents }),
+      );
+      const podSet = {
+        ...sample(kinds.find(({ plural }) => plural === "podsets") as AnyKind),
+        metadata: { name: "pods", namespace: namespaced },
+      };
+      fs.writeFileSync(path.join(operator.directory, "podset.json"), JSON.stringify(podSet));
+    });
+    afterAll(async () => {
+      for (const manifest of [object, ...manifests]) await remove(manifest);
+    });
+
+    it("gives the report that a preview with all credentials gives", async () => {
+      const words = ["preview", "-f", "objects.json", "-o", "json"];
+      const asked = await ask(words, reader);
+      const own = await ask(words, "", {
+        ...controlPlane().env,
+        KUBECONFIG: controlPlane().kubeconfig,
+        PULUMI_BACKEND_URL: `file://${operator.stateDirectory}`,
+        PSQL_DBNAME: database.name,
+      });
+
+      expect([asked.stderr, own.stderr]).toEqual(["", ""]);
+      expect(asked.stdout).toContain("after@example.com");
+      const named = (report: string) => JSON.parse(report.replaceAll(/-pod-\w{5}"/g, '-pod-*"')); // at random
+      expect(named(asked.stdout)).toEqual(named(own.stdout));
+    });
+
+    it("tells what the stack of an object has gone through and made", async () => {
+      const name = object.metadata.name ?? "";
+      const [history, outputs, diff] = await Promise.all([
+        ask(["history", "tenant.multitenancy", name], reader),
+        ask(["outputs", "tenant.multitenancy", name], reader),
+        ask(["diff", "tenant.multitenancy", name, "-o", "json"], reader),
+      ]);
+
+      expect(JSON.parse(history.stdout)[0]).toMatchObject({ kind: "update", result: "succeeded" });
+      expect(JSON.parse(outputs.stdout)).toMatchObject([{ type: "Namespace" }]);
+      expect(JSON.parse(diff.stdout)).toMatchObject({ summary: { none: 1 } });
+    });
+
+    it("shows a state to those alone who may get states.kindstack.dev", async () => {
+      expect(await ask(["state", "export", "tenant.multitenancy", object.metadata.name ?? ""], reader)).toMatchObject({
+        exitCode: 1,
+        stderr: expect.stringContaining("may not get states.kindstack.dev"),
+      });
+      const state = await ask(
+        ["state", "export", "tenant.multitenancy", object.metadata.name ?? ""],
+        await adminToken(),
+      );
+      expect(JSON.parse(state.stdout)).toMatchObject({ version: expect.any(Number) });
+    });
+
+    it("goes by the caller's rights in each namespace, and on each object", async () => {
+      expect(await ask(["preview", "-f", "podset.json", "-o", "json"], limited)).toMatchObject({ exitCode: 0 });
+      const refused = await ask(["preview", "-f", "objects.json"], limited);
+      expect(refused.stderr).toMatch(/may not (create previews.kindstack.dev|get tenants)/);
+      expect((await ask(["diff", "--all"], limited)).stderr).toContain("in all namespaces");
+    });
+
+    it("tells nothing to who is not known, and refuses what is too large or not understood", async () => {
+      expect(await ask(["history", "tenant.multitenancy", "any"], "garbage")).toMatchObject({
+        exitCode: 1,
+        stderr: expect.stringContaining("does not know the token"),
+      });
+      expect(await post("/v1/nothing", "{}", "garbage")).toBe(401);
+      expect(await post("/v1/nothing", "{}", reader)).toBe(404);
+      expect(await post("/v1/preview", "{}", reader)).toBe(400);
+      expect(await post("/v1/preview", "x".repeat(MAX_REQUEST_BYTES + 1), reader)).toBe(413);
+    });
+
+    async function adminToken(): Promise<string> {
+      const binding: Manifest = {
+        apiVersion: "rbac.authorization.k8s.io/v1",
+        kind: "ClusterRoleBinding",
+        metadata: { name: uniqueName("admin") },
+        roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "cluster-admin" },
+        subjects: [{ kind: "ServiceAccount", name: "default", namespace: namespaced }],
+      };
+      await apply(binding);
+      manifests.push(binding);
+      return tokenOf(namespaced, "default");
+    }
+  });
+
   it("was refused nothing", () => {
     expect([...recorder.forbidden]).toEqual([]);
     expect(operator.log).not.toMatch(/forbidden/i);
   });
 
   it("was granted nothing that it does not use, but for what admission asks for", () => {
-    const granted = (find("ClusterRole").rules as PolicyRule[]).flatMap(rightsOf);
+    const roles = installed.filter(
+      ({ kind, metadata }) => kind === "ClusterRole" && !/-reader$/.test(metadata.name ?? ""),
+    );
+    const granted = new Set(roles.flatMap(({ rules }) => (rules as PolicyRule[]).flatMap(rightsOf)));
 
-    const unused = granted.filter((right) => !recorder.used.has(right));
+    const unused = [...granted].filter((right) => !recorder.used.has(right));
 
     expect(unused.sort()).toEqual([
       // To make the RoleBindings of either kind of Tenant.
-      "bind rbac.authorization.k8s.io/clusterroles",
       "bind rbac.authorization.k8s.io/clusterroles",
       "update batch.tutorial.kubebuilder.io/podsets/finalizers", // OwnerReferencesPermissionEnforcement
       "update cache.example.com/memcacheds/finalizers",
       "update capsule.clastix.io/tenants/finalizers",
     ]);
+  });
+
+  it("leaves nothing of admission behind when its role is deleted, as an uninstallation does", async () => {
+    const webhooks = await client.resourceType("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration");
+    const made = async () => {
+      const policies = await client.resourceType("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy");
+      const roles = await client.resourceType("rbac.authorization.k8s.io/v1", "ClusterRole");
+      const lists = await Promise.all(
+        [webhooks, policies, roles].map((type) => client.list(type, { labelSelector: ADMISSION_LABEL })),
+      );
+      return lists.flatMap(({ items }) => items.map(({ metadata }) => metadata.name));
+    };
+    expect(await made()).toContain("tenants.capsule.clastix.io");
+    const role = installed.find(({ metadata }) => metadata.name === "kindstack-admission") as Manifest;
+
+    await remove(role);
+
+    await eventually(async () => expect(await made()).toEqual([]));
+    await apply(role); // the operator makes them again, under the new role
+    await eventually(async () => expect(await made()).toContain("tenants.capsule.clastix.io"), 60_000);
   });
 
   it("can hand out the roles admin and edit and no other", async () => {
@@ -274,4 +496,53 @@ describe("the operator under the installed service account", () => {
       resources.flatMap((resource) => verbs.map((verb) => `${verb} ${group}/${resource}`)),
     );
   }
+});
+
+describe("an operator of chosen kinds under the rights of their installation", () => {
+  const namespace = uniqueName("chosen");
+  const operator = new TestOperator({ installCrds: false });
+  let chosen: Manifest[];
+  let recorder: ApiRecorder;
+
+  beforeAll(async () => {
+    const configuration = parseConfiguration({ kinds: "podsets", namespace, crds: "false", passphrase: "p" }, "1.2.3");
+    // The name of cluster-wide objects is the same for every namespace; others are as installed above.
+    chosen = (await platformManifests(configuration, kinds)).filter(({ kind }) => kind !== "Deployment");
+    for (const manifest of chosen) await apply(manifest);
+    recorder = await ApiRecorder.start(controlPlane().kubeconfig);
+    const kubeconfig = recordedKubeconfig(recorder, await tokenOf(namespace, "kindstack"), operator.directory);
+    await operator.start({
+      args: ["--kinds", "podsets", "--admission-port", "0", "--metrics-port", "0"],
+      env: { KUBECONFIG: kubeconfig, KINDSTACK_NAMESPACE: namespace },
+    });
+  });
+  afterAll(async () => {
+    await operator.dispose();
+    recorder?.close();
+    for (const manifest of installed) await apply(manifest);
+    await remove({ apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });
+  });
+
+  it("serves them, asks for nothing that belongs to the others and is refused nothing", async () => {
+    const manifest: Manifest = {
+      apiVersion: "batch.tutorial.kubebuilder.io/v1",
+      kind: "PodSet",
+      metadata: { name: uniqueName("chosen"), namespace: "default" },
+      spec: { replicas: 1 },
+    };
+    await apply(manifest);
+    await eventually(async () => {
+      const object = await read(manifest);
+      expect(object && findCondition(statusOf(object).conditions, "Ready"), operator.log.slice(-2_000)).toMatchObject({
+        status: "True",
+      });
+    });
+    await remove(manifest);
+    await eventually(async () => expect(await read(manifest)).toBeUndefined());
+
+    expect([...recorder.forbidden]).toEqual([]);
+    const types = [...recorder.used].join(" ");
+    expect(types).toContain("podsets");
+    expect(types).not.toMatch(/tenants|postgreswriters|memcacheds|deployments|admissionregistration/);
+  });
 });

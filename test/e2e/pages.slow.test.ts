@@ -5,6 +5,7 @@ import { freePort } from "../../src/dev/ports";
 import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
 import { followPage, MAIN, missing, Reader, ROOT } from "./documentation";
+import { eventually } from "./eventually";
 import { apply, namespace, remove, tenant } from "./objects";
 
 describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"} is missing)`, () => {
@@ -14,7 +15,7 @@ describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"
     const { PSQL_HOST, PSQL_DBNAME, PSQL_USER, PSQL_PASSWORD } = controlPlane().env;
     beforeAll(async () => {
       await state.open();
-      await reader.open(MAIN);
+      await reader.open(MAIN, { DOCS_POD: "true" });
       fs.cpSync(path.join(ROOT, "stacks/tenant/sample.yaml"), path.join(reader.home, "stacks/tenant/sample.yaml"));
     });
     afterAll(async () => {
@@ -31,6 +32,16 @@ describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"
       // Nothing is built and installed again by a test.
       "npm ci\n": "",
     }));
+
+    it("has nothing of admission left after its uninstallation", async () => {
+      await eventually(async () =>
+        expect(
+          await reader.run(
+            "kubectl get mutatingwebhookconfigurations,validatingadmissionpolicies,clusterroles,clusterrolebindings -l kindstack.dev/admission -o name",
+          ),
+        ).toBe(""),
+      );
+    });
   });
 
   describe("of admission.md and capsule.md", () => {
@@ -98,13 +109,17 @@ describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"
 
   describe("of preview-in-ci.md", () => {
     const reader = new Reader();
+    const ports = { "9444": "" };
     beforeAll(async () => {
       await reader.open(MAIN, {
         PULUMI_BACKEND_URL: `file://${reader.directory}/state`,
         PULUMI_CONFIG_PASSPHRASE: "secret",
+        KINDSTACK_NAMESPACE: "kindstack-system",
       });
+      ports["9444"] = String(await freePort());
       await reader.run(`mkdir -p manifests ${reader.directory}/state
-        operator start run --install-crds
+        kubectl create namespace kindstack-system
+        operator start run --install-crds --preview-port ${ports["9444"]}
         cp ${ROOT}/stacks/tenant/sample.yaml manifests/tenant.yaml
         kubectl apply -f manifests/tenant.yaml
         kubectl wait --for=condition=Ready tenant.multitenancy/tenant-sample --timeout=60s
@@ -116,12 +131,12 @@ describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"
     });
     afterAll(async () => {
       await reader.run(
-        "kubectl delete tenants.multitenancy --all --timeout=60s; kubectl delete -f preview-access.yaml",
+        "kubectl delete tenants.multitenancy --all --timeout=60s; kubectl delete -f preview-access.yaml; kubectl delete namespace kindstack-system",
       );
       await reader.close();
     });
 
-    followPage("docs/preview-in-ci.md", reader);
+    followPage("docs/preview-in-ci.md", reader, () => ports);
 
     it("has a report on what the pull request changes", () => {
       const report = fs.readFileSync(path.join(reader.home, "preview.md"), "utf8");

@@ -43,3 +43,20 @@ it("ends when the API server serves what it has installed", async () => {
     }
   }
 });
+
+it("leaves the CRD of another operator as it is, and names the kinds that remain", async () => {
+  const crds = await definitions();
+  const foreign = { ...postgresWriter, group: `foreign-${randomBytes(4).toString("hex")}.example.com` };
+  const manifest = customResourceDefinition(foreign);
+  await cluster.client.create(crds, { ...manifest, metadata: { name: kindName(foreign) } });
+  try {
+    await expect(installKinds(cluster.client, [...kinds, foreign])).rejects.toThrow(
+      `${kindName(foreign)}. Leave these kinds to their operator and choose the others: --kinds ${kinds.map(kindName).join(",")}`,
+    );
+
+    const after = await cluster.client.get(crds, kindName(foreign));
+    expect(after?.metadata.labels).toBeUndefined();
+  } finally {
+    await cluster.client.delete(crds, kindName(foreign));
+  }
+});

@@ -1,15 +1,17 @@
-import { expect, it } from "vitest";
-import { ApiError } from "../../providers/kubernetes/client";
+import { describe, expect, it } from "vitest";
+import { ApiError, type LiveObject } from "../../providers/kubernetes/client";
 import { installKinds } from "../../src/operator/install";
+import { podSet } from "../../stacks/podset/kind";
 import { postgresWriter } from "../../stacks/postgres-writer/kind";
 
 const TYPE = { apiVersion: "demo.yash.com/v1", kind: "PostgresWriter", plural: "postgreswriters", namespaced: true };
 
 /** An API server that is asked about a type for as long as it answers with errors. */
-function clientWith(answers: Error[]) {
+function clientWith(answers: Error[], definition?: LiveObject) {
   const steps: string[] = [];
   return {
     steps,
+    get: async () => definition,
     apply: async (_type: unknown, object: { metadata: { name?: string } }) => {
       steps.push(`apply ${object.metadata.name}`);
       return { object: object as never, created: true };
@@ -38,4 +40,33 @@ it("does not wait where the API server refuses", async () => {
   const refusal = new ApiError(403, "Forbidden", "no");
 
   await expect(installKinds(clientWith([refusal]), [postgresWriter])).rejects.toBe(refusal);
+});
+
+describe("a CRD that is there already", () => {
+  const definition = (labels: Record<string, string>) =>
+    ({
+      apiVersion: "apiextensions.k8s.io/v1",
+      kind: "CustomResourceDefinition",
+      metadata: { name: "postgreswriters.demo.yash.com", labels, uid: "u", resourceVersion: "1" },
+    }) as LiveObject;
+
+  it("is not touched when another operator installed it, and the way out is said", async () => {
+    const client = clientWith([], definition({ "app.kubernetes.io/managed-by": "other" }));
+
+    await expect(installKinds(client, [postgresWriter, podSet])).rejects.toThrow(
+      "that Kindstack did not install: postgreswriters.demo.yash.com, podsets.batch.tutorial.kubebuilder.io",
+    );
+    expect(client.steps).toEqual([]);
+  });
+
+  it.each([
+    { "app.kubernetes.io/managed-by": "kindstack" }, // by versions that knew no other label
+    { "app.kubernetes.io/managed-by": "Helm", "app.kubernetes.io/part-of": "kindstack" },
+  ])("is brought up to date when Kindstack installed it: %j", async (labels) => {
+    const client = clientWith([], definition(labels));
+
+    await installKinds(client, [postgresWriter]);
+
+    expect(client.steps).toContain("apply postgreswriters.demo.yash.com");
+  });
 });

@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -123,6 +123,20 @@ describe("a folder of manifests", () => {
       "a/b/two.yml",
       "a/three.json",
       "one.yaml",
+    ]);
+  });
+
+  it("may have links within it, but none that lead to another file of the machine", async () => {
+    await mkdir(join(folder, "sub"), { recursive: true });
+    await writeFile(join(folder, "sub", "real.yaml"), TENANT);
+    await symlink(join("sub", "real.yaml"), join(folder, "inside.yaml"));
+    await symlink("/proc/self/environ", join(folder, "outside.yaml"));
+
+    const found = await readManifests([folder]);
+
+    expect(namesOf(found)).toEqual(["acme", "acme"]);
+    expect(found.problems).toEqual([
+      { file: join(folder, "outside.yaml"), message: "it is a link to a file outside of the folder" },
     ]);
   });
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { AdmissionWebhook, KindAdmission } from "../../../stacks/contract/admission";
 import { type AnyKind, defineKind } from "../../../stacks/contract/kind";
-import { operatorRules } from "../../../stacks/contract/rbac";
+import { admissionRules, operatorRules } from "../../../stacks/contract/rbac";
 import { kinds } from "../../../stacks/index";
 import { tenant } from "../../../stacks/tenant/kind";
 
@@ -14,6 +14,13 @@ describe("the operator's rules", () => {
     expect(operatorRules([kindWith({})])).toEqual([
       { apiGroups: ["g.example.com"], resources: ["things"], verbs: ["get", "list", "watch", "patch"] },
       { apiGroups: ["g.example.com"], resources: ["things/status"], verbs: ["patch"] },
+      { apiGroups: [""], resources: ["namespaces"], resourceNames: ["kube-system"], verbs: ["get"] },
+      {
+        apiGroups: ["apiextensions.k8s.io"],
+        resources: ["customresourcedefinitions"],
+        resourceNames: ["things.g.example.com"],
+        verbs: ["get"],
+      },
       { apiGroups: ["events.k8s.io"], resources: ["events"], verbs: ["create", "patch"] },
       { apiGroups: ["authentication.k8s.io"], resources: ["tokenreviews"], verbs: ["create"] },
       { apiGroups: ["authorization.k8s.io"], resources: ["subjectaccessreviews"], verbs: ["create"] },
@@ -72,9 +79,7 @@ describe("the operator's rules", () => {
       webhooks: () => [{ type: "mutating" } as AdmissionWebhook],
     };
 
-    const rules = operatorRules([kindWith({ admission })]).filter(({ verbs }) => verbs.length === 2);
-
-    expect(rules.slice(0, 4)).toEqual([
+    expect(admissionRules([kindWith({ admission })], "its-role")).toEqual([
       { apiGroups: ["rbac.authorization.k8s.io"], resources: ["clusterroles"], verbs: ["list", "watch"] },
       {
         apiGroups: ["rbac.authorization.k8s.io"],
@@ -93,11 +98,17 @@ describe("the operator's rules", () => {
         resourceNames: ["things.g.example.com"],
         verbs: ["create", "patch"],
       },
+      {
+        apiGroups: ["rbac.authorization.k8s.io"],
+        resources: ["clusterroles"],
+        resourceNames: ["its-role"],
+        verbs: ["get"],
+      },
     ]);
   });
 
   it("hold no wildcard and no right to Secrets", () => {
-    for (const { apiGroups, resources, verbs } of operatorRules(kinds)) {
+    for (const { apiGroups, resources, verbs } of [...operatorRules(kinds), ...admissionRules(kinds, "r")]) {
       expect([...apiGroups, ...resources, ...verbs]).not.toContain("*");
       expect(resources).not.toContain("secrets");
     }

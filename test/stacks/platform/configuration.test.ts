@@ -1,5 +1,8 @@
+import fs from "node:fs";
+import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { describeConfiguration, parseConfiguration } from "../../../stacks/platform/configuration";
+import { parse as parseYaml } from "yaml";
+import { configurationSchema, describeConfiguration, parseConfiguration } from "../../../stacks/platform/configuration";
 
 const parse = (values: Record<string, string> = {}) => parseConfiguration(values, "1.2.3");
 
@@ -69,5 +72,26 @@ describe("the configuration", () => {
 
   it("describes every key", () => {
     for (const { key, description } of describeConfiguration()) expect(description, key).toMatch(/\w{3}/);
+  });
+});
+
+describe("Pulumi.yaml", () => {
+  const { config } = parseYaml(fs.readFileSync(path.resolve(__dirname, "../../../Pulumi.yaml"), "utf8")) as {
+    config: Record<string, { type?: string; description?: string; default?: unknown; value?: unknown }>;
+  };
+
+  // A key without a default would have to be set in every stack, and a list could not be given as one value.
+  it("declares each key that has a default and is no list, as the schema does", () => {
+    const declared = Object.entries(configurationSchema.properties as object)
+      .map(([key, { type = "string", description, default: value }]) => ({ key, type, description, default: value }))
+      .filter(({ type, default: value }) => value !== undefined && !["array", "object"].includes(type as string));
+    const { "kubernetes:upsertExistingObjects": _, "kubernetes:enableSecretMutable": __, ...own } = config;
+
+    expect(Object.entries(own).map(([key, declaration]) => ({ key, ...declaration }))).toEqual(declared);
+  });
+
+  it("lets the provider take over what exists, and change Secrets in place", () => {
+    expect(config["kubernetes:upsertExistingObjects"]).toEqual({ value: true });
+    expect(config["kubernetes:enableSecretMutable"]).toEqual({ value: true });
   });
 });

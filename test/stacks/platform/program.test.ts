@@ -1,9 +1,11 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { customResourceDefinition } from "../../../stacks/contract/crd";
+import { inspectionRules } from "../../../stacks/contract/inspection";
 import { kindName } from "../../../stacks/contract/kind";
-import { operatorRules } from "../../../stacks/contract/rbac";
+import { admissionRules, operatorRules } from "../../../stacks/contract/rbac";
 import { kinds } from "../../../stacks/index";
 import { parseConfiguration } from "../../../stacks/platform/configuration";
+import { platformManifests } from "../../../stacks/platform/manifests";
 import { installPlatform } from "../../../stacks/platform/program";
 import { type Registration, registrationsOf } from "./mocked-engine";
 
@@ -56,9 +58,11 @@ describe("the installation with nothing configured", () => {
         ),
         "kubernetes:core/v1:ServiceAccount ServiceAccount/kindstack-system/kindstack",
         "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole ClusterRole/kindstack",
+        "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole ClusterRole/kindstack-admission",
         "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole ClusterRole/kindstack-metrics-reader",
         "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole ClusterRole/kindstack-console-reader",
         "kubernetes:rbac.authorization.k8s.io/v1:ClusterRoleBinding ClusterRoleBinding/kindstack",
+        "kubernetes:rbac.authorization.k8s.io/v1:ClusterRoleBinding ClusterRoleBinding/kindstack-admission",
         "kubernetes:rbac.authorization.k8s.io/v1:Role Role/kindstack-system/kindstack",
         "kubernetes:rbac.authorization.k8s.io/v1:RoleBinding RoleBinding/kindstack-system/kindstack",
         "kubernetes:core/v1:PersistentVolumeClaim PersistentVolumeClaim/kindstack-system/kindstack-state",
@@ -94,7 +98,7 @@ describe("the installation with nothing configured", () => {
     });
     expect(inputsOf("ClusterRole/kindstack")).toMatchObject({
       metadata: { name: "kindstack", labels },
-      rules: operatorRules(kinds),
+      rules: [...operatorRules(kinds), ...inspectionRules(kinds)],
     });
     expect(inputsOf("ClusterRoleBinding/kindstack")).toMatchObject({
       roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "kindstack" },
@@ -102,14 +106,24 @@ describe("the installation with nothing configured", () => {
     });
   });
 
-  it("keeps the state in a volume that is not deleted by mistake", () => {
-    const { inputs, protect } = find(registrations, "PersistentVolumeClaim/kindstack-system/kindstack-state");
+  it("has a role of its own for admission, which owns what the operator makes for it", () => {
+    expect(inputsOf("ClusterRole/kindstack-admission")).toMatchObject({
+      metadata: { name: "kindstack-admission", labels },
+      rules: admissionRules(kinds, "kindstack-admission"),
+    });
+    expect(inputsOf("ClusterRoleBinding/kindstack-admission")).toMatchObject({
+      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "kindstack-admission" },
+      subjects: [{ kind: "ServiceAccount", name: "kindstack", namespace }],
+    });
+  });
+
+  it("keeps the state in a volume", () => {
+    const { inputs } = find(registrations, "PersistentVolumeClaim/kindstack-system/kindstack-state");
 
     expect(inputs).toMatchObject({
       metadata: { name: "kindstack-state", namespace },
       spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } },
     });
-    expect(protect).toBe(true);
     expect(variable(registrations, "PULUMI_BACKEND_URL")?.value).toBe("file:///var/lib/kindstack/state");
   });
 
@@ -143,12 +157,15 @@ describe("the installation with nothing configured", () => {
       image: "kindstack:1.2.3",
       args: [
         ...["run", "--concurrency", "4", "--shards", "1", "--drift-interval", "30", "--metrics-port", "8443"],
-        ...["--admission-port", "9443", "--admission-service", "kindstack"],
+        ...["--admission-port", "9443", "--admission-service", "kindstack", "--admission-owner", "kindstack-admission"],
+        ...["--preview-port", "9444", "--preview-names", "kindstack.kindstack-system.svc"],
+        ...["kindstack.kindstack-system.svc.cluster.local", "localhost"],
       ],
       ports: [
         { name: "http", containerPort: 8080 },
         { name: "metrics", containerPort: 8443 },
         { name: "admission", containerPort: 9443 },
+        { name: "previews", containerPort: 9444 },
       ],
       securityContext: {
         allowPrivilegeEscalation: false,
@@ -209,6 +226,7 @@ describe("the installation with nothing configured", () => {
         ports: [
           { name: "metrics", port: 8443, targetPort: "metrics" },
           { name: "admission", port: 443, targetPort: "admission" },
+          { name: "previews", port: 9444, targetPort: "previews" },
         ],
       },
     });
@@ -217,7 +235,7 @@ describe("the installation with nothing configured", () => {
         podSelector: { matchLabels: selector },
         policyTypes: ["Ingress", "Egress"],
         ingress: [
-          { ports: [8080, 8443].map((port) => ({ protocol: "TCP", port })) },
+          { ports: [8080, 8443, 9444].map((port) => ({ protocol: "TCP", port })) },
           { ports: [{ protocol: "TCP", port: 9443 }] },
         ],
         egress: [
@@ -245,7 +263,7 @@ describe("the installation with nothing configured", () => {
         {
           apiGroups: [""],
           resources: ["secrets"],
-          resourceNames: ["kindstack-admission-tls"],
+          resourceNames: ["kindstack-admission-tls", "kindstack-preview-tls"],
           verbs: ["get", "patch"],
         },
       ],
@@ -394,7 +412,10 @@ describe("the installation", () => {
       rules: [{ nonResourceURLs: ["/metrics"], verbs: ["get"] }],
     });
     const bindings = registrations.filter(({ type }) => type.endsWith(":ClusterRoleBinding"));
-    expect(bindings.map(({ name }) => name)).toEqual(["ClusterRoleBinding/kindstack"]);
+    expect(bindings.map(({ name }) => name)).toEqual([
+      "ClusterRoleBinding/kindstack",
+      "ClusterRoleBinding/kindstack-admission",
+    ]);
   });
 
   it("lets the API servers alone ask for admission where they are known, by the groups that are configured", async () => {
@@ -406,8 +427,8 @@ describe("the installation", () => {
     expect(variable(registrations, "KINDSTACK_CAPSULE_USER_GROUPS")?.value).toBe("a,b");
   });
 
-  it("serves no admission and has no rights for it where it is not wanted", async () => {
-    const registrations = await install({ admission: "false" });
+  it("serves no admission and no previews, and has no rights for them, where they are not wanted", async () => {
+    const registrations = await install({ admission: "false", previews: "false" });
 
     expect(podOf(registrations).spec.containers[0]).toMatchObject({
       args: ["run", "--concurrency", "4", "--shards", "1", "--drift-interval", "30", "--metrics-port", "8443"],
@@ -418,7 +439,9 @@ describe("the installation", () => {
     });
     const role = find(registrations, "Role/kindstack-system/kindstack").inputs as { rules?: { resources: string[] }[] };
     expect(role.rules?.map(({ resources }) => resources)).toEqual([["leases"]]);
-    expect(JSON.stringify(find(registrations, "ClusterRole/kindstack").inputs)).not.toContain("webhookconfigurations");
+    expect(registrations.map(({ name }) => name)).not.toContain("ClusterRole/kindstack-admission");
+    expect(find(registrations, "ClusterRole/kindstack").inputs).toMatchObject({ rules: operatorRules(kinds) });
+    expect(JSON.stringify(registrations)).not.toContain("webhookconfigurations");
     expect(find(registrations, "Service/kindstack-system/kindstack").inputs).toMatchObject({
       spec: { ports: [{ name: "metrics" }] },
     });
@@ -456,7 +479,9 @@ describe("the installation", () => {
       imagePullPolicy: "Always",
       args: [
         ...["run", "--concurrency", "2", "--shards", "1", "--drift-interval", "600", "--metrics-port", "8443"],
-        ...["--admission-port", "9443", "--admission-service", "kindstack"],
+        ...["--admission-port", "9443", "--admission-service", "kindstack", "--admission-owner", "kindstack-admission"],
+        ...["--preview-port", "9444", "--preview-names", "kindstack.ops.svc"],
+        ...["kindstack.ops.svc.cluster.local", "localhost"],
       ],
       envFrom: [{ secretRef: { name: "kindstack-postgres", optional: true } }, { secretRef: { name: "cloud" } }],
       resources: { requests: { cpu: "1", memory: "512Mi" }, limits: { memory: "2Gi" } },
@@ -483,5 +508,79 @@ describe("the installation", () => {
     expect(registrations.map(({ type }) => type)).not.toContain(
       "kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition",
     );
+  });
+});
+
+describe("an installation of chosen kinds", () => {
+  it("has the CRDs, the rights and the argument of these alone, and no admission unless one has a say in it", async () => {
+    const registrations = await install({ kinds: '["postgreswriters","tenants.multitenancy"]' });
+    const names = registrations.map(({ name }) => name);
+    const chosen = kinds.filter(
+      ({ plural, group }) => plural === "postgreswriters" || group.startsWith("multitenancy"),
+    );
+
+    expect(names.filter((name) => name.startsWith("CustomResourceDefinition/")).sort()).toEqual(
+      chosen.map((kind) => `CustomResourceDefinition/${kindName(kind)}`).sort(),
+    );
+    expect(find(registrations, "ClusterRole/kindstack").inputs).toMatchObject({
+      rules: [...operatorRules(chosen), ...inspectionRules(chosen)],
+    });
+    const [container] = podOf(registrations).spec.containers;
+    expect(container?.args).toEqual(
+      expect.arrayContaining(["--kinds", "tenants.multitenancy.codereliant.io,postgreswriters.demo.yash.com"]),
+    );
+    expect(container?.args).not.toContain("--admission-port");
+    expect(JSON.stringify(registrations)).not.toMatch(/capsule|podsets|memcacheds|kindstack-admission-tls/);
+  });
+
+  it("refuses a kind that there is not, and a proxy without the tenants that it is for", async () => {
+    const manifests = (values: Record<string, string>) => platformManifests(parseConfiguration(values, "1.2.3"), kinds);
+    await expect(manifests({ kinds: "sheep" })).rejects.toThrow("kindstack:kinds: there is no kind sheep");
+    await expect(manifests({ kinds: "podsets", proxy: "true" })).rejects.toThrow(
+      "kindstack:proxy: true needs tenants.capsule.clastix.io among the kinds",
+    );
+  });
+});
+
+describe("what `pulumi destroy` leaves", () => {
+  const values = {
+    passphrase: "p",
+    postgresHost: "db",
+    postgresDatabase: "d",
+    postgresUser: "u",
+    postgresPassword: "w",
+  };
+  const kept = (registrations: Registration[]) =>
+    registrations.filter(({ retainOnDelete }) => retainOnDelete).map(({ name }) => name);
+  const definitions = kinds.map((kind) => `CustomResourceDefinition/${kindName(kind)}`);
+
+  it("is, unless told otherwise, the state, its passphrase and the namespace of both, and always the CRDs", async () => {
+    expect(kept(await install(values)).sort()).toEqual(
+      [
+        ...definitions,
+        "Namespace/kindstack-system",
+        "PersistentVolumeClaim/kindstack-system/kindstack-state",
+        "Secret/kindstack-system/kindstack-state",
+      ].sort(),
+    );
+    expect(kept(await install({ ...values, keepState: "false" })).sort()).toEqual([...definitions].sort());
+  });
+
+  it("is nothing protected, which would stop the rest from being deleted", async () => {
+    expect((await install(values)).filter(({ protect }) => protect)).toEqual([]);
+  });
+});
+
+describe("a changed value of a Secret", () => {
+  const annotationOf = (registrations: Registration[]) =>
+    (podOf(registrations).metadata as { annotations?: Record<string, string> }).annotations?.["kindstack.dev/secrets"];
+
+  it("rolls the Pods, which do not see it otherwise", async () => {
+    const first = annotationOf(await install({ passphrase: "one" }));
+
+    expect(first).toMatch(/^[0-9a-f]{32}$/);
+    expect(annotationOf(await install({ passphrase: "one" }))).toBe(first);
+    expect(annotationOf(await install({ passphrase: "two" }))).not.toBe(first);
+    expect(annotationOf(await install())).toBeUndefined();
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { findKind, kindOf } from "../../src/preview/kind-name";
-import type { AnyKind } from "../../stacks/contract/kind";
-import { kinds } from "../../stacks/index";
+import type { AnyKind } from "../../../stacks/contract/kind";
+import { findKind, kindOf, selectKinds } from "../../../stacks/contract/kind-name";
+import { kinds } from "../../../stacks/index";
 
 const tenant = kinds.find(({ kind }) => kind === "Tenant") as AnyKind;
 const otherTenant = { ...tenant, group: "capsule.clastix.io", shortNames: ["tnt"] };
@@ -42,5 +42,20 @@ describe("the kind of a manifest", () => {
     const manifest = (apiVersion: string) => ({ apiVersion, kind: "Tenant", metadata: {} });
     expect(kindOf([otherTenant, tenant], manifest("multitenancy.codereliant.io/v9"))).toBe(tenant);
     expect(kindOf([tenant], manifest("example.com/v1"))).toBeUndefined();
+  });
+});
+
+describe("a choice of kinds", () => {
+  it("is all of them where nothing is chosen, and otherwise those, in the order in which they are declared", () => {
+    expect(selectKinds(kinds)).toEqual(kinds);
+    expect(selectKinds(kinds, ["podsets", "tenant.multitenancy", "podset"]).map(({ plural }) => plural)).toEqual([
+      "tenants",
+      "podsets",
+    ]);
+  });
+
+  it("is refused when one of them is none or ambiguous", () => {
+    expect(() => selectKinds(kinds, ["podsets", "sheep"])).toThrow("there is no kind sheep");
+    expect(() => selectKinds(kinds, ["tenants"])).toThrow("name the group");
   });
 });

@@ -1,5 +1,5 @@
 import type { Manifest } from "../../providers/kubernetes/client";
-import { type AnyKind, kindName } from "../../stacks/contract/kind";
+import { type AnyKind, kindName } from "./kind";
 
 /**
  * The kind that a person means by `Tenant`, `tenant`, `tenants`, a short name, or any of them with the group or, as for
@@ -23,6 +23,17 @@ export function findKind(kinds: readonly AnyKind[], name: string): AnyKind {
   }
   if (named.length > 1) throw new RangeError(`${name} may be ${named.map(kindName).join(" or ")}: name the group`);
   return kind;
+}
+
+/**
+ * The kinds that these names choose, in the order of `kinds`; all of them where nothing is chosen.
+ *
+ * @throws RangeError as {@link findKind}
+ */
+export function selectKinds(kinds: readonly AnyKind[], names: readonly string[] = []): readonly AnyKind[] {
+  if (names.length === 0) return kinds;
+  const chosen = new Set(names.map((name) => findKind(kinds, name)));
+  return kinds.filter((kind) => chosen.has(kind));
 }
 
 /** The kind of a manifest, in whatever version; `undefined` when it is none of these. */

@@ -1,0 +1,88 @@
+import { readFileSync } from "node:fs";
+import { KubeConfig } from "@kubernetes/client-node";
+import { type Command, InvalidArgumentError } from "commander";
+import { errorMessageOf, TerminalError } from "../../providers/errors";
+import { RemoteInspector } from "../preview/remote";
+
+/** Where a command looks: at an operator, or, without `server`, at the state, the cluster and the database itself. */
+export interface ServerOptions {
+  server?: string;
+  serverCa?: string;
+  tokenFile?: string;
+}
+
+/** Adds the options of {@link ServerOptions}. */
+export function withServerOptions(command: Command): Command {
+  return command
+    .option("--server <url>", "ask the operator at this address, which needs no credentials but a token", httpsUrl)
+    .option("--server-ca <file>", "CA certificates of that server (default: those that Node.js trusts)")
+    .option("--token-file <file>", "bearer token for it (default: KINDSTACK_TOKEN, or the kubeconfig's)");
+}
+
+/** For a command's help. */
+export const SERVER_HELP = `
+With --server nothing else is needed of the environment than a token:
+  KINDSTACK_TOKEN                   the bearer token, unless --token-file is given or the kubeconfig has one`;
+
+/** Asks the operator; an interruption ends the request. */
+export async function withServer<T>(
+  { server = "", serverCa, tokenFile }: ServerOptions,
+  ask: (remote: RemoteInspector) => Promise<T>,
+): Promise<T> {
+  const stop = new AbortController();
+  const onStop = () => stop.abort(new Error("interrupted"));
+  for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, onStop);
+  const token = await readToken(tokenFile);
+  const remote = new RemoteInspector({ url: server, token, caFile: serverCa, signal: stop.signal });
+  try {
+    return await ask(remote);
+  } finally {
+    for (const name of ["SIGINT", "SIGTERM"] as const) process.off(name, onStop);
+    await remote.close();
+  }
+}
+
+/** For objects that name no namespace: the kubeconfig's, as kubectl takes it. */
+export function kubeconfigNamespace(): string {
+  try {
+    const config = new KubeConfig();
+    config.loadFromDefault();
+    return config.getContextObject(config.getCurrentContext())?.namespace || "default";
+  } catch {
+    return "default";
+  }
+}
+
+/** @throws TerminalError `Misconfigured` when there is no token anywhere */
+async function readToken(file: string | undefined): Promise<string> {
+  if (file !== undefined) {
+    try {
+      return readFileSync(file, "utf8").trim();
+    } catch (error) {
+      throw new TerminalError("Misconfigured", `--token-file: ${errorMessageOf(error)}`);
+    }
+  }
+  if (process.env.KINDSTACK_TOKEN) return process.env.KINDSTACK_TOKEN;
+  const token = await kubeconfigToken().catch(() => undefined);
+  if (token !== undefined) return token;
+  throw new TerminalError(
+    "Misconfigured",
+    "no token for --server: set KINDSTACK_TOKEN or --token-file, for example to what " +
+      "`kubectl create token kindstack-preview` prints; the current kubeconfig has none",
+  );
+}
+
+/** The token that the kubeconfig's user shows, also one that a plugin fetches. */
+async function kubeconfigToken(): Promise<string | undefined> {
+  const config = new KubeConfig();
+  config.loadFromDefault();
+  const options: { headers?: Record<string, unknown> } = {};
+  await config.applyToHTTPSOptions(options as never);
+  return /^Bearer (\S+)$/.exec(String(options.headers?.Authorization ?? ""))?.[1];
+}
+
+function httpsUrl(text: string): string {
+  if (!/^https:\/\//.test(text) || !URL.canParse(text))
+    throw new InvalidArgumentError("an https:// address is needed.");
+  return text;
+}

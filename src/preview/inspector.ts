@@ -1,0 +1,156 @@
+import { PROVIDER_PROPERTY } from "../../providers/dynamic";
+import { unescapeReserved } from "../../providers/literal";
+import type { AnyKind } from "../../stacks/contract/kind";
+import { findKind } from "../../stacks/contract/kind-name";
+import {
+  belongsTo,
+  isObjectComponent,
+  isOfSeveral,
+  sharedStackPlace,
+  stackOf,
+} from "../../stacks/contract/shared-stack";
+import { nameOf } from "../automation/event-log";
+import type { HistoryEntry, StackReader, StackState } from "../automation/stack-reader";
+import type { ClusterView } from "./cluster-view";
+import { candidateOfLive, preview, type Selection } from "./preview";
+import type { Report } from "./report";
+import type { DiffRequest, ObjectRequest } from "./requests";
+
+export interface InspectorOptions {
+  kinds: readonly AnyKind[];
+  reader: StackReader;
+  cluster: ClusterView;
+  /** Objects that are previewed at the same time. */
+  concurrency: number;
+  signal?: AbortSignal;
+  /** What limits every report. */
+  notes: string[];
+  /** Told of every object that is previewed. */
+  observe?: (done: number, total: number) => void;
+}
+
+/** The stack of one object. */
+export interface LocatedStack {
+  kind: AnyKind;
+  name: string;
+  namespace: string | undefined;
+  /** `namespace/name`, or `name`. */
+  key: string;
+  stack: string;
+  /** Whose objects share the stack, if any do. */
+  sharedBy: "namespace" | "namespaces" | undefined;
+}
+
+/** One update of a stack. */
+export type StackUpdate = Pick<
+  HistoryEntry,
+  "version" | "kind" | "startTime" | "endTime" | "result" | "resourceChanges"
+>;
+
+/** One resource that an object made, as its stack's state has it. */
+export interface ResourceOutputs {
+  type: string;
+  name: string;
+  id: string;
+  outputs: Record<string, unknown>;
+}
+
+/** Looks at stacks for the command line and for the operator's server; it changes nothing. */
+export class Inspector {
+  readonly #options: InspectorOptions;
+
+  constructor(options: InspectorOptions) {
+    this.#options = options;
+  }
+
+  /** What an update would do to the stacks of the selected objects. */
+  preview(selection: Selection, refresh: boolean): Promise<Report> {
+    const { reader, cluster, signal, concurrency, observe, notes } = this.#options;
+    return preview({ reader, cluster, signal, refresh, concurrency, ...(observe && { observe }) }, selection, notes);
+  }
+
+  /**
+   * The objects in the cluster that a request names.
+   *
+   * @throws Error when the cluster cannot be asked, or there is no such kind or object
+   */
+  async selectLive({ kind: word, name, namespace }: Omit<DiffRequest, "refresh">): Promise<Selection> {
+    const { cluster, kinds } = this.#options;
+    if (cluster.unreachable !== undefined) throw new Error(cluster.unreachable);
+    const chosen = word === undefined ? kinds : [findKind(kinds, word)];
+    const found = await Promise.all(
+      chosen.map(async (kind) => {
+        if (name === undefined) return cluster.list(kind, kind.scope === "Cluster" ? undefined : namespace);
+        const sighting = await cluster.find(kind, name, kind.scope === "Cluster" ? undefined : namespace);
+        if (!sighting.seen) throw new Error(sighting.why);
+        if (sighting.object === undefined) throw new Error(`there is no ${kind.kind} ${name}`);
+        return [sighting.object];
+      }),
+    );
+    const candidates = chosen.flatMap((kind, index) => found[index]?.map((one) => candidateOfLive(kind, one)) ?? []);
+    return { candidates, problems: [], ignored: 0 };
+  }
+
+  async locate(request: ObjectRequest): Promise<LocatedStack> {
+    const { cluster, kinds } = this.#options;
+    const kind = findKind(kinds, request.kind);
+    const { name } = request;
+    const place = kind.scope === "Cluster" ? undefined : request.namespace;
+    const key = place === undefined ? name : `${place}/${name}`;
+    // Which of a namespace's stacks an object shares is recorded on the object.
+    const sighting = kind.granularity === "namespace" ? await cluster.find(kind, name, place) : undefined;
+    const stack = stackOf(kind, key, sighting?.seen ? sighting.object : undefined);
+    const shared = kind.granularity === "namespace" ? sharedStackPlace(kind, place ?? "", stack) : undefined;
+    const sharedBy = shared && (isOfSeveral(shared.partition) ? "namespaces" : "namespace");
+    return { kind, name, namespace: place, key, stack, sharedBy };
+  }
+
+  /** The updates, newest first. @throws Error when there is no stack */
+  async history(located: LocatedStack): Promise<StackUpdate[]> {
+    const { reader, signal } = this.#options;
+    return found(await reader.history(located.stack, signal), located).map(essenceOf);
+  }
+
+  /** What the object made. @throws Error when there is no stack */
+  async outputs(located: LocatedStack): Promise<ResourceOutputs[]> {
+    const { reader, signal } = this.#options;
+    const state = found(await reader.state(located.stack, signal), located);
+    const shared = (state.deployment.resources ?? []).some(({ type }) => isObjectComponent(type));
+    return outputsOf(state).filter(({ name }) => !shared || belongsTo(located.key, name));
+  }
+
+  /** In the form that `pulumi stack import` takes. @throws Error when there is no stack */
+  async state(located: LocatedStack): Promise<StackState> {
+    const { reader, signal } = this.#options;
+    return found(await reader.state(located.stack, signal), located);
+  }
+}
+
+function found<T>(value: T | undefined, { kind, name, stack }: LocatedStack): T {
+  if (value === undefined) throw new Error(`${kind.kind} ${name} has no stack (${stack})`);
+  return value;
+}
+
+/** The CLI's entries also hold its own environment, which says nothing about an object. */
+function essenceOf({ version, kind, startTime, endTime, result, resourceChanges }: HistoryEntry): StackUpdate {
+  return {
+    ...(version !== undefined && { version }),
+    kind,
+    startTime,
+    ...(endTime !== undefined && { endTime }),
+    result,
+    resourceChanges: resourceChanges ?? {},
+  };
+}
+
+/** What the custom resources in a state have become; secrets stay encrypted. */
+function outputsOf({ deployment }: StackState): ResourceOutputs[] {
+  return (deployment.resources ?? [])
+    .filter(({ type }) => type.startsWith("pulumi-nodejs:dynamic"))
+    .map(({ urn, type, id = "", outputs: { [PROVIDER_PROPERTY]: _, ...outputs } = {} }) => ({
+      type: type.split(":").at(-1) ?? type,
+      name: nameOf(urn),
+      id,
+      outputs: unescapeReserved(outputs),
+    }));
+}

@@ -1,0 +1,227 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import https from "node:https";
+import type { AddressInfo } from "node:net";
+import type { Logger } from "pino";
+import { Compile } from "typebox/compile";
+import { errorMessageOf } from "../../providers/errors";
+import type { KubernetesClient } from "../../providers/kubernetes/client";
+import type { AnyKind } from "../../stacks/contract/kind";
+import { findKind } from "../../stacks/contract/kind-name";
+import type { Authenticator } from "../proxy/authenticate";
+import { Refusal } from "../proxy/refusal";
+import type { ServedCertificate } from "../telemetry/certificate";
+import { type NeededRight, requireRights, rightsForDiff, rightsForPreview, rightsForStack } from "./access";
+import type { Inspector } from "./inspector";
+import { type Selection, selectCandidates } from "./preview";
+import { RequestQueue } from "./request-queue";
+import {
+  type DiffRequest,
+  MAX_REQUEST_BYTES,
+  MAX_REQUEST_OBJECTS,
+  type ObjectRequest,
+  type PreviewRequest,
+  type RequestPath,
+  requestSchemas,
+} from "./requests";
+
+export interface InspectionServerOptions {
+  /** 0 for any free port. */
+  port: number;
+  host: string;
+  tls: ServedCertificate;
+  kinds: readonly AnyKind[];
+  client: Pick<KubernetesClient, "json">;
+  authenticator: Pick<Authenticator, "authenticate">;
+  /** Opened for each request; the signal ends what it does. */
+  inspector(signal: AbortSignal): Promise<Inspector>;
+  logger: Logger;
+  /** In ms; a request that takes longer is ended. */
+  timeoutMs?: number;
+}
+
+export interface InspectionServer {
+  port: number;
+  close(): Promise<void>;
+}
+
+const LIMITS = {
+  maxHeaderSize: 16 * 1024,
+  headersTimeout: 5_000,
+  requestTimeout: 30_000,
+  connectionsCheckingInterval: 1_000,
+  keepAliveTimeout: 5_000,
+  handshakeTimeout: 5_000,
+  minVersion: "TLSv1.2",
+} as const;
+const MAX_CONNECTIONS = 50;
+const QUEUE = { waiting: 16, perUser: 4 };
+const TIMEOUT_MS = 5 * 60_000;
+
+const checks = Object.fromEntries(
+  Object.entries(requestSchemas).map(([path, schema]) => [path, Compile(schema)]),
+) as unknown as Record<
+  string,
+  { Check(value: unknown): boolean; Errors(value: unknown): { instancePath: string; message: string }[] }
+>;
+
+/**
+ * Answers, over TLS, what the command line asks about stacks: previews, differences, history, outputs and states. Callers
+ * show a bearer token, which the API server reviews; what they may see is what they may see in the cluster.
+ */
+export async function startInspectionServer(options: InspectionServerOptions): Promise<InspectionServer> {
+  const queue = new RequestQueue(QUEUE);
+  const server = https.createServer(LIMITS, (request, response) => void respond(options, queue, request, response));
+  server.maxConnections = MAX_CONNECTIONS;
+  server.on("clientError", (_error, socket) => socket.destroy());
+  await options.tls.follow(() => server.setSecureContext({ ...options.tls.secureContext, minVersion: "TLSv1.2" }));
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(options.port, options.host, resolve);
+  });
+  return {
+    port: (server.address() as AddressInfo).port,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+async function respond(
+  options: InspectionServerOptions,
+  queue: RequestQueue,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const started = performance.now();
+  const facts: { user?: string; objects?: number } = {};
+  const { code, body } = await answer(options, queue, request, response, facts).then(
+    (value) => ({ code: 200, body: value }),
+    (error: unknown) => {
+      if (error instanceof Refusal) return { code: error.code, body: { error: error.message } };
+      // What fails is about the stacks that the caller may see.
+      return { code: 422, body: { error: errorMessageOf(error) } };
+    },
+  );
+  options.logger.info(
+    { path: request.url, code, ...facts, seconds: Math.round(performance.now() - started) / 1000 },
+    "inspection request answered",
+  );
+  if (response.destroyed) return;
+  const text = JSON.stringify(body);
+  response.writeHead(code, {
+    "content-type": "application/json",
+    "content-length": Buffer.byteLength(text),
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+    ...([429, 503].includes(code) && { "retry-after": "10" }),
+    ...(!request.complete && { connection: "close" }),
+  });
+  response.end(text, () => {
+    if (!request.complete) request.destroy();
+  });
+}
+
+async function answer(
+  options: InspectionServerOptions,
+  queue: RequestQueue,
+  request: IncomingMessage,
+  response: ServerResponse,
+  facts: { user?: string; objects?: number },
+): Promise<unknown> {
+  const path = request.url ?? "";
+  const user = await options.authenticator.authenticate(request); // who is not known learns nothing, not even what exists
+  facts.user = user.name;
+  if (!Object.hasOwn(requestSchemas, path)) throw new Refusal(404, "NotFound", "there is no such path");
+  if (request.method !== "POST") throw new Refusal(405, "MethodNotAllowed", "only POST is answered");
+  const body = parseBody(path, await readBody(request));
+  const gone = new AbortController();
+  response.once("close", () => gone.abort(new Error("the caller has gone")));
+  return queue.run(user.name, gone.signal, async () => {
+    const timeout = AbortSignal.timeout(options.timeoutMs ?? TIMEOUT_MS);
+    const signal = AbortSignal.any([gone.signal, timeout]);
+    const allow = (rights: readonly NeededRight[]) => requireRights(options.client, user, rights);
+    try {
+      return await inspect(options, path as RequestPath, body, signal, allow, facts);
+    } catch (error) {
+      if (!timeout.aborted) throw error;
+      throw new Refusal(504, "Timeout", "it took too long: ask for fewer objects");
+    }
+  });
+}
+
+async function inspect(
+  { kinds, inspector: open }: InspectionServerOptions,
+  path: RequestPath,
+  body: unknown,
+  signal: AbortSignal,
+  allow: (rights: readonly NeededRight[]) => Promise<void>,
+  facts: { objects?: number },
+): Promise<unknown> {
+  if (path === "/v1/preview") {
+    const { namespace, manifests, before, refresh } = body as PreviewRequest;
+    const selection = selectCandidates(kinds, namespace, manifests, before);
+    facts.objects = limited(selection);
+    await allow(rightsForPreview(selection));
+    return (await open(signal)).preview(selection, refresh);
+  }
+  if (path === "/v1/diff") {
+    const request = body as DiffRequest;
+    const chosen = request.kind === undefined ? kinds : [kindOf(kinds, request.kind)];
+    await allow(rightsForDiff(chosen, request));
+    const inspector = await open(signal);
+    const selection = await inspector.selectLive(request);
+    facts.objects = limited(selection);
+    return inspector.preview(selection, request.refresh);
+  }
+  const request = body as ObjectRequest;
+  const kind = kindOf(kinds, request.kind);
+  const resource = path === "/v1/state" ? "states" : "previews";
+  await allow(rightsForStack(resource, { ...request, kind }, false)); // before anything is told of the object
+  const inspector = await open(signal);
+  const located = await inspector.locate(request);
+  await allow(rightsForStack(resource, located, path !== "/v1/outputs"));
+  if (path === "/v1/history") return inspector.history(located);
+  return path === "/v1/outputs" ? inspector.outputs(located) : inspector.state(located);
+}
+
+function kindOf(kinds: readonly AnyKind[], word: string): AnyKind {
+  try {
+    return findKind(kinds, word);
+  } catch (error) {
+    throw new Refusal(400, "BadRequest", errorMessageOf(error));
+  }
+}
+
+function limited({ candidates }: Selection): number {
+  if (candidates.length <= MAX_REQUEST_OBJECTS) return candidates.length;
+  const message = `a request is for ${MAX_REQUEST_OBJECTS} objects at most, not ${candidates.length}`;
+  throw new Refusal(413, "RequestEntityTooLarge", message);
+}
+
+function parseBody(path: string, text: string): unknown {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new Refusal(400, "BadRequest", "the body is not JSON");
+  }
+  const check = checks[path];
+  if (check?.Check(value)) return value;
+  const [error] = check?.Errors(value) ?? [];
+  throw new Refusal(400, "BadRequest", `the body${error?.instancePath ?? ""} ${error?.message ?? "is not understood"}`);
+}
+
+async function readBody(request: IncomingMessage): Promise<string> {
+  const tooLarge = () => new Refusal(413, "RequestEntityTooLarge", `a request has at most ${MAX_REQUEST_BYTES} bytes`);
+  if (Number(request.headers["content-length"] ?? 0) > MAX_REQUEST_BYTES) throw tooLarge();
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+    size += (chunk as Buffer).length;
+    if (size > MAX_REQUEST_BYTES) throw tooLarge();
+    chunks.push(chunk as Buffer);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}

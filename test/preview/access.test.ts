@@ -1,0 +1,91 @@
+import { describe, expect, it } from "vitest";
+import { requireRights, rightsForDiff, rightsForPreview, rightsForStack } from "../../src/preview/access";
+import type { AnyKind } from "../../stacks/contract/kind";
+import { kinds } from "../../stacks/index";
+import { postgresWriter } from "../../stacks/postgres-writer/kind";
+import { tenant } from "../../stacks/tenant/kind";
+
+const writer: AnyKind = postgresWriter;
+const candidate = (kind: AnyKind, name: string, namespace?: string) => ({
+  kind,
+  manifest: { apiVersion: "v", kind: kind.kind, metadata: { name, ...(namespace && { namespace }) } },
+  removed: false,
+});
+const preview = (verb: string, namespace?: string) => ({
+  verb,
+  group: "kindstack.dev",
+  resource: "previews",
+  ...(namespace && { namespace }),
+});
+
+describe("what a caller needs", () => {
+  it("for a preview, is to create previews where the objects are, once for each place, and to get each object", () => {
+    const candidates = [candidate(tenant, "acme"), candidate(writer, "a", "x"), candidate(writer, "b", "x")];
+
+    expect(rightsForPreview({ candidates, problems: [], ignored: 0 })).toEqual([
+      preview("create"),
+      { verb: "get", group: "multitenancy.codereliant.io", resource: "tenants", name: "acme" },
+      preview("create", "x"),
+      { verb: "get", group: "demo.yash.com", resource: "postgreswriters", namespace: "x", name: "a" },
+      { verb: "get", group: "demo.yash.com", resource: "postgreswriters", namespace: "x", name: "b" },
+    ]);
+  });
+
+  it("for a comparison of many objects, is to list all of them", () => {
+    expect(rightsForDiff([writer], { refresh: false })).toEqual([
+      preview("create"),
+      { verb: "list", group: "demo.yash.com", resource: "postgreswriters" },
+    ]);
+    expect(rightsForDiff(kinds, { refresh: false })).toHaveLength(1 + kinds.length);
+  });
+
+  it.each([
+    ["namespace", "x"],
+    ["namespaces", undefined],
+  ] as const)("for a stack that a %s shares, is to list all objects that it may hold", (sharedBy, namespace) => {
+    const located = { kind: writer, name: "a", namespace: "x", key: "x/a", stack: "s", sharedBy };
+    const object = { verb: "get", group: "demo.yash.com", resource: "postgreswriters", namespace: "x", name: "a" };
+    const all = { verb: "list", group: "demo.yash.com", resource: "postgreswriters", ...(namespace && { namespace }) };
+
+    expect(rightsForStack("states", located, true)).toEqual([
+      { ...preview("get", "x"), resource: "states" },
+      object,
+      all,
+    ]);
+    expect(rightsForStack("previews", located, false)).toEqual([preview("get", "x"), object]);
+  });
+
+  it("is asked of the API server for the user with all groups, and the first refusal names what is missing", async () => {
+    const asked: unknown[] = [];
+    const client = {
+      json: async (
+        _method: string,
+        _path: string,
+        { body }: { body: { spec: { resourceAttributes: { verb: string } } } },
+      ) => {
+        asked.push(body.spec);
+        return { status: { allowed: body.spec.resourceAttributes.verb === "create" } };
+      },
+    };
+    const rights = rightsForPreview({ candidates: [candidate(writer, "a", "x")], problems: [], ignored: 0 });
+
+    await expect(
+      requireRights(client as never, { name: "ci", groups: ["g"], extra: { e: ["1"] } }, rights),
+    ).rejects.toMatchObject({
+      code: 403,
+      message: "ci may not get postgreswriters.demo.yash.com a in the namespace x",
+    });
+    expect(asked).toContainEqual({
+      user: "ci",
+      groups: ["g"],
+      extra: { e: ["1"] },
+      resourceAttributes: {
+        version: "*",
+        verb: "create",
+        group: "kindstack.dev",
+        resource: "previews",
+        namespace: "x",
+      },
+    });
+  });
+});
