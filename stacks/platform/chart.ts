@@ -85,7 +85,7 @@ export async function helmChart(
 const NAMESPACE_MARK = "helm-release-namespace";
 
 function markOf(value: unknown, key: Key, index: number): string | number {
-  return typeof value === "number" ? FIRST_MARK + index : `helm-value-${key.toLowerCase()}`;
+  return typeof value === "number" ? FIRST_MARK + index : `helm-value-${key.toLowerCase()}-end`;
 }
 
 function template(manifest: Manifest, { keepState }: Configuration, marks: ReadonlyMap<Key, string | number>): string {
