@@ -6,7 +6,7 @@ import {
   belongsTo,
   isObjectComponent,
   isOfSeveral,
-  sharedStackPlace,
+  sharedStackAssignment,
   stackOf,
 } from "../../stacks/contract/shared-stack";
 import { nameOf } from "../automation/event-log";
@@ -100,7 +100,7 @@ export class Inspector {
     // Which of a namespace's stacks an object shares is recorded on the object.
     const sighting = kind.granularity === "namespace" ? await cluster.find(kind, name, place) : undefined;
     const stack = stackOf(kind, key, sighting?.seen ? sighting.object : undefined);
-    const shared = kind.granularity === "namespace" ? sharedStackPlace(kind, place ?? "", stack) : undefined;
+    const shared = kind.granularity === "namespace" ? sharedStackAssignment(kind, place ?? "", stack) : undefined;
     const sharedBy = shared && (isOfSeveral(shared.partition) ? "namespaces" : "namespace");
     return { kind, name, namespace: place, key, stack, sharedBy };
   }
