@@ -47,11 +47,11 @@ describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"
         "/var/lib/kindstack": folders.lib,
         "/run/secrets/passphrase": folders.passphrase,
       }),
-      "On your own cluster",
+      "Run it against your cluster",
     );
 
-    it("makes the objects that the page shows", async () => {
-      const objects = blocksOf("README.md").filter(({ text }) => /^ {2}name: (acme|sample-student)$/m.test(text));
+    it("makes objects that docs/kinds.md shows", async () => {
+      const objects = blocksOf("docs/kinds.md").filter(({ text }) => /^ {2}name: (acme|sample-student)$/m.test(text));
       for (const { text } of objects) {
         await reader.run(`mkdir -p manifests
           cat >> manifests/objects.yaml <<'END'\n---\n${text}END`);
@@ -64,6 +64,6 @@ describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"
         git update-ref refs/remotes/origin/main HEAD`);
     });
     followPage("README.md", reader, undefined, "Preview in a pull request");
-    followPage("README.md", reader, undefined, "Install with Pulumi or kubectl");
+    followPage("README.md", reader, undefined, "Install");
   });
 });
