@@ -12,7 +12,7 @@ import { type Writer, writersProgram } from "./writers";
  * The Automation API as its documentation shows it: for each object `createOrSelectStack` and `up`, with the SDK's own
  * process for dynamic providers.
  *
- * @param atOnce objects that are worked on at the same time
+ * @param atOnce maximum number of objects in work at the same time
  * @returns milliseconds for all, and the CLI processes that it took
  */
 export async function measureStock(

@@ -135,13 +135,10 @@ export class EnsuredObjects {
       if (manifest === undefined) return;
       try {
         await this.#apply(manifest);
-        logger.info({ object: id }, "object of admission was put right");
+        logger.info({ object: id }, "restored an admission object");
         return;
       } catch (error) {
-        logger.warn(
-          { err: error, object: id, reason: errorMessageOf(error) },
-          "object of admission cannot be put right",
-        );
+        logger.warn({ err: error, object: id, reason: errorMessageOf(error) }, "failed to restore an admission object");
       }
     }
   }

@@ -6,9 +6,9 @@ import { kubeconfigNamespace, SERVER_HELP, withServer } from "./server-options";
 
 export function diffCommand(): Command {
   const command = new Command("diff")
-    .description("say what the objects in the cluster, as they are now, would do to their stacks; nothing is changed")
+    .description("show what an update of objects in the cluster would change in their stacks; changes nothing")
     .argument("[kind]", KIND_HELP)
-    .argument("[name]", "one object of it")
+    .argument("[name]", "name of one object")
     .option("--all", "all objects of all kinds", false);
   return withReportOptions(command)
     .addHelpText(
@@ -22,7 +22,7 @@ ${INSPECTION_HELP}
 ${SERVER_HELP}`,
     )
     .action(async (kind: string | undefined, name: string | undefined, options: ReportOptions & { all: boolean }) => {
-      if (options.all === (kind !== undefined)) command.error("error: either a kind or --all is needed");
+      if (options.all === (kind !== undefined)) command.error("error: name either a kind or --all");
       if (kind !== undefined) kindArgument(command, kind);
       const { refresh, concurrency } = options;
       // As with kubectl, one object is looked for in one namespace.

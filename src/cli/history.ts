@@ -7,7 +7,7 @@ import { objectCommand } from "./object-command";
 export function historyCommand(): Command {
   return objectCommand({
     name: "history",
-    description: "show the updates of an object's stack, newest first; JSON where it is not read on a terminal",
+    description: "show the updates of an object's stack, newest first; a table on a terminal, JSON elsewhere",
     local: (inspector, located) => inspector.history(located),
     remote: (inspector, request) => inspector.history(request),
     render: (updates) => (process.stdout.isTTY ? historyTable(updates) : safeJson(updates)),

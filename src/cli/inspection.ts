@@ -33,10 +33,10 @@ const TIMEOUT_MS = 10 * 60_000;
 /** The environment variables of {@link withInspection}, for a command's help. */
 export const INSPECTION_HELP = `
 Environment:
-  KUBECONFIG                        the cluster, if there is one to be asked; read rights suffice
+  KUBECONFIG                        the cluster, if any; read rights suffice
   PULUMI_BACKEND_URL                where the operator keeps the state
   PULUMI_CONFIG_PASSPHRASE[_FILE], KINDSTACK_SECRETS_PROVIDER
-                                    what protects the state
+                                    the encryption of secrets in the state
   PSQL_HOST, …                      the database of PostgresWriters, as for \`kindstack run\``;
 
 /**

@@ -22,10 +22,10 @@ const PULUMI_KEYS = ["install", "manifests"];
 
 export function installCommand(): Command {
   return new Command("install")
-    .description("print the manifests that install the operator into a cluster, for kubectl")
-    .option("--print", "print them as YAML; `pulumi up` is what installs by itself", false)
-    .option("--check", "say what the current kubeconfig's cluster lacks for them; exit code 1 if anything", false)
-    .option("--chart <folder>", "write a Helm chart of them; what decides which objects there are is fixed in it")
+    .description("print or check the manifests that install the operator")
+    .option("--print", "print them as YAML, for kubectl", false)
+    .option("--check", "report what the current cluster lacks for them; exit code 1 if anything", false)
+    .option("--chart <folder>", "write a Helm chart of them; keys that decide which objects exist are fixed in it")
     .option("--values <file>", "a YAML file with keys of the configuration", readValues, {})
     .option("--set <key=value>", "a key of the configuration, over the file's; may be repeated", keyValue)
     .addHelpText("after", () => `\nConfiguration:\n${configurationTable()}\n\n${EXAMPLE}`)
@@ -104,7 +104,7 @@ function configurationTable(): string {
 
 function keyValue(text: string, others: Record<string, string> = {}): Record<string, string> {
   const [key = "", ...rest] = text.split("=");
-  if (rest.length === 0) throw new InvalidArgumentError("key=value is needed.");
+  if (rest.length === 0) throw new InvalidArgumentError("it must be key=value.");
   refusePulumiKey(key);
   return { ...others, [key]: rest.join("=") };
 }

@@ -14,6 +14,8 @@ export const KIND_HELP = "such as Tenant, tenant, tenants or tenants.multitenanc
 /** What a command shows of one object's stack, which may be one that other objects share. */
 export interface ObjectCommand<T> {
   name: string;
+  /** The command with its parents, such as `state export`; by default its name. */
+  usage?: string;
   description: string;
   /** Looks here. */
   local(inspector: Inspector, located: LocatedStack): Promise<T>;
@@ -23,14 +25,24 @@ export interface ObjectCommand<T> {
   render(value: T): string;
 }
 
-export function objectCommand<T>({ name, description, local, remote, render }: ObjectCommand<T>): Command {
+export function objectCommand<T>({
+  name,
+  usage = name,
+  description,
+  local,
+  remote,
+  render,
+}: ObjectCommand<T>): Command {
   const command = new Command(name)
     .description(description)
     .argument("<kind>", KIND_HELP)
     .argument("<name>", "the object's name")
     .option("-n, --namespace <namespace>", "the object's namespace (default: the kubeconfig's)");
   return withServerOptions(command)
-    .addHelpText("after", `${INSPECTION_HELP}\n${SERVER_HELP}`)
+    .addHelpText(
+      "after",
+      `\nExample:\n  kindstack ${usage} tenant.multitenancy acme\n${INSPECTION_HELP}\n${SERVER_HELP}`,
+    )
     .action(async (word: string, objectName: string, options: ServerOptions & { namespace?: string }) => {
       kindArgument(command, word);
       const request = { kind: word, name: objectName, namespace: options.namespace ?? kubeconfigNamespace() };

@@ -7,7 +7,8 @@ import { objectCommand } from "./object-command";
 export function outputsCommand(): Command {
   return objectCommand({
     name: "outputs",
-    description: "show what an object made, from its stack's state; JSON where it is not read on a terminal",
+    description:
+      "show the resources of an object and their outputs, from the state; a table on a terminal, JSON elsewhere",
     local: (inspector, located) => inspector.outputs(located),
     remote: (inspector, request) => inspector.outputs(request),
     render: (outputs) => (process.stdout.isTTY ? outputsTable : safeJson)(outputs),

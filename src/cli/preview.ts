@@ -34,14 +34,20 @@ const RENDERERS = { text: renderText, markdown: renderMarkdown, json: safeJson }
 
 export function previewCommand(): Command {
   const command = new Command("preview")
-    .description("say what the objects in files would do to their stacks; nothing is changed")
-    .requiredOption("-f, --filename <paths...>", "files, or folders with all that is in them; - for standard input")
-    .option("--prune-against <revision>", "also what these files had in a git revision and have no more is deleted");
+    .description("show what the objects in files would change in their stacks; changes nothing")
+    .requiredOption(
+      "-f, --filename <paths...>",
+      "files, or folders with all YAML and JSON in them; - for standard input",
+    )
+    .option(
+      "--prune-against <revision>",
+      "show objects that the files had in a git revision, and no longer have, as deleted",
+    );
   return withReportOptions(command)
     .addHelpText(
       "after",
       `
-Exit codes: 0 all could be previewed and --fail-on found nothing; 1 otherwise, after the report; 2 wrong usage.
+Exit codes: 0 all objects were previewed and --fail-on found nothing; 1 otherwise, after the report; 2 wrong usage.
 
 Examples:
   kindstack preview -f manifests/
@@ -72,12 +78,12 @@ export function withReportOptions(command: Command): Command {
   return withServerOptions(
     command
       .addOption(
-        new Option("-o, --output <format>", "how to print the report").choices(Object.keys(RENDERERS)).default("text"),
+        new Option("-o, --output <format>", "format of the report").choices(Object.keys(RENDERERS)).default("text"),
       )
-      .option("--fail-on <operations>", `exit with 1 if any of these would happen: ${GATED.join(",")}`, gates, [])
-      .option("--refresh", "compare with the real world too, so that the repair of drift shows", false)
-      .option("--concurrency <n>", "objects that are previewed at the same time", positive, availableParallelism())
-      .option("-n, --namespace <namespace>", "for what names none (default: the kubeconfig's)"),
+      .option("--fail-on <operations>", `exit with 1 if one of these would happen: ${GATED.join(",")}`, gates, [])
+      .option("--refresh", "also compare with the cluster and the database, to show corrections of drift", false)
+      .option("--concurrency <n>", "maximum number of previews at the same time", positive, availableParallelism())
+      .option("-n, --namespace <namespace>", "namespace of objects without one (default: the kubeconfig's)"),
   );
 }
 
@@ -100,7 +106,7 @@ export function print(report: Report, { output, failOn }: ReportOptions): void {
 function gates(text: string): Gated[] {
   return text.split(",").map((word) => {
     const operation = GATED.find((known) => known === word.trim());
-    if (operation === undefined) throw new InvalidArgumentError(`it can be ${GATED.join(", ")}.`);
+    if (operation === undefined) throw new InvalidArgumentError(`allowed: ${GATED.join(", ")}.`);
     return operation;
   });
 }

@@ -29,7 +29,13 @@ export function buildProgram(): Command {
     .showHelpAfterError("(add --help for the usage)")
     .addHelpText(
       "after",
-      "\nExit codes: 0 done, 1 failed, 2 wrong usage. KINDSTACK_DEBUG=1 shows the stack of an error.",
+      `
+Examples:
+  kindstack dev                        # a cluster, a database and the operator on this machine
+  kindstack run --install-crds         # the operator, against the current cluster
+  kindstack preview -f manifests/      # what files would change
+
+Exit codes: 0 done, 1 failed, 2 wrong usage. KINDSTACK_DEBUG=1 prints the stack trace of an error.`,
     )
     .addCommand(devCommand())
     .addCommand(runCommand())

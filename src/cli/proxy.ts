@@ -45,7 +45,7 @@ export function proxyCommand(): Command {
     .option("--tls-names <names...>", "host names and addresses of this certificate", ["localhost", "127.0.0.1"])
     .option("--client-ca-file <file>", "CA of users' certificates (default: the one that the API server publishes)")
     .option("--port <port>", "port of the proxy", wholeNumber, 9443)
-    .option("--host <address>", "address that it listens on", everywhere)
+    .option("--host <address>", "listen address", everywhere)
     .option("--http-port <port>", "port of /healthz and /readyz; 0 for any free one", wholeNumber, 8081)
     .option("--http-host <address>", "address of --http-port and --metrics-port", everywhere)
     .option("--user-group <groups...>", "groups whose members see their own namespaces", [DEFAULT_USER_GROUP])

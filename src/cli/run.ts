@@ -61,45 +61,43 @@ export function runCommand(): Command {
     .option("--install-crds", "apply the CRDs of these kinds first", false)
     .option("--http-port <port>", "port of /healthz and /readyz; 0 for any free one", wholeNumber, 8080)
     .option("--http-host <address>", "address of all ports", inCluster(process.env) ? "0.0.0.0" : "127.0.0.1")
-    .option("--concurrency <n>", "objects that are worked on at the same time", positive, availableParallelism())
-    .option("--update-timeout <seconds>", "after this an update is interrupted and tried again", positive, 600)
-    .option("--engine-idle <seconds>", "the Pulumi server ends after so long without an update", seconds, 60)
+    .option("--concurrency <n>", "maximum number of objects in work at the same time", positive, availableParallelism())
+    .option("--update-timeout <seconds>", "time after which an update is interrupted and retried", positive, 600)
+    .option("--engine-idle <seconds>", "time without an update after which the Pulumi server exits", seconds, 60)
     .option("--drift-interval <seconds>", "how often rows are compared with their objects", positive, 30)
-    .option(
-      "--relist-interval <seconds>",
-      "how often all is listed again, against events that never came",
-      positive,
-      1800,
-    )
-    .option("--grace-period <seconds>", "how long running updates may go on after a stop", wholeNumber, 20)
+    .option("--relist-interval <seconds>", "full re-list interval", positive, 1800)
+    .option("--grace-period <seconds>", "time for running updates after SIGTERM", wholeNumber, 20)
     .option(
       "--admission-port <port>",
       "serve admission on this port, 0 for any free one (default: not served)",
       wholeNumber,
     )
-    .option(
-      "--admission-host <address>",
-      "address that it listens on",
-      inCluster(process.env) ? "0.0.0.0" : "127.0.0.1",
-    )
-    .option("--admission-url <url>", "where the API server finds it (default: the host and port)", httpsUrl)
-    .option("--admission-service <name>", "the Service, in the operator's namespace, by which it finds it instead")
+    .option("--admission-host <address>", "listen address", inCluster(process.env) ? "0.0.0.0" : "127.0.0.1")
+    .option("--admission-url <url>", "URL for the API server (default: the host and port)", httpsUrl)
+    .option("--admission-service <name>", "in place of the URL: a Service in the operator's namespace")
     .option(
       "--admission-client-ca-file <file>",
-      "CA of the API servers' client certificates, as PEM: answer nobody else (default: anyone who knows the secret path)",
+      "CA of the API servers' client certificates, as PEM; others are refused (default: no client certificate needed)",
     )
-    .option("--admission-owner <clusterrole>", "the ClusterRole with which all that is made for admission is deleted");
+    .option(
+      "--admission-owner <clusterrole>",
+      "ClusterRole that owns all admission objects, so that they are deleted with it",
+    );
   for (const option of [...metricsOptions(), ...inspectionOptions(), ...sharingOptions(inCluster(process.env))])
     command.addOption(option);
   return command
     .addHelpText(
       "after",
       `
+Examples:
+  kindstack run --install-crds
+  kindstack run --kinds tenants.multitenancy,postgreswriters --leader-elect
+
 Environment:
   KUBECONFIG                           the cluster (default: ~/.kube/config, or the Pod's service account)
   PULUMI_BACKEND_URL                   where state is kept: file://, postgres://, s3://, gs://, azblob://
-  PULUMI_CONFIG_PASSPHRASE[_FILE]      protects the state; made up outside a cluster
-  KINDSTACK_SECRETS_PROVIDER           in its place awskms://…, azurekeyvault://…, gcpkms://…, hashivault://…
+  PULUMI_CONFIG_PASSPHRASE[_FILE]      encrypts secrets in the state; generated outside a cluster
+  KINDSTACK_SECRETS_PROVIDER           key service in its place: awskms://…, azurekeyvault://…, gcpkms://…, hashivault://…
   KINDSTACK_WORK_DIR                   files of running updates (default: .kindstack/work)
   KINDSTACK_PULUMI                     the Pulumi CLI (default: from PATH, the cache, a download or a build)
   KINDSTACK_PULUMI_SERVER              the server that runs its commands in one process (default: from PATH, the cache
@@ -107,10 +105,10 @@ Environment:
   PSQL_HOST, PSQL_PORT, PSQL_DBNAME, PSQL_USER, PSQL_PASSWORD, PGSSLMODE, PSQL_CA_FILE
                                        the database of PostgresWriters
   KINDSTACK_POSTGRES_TABLES            tables that PostgresWriters may write, such as "students,app.*"
-  KINDSTACK_PROTECTED_NAMESPACES       namespaces that no tenant may have besides kube-*, default and the operator's
-                                       own, such as "cert-manager,ingress-*"
+  KINDSTACK_PROTECTED_NAMESPACES       further namespaces that no tenant may have, besides kube-*, default and the
+                                       operator's own, such as "cert-manager,ingress-*"
   KINDSTACK_NAMESPACE                  the namespace of its Secrets (default: the Pod's, else "default")
-  KINDSTACK_CAPSULE_USER_GROUPS        groups that make namespaces by Capsule's Tenants (default: capsule.clastix.io)
+  KINDSTACK_CAPSULE_USER_GROUPS        groups that create namespaces through Capsule's Tenants (default: capsule.clastix.io)
   KINDSTACK_LOG_LEVEL, KINDSTACK_LOG_FORMAT
                                        trace, debug, info, warn, error; json, pretty`,
     )
@@ -235,7 +233,7 @@ async function serveAdmission(
   if (location === undefined && ["0.0.0.0", "::"].includes(admissionHost)) {
     throw new TerminalError(
       "Misconfigured",
-      `--admission-host ${admissionHost} says nothing about how to be found: --admission-service or --admission-url must`,
+      `--admission-host ${admissionHost} is not an address that the API server can call; set --admission-service or --admission-url`,
     );
   }
   return startAdmission({
@@ -253,7 +251,7 @@ async function serveAdmission(
 
 function httpsUrl(text: string): string {
   if (!/^https:\/\/[^/?#]+\/?$/.test(text) || !URL.canParse(text)) {
-    throw new InvalidArgumentError("an address such as https://127.0.0.1:8443 is needed.");
+    throw new InvalidArgumentError("it must be an address such as https://127.0.0.1:8443.");
   }
   return text;
 }

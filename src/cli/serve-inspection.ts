@@ -23,16 +23,14 @@ export function inspectionOptions(): Option[] {
   return [
     new Option(
       "--preview-port <port>",
-      "serve previews, history, outputs and states on this port, over TLS and for those whom the cluster lets see them; " +
+      "serve previews, history, outputs and states on this port, over TLS, for accounts with the right to see them; " +
         "0 for any free one (default: not served)",
     ).argParser(wholeNumber),
-    new Option("--preview-host <address>", "address that it listens on").default(
-      inCluster(process.env) ? "0.0.0.0" : "127.0.0.1",
-    ),
-    new Option("--preview-names <names...>", "host names that its certificate is for").default(["localhost"]),
+    new Option("--preview-host <address>", "listen address").default(inCluster(process.env) ? "0.0.0.0" : "127.0.0.1"),
+    new Option("--preview-names <names...>", "host names of its certificate").default(["localhost"]),
     new Option(
       "--preview-certificate <folder>",
-      `folder with tls.crt and tls.key (default: one is kept in the Secret ${INSPECTION_SECRET})`,
+      `folder with tls.crt and tls.key (default: a certificate in the Secret ${INSPECTION_SECRET})`,
     ),
   ];
 }

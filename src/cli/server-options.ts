@@ -14,15 +14,15 @@ export interface ServerOptions {
 /** Adds the options of {@link ServerOptions}. */
 export function withServerOptions(command: Command): Command {
   return command
-    .option("--server <url>", "ask the operator at this address, which needs no credentials but a token", httpsUrl)
-    .option("--server-ca <file>", "CA certificates of that server (default: those that Node.js trusts)")
-    .option("--token-file <file>", "bearer token for it (default: KINDSTACK_TOKEN, or the kubeconfig's)");
+    .option("--server <url>", "ask the operator at this address; needs only a token", httpsUrl)
+    .option("--server-ca <file>", "CA certificates of the server (default: those of Node.js)")
+    .option("--token-file <file>", "bearer token for the server (default: KINDSTACK_TOKEN, or the kubeconfig's)");
 }
 
 /** For a command's help. */
 export const SERVER_HELP = `
-With --server nothing else is needed of the environment than a token:
-  KINDSTACK_TOKEN                   the bearer token, unless --token-file is given or the kubeconfig has one`;
+With --server, the command needs only a token:
+  KINDSTACK_TOKEN                   the token, unless --token-file is given or the kubeconfig has one`;
 
 /** Asks the operator; an interruption ends the request. */
 export async function withServer<T>(
@@ -83,6 +83,6 @@ async function kubeconfigToken(): Promise<string | undefined> {
 
 function httpsUrl(text: string): string {
   if (!/^https:\/\//.test(text) || !URL.canParse(text))
-    throw new InvalidArgumentError("an https:// address is needed.");
+    throw new InvalidArgumentError("it must be an https:// address.");
   return text;
 }

@@ -87,7 +87,7 @@ async function planRemoval(
   const released = annotations?.[DELETION_POLICY_ANNOTATION] === "Orphan";
   const preview = await reader.previewDestroy(plan.stack, { refresh, signal, ...memberOf(kind, plan.stack, manifest) });
   const notes = pauseNotes(annotations);
-  if (!preview.exists) notes.push("there is no stack of it: nothing was made");
+  if (!preview.exists) notes.push("it has no stack, so it has no resources");
   const resources = inOrder(preview.changes).map((change) => ({
     ...describeChange(change),
     ...(released && { operation: "release" as const }),
@@ -186,7 +186,9 @@ function findLive(owned: readonly LiveObject[], { inputs }: PlannedChange): Live
 }
 
 function pauseNotes(annotations: Record<string, string> | undefined): string[] {
-  return annotations?.[PAUSED_ANNOTATION] === "true" ? ["paused: nothing is done until that annotation goes"] : [];
+  return annotations?.[PAUSED_ANNOTATION] === "true"
+    ? ["paused: no update until the annotation kindstack.dev/paused is removed"]
+    : [];
 }
 
 /** The Kubernetes objects in a state, as far as a state knows them. */
@@ -227,8 +229,8 @@ export function noteRenamings(plans: readonly ObjectPlan[], candidates: readonly
     );
     const [from, to] = [plans[index], plans[next]];
     if (from === undefined || to === undefined) continue;
-    notes.set(from, `renamed to ${to.name}: what it made is not taken along`);
-    notes.set(to, `renamed from ${from.name}: it starts anew`);
+    notes.set(from, `renamed to ${to.name}: its resources are not moved there`);
+    notes.set(to, `renamed from ${from.name}: it gets new resources`);
   }
   return plans.map((plan) => {
     const note = notes.get(plan);

@@ -90,7 +90,7 @@ function noteUnseen(planned: readonly Planned[]): string[] {
   const [why, ...others] = new Set(planned.flatMap(({ unseen }) => unseen));
   if (why === undefined) return [];
   const more = others.length > 0 ? `; and ${others.length} more` : "";
-  return [`what belongs to others could not be seen everywhere: ${why}${more}`];
+  return [`could not look up the owners of all resources: ${why}${more}`];
 }
 
 function candidateOf(

@@ -7,8 +7,8 @@ import Type from "typebox";
 const fieldSchema = Type.Object(
   {
     path: Type.String({ description: 'The field, such as `metadata.annotations["example.com/a"]`.' }),
-    before: Type.Optional(Type.Unknown({ description: "Its value in the state; absent when the field is new." })),
-    after: Type.Optional(Type.Unknown({ description: "Its value after the update; absent when the field goes." })),
+    before: Type.Optional(Type.Unknown({ description: "Its value in the state; absent if the field is new." })),
+    after: Type.Optional(Type.Unknown({ description: "Its value after the update; absent if the field is removed." })),
   },
   { additionalProperties: false },
 );
@@ -34,13 +34,13 @@ const objectSchema = Type.Object(
     action: Type.Enum(["create", "update", "replace", "delete", "release", "none", "invalid", "failed"], {
       type: "string",
       description:
-        "What would happen to the object's stack. release: the object goes, what it made stays. invalid: the API " +
-        "server would refuse the object. failed: the update would fail, or it could not be told what it would do.",
+        "What would happen to the object's stack. release: the object is deleted, its resources stay. invalid: the API " +
+        "server would refuse the object. failed: the update would fail, or could not be previewed.",
     }),
     validatedBy: Type.Optional(
       Type.Enum(["server", "schema"], {
         type: "string",
-        description: "server: a dry run. schema: by schema and rules, without admission, which is the server's.",
+        description: "server: by a dry run. schema: by schema and rules, without admission.",
       }),
     ),
     resources: Type.Array(resourceSchema, { description: "Resources that would change." }),
@@ -54,7 +54,7 @@ const objectSchema = Type.Object(
 export const reportSchema = Type.Object(
   {
     summary: Type.Record(Type.String(), Type.Integer({ minimum: 0 }), {
-      description: "How many objects there are of each action that occurs.",
+      description: "Number of objects of each action.",
     }),
     objects: Type.Array(objectSchema),
     problems: Type.Array(

@@ -134,7 +134,7 @@ async function answer(
   const user = await options.authenticator.authenticate(request); // who is not known learns nothing, not even what exists
   facts.user = user.name;
   if (!Object.hasOwn(requestSchemas, path)) throw new Refusal(404, "NotFound", "there is no such path");
-  if (request.method !== "POST") throw new Refusal(405, "MethodNotAllowed", "only POST is answered");
+  if (request.method !== "POST") throw new Refusal(405, "MethodNotAllowed", "the method must be POST");
   const body = parseBody(path, await readBody(request));
   const gone = new AbortController();
   response.once("close", () => gone.abort(new Error("the caller has gone")));

@@ -41,7 +41,7 @@ export async function helmChart(
   if (secret !== undefined) {
     throw new TerminalError(
       "Misconfigured",
-      `kindstack:${secret}: a chart holds no Secrets; make stateSecret and set backendFromSecret`,
+      `kindstack:${secret}: a chart contains no Secrets; create stateSecret and set backendFromSecret`,
     );
   }
   const volume = usesVolume(configuration);

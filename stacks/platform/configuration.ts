@@ -22,10 +22,10 @@ export const configurationSchema = Type.Object({
     description: "files or folders of custom resources that `pulumi up` runs itself, without the operator",
   }),
 
-  image: Type.String({ minLength: 1, description: "the operator's image; by default kindstack:<version>" }),
+  image: Type.String({ minLength: 1, description: "the operator's image; default kindstack:<version>" }),
   imagePullPolicy: Type.Enum(["Always", "IfNotPresent", "Never"], {
     default: "IfNotPresent",
-    description: "when the image is pulled",
+    description: "pull policy of the image",
   }),
   imagePullSecrets: Type.Array(Type.String(NAME), {
     default: [],
@@ -46,7 +46,7 @@ export const configurationSchema = Type.Object({
   backendUrl: Type.Optional(
     Type.String({
       pattern: `^(postgres|s3|gs|azblob)://.|^file://${STATE_DIRECTORY}/.`,
-      description: `where state is kept: postgres://, s3://, gs://, azblob://; by default a volume at ${STATE_DIRECTORY}`,
+      description: `where the state is: postgres://, s3://, gs://, azblob://; default: a volume at ${STATE_DIRECTORY}`,
       secret: true,
     }),
   ),
@@ -58,15 +58,15 @@ export const configurationSchema = Type.Object({
     ...NAME,
     default: "kindstack-state",
     description:
-      "Secret with the key passphrase, which protects the state; it must exist unless passphrase or a URL as secretsProvider is set",
+      "Secret with the key passphrase, which encrypts secrets in the state; it must exist unless passphrase or secretsProvider is set",
   }),
   passphrase: Type.Optional(
-    Type.String({ minLength: 1, secret: true, description: "makes stateSecret with this passphrase" }),
+    Type.String({ minLength: 1, secret: true, description: "creates stateSecret with this passphrase" }),
   ),
   secretsProvider: Type.Optional(
     Type.String({
       pattern: "^(awskms|azurekeyvault|gcpkms|hashivault)://.",
-      description: "key service that protects the state in place of a passphrase, such as awskms://alias/kindstack",
+      description: "key service in place of a passphrase, such as awskms://alias/kindstack",
     }),
   ),
   storageSize: Type.String({ ...QUANTITY, default: "1Gi", description: "size of the volume for the state" }),
@@ -74,8 +74,8 @@ export const configurationSchema = Type.Object({
   keepState: Type.Boolean({
     default: true,
     description:
-      "`pulumi destroy` leaves the namespace, the volume and the Secret of the state; to delete them as well, set false " +
-      "and run `pulumi up` before it",
+      "`pulumi destroy` keeps the namespace, the volume and the Secret of the state; to delete them too, set false " +
+      "and run `pulumi up` first",
   }),
   environmentSecrets: Type.Array(Type.String(NAME), {
     default: [],
@@ -92,7 +92,7 @@ export const configurationSchema = Type.Object({
     description: "Secret with PSQL_HOST, PSQL_DBNAME, PSQL_USER, PSQL_PASSWORD, …; without it no PostgresWriter works",
   }),
   postgresHost: Type.Optional(
-    Type.String({ minLength: 1, description: "makes postgresSecret, with this host and the next five" }),
+    Type.String({ minLength: 1, description: "creates postgresSecret, with this host and the next five keys" }),
   ),
   postgresPort: Type.Integer({ default: 5432, minimum: 1, maximum: 65535, description: "the database's port" }),
   postgresDatabase: Type.Optional(Type.String({ minLength: 1, description: "the database's name" })),
@@ -100,96 +100,96 @@ export const configurationSchema = Type.Object({
   postgresPassword: Type.Optional(Type.String({ minLength: 1, secret: true, description: "the user's password" })),
   postgresSslMode: Type.Enum(["disable", "require", "verify-ca", "verify-full"], {
     default: "verify-full",
-    description: "how the connection is protected",
+    description: "TLS mode of the connection",
   }),
   postgresTables: Type.Optional(
     Type.String({ minLength: 1, description: "the tables that PostgresWriters may write, such as students,app.*" }),
   ),
   protectedNamespaces: Type.Array(Type.String({ pattern: "^[-a-z0-9*]+$", maxLength: 63 }), {
     default: [],
-    description: "namespaces that no tenant may have, besides kube-*, default and the operator's; * is any characters",
+    description: "further namespaces that no tenant may have, besides kube-*, default and the operator's; * matches any characters",
   }),
   memcachedImage: Type.Optional(Type.String({ minLength: 1, description: "the image of all Memcacheds" })),
 
   admission: Type.Boolean({
     default: true,
-    description: "serve what kinds have a say in: webhooks, policies and roles of Capsule's Tenant",
+    description: "webhooks, policies and roles of Capsule's Tenant",
   }),
   admissionSources: Type.Array(Type.String({ pattern: "^[0-9a-fA-F.:]+/[0-9]+$" }), {
     default: [],
-    description: "CIDRs of the API servers; with them, the NetworkPolicy lets nobody else ask for admission",
+    description: "CIDRs of the API servers; the NetworkPolicy then admits only them to the webhooks",
   }),
   capsuleUserGroups: Type.Array(Type.String({ minLength: 1, pattern: "^[^,]+$" }), {
     default: [DEFAULT_USER_GROUP],
     minItems: 1,
-    description: "groups whose members make namespaces by Capsule's Tenants",
+    description: "groups whose members create namespaces through Capsule's Tenants",
   }),
   previews: Type.Boolean({
     default: true,
     description:
-      "serve previews, history, outputs and states to those who may see them, so that CI needs no credentials",
+      "serve previews, history, outputs and states to accounts with the right to see them, so that CI needs only a token",
   }),
   previewNames: Type.Array(Type.String(NAME), {
     default: [],
-    description: "host names by which previews are asked for from outside; their certificate is for them, too",
+    description: "host names of previews from outside the cluster, added to their certificate",
   }),
   previewSecret: Type.Optional(
-    Type.String({ ...NAME, description: "TLS Secret of previews; by default a certificate is made and renewed" }),
+    Type.String({ ...NAME, description: "TLS Secret of previews; default: a certificate that the operator creates and renews" }),
   ),
   replicas: Type.Integer({
     default: 1,
     minimum: 1,
     maximum: 100,
-    description: "operators that share the work; more than one needs a backend that all of them reach",
+    description: "number of operators; more than one needs a backend that all of them reach",
   }),
   shards: Type.Integer({
     default: 1,
     minimum: 1,
     maximum: 999,
-    description: "parts into which the work is shared; with 1, all replicas but one wait. Take 8 for each replica",
+    description: "number of parts of the work; with 1, all replicas but one wait. Use 8 for each replica",
   }),
   stackPartitions: Type.Optional(
     Type.Integer({
       minimum: 1,
       maximum: 999,
       description:
-        "spreads namespaces over so many partitions, each of which shares stacks; by default each namespace is for itself. " +
-        "1, or with shards as many as those",
+        "number of groups of namespaces whose objects share stacks; default: each namespace is a group. " +
+        "Use 1, or the number of shards",
     }),
   ),
   concurrency: Type.Integer({
     default: 4,
     minimum: 1,
     maximum: 64,
-    description: "objects that a replica works on at the same time; each takes up to 150 MiB",
+    description: "maximum number of objects in work at the same time in a replica; each takes up to 150 MiB",
   }),
   driftInterval: Type.Integer({
     default: 30,
     minimum: 1,
     maximum: 86_400,
     description:
-      "how often, in seconds, rows are compared with their objects; with more than 100,000, every few minutes",
+      "interval in seconds at which rows are compared with their objects; with more than 100,000 rows, a few minutes",
   }),
-  logLevel: Type.Enum(["trace", "debug", "info", "warn", "error"], { default: "info", description: "what is logged" }),
+  logLevel: Type.Enum(["trace", "debug", "info", "warn", "error"], { default: "info", description: "log level" }),
   cpuRequest: Type.String({ ...QUANTITY, default: "100m", description: "requested CPU" }),
   memoryRequest: Type.String({ ...QUANTITY, default: "256Mi", description: "requested memory" }),
-  memoryLimit: Type.String({ ...QUANTITY, default: "1Gi", description: "most memory" }),
+  memoryLimit: Type.String({ ...QUANTITY, default: "1Gi", description: "memory limit" }),
 
   metricsSecret: Type.Optional(
     Type.String({
       ...NAME,
-      description: "TLS Secret of /metrics, such as cert-manager makes; by default a certificate is made at each start",
+      description: "TLS Secret of /metrics, such as from cert-manager; default: a new certificate at each start",
     }),
   ),
-  proxy: Type.Boolean({ default: false, description: "a proxy in which owners of tenants see just their namespaces" }),
+  proxy: Type.Boolean({ default: false, description: "a proxy that lets owners of tenants list their namespaces" }),
   proxyNames: Type.Array(Type.String(NAME), {
     default: [],
-    description: "host names by which the proxy is reached from outside; its certificate is for them, too",
+    description: "host names of the proxy from outside the cluster, added to its certificate",
   }),
   proxyUserGroups: Type.Array(Type.String({ minLength: 1 }), {
     default: [DEFAULT_USER_GROUP],
     minItems: 1,
-    description: "groups whose members see their own namespaces in the proxy",
+    description: "groups whose members list their own namespaces through the proxy",
   }),
   serviceMonitor: Type.Boolean({ default: false, description: "a ServiceMonitor for the Prometheus operator" }),
   prometheusRule: Type.Boolean({
@@ -202,7 +202,7 @@ export const configurationSchema = Type.Object({
   }),
   networkPolicy: Type.Boolean({
     default: true,
-    description: "a NetworkPolicy: in for probes and metrics, out as below",
+    description: "a NetworkPolicy for the operator's ports and for the connections below",
   }),
   egressPorts: Type.Array(Type.Integer({ minimum: 1, maximum: 65535 }), {
     default: [443, 6443],
@@ -253,7 +253,7 @@ export function parseConfiguration(values: Readonly<Record<string, string>>, ver
   for (const [key, text] of Object.entries(values)) {
     const schema = properties[key];
     if (schema === undefined)
-      problems.push(`${key} is no key of the configuration: ${Object.keys(properties).join(", ")}`);
+      problems.push(`${key} is not a key of the configuration: ${Object.keys(properties).join(", ")}`);
     else given[key] = parseText(schema, text);
   }
   const parsed = Value.Default(configurationSchema, given) as Configuration;
@@ -308,13 +308,13 @@ function contradictions(parsed: Configuration): string[] {
   }
   if (backendFromSecret && passphrase !== undefined) {
     problems.push(
-      "backendFromSecret: true needs a Secret that exists, and passphrase makes it; set backendUrl instead",
+      "backendFromSecret: true needs an existing Secret, but passphrase creates it; set backendUrl instead",
     );
   }
   if (backendUrl !== undefined && hasPassword(backendUrl) && passphrase === undefined) {
     problems.push(
       "backendUrl: its value has a password; put it under the key backendUrl into stateSecret and set backendFromSecret, " +
-        "or set passphrase, too, so that the Secret is made of both",
+        "or also set passphrase, to create the Secret from both",
     );
   }
   if (parsed.replicas > 1 && usesVolume(parsed)) {

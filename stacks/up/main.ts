@@ -24,7 +24,7 @@ async function main(): Promise<void> {
   if (!configuration.install && configuration.manifests.length === 0) {
     throw new TerminalError(
       "Misconfigured",
-      "nothing to do: set kindstack:install to true, or kindstack:manifests to files",
+      "nothing to do: set kindstack:install to true, or kindstack:manifests to files or folders",
     );
   }
   const stack = getStack();

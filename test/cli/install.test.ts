@@ -51,7 +51,9 @@ describe("kindstack install --print", () => {
     fs.writeFileSync(file, "image: [");
     expect(await run("install", "--print", "--values", file)).toMatchObject({ exitCode: 2, stdout: "" });
     fs.writeFileSync(file, "imag: b\n");
-    expect((await run("install", "--print", "--values", file)).stderr).toContain("imag is no key of the configuration");
+    expect((await run("install", "--print", "--values", file)).stderr).toContain(
+      "imag is not a key of the configuration",
+    );
   });
 
   it("says which value it refuses, and prints nothing", async () => {

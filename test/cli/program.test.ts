@@ -2,7 +2,7 @@ import os from "node:os";
 import path from "node:path";
 import { Command } from "commander";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { runProgram } from "../../src/cli/program";
+import { buildProgram, runProgram } from "../../src/cli/program";
 import { packageVersion } from "../../src/package";
 
 let output: { stdout: string; stderr: string };
@@ -24,6 +24,12 @@ afterEach(() => {
 
 const nowhere = path.join(os.tmpdir(), "kindstack-there-is-nothing");
 
+/** The words of each command, subcommands included: `kindstack dev stop`. */
+function commandsOf(command: Command, parents = ""): string[] {
+  const words = `${parents}${command.name()}`;
+  return [words, ...command.commands.flatMap((child) => commandsOf(child, `${words} `))];
+}
+
 describe("the command line", () => {
   it.each([[["--help"]], [["dev", "--help"]], [["dev", "stop", "--help"]], [["run", "--help"]], [["crds", "--help"]]])(
     "explains itself: %j",
@@ -32,6 +38,13 @@ describe("the command line", () => {
       expect(output.stdout).toContain("Usage: kindstack");
     },
   );
+
+  it.each(commandsOf(buildProgram()))("has an example in the help of: %s", async (words) => {
+    expect(await runProgram([...words.split(" ").slice(1), "--help"])).toBe(0);
+    expect(output.stdout).toMatch(/\nExamples?:\n {2}\S/);
+    const examples = /\nExamples?:\n((?: {2}\S.*\n?)+)/.exec(output.stdout)?.[1] ?? "";
+    expect(examples).toContain(words);
+  });
 
   it("tells its version", async () => {
     expect(await runProgram(["--version"])).toBe(0);
@@ -45,12 +58,12 @@ describe("the command line", () => {
     [["dev", "stop", "--detach"], "unknown option '--detach'"],
     [["dev", "--dir"], "argument missing"],
     [["preview"], "required option '-f, --filename <paths...>' not specified"],
-    [["preview", "-f", "a.yaml", "--fail-on", "nonsense"], "it can be create, update"],
+    [["preview", "-f", "a.yaml", "--fail-on", "nonsense"], "allowed: create, update"],
     [["preview", "-f", "a.yaml", "--concurrency", "0"], "at least 1"],
     [["preview", "-f", "a.yaml", "--output", "xml"], "Allowed choices are text, markdown, json"],
     [["run", "--stack-partitions", "0"], "must be a whole number from 1 to 999"],
-    [["diff"], "either a kind or --all is needed"],
-    [["diff", "tenants", "--all"], "either a kind or --all is needed"],
+    [["diff"], "name either a kind or --all"],
+    [["diff", "tenants", "--all"], "name either a kind or --all"],
     [["history", "nonsense", "a"], "there is no kind nonsense; it can be one of tenants."],
     [["completion", "tcsh"], "Allowed choices are bash, zsh, fish"],
     [[], "Usage: kindstack"],

@@ -405,7 +405,7 @@ describe("a preview", () => {
 
     expect(report.objects).toMatchObject([{ action: "create", errors: [] }]);
     expect(report.notes).toEqual([
-      expect.stringMatching(/belongs to others could not be seen .*"stranger" cannot get .*; and 1 more/),
+      expect.stringMatching(/could not look up the owners of all resources: .*"stranger" cannot get .*; and 1 more/),
     ]);
   });
 

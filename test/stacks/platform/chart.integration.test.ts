@@ -107,5 +107,7 @@ describe.each([
 });
 
 it("a chart with the value of a Secret is not made", async () => {
-  await expect(write("secret", { passphrase: "p" })).rejects.toThrow("kindstack:passphrase: a chart holds no Secrets");
+  await expect(write("secret", { passphrase: "p" })).rejects.toThrow(
+    "kindstack:passphrase: a chart contains no Secrets",
+  );
 });

@@ -48,11 +48,11 @@ describe("the configuration", () => {
     [{ storageSize: "much" }, 'kindstack:storageSize: "much" must match pattern'],
     [{ egressPorts: '["https"]' }, "kindstack:egressPorts: "],
     [{ backendUrl: "file:///elsewhere", passphrase: "p" }, "kindstack:backendUrl: its value must match pattern"],
-    [{ replicsa: "2" }, "kindstack:replicsa is no key of the configuration: install, manifests, image"],
+    [{ replicsa: "2" }, "kindstack:replicsa is not a key of the configuration: install, manifests, image"],
     [{ replicas: "2" }, "kindstack:replicas: 2 need a backendUrl of postgres://"],
     [{ replicas: "0" }, 'kindstack:replicas: "0" must be >= 1'],
     [{ backendFromSecret: "true", backendUrl: "s3://bucket" }, "backendUrl exclude each other"],
-    [{ backendFromSecret: "true", passphrase: "p" }, "needs a Secret that exists"],
+    [{ backendFromSecret: "true", passphrase: "p" }, "needs an existing Secret"],
     [{ postgresHost: "db" }, "kindstack:postgresPassword: must be given with postgresHost"],
     [{ postgresUser: "u" }, "kindstack:postgresUser: needs postgresHost"],
   ])("refuses %j", (values, message) => {
