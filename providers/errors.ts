@@ -1,3 +1,5 @@
+import type { Reason } from "./reasons";
+
 /**
  * What the work queue should do with an error.
  *
@@ -25,7 +27,7 @@ export abstract class ClassifiedError extends Error {
   readonly object: ObjectReference | undefined;
 
   constructor(
-    readonly reason: string,
+    readonly reason: Reason,
     message: string,
     { object, ...options }: ClassifiedErrorOptions = {},
   ) {
@@ -57,7 +59,7 @@ export function errorClassOf(error: unknown): ErrorClass {
 }
 
 /** The condition reason of any thrown value. */
-export function errorReasonOf(error: unknown): string {
+export function errorReasonOf(error: unknown): Reason {
   if (error instanceof ClassifiedError) return error.reason;
   return isSystemError(error) ? "SystemError" : "InternalError";
 }

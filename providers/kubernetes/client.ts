@@ -2,6 +2,7 @@ import type { KubeConfig } from "@kubernetes/client-node";
 import { type Dispatcher, request } from "undici";
 import { ClassifiedError, type ErrorClass } from "../errors";
 import { checkFence, currentFence } from "../fence";
+import type { Reason } from "../reasons";
 import { Login } from "./login";
 
 /** Who owns an object, as Kubernetes' garbage collector reads it. */
@@ -79,7 +80,7 @@ export class ApiError extends ClassifiedError {
     reason: string,
     message: string,
   ) {
-    super(reason, message);
+    super(reason as Reason, message); // the server has reasons of its own
     // What the server understood and refused stays refused until somebody changes the request.
     const refused = [400, 403, 405, 413, 415, 422].includes(status);
     this.errorClass = refused && !HEALS.test(message) ? "terminal" : "retryable";

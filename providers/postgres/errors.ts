@@ -1,4 +1,5 @@
 import { ClassifiedError, RetryableError, TerminalError } from "../errors";
+import type { Reason } from "../reasons";
 
 /** A condition's message is read by people; databases repeat the value that they refuse, however long. */
 const MAX_MESSAGE_LENGTH = 1_000;
@@ -7,7 +8,7 @@ const MAX_MESSAGE_LENGTH = 1_000;
  * What only a change of the object can put right: the values. Everything else may heal without the object being
  * touched, and without anything telling us: a table is created, a permission given, a row that is in the way deleted.
  */
-const TERMINAL_STATES: Record<string, string> = {
+const TERMINAL_STATES: Record<string, Reason> = {
   "22001": "ValueTooLong",
   "22003": "ValueOutOfRange",
   "22021": "InvalidText",
@@ -18,11 +19,11 @@ const TERMINAL_STATES: Record<string, string> = {
   "42846": "WrongType",
   "42883": "WrongType",
 };
-const TERMINAL_CLASSES: Record<string, string> = {
+const TERMINAL_CLASSES: Record<string, Reason> = {
   "22": "WrongType",
 };
 
-const RETRYABLE_STATES: Record<string, string> = {
+const RETRYABLE_STATES: Record<string, Reason> = {
   "23503": "ForeignKeyViolation",
   "23505": "UniqueViolation",
   "23P01": "UniqueViolation",
@@ -39,7 +40,7 @@ const RETRYABLE_STATES: Record<string, string> = {
   "55P03": "LockTimeout",
   "57014": "StatementTimeout",
 };
-const RETRYABLE_CLASSES: Record<string, string> = {
+const RETRYABLE_CLASSES: Record<string, Reason> = {
   "08": "ConnectionLost",
   "28": "AuthenticationFailed",
   "53": "DatabaseOverloaded",
@@ -48,7 +49,7 @@ const RETRYABLE_CLASSES: Record<string, string> = {
 };
 
 /** Errors of sockets, by Node.js' codes. */
-const CONNECTION_CODES: Record<string, string> = {
+const CONNECTION_CODES: Record<string, Reason> = {
   ECONNREFUSED: "ConnectionRefused",
   ENOTFOUND: "HostUnknown",
   EAI_AGAIN: "HostUnknown",
@@ -118,7 +119,7 @@ function classifyRefusal(state: string, error: DatabaseError): ClassifiedError {
   return new RetryableError(reason, message, { cause: error });
 }
 
-function retryable(reason: string, error: unknown): RetryableError {
+function retryable(reason: Reason, error: unknown): RetryableError {
   return new RetryableError(reason, shortened(`the database cannot be reached: ${words(error)}`), { cause: error });
 }
 

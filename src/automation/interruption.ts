@@ -1,11 +1,12 @@
 import { RetryableError } from "../../providers/errors";
 import { currentFence } from "../../providers/fence";
+import type { Reason } from "../../providers/reasons";
 
 /** Why a command is aborted that must have ended after a certain time: an abort with this as its reason. */
 export class UrgentAbort extends RetryableError {
   /** @param graceMs how long the command has; with 0 it is killed at once */
   constructor(
-    reason: string,
+    reason: Reason,
     message: string,
     readonly graceMs: number,
   ) {

@@ -98,7 +98,7 @@ describe.each(RUNNERS)("by the %s", (runner) => {
       expect(results.slice(0, 3).map(({ outcome, changes }) => [outcome, changes.create])).toEqual(
         stacks.map(() => ["succeeded", 10]),
       );
-      expect(results[3]?.failures).toMatchObject([{ reason: "NotAllowed" }]);
+      expect(results[3]?.failures).toMatchObject([{ reason: "TableNotAllowed" }]);
       expect(stacks.map((name) => worldOf(name).length)).toEqual([10, 10, 10]);
     });
   });
@@ -124,7 +124,7 @@ describe.each(RUNNERS)("by the %s", (runner) => {
         const refused = new Thing("refused", { key: `${stack}/refused`, value: "retryable" });
         thing("dependent", { dependsOn: refused });
       });
-      expect(result.failures).toMatchObject([{ resource: "refused", reason: "NotYet" }]);
+      expect(result.failures).toMatchObject([{ resource: "refused", reason: "LockTimeout" }]);
       expect(worldOf(stack)).toEqual([["dependent", "1"]]);
     });
 
@@ -160,8 +160,8 @@ describe.each(RUNNERS)("by the %s", (runner) => {
 
   describe("a failing update", () => {
     it.each([
-      ["terminal", "NotAllowed", "nobody may have that"],
-      ["retryable", "NotYet", "come again later"],
+      ["terminal", "TableNotAllowed", "nobody may have that"],
+      ["retryable", "LockTimeout", "come again later"],
       ["bug", "InternalError", "cannot read properties of undefined"],
     ])("carries the provider's own %s error, its reason and its resource", async (value, reason, message) => {
       const result = await engine.up(stack, { a: value });
@@ -230,7 +230,7 @@ describe.each(RUNNERS)("by the %s", (runner) => {
     it("that fails keeps the stack with what is left, and succeeds later", async () => {
       await engine.up(stack, { a: "in use", b: "1" });
       const failed = await engine.engine.destroy(stack);
-      expect(failed).toMatchObject({ outcome: "failed", failures: [{ resource: "a", reason: "InUse" }] });
+      expect(failed).toMatchObject({ outcome: "failed", failures: [{ resource: "a", reason: "Terminating" }] });
       expect((await engine.checkpoint(stack)).resources.map(({ urn }) => urn.split("::").at(-1))).toContain("a");
       engine.things.live.set(`${stack}/a`, "free");
       expect(await engine.engine.destroy(stack)).toMatchObject({ outcome: "succeeded" });
@@ -254,12 +254,12 @@ describe.each(RUNNERS)("by the %s", (runner) => {
     it.each(["no stack", "lock"])("that read as the engine's (%s) are a failure of their resource", async (words) => {
       expect(await engine.up(stack, { a: words })).toMatchObject({
         outcome: "failed",
-        failures: [{ resource: "a", reason: "NoTable" }],
+        failures: [{ resource: "a", reason: "TableMissing" }],
       });
       await engine.up(stack, { a: "1" });
       engine.things.live.set(`${stack}/a`, words);
       const result = await engine.engine.destroy(stack);
-      expect(result).toMatchObject({ outcome: "failed", failures: [{ resource: "a", reason: "NoTable" }] });
+      expect(result).toMatchObject({ outcome: "failed", failures: [{ resource: "a", reason: "TableMissing" }] });
       expect((await engine.checkpoint(stack)).resources.length).toBe(3);
     });
   });

@@ -15,14 +15,14 @@ export const THING_STUB = "a stub that the host knows";
 
 /** Values that no thing takes, each with an error of another class. */
 const REFUSED: Record<string, () => Error> = {
-  terminal: () => new TerminalError("NotAllowed", "nobody may have that"),
-  retryable: () => new RetryableError("NotYet", "come again later"),
+  terminal: () => new TerminalError("TableNotAllowed", "nobody may have that"),
+  retryable: () => new RetryableError("LockTimeout", "come again later"),
   bug: () => new TypeError("cannot read properties of undefined"),
   // What a database says of a table that a user has named so.
-  "no stack": () => new RetryableError("NoTable", 'relation "no stack named x found" does not exist'),
+  "no stack": () => new RetryableError("TableMissing", 'relation "no stack named x found" does not exist'),
   lock: () =>
     new RetryableError(
-      "NoTable",
+      "TableMissing",
       'relation "error: the stack is currently locked by 1 lock(s): created by x@y (pid 1) at z" does not exist',
     ),
 };
@@ -83,7 +83,7 @@ export class Things implements DynamicProvider<ThingInputs, ThingInputs> {
 
   async delete(id: string) {
     const value = this.live.get(id);
-    if (value === "in use") throw new RetryableError("InUse", `${id} is in use`);
+    if (value === "in use") throw new RetryableError("Terminating", `${id} is in use`);
     const refusal = REFUSED[value ?? ""];
     if (refusal !== undefined) throw refusal();
     this.live.delete(id);

@@ -62,11 +62,11 @@ describe("createLogger", () => {
 
   it("writes an error with its message, reason and stack", () => {
     const { log, text } = logger();
-    log.error({ err: new TerminalError("NoTable", "there is no table") }, "update failed");
+    log.error({ err: new TerminalError("TableMissing", "there is no table") }, "update failed");
     expect(JSON.parse(text()).err).toMatchObject({
       type: "TerminalError",
       message: "there is no table",
-      reason: "NoTable",
+      reason: "TableMissing",
       stack: expect.stringContaining("log.test"),
     });
   });
