@@ -107,7 +107,8 @@ export const configurationSchema = Type.Object({
   ),
   protectedNamespaces: Type.Array(Type.String({ pattern: "^[-a-z0-9*]+$", maxLength: 63 }), {
     default: [],
-    description: "further namespaces that no tenant may have, besides kube-*, default and the operator's; * matches any characters",
+    description:
+      "further namespaces that no tenant may have, besides kube-*, default and the operator's; * matches any characters",
   }),
   memcachedImage: Type.Optional(Type.String({ minLength: 1, description: "the image of all Memcacheds" })),
 
@@ -134,7 +135,10 @@ export const configurationSchema = Type.Object({
     description: "host names of previews from outside the cluster, added to their certificate",
   }),
   previewSecret: Type.Optional(
-    Type.String({ ...NAME, description: "TLS Secret of previews; default: a certificate that the operator creates and renews" }),
+    Type.String({
+      ...NAME,
+      description: "TLS Secret of previews; default: a certificate that the operator creates and renews",
+    }),
   ),
   replicas: Type.Integer({
     default: 1,
