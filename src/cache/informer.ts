@@ -1,4 +1,4 @@
-import { setTimeout as delay } from "node:timers/promises";
+import timers from "node:timers/promises";
 import type { Logger } from "pino";
 import { errorMessageOf } from "../../providers/errors";
 import { ApiError, type KubernetesClient, type LiveObject, type ResourceType } from "../../providers/kubernetes/client";
@@ -306,7 +306,7 @@ export class Informer {
       );
       this.#warned = true;
     }
-    await delay(exponentialBackoff(failures, BACKOFF), undefined, { signal }).catch(() => {}); // or until the stop
+    await timers.setTimeout(exponentialBackoff(failures, BACKOFF), undefined, { signal }).catch(() => {}); // or until the stop
   }
 
   #recovered(): void {

@@ -6,9 +6,11 @@ import { Watchdog } from "../../src/automation/watchdog";
 const LONG_MS = 20_000;
 
 let errors: string[];
+let began: number;
 const pids: number[] = [];
 beforeEach(() => {
   errors = [];
+  began = performance.now();
 });
 afterEach(() => {
   for (const pid of pids.splice(0)) signalGroup(pid, "SIGKILL");
@@ -20,9 +22,8 @@ function watchdog(allowedMs: number): Watchdog {
   return dog;
 }
 
-/** A process group that runs until it is killed; tells how long it did. */
+/** A process group that runs until it is killed; tells how long after the test began that was. */
 function start(dog: Watchdog): { ended: Promise<number>; forget: () => void } {
-  const started = performance.now();
   const child = spawn("/bin/sh", ["-c", "sleep 60 & wait"], { detached: true, stdio: "ignore" });
   const pid = child.pid as number;
   pids.push(pid);
@@ -30,7 +31,7 @@ function start(dog: Watchdog): { ended: Promise<number>; forget: () => void } {
   const ended = new Promise<number>((resolve) => {
     child.once("exit", () => {
       forget();
-      resolve(performance.now() - started);
+      resolve(performance.now() - began);
     });
   });
   return { ended, forget };
