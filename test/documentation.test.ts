@@ -58,6 +58,18 @@ describe("the documentation", () => {
     expect(named.filter((file) => !exists(file))).toEqual([]);
   });
 
+  it("explains each environment variable", () => {
+    const page = fs.readFileSync(path.join(ROOT, "docs/configuration.md"), "utf8");
+    const code = ["src", "providers", "stacks"]
+      .flatMap((folder) => filesUnder(path.join(ROOT, folder)))
+      .filter((file) => file.endsWith(".ts"))
+      .map((file) => fs.readFileSync(file, "utf8"));
+    const variables = code.flatMap((text) => text.match(/\b(KINDSTACK|PSQL|PGSSL|MEMCACHED)_?[A-Z_]*[A-Z]\b/g) ?? []);
+    expect(variables).toContain("KINDSTACK_WORK_DIR");
+    const isExplained = (variable: string) => page.includes(`\`${variable}\``) || ONLY_OF_TESTS.includes(variable);
+    expect([...new Set(variables)].filter((variable) => !isExplained(variable))).toEqual([]);
+  });
+
   it("explains each reason", () => {
     const page = fs.readFileSync(path.join(ROOT, "docs/troubleshooting.md"), "utf8");
     expect(REASONS.filter((reason) => !page.includes(`\`${reason}\``))).toEqual([]);
@@ -96,6 +108,9 @@ function reasonsInCode(): string[] {
   );
   return [...new Set(found)].filter((reason) => !EVENT_REASONS.includes(reason)).sort();
 }
+
+/** Tools that only tests call for, and a prefix. */
+const ONLY_OF_TESTS = ["KINDSTACK_PROMTOOL", "KINDSTACK_PULUMI_LANGUAGE_NODEJS", "KINDSTACK_HELM", "KINDSTACK", "PSQL"];
 
 /** Of Events alone. */
 const EVENT_REASONS = ["Updated", "Repaired", "Orphaned"];
