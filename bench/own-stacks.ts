@@ -142,7 +142,7 @@ async function throughCli(bare: BareCli, { kind, manifest }: Load, count: number
       const object = parseObject(kind, { ...wanted, metadata });
       const owner = { uid: metadata.uid, description: ownerDescription(kind, keyOf(wanted)) };
       return bare.up(stackName(kind, keyOf(wanted)), () =>
-        kind.program(object, { owner, owned: [], recorded: new Set(), observed: [] }),
+        kind.program(object, { owner, owned: [], recorded: new Set(), watched: [] }),
       );
     },
     atOnce,

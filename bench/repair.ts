@@ -88,7 +88,7 @@ function update(bare: BareCli, object: KindObject<TenantSpec>, refresh: boolean)
   const owner = { uid: object.metadata.uid, description: "bench" };
   return bare.up(
     stackName(tenant, object.metadata.name),
-    () => tenant.program(object, { owner, owned: [], recorded: new Set(), observed: [] }),
+    () => tenant.program(object, { owner, owned: [], recorded: new Set(), watched: [] }),
     { refresh },
   );
 }

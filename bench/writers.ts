@@ -52,7 +52,7 @@ export function writersProgram(writers: readonly Writer[], age = AGE): Program {
     for (const object of objects) {
       const description = ownerDescription(postgresWriter, objectKey(object.metadata));
       const owner = { uid: object.metadata.uid, description };
-      void postgresWriter.program(object, { owner, owned: [], recorded: new Set(), observed: [] });
+      void postgresWriter.program(object, { owner, owned: [], recorded: new Set(), watched: [] });
     }
   };
 }

@@ -51,7 +51,7 @@ const ANSWER_MARGIN_MS = 1_000;
 export async function startAdmission(options: AdmissionOptions): Promise<Admission | undefined> {
   const { client, host, port, namespace } = options;
   const logger = options.logger.child({ component: "admission" });
-  const kinds = options.kinds.filter(({ admission }) => admission !== undefined);
+  const kinds = options.kinds.filter(({ capabilities }) => capabilities.admission !== undefined);
   if (kinds.length === 0) return undefined;
   const stop = new AbortController();
   setMaxListeners(0, stop.signal); // one for each informer
@@ -89,7 +89,7 @@ export async function startAdmission(options: AdmissionOptions): Promise<Admissi
             secret: certificate.sharedSecrets[0] ?? "",
           }),
         ),
-        ...kinds.flatMap((kind) => kind.admission?.objects() ?? []),
+        ...kinds.flatMap((kind) => kind.capabilities.admission?.objects() ?? []),
       ],
     });
     await objects.start();
@@ -109,7 +109,7 @@ async function addReviewers(
   signal: AbortSignal,
   reviewers: Map<string, Reviewer>,
 ): Promise<void> {
-  const admission = kind.admission as KindAdmission;
+  const admission = kind.capabilities.admission as KindAdmission;
   const view = await openView(admission, client, logger, signal);
   for (const webhook of admission.webhooks()) {
     reviewers.set(webhookPath(kind, webhook), reviewerOf(webhook, view));

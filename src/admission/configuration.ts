@@ -31,7 +31,7 @@ export function webhookConfigurations(
   location: AdmissionLocation,
   { caBundle, secret }: { caBundle: string; secret: string },
 ): Manifest[] {
-  const all = kind.admission?.webhooks() ?? [];
+  const all = kind.capabilities.admission?.webhooks() ?? [];
   return (["mutating", "validating"] as const).flatMap((type) => {
     const webhooks = all.filter((webhook) => webhook.type === type);
     if (webhooks.length === 0) return [];

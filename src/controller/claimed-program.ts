@@ -26,26 +26,27 @@ export interface ClaimedProgram {
 export function claimProgram(reconcile: Reconcile, parsed: KindObject, inputs: ProgramInputs): ClaimedProgram {
   const { context, item, object } = reconcile;
   const { kind, claims, cache, cluster } = context;
+  const exclusive = kind.capabilities.claims;
   const { uid } = object.metadata;
-  const { owned, observed } = inputs;
+  const { owned, watched } = inputs;
   const withheld = new Set<string>();
-  const claimed = () => (kind.claims?.(parsed, observed) ?? []).filter((id) => !withheld.has(id));
-  const mayWithhold = kind.withhold !== undefined && statusOf(object).stack !== undefined;
+  const claimed = () => (exclusive?.of(parsed, watched) ?? []).filter((id) => !withheld.has(id));
+  const mayWithhold = exclusive?.withhold !== undefined && statusOf(object).stack !== undefined;
   const conflicts: UpdateFailure[] = [];
-  for (let taken = take(reconcile, claimed(), observed); taken !== undefined; ) {
+  for (let taken = take(reconcile, claimed(), watched); taken !== undefined; ) {
     if (!mayWithhold) throw new TerminalError("Conflict", taken.message);
     withheld.add(taken.id);
     conflicts.push({ errorClass: "terminal", reason: "Conflict", message: taken.message });
-    taken = take(reconcile, claimed(), observed);
+    taken = take(reconcile, claimed(), watched);
   }
-  const program = withheld.size > 0 ? (kind.withhold?.(parsed, withheld) ?? parsed) : parsed;
+  const program = withheld.size > 0 ? (exclusive?.withhold?.(parsed, withheld) ?? parsed) : parsed;
   return {
     conflicts,
     of: (held) => {
       const recorded = new Set(statusOf(held).stack?.resources?.map(({ id }) => id));
       const owner = { uid, description: ownerDescription(kind, item.key) };
       const cached = ownedOf({ ...reconcile, cache });
-      return () => kind.program(program, { owner, owned, recorded, observed, cached, ...(cluster && { cluster }) });
+      return () => kind.program(program, { owner, owned, recorded, watched, cached, ...(cluster && { cluster }) });
     },
     settle: () => claims.settle(uid, claimed()),
   };
@@ -55,10 +56,10 @@ export function claimProgram(reconcile: Reconcile, parsed: KindObject, inputs: P
 function take(
   { context: { claims, cache }, item, object }: Reconcile,
   ids: string[],
-  observed: readonly LiveObject[],
+  watched: readonly LiveObject[],
 ): { id: string; message: string } | undefined {
   const conflict = claims.take(object.metadata.uid, ids, item, (id) => {
-    const live = observed.find((object) => objectId(object) === id) ?? cache.view(id)?.object;
+    const live = watched.find((object) => objectId(object) === id) ?? cache.view(id)?.object;
     return live && ownerUidOf(live);
   });
   if (conflict === undefined) return undefined;

@@ -24,7 +24,7 @@ export interface FieldConflict {
  */
 export async function countRepair({ context, state, facts }: Reconcile): Promise<FieldConflict | undefined> {
   const { edited, missing } = facts.drift;
-  const deleted = context.kind.shortfall === undefined ? missing : [];
+  const deleted = context.kind.capabilities.liveState === undefined ? missing : [];
   if (edited.length + deleted.length === 0 || !state.repairs.count(performance.now())) return undefined;
   return { edited: await readLive(context, edited), deleted };
 }

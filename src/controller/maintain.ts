@@ -19,7 +19,7 @@ export async function maintain(reconcile: Reconcile, { type }: Pick<Plan, "type"
   const { context, object, state, facts } = reconcile;
   const { kind, client, cache } = context;
   const { stack } = facts.status;
-  if (kind.tend === undefined || stack === undefined) return 0;
+  if (kind.capabilities.maintain === undefined || stack === undefined) return 0;
   // What the caches lack would be left out of account. Its event leads here again, or its repair.
   const isUnseen = (seen: OwnedView | undefined) => seen !== undefined && seen.object === undefined;
   if (stack.resources?.some(({ id }) => isUnseen(cache.view(id)))) return 0;
@@ -52,7 +52,7 @@ export async function maintain(reconcile: Reconcile, { type }: Pick<Plan, "type"
   };
   try {
     const owned = ownedOf({ ...reconcile, cache }).map((owned) => state.maintained.newest(owned));
-    return (await kind.tend(parsed, { owned, apply, tryOut }))?.requeueAfterMs ?? 0;
+    return (await kind.capabilities.maintain(parsed, { owned, apply, tryOut }))?.requeueAfterMs ?? 0;
   } catch (error) {
     loggerOf(reconcile).warn({ err: error }, "maintenance failed, retrying");
     return RETRY_MS;

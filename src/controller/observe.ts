@@ -41,7 +41,7 @@ export async function observe(
   const status = statusOf(object);
   const seen = { context, item, object, state, unblocked };
   const drift = findDrift(status.stack?.resources ?? [], state.expectations.applied, cache.view);
-  const completed = kind.ended?.(ownedOf({ ...seen, cache })) ?? [];
+  const completed = kind.capabilities.liveState?.completed?.(ownedOf({ ...seen, cache })) ?? [];
   const drifted = driftedOf(seen, drift, []);
   const now = performance.now();
   const { repairs, replacements } = state;
@@ -87,10 +87,11 @@ function driftedOf(
 
 function lackingOf(seen: Omit<Reconcile, "facts" | "signal">, completed: readonly string[]): string[] {
   const { kind, cache } = seen.context;
-  if (kind.shortfall === undefined || statusOf(seen.object).stack === undefined) return [];
+  const { liveState } = kind.capabilities;
+  if (liveState === undefined || statusOf(seen.object).stack === undefined) return [];
   try {
     const owned = asRunning(ownedOf({ ...seen, cache }), completed);
-    return kind.shortfall(parseObject(kind, seen.object), owned, cache.watched(seen.item.key));
+    return liveState.needsReconcile(parseObject(kind, seen.object), owned, cache.watched(seen.item.key));
   } catch {
     return []; // an update will say what is wrong with the object
   }

@@ -31,5 +31,9 @@ export async function removeOrphans(
   const ids = kept.flatMap(({ outputs }) => (isObjectOutputs(outputs) ? [objectId(outputs.manifest)] : []));
   for (const orphan of findOrphans(cache.owned(uid), new Set(ids))) await removeStray(orphan, options);
   const outputs = kept.map(({ outputs }) => outputs);
-  await kind.removeStrays?.({ uid, description: ownerDescription(kind, item.key) }, outputs, options);
+  await kind.capabilities.external?.removeOrphans(
+    { uid, description: ownerDescription(kind, item.key) },
+    outputs,
+    options,
+  );
 }

@@ -1,13 +1,13 @@
 import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/client";
 import { OWNER_ANNOTATION, OWNER_UID_LABEL, ownerUidOf } from "../../providers/kubernetes/ownership";
 import { type AnyKind, ownerDescription } from "../../stacks/contract/kind";
-import { observedObjects } from "../../stacks/contract/observed";
+import { watchedObjects } from "../../stacks/contract/watched";
 
 /** What a program depends on besides its object. */
 export interface ProgramInputs {
-  /** Of the types in {@link AnyKind.counts}. */
+  /** Of the types in {@link LiveState.reads}. */
   owned: LiveObject[];
-  observed: LiveObject[];
+  watched: LiveObject[];
 }
 
 /**
@@ -24,10 +24,10 @@ export async function readProgramInputs(
   cached: readonly LiveObject[],
 ): Promise<ProgramInputs> {
   const description = ownerDescription(kind, key);
-  const owned = (kind.counts ?? []).map(async (counted) => {
-    const type = await client.resourceType(counted.apiVersion, counted.kind);
+  const owned = (kind.capabilities.liveState?.reads ?? []).map(async (read) => {
+    const type = await client.resourceType(read.apiVersion, read.kind);
     const inherited = cached
-      .filter((object) => object.apiVersion === counted.apiVersion && object.kind === counted.kind)
+      .filter((object) => object.apiVersion === read.apiVersion && object.kind === read.kind)
       .filter((object) => ownerUidOf(object) !== uid)
       .map(({ metadata }) => client.get(type, metadata.name, metadata.namespace));
     const labelSelector = `${OWNER_UID_LABEL}=${uid}`;
@@ -37,6 +37,6 @@ export async function readProgramInputs(
     );
     return [...items, ...others.filter((object) => object !== undefined)];
   });
-  const [lists, observed] = await Promise.all([Promise.all(owned), observedObjects(client, kind, key)]);
-  return { owned: lists.flat(), observed };
+  const [lists, watched] = await Promise.all([Promise.all(owned), watchedObjects(client, kind, key)]);
+  return { owned: lists.flat(), watched };
 }

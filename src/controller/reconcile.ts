@@ -48,7 +48,7 @@ export class Reconciler {
   }
 
   /**
-   * Notes what a comparison ({@link AnyKind.findDrift}) found of an object.
+   * Notes what a comparison ({@link ExternalResources.findDrift}) found of an object.
    *
    * @param failure why it could not be compared
    * @returns whether the object needs a reconcile: to repair it, or to report that drift is unknown, or known again

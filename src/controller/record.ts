@@ -111,8 +111,9 @@ async function recordUpdate(
   }
   // What a predecessor has made is neither maintained nor found to be one too many before this record of it, and no event
   // of it follows.
-  const mayHaveSurplus = plan.mayHaveOrphans && kind.shortfall !== undefined;
-  const needsAnotherLook = kind.tend !== undefined || mayHaveSurplus || plan.postponed.length > 0;
+  const { liveState, maintain } = kind.capabilities;
+  const mayHaveSurplus = plan.mayHaveOrphans && liveState !== undefined;
+  const needsAnotherLook = maintain !== undefined || mayHaveSurplus || plan.postponed.length > 0;
   return needsAnotherLook ? { requeueAfterMs: MAINTAIN_INTERVAL_MS } : "done";
 }
 

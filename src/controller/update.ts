@@ -16,6 +16,7 @@ import { Progress } from "./progress";
 export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Promise<Outcome> {
   const { context, item, object: found, state, signal } = reconcile;
   const { kind, stacks, writer, cache, client } = context;
+  const { liveState } = kind.capabilities;
   const watched = cache.watched(item.key);
   const { reconsidered } = state;
   const run = stacks.open(found, signal);
@@ -32,7 +33,7 @@ export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Pro
     const parsed = parseObject(kind, found);
     const inputs = await readProgramInputs(client, kind, item.key, found, ownedOf({ ...reconcile, cache }));
     inputs.owned = asRunning(inputs.owned, plan.postponed);
-    if (plan.onlyLacking && kind.shortfall?.(parsed, inputs.owned, inputs.observed).length === 0) {
+    if (plan.onlyLacking && liveState?.needsReconcile(parsed, inputs.owned, inputs.watched).length === 0) {
       return { type: "unneeded" }; // a cache is behind; the event that is still to come leads here again
     }
     if (plan.replaced.length > 0) state.replacements.count(performance.now());

@@ -64,7 +64,7 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
   const name = kindName(kind);
   for (const owned of kind.owns) await owners.watch(owned);
   const watched = await Promise.all(
-    (kind.observes ?? []).map(({ apiVersion, kind: type, labelSelector, keysOf }) =>
+    (kind.capabilities.watches ?? []).map(({ apiVersion, kind: type, labelSelector, keysOf }) =>
       informers.create(
         { apiVersion, kind: type },
         {
@@ -96,17 +96,16 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
   };
   const { type } = objects;
   const metrics = new RunMetrics(kind, environment.metrics);
-  const stacks =
-    kind.granularity === "namespace"
-      ? new SharedStacks({
-          ...environment,
-          kind,
-          partitions: environment.stackPartitions,
-          findFresh: (cached, total) => findFresh(client, type, cached, total),
-          observe: (result) => metrics.updated(result),
-          signal: environment.interrupt,
-        })
-      : new OwnStacks(kind, environment.engine, environment.slots);
+  const stacks = kind.capabilities.sharedStacks
+    ? new SharedStacks({
+        ...environment,
+        kind,
+        partitions: environment.stackPartitions,
+        findFresh: (cached, total) => findFresh(client, type, cached, total),
+        observe: (result) => metrics.updated(result),
+        signal: environment.interrupt,
+      })
+    : new OwnStacks(kind, environment.engine, environment.slots);
   const reconciler = new Reconciler({
     ...environment,
     kind,

@@ -15,7 +15,7 @@ export interface DriftPollerOptions {
   logger: Logger;
 }
 
-/** Finds drift that no watch shows ({@link AnyKind.findDrift}), until `signal` is aborted. */
+/** Finds drift that no watch shows ({@link ExternalResources.findDrift}), until `signal` is aborted. */
 export async function pollDrift(options: DriftPollerOptions, signal: AbortSignal): Promise<void> {
   const { controllers, intervalMs } = options;
   while (!signal.aborted) {
@@ -27,12 +27,13 @@ export async function pollDrift(options: DriftPollerOptions, signal: AbortSignal
 /** Compares all objects of a kind that are Ready at once. */
 async function compare(controller: Controller, { shards, logger }: DriftPollerOptions): Promise<void> {
   const { kind, stacks } = controller;
-  if (kind.findDrift === undefined) return;
+  const { external } = kind.capabilities;
+  if (external === undefined) return;
   const holds = ({ metadata }: LiveObject) => shards?.holds(stacks.shardKeyOf(objectKey(metadata))) ?? true;
   const settled = controller.list().filter((object) => isSettled(object) && holds(object));
   if (settled.length === 0) return;
   try {
-    const { drifted, unknown } = await kind.findDrift(settled as unknown as KindObject[]);
+    const { drifted, unknown } = await external.findDrift(settled as unknown as KindObject[]);
     const uids = new Set(drifted);
     for (const object of settled) {
       const { uid } = object.metadata;

@@ -3,7 +3,7 @@ import { ApiError, KubernetesClient, type LiveObject, type Manifest } from "../.
 import { clusterUid } from "../../providers/kubernetes/cluster";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { type AnyKind, kindApiVersion } from "../../stacks/contract/kind";
-import { observedObjects } from "../../stacks/contract/observed";
+import { watchedObjects } from "../../stacks/contract/watched";
 
 /** An object as far as it can be seen. */
 export type Sighting =
@@ -95,7 +95,7 @@ export class ClusterView {
   /** What a kind observes for the object of this key; `undefined` when that cannot be read. */
   async observed(kind: AnyKind, key: string): Promise<LiveObject[] | undefined> {
     if (this.unreachable !== undefined) return undefined;
-    return observedObjects(this.#client, kind, key).catch(() => undefined);
+    return watchedObjects(this.#client, kind, key).catch(() => undefined);
   }
 
   /** Has the API server go through an apply without doing it: schema, rules in CEL, admission. */

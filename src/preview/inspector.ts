@@ -98,9 +98,9 @@ export class Inspector {
     const place = kind.scope === "Cluster" ? undefined : request.namespace;
     const key = place === undefined ? name : `${place}/${name}`;
     // Which of a namespace's stacks an object shares is recorded on the object.
-    const sighting = kind.granularity === "namespace" ? await cluster.find(kind, name, place) : undefined;
+    const sighting = kind.capabilities.sharedStacks ? await cluster.find(kind, name, place) : undefined;
     const stack = stackOf(kind, key, sighting?.seen ? sighting.object : undefined);
-    const shared = kind.granularity === "namespace" ? sharedStackAssignment(kind, place ?? "", stack) : undefined;
+    const shared = kind.capabilities.sharedStacks ? sharedStackAssignment(kind, place ?? "", stack) : undefined;
     const sharedBy = shared && (isOfSeveral(shared.partition) ? "namespaces" : "namespace");
     return { kind, name, namespace: place, key, stack, sharedBy };
   }

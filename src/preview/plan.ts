@@ -127,7 +127,7 @@ async function planUpdate(
     owner: { uid, description: ownerDescription(kind, key) },
     owned: owned ?? recorded,
     recorded: new Set(known?.resources?.map(({ id }) => id) ?? recorded.map((object) => objectId(object))),
-    observed: (await cluster.observed(kind, key)) ?? [],
+    watched: (await cluster.observed(kind, key)) ?? [],
   };
   const object: KindObject = parsed.object;
   const preview = await reader.preview(plan.stack, () => kind.program(object, context), {

@@ -49,11 +49,11 @@ export interface StackRun {
 }
 
 /**
- * What of a kind goes to one replica as a whole. Objects that may claim the same ({@link AnyKind.claims}) go together,
+ * What of a kind goes to one replica as a whole. Objects that may claim the same ({@link ExclusiveClaims}) go together,
  * whatever their kinds: who came first is known in one process only.
  */
 export function shardKey(kind: AnyKind, otherwise: string): string {
-  return kind.claims === undefined ? otherwise : "claims";
+  return kind.capabilities.claims === undefined ? otherwise : "claims";
 }
 
 /** A stack for each object. */

@@ -7,7 +7,7 @@ import { capsuleTenantProgram } from "./program";
 import { balanceQuotas } from "./quota";
 import { noteEnforcement } from "./rights";
 import { capsuleTenantSpec, capsuleTenantStatus } from "./schema";
-import { capsuleTenantConditions, capsuleTenantReport, capsuleTenantShortfall } from "./status";
+import { capsuleTenantConditions, capsuleTenantNeedsReconcile, capsuleTenantReport } from "./status";
 import { validateCapsuleTenant } from "./validate";
 
 export const capsuleTenant = defineKind({
@@ -28,13 +28,6 @@ export const capsuleTenant = defineKind({
     { name: "Cordoned", type: "string", jsonPath: ".status.conditions[?(@.type=='Cordoned')].status" },
     { name: "Node Selector", type: "string", jsonPath: ".spec.nodeSelector" },
   ],
-  rules: [
-    {
-      rule: "self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 63",
-      message: "the name is a label of the namespaces: at most 63 lower-case letters, digits and dashes",
-    },
-  ],
-  granularity: "object",
   owns: [
     { apiVersion: "v1", kind: "Namespace" },
     { apiVersion: "v1", kind: "LimitRange" },
@@ -43,43 +36,53 @@ export const capsuleTenant = defineKind({
     { apiVersion: "rbac.authorization.k8s.io/v1", kind: "RoleBinding" },
     { apiVersion: "admissionregistration.k8s.io/v1", kind: "ValidatingAdmissionPolicyBinding" },
   ],
-  counts: [
-    { apiVersion: "v1", kind: "Namespace" },
-    { apiVersion: "v1", kind: "ResourceQuota" },
-    { apiVersion: "rbac.authorization.k8s.io/v1", kind: "RoleBinding" },
-  ],
-  observes: [
-    {
-      apiVersion: "v1",
-      kind: "Namespace",
-      labelSelector: TENANT_LABEL,
-      selectorOf: (tenant) => `${TENANT_LABEL}=${tenant}`,
-      keysOf: tenantsOf,
-    },
-  ],
-  permissions: [
-    // Compared with each other, where a tenant has a scope of host name collisions.
-    { apiGroups: ["networking.k8s.io"], resources: ["ingresses"], verbs: ["list", "watch"] },
-    // Whoever binds a role must have all of its rights, or the right to bind it.
-    {
-      apiGroups: ["rbac.authorization.k8s.io"],
-      resources: ["clusterroles"],
-      resourceNames: ["admin", NAMESPACE_DELETER],
-      verbs: ["bind"],
-    },
-    // An owner reference that blocks its owner's deletion: clusters with OwnerReferencesPermissionEnforcement ask for it.
-    { apiGroups: ["capsule.clastix.io"], resources: ["tenants/finalizers"], verbs: ["update"] },
-  ],
   directory: __dirname,
   validate: validateCapsuleTenant,
-  claims: (_tenant, observed) => observed.map(objectId),
   program: capsuleTenantProgram,
   report: capsuleTenantReport,
-  shortfall: capsuleTenantShortfall,
-  conditions: capsuleTenantConditions,
-  tend: async (tenant, tending) => {
-    await balanceQuotas(tenant, tending);
-    return noteEnforcement(tenant, tending);
+  capabilities: {
+    rules: [
+      {
+        rule: "self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 63",
+        message: "the name is a label of the namespaces: at most 63 lower-case letters, digits and dashes",
+      },
+    ],
+    permissions: [
+      // Compared with each other, where a tenant has a scope of host name collisions.
+      { apiGroups: ["networking.k8s.io"], resources: ["ingresses"], verbs: ["list", "watch"] },
+      // Whoever binds a role must have all of its rights, or the right to bind it.
+      {
+        apiGroups: ["rbac.authorization.k8s.io"],
+        resources: ["clusterroles"],
+        resourceNames: ["admin", NAMESPACE_DELETER],
+        verbs: ["bind"],
+      },
+      // An owner reference that blocks its owner's deletion: clusters with OwnerReferencesPermissionEnforcement ask for it.
+      { apiGroups: ["capsule.clastix.io"], resources: ["tenants/finalizers"], verbs: ["update"] },
+    ],
+    watches: [
+      {
+        apiVersion: "v1",
+        kind: "Namespace",
+        labelSelector: TENANT_LABEL,
+        selectorOf: (tenant) => `${TENANT_LABEL}=${tenant}`,
+        keysOf: tenantsOf,
+      },
+    ],
+    liveState: {
+      reads: [
+        { apiVersion: "v1", kind: "Namespace" },
+        { apiVersion: "v1", kind: "ResourceQuota" },
+        { apiVersion: "rbac.authorization.k8s.io/v1", kind: "RoleBinding" },
+      ],
+      needsReconcile: capsuleTenantNeedsReconcile,
+    },
+    claims: { of: (_tenant, watched) => watched.map(objectId) },
+    conditions: capsuleTenantConditions,
+    maintain: async (tenant, maintenance) => {
+      await balanceQuotas(tenant, maintenance);
+      return noteEnforcement(tenant, maintenance);
+    },
+    admission: capsuleTenantAdmission(),
   },
-  admission: capsuleTenantAdmission(),
 });

@@ -16,12 +16,12 @@ export function tenantsOf({ metadata: { name, labels } }: LiveObject): string[] 
 export function namespacesOf(
   { metadata: { uid } }: KindObject,
   owned: readonly LiveObject[],
-  observed: readonly LiveObject[],
+  watched: readonly LiveObject[],
 ): string[] {
   const kept = owned.filter(
     ({ kind, metadata }) => kind === "Namespace" && metadata.ownerReferences?.some((owner) => owner.uid === uid),
   );
-  const names = [...observed, ...kept]
+  const names = [...watched, ...kept]
     .filter(({ metadata }) => !metadata.deletionTimestamp && !isProtectedNamespace(metadata.name))
     .map(({ metadata }) => metadata.name);
   return [...new Set(names)].sort();

@@ -35,13 +35,13 @@ const RBAC_GROUP = "rbac.authorization.k8s.io";
 /** For each of the tenant's namespaces: its metadata, its limits, and then what its owner may do in it. */
 export function capsuleTenantProgram(
   object: KindObject<CapsuleTenantSpec>,
-  { owner, owned, observed }: ProgramContext,
+  { owner, owned, watched }: ProgramContext,
 ): void {
   const { spec } = object;
   const bindings = policyBindings(object).map(
     (manifest) => new KubernetesObject(`policy/${manifest.metadata.name}`, { owner, manifest }),
   );
-  for (const namespace of namespacesOf(object, owned, observed)) {
+  for (const namespace of namespacesOf(object, owned, watched)) {
     const inNamespace = new KubernetesObject(`namespace/${namespace}`, {
       owner,
       existing: true, // its owner made it, and its end is the garbage collector's business
@@ -66,7 +66,7 @@ export function capsuleTenantProgram(
     });
     const quotas = (spec.resourceQuotas ?? []).map((quota, index) => register(index, resourceQuota(quota)));
     // Its owner may make nothing in the namespace before it is counted and checked, nor after it is no longer.
-    if (!mayHaveRights(object, namespace, { owned, observed })) continue;
+    if (!mayHaveRights(object, namespace, { owned, watched })) continue;
     roleBindings(spec).forEach((binding, index) => {
       register(index, binding, [inNamespace, ...quotas, ...bindings]);
     });

@@ -1,5 +1,5 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
-import type { Tending } from "../contract/kind";
+import type { Maintenance } from "../contract/kind";
 import type { KindObject } from "../contract/object";
 import { EndingNamespaces } from "./ending-namespaces";
 import { hardAnnotation, QUOTA_MANAGER, RESOURCE_QUOTA_LABEL, usedAnnotation } from "./labels";
@@ -31,7 +31,7 @@ interface Balance {
  */
 export async function balanceQuotas(
   tenant: KindObject<CapsuleTenantSpec>,
-  { owned, apply }: Pick<Tending, "owned" | "apply">,
+  { owned, apply }: Pick<Maintenance, "owned" | "apply">,
 ): Promise<void> {
   const ending = new EndingNamespaces(tenant, owned);
   await Promise.all(ending.notes().map((note) => apply(note, QUOTA_MANAGER)));

@@ -1,5 +1,5 @@
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
-import type { Tending } from "../contract/kind";
+import type { Maintenance } from "../contract/kind";
 import type { KindObject } from "../contract/object";
 import { ENFORCED_ANNOTATION, ENFORCEMENT_MANAGER, indexedName, ROLE_BINDING_LABEL, TENANT_LABEL } from "./labels";
 import { namespacesOf } from "./namespaces";
@@ -18,10 +18,10 @@ const PROBE_INTERVAL_MS = { min: 250, max: 5_000 };
 export function mayHaveRights(
   tenant: KindObject<CapsuleTenantSpec>,
   namespace: string,
-  { owned, observed }: { owned: readonly LiveObject[]; observed: readonly LiveObject[] },
+  { owned, watched }: { owned: readonly LiveObject[]; watched: readonly LiveObject[] },
 ): boolean {
   if (hasRights(namespace, owned)) return true;
-  const live = [...observed, ...owned].filter((object) => isNamespace(object, namespace));
+  const live = [...watched, ...owned].filter((object) => isNamespace(object, namespace));
   return live.some((object) => isEnforcedIn(tenant, object)) && isCountedIn(tenant, namespace, owned);
 }
 
@@ -64,7 +64,7 @@ function isCountedIn(
  */
 export async function noteEnforcement(
   tenant: KindObject<CapsuleTenantSpec>,
-  { owned, apply, tryOut }: Tending,
+  { owned, apply, tryOut }: Maintenance,
 ): Promise<{ requeueAfterMs: number } | undefined> {
   if (!isRestricted(tenant)) return undefined;
   const waiting = owned.filter(

@@ -44,15 +44,15 @@ export function capsuleTenantConditions(
 }
 
 /** Namespaces that came to the tenant or left it since the last update, and those whose owner may have rights by now. */
-export function capsuleTenantShortfall(
+export function capsuleTenantNeedsReconcile(
   tenant: KindObject<CapsuleTenantSpec>,
   owned: readonly LiveObject[],
-  observed: readonly LiveObject[],
+  watched: readonly LiveObject[],
 ): string[] {
-  const wanted = namespacesOf(tenant, owned, observed);
+  const wanted = namespacesOf(tenant, owned, watched);
   const made = owned.filter(({ kind }) => kind === "Namespace").map(({ metadata }) => metadata.name);
   const ready = wanted.filter(
-    (name) => made.includes(name) && !hasRights(name, owned) && mayHaveRights(tenant, name, { owned, observed }),
+    (name) => made.includes(name) && !hasRights(name, owned) && mayHaveRights(tenant, name, { owned, watched }),
   );
   return [
     ...ready.map((name) => `namespace ${name} is enforced and counted`),

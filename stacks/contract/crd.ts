@@ -81,7 +81,7 @@ export function customResourceDefinition(kind: AnyKind): Manifest {
           served: true,
           storage: true,
           schema: { openAPIV3Schema: objectSchema(kind) },
-          subresources: { status: {}, ...(kind.scale && { scale: kind.scale }) },
+          subresources: { status: {}, ...(kind.capabilities.scale && { scale: kind.capabilities.scale }) },
           additionalPrinterColumns: [
             ...kind.columns,
             ...READY_COLUMNS,
@@ -116,7 +116,7 @@ function objectSchema(kind: AnyKind): object {
     },
     {
       description: kind.description,
-      ...(kind.rules && { "x-kubernetes-validations": kind.rules }),
+      ...(kind.capabilities.rules && { "x-kubernetes-validations": kind.capabilities.rules }),
     },
   );
   // TypeBox keeps its own marks in properties that are not enumerable; what is left is plain OpenAPI.

@@ -14,13 +14,13 @@ const IMPORTED = /\b(?:from|import|require)\s*\(?\s*["'](\.[^"']+)["']/g;
  *
  * @param providers the folder of the providers
  */
-export function programDigest(kind: Pick<AnyKind, "directory" | "settings">, providers = PROVIDERS): string {
+export function programDigest(kind: Pick<AnyKind, "directory" | "capabilities">, providers = PROVIDERS): string {
   const hash = createHash("sha256");
   const own = codeFiles(kind.directory).map((file) => join(kind.directory, file));
   for (const file of own) hash.update(relative(kind.directory, file)).update(readFileSync(file));
   for (const file of importedModules(own, providers)) hash.update(relative(providers, file)).update(readFileSync(file));
   return hash
-    .update(JSON.stringify(kind.settings?.() ?? null))
+    .update(JSON.stringify(kind.capabilities.settings?.() ?? null))
     .digest("hex")
     .slice(0, 16);
 }

@@ -23,12 +23,12 @@ export interface ProgramContext {
   owner: Owner;
   /** The cluster that the object is in ({@link clusterUid}), if it is known. */
   cluster?: string;
-  /** The live objects of the types in {@link Kind.counts} that carry this owner. */
+  /** The live objects of the types in {@link LiveState.reads} that carry this owner. */
   owned: readonly LiveObject[];
   /** The ids ({@link objectId}) of those that the last update recorded in the stack. */
   recorded: ReadonlySet<string>;
-  /** The live objects of {@link Kind.observes} that are for this object. */
-  observed: readonly LiveObject[];
+  /** The live objects of {@link Capabilities.watches} that are for this object. */
+  watched: readonly LiveObject[];
   /**
    * What the operator's caches show of all that the object owns; absent outside of the operator. They may be behind: good
    * for the order in which things are done, not for whether.
@@ -36,8 +36,8 @@ export interface ProgramContext {
   cached?: readonly LiveObject[];
 }
 
-/** Objects that others make, and that an object of the kind has to do with. */
-export interface Observation {
+/** Objects that others make, and that have to do with an object of the kind. */
+export interface Watch {
   apiVersion: string;
   kind: string;
   /** Only what it selects is watched. */
@@ -48,8 +48,8 @@ export interface Observation {
   keysOf(object: LiveObject): string[];
 }
 
-/** What a kind has at hand to tend to an object; see {@link Kind.tend}. */
-export interface Tending {
+/** What a kind has at hand to maintain an object; see {@link Capabilities.maintain}. */
+export interface Maintenance {
   /** The live objects of the types in {@link Kind.owns}, not older than what `apply` returned last. */
   owned: readonly LiveObject[];
   /** Server-side apply of fields that are no part of the stack, for which they need a field manager of their own. */
@@ -70,7 +70,7 @@ export interface Activity {
   failure?: string;
 }
 
-/** What {@link Kind.findDrift} found. */
+/** What {@link ExternalResources.findDrift} found. */
 export interface DriftReport {
   /** The UIDs of the objects that have drifted. */
   drifted: readonly string[];
@@ -81,117 +81,150 @@ export interface DriftReport {
 /** A condition of the kind's own; the generation is added. */
 export type KindCondition = Omit<NewCondition, "observedGeneration">;
 
-/**
- * A kind: one folder under `stacks/`, and everything that the watcher, the command line and the CRD know of it.
- *
- * The schemas are TypeBox schemas: the same value is the CRD's structural OpenAPI schema and the TypeScript type.
- */
-export interface Kind<Spec = unknown, Status = unknown> {
+/** For programs that depend on what is alive, such as on which Pods are ready. */
+export interface LiveState<Spec, Status> {
+  /**
+   * Those of {@link Kind.owns} that the program depends on. Since it takes what it does not see for gone, it is shown
+   * these, and what the kind watches, as the API server has them: caches may be behind.
+   */
+  readonly reads: readonly ObjectType[];
+  /**
+   * What of it calls for an update though no field has drifted, such as one Pod too few. A name for each thing, in words;
+   * empty when all is as it should be. Pure.
+   */
+  needsReconcile(
+    object: KindObject<Spec, Status>,
+    owned: readonly LiveObject[],
+    watched: readonly LiveObject[],
+  ): string[];
+  /**
+   * Of that, what completed by itself. It is replaced at once the first time, and later each time that it happens again:
+   * its replacement may complete as well. While it waits for that and something else is replaced, the kind is shown it
+   * without a status, as it began. Pure.
+   */
+  completed?(owned: readonly LiveObject[]): string[];
+}
+
+/** For what at most one object may hold, such as a namespace. */
+export interface ExclusiveClaims<Spec, Status> {
+  /**
+   * Ids ({@link objectId}) of what the object claims. An object that claims what another one holds gets a condition and is
+   * not updated at all until that one releases it, unless the kind can {@link withhold}.
+   */
+  of(object: KindObject<Spec, Status>, watched: readonly LiveObject[]): string[];
+  /**
+   * The object without what it claims and another one holds. An object that has been updated once is then updated with the
+   * rest: rights that it takes away must not stay because of something that it cannot have. Pure.
+   */
+  withhold?(object: KindObject<Spec, Status>, ids: ReadonlySet<string>): KindObject<Spec, Status>;
+}
+
+/** For resources that nothing in the cluster watches, such as rows. */
+export interface ExternalResources<Spec, Status> {
+  /**
+   * Which of these objects (all Ready) have drifted. Called periodically with all objects of the kind, so that one query
+   * can answer for many.
+   *
+   * @throws when nothing can be asked at all
+   */
+  findDrift(objects: readonly KindObject<Spec, Status>[]): Promise<DriftReport>;
+  /**
+   * Removes all that was ever made for this owner, except what these outputs of resources are of. Called after an update,
+   * or a destroy, that follows an update that was cut off: what that one has made may be in no state.
+   *
+   * @param options with `release`, it is left as it is, unmanaged
+   */
+  removeOrphans(owner: Owner, kept: readonly Properties[], options: { release: boolean }): Promise<void>;
+}
+
+/** What only some kinds need. */
+export interface Capabilities<Spec = unknown, Status = unknown> {
+  /** Rules over more than the spec, such as the name. */
+  readonly rules?: readonly ValidationRule[];
+  /** Paths of the scale subresource (`kubectl scale`, autoscalers). */
+  readonly scale?: { specReplicasPath: string; statusReplicasPath: string; labelSelectorPath: string };
+  /** Rights that the operator needs for this kind besides those on the kind itself and on what it owns. */
+  readonly permissions?: readonly PolicyRule[];
+  /** What the program takes from the operator's environment; when it changes, all objects are updated. */
+  settings?(): unknown;
+  /**
+   * The objects of a namespace share a few stacks, as components, and what waits for a stack is one update. Every resource
+   * is then named by its object's key, or by that with a slash and more. Without, each object has a stack of its own.
+   */
+  readonly sharedStacks?: true;
+  /** Objects that others make and that the program needs to know of; they are watched and indexed. */
+  readonly watches?: readonly Watch[];
+  readonly liveState?: LiveState<Spec, Status>;
+  readonly claims?: ExclusiveClaims<Spec, Status>;
+  readonly external?: ExternalResources<Spec, Status>;
+  /** Conditions besides the standard ones. Pure. */
+  conditions?(object: KindObject<Spec, Status>, owned: readonly LiveObject[], activity: Activity): KindCondition[];
+  /**
+   * What follows each change of what the object owns and needs no update: fields that are no part of the stack. Runs
+   * with each reconcile, a few times a second at most, and must do nothing when nothing is to be done.
+   *
+   * @returns when to look again, where no event will lead to it
+   */
+  maintain?(
+    object: KindObject<Spec, Status>,
+    maintenance: Maintenance,
+  ): Promise<{ requeueAfterMs: number } | undefined>;
+  /** What the kind has a say in when others ask the API server for something. */
+  readonly admission?: KindAdmission;
+}
+
+/** A type of Kubernetes objects. */
+export interface ObjectType {
+  apiVersion: string;
+  kind: string;
+}
+
+/** How a kind is called. */
+export interface KindNames {
   readonly group: string;
   readonly version: string;
   readonly kind: string;
   readonly plural: string;
   readonly singular: string;
   readonly shortNames?: readonly string[];
+}
+
+/**
+ * A kind: one folder under `stacks/`, and everything that the operator, the command line and the CRD know of it.
+ *
+ * The schemas are TypeBox schemas: the same value is the CRD's structural OpenAPI schema and the TypeScript type.
+ */
+export interface Kind<Spec = unknown, Status = unknown> extends KindNames {
   readonly scope: "Cluster" | "Namespaced";
   readonly description: string;
-
   /** `x-kubernetes-validations` and defaults in the schema are enforced by the API server. */
   readonly spec: Type.TSchema;
   /** The kind's own fields; conditions and the like are added to every kind. */
   readonly status: Type.TObject;
   readonly columns: readonly PrinterColumn[];
-  /** Rules over more than the spec, such as the name. */
-  readonly rules?: readonly ValidationRule[];
-  /** Paths of the scale subresource (`kubectl scale`, autoscalers). */
-  readonly scale?: { specReplicasPath: string; statusReplicasPath: string; labelSelectorPath: string };
-
-  /**
-   * `object`: a stack for each object. `namespace`: the objects of a namespace share a few, as components, and what waits
-   * for a stack is one update. Every resource is then named by its object's key, or by that with a slash and more.
-   */
-  readonly granularity: "object" | "namespace";
   /** The types of Kubernetes objects that the program makes; they are watched for drift. */
-  readonly owns: readonly { apiVersion: string; kind: string }[];
-  /**
-   * Those of {@link owns} of which the program goes by what is alive. Since it takes what it does not see for gone, it is
-   * shown these, and what the kind observes, as the API server has them: caches may be behind.
-   */
-  readonly counts?: readonly { apiVersion: string; kind: string }[];
-  /** Objects that others make and that the program needs to know of; they are watched and indexed. */
-  readonly observes?: readonly Observation[];
-  /** Rights that the operator needs for this kind besides those on the kind itself and on what it owns. */
-  readonly permissions?: readonly PolicyRule[];
+  readonly owns: readonly ObjectType[];
   /** The kind's folder, `__dirname`: its code is what the program's digest is made of, `sample.yaml` lies in it. */
   readonly directory: string;
-  /** What the program takes from the operator's environment; when it changes, all objects are updated. */
-  settings?(): unknown;
-
   /** Rules that no schema can say. @throws TerminalError naming the field, its value and what is allowed */
   validate?(object: KindObject<Spec, Status>): void;
-  /**
-   * Ids ({@link objectId}) of what at most one object may hold. An object that claims what another one holds gets a
-   * condition and is not updated at all until that one lets go, unless the kind can {@link withhold}.
-   */
-  claims?(object: KindObject<Spec, Status>, observed: readonly LiveObject[]): string[];
-  /**
-   * The object without what it claims and another one holds. An object that has been brought about once is then updated
-   * with the rest: rights that it takes away must not stay because of something that it cannot have. Pure.
-   */
-  withhold?(object: KindObject<Spec, Status>, ids: ReadonlySet<string>): KindObject<Spec, Status>;
-  /** Registers the resources that the object stands for; runs as a Pulumi program. */
+  /** Registers the object's resources; runs as a Pulumi program. */
   program(object: KindObject<Spec, Status>, context: ProgramContext): void | Promise<void>;
   /** The kind's own status fields, of the object and of the live objects that it owns. Pure. */
   report(object: KindObject<Spec, Status>, owned: readonly LiveObject[]): Status;
-  /** Conditions besides the standard ones. Pure. */
-  conditions?(object: KindObject<Spec, Status>, owned: readonly LiveObject[], activity: Activity): KindCondition[];
-  /**
-   * For programs that depend on what is alive: what of it calls for an update though no field has drifted, such as one
-   * Pod too few. A name for each thing, in words; empty when all is as it should be. Pure.
-   */
-  shortfall?(object: KindObject<Spec, Status>, owned: readonly LiveObject[], observed: readonly LiveObject[]): string[];
-  /**
-   * Of the shortfall, what ended by itself. That is made good at once the first time, and later each time that it happens
-   * again: what replaces it may end as well. While it waits for that and something else is made good, the kind is shown it
-   * without a status, as it began. Pure.
-   */
-  ended?(owned: readonly LiveObject[]): string[];
-  /**
-   * What follows each change of what the object owns and needs no update: fields that are no part of the stack. Runs
-   * whenever the object is looked at, a few times a second at most, and must do nothing when nothing is to be done.
-   *
-   * @returns when to look again, where no event will lead to it
-   */
-  tend?(object: KindObject<Spec, Status>, tending: Tending): Promise<{ requeueAfterMs: number } | undefined>;
-  /**
-   * For resources that nothing in the cluster watches: which of these objects (all Ready) have drifted. Called
-   * periodically with all objects of the kind, so that one query can answer for many.
-   *
-   * @throws when nothing can be asked at all
-   */
-  findDrift?(objects: readonly KindObject<Spec, Status>[]): Promise<DriftReport>;
-  /**
-   * For resources that nothing in the cluster watches: removes all that was ever made for this owner, except what these
-   * outputs of resources are of. Called after an update, or a destroy, that follows an update of which nobody saw a good
-   * end: what that one has made may be in no state.
-   *
-   * @param options with `release`, it is left as it is, and is nobody's
-   */
-  removeStrays?(owner: Owner, kept: readonly Properties[], options: { release: boolean }): Promise<void>;
-  /** What the kind has a say in when others ask the API server for something. */
-  readonly admission?: KindAdmission;
+  readonly capabilities: Capabilities<Spec, Status>;
 }
 
 type Definition<S extends Type.TSchema, T extends Type.TObject> = Omit<
   Kind<Type.Static<S>, Type.Static<T>>,
-  "spec" | "status"
-> & { readonly spec: S; readonly status: T };
+  "spec" | "status" | "capabilities"
+> & { readonly spec: S; readonly status: T; readonly capabilities?: Capabilities<Type.Static<S>, Type.Static<T>> };
 
 /** Declares a kind; the types of spec and status follow from the schemas. */
 export function defineKind<const S extends Type.TSchema, const T extends Type.TObject>(
   definition: Definition<S, T>,
 ): Kind<Type.Static<S>, Type.Static<T>> {
-  return definition as Kind<Type.Static<S>, Type.Static<T>>;
+  return { capabilities: {}, ...definition } as Kind<Type.Static<S>, Type.Static<T>>;
 }
 
 /** Any kind, as the watcher handles it: it never looks into a spec. */

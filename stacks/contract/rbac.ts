@@ -36,7 +36,7 @@ export function operatorRules(kinds: readonly AnyKind[]): PolicyRule[] {
       resources: [resourceOf(type.kind)],
       verbs: OWNED_VERBS,
     })),
-    ...(kind.permissions ?? []),
+    ...(kind.capabilities.permissions ?? []),
   ]);
   // The operator tells programs in which cluster they run.
   rules.push(CLUSTER_UID_RULE, {
@@ -64,10 +64,11 @@ export function admissionRules(kinds: readonly AnyKind[], role: string): PolicyR
  * since a watch knows no list of names.
  */
 function admissionRulesOf(kind: AnyKind): PolicyRule[] {
-  if (kind.admission === undefined) return [];
+  const { admission } = kind.capabilities;
+  if (admission === undefined) return [];
   const objects = [
-    ...kind.admission.objects(),
-    ...[...new Set(kind.admission.webhooks().map(({ type }) => webhookConfigurationKind(type)))].map((type) => ({
+    ...admission.objects(),
+    ...[...new Set(admission.webhooks().map(({ type }) => webhookConfigurationKind(type)))].map((type) => ({
       apiVersion: "admissionregistration.k8s.io/v1",
       kind: type,
       metadata: { name: kindName(kind) },

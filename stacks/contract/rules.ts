@@ -31,7 +31,7 @@ export async function violatedRules(kind: AnyKind, manifest: Manifest): Promise<
   const self = { ...manifest, metadata: { ...(name && { name }), ...(generateName && { generateName }) } };
   const schema: RuledSchema = {
     properties: { spec: kind.spec as RuledSchema },
-    "x-kubernetes-validations": kind.rules ?? [],
+    "x-kubernetes-validations": kind.capabilities.rules ?? [],
   };
   return violationsIn(judge, schema, self, []);
 }

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Resource } from "@pulumi/pulumi/resource";
 import { component } from "../../providers/dynamic";
 import type { LiveObject } from "../../providers/kubernetes/client";
-import { type AnyKind, statusOf } from "./kind";
+import { type AnyKind, type KindNames, statusOf } from "./kind";
 import { namespaceOf, stackName } from "./object";
 import { partOf } from "./part";
 
@@ -27,8 +27,6 @@ export const OBJECTS_PER_STACK = 500;
 const PARTITION_MARK = "~";
 const LARGEST_NUMBER = 9_999;
 const COMPONENT_PREFIX = "kindstack:";
-
-type KindNames = Pick<AnyKind, "group" | "version" | "kind" | "plural">;
 
 /** One of the shared stacks of a kind. */
 export interface StackAssignment {
@@ -105,7 +103,7 @@ export function isOfSeveral(partition: string): boolean {
 
 /** The stack of an object as far as it is known: the one that is recorded, else the first of its namespace. */
 export function stackOf(kind: AnyKind, key: string, object: LiveObject | undefined): string {
-  if (kind.granularity === "object") return stackName(kind, key);
+  if (!kind.capabilities.sharedStacks) return stackName(kind, key);
   const recorded = object && statusOf(object).stack?.name;
   if (recorded === stackName(kind, key)) return recorded; // from before its kind shared stacks
   return sharedStackName(

@@ -17,16 +17,17 @@ export const memcached = defineKind({
     { name: "Size", type: "integer", jsonPath: ".spec.size" },
     { name: "Available", type: "string", jsonPath: '.status.conditions[?(@.type=="Available")].status' },
   ],
-  rules: [
-    { rule: "size(self.metadata.name) <= 63", message: "the name is a label of the Pods: at most 63 characters" },
-  ],
-  granularity: "object",
   owns: [{ apiVersion: "apps/v1", kind: "Deployment" }],
-  // An owner reference that blocks its owner's deletion: clusters with OwnerReferencesPermissionEnforcement ask for it.
-  permissions: [{ apiGroups: ["cache.example.com"], resources: ["memcacheds/finalizers"], verbs: ["update"] }],
   directory: __dirname,
-  settings: memcachedImage,
   program: memcachedProgram,
   report: () => ({}),
-  conditions: memcachedConditions,
+  capabilities: {
+    rules: [
+      { rule: "size(self.metadata.name) <= 63", message: "the name is a label of the Pods: at most 63 characters" },
+    ],
+    // An owner reference that blocks its owner's deletion: clusters with OwnerReferencesPermissionEnforcement ask for it.
+    permissions: [{ apiGroups: ["cache.example.com"], resources: ["memcacheds/finalizers"], verbs: ["update"] }],
+    settings: memcachedImage,
+    conditions: memcachedConditions,
+  },
 });

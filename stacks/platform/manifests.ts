@@ -23,7 +23,7 @@ import { workload } from "./workload";
 export async function platformManifests(configured: Configuration, kinds: readonly AnyKind[]): Promise<Manifest[]> {
   const chosen = chosenKinds(configured, kinds);
   // Without a kind that has a say in it, there is no admission.
-  const admission = configured.admission && chosen.some((kind) => kind.admission !== undefined);
+  const admission = configured.admission && chosen.some((kind) => kind.capabilities.admission !== undefined);
   const configuration = { ...configured, admission, kinds: configured.kinds.length > 0 ? chosen.map(kindName) : [] };
   return [
     namespace(configuration),

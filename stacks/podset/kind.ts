@@ -1,7 +1,7 @@
 import { defineKind } from "../contract/kind";
+import { completedPods, podSetNeedsReconcile, podSetReport } from "./pods";
 import { podSetProgram } from "./program";
 import { podSetSpec, podSetStatus } from "./schema";
-import { podSetEnded, podSetReport, podSetShortfall } from "./status";
 
 export const podSet = defineKind({
   group: "batch.tutorial.kubebuilder.io",
@@ -17,22 +17,27 @@ export const podSet = defineKind({
     { name: "Desired", type: "integer", jsonPath: ".spec.replicas" },
     { name: "ReadyReplicas", type: "integer", jsonPath: ".status.readyReplicas" },
   ],
-  scale: {
-    specReplicasPath: ".spec.replicas",
-    statusReplicasPath: ".status.replicas",
-    labelSelectorPath: ".status.selector",
-  },
-  rules: [
-    { rule: "size(self.metadata.name) <= 63", message: "the name is a label of the Pods: at most 63 characters" },
-  ],
-  granularity: "object",
   owns: [{ apiVersion: "v1", kind: "Pod" }],
-  counts: [{ apiVersion: "v1", kind: "Pod" }],
-  // An owner reference that blocks its owner's deletion: clusters with OwnerReferencesPermissionEnforcement ask for it.
-  permissions: [{ apiGroups: ["batch.tutorial.kubebuilder.io"], resources: ["podsets/finalizers"], verbs: ["update"] }],
   directory: __dirname,
   program: podSetProgram,
   report: podSetReport,
-  shortfall: podSetShortfall,
-  ended: podSetEnded,
+  capabilities: {
+    rules: [
+      { rule: "size(self.metadata.name) <= 63", message: "the name is a label of the Pods: at most 63 characters" },
+    ],
+    scale: {
+      specReplicasPath: ".spec.replicas",
+      statusReplicasPath: ".status.replicas",
+      labelSelectorPath: ".status.selector",
+    },
+    // An owner reference that blocks its owner's deletion: clusters with OwnerReferencesPermissionEnforcement ask for it.
+    permissions: [
+      { apiGroups: ["batch.tutorial.kubebuilder.io"], resources: ["podsets/finalizers"], verbs: ["update"] },
+    ],
+    liveState: {
+      reads: [{ apiVersion: "v1", kind: "Pod" }],
+      needsReconcile: podSetNeedsReconcile,
+      completed: completedPods,
+    },
+  },
 });

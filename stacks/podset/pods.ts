@@ -1,4 +1,6 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
+import { type KindObject, objectId } from "../contract/object";
+import type { PodSetSpec, PodSetStatus } from "./schema";
 
 interface PodStatus {
   phase?: string;
@@ -23,7 +25,7 @@ export function isReady(pod: LiveObject): boolean {
  * The Pods to keep when only `replicas` of these may stay: what is not ready goes first, then what is youngest.
  *
  * Pods that no stack has recorded yet (a crash came between the Pod and the checkpoint) are kept before all others, for
- * only what is recorded can be deleted again; the next turn will see one too many.
+ * only what is recorded can be deleted again; the next reconcile will see one too many.
  */
 export function podsToKeep(
   pods: readonly LiveObject[],
@@ -45,4 +47,26 @@ function compareAge(a: LiveObject, b: LiveObject): number {
 
 function compareNames(a: LiveObject, b: LiveObject): number {
   return a.metadata.name < b.metadata.name ? -1 : 1;
+}
+
+export function podSetReport({ metadata }: KindObject<PodSetSpec>, owned: readonly LiveObject[]): PodSetStatus {
+  const counted = owned.filter(isCounted);
+  return {
+    podNames: counted.map((pod) => pod.metadata.name).sort(),
+    replicas: counted.length,
+    readyReplicas: counted.filter(isReady).length,
+    selector: `app=${metadata.name},version=v0.1`,
+  };
+}
+
+/** Pods that completed by themselves, whether well or badly. */
+export function completedPods(owned: readonly LiveObject[]): string[] {
+  return owned.filter((pod) => !isCounted(pod) && !pod.metadata.deletionTimestamp).map(objectId);
+}
+
+/** Pods that completed, and one too many or too few of those that count. */
+export function podSetNeedsReconcile({ spec }: KindObject<PodSetSpec>, owned: readonly LiveObject[]): string[] {
+  const completed = completedPods(owned);
+  const counted = owned.filter(isCounted).length;
+  return counted === spec.replicas ? completed : [...completed, `${counted} Pods instead of ${spec.replicas}`];
 }

@@ -19,30 +19,33 @@ export const tenant = defineKind({
     { name: "Email", type: "string", jsonPath: ".status.adminEmail" },
     { name: "NamespaceCount", type: "integer", jsonPath: ".status.namespaceCount" },
   ],
-  granularity: "object",
   owns: [
     { apiVersion: "v1", kind: "Namespace" },
     { apiVersion: "rbac.authorization.k8s.io/v1", kind: "RoleBinding" },
   ],
-  // Whoever binds a role must have all of its rights, or the right to bind it.
-  permissions: [
-    {
-      apiGroups: ["rbac.authorization.k8s.io"],
-      resources: ["clusterroles"],
-      resourceNames: ["admin", "edit"],
-      verbs: ["bind"],
-    },
-  ],
   directory: __dirname,
-  settings: protectedNamespaces,
   validate: validateTenant,
-  claims: ({ spec }) => spec.namespaces.map(namespaceId),
-  withhold: ({ spec, ...object }, ids) => ({
-    ...object,
-    spec: { ...spec, namespaces: spec.namespaces.filter((name) => !ids.has(namespaceId(name))) },
-  }),
   program: tenantProgram,
   report: tenantReport,
+  capabilities: {
+    // To bind a role one must have all of its rights, or the right to bind it.
+    permissions: [
+      {
+        apiGroups: ["rbac.authorization.k8s.io"],
+        resources: ["clusterroles"],
+        resourceNames: ["admin", "edit"],
+        verbs: ["bind"],
+      },
+    ],
+    settings: protectedNamespaces,
+    claims: {
+      of: ({ spec }) => spec.namespaces.map(namespaceId),
+      withhold: ({ spec, ...object }, ids) => ({
+        ...object,
+        spec: { ...spec, namespaces: spec.namespaces.filter((name) => !ids.has(namespaceId(name))) },
+      }),
+    },
+  },
 });
 
 function namespaceId(name: string): string {

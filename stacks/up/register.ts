@@ -6,10 +6,10 @@ import { ApiError, type KubernetesClient, type LiveObject, type Manifest } from 
 import { clusterUid } from "../../providers/kubernetes/cluster";
 import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
 import { OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
-import { type AnyKind, kindApiVersion } from "../contract/kind";
+import { type AnyKind, kindApiVersion, type ObjectType } from "../contract/kind";
 import { objectId, objectKey, PAUSED_ANNOTATION } from "../contract/object";
-import { observedObjects } from "../contract/observed";
 import { isOfSeveral, objectComponent, sharedStackAssignment, stackOf } from "../contract/shared-stack";
+import { watchedObjects } from "../contract/watched";
 import { isOwnStack, type StackObject } from "./objects";
 
 /**
@@ -41,13 +41,14 @@ export async function registerObjects(objects: readonly StackObject[], stack: st
 /** The kind's program, with what it needs to know of the cluster; nothing is asked of it for kinds that go by nothing in it. */
 async function boundProgram({ kind, key, object, owner }: StackObject): Promise<() => void | Promise<void>> {
   const { namespace } = object.metadata;
+  const { liveState, watches } = kind.capabilities;
   const owned =
-    kind.counts === undefined
+    liveState === undefined
       ? []
-      : await countedObjects(connectKubernetes(), kind.counts, owner.description, namespace);
-  const observed = kind.observes === undefined ? [] : await observedObjects(connectKubernetes(), kind, key);
+      : await liveObjects(connectKubernetes(), liveState.reads, owner.description, namespace);
+  const watched = watches === undefined ? [] : await watchedObjects(connectKubernetes(), kind, key);
   const cluster = await whereThereIsACluster(kind, undefined, clusterUid);
-  const around = { owned, recorded: new Set(owned.map(objectId)), observed, ...(cluster && { cluster }) };
+  const around = { owned, recorded: new Set(owned.map(objectId)), watched, ...(cluster && { cluster }) };
   return () => kind.program(object, { owner, ...around });
 }
 
@@ -56,14 +57,14 @@ async function boundProgram({ kind, key, object, owner }: StackObject): Promise<
  * before and after a hand-over between watcher and stack. Anybody may write it on what is his, so that what a namespaced
  * object owns is looked for in its own namespace alone.
  */
-async function countedObjects(
+async function liveObjects(
   client: KubernetesClient,
-  counts: NonNullable<AnyKind["counts"]>,
+  types: readonly ObjectType[],
   description: string,
   namespace: string | undefined,
 ): Promise<LiveObject[]> {
   const lists = await Promise.all(
-    counts.map(async ({ apiVersion, kind }) =>
+    types.map(async ({ apiVersion, kind }) =>
       client.list(await client.resourceType(apiVersion, kind), {
         labelSelector: OWNER_UID_LABEL,
         ...(namespace !== undefined && { namespace }),

@@ -26,7 +26,8 @@ const RBAC = "rbac.authorization.k8s.io";
 
 /** Capsule's Tenant as one replica serves it. */
 function replica(): AnyKind {
-  return { ...capsuleTenant, admission: capsuleTenantAdmission() };
+  const capabilities = { ...capsuleTenant.capabilities, admission: capsuleTenantAdmission() };
+  return { ...capsuleTenant, capabilities };
 }
 
 /** Admission served to the shared API server, without an operator, and the users that it is about. */

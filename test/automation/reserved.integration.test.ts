@@ -104,9 +104,9 @@ function hostile(kind: AnyKind, texts: readonly string[]): LiveObject {
 function programOf(kind: AnyKind, object: LiveObject): () => void | Promise<void> {
   const key = objectKey(object.metadata);
   const owner = { uid: "uid", description: ownerDescription(kind, key) };
-  const observed = [labelled("oil-dev", object.metadata.name)];
+  const watched = [labelled("oil-dev", object.metadata.name)];
   const parsed = parseObject(kind, object);
-  return () => kind.program(parsed, { owner, owned: [], recorded: new Set(), observed });
+  return () => kind.program(parsed, { owner, owned: [], recorded: new Set(), watched });
 }
 
 /** What a program declares, as users wrote it. */

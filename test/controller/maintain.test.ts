@@ -14,8 +14,8 @@ const quota: LiveObject = {
 };
 
 /** A reconcile of a tenant whose update has made one quota. */
-function reconcileWith(shown: LiveObject | undefined): { reconcile: Reconcile; tended: ReturnType<typeof vi.fn> } {
-  const tended = vi.fn(async () => undefined);
+function reconcileWith(shown: LiveObject | undefined): { reconcile: Reconcile; maintained: ReturnType<typeof vi.fn> } {
+  const maintained = vi.fn(async () => undefined);
   const object = {
     apiVersion: kindApiVersion(capsuleTenant),
     kind: "Tenant",
@@ -24,7 +24,7 @@ function reconcileWith(shown: LiveObject | undefined): { reconcile: Reconcile; t
     status: { stack: { name: "tenant.acme", program: "p", resources: [{ id: RECORDED, fields: "f" }] } },
   } as unknown as LiveObject;
   const context = {
-    kind: { ...capsuleTenant, tend: tended },
+    kind: { ...capsuleTenant, capabilities: { maintain: maintained } },
     cache: {
       owned: () => (shown === undefined ? [] : [shown]),
       view: (id: string) => (id === RECORDED ? { object: shown, cacheVersion: "1" } : undefined),
@@ -32,19 +32,19 @@ function reconcileWith(shown: LiveObject | undefined): { reconcile: Reconcile; t
   };
   const facts = { status: object.status };
   const reconcile = { context, object, facts, state: new ObjectState() } as unknown as Reconcile;
-  return { reconcile, tended };
+  return { reconcile, maintained };
 }
 
 describe("an object is maintained", () => {
   it("by what the caches show of what it owns", async () => {
-    const { reconcile, tended } = reconcileWith(quota);
+    const { reconcile, maintained } = reconcileWith(quota);
     expect(await maintain(reconcile, { type: "nothing" })).toBe(0);
-    expect(tended).toHaveBeenCalledWith(expect.anything(), expect.objectContaining({ owned: [quota] }));
+    expect(maintained).toHaveBeenCalledWith(expect.anything(), expect.objectContaining({ owned: [quota] }));
   });
 
   it("not while they lack something that its update has made: it would be left out of account", async () => {
-    const { reconcile, tended } = reconcileWith(undefined);
+    const { reconcile, maintained } = reconcileWith(undefined);
     expect(await maintain(reconcile, { type: "nothing" })).toBe(0);
-    expect(tended).not.toHaveBeenCalled();
+    expect(maintained).not.toHaveBeenCalled();
   });
 });

@@ -43,7 +43,7 @@ describe("what a program is shown of the cluster", () => {
     const { list, read } = server([pod("web-1", "uid-web")]);
     expect(await read(podSet, "default/web", object("web", "default"))).toEqual({
       owned: [pod("web-1", "uid-web")],
-      observed: [],
+      watched: [],
     });
     expect(list.mock.calls).toEqual([
       [
@@ -73,7 +73,7 @@ describe("what a program is shown of the cluster", () => {
 
   it("costs no request for a kind that goes by nothing in the cluster", async () => {
     const { list, read } = server([]);
-    expect(await read(memcached, "default/cache", object("cache", "default"))).toEqual({ owned: [], observed: [] });
+    expect(await read(memcached, "default/cache", object("cache", "default"))).toEqual({ owned: [], watched: [] });
     expect(list).not.toHaveBeenCalled();
   });
 });

@@ -14,7 +14,7 @@ import { ObjectWriter } from "../../src/controller/object-writer";
 import { Reconciler } from "../../src/controller/reconcile";
 import { OwnStacks, type RunnerEngine } from "../../src/runner/stack-runner";
 import { findCondition } from "../../stacks/contract/condition";
-import { type AnyKind, statusOf, type Tending } from "../../stacks/contract/kind";
+import { type AnyKind, type LiveState, type Maintenance, statusOf } from "../../stacks/contract/kind";
 import { objectId } from "../../stacks/contract/object";
 import { memcached } from "../../stacks/memcached/kind";
 import { applied } from "../objects";
@@ -261,12 +261,11 @@ describe("an update that has to wait until something is gone", () => {
   });
 });
 
+/** A kind with other capabilities. */
+const kindWith = (capabilities: AnyKind["capabilities"]): AnyKind => ({ ...memcached, capabilities });
 /** A kind whose program depends on what is alive. */
-const counting: AnyKind = {
-  ...memcached,
-  conditions: () => [],
-  counts: [{ apiVersion: "apps/v1", kind: "Deployment" }],
-};
+const counting = (liveState: Omit<LiveState<unknown, unknown>, "reads">) =>
+  kindWith({ liveState: { reads: [{ apiVersion: "apps/v1", kind: "Deployment" }], ...liveState } });
 
 describe("a fight", () => {
   beforeEach(() => void vi.useFakeTimers());
@@ -357,10 +356,12 @@ describe("what ends by itself again and again", () => {
   afterEach(() => void vi.useRealTimers());
 
   /** Which of these the harness's Deployment stands for. */
-  const ended = (owned: readonly LiveObject[]) => owned.filter(({ status }) => status === "ended").map(objectId);
+  const completed = (owned: readonly LiveObject[]) => owned.filter(({ status }) => status === "ended").map(objectId);
   /** An object whose replacement has ended as well. */
   async function failing(others: () => string[] = () => []): Promise<Harness> {
-    const harness = new Harness({ ...counting, shortfall: (_, owned) => [...ended(owned), ...others()], ended });
+    const harness = new Harness(
+      counting({ needsReconcile: (_, owned) => [...completed(owned), ...others()], completed }),
+    );
     await harness.reconcile();
     harness.end();
     expect(await harness.reconcile()).toBe("done");
@@ -409,7 +410,7 @@ describe("what ends by itself again and again", () => {
 
     expect(harness.updates).toBe(before + 1);
     const { owned = [] } = harness.program.mock.lastCall?.[1] ?? {};
-    expect(ended(owned)).toEqual([]);
+    expect(completed(owned)).toEqual([]);
     expect(owned).toHaveLength(1);
     missing = [];
     harness.end();
@@ -461,53 +462,54 @@ describe("an update that is refused for good", () => {
   });
 });
 
-describe("an object that is tended to", () => {
+describe("an object that is maintained", () => {
   it("gets another turn after its first update: a predecessor may have made what will bring no event", async () => {
-    const tend = vi.fn(async () => undefined);
-    const harness = new Harness({ ...memcached, tend });
+    const maintain = vi.fn(async () => undefined);
+    const harness = new Harness(kindWith({ maintain }));
 
     expect(await harness.reconcile()).toEqual({ requeueAfterMs: expect.any(Number) });
-    expect(tend).not.toHaveBeenCalled();
+    expect(maintain).not.toHaveBeenCalled();
     expect(await harness.reconcile()).toBe("done");
 
-    expect(tend).toHaveBeenCalledOnce();
+    expect(maintain).toHaveBeenCalledOnce();
     expect(harness.updates).toBe(1);
   });
 });
 
 describe("what an update of which nobody saw the end has made", () => {
-  const removeStrays = vi.fn(async () => {});
-  beforeEach(() => void removeStrays.mockClear());
+  const removeOrphans = vi.fn(async () => {});
+  const findDrift = async () => ({ drifted: [], unknown: new Map() });
+  beforeEach(() => void removeOrphans.mockClear());
 
   it("is removed after the next success, except what that one has, and not again", async () => {
-    const harness = new Harness({ ...memcached, removeStrays });
+    const harness = new Harness(kindWith({ external: { findDrift, removeOrphans } }));
     await harness.reconcile();
-    expect(removeStrays).toHaveBeenCalledExactlyOnceWith(
+    expect(removeOrphans).toHaveBeenCalledExactlyOnceWith(
       { uid: "uid-cache", description: "Memcached.cache.example.com/default/cache" },
       [expect.objectContaining({ manifest: DEPLOYMENT })],
       { release: false },
     );
     harness.edit();
     await harness.reconcile();
-    expect(removeStrays).toHaveBeenCalledOnce();
+    expect(removeOrphans).toHaveBeenCalledOnce();
   });
 
   it("keeps the object from being Ready as long as it cannot be removed", async () => {
-    removeStrays.mockRejectedValueOnce(new Error("the database is away"));
-    const harness = new Harness({ ...memcached, removeStrays });
+    removeOrphans.mockRejectedValueOnce(new Error("the database is away"));
+    const harness = new Harness(kindWith({ external: { findDrift, removeOrphans } }));
     const ready = () => findCondition(statusOf(harness.object).conditions, "Ready")?.status;
     expect(await harness.reconcile()).toBe("retry");
     expect(ready()).toBe("False");
     expect(await harness.reconcile()).toBe("done");
     expect(ready()).toBe("True");
-    expect(removeStrays).toHaveBeenCalledTimes(2);
+    expect(removeOrphans).toHaveBeenCalledTimes(2);
   });
 });
 
 describe("a kind whose program depends on what is alive", () => {
   it("gets another look after an update of which nobody saw the end: what that made may be one too many", async () => {
     let surplus: string[] = ["2 instead of 1"];
-    const harness = new Harness({ ...counting, shortfall: () => surplus });
+    const harness = new Harness(counting({ needsReconcile: () => surplus }));
     expect(await harness.reconcile()).toEqual({ requeueAfterMs: expect.any(Number) });
     surplus = [];
     await harness.reconcile();
@@ -516,8 +518,9 @@ describe("a kind whose program depends on what is alive", () => {
 
   /** One that the cache does not show any more, or not yet, what it made. */
   async function behind(shownOwned: LiveObject[]): Promise<Harness> {
-    const shortfall = (_: unknown, owned: readonly LiveObject[]) => (owned.length === 1 ? [] : ["none instead of 1"]);
-    const harness = new Harness({ ...counting, shortfall });
+    const needsReconcile = (_: unknown, owned: readonly LiveObject[]) =>
+      owned.length === 1 ? [] : ["none instead of 1"];
+    const harness = new Harness(counting({ needsReconcile }));
     await harness.reconcile();
     await harness.reconcile();
     harness.shownOwned = shownOwned;
@@ -546,7 +549,7 @@ describe("a kind whose program depends on what is alive", () => {
   });
 
   it("gets none after one whose end was seen", async () => {
-    const harness = new Harness({ ...counting, shortfall: () => [] });
+    const harness = new Harness(counting({ needsReconcile: () => [] }));
     await harness.reconcile();
     harness.edit();
     expect(await harness.reconcile()).toBe("done");
@@ -572,21 +575,21 @@ describe("a clock that is set back", () => {
     expect(harness.updates).toBe(before + 1);
   });
 
-  it("does not keep an object from being tended to", async () => {
-    const tend = vi.fn(async (_object: unknown, { apply }: Tending) => {
+  it("does not keep an object from being maintained", async () => {
+    const maintain = vi.fn(async (_object: unknown, { apply }: Maintenance) => {
       await apply(DEPLOYMENT, "quota");
       return undefined;
     });
-    const harness = new Harness({ ...memcached, tend });
+    const harness = new Harness(kindWith({ maintain }));
     await harness.reconcile();
     await harness.reconcile();
-    expect(tend).toHaveBeenCalledOnce();
+    expect(maintain).toHaveBeenCalledOnce();
 
     setBack();
     vi.advanceTimersByTime(1_000);
     await harness.reconcile();
 
-    expect(tend).toHaveBeenCalledTimes(2);
+    expect(maintain).toHaveBeenCalledTimes(2);
   });
 });
 

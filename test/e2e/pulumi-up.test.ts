@@ -257,7 +257,7 @@ describe("the hand-over between pulumi up and the operator", () => {
 
   it.each(cases)("deletes and creates nothing: %s", { timeout: TIMEOUT_MS }, async (_name, kind, manifest, count) => {
     const stack = stackOf(kind, objectKey(manifest.metadata), undefined);
-    const components = kind.granularity === "namespace" ? 1 : 0;
+    const components = kind.capabilities.sharedStacks ? 1 : 0;
     const rowBefore = kind === postgresWriter ? 1 : 0;
     await project.init(stack);
     project.configure(stack, { manifests: write(kind.singular, manifest) });

@@ -191,7 +191,7 @@ export class Soak {
     if (found === undefined) return;
     const name = this.#nameOf(index, slot);
     // All PostgresWriters are in one namespace, where they share a stack.
-    const isRow = found.kind.granularity === "namespace";
+    const isRow = found.kind.capabilities.sharedStacks;
     const changing = isRow ? { ...found, namespace: () => this.#rowsNamespace } : found;
     const manifest = generatedObject(changing, { name, table: this.#table, spec });
     const surroundings = isRow ? [] : (found.surroundings?.(name) ?? []);
@@ -279,9 +279,7 @@ export class Soak {
       });
     }
     expect(made.filter(({ metadata }) => !uids.has(metadata.labels?.[OWNER_UID_LABEL] ?? ""))).toEqual([]);
-    await this.#expectRows(
-      wanted.filter(({ kind }) => kind.granularity === "namespace").map(({ manifest }) => manifest),
-    );
+    await this.#expectRows(wanted.filter(({ kind }) => kind.capabilities.sharedStacks).map(({ manifest }) => manifest));
     this.#expectState(wanted);
   }
 
@@ -306,7 +304,7 @@ export class Soak {
     for (const folder of ["scratch", "processes"]) {
       expect(fs.readdirSync(path.join(operator.workDirectory, folder))).toEqual([]);
     }
-    const alone = wanted.filter(({ kind }) => kind.granularity === "object").length;
+    const alone = wanted.filter(({ kind }) => !kind.capabilities.sharedStacks).length;
     const stacks = operator.stateFiles("/stacks/").filter((file) => file.endsWith(".json"));
     expect(stacks.length).toBe(alone + (alone < wanted.length ? 1 : 0));
     const histories = new Map<string, number>();

@@ -31,13 +31,14 @@ const gadget = defineKind({
   spec: Type.Object({ holds: Type.Array(Type.String({ maxLength: 63 }), { maxItems: 9 }) }),
   status: Type.Object({}),
   columns: [],
-  granularity: "object",
   owns: [],
   directory: __dirname,
-  claims: ({ spec }) => spec.holds,
   program: () => {},
   report: () => ({}),
-  findDrift: () => findDrift(),
+  capabilities: {
+    claims: { of: ({ spec }) => spec.holds },
+    external: { findDrift: () => findDrift(), removeOrphans: async () => {} },
+  },
 });
 /** How the kind finds drift. */
 const noDrift = async (): Promise<DriftReport> => ({ drifted: [], unknown: new Map() });

@@ -122,12 +122,11 @@ async function make(manifest: Named): Promise<LiveObject> {
   const key = objectKey(object.metadata);
   const owner = { uid: object.metadata.uid, description: `${kind.kind}.${kind.group}/${key}` };
   const uid = (await clusterUid(cluster.client)) as string;
-  const program = () => kind.program(parsed, { owner, cluster: uid, owned: [], recorded: new Set(), observed: [] });
+  const program = () => kind.program(parsed, { owner, cluster: uid, owned: [], recorded: new Set(), watched: [] });
   const stack = stackOf(kind, key, undefined);
-  const result =
-    kind.granularity === "object"
-      ? await engine.up(stack, program)
-      : (await updateMembers(engine, kind, stack, [{ key, program }], {}, () => {})).get(key);
+  const result = !kind.capabilities.sharedStacks
+    ? await engine.up(stack, program)
+    : (await updateMembers(engine, kind, stack, [{ key, program }], {}, () => {})).get(key);
   expect(result?.failures).toEqual([]);
   return object;
 }

@@ -86,7 +86,7 @@ function objectOf(name: string, spec: object = {}): LiveObject {
 function programOf(name: string, spec: object = {}): () => void {
   const object = parseObject(postgresWriter, objectOf(name, spec));
   const owner = { uid: `uid-${name}`, description: ownerDescription(postgresWriter, `school/${name}`) };
-  return () => void postgresWriter.program(object, { owner, owned: [], recorded: new Set(), observed: [] });
+  return () => void postgresWriter.program(object, { owner, owned: [], recorded: new Set(), watched: [] });
 }
 
 function up(name: string, spec: object = {}, refresh = false): Request {

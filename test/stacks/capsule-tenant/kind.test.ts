@@ -81,23 +81,24 @@ describe("Capsule's Tenant", () => {
   });
 
   it("wants an update when a namespace came or left, and none when only a label was taken off", () => {
-    const shortfall = (owned: LiveObject[], observed: LiveObject[]) =>
-      capsuleTenant.shortfall?.(oilTenant(), owned, observed);
-    expect(shortfall([], [labelled("oil-a")])).toEqual(["namespace oil-a is new"]);
-    expect(shortfall([member("oil-a"), given("oil-a")], [])).toEqual([]);
-    expect(shortfall([labelled("oil-a", "gas")], [])).toEqual(["namespace oil-a has left"]);
+    const needsReconcile = (owned: LiveObject[], watched: LiveObject[]) =>
+      capsuleTenant.capabilities.liveState?.needsReconcile(oilTenant(), owned, watched);
+    expect(needsReconcile([], [labelled("oil-a")])).toEqual(["namespace oil-a is new"]);
+    expect(needsReconcile([member("oil-a"), given("oil-a")], [])).toEqual([]);
+    expect(needsReconcile([labelled("oil-a", "gas")], [])).toEqual(["namespace oil-a has left"]);
   });
 
   it("wants an update when an owner may have rights by now, and says so in a condition until then", () => {
     const spec = { storageClasses: { allowed: ["fast"] } };
     const seen = { ...member("oil-a") };
     seen.metadata = { ...seen.metadata, annotations: { "kindstack.dev/enforced-tenant": oil.uid } };
-    const shortfall = (owned: LiveObject[]) => capsuleTenant.shortfall?.(oilTenant(spec), owned, []);
-    const conditions = (owned: LiveObject[]) => capsuleTenant.conditions?.(oilTenant(spec), owned, {});
+    const needsReconcile = (owned: LiveObject[]) =>
+      capsuleTenant.capabilities.liveState?.needsReconcile(oilTenant(spec), owned, []);
+    const conditions = (owned: LiveObject[]) => capsuleTenant.capabilities.conditions?.(oilTenant(spec), owned, {});
 
-    expect(shortfall([member("oil-a")])).toEqual([]);
-    expect(shortfall([seen])).toEqual(["namespace oil-a is enforced and counted"]);
-    expect(shortfall([seen, given("oil-a")])).toEqual([]);
+    expect(needsReconcile([member("oil-a")])).toEqual([]);
+    expect(needsReconcile([seen])).toEqual(["namespace oil-a is enforced and counted"]);
+    expect(needsReconcile([seen, given("oil-a")])).toEqual([]);
     expect(conditions([member("oil-a")])).toContainEqual(
       expect.objectContaining({ type: "Enforced", status: "False", message: expect.stringContaining("oil-a") }),
     );
@@ -109,7 +110,7 @@ describe("Capsule's Tenant", () => {
   it("is cordoned in the words of its binding, by field or by Capsule's label", () => {
     const binding = object("ValidatingAdmissionPolicyBinding", "", "capsule-cordon-oil");
     const statusOf = (tenant: KindObject<CapsuleTenantSpec>, owned: LiveObject[]) =>
-      capsuleTenant.conditions?.(tenant, owned, {}).find(({ type }) => type === "Cordoned")?.status;
+      capsuleTenant.capabilities.conditions?.(tenant, owned, {}).find(({ type }) => type === "Cordoned")?.status;
     const labelledTenant = oilTenant();
     labelledTenant.metadata.labels = { "capsule.clastix.io/cordon": "enabled" };
 

@@ -8,9 +8,9 @@ import { counted, enforced, labelled, object, oil, oilTenant, sample } from "./o
 /** With what the API server has been seen to enforce and to count in each namespace. */
 const register = (
   spec: Partial<CapsuleTenantSpec>,
-  observed: LiveObject[] = [enforced("oil-dev")],
-  owned: LiveObject[] = observed.flatMap(({ metadata }) => counted(metadata.name, spec)),
-) => registeredBy(() => capsuleTenantProgram(oilTenant(spec), { owner: oil, owned, recorded: new Set(), observed }));
+  watched: LiveObject[] = [enforced("oil-dev")],
+  owned: LiveObject[] = watched.flatMap(({ metadata }) => counted(metadata.name, spec)),
+) => registeredBy(() => capsuleTenantProgram(oilTenant(spec), { owner: oil, owned, recorded: new Set(), watched }));
 const names = async (...args: Parameters<typeof register>) => (await register(...args)).map(({ name }) => name).sort();
 const manifestOf = async (name: string, ...args: Parameters<typeof register>) =>
   (await register(...args)).find((resource) => resource.name === name)?.manifest;

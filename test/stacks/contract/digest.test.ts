@@ -54,7 +54,7 @@ describe("programDigest", () => {
     await write("providers/rows/pool.js", 'import("../errors");');
     await write("providers/errors.js", "");
     await write("providers/objects.js", 'require("./errors")');
-    const digests = () => programDigest({ directory: folder }, providers);
+    const digests = () => programDigest({ directory: folder, capabilities: {} }, providers);
 
     const before = digests();
     await write("providers/objects.js", "changed");

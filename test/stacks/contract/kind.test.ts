@@ -20,7 +20,6 @@ const gadget = defineKind({
   }),
   status: Type.Object({}),
   columns: [],
-  granularity: "object",
   owns: [],
   directory: __dirname,
   validate({ spec }) {

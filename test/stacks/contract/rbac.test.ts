@@ -6,7 +6,7 @@ import { kinds } from "../../../stacks/index";
 import { tenant } from "../../../stacks/tenant/kind";
 
 function kindWith(changes: Partial<AnyKind>): AnyKind {
-  return defineKind({ ...tenant, group: "g.example.com", plural: "things", owns: [], permissions: [], ...changes });
+  return defineKind({ ...tenant, group: "g.example.com", plural: "things", owns: [], capabilities: {}, ...changes });
 }
 
 describe("the operator's rules", () => {
@@ -79,7 +79,7 @@ describe("the operator's rules", () => {
       webhooks: () => [{ type: "mutating" } as AdmissionWebhook],
     };
 
-    expect(admissionRules([kindWith({ admission })], "its-role")).toEqual([
+    expect(admissionRules([kindWith({ capabilities: { admission } })], "its-role")).toEqual([
       { apiGroups: ["rbac.authorization.k8s.io"], resources: ["clusterroles"], verbs: ["list", "watch"] },
       {
         apiGroups: ["rbac.authorization.k8s.io"],

@@ -15,7 +15,7 @@ const object = {
   spec: { size: 2, containerPort: 11212 },
 };
 const register = () =>
-  registeredBy(() => memcachedProgram(object, { owner: acme, owned: [], recorded: new Set(), observed: [] }));
+  registeredBy(() => memcachedProgram(object, { owner: acme, owned: [], recorded: new Set(), watched: [] }));
 
 describe("the program of a Memcached", () => {
   it("makes one Deployment, as the operator that it is from makes it", async () => {

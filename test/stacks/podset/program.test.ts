@@ -9,7 +9,7 @@ import { pod, podSetObject } from "./objects";
 
 const register = (object: KindObject<PodSetSpec>, owned: LiveObject[] = []): Promise<Registered[]> =>
   registeredBy(() =>
-    podSetProgram(object, { owner: acme, owned, recorded: new Set(owned.map(objectId)), observed: [] }),
+    podSetProgram(object, { owner: acme, owned, recorded: new Set(owned.map(objectId)), watched: [] }),
   );
 
 describe("the program of a PodSet", () => {

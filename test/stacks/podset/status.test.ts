@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { podSetEnded, podSetReport, podSetShortfall } from "../../../stacks/podset/status";
+import { completedPods, podSetNeedsReconcile, podSetReport } from "../../../stacks/podset/pods";
 import { pod, podSetObject } from "./objects";
 
 describe("the status of a PodSet", () => {
@@ -21,12 +21,12 @@ describe("the status of a PodSet", () => {
 
 describe("the shortfall of a PodSet", () => {
   it("is empty when as many Pods count as there are to be, ready or not", () => {
-    expect(podSetShortfall(podSetObject(2), [pod("a"), pod("b", { ready: false })])).toEqual([]);
-    expect(podSetShortfall(podSetObject(0), [])).toEqual([]);
+    expect(podSetNeedsReconcile(podSetObject(2), [pod("a"), pod("b", { ready: false })])).toEqual([]);
+    expect(podSetNeedsReconcile(podSetObject(0), [])).toEqual([]);
   });
 
   it("is empty while surplus Pods are on their way out", () => {
-    expect(podSetShortfall(podSetObject(1), [pod("a"), pod("b", { deleted: true })])).toEqual([]);
+    expect(podSetNeedsReconcile(podSetObject(1), [pod("a"), pod("b", { deleted: true })])).toEqual([]);
   });
 
   it.each([
@@ -34,22 +34,22 @@ describe("the shortfall of a PodSet", () => {
     [3, 2],
   ])("names %i Pods where there are to be %i", (count, replicas) => {
     const owned = Array.from({ length: count }, (_, index) => pod(`pod-${index}`));
-    expect(podSetShortfall(podSetObject(replicas), owned)).toEqual([`${count} Pods instead of ${replicas}`]);
+    expect(podSetNeedsReconcile(podSetObject(replicas), owned)).toEqual([`${count} Pods instead of ${replicas}`]);
   });
 
   it("names each Pod that ended, and that one is missing for it", () => {
     const owned = [pod("a"), pod("failed", { phase: "Failed" })];
-    expect(podSetShortfall(podSetObject(2), owned)).toEqual(["v1/Pod/default/failed", "1 Pods instead of 2"]);
+    expect(podSetNeedsReconcile(podSetObject(2), owned)).toEqual(["v1/Pod/default/failed", "1 Pods instead of 2"]);
   });
 
   it("is by itself what ended, and what is missing for another reason is not", () => {
     const owned = [pod("a"), pod("failed", { phase: "Failed" }), pod("done", { phase: "Succeeded" })];
-    expect(podSetEnded(owned)).toEqual(["v1/Pod/default/failed", "v1/Pod/default/done"]);
-    expect(podSetEnded([pod("a"), pod("leaving", { phase: "Failed", deleted: true })])).toEqual([]);
+    expect(completedPods(owned)).toEqual(["v1/Pod/default/failed", "v1/Pod/default/done"]);
+    expect(completedPods([pod("a"), pod("leaving", { phase: "Failed", deleted: true })])).toEqual([]);
   });
 
   it("names a Pod that ended also when none is missing for it: it has to go", () => {
-    expect(podSetShortfall(podSetObject(1), [pod("a"), pod("done", { phase: "Succeeded" })])).toEqual([
+    expect(podSetNeedsReconcile(podSetObject(1), [pod("a"), pod("done", { phase: "Succeeded" })])).toEqual([
       "v1/Pod/default/done",
     ]);
   });

@@ -19,7 +19,7 @@ describe("Tenant", () => {
   });
 
   it("claims its namespaces, so that no two tenants have the same", () => {
-    expect(tenant.claims?.(tenantObject({ namespaces: ["acme-dev", "acme-prod"] }), [])).toEqual([
+    expect(tenant.capabilities.claims?.of(tenantObject({ namespaces: ["acme-dev", "acme-prod"] }), [])).toEqual([
       "v1/Namespace//acme-dev",
       "v1/Namespace//acme-prod",
     ]);

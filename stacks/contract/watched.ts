@@ -1,10 +1,10 @@
 import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/client";
 import type { AnyKind } from "./kind";
 
-/** What a kind observes for the object of this key, read from the API server; the watcher has it in its caches. */
-export async function observedObjects(client: KubernetesClient, kind: AnyKind, key: string): Promise<LiveObject[]> {
+/** What a kind watches for the object of this key, read from the API server; the watcher has it in its caches. */
+export async function watchedObjects(client: KubernetesClient, kind: AnyKind, key: string): Promise<LiveObject[]> {
   const lists = await Promise.all(
-    (kind.observes ?? []).map(async ({ apiVersion, kind: type, selectorOf, keysOf }) => {
+    (kind.capabilities.watches ?? []).map(async ({ apiVersion, kind: type, selectorOf, keysOf }) => {
       const labelSelector = selectorOf(key);
       const { items } = await client.list(await client.resourceType(apiVersion, type), { labelSelector });
       return items.filter((object) => keysOf(object).includes(key));
