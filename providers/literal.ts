@@ -1,5 +1,5 @@
 import { type Inputs, Output, output } from "@pulumi/pulumi/output";
-import type { DynamicProvider } from "./dynamic";
+import type { DynamicProvider } from "./provider";
 
 /*
  * Pulumi's wire format gives some texts a meaning: seven strings stand for values that are not known yet, and an object

@@ -6,7 +6,7 @@ import type { TestProject } from "vitest/node";
 import { type DevCluster, startDevCluster } from "../src/dev/cluster";
 import { resolveBinaries } from "../src/toolchain/resolve";
 import type { ToolEvent } from "../src/toolchain/tool";
-import type {} from "./control-plane";
+
 import { filesUnder } from "./files";
 
 const ROOT = path.resolve(__dirname, "..");

@@ -5,9 +5,10 @@ import * as prov from "@pulumi/pulumi/proto/provider_pb";
 import { version } from "@pulumi/pulumi/version";
 import { Empty } from "google-protobuf/google/protobuf/empty_pb";
 import { type JavaScriptValue, Struct } from "google-protobuf/google/protobuf/struct_pb";
-import { type DynamicProvider, PROVIDER_PROPERTY, type Properties } from "../dynamic";
+import { PROVIDER_PROPERTY } from "../dynamic";
 import { errorClassOf, errorMessageOf, errorObjectOf, errorReasonOf, RetryableError } from "../errors";
 import { withinFence } from "../fence";
+import type { DynamicProvider, Properties } from "../provider";
 import { withoutWaiting } from "../waiting";
 import { ProviderSession, type SessionOptions } from "./session";
 

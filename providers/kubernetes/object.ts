@@ -2,17 +2,10 @@ import { setTimeout as delay } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import type { Output } from "@pulumi/pulumi/output";
 import type { CustomResourceOptions } from "@pulumi/pulumi/resource";
-import {
-  type CheckFailure,
-  type DiffResult,
-  type DynamicProvider,
-  DynamicResource,
-  PROVIDER_PROPERTY,
-  type Properties,
-  providerStub,
-} from "../dynamic";
+import { DynamicResource, PROVIDER_PROPERTY, providerStub } from "../dynamic";
 import { PendingError, RetryableError, TerminalError } from "../errors";
 import { behindEngine } from "../literal";
+import type { CheckFailure, DiffResult, DynamicProvider, Properties } from "../provider";
 import { mayWait } from "../waiting";
 import { ApiError, type KubernetesClient, type LiveObject, type Manifest, type ResourceType } from "./client";
 import { connectKubernetes } from "./connection";

@@ -3,7 +3,7 @@ import type { ClassifiedError } from "../errors";
 import { isRefusedStatement, sqlStateOf } from "./errors";
 import { parseTableName, quoteIdentifier, quoteTableName } from "./identifier";
 import { withConnection } from "./pool";
-import type { RowInputs } from "./row";
+import type { RowInputs } from "./row-inputs";
 import { withTable } from "./table-lock";
 
 /** A row as it should be, and whose it is. */

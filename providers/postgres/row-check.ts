@@ -1,7 +1,7 @@
-import type { CheckFailure } from "../dynamic";
 import { errorMessageOf } from "../errors";
+import type { CheckFailure } from "../provider";
 import { identifierProblem, isStorableText, parseTableName } from "./identifier";
-import type { RowInputs } from "./row";
+import type { RowInputs } from "./row-inputs";
 
 /** What is wrong with a row's inputs, property by property, as far as it can be told without a database. */
 export function checkRow(inputs: Partial<RowInputs>): CheckFailure[] {

@@ -1,7 +1,8 @@
 import { formatTableName, parseTableName, quoteIdentifier, quoteTableName } from "./identifier";
 import { describeHolder, findRecord, isRecordOf } from "./ownership";
 import { type Connection, withConnection } from "./pool";
-import { keyOf, type RowInputs } from "./row";
+import { keyOf } from "./row";
+import type { RowInputs } from "./row-inputs";
 
 /** Who asks for a row. */
 export interface Claimant {

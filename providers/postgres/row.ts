@@ -1,31 +1,18 @@
 import { randomUUID } from "node:crypto";
 import type { Input } from "@pulumi/pulumi/output";
 import type { CustomResourceOptions } from "@pulumi/pulumi/resource";
-import { type DiffResult, type DynamicProvider, DynamicResource, providerStub } from "../dynamic";
+import { DynamicResource, providerStub } from "../dynamic";
 import { behindEngine } from "../literal";
+import type { DiffResult, DynamicProvider } from "../provider";
 import { type ResolvedTable, refuseTableName } from "./allow-list";
 import { sqlStateOf } from "./errors";
 import { GroupCommit } from "./group-commit";
 import { formatTableName, parseTableName, quoteIdentifier, quoteTableName, type TableName } from "./identifier";
-import { claimRows, type RowOwner, releaseRow, rowConflict, withOwnershipRecords } from "./ownership";
+import { claimRows, releaseRow, rowConflict, withOwnershipRecords } from "./ownership";
 import { type Connection, withConnection } from "./pool";
 import { checkRow } from "./row-check";
+import type { ColumnValue, RowInputs } from "./row-inputs";
 import { lockTimeoutMs, withTable } from "./table-lock";
-
-/** What a column can be given; PostgreSQL turns it into the column's type. */
-export type ColumnValue = string | number | boolean | null;
-
-/** What a program gives for one row. */
-export interface RowInputs {
-  /** `table` or `schema.table`, taken literally; it must be on the allow-list and have a unique key column. */
-  table: string;
-  /** The one column, with its value, by which the row is known: `{ id: "default/sample-student" }`. */
-  key: Record<string, string>;
-  /** The other columns that are written; columns that are not named here are left to their defaults and to others. */
-  values: Record<string, ColumnValue>;
-  /** For whom the row is; another owner's row is refused. */
-  owner: RowOwner;
-}
 
 /** What the state records of one row. `values` are as given where the database says they are equal, else as found. */
 export interface RowOutputs extends RowInputs {

@@ -1,4 +1,4 @@
-import type { Properties } from "../dynamic";
+import type { Properties } from "../provider";
 import { recordsOf } from "./ownership";
 import { withConnection } from "./pool";
 import { type RowOutputs, rows } from "./row";

@@ -1,7 +1,7 @@
 import Type from "typebox";
 import { Compile } from "typebox/compile";
-import type { Properties } from "../../providers/dynamic";
 import { unescapeReserved } from "../../providers/literal";
+import type { Properties } from "../../providers/provider";
 import { nameOf } from "./event-log";
 import { parseJson } from "./parse-json";
 

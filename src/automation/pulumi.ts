@@ -1,7 +1,18 @@
 import { ClassifiedError, errorMessageOf, RetryableError } from "../../providers/errors";
 import type { ProviderHost } from "../../providers/host/server";
 import type { ProcessResult } from "./command";
-import type { Workspace } from "./workspace";
+
+/** Where and how Pulumi's commands run. */
+export interface Workspace {
+  pulumi: Pulumi;
+  backendUrl: string;
+  /** The configuration of every stack: the salt of the passphrase or the key of the key service, nothing else. */
+  configFile: string;
+  /** An empty stack's checkpoint. */
+  checkpointTemplate: string;
+  /** For temporary folders of updates. */
+  scratchDirectory: string;
+}
 
 /** One command of Pulumi, with the arguments that the CLI takes. */
 export interface Command {

@@ -1,8 +1,9 @@
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { type Properties, withParent } from "../../providers/dynamic";
+import { withParent } from "../../providers/dynamic";
 import { RetryableError } from "../../providers/errors";
+import type { Properties } from "../../providers/provider";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { belongsTo, componentUrn, isObjectComponent, objectComponent } from "../../stacks/contract/shared-stack";
 import { collectFailures, targetFlags, type UpdateFailure } from "./engine";

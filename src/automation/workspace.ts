@@ -4,24 +4,12 @@ import { join } from "node:path";
 import { TerminalError } from "../../providers/errors";
 import type { StateProtection } from "../config";
 import { crashSafeBackendUrl } from "./file-backend";
-import type { Pulumi } from "./pulumi";
+import type { Pulumi, Workspace } from "./pulumi";
 import { PulumiCli } from "./pulumi-cli";
 import { PulumiServer, type PulumiServerTiming } from "./pulumi-server";
 
 /** The Pulumi project that all of Kindstack's stacks belong to. */
 export const PROJECT = "kindstack";
-
-/** Where and how Pulumi's commands run. */
-export interface Workspace {
-  pulumi: Pulumi;
-  backendUrl: string;
-  /** The configuration of every stack: the salt of the passphrase or the key of the key service, nothing else. */
-  configFile: string;
-  /** An empty stack's checkpoint. */
-  checkpointTemplate: string;
-  /** For temporary folders of updates. */
-  scratchDirectory: string;
-}
 
 export interface WorkspaceSettings {
   pulumi: PulumiBinaries;

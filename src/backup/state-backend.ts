@@ -5,8 +5,9 @@ import { gunzipSync } from "node:zlib";
 import { RetryableError } from "../../providers/errors";
 import { fileBackendDirectory } from "../automation/file-backend";
 import { readCheckpoints } from "../automation/postgres-backend";
+import type { Workspace } from "../automation/pulumi";
 import type { StackState } from "../automation/stack-reader";
-import { openWorkspace, PROJECT, type PulumiBinaries, type Workspace } from "../automation/workspace";
+import { openWorkspace, PROJECT, type PulumiBinaries } from "../automation/workspace";
 import type { StateConfig } from "../config";
 import type { NamedState } from "./backup-files";
 

@@ -5,7 +5,6 @@ import pretty from "pino-pretty";
 import { KubernetesClient } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { kinds } from "../../stacks/index";
-import { CONSOLE_PATH } from "../console/paths";
 import {
   type DevCluster,
   DevClusterRunningError,
@@ -18,6 +17,7 @@ import { followFile } from "../dev/follow";
 import { layoutOf } from "../dev/layout";
 import { operator } from "../dev/operator";
 import { applySamples, ownedNamespaces, students } from "../dev/samples";
+import { CONSOLE_PATH } from "../telemetry/console-paths";
 import { renderTable } from "../text/table";
 import { resolvePulumi } from "../toolchain/pulumi";
 import { Progress } from "./progress";

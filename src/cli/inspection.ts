@@ -9,8 +9,9 @@ import { connectKubernetes, disconnectKubernetes } from "../../providers/kuberne
 import { closePool } from "../../providers/postgres/pool";
 import { kinds } from "../../stacks/index";
 import { fileBackendDirectory } from "../automation/file-backend";
+import type { Workspace } from "../automation/pulumi";
 import { StackReader } from "../automation/stack-reader";
-import { openWorkspace, type Workspace } from "../automation/workspace";
+import { openWorkspace } from "../automation/workspace";
 import { readStateConfig } from "../config";
 import { ClusterView } from "../preview/cluster-view";
 import { Inspector } from "../preview/inspector";

@@ -6,8 +6,9 @@ import { providers } from "../../providers/index";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
 import { INSPECTION_SECRET } from "../../stacks/contract/inspection";
 import type { AnyKind } from "../../stacks/contract/kind";
+import type { Workspace } from "../automation/pulumi";
 import { StackReader } from "../automation/stack-reader";
-import { openWorkspace, type PulumiBinaries, type Workspace } from "../automation/workspace";
+import { openWorkspace, type PulumiBinaries } from "../automation/workspace";
 import { inCluster, operatorNamespace, type StateConfig } from "../config";
 import { wholeNumber } from "./numbers";
 

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { kindName } from "../../stacks/contract/kind";
+import { CONSOLE_PATH } from "../telemetry/console-paths";
 import type { Answer } from "../telemetry/listener";
 import type { Console } from "../telemetry/server";
 import type { Html } from "./html";
@@ -8,7 +9,6 @@ import { kindPage } from "./kind-page";
 import { layout, messagePage } from "./layout";
 import { objectPage } from "./object-page";
 import { overviewPage } from "./overview-page";
-import { CONSOLE_PATH } from "./paths";
 import { SCRIPT } from "./script";
 import { type ConsoleOptions, type ConsoleSource, consoleSource } from "./source";
 import { STYLE } from "./style";

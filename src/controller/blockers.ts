@@ -1,8 +1,8 @@
-import type { LiveObject } from "../../providers/kubernetes/client";
+import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/client";
 import { describeTermination } from "../../providers/kubernetes/termination";
 import { objectId, parseObjectId } from "../../stacks/contract/object";
 import type { UpdateFailure } from "../automation/engine";
-import type { KindContext } from "./context";
+import type { KindCache } from "./kind-cache";
 
 /** The API server is asked so often for what no cache shows, … */
 const POLL_MS = 5_000;
@@ -10,6 +10,12 @@ const POLL_MS = 5_000;
 const CONFIRM_MS = 60_000;
 /** When one thing is gone and another is not, that may follow at once: both are worth one attempt. */
 const GATHER_MS = 2_000;
+
+/** Where what is waited for is looked up. */
+interface Lookup {
+  cache: Pick<KindCache, "view">;
+  client: KubernetesClient;
+}
 
 /** What an update, or a destroy, waits for that ended "not yet" (`PendingError`). */
 export class Blockers {
@@ -26,7 +32,7 @@ export class Blockers {
   /** When the API server was asked last, by `performance.now()`. */
   #checkedAt = this.#since;
 
-  constructor(context: KindContext, object: LiveObject, failures: readonly UpdateFailure[], deleted = 0) {
+  constructor(context: Lookup, object: LiveObject, failures: readonly UpdateFailure[], deleted = 0) {
     this.deleted = deleted;
     this.#of = stateOf(object);
     this.#pending = failures.filter(({ errorClass }) => errorClass === "pending");
@@ -43,7 +49,7 @@ export class Blockers {
    * How long nothing has to be tried again, in ms, because all of it is still there; 0 when something is gone, or the
    * object has changed.
    */
-  async remainingMs(context: KindContext, object: LiveObject): Promise<number> {
+  async remainingMs(context: Lookup, object: LiveObject): Promise<number> {
     if (stateOf(object) !== this.#of) return 0;
     const intervalMs = this.#cached.size === this.#pending.length ? CONFIRM_MS : POLL_MS;
     const mustAsk = performance.now() - this.#checkedAt >= intervalMs;
@@ -62,7 +68,7 @@ export class Blockers {
   }
 
   /** Whether the API server has nothing of it any more. */
-  async areGone(context: KindContext): Promise<boolean> {
+  async areGone(context: Lookup): Promise<boolean> {
     const answers = await Promise.all(this.#pending.map((failure) => isThere(context, failure)));
     return answers.every((answer) => !answer) && this.#pending.every(({ object }) => object !== undefined);
   }
@@ -78,7 +84,7 @@ export class Blockers {
   }
 
   /** The failures, with what is waited for as it is now. */
-  async describe(context: KindContext): Promise<UpdateFailure[]> {
+  async describe(context: Lookup): Promise<UpdateFailure[]> {
     const pending = await Promise.all(
       this.#pending.map(async (failure) => {
         const cached = cachedOf(context, failure);
@@ -96,13 +102,13 @@ function stateOf({ metadata: { uid, generation, deletionTimestamp } }: LiveObjec
 }
 
 /** What a cache shows of what a failure waits for. */
-function cachedOf({ cache }: KindContext, { object }: UpdateFailure): LiveObject | undefined {
+function cachedOf({ cache }: Lookup, { object }: UpdateFailure): LiveObject | undefined {
   const cached = object && cache.view(objectId(object))?.object;
   return cached?.metadata.uid === object?.metadata.uid ? cached : undefined;
 }
 
 /** What names no object can only be tried again. */
-async function isThere({ client }: KindContext, { object }: UpdateFailure): Promise<boolean> {
+async function isThere({ client }: Lookup, { object }: UpdateFailure): Promise<boolean> {
   if (object === undefined) return false;
   const { name, namespace, uid } = object.metadata;
   const live = await client.get(await client.resourceType(object.apiVersion, object.kind), name, namespace);

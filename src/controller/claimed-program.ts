@@ -5,7 +5,8 @@ import { ownerDescription, statusOf } from "../../stacks/contract/kind";
 import { type KindObject, objectId, parseObjectId } from "../../stacks/contract/object";
 import type { UpdateFailure } from "../automation/engine";
 import type { Program } from "../automation/language-server";
-import { ownedOf, type Reconcile } from "./context";
+import type { Reconcile } from "./context";
+import { ownedOf } from "./kind-cache";
 import type { ProgramInputs } from "./program-inputs";
 
 /** An object's program, after the object has claimed what it may hold alone. */

@@ -2,7 +2,9 @@ import type { ClassifiedError } from "../../providers/errors";
 import { type Condition, findCondition, type NewCondition } from "../../stacks/contract/condition";
 import type { UpdateFailure, UpdateResult } from "../automation/engine";
 import { visibleLines } from "../text/plain-text";
-import type { Cause } from "./decide";
+
+/** Why an update runs; the reason of the condition while it does. */
+export type Cause = "Creating" | "Updating" | "ProgramChanged" | "Requested" | "Repairing" | "Retrying";
 
 const MAX_MESSAGE = 2_000;
 

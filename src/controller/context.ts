@@ -3,11 +3,12 @@ import { errorClassOf, errorMessageOf, errorObjectOf, errorReasonOf } from "../.
 import { ApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import type { UpdateFailure, UpdateResult } from "../automation/engine";
-import type { OwnedView } from "../cache/owned-view";
 import type { StackRunner } from "../runner/stack-runner";
 import type { Blockers } from "./blockers";
 import type { Claims } from "./claims";
-import type { Cause, Facts } from "./decide";
+import type { Cause } from "./conditions";
+import type { Facts } from "./decide";
+import type { KindCache } from "./kind-cache";
 import type { ObjectItem } from "./object-item";
 import type { ObjectState } from "./object-state";
 import type { ObjectWriter } from "./object-writer";
@@ -17,19 +18,6 @@ import type { ObjectWriter } from "./object-writer";
  * reason, or one after a time.
  */
 export type Result = "done" | "retry" | { retryGroup: string } | { requeueAfterMs: number };
-
-/** What the caches show of a kind's objects and of what has to do with them. */
-export interface KindCache {
-  object(key: string): LiveObject | undefined;
-  /** What the object of this UID owns. */
-  owned(uid: string): LiveObject[];
-  /** What the kind watches for the object of this key. */
-  watched(key: string): LiveObject[];
-  /** An owned object by its id (`objectId`); `undefined` when its type is not watched. */
-  view(id: string): OwnedView | undefined;
-  /** How to call the object of this UID in a message; `undefined` when there is none. */
-  describeOwner(uid: string): string | undefined;
-}
 
 /** What the reconciles of all objects of a kind have in common. */
 export interface KindContext {
@@ -63,15 +51,6 @@ export interface Reconcile {
   unblocked: Blockers | undefined;
   facts: Facts;
   signal: AbortSignal;
-}
-
-/** What the caches show of what the object owns, without what was deleted since. */
-export function ownedOf({
-  cache,
-  object,
-  state,
-}: Pick<Reconcile, "object" | "state"> & { cache: Pick<KindCache, "owned"> }): LiveObject[] {
-  return cache.owned(object.metadata.uid).filter((owned) => !state.expectations.hasDeleted(owned));
 }
 
 export function loggerOf({ context, object: { metadata } }: Pick<Reconcile, "context" | "object">): Logger {

@@ -1,10 +1,14 @@
 import { findCondition, type NewCondition } from "../../stacks/contract/condition";
 import type { CommonStatus } from "../../stacks/contract/object";
-import { backOffConditions, conflictSettledCondition, isReported, isUnfinished, resumedConditions } from "./conditions";
+import {
+  backOffConditions,
+  type Cause,
+  conflictSettledCondition,
+  isReported,
+  isUnfinished,
+  resumedConditions,
+} from "./conditions";
 import type { Drift } from "./drift";
-
-/** Why an update runs; the reason of the condition while it does. */
-export type Cause = "Creating" | "Updating" | "ProgramChanged" | "Requested" | "Repairing" | "Retrying";
 
 /** How this process's last update of an object ended; a restart forgets it, and so tries once more. */
 export interface Attempt {

@@ -3,8 +3,8 @@ import type { UpdateFailure, UpdateResult } from "../automation/engine";
 import { deletingConditions } from "./conditions";
 import { failureOf, isOutdated, loggerOf, type Reconcile } from "./context";
 import type { DestroyPlan } from "./decide";
-import type { Outcome } from "./execute";
 import { removeOrphans } from "./orphans";
+import type { Outcome } from "./outcome";
 import { Progress } from "./progress";
 import { finishUpdate } from "./update";
 

@@ -2,8 +2,9 @@ import { ApiError, type Manifest } from "../../providers/kubernetes/client";
 import { parseObject } from "../../stacks/contract/kind";
 import type { KindObject } from "../../stacks/contract/object";
 import type { OwnedView } from "../cache/owned-view";
-import { isOutdated, loggerOf, ownedOf, type Reconcile } from "./context";
+import { isOutdated, loggerOf, type Reconcile } from "./context";
 import type { Plan } from "./decide";
+import { ownedOf } from "./kind-cache";
 
 /** An object is maintained so often at most: a burst of changes is answered as a whole. */
 export const MAINTAIN_INTERVAL_MS = 200;

@@ -3,8 +3,8 @@ import { ApiError, type KubernetesClient, type LiveObject, type ResourceType } f
 import type { AnyKind } from "../../stacks/contract/kind";
 import { FINALIZER } from "../../stacks/contract/object";
 import { assignmentAnnotations, type StackAssignment } from "../../stacks/contract/shared-stack";
-import { type KindCache, ownedOf } from "./context";
 import type { EventRecorder } from "./event-recorder";
+import { type KindCache, ownedOf } from "./kind-cache";
 import type { ObjectState } from "./object-state";
 import type { ReadYourWrites } from "./read-your-writes";
 import { composeStatus, type StatusChange, writeStatus } from "./status";

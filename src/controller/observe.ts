@@ -8,8 +8,9 @@ import {
   RECONCILE_ANNOTATION,
 } from "../../stacks/contract/object";
 import { isFresh } from "../cache/freshness";
-import { type KindContext, ownedOf, type Reconcile } from "./context";
+import type { KindContext, Reconcile } from "./context";
 import { type Drift, findDrift } from "./drift";
+import { ownedOf } from "./kind-cache";
 import type { ObjectItem } from "./object-item";
 import type { ObjectState } from "./object-state";
 

@@ -18,9 +18,9 @@ import {
 import { loggerOf, type Reconcile, type Result } from "./context";
 import type { Attempt } from "./decide";
 import { findDrift } from "./drift";
-import type { Destroyed, DestroyFailed, Outcome, Updated, UpdateFailed } from "./execute";
 import { describeConflict } from "./field-conflict";
 import { MAINTAIN_INTERVAL_MS } from "./maintain";
+import type { Destroyed, DestroyFailed, Outcome, Updated, UpdateFailed } from "./outcome";
 
 /** How long a cache that is behind is waited for; when it needs longer, an event of it leads to a reconcile. */
 const CATCH_UP_MS = 250;

@@ -3,12 +3,13 @@ import { parseObject, statusOf } from "../../stacks/contract/kind";
 import { isFresh } from "../cache/freshness";
 import { claimProgram } from "./claimed-program";
 import { updatingConditions } from "./conditions";
-import { failureOf, isOutdated, loggerOf, ownedOf, type Reconcile } from "./context";
+import { failureOf, isOutdated, loggerOf, type Reconcile } from "./context";
 import type { UpdatePlan } from "./decide";
-import type { Outcome, UpdateFailed } from "./execute";
 import { countRepair } from "./field-conflict";
+import { ownedOf } from "./kind-cache";
 import { asRunning } from "./observe";
 import { removeOrphans } from "./orphans";
+import type { Outcome, UpdateFailed } from "./outcome";
 import { readProgramInputs } from "./program-inputs";
 import { Progress } from "./progress";
 

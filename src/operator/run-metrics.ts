@@ -1,6 +1,6 @@
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import type { UpdateResult } from "../automation/engine";
-import type { Cause } from "../controller/decide";
+import type { Cause } from "../controller/conditions";
 import type { Metrics } from "../telemetry/metrics";
 
 /** Counts what updates of a kind's stacks do. */

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
-import { PROVIDER_PROPERTY, type Properties } from "../../providers/dynamic";
+import { PROVIDER_PROPERTY } from "../../providers/dynamic";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
+import type { Properties } from "../../providers/provider";
 import type { PlannedChange } from "../automation/planned-changes";
 
 /** One field that would change; without `before` it is new, without `after` it goes. */

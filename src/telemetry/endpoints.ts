@@ -1,8 +1,8 @@
 import { isIP } from "node:net";
 import type { Logger } from "pino";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
-import { CONSOLE_PATH } from "../console/paths";
 import { certificateFiles, ownCertificate } from "./certificate";
+import { CONSOLE_PATH } from "./console-paths";
 import type { Metrics } from "./metrics";
 import { scrapeAccess } from "./scrape-access";
 import { type Console, startMetricsServer, startProbeServer } from "./server";

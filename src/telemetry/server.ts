@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
-import { CONSOLE_PATH } from "../console/paths";
 import type { ServedCertificate } from "./certificate";
+import { CONSOLE_PATH } from "./console-paths";
 import { type Answer, type Listener, listen } from "./listener";
 import type { Metrics } from "./metrics";
 import type { Verdict } from "./scrape-access";

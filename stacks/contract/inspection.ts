@@ -1,5 +1,5 @@
 import type { AnyKind } from "./kind";
-import type { PolicyRule } from "./rbac";
+import type { PolicyRule } from "./policy-rule";
 
 /** The Secret of the certificate with which an operator serves previews, and of its CA. */
 export const INSPECTION_SECRET = "kindstack-preview-tls";

@@ -1,14 +1,14 @@
 import type Type from "typebox";
 import { Compile } from "typebox/compile";
 import type { TLocalizedValidationError } from "typebox/error";
-import type { Properties } from "../../providers/dynamic";
 import { type ClassifiedError, TerminalError } from "../../providers/errors";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import type { Owner } from "../../providers/kubernetes/ownership";
+import type { Properties } from "../../providers/provider";
 import type { KindAdmission } from "./admission";
 import type { NewCondition } from "./condition";
 import type { CommonStatus, KindObject } from "./object";
-import type { PolicyRule } from "./rbac";
+import type { PolicyRule } from "./policy-rule";
 
 /** A column of `kubectl get`; READY, REASON, PAUSED and AGE are added to every kind. */
 export interface PrinterColumn {

@@ -1,14 +1,7 @@
 import { CLUSTER_UID_RULE } from "../../providers/kubernetes/cluster";
 import { webhookConfigurationKind } from "./admission";
 import { type AnyKind, kindName } from "./kind";
-
-/** One rule of a Role, as Kubernetes has it. */
-export interface PolicyRule {
-  apiGroups: readonly string[];
-  resources: readonly string[];
-  resourceNames?: readonly string[];
-  verbs: readonly string[];
-}
+import type { PolicyRule } from "./policy-rule";
 
 /** A custom resource is read and watched; its finalizer is set and removed by patches. */
 const KIND_VERBS = ["get", "list", "watch", "patch"];

@@ -2,7 +2,8 @@ import type { Manifest } from "../../providers/kubernetes/client";
 import { CERTIFICATE_SECRET } from "../contract/admission";
 import { INSPECTION_SECRET, inspectionRules } from "../contract/inspection";
 import type { AnyKind } from "../contract/kind";
-import { admissionRules, operatorRules, type PolicyRule } from "../contract/rbac";
+import type { PolicyRule } from "../contract/policy-rule";
+import { admissionRules, operatorRules } from "../contract/rbac";
 import type { Configuration } from "./configuration";
 import { LABELS, NAME } from "./labels";
 

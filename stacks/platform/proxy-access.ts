@@ -1,5 +1,5 @@
 import type { Manifest } from "../../providers/kubernetes/client";
-import type { PolicyRule } from "../contract/rbac";
+import type { PolicyRule } from "../contract/policy-rule";
 import { LABELS, NAME } from "./labels";
 
 const RBAC = "rbac.authorization.k8s.io";

@@ -1,4 +1,5 @@
-import { Row, type RowInputs } from "../../providers/postgres/row";
+import { Row } from "../../providers/postgres/row";
+import type { RowInputs } from "../../providers/postgres/row-inputs";
 import type { ProgramContext } from "../contract/kind";
 import { type KindObject, objectKey } from "../contract/object";
 import type { PostgresWriterSpec } from "./schema";

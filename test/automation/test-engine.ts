@@ -1,8 +1,8 @@
 import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { DynamicProvider } from "../../providers/dynamic";
 import { ProviderHost } from "../../providers/host/server";
+import type { DynamicProvider } from "../../providers/provider";
 import {
   StackEngine,
   type StackEngineOptions,

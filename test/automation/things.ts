@@ -1,8 +1,9 @@
 import type { Input } from "@pulumi/pulumi/output";
 import type { CustomResourceOptions } from "@pulumi/pulumi/resource";
-import { type DynamicProvider, DynamicResource } from "../../providers/dynamic";
+import { DynamicResource } from "../../providers/dynamic";
 import { RetryableError, TerminalError } from "../../providers/errors";
 import { currentFence, type Fence } from "../../providers/fence";
+import type { DynamicProvider } from "../../providers/provider";
 
 export interface ThingInputs {
   key: string;

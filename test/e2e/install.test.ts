@@ -10,7 +10,7 @@ import { ADMISSION_LABEL } from "../../stacks/contract/admission";
 import { findCondition } from "../../stacks/contract/condition";
 import { INSPECTION_SECRET } from "../../stacks/contract/inspection";
 import { type AnyKind, kindName, statusOf } from "../../stacks/contract/kind";
-import type { PolicyRule } from "../../stacks/contract/rbac";
+import type { PolicyRule } from "../../stacks/contract/policy-rule";
 import { kinds } from "../../stacks/index";
 import { parseConfiguration } from "../../stacks/platform/configuration";
 import { platformManifests } from "../../stacks/platform/manifests";

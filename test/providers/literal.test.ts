@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { DynamicProvider } from "../../providers/dynamic";
 import { behindEngine, escapeReserved, unescapeReserved } from "../../providers/literal";
+import type { DynamicProvider } from "../../providers/provider";
 import { almostReserved, RESERVED } from "../reserved";
 
 /** Values in which the engine's own texts stand anywhere: alone, in part, with other letters, escaped before. */

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { Client } from "pg";
 import { vi } from "vitest";
 import { closePool } from "../../../providers/postgres/pool";
-import type { RowInputs } from "../../../providers/postgres/row";
+import type { RowInputs } from "../../../providers/postgres/row-inputs";
 
 /** A database for one test file, so that no other file's rows and records are in it. */
 export class TestDatabase {

@@ -6,8 +6,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest
 import { findDriftedRows } from "../../../providers/postgres/drift";
 import { quoteIdentifier } from "../../../providers/postgres/identifier";
 import { closePool, withConnection } from "../../../providers/postgres/pool";
-import { provider, type RowInputs, type RowOutputs } from "../../../providers/postgres/row";
+import { provider, type RowOutputs } from "../../../providers/postgres/row";
 import { findRowConflict } from "../../../providers/postgres/row-conflict";
+import type { RowInputs } from "../../../providers/postgres/row-inputs";
 import { controlPlane } from "../../control-plane";
 import { rowIn, TestDatabase } from "./database";
 

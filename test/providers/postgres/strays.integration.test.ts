@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { provider, type RowInputs, type RowOutputs } from "../../../providers/postgres/row";
+import { provider, type RowOutputs } from "../../../providers/postgres/row";
+import type { RowInputs } from "../../../providers/postgres/row-inputs";
 import { removeStrayRows } from "../../../providers/postgres/strays";
 import { controlPlane } from "../../control-plane";
 import { rowIn, TestDatabase } from "./database";

@@ -1,0 +1,29 @@
+import type { LiveObject } from "../../providers/kubernetes/client";
+import type { OwnedView } from "../cache/owned-view";
+import type { Expectations } from "./expectations";
+
+/** What the caches show of a kind's objects and of what has to do with them. */
+export interface KindCache {
+  object(key: string): LiveObject | undefined;
+  /** What the object of this UID owns. */
+  owned(uid: string): LiveObject[];
+  /** What the kind watches for the object of this key. */
+  watched(key: string): LiveObject[];
+  /** An owned object by its id (`objectId`); `undefined` when its type is not watched. */
+  view(id: string): OwnedView | undefined;
+  /** How to call the object of this UID in a message; `undefined` when there is none. */
+  describeOwner(uid: string): string | undefined;
+}
+
+/** What the caches show of what the object owns, without what was deleted since. */
+export function ownedOf({
+  cache,
+  object,
+  state,
+}: {
+  cache: Pick<KindCache, "owned">;
+  object: LiveObject;
+  state: { expectations: Expectations };
+}): LiveObject[] {
+  return cache.owned(object.metadata.uid).filter((owned) => !state.expectations.hasDeleted(owned));
+}

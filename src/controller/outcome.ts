@@ -1,0 +1,58 @@
+import type { LiveObject } from "../../providers/kubernetes/client";
+import type { NewCondition } from "../../stacks/contract/condition";
+import type { UpdateFailure, UpdateResult } from "../automation/engine";
+import type { ClaimedProgram } from "./claimed-program";
+import type { DestroyPlan, UpdatePlan } from "./decide";
+import type { FieldConflict } from "./field-conflict";
+
+/** What came of a plan. */
+export type Outcome =
+  /** What was observed is not so any more. */
+  | { type: "stale" }
+  /** An update turned out not to be needed. */
+  | { type: "unneeded" }
+  | { type: "finalized" }
+  /** Nothing is to be done but to correct the status. */
+  | { type: "rests"; conditions: NewCondition[]; requeueAfterMs: number }
+  /** It waits for something else to end: these failures. */
+  | { type: "waits"; failures: UpdateFailure[]; requeueAfterMs: number }
+  | Updated
+  | UpdateFailed
+  | Destroyed
+  | DestroyFailed;
+
+export interface Updated {
+  type: "updated";
+  plan: UpdatePlan;
+  /** The object as it was last written. */
+  object: LiveObject;
+  result: UpdateResult;
+  program: ClaimedProgram;
+  /** What another controller undoes again and again. */
+  conflict: FieldConflict | undefined;
+}
+
+export interface UpdateFailed {
+  type: "updateFailed";
+  object: LiveObject;
+  failures: UpdateFailure[];
+  /** The engine's result and the program, where it came to that. */
+  partial: { result: UpdateResult; program: ClaimedProgram } | undefined;
+}
+
+export interface Destroyed {
+  type: "destroyed";
+  plan: DestroyPlan;
+  object: LiveObject;
+  changes: UpdateResult["changes"];
+  /** How many resources earlier attempts deleted. */
+  deletedBefore: number;
+}
+
+export interface DestroyFailed {
+  type: "destroyFailed";
+  object: LiveObject;
+  failures: UpdateFailure[];
+  /** How many resources all attempts have deleted. */
+  deleted: number;
+}

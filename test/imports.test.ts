@@ -1,0 +1,72 @@
+import fs from "node:fs";
+import path from "node:path";
+import { describe, expect, it } from "vitest";
+
+/* Biome reports import cycles of files (`noImportCycles`); this is the same for folders. */
+
+const ROOT = path.resolve(__dirname, "..");
+const IMPORTED = /\b(?:from|import)\s*\(?\s*"(\.[^"]+)"/g;
+
+/** `src/cli` of `src/cli/run.ts`; a file of a top folder stands for itself. */
+const folderOf = (file: string) =>
+  path
+    .relative(ROOT, file.replace(/\.(ts|js)$/, ""))
+    .split(path.sep)
+    .slice(0, 2)
+    .join("/");
+
+/** Which folders each folder imports. */
+function importsOf(top: string): Map<string, Set<string>> {
+  const imports = new Map<string, Set<string>>();
+  for (const name of fs.readdirSync(path.join(ROOT, top), { recursive: true, encoding: "utf8" })) {
+    if (!name.endsWith(".ts")) continue;
+    const file = path.join(ROOT, top, name);
+    const folder = folderOf(file);
+    const found = imports.get(folder) ?? new Set();
+    imports.set(folder, found);
+    for (const [, specifier = ""] of fs.readFileSync(file, "utf8").matchAll(IMPORTED)) {
+      const imported = folderOf(path.resolve(path.dirname(file), specifier));
+      if (imported !== folder) found.add(imported);
+    }
+  }
+  return imports;
+}
+
+/** A way from a folder back to itself, if there is one. */
+function cycleFrom(start: string, imports: Map<string, Set<string>>): string[] | undefined {
+  const visited = new Set<string>();
+  const search = (way: string[]): string[] | undefined => {
+    for (const next of imports.get(way.at(-1) ?? "") ?? []) {
+      if (next === start) return [...way, next];
+      if (visited.has(next)) continue;
+      visited.add(next);
+      const cycle = search([...way, next]);
+      if (cycle !== undefined) return cycle;
+    }
+    return undefined;
+  };
+  return search([start]);
+}
+
+describe("folders", () => {
+  const imports = new Map([...importsOf("src"), ...importsOf("stacks"), ...importsOf("providers")]);
+
+  it("import each other in one direction only", () => {
+    expect(imports.size).toBeGreaterThan(20);
+    const cycles = [...imports.keys()].flatMap((folder) => {
+      const cycle = cycleFrom(folder, imports);
+      return cycle === undefined ? [] : [cycle.join(" → ")];
+    });
+    expect(cycles).toEqual([]);
+  });
+
+  it("of stacks and providers import nothing of src, and providers nothing of stacks", () => {
+    const reaches = (from: string, to: string) =>
+      [...imports].some(([folder, found]) => folder.startsWith(from) && [...found].some((one) => one.startsWith(to)));
+    expect([reaches("stacks/", "src/"), reaches("providers/", "src/"), reaches("providers/", "stacks/")]).toEqual([
+      false,
+      false,
+      false,
+    ]);
+  });
+});
