@@ -116,7 +116,7 @@ function pathOf({ url = "" }: IncomingMessage, isSecret: (text: string) => boole
   return isSecret(path.slice(end + 1)) ? path.slice(0, end) : undefined;
 }
 
-interface Answer {
+interface Reply {
   status: number;
   body: string | object;
 }
@@ -128,7 +128,7 @@ async function respond(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const answer = await answerTo(options, flight, path, request).catch((error: unknown): Answer => {
+  const answer = await answerTo(options, flight, path, request).catch((error: unknown): Reply => {
     if (error instanceof MalformedReviewError) return { status: 400, body: error.message };
     if (error instanceof RefusedBodyError) return { status: error.status, body: error.message };
     options.logger.error({ err: error, path: request.url }, "review failed");
@@ -155,7 +155,7 @@ async function answerTo(
   flight: { bytes: number },
   path: string | undefined,
   request: IncomingMessage,
-): Promise<Answer> {
+): Promise<Reply> {
   const reviewer = path === undefined ? undefined : reviewers.get(path);
   if (reviewer === undefined) return { status: 404, body: "not found" };
   if (request.method !== "POST") return { status: 405, body: "method not allowed" };

@@ -5,7 +5,7 @@ import { failureOf, isOutdated, loggerOf, type Reconcile } from "./context";
 import type { DestroyPlan } from "./decide";
 import { removeOrphans } from "./orphans";
 import type { Outcome } from "./outcome";
-import { Progress } from "./progress";
+import { ProgressStatus } from "./progress-status";
 import { finishUpdate } from "./update";
 
 /** Destroys what an object's stack has. The finalizer is removed when that is recorded. */
@@ -19,12 +19,12 @@ export async function executeDestroy(reconcile: Reconcile, plan: DestroyPlan): P
     return { type: "destroyed", plan, object, changes: emptied.changes, deletedBefore };
   }
   if (plan.finishUpdate && !(await finishUpdate(reconcile))) return { type: "stale" };
-  let progress: Progress | undefined;
+  let progress: ProgressStatus | undefined;
   if (!plan.announced) {
     const { namespace, name, generation = 0 } = object.metadata;
     const place = namespace === undefined ? "" : ` from the namespace ${namespace}`;
     writer.event(object, "Normal", "Deleting", `Custom Resource ${name} is being deleted${place}`);
-    progress = new Progress(reconcile, object, deletingConditions(generation, []), plan.quiet);
+    progress = new ProgressStatus(reconcile, object, deletingConditions(generation, []), plan.quiet);
   }
   const latest = async (): Promise<LiveObject> => (await progress?.end().catch(() => undefined)) ?? object;
   const run = stacks.open(object, signal);

@@ -1,4 +1,5 @@
 import os from "node:os";
+import { LRUCache } from "lru-cache";
 import type { Logger } from "pino";
 import { withinFence } from "../../providers/fence";
 import { ApiError, type KubernetesClient, type LiveObject, type ResourceType } from "../../providers/kubernetes/client";
@@ -67,8 +68,8 @@ export class EventRecorder {
   readonly #client: EventRecorderOptions["client"];
   readonly #logger: Logger;
   readonly #instance: string;
-  /** By UID, reason and note, least recently seen first. */
-  readonly #series = new Map<string, Series>();
+  /** By UID, reason and note. */
+  readonly #series = new LRUCache<string, Series>({ max: SERIES_MAX });
   readonly #pending = new Set<Series>();
   #writing: Promise<void> | undefined;
   /** When the next one is due, on the clock of `performance.now()`; of the past, as far as a burst reaches. */
@@ -94,7 +95,7 @@ export class EventRecorder {
     const note = truncated(message, NOTE_MAX_BYTES);
     const key = JSON.stringify([object.metadata.uid, reason, note]);
     const now = Date.now();
-    const known = this.#series.get(key);
+    const known = this.#series.peek(key);
     const continued = known !== undefined && now - known.lastAt <= SERIES_WINDOW_MS;
     const series: Series = continued
       ? known
@@ -111,7 +112,7 @@ export class EventRecorder {
         };
     series.count++;
     series.lastAt = now;
-    this.#remember(key, series);
+    this.#series.set(key, series);
 
     this.#pending.add(series);
     if (this.#pending.size > PENDING_MAX) this.#drop([...this.#pending]);
@@ -122,7 +123,7 @@ export class EventRecorder {
   /** What was last recorded of the object of this UID, the newest first. */
   reported(uid: string): RecordedEvent[] {
     const own = [...this.#series.values()].filter(({ regarding }) => regarding.uid === uid);
-    return own.reverse().map(({ lastAt, type, reason, note, count }) => ({
+    return own.map(({ lastAt, type, reason, note, count }) => ({
       time: new Date(lastAt).toISOString(),
       type,
       reason,
@@ -166,13 +167,6 @@ export class EventRecorder {
       });
     }
     this.#dueAt = Math.max(this.#dueAt, performance.now() - (BURST_MAX - 1) * INTERVAL_MS) + INTERVAL_MS;
-  }
-
-  #remember(key: string, series: Series): void {
-    this.#series.delete(key);
-    this.#series.set(key, series);
-    const oldest = this.#series.keys().next();
-    if (this.#series.size > SERIES_MAX && !oldest.done) this.#series.delete(oldest.value);
   }
 
   async #writeAll(): Promise<void> {

@@ -11,7 +11,7 @@ import { asRunning } from "./observe";
 import { removeOrphans } from "./orphans";
 import type { Outcome, UpdateFailed } from "./outcome";
 import { readProgramInputs } from "./program-inputs";
-import { Progress } from "./progress";
+import { ProgressStatus } from "./progress-status";
 
 /** Brings an object's stack in line with the object. */
 export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Promise<Outcome> {
@@ -22,7 +22,7 @@ export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Pro
   const { reconsidered } = state;
   const run = stacks.open(found, signal);
   let object = found;
-  let progress: Progress | undefined;
+  let progress: ProgressStatus | undefined;
   let partial: UpdateFailed["partial"];
   const failed = async (failures: UpdateFailed["failures"]): Promise<Outcome> => {
     const isCurrent = isSameAs(watched, cache.watched(item.key)) && state.reconsidered === reconsidered;
@@ -94,10 +94,10 @@ export async function finishUpdate(reconcile: Reconcile): Promise<boolean> {
 }
 
 /** The status says that the update runs while the engine starts, which costs no time of its own. */
-function reportUpdate(reconcile: Reconcile, object: LiveObject, { cause, quiet }: UpdatePlan): Progress {
+function reportUpdate(reconcile: Reconcile, object: LiveObject, { cause, quiet }: UpdatePlan): ProgressStatus {
   const knownReady = statusOf(object).stack !== undefined;
   const conditions = updatingConditions(object.metadata.generation ?? 0, cause, knownReady);
-  return new Progress(reconcile, object, conditions, quiet);
+  return new ProgressStatus(reconcile, object, conditions, quiet);
 }
 
 /** Whether the same objects are there as before, and none of them has begun to be deleted. */

@@ -12,7 +12,7 @@ export type Sighting =
   | { seen: false; why: string };
 
 /** What the API server says of a manifest. */
-export type Verdict = { type: "valid" } | { type: "invalid"; message: string } | { type: "unknown"; why: string };
+export type Validation = { type: "valid" } | { type: "invalid"; message: string } | { type: "unknown"; why: string };
 
 const PROBE_TIMEOUT_MS = 5_000;
 /** Whose fields a dry run would set; nobody's, so that no one else's are taken for removed. */
@@ -99,7 +99,7 @@ export class ClusterView {
   }
 
   /** Has the API server go through an apply without doing it: schema, rules in CEL, admission. */
-  async validate(manifest: Manifest): Promise<Verdict> {
+  async validate(manifest: Manifest): Promise<Validation> {
     if (this.unreachable !== undefined) return { type: "unknown", why: this.unreachable };
     const { status: _, metadata, ...rest } = manifest;
     const { uid, resourceVersion, generation, creationTimestamp, managedFields, ...written } = metadata;

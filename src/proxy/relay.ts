@@ -12,7 +12,7 @@ export interface Relay {
 const NEWLINE = 0x0a;
 
 /** What the API server answered: whole, or as another protocol on the same connection. */
-export type Answer =
+export type Relayed =
   | { type: "response"; message: IncomingMessage }
   | { type: "upgrade"; message: IncomingMessage; socket: Duplex; head: Buffer };
 
@@ -21,7 +21,7 @@ export type Answer =
  *
  * @throws Refusal 503 when the API server does not answer
  */
-export function answerOf(upstream: ClientRequest, request: IncomingMessage): Promise<Answer> {
+export function answerOf(upstream: ClientRequest, request: IncomingMessage): Promise<Relayed> {
   return new Promise((resolve, reject) => {
     upstream.once("response", (message) => resolve({ type: "response", message }));
     upstream.once("upgrade", (message, socket, head) => resolve({ type: "upgrade", message, socket, head }));
@@ -72,7 +72,7 @@ export function relay(message: IncomingMessage, response: ServerResponse): Relay
 }
 
 /** Joins two connections that speak a protocol of their own from now on, after the answer that says so. */
-export function join(client: Duplex, clientHead: Buffer, answer: Answer & { type: "upgrade" }): void {
+export function join(client: Duplex, clientHead: Buffer, answer: Relayed & { type: "upgrade" }): void {
   const { message, socket, head } = answer;
   const lines = [`HTTP/1.1 ${message.statusCode} ${message.statusMessage}`];
   for (let i = 0; i < message.rawHeaders.length; i += 2)

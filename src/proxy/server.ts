@@ -58,7 +58,7 @@ const LIMITS = {
 const RELOAD_MS = 30_000;
 
 /** How far a request has come; written to the access log when it is over. */
-interface Progress {
+interface AccessRecord {
   user?: string;
   view?: Passage["view"];
   upgraded?: boolean;
@@ -129,7 +129,7 @@ export async function startProxyServer(options: ProxyServerOptions): Promise<Pro
     const startedAt = performance.now();
     const target = request.url ?? "";
     const type = upgrade ? "upgrade" : isWatch(target) ? "watch" : "request";
-    const progress: Progress = {};
+    const progress: AccessRecord = {};
     (upgrade?.socket ?? response).once("close", () => {
       const { user, view = "none" } = progress;
       const code = progress.upgraded ? 101 : response.headersSent ? response.statusCode : 499;
@@ -151,7 +151,7 @@ export async function startProxyServer(options: ProxyServerOptions): Promise<Pro
   async function passOn(
     request: IncomingMessage,
     response: ServerResponse,
-    progress: Progress,
+    progress: AccessRecord,
     upgrade: { socket: Duplex; head: Buffer } | undefined,
   ): Promise<void> {
     if (outdated.has(request.socket as TLSSocket)) throw new Refusal(401, "Unauthorized", "Unauthorized");

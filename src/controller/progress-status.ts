@@ -9,7 +9,7 @@ const REPORT_AFTER_MS = 10_000;
  * Reports in an object's status that an update of it runs: at once, beside the update, or only when it takes long, so that
  * a thousand short ones are not two thousand writes.
  */
-export class Progress {
+export class ProgressStatus {
   readonly #before: LiveObject;
   readonly #timer: NodeJS.Timeout | undefined;
   #written: Promise<LiveObject> | undefined;
