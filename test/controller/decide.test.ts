@@ -182,3 +182,116 @@ describe("an object that is being deleted", () => {
     expect(decide(facts({ metadata: deleted, finalized: false, status: {} }))).toMatchObject({ type: "nothing" });
   });
 });
+
+describe("a repair that has to wait", () => {
+  const pod = "v1/Pod/default/a";
+  const drifted: Partial<Facts> = { drifted: [pod], drift: { edited: [pod], missing: [] } };
+  const waiting = (repairMs: number, replacementMs = 0) => ({ repairMs, replacementMs, settledMs: 0 });
+  const cases: [string, Partial<Facts>, object][] = [
+    ["not while repairs last", { ...drifted, backoff: waiting(-1) }, { type: "update", cause: "Repairing" }],
+    [
+      "for another controller that undoes each",
+      { ...drifted, backoff: waiting(9_999.5) },
+      { type: "backOff", requeueAfterMs: 10_000, conditions: [] },
+    ],
+    [
+      "not for what completed the first time",
+      { drifted: [pod], completed: [pod] },
+      { type: "update", replaced: [pod], postponed: [], onlyLacking: true },
+    ],
+    [
+      "for what completed again",
+      { drifted: [pod], completed: [pod], backoff: waiting(0, 5_000) },
+      { type: "backOff", requeueAfterMs: 5_000, conditions: [{ type: "Reconciling", reason: "BackOff" }] },
+    ],
+    [
+      "not for what else is lacking",
+      { drifted: [pod], completed: [pod], lacksMore: true, backoff: waiting(0, 5_000) },
+      { type: "update", cause: "Repairing", replaced: [], postponed: [pod] },
+    ],
+    [
+      "not with a new spec",
+      { ...drifted, metadata: { uid: "uid-1", generation: 4 }, backoff: waiting(5_000) },
+      { type: "update", cause: "Updating" },
+    ],
+  ];
+  it.each(cases)("%s", (_, changes, expected) => {
+    expect(decide(facts(changes))).toMatchObject(expected);
+  });
+});
+
+describe("the status of an object that needs nothing", () => {
+  const condition = (type: string, reason: string): Condition => {
+    return { type, status: "True", reason, message: "", observedGeneration: 3, lastTransitionTime: "" };
+  };
+  const having = (...conditions: Condition[]): Partial<Facts> => ({
+    status: { ...facts().status, conditions: [...ready("True", 3), ...conditions] },
+  });
+  const settledMs = (ms: number) => ({ repairMs: 0, replacementMs: 0, settledMs: ms });
+  const unknown = { type: "DriftUnknown", status: "True", reason: "Away", message: "", observedGeneration: 3 } as const;
+  const cases: [string, Partial<Facts>, string[], number][] = [
+    ["stays as it is", {}, [], 0],
+    ["says no longer that an update runs", having(condition("Reconciling", "Repairing")), ["Reconciling=False"], 0],
+    [
+      "still says that a conflict goes on",
+      { ...having(condition("Contested", "FieldContested")), backoff: settledMs(7_000) },
+      [],
+      7_000,
+    ],
+    ["says that a conflict is over", having(condition("Contested", "FieldContested")), ["Contested=False"], 0],
+    ["says that drift is unknown", { driftUnknown: unknown }, ["DriftUnknown=True"], 0],
+    ["says that once", { ...having({ ...unknown, lastTransitionTime: "" }), driftUnknown: unknown }, [], 0],
+  ];
+  it.each(cases)("%s", (_, changes, expected, requeueAfterMs) => {
+    const plan = decide(facts(changes));
+    expect(plan).toMatchObject({ type: "nothing", requeueAfterMs });
+    const said = plan.type === "nothing" ? plan.conditions : [];
+    expect(said.map(({ type, status }) => `${type}=${status}`)).toEqual(expected);
+  });
+});
+
+describe("how an object is updated and destroyed", () => {
+  const status = facts().status;
+  const unfinished: Partial<Facts> = { status: { ...failed, observedGeneration: 2 } };
+  const deleting = [{ ...ready("True", 3)[0], type: "Reconciling", reason: "Deleting" }] as Condition[];
+  const cases: [string, Partial<Facts>, object][] = [
+    ["a first update in a stack of its own is announced", { status: {} }, { quiet: false }],
+    ["one in a shared stack only when it takes long", { status: {}, sharesStack: true }, { quiet: true }],
+    ["one that is tried again is announced", { status: failed, sharesStack: true }, { quiet: false }],
+    [
+      "one after a failure may find orphans",
+      { status: failed, lastAttempt: attempt({ outcome: "retryable" }) },
+      { mayHaveOrphans: true },
+    ],
+    [
+      "one after a success does not",
+      { program: "p2", lastAttempt: attempt({ outcome: "succeeded" }) },
+      { mayHaveOrphans: false },
+    ],
+    ["resources are deleted with it", { metadata: deleted }, { release: false, finishUpdate: false, announced: false }],
+    ["or stay, by its deletion policy", { metadata: deleted, releases: true }, { release: true }],
+    [
+      "its deletion is announced once",
+      { metadata: deleted, status: { ...status, conditions: deleting } },
+      { announced: true },
+    ],
+    [
+      "an update that may have been cut off in a shared stack is finished first",
+      { metadata: { ...deleted, generation: 4 }, sharesStack: true, ...unfinished },
+      { finishUpdate: true },
+    ],
+    [
+      "what a destroy waited for may have been the last",
+      { metadata: deleted, unblocked: true, lastAttempt: attempt({ outcome: "succeeded" }) },
+      { mayBeEmpty: true },
+    ],
+    [
+      "but not where there may be orphans",
+      { metadata: deleted, unblocked: true, lastAttempt: attempt() },
+      { mayBeEmpty: false },
+    ],
+  ];
+  it.each(cases)("%s", (_, changes, expected) => {
+    expect(decide(facts(changes))).toMatchObject(expected);
+  });
+});
