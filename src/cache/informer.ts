@@ -111,6 +111,11 @@ export class Informer {
     return this.#lastContact;
   }
 
+  /** How many objects are cached. */
+  get size(): number {
+    return this.#objects.size;
+  }
+
   /** The cached object of this key, see `objectKey`. */
   get(key: string): LiveObject | undefined {
     return this.#objects.get(key);

@@ -19,3 +19,10 @@ export function positive(text: string): number {
   if (number === 0) throw new InvalidArgumentError("it must be at least 1.");
   return number;
 }
+
+/** Parses an option such as `10` or `10%`. @throws InvalidArgumentError for anything but 1 to 100 */
+export function percent(text: string): number {
+  const number = positive(text.replace(/ ?%$/, ""));
+  if (number > 100) throw new InvalidArgumentError("it must be at most 100.");
+  return number;
+}

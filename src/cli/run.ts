@@ -26,7 +26,7 @@ import { resolvePulumi } from "../toolchain/pulumi";
 import { giveBackMemoryWhenIdle } from "./heap";
 import { kindsOption } from "./kinds-option";
 import { type MetricsOptions, metricsOptions } from "./metrics-options";
-import { positive, seconds, wholeNumber } from "./numbers";
+import { percent, positive, seconds, wholeNumber } from "./numbers";
 import { type InspectionOptions, inspectionOptions, serveInspection } from "./serve-inspection";
 import { type SharingOptions, shareWork, sharingOptions } from "./sharing";
 
@@ -41,6 +41,8 @@ interface RunOptions extends SharingOptions, MetricsOptions, InspectionOptions {
   httpPort: number;
   httpHost: string;
   concurrency: number;
+  rollout?: number;
+  rolloutMaxFailures: number;
   updateTimeout: number;
   engineIdle: number;
   driftInterval: number;
@@ -62,6 +64,8 @@ export function runCommand(): Command {
     .option("--http-port <port>", "port of /healthz and /readyz; 0 for any free one", wholeNumber, 8080)
     .option("--http-host <address>", "address of all ports", inCluster(process.env) ? "0.0.0.0" : "127.0.0.1")
     .option("--concurrency <n>", "maximum number of objects in work at the same time", positive, availableParallelism())
+    .option("--rollout <percent>", "share of a kind's objects that get a new program at a time (default: all)", percent)
+    .option("--rollout-max-failures <n>", "number of failed objects that stops a rollout", positive, 1)
     .option("--update-timeout <seconds>", "time after which an update is interrupted and retried", positive, 600)
     .option("--engine-idle <seconds>", "time without an update after which the Pulumi server exits", seconds, 60)
     .option("--drift-interval <seconds>", "how often rows are compared with their objects", positive, 30)
@@ -156,6 +160,9 @@ async function runOperator(options: RunOptions): Promise<void> {
     logger,
     shards,
     stackPartitions: options.stackPartitions,
+    ...(options.rollout !== undefined && {
+      rollout: { budget: options.rollout / 100, maxFailures: options.rolloutMaxFailures },
+    }),
     concurrency: options.concurrency,
     driftIntervalMs: options.driftInterval * 1000,
     relistIntervalMs: options.relistInterval * 1000,

@@ -12,6 +12,7 @@ import type { KindCache } from "./kind-cache";
 import type { ObjectItem } from "./object-item";
 import type { ObjectState } from "./object-state";
 import type { ObjectWriter } from "./object-writer";
+import type { Rollout } from "./rollout";
 
 /**
  * What a reconcile asks of the queue: nothing, another try with back-off, one with the others that failed for the same
@@ -31,6 +32,8 @@ export interface KindContext {
   stacks: StackRunner;
   writer: ObjectWriter;
   claims: Claims<ObjectItem>;
+  /** Where a new version of the program does not reach all objects at once. */
+  rollout?: Rollout | undefined;
   metrics: RunMetrics;
   logger: Logger;
 }

@@ -74,6 +74,8 @@ export interface UpdatePlan {
   cause: Cause;
   /** Compare the state with the real world first. */
   refresh: boolean;
+  /** Whether only the program is new: it may wait for a rollout to reach the object. */
+  onlyProgram: boolean;
   /** What is only lacking by the caches: the API server may show that nothing is. */
   onlyLacking: boolean;
   /** What completed by itself and is to be replaced. */
@@ -189,6 +191,7 @@ function update(facts: Facts, cause: Cause, refresh: boolean): UpdatePlan {
     type: "update",
     cause,
     refresh,
+    onlyProgram: cause === "ProgramChanged" && facts.drifted.length === 0,
     onlyLacking: cause === "Repairing" && edited.length + missing.length === 0 && !facts.comparedDrift,
     replaced: [],
     postponed: [],

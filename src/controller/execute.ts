@@ -7,7 +7,7 @@ import { executeUpdate } from "./update";
 
 /** Does what was decided. What came of it is recorded afterwards. */
 export async function execute(reconcile: Reconcile, plan: Plan): Promise<Outcome> {
-  const { context, object, state } = reconcile;
+  const { context, item, object, state } = reconcile;
   switch (plan.type) {
     case "nothing":
     case "backOff":
@@ -21,6 +21,7 @@ export async function execute(reconcile: Reconcile, plan: Plan): Promise<Outcome
       loggerOf(reconcile).info("finalizer restored");
       return { type: "finalized" };
     case "update":
+      if (plan.onlyProgram && context.rollout?.admits(item.key) === false) return { type: "notRolledOut" };
       return executeUpdate(reconcile, plan);
     case "destroy":
       return executeDestroy(reconcile, plan);

@@ -11,6 +11,8 @@ export type Outcome =
   | { type: "stale" }
   /** An update turned out not to be needed. */
   | { type: "unneeded" }
+  /** A rollout has not reached the object yet. */
+  | { type: "notRolledOut" }
   | { type: "finalized" }
   /** Nothing is to be done but to correct the status. */
   | { type: "rests"; conditions: NewCondition[]; requeueAfterMs: number }

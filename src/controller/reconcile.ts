@@ -39,6 +39,7 @@ export class Reconciler {
       const maintainAgainMs = await maintain(reconcile, plan);
       const outcome = await execute(reconcile, plan);
       const result = await record(reconcile, outcome);
+      this.#context.rollout?.reconciled(item.key, reconcile.facts, plan, outcome);
       if (outcome.type === "destroyed") this.forget(item.key);
       return result === "done" && maintainAgainMs > 0 ? { requeueAfterMs: maintainAgainMs } : result;
     } catch (error) {
@@ -68,6 +69,7 @@ export class Reconciler {
   /** Forgets all that is known of an object: it is gone, or another replica has worked on it since. */
   forget(key: string): void {
     this.#states.delete(key);
+    this.#context.rollout?.forget(key);
   }
 
   /** Forgets that the last attempt was terminal: what it ran into may be gone. */

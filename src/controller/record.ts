@@ -31,6 +31,7 @@ export async function record(reconcile: Reconcile, outcome: Outcome): Promise<Re
     case "stale":
       return "retry";
     case "unneeded":
+    case "notRolledOut":
       return "done";
     case "finalized":
       return { requeueAfterMs: 0 };

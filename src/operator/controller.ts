@@ -22,6 +22,7 @@ import type { KindCache } from "../controller/kind-cache";
 import { type ObjectItem, objectItem } from "../controller/object-item";
 import { ObjectWriter } from "../controller/object-writer";
 import { Reconciler } from "../controller/reconcile";
+import { Rollout, type RolloutPolicy } from "../controller/rollout";
 import type { GroupBackoff } from "../queue/group-backoff";
 import type { WorkQueue } from "../queue/work-queue";
 import { type ShardGuard, SharedStacks } from "../runner/shared-stacks";
@@ -41,6 +42,8 @@ export interface ControllerEnvironment {
   /** What is this replica's to work on; everything without. */
   shards: ShardGuard | undefined;
   stackPartitions: number | undefined;
+  /** How a new version of a program reaches its objects; without it, all at once. */
+  rollout: RolloutPolicy | undefined;
   informers: InformerFactory;
   owners: OwnerIndex;
   queue: WorkQueue<ObjectItem>;
@@ -109,6 +112,7 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
     : new OwnStacks(kind, environment.engine, environment.slots);
   const reconciler = new Reconciler({
     ...environment,
+    rollout: environment.rollout && openRollout(environment.rollout),
     kind,
     program: programDigest(kind),
     cache,
@@ -118,6 +122,16 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
   });
   const controller = new Controller(kind, environment, stacks, objects, reconciler);
   return controller;
+
+  function openRollout(policy: RolloutPolicy): Rollout {
+    const rollout = new Rollout({
+      ...policy,
+      total: () => objects.size,
+      requeue: (key) => queue.add(objectItem(kind, key)),
+    });
+    environment.metrics.rollout(name, () => rollout.counts);
+    return rollout;
+  }
 }
 
 /** Reconciles the objects of one kind. */

@@ -10,6 +10,7 @@ import type { OwnedView } from "../cache/owned-view";
 import { Claims } from "../controller/claims";
 import type { EventRecorder } from "../controller/event-recorder";
 import type { ObjectItem } from "../controller/object-item";
+import type { RolloutPolicy } from "../controller/rollout";
 import { GroupBackoff } from "../queue/group-backoff";
 import { WorkQueue } from "../queue/work-queue";
 import type { RunnerEngine } from "../runner/stack-runner";
@@ -30,6 +31,8 @@ export interface ManagerOptions {
   shards?: Shards | undefined;
   /** Among how many partitions the namespaces are spread whose objects share stacks; without it, each is one. */
   stackPartitions?: number | undefined;
+  /** How a new version of a program reaches its objects; without it, all at once. */
+  rollout?: RolloutPolicy | undefined;
   /** How many objects are worked on, and updates run, at the same time. */
   concurrency: number;
   /** How often kinds are asked for drift that no watch shows. */
@@ -113,6 +116,7 @@ export class Manager {
       ...this.#options,
       shards,
       stackPartitions: this.#options.stackPartitions,
+      rollout: this.#options.rollout,
       cluster: await clusterUid(client),
       slots: pLimit(concurrency),
       informers: this.#informers,

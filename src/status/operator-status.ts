@@ -15,6 +15,8 @@ export interface OperatorStatus {
     durationP50: number | null;
     durationP90: number | null;
   };
+  /** Rollouts of new versions of programs. */
+  rollout: { waiting: number; updating: number; failed: number; stopped: number };
   driftRepairs: number;
   shardsHeld: number;
   /** The longest time since the API server was heard of in a watch. */
@@ -78,6 +80,12 @@ export function operatorStatus(samples: readonly Sample[]): OperatorStatus {
       interrupted: updates("interrupted"),
       durationP50: quantile(0.5, "kindstack_update_duration_seconds"),
       durationP90: quantile(0.9, "kindstack_update_duration_seconds"),
+    },
+    rollout: {
+      waiting: sum("kindstack_rollout_objects", { state: "waiting" }),
+      updating: sum("kindstack_rollout_objects", { state: "updating" }),
+      failed: sum("kindstack_rollout_objects", { state: "failed" }),
+      stopped: sum("kindstack_rollout_stopped"),
     },
     driftRepairs: sum("kindstack_drift_repairs_total"),
     shardsHeld: sum("kindstack_shards_held"),

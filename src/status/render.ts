@@ -69,6 +69,11 @@ function operatorRows({ startedAt, memoryBytes, queue, updates, ...rest }: Opera
     ["time in the queue", `90 % below ${seconds(queue.waitP90)}`],
     ["updates", `${succeeded} succeeded, ${failed} failed, ${interrupted} interrupted`],
     ["time of an update", `50 % below ${seconds(durationP50)}, 90 % below ${seconds(durationP90)}`],
+    [
+      "rollout",
+      `${rest.rollout.waiting} waiting, ${rest.rollout.updating} updating, ${rest.rollout.failed} failed` +
+        `${rest.rollout.stopped > 0 ? ", stopped" : ""}`,
+    ],
     ["drift corrected", `${rest.driftRepairs} times`],
     ["shards held", String(rest.shardsHeld)],
     ["API server", `heard of ${rest.lastContact.toFixed(0)} s ago`],

@@ -1,5 +1,6 @@
 import { Counter, collectDefaultMetrics, exponentialBuckets, Gauge, Histogram, Registry } from "prom-client";
 import type { InformerObserver } from "../cache/informer";
+import type { RolloutCounts } from "../controller/rollout";
 import type { WorkQueueObserver } from "../queue/work-queue";
 import { ObjectMetrics } from "./object-metrics";
 
@@ -24,6 +25,9 @@ export interface Metrics {
 
   /** Custom resources by what their conditions say. */
   objects: ObjectMetrics;
+
+  /** Follows the rollout of a new version of a kind's program; `counts` is asked at every scrape. */
+  rollout(kind: string, counts: () => RolloutCounts): void;
 
   /** Shards that are this replica's to work on. */
   shardsHeld: Gauge;
@@ -92,6 +96,29 @@ export function createMetrics(): Metrics {
     help: "How often all objects of a resource were listed again.",
     labelNames: ["resource"],
     registers,
+  });
+
+  const rollouts = new Map<string, () => RolloutCounts>();
+  new Gauge({
+    name: "kindstack_rollout_objects",
+    help: "Objects that this replica brings to a new version of their kind's program: waiting, updating or failed.",
+    labelNames: ["kind", "state"],
+    registers,
+    collect() {
+      for (const [kind, counts] of rollouts) {
+        const { stopped: _, ...states } = counts();
+        for (const [state, objects] of Object.entries(states)) this.set({ kind, state }, objects);
+      }
+    },
+  });
+  new Gauge({
+    name: "kindstack_rollout_stopped",
+    help: "1 while a rollout begins no more objects since too many have failed.",
+    labelNames: ["kind"],
+    registers,
+    collect() {
+      for (const [kind, counts] of rollouts) this.set({ kind }, counts().stopped ? 1 : 0);
+    },
   });
 
   return {
@@ -167,6 +194,7 @@ export function createMetrics(): Metrics {
       registers,
     }),
 
+    rollout: (kind, counts) => void rollouts.set(kind, counts),
     workQueue: (name) => ({
       added: () => adds.inc({ name }),
       retried: () => retries.inc({ name }),

@@ -59,6 +59,12 @@ export function alertingRules({ shards }: { shards: number }): RuleGroups {
             "{{ $value | humanizePercentage }} of the updates of {{ $labels.kind }} fail.",
           ),
           warning(
+            "KindstackRolloutStopped",
+            "max by (kind) (kindstack_rollout_stopped) > 0",
+            "5m",
+            "The rollout of a new version to {{ $labels.kind }} has stopped: too many objects failed.",
+          ),
+          warning(
             "KindstackUpdatesSlow",
             "histogram_quantile(0.9, sum by (kind, le) (rate(kindstack_update_duration_seconds_bucket[30m]))) > 300",
             "30m",

@@ -167,6 +167,14 @@ export const configurationSchema = Type.Object({
     maximum: 64,
     description: "maximum number of objects in work at the same time in a replica; each takes up to 150 MiB",
   }),
+  rollout: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 100,
+      description:
+        "percentage of a kind's objects that a new version updates before the next ones; by default all at once",
+    }),
+  ),
   driftInterval: Type.Integer({
     default: 30,
     minimum: 1,

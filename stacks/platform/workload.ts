@@ -114,6 +114,7 @@ async function podSpec(configuration: Configuration): Promise<unknown> {
           ...["--concurrency", String(configuration.concurrency)],
           ...["--shards", String(configuration.shards)],
           ...(stackPartitions === undefined ? [] : ["--stack-partitions", String(stackPartitions)]),
+          ...(configuration.rollout === undefined ? [] : ["--rollout", String(configuration.rollout)]),
           ...["--drift-interval", String(configuration.driftInterval)],
           ...["--metrics-port", String(METRICS_PORT)],
           ...(metricsSecret === undefined ? [] : ["--metrics-certificate", METRICS_CERTIFICATE]),

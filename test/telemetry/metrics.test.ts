@@ -28,6 +28,8 @@ describe("createMetrics", () => {
         "kindstack_informer_relists_total",
         "kindstack_objects",
         "kindstack_object_states",
+        "kindstack_rollout_objects",
+        "kindstack_rollout_stopped",
         "process_resident_memory_bytes",
       ]),
     );

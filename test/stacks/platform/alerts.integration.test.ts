@@ -31,6 +31,7 @@ const CASES: [alert: string, series: Series][] = [
     { 'kindstack_objects{kind="tenants",ready="False",reason="Conflict"}': "1x120" },
   ],
   ['KindstackUpdatesFailing{kind="tenants"}', { 'kindstack_updates_total{kind="tenants",result="failed"}': "0+2x120" }],
+  ['KindstackRolloutStopped{kind="tenants"}', { 'kindstack_rollout_stopped{kind="tenants"}': "1x120" }],
   [
     'KindstackUpdatesSlow{kind="tenants"}',
     {

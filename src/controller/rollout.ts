@@ -1,0 +1,112 @@
+import type { Facts, Plan } from "./decide";
+
+/** How a new version of a kind's program reaches its objects. */
+export interface RolloutPolicy {
+  /** The share of a kind's objects that are updated before the next ones, from 0 (exclusive) to 1. */
+  budget: number;
+  /** After so many failed objects no more are begun. */
+  maxFailures: number;
+}
+
+export interface RolloutCounts {
+  /** Objects that have the former version and wait. */
+  waiting: number;
+  /** Objects of the present batch that are not done. */
+  updating: number;
+  /** Objects whose update to this version failed, and has not succeeded since. */
+  failed: number;
+  stopped: boolean;
+}
+
+export interface RolloutOptions extends RolloutPolicy {
+  /** How many objects the kind has. */
+  total(): number;
+  /** Reconciles an object again. */
+  requeue(key: string): void;
+}
+
+/**
+ * Brings a new version of a kind's program to its objects batch by batch: the next batch begins when all of the present one
+ * have been updated, and none begins after too many have failed. What an object's own change, drift or a request calls for
+ * is done at once; it counts, as it runs the new version as well.
+ *
+ * After a restart it begins again with what is left.
+ */
+export class Rollout {
+  readonly #options: RolloutOptions;
+  readonly #batch = new Set<string>();
+  /** Those of the batch that are not done. */
+  readonly #open = new Set<string>();
+  readonly #waiting = new Set<string>();
+  readonly #failed = new Set<string>();
+
+  constructor(options: RolloutOptions) {
+    this.#options = options;
+  }
+
+  /** Whether an object that has the former version may be updated now; if not, it is requeued when it may. */
+  admits(key: string): boolean {
+    if (this.#open.has(key)) return true;
+    if (this.#isStopped || this.#batch.size >= this.#limit || this.#batch.has(key)) {
+      this.#waiting.add(key);
+      return false;
+    }
+    this.#waiting.delete(key);
+    this.#batch.add(key);
+    this.#open.add(key);
+    return true;
+  }
+
+  /** Takes in what came of an object's reconcile. */
+  reconciled(
+    key: string,
+    { status, program }: Pick<Facts, "status" | "program">,
+    plan: Plan,
+    outcome: { type: string },
+  ): void {
+    const hadFormer = status.stack !== undefined && status.stack.program !== program;
+    const isLeftOut = plan.type === "pause" || plan.type === "destroy";
+    if (isLeftOut || (hadFormer && outcome.type === "updated")) this.forget(key);
+    else if (hadFormer && outcome.type === "updateFailed") this.#fail(key);
+  }
+
+  /** An object is gone, or is another replica's: the rollout does not wait for it. */
+  forget(key: string): void {
+    this.#failed.delete(key);
+    this.#close(key);
+  }
+
+  get counts(): RolloutCounts {
+    return {
+      waiting: this.#waiting.size,
+      updating: this.#open.size,
+      failed: this.#failed.size,
+      stopped: this.#isStopped,
+    };
+  }
+
+  get #isStopped(): boolean {
+    return this.#failed.size >= this.#options.maxFailures;
+  }
+
+  get #limit(): number {
+    return Math.max(1, Math.floor(this.#options.total() * this.#options.budget));
+  }
+
+  #fail(key: string): void {
+    this.#failed.add(key);
+    this.#close(key);
+  }
+
+  #close(key: string): void {
+    this.#waiting.delete(key);
+    this.#open.delete(key);
+    if (this.#open.size > 0 || this.#isStopped) return;
+    this.#batch.clear();
+    let places = this.#limit;
+    for (const next of this.#waiting) {
+      if (places-- === 0) break;
+      this.#options.requeue(next);
+    }
+  }
+}

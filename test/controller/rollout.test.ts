@@ -1,0 +1,84 @@
+import { describe, expect, it } from "vitest";
+import type { Plan } from "../../src/controller/decide";
+import { Rollout, type RolloutPolicy } from "../../src/controller/rollout";
+
+/** Ten objects that ask in order, and are requeued as the queue would do it. */
+function rolloutOf(policy: Partial<RolloutPolicy> = {}) {
+  const keys = Array.from({ length: 10 }, (_, index) => `object-${index}`);
+  const requeued: string[] = [];
+  const rollout = new Rollout({
+    budget: 0.2,
+    maxFailures: 2,
+    total: () => keys.length,
+    requeue: (key) => requeued.push(key),
+    ...policy,
+  });
+  return { rollout, keys, requeued, ask: () => keys.filter((key) => rollout.admits(key)) };
+}
+
+/** An update of an object that had the former version has ended. */
+function reconciled(rollout: Rollout, key: string, type: "updated" | "updateFailed"): void {
+  const facts = { status: { stack: { name: key, program: "former" } }, program: "new" };
+  rollout.reconciled(key, facts, { type: "update" } as Plan, { type });
+}
+
+describe("a rollout", () => {
+  it("begins with its budget of objects, and asks the others to wait", () => {
+    const { rollout, ask } = rolloutOf();
+    expect(ask()).toEqual(["object-0", "object-1"]);
+    expect(rollout.counts).toEqual({ waiting: 8, updating: 2, failed: 0, stopped: false });
+  });
+
+  it("continues with the next ones when all of a batch are done, not before", () => {
+    const { rollout, ask, requeued } = rolloutOf();
+    ask();
+    reconciled(rollout, "object-0", "updated");
+    expect(requeued).toEqual([]);
+    expect(rollout.admits("object-2")).toBe(false);
+    reconciled(rollout, "object-1", "updated");
+    expect(requeued).toEqual(["object-2", "object-3"]);
+    expect(requeued.map((key) => rollout.admits(key))).toEqual([true, true]);
+    expect(rollout.admits("object-4")).toBe(false);
+  });
+
+  it("reaches all objects, each once", () => {
+    const { rollout, ask, requeued } = rolloutOf();
+    const updated: string[] = [];
+    let batch = ask();
+    while (batch.length > 0) {
+      updated.push(...batch);
+      for (const key of batch) reconciled(rollout, key, "updated");
+      batch = requeued.splice(0).filter((key) => rollout.admits(key));
+    }
+    expect(updated).toHaveLength(10);
+    expect(new Set(updated).size).toBe(10);
+    expect(rollout.counts).toEqual({ waiting: 0, updating: 0, failed: 0, stopped: false });
+  });
+
+  it("stops when too many have failed, and continues when they succeed", () => {
+    const { rollout, ask, requeued } = rolloutOf();
+    ask();
+    reconciled(rollout, "object-0", "updateFailed");
+    reconciled(rollout, "object-1", "updateFailed");
+    expect(rollout.counts).toEqual({ waiting: 8, updating: 0, failed: 2, stopped: true });
+    expect([requeued, rollout.admits("object-2")]).toEqual([[], false]);
+    reconciled(rollout, "object-0", "updated");
+    expect(rollout.counts.stopped).toBe(false);
+    expect(requeued).toEqual(["object-2", "object-3"]);
+  });
+
+  it("forgets an object that is gone, and does not wait for it", () => {
+    const { rollout, ask, requeued } = rolloutOf({ maxFailures: 1 });
+    ask();
+    reconciled(rollout, "object-0", "updateFailed");
+    rollout.forget("object-0");
+    rollout.forget("object-1");
+    rollout.forget("object-2");
+    expect(requeued.slice(-2)).toEqual(["object-3", "object-4"]);
+    expect(rollout.counts).toEqual({ waiting: 7, updating: 0, failed: 0, stopped: false });
+  });
+
+  it("updates at least one object at a time", () => {
+    expect(rolloutOf({ budget: 0.01 }).ask()).toEqual(["object-0"]);
+  });
+});
