@@ -41,7 +41,10 @@ export class Reader {
     fs.mkdirSync(this.home, { recursive: true });
     fs.mkdirSync(this.#bin);
     this.#port = await freePort();
-    fs.symlinkSync((await resolveBinary("pulumi")).path, path.join(this.#bin, "pulumi"));
+    // As in the image: an operator with a home of its own would build the server.
+    for (const tool of ["pulumi", "pulumi-server"] as const) {
+      fs.symlinkSync((await resolveBinary(tool)).path, path.join(this.#bin, tool));
+    }
     this.#program(
       "kindstack",
       `if [ "$1" = run ] && [ "\${2-}" != --help ]; then exec operator start "$@"; fi
