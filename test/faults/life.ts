@@ -189,7 +189,7 @@ export interface Existence {
 /**
  * All that exists because of objects that have a name in theirs, in words that do not depend on it.
  *
- * @throws when one of them is not Ready as it is now specified
+ * @throws when one of them is not Ready as it is now specified, or is being repaired
  */
 export async function existenceOf(name: string, manifests: readonly Manifest[], place: Place): Promise<Existence> {
   const objects = await Promise.all(manifests.map(get));
@@ -197,6 +197,9 @@ export async function existenceOf(name: string, manifests: readonly Manifest[], 
     const ready = findCondition(statusOf(object).conditions, "Ready");
     if (ready?.status !== "True" || ready.observedGeneration !== object.metadata.generation) {
       throw new Error(`${object.kind} ${name} is not ready: ${JSON.stringify(object.status)}`);
+    }
+    if (findCondition(statusOf(object).conditions, "Reconciling") !== undefined) {
+      throw new Error(`${object.kind} ${name} is being reconciled: ${JSON.stringify(object.status)}`);
     }
   }
   const uids = new Set(objects.map(({ metadata }) => metadata.uid));
