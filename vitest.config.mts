@@ -20,6 +20,7 @@ export default defineConfig({
           name: "unit",
           include: ["test/**/*.test.ts"],
           exclude: [...NEEDS_CONTROL_PLANE, SLOW],
+          maxWorkers: 2,
           isolate: false, // two thirds of the time went to loading the same modules again for each file
         },
       },

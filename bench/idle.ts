@@ -72,7 +72,7 @@ export async function idle(context: BenchContext): Promise<Section> {
           value: afterwardsPercent,
           unit: "%",
         },
-        { what: "resident memory", value: residentMiB, unit: "MiB", mark: { of: "value", at: "most", limit: 250 } },
+        { what: "resident memory", value: residentMiB, unit: "MiB", mark: { of: "value", at: "most", limit: 130 } },
         { what: "requests to the API server", value: asked / seconds, unit: "/s" },
         { what: "restart: from the start of the process until it is ready", value: again.readyMs / 1000, unit: "s" },
         { what: "restart: until all objects have been looked at", value: again.lookedAtMs / 1000, unit: "s" },

@@ -87,8 +87,12 @@ function oneObjectSection(
       WITHOUT_SERVER_NOTE,
     ],
     figures: [
-      { ...figureOf("kubectl create → Ready", "created", lives), mark: { of: "ratio", at: "most", limit: 1.25 } },
-      { ...figureOf("the same", "created", lives), against: byGo },
+      figureOf("kubectl create → Ready", "created", lives),
+      {
+        ...figureOf("the same", "created", lives),
+        against: byGo,
+        mark: { of: "ratio", at: "most", limit: 1.5 },
+      },
       part("of which kubectl, from its start to its end", "kubectl", through),
       figureOf("of which from when the object is there until it is Ready", "created", lives, "sinceThere"),
       part("of which the update, from its beginning to its end", "update", through),

@@ -15,7 +15,6 @@ import { forEachAtOnce } from "./writers";
 
 const FULL = { tenants: 100, memcacheds: 200, sample: 20 };
 const QUICK = { tenants: 5, memcacheds: 5, sample: 2 };
-const MARK_TENANTS_PER_SECOND = 2.5;
 
 /** Many objects of one kind, of which each has a stack of its own. */
 interface Load {
@@ -26,7 +25,7 @@ interface Load {
   what: string;
   count: number;
   manifest(name: string): Manifest;
-  perSecond?: number;
+  perSecond: number;
 }
 
 interface Measured {
@@ -80,7 +79,7 @@ function tenantsLoad(count: number, prefix = tenant.singular): Load {
     prefix,
     what: "Tenants of 3 namespaces",
     count,
-    perSecond: MARK_TENANTS_PER_SECOND,
+    perSecond: 10,
     manifest: (name) => ({
       apiVersion: kindApiVersion(tenant),
       kind: tenant.kind,
@@ -101,6 +100,7 @@ function memcachedsLoad(count: number): Load {
     prefix: memcached.singular,
     what: "Memcacheds",
     count,
+    perSecond: 15,
     manifest: (name) => ({
       apiVersion: kindApiVersion(memcached),
       kind: memcached.kind,
@@ -160,7 +160,7 @@ function figuresOf({ what, count, perSecond }: Load, operator: Measured, bare: M
       unit: "s",
       against: { what: inProportion, value: ((bare.ms / 1000) * count) / sample, measured: "here" },
     },
-    perSecond === undefined ? rate : { ...rate, mark: { of: "value", at: "least", limit: perSecond } },
+    { ...rate, mark: { of: "value", at: "least", limit: perSecond } },
     {
       what: "processes of Pulumi for that",
       value: operator.cliProcesses,
