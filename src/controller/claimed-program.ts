@@ -66,5 +66,5 @@ function take(
   if (conflict === undefined) return undefined;
   const { id, holder } = conflict;
   const [name, owner] = [parseObjectId(id).name, cache.describeOwner(holder) ?? holder];
-  return { id, message: `${name} belongs to ${owner}; it will be taken when that lets go of it` };
+  return { id, message: `${name} belongs to ${owner}; Kindstack takes it when the owner releases it` };
 }

@@ -9,7 +9,7 @@ export type Cause = "Creating" | "Updating" | "ProgramChanged" | "Requested" | "
 const MAX_MESSAGE = 2_000;
 
 const SUCCEEDED = "all resources are up to date";
-const WAITING = { reason: "Waiting", message: "will go on when that is gone" };
+const WAITING = { reason: "Waiting", message: "continues when that is gone" };
 const IN_PROGRESS: Record<Cause, string> = {
   Creating: "creating resources",
   Updating: "updating resources to the new spec",
@@ -119,7 +119,7 @@ export function resumedConditions(generation: number): NewCondition[] {
 
 /** While another controller undoes every repair. */
 export function conflictCondition(observedGeneration: number, conflict: string): NewCondition {
-  const message = `${conflict}; it is put right less and less often`;
+  const message = `${conflict}; repairs are delayed more each time`;
   return { type: "Contested", status: "True", reason: "FieldContested", message, observedGeneration };
 }
 

@@ -49,8 +49,8 @@ export function describeConflict({ edited, deleted }: FieldConflict, applied: re
     const fields = manifest === undefined ? [] : foreignFields(live, manifest);
     return fields.map(({ field, manager }) => `${live.kind} ${live.metadata.name}: ${field} is also set by ${manager}`);
   });
-  const texts = [...taken, ...deleted.map((id) => `${id} is deleted by somebody`)];
-  return texts.join("; ") || "fields are removed as soon as they are put right";
+  const texts = [...taken, ...deleted.map((id) => `${id} is deleted by another client`)];
+  return texts.join("; ") || "another client removes fields after each repair";
 }
 
 /** A field that another manager took. */

@@ -113,5 +113,5 @@ export class Shards implements ShardWorker {
 }
 
 function leaseLost(graceMs: number): RetryableError {
-  return new UrgentAbort("LeaseLost", "this replica has lost its Lease, another one goes on", graceMs);
+  return new UrgentAbort("LeaseLost", "this replica has lost its Lease; another replica continues", graceMs);
 }

@@ -112,7 +112,7 @@ describe("while somebody undoes every repair", () => {
         type: "Contested",
         status: "True",
         reason: "FieldContested",
-        message: "spec.replicas is also set by someone; it is put right less and less often",
+        message: "spec.replicas is also set by someone; repairs are delayed more each time",
         observedGeneration: 4,
       },
     ]);

@@ -129,12 +129,12 @@ describe("describeConflict", () => {
   });
 
   it("says so when nobody holds what was taken away", () => {
-    expect(describeOf(applied("kindstack", {}))).toBe("fields are removed as soon as they are put right");
+    expect(describeOf(applied("kindstack", {}))).toBe("another client removes fields after each repair");
   });
 
   it("names what is deleted again and again", () => {
     expect(describeConflict({ edited: [], deleted: ["apps/v1/Deployment/default/cache"] }, [manifest])).toBe(
-      "apps/v1/Deployment/default/cache is deleted by somebody",
+      "apps/v1/Deployment/default/cache is deleted by another client",
     );
   });
 });

@@ -302,7 +302,7 @@ describe("a fight", () => {
     }
     expect(harness.contested()).toMatchObject({
       status: "True",
-      message: expect.stringContaining("apps/v1/Deployment/default/cache is deleted by somebody"),
+      message: expect.stringContaining("apps/v1/Deployment/default/cache is deleted by another client"),
     });
   });
 
