@@ -54,6 +54,8 @@ const LIMITS = {
   minVersion: "TLSv1.2",
 } as const;
 const MAX_CONNECTIONS = 50;
+/** How long the rest of a refused request may be sent. */
+const LINGER_MS = 2_000;
 const QUEUE = { waiting: 16, perUser: 4 };
 const TIMEOUT_MS = 5 * 60_000;
 
@@ -116,11 +118,12 @@ async function respond(
     "cache-control": "no-store",
     "x-content-type-options": "nosniff",
     ...([429, 503].includes(code) && { "retry-after": "10" }),
-    ...(!request.complete && { connection: "close" }),
   });
-  response.end(text, () => {
-    if (!request.complete) request.destroy();
-  });
+  response.end(text);
+  if (request.complete) return;
+  // What is still being sent is discarded: a connection that ends at once may take the answer with it.
+  const end = setTimeout(() => request.destroy(), LINGER_MS);
+  request.once("close", () => clearTimeout(end));
 }
 
 async function answer(
