@@ -110,7 +110,14 @@ function reasonsInCode(): string[] {
 }
 
 /** Tools that only tests call for, and a prefix. */
-const ONLY_OF_TESTS = ["KINDSTACK_PROMTOOL", "KINDSTACK_PULUMI_LANGUAGE_NODEJS", "KINDSTACK_HELM", "KINDSTACK", "PSQL"];
+const ONLY_OF_TESTS = [
+  "KINDSTACK_KSTATUS",
+  "KINDSTACK_PROMTOOL",
+  "KINDSTACK_PULUMI_LANGUAGE_NODEJS",
+  "KINDSTACK_HELM",
+  "KINDSTACK",
+  "PSQL",
+];
 
 /** Of Events alone. */
 const EVENT_REASONS = ["Updated", "Repaired", "Orphaned"];

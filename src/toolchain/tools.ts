@@ -7,6 +7,7 @@ const KUBERNETES = "1.36.3";
 const KWOK = "0.8.0";
 const PROMETHEUS = "3.13.5";
 const HELM = "3.22.0";
+const CLI_UTILS = "0.37.2";
 const PULUMI = "3.255.0";
 /** The CLI's version and the revision of `tools/pulumi/server`, which changes with its sources. */
 const PULUMI_SERVER = `${PULUMI}-1`;
@@ -107,6 +108,23 @@ export const tools = {
         file: "helm",
         variables: { "helm.sh/helm/v3/internal/version.version": `v${HELM}` },
         estimatedSeconds: 60,
+      }),
+    ],
+  },
+  /** Says what Flux and cli-utils make of an object; only tests need it. */
+  kstatus: {
+    name: "kstatus",
+    version: CLI_UTILS,
+    file: "kstatus",
+    variable: "KINDSTACK_KSTATUS",
+    versionArguments: ["--version"],
+    sources: [
+      goBuild({
+        module: "tools/kstatus",
+        package: ".",
+        file: "kstatus",
+        variables: { "main.Version": CLI_UTILS },
+        estimatedSeconds: 20,
       }),
     ],
   },

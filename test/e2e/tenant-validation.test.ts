@@ -83,7 +83,7 @@ describe("a Tenant of a namespace that the operator protects", () => {
 
     const stalled = await untilCondition(tenant(name), "Stalled", "True", "NamespaceProtected");
     expect(conditionOf(stalled, "Stalled").message).toBe(
-      `spec.namespaces.1: "${guarded}" is protected, it cannot belong to a tenant; ` +
+      `spec.namespaces.1: "${guarded}" is protected and cannot belong to a tenant; ` +
         "allowed: all except kube-*, default, kindstack-system, guarded-*",
     );
     expect((await get(namespace(guarded))).metadata.labels).not.toHaveProperty(OWNER_UID_LABEL);

@@ -11,6 +11,7 @@ const requirements = [
   ["kube-controller-manager", "kubernetes", "k8s.io/kubernetes"],
   ["kube-scheduler", "kubernetes", "k8s.io/kubernetes"],
   ["kwok", "kwok", "sigs.k8s.io/kwok"],
+  ["kstatus", "kstatus", "sigs.k8s.io/cli-utils"],
   ["pulumi", "pulumi", "github.com/pulumi/pulumi/pkg/v3"],
   ["pulumi-language-nodejs", "language-nodejs", "github.com/pulumi/pulumi/sdk/v3"],
 ] as const;
