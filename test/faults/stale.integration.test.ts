@@ -1,6 +1,8 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
+import { findCondition } from "../../stacks/contract/condition";
+import { statusOf } from "../../stacks/contract/kind";
 import { eventually } from "../e2e/eventually";
 import {
   apply,
@@ -192,6 +194,13 @@ describe("an operator to which its objects are shown as they are, and what they 
     // What is not in that view: a namespace that came, one that another tenant has, one that nobody has; Pods that came
     // with a new spec, and one in the place of another.
     await create(ofTenant("new", oil));
+    // An update that is under way would set the labels again that are about to be changed.
+    await eventually(async () => {
+      expect(await namespacesIn(oil)).toContain("new");
+      const { conditions } = statusOf(await get(oil));
+      expect(findCondition(conditions, "Enforced")?.status).toBe("True");
+      expect(findCondition(conditions, "Reconciling")).toBeUndefined();
+    });
     for (const [part, tenant] of [
       ["moved", gas.metadata.name],
       ["released", null],
