@@ -1,11 +1,11 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import https from "node:https";
-import type { AddressInfo } from "node:net";
 import type { Logger } from "pino";
 import { ClassifiedError, errorMessageOf } from "../../providers/errors";
 import type { AdmissionRequest, Decision } from "../../stacks/contract/admission";
 import { ConnectionLimit } from "../tls/connection-limit";
+import { listenAt } from "../tls/listen";
 import type { ServingCertificate } from "../tls/serving-certificate";
 import { MalformedReviewError, parseReview, reviewAnswer } from "./review";
 
@@ -73,13 +73,10 @@ export async function startAdmissionServer(options: AdmissionServerOptions): Pro
   const limit = new ConnectionLimit(server, MAX_CONNECTIONS);
   server.on("tlsClientError", (error) => logger.debug({ err: error }, "TLS handshake failed"));
   server.on("clientError", (_error, socket) => socket.destroy());
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(options.port, options.host, resolve);
-  });
+  const port = await listenAt(server, options);
   await certificate.follow(() => server.setSecureContext(context()));
   return {
-    port: (server.address() as AddressInfo).port,
+    port,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());

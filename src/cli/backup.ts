@@ -7,6 +7,7 @@ import { readStateConfig } from "../config";
 import { packageVersion } from "../package";
 import { resolvePulumi } from "../toolchain/pulumi";
 import { Progress } from "./progress";
+import { untilInterrupted } from "./until-interrupted";
 
 const HELP = `
 Environment:
@@ -60,22 +61,17 @@ async function withProgress(
   if (!process.env.PULUMI_BACKEND_URL) {
     throw new TerminalError("Misconfigured", "PULUMI_BACKEND_URL must name the backend that the operator uses");
   }
-  const stop = new AbortController();
-  const onStop = () => stop.abort(new Error("interrupted"));
-  for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, onStop);
   const progress = new Progress();
   try {
-    const pulumi = await resolvePulumi({ signal: stop.signal, observe: progress.observeTools, make: false });
-    progress.begin(what);
-    const summary = await withStateBackend(readStateConfig(process.env), pulumi, stop.signal, (backend) =>
-      run(backend, progress),
-    );
+    const summary = await untilInterrupted(async (signal) => {
+      const pulumi = await resolvePulumi({ signal, observe: progress.observeTools, make: false });
+      progress.begin(what);
+      return withStateBackend(readStateConfig(process.env), pulumi, signal, (backend) => run(backend, progress));
+    });
     progress.done();
     process.stdout.write(`${summary}\n`);
   } catch (error) {
     progress.fail();
     throw error;
-  } finally {
-    for (const name of ["SIGINT", "SIGTERM"] as const) process.off(name, onStop);
   }
 }

@@ -18,6 +18,7 @@ import { Inspector } from "../preview/inspector";
 import { resolvePulumi } from "../toolchain/pulumi";
 import { PreviewProgress } from "./preview-progress";
 import { Progress } from "./progress";
+import { untilInterrupted } from "./until-interrupted";
 
 /** What a command that only looks works with. */
 export interface Inspection {
@@ -45,13 +46,15 @@ Environment:
  *
  * It works in a folder of its own: an operator on the same machine may be at work in the one that is configured.
  */
-export async function withInspection<T>(
+export function withInspection<T>(options: InspectionOptions, run: (inspection: Inspection) => Promise<T>): Promise<T> {
+  return untilInterrupted((signal) => inspect(options, signal, run));
+}
+
+async function inspect<T>(
   { concurrency }: InspectionOptions,
+  signal: AbortSignal,
   run: (inspection: Inspection) => Promise<T>,
 ): Promise<T> {
-  const stop = new AbortController();
-  const onStop = () => stop.abort(new Error("interrupted"));
-  for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, onStop);
   const state = readStateConfig(process.env);
   const directory = await mkdtemp(join(tmpdir(), "kindstack-inspection-"));
   const host = new ProviderHost(providers);
@@ -60,7 +63,7 @@ export async function withInspection<T>(
   let previewed: PreviewProgress | undefined;
   try {
     // To make a server takes longer than a look.
-    const pulumi = await resolvePulumi({ signal: stop.signal, observe: progress.observeTools, make: false });
+    const pulumi = await resolvePulumi({ signal, observe: progress.observeTools, make: false });
     await host.start();
     workspace = await openWorkspace({
       pulumi,
@@ -78,14 +81,13 @@ export async function withInspection<T>(
       reader: new StackReader({ workspace, host, timeoutMs: TIMEOUT_MS }),
       cluster,
       concurrency: concurrency ?? 1,
-      signal: stop.signal,
+      signal,
       notes: notesOn(state.backendUrl, cluster),
       ...(previewed && { observe: previewed.show }),
     });
     return await run({ inspector });
   } finally {
     previewed?.end();
-    for (const name of ["SIGINT", "SIGTERM"] as const) process.off(name, onStop);
     await workspace?.pulumi.close();
     host.stop();
     await closePool();

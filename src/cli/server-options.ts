@@ -3,6 +3,7 @@ import { KubeConfig } from "@kubernetes/client-node";
 import { type Command, InvalidArgumentError } from "commander";
 import { errorMessageOf, TerminalError } from "../../providers/errors";
 import { RemoteInspector } from "../preview/remote";
+import { untilInterrupted } from "./until-interrupted";
 
 /** Where a command looks: at an operator, or, without `server`, at the state, the cluster and the database itself. */
 export interface ServerOptions {
@@ -25,21 +26,19 @@ With --server, the command needs only a token:
   KINDSTACK_TOKEN                   the token, unless --token-file is given or the kubeconfig has one`;
 
 /** Asks the operator; an interruption ends the request. */
-export async function withServer<T>(
+export function withServer<T>(
   { server = "", serverCa, tokenFile }: ServerOptions,
   ask: (remote: RemoteInspector) => Promise<T>,
 ): Promise<T> {
-  const stop = new AbortController();
-  const onStop = () => stop.abort(new Error("interrupted"));
-  for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, onStop);
-  const token = await readToken(tokenFile);
-  const remote = new RemoteInspector({ url: server, token, caFile: serverCa, signal: stop.signal });
-  try {
-    return await ask(remote);
-  } finally {
-    for (const name of ["SIGINT", "SIGTERM"] as const) process.off(name, onStop);
-    await remote.close();
-  }
+  return untilInterrupted(async (signal) => {
+    const token = await readToken(tokenFile);
+    const remote = new RemoteInspector({ url: server, token, caFile: serverCa, signal });
+    try {
+      return await ask(remote);
+    } finally {
+      await remote.close();
+    }
+  });
 }
 
 /** For objects that name no namespace: the kubeconfig's, as kubectl takes it. */

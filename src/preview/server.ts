@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import https from "node:https";
-import type { AddressInfo } from "node:net";
 import type { Logger } from "pino";
 import { Compile } from "typebox/compile";
 import { errorMessageOf } from "../../providers/errors";
@@ -10,6 +9,7 @@ import { findKind } from "../../stacks/contract/kind-name";
 import type { Authenticator } from "../proxy/authenticate";
 import { Refusal } from "../proxy/refusal";
 import type { ServedCertificate } from "../telemetry/certificate";
+import { closeAtOnce, listenAt } from "../tls/listen";
 import { type NeededRight, requireRights, rightsForDiff, rightsForPreview, rightsForStack } from "./access";
 import type { Inspector } from "./inspector";
 import { type Selection, selectCandidates } from "./preview";
@@ -76,18 +76,7 @@ export async function startInspectionServer(options: InspectionServerOptions): P
   server.maxConnections = MAX_CONNECTIONS;
   server.on("clientError", (_error, socket) => socket.destroy());
   await options.tls.follow(() => server.setSecureContext({ ...options.tls.secureContext, minVersion: "TLSv1.2" }));
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(options.port, options.host, resolve);
-  });
-  return {
-    port: (server.address() as AddressInfo).port,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
-  };
+  return { port: await listenAt(server, options), close: () => closeAtOnce(server) };
 }
 
 async function respond(

@@ -1,12 +1,12 @@
 import { constants } from "node:crypto";
 import { type IncomingMessage, ServerResponse } from "node:http";
 import https from "node:https";
-import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import type { TLSSocket } from "node:tls";
 import type { Logger } from "pino";
 import { errorMessageOf } from "../../providers/errors";
 import { ConnectionLimit } from "../tls/connection-limit";
+import { listenAt } from "../tls/listen";
 import type { Authenticator } from "./authenticate";
 import type { ListenerCertificates } from "./certificates";
 import { type HeaderLines, hasBody, requestHeaders } from "./headers";
@@ -206,12 +206,9 @@ export async function startProxyServer(options: ProxyServerOptions): Promise<Pro
     }
   }
 
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(options.port, options.host, resolve);
-  });
+  const port = await listenAt(server, options);
   return {
-    port: (server.address() as AddressInfo).port,
+    port,
     get connections() {
       return secured.size;
     },

@@ -1,6 +1,6 @@
 import http from "node:http";
 import https from "node:https";
-import type { AddressInfo } from "node:net";
+import { closeAtOnce, listenAt } from "../tls/listen";
 import type { ServedCertificate } from "./certificate";
 
 /** What is sent back. */
@@ -46,18 +46,7 @@ export async function listen({ port, host, tls, respond, failed }: ListenerOptio
   const server = tls === undefined ? http.createServer(LIMITS, onRequest) : await createTlsServer(tls, onRequest);
   server.maxConnections = MAX_CONNECTIONS;
   server.maxRequestsPerSocket = MAX_REQUESTS_PER_CONNECTION;
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(port, host, resolve);
-  });
-  return {
-    port: (server.address() as AddressInfo).port,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
-  };
+  return { port: await listenAt(server, { port, host }), close: () => closeAtOnce(server) };
 }
 
 async function createTlsServer(tls: ServedCertificate, onRequest: http.RequestListener): Promise<https.Server> {

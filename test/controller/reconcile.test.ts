@@ -126,6 +126,11 @@ class Harness {
     return this.reconciler.reconcile(this.#item, new AbortController().signal);
   }
 
+  /** A user changes the object: a new generation. */
+  changeSpec(): void {
+    this.object = { ...this.object, metadata: { ...this.object.metadata, generation: 2, resourceVersion: "999" } };
+  }
+
   /** Somebody sets a field that is Kindstack's. */
   edit(): void {
     this.deployment = this.#deployment(false);
@@ -325,10 +330,7 @@ describe("a fight", () => {
     const harness = await contested();
     harness.edit();
     const before = harness.updates;
-    harness.object = {
-      ...harness.object,
-      metadata: { ...harness.object.metadata, generation: 2, resourceVersion: "999" },
-    };
+    harness.changeSpec();
     await harness.reconcile();
     expect(harness.updates).toBe(before + 1);
   });
@@ -421,10 +423,7 @@ describe("what ends by itself again and again", () => {
   it("does not keep a new spec from being brought about", async () => {
     const harness = await failing();
     const before = harness.updates;
-    harness.object = {
-      ...harness.object,
-      metadata: { ...harness.object.metadata, generation: 2, resourceVersion: "999" },
-    };
+    harness.changeSpec();
     await harness.reconcile();
     expect(harness.updates).toBe(before + 1);
   });
@@ -539,10 +538,7 @@ describe("a kind whose program depends on what is alive", () => {
 
   it("goes by what the API server has, whatever a cache shows", async () => {
     const harness = await behind([]);
-    harness.object = {
-      ...harness.object,
-      metadata: { ...harness.object.metadata, generation: 2, resourceVersion: "999" },
-    };
+    harness.changeSpec();
     await harness.reconcile();
     const found = expect.objectContaining({ kind: "Deployment" });
     expect(harness.program).toHaveBeenLastCalledWith(expect.anything(), expect.objectContaining({ owned: [found] }));

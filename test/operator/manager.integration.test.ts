@@ -129,6 +129,17 @@ const becomes = (name: string, condition: string, reason: string) =>
   expect.poll(async () => reasonOf(await find(name), condition), { timeout: 20_000 }).toBe(reason);
 const isGone = (name: string) => expect.poll(() => find(name), { timeout: 20_000 }).toBeUndefined();
 
+/** An object that is deleted while no operator runs, and whose last update was cut off by the end of one. */
+async function deleteUnfinished(): Promise<string> {
+  start(endless);
+  const name = await make([]);
+  await becomes(name, "Reconciling", "Creating");
+  await stop?.();
+  await remove(name);
+  calls = [];
+  return name;
+}
+
 describe("an object that is deleted", () => {
   it("is destroyed, and only that, when its last update succeeded", async () => {
     start();
@@ -140,24 +151,14 @@ describe("an object that is deleted", () => {
   });
 
   it("is updated once more before, when nobody saw the end of its last update: that may have made something", async () => {
-    start(endless);
-    const name = await make([]);
-    await becomes(name, "Reconciling", "Creating");
-    await stop?.();
-    await remove(name);
-    calls = [];
+    const name = await deleteUnfinished();
     start();
     await isGone(name);
     expect(calls).toEqual(["up", "destroy"]);
   });
 
   it("is destroyed also when that update cannot succeed", async () => {
-    start(endless);
-    const name = await make([]);
-    await becomes(name, "Reconciling", "Creating");
-    await stop?.();
-    await remove(name);
-    calls = [];
+    const name = await deleteUnfinished();
     start(() => Promise.reject(new Error("broken")));
     await isGone(name);
     expect(calls).toEqual(["up", "destroy"]);
