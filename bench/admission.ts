@@ -49,7 +49,7 @@ export async function admission(context: BenchContext): Promise<Section> {
       await owner.close();
     }
     const against = {
-      what: "by an administrator, dry run: nobody is asked",
+      what: "an administrator's dry run, without the webhook",
       ...summary(times.nobody),
       measured: "here" as const,
     };
@@ -58,8 +58,8 @@ export async function admission(context: BenchContext): Promise<Section> {
       title: `A namespace created among ${tenants} tenants of ${NAMESPACES}`,
       notes: [`${rounds} rounds in turns; the median, with the least and the most.`],
       figures: [
-        { what: "by an owner, dry run: decided", unit: "ms", ...summary(times.dryRun), against },
-        { what: "by an owner: decided, counted and stored", unit: "ms", ...summary(times.stored), against },
+        { what: "an owner's dry run", unit: "ms", ...summary(times.dryRun), against },
+        { what: "an owner's creation", unit: "ms", ...summary(times.stored), against },
       ],
     };
   });

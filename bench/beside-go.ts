@@ -165,7 +165,7 @@ function besideGoSection(size: Size, { kindstack, go, tuned }: Record<Name, Oper
       { ...same, against: against(TUNED, seconds(tuned, "readyMs")) },
       ...(size.kubectl === KUBECTL_OBJECTS ? [{ ...same, against: ELSEWHERE }] : []),
       {
-        what: "of which kubectl create alone",
+        what: "kubectl create alone",
         unit: "s",
         ...seconds(kindstack, "createdMs"),
         against: against(GO_OPERATOR, seconds(go, "createdMs")),

@@ -93,9 +93,9 @@ function oneObjectSection(
         against: byGo,
         mark: { of: "ratio", at: "most", limit: 1.5 },
       },
-      part("of which kubectl, from its start to its end", "kubectl", through),
-      figureOf("of which from when the object is there until it is Ready", "created", lives, "sinceThere"),
-      part("of which the update, from its beginning to its end", "update", through),
+      part("kubectl alone", "kubectl", through),
+      figureOf("from the object's creation until it is Ready", "created", lives, "sinceThere"),
+      part("the update alone", "update", through),
       figureOf("kubectl patch → Ready again", "changed", lives),
       figureOf("kubectl delete → gone", "deleted", lives),
       {
@@ -104,7 +104,7 @@ function oneObjectSection(
         ...summary(withoutServer.map(({ created }) => created / 1000)),
         against: byGo,
       },
-      part("of which the update", "update", withoutServer),
+      part("the update alone, without the Pulumi server", "update", withoutServer),
     ],
   };
 }
