@@ -16,7 +16,7 @@ interface Size {
   objects: number;
 }
 
-/** As many as the figures of an operator in Go on another machine are for. */
+/** The number of objects that the published figures of an operator in Go are for. */
 const KUBECTL_OBJECTS = 500;
 const ELSEWHERE: Alternative = { what: GO_OPERATOR, value: 6.8, range: [5.9, 6.8], measured: "elsewhere" };
 

@@ -43,7 +43,7 @@ export function burstSection(measured: BurstMeasured): Section {
         `${size.stock}: ${(measured.stock.ms / 1000).toFixed(0)} s. Its time for ${size.objects} is that of the sample in proportion.`,
       "The operator's peak is VmHWM of its process over all of this section; with its processes of Pulumi, the largest sum of " +
         "resident sizes in samples five times a second.",
-      "That namespaces share stacks is said by KINDSTACK_STACK_PARTITIONS=1; by default each has stacks of its own.",
+      "With KINDSTACK_STACK_PARTITIONS=1, namespaces share stacks; by default each namespace has its own.",
       WITHOUT_SERVER_NOTE,
     ],
     figures: [

@@ -16,7 +16,7 @@ import { forEachAtOnce } from "./writers";
 const FULL = { tenants: 100, memcacheds: 200, sample: 20 };
 const QUICK = { tenants: 5, memcacheds: 5, sample: 2 };
 
-/** Many objects of one kind, of which each has a stack of its own. */
+/** Many objects of one kind, each with its own stack. */
 interface Load {
   kind: AnyKind;
   /** Of the names. */

@@ -113,7 +113,7 @@ function planPart(sizes: readonly SizePoint[]): string {
       [
         "memory of each replica",
         `${plain(memory * 1024, "s")} KiB`,
-        `${gibibytes(base + memory * PLANNED)}, of which ${plain(base, "MiB")} MiB without any`,
+        `${gibibytes(base + memory * PLANNED)}, including ${plain(base, "MiB")} MiB without any`,
       ],
       ["state", bytes(each(last.stateBytes)), bytes(each(last.stateBytes) * PLANNED)],
       ["object in etcd", bytes(each(last.objectBytes)), bytes(each(last.objectBytes) * PLANNED)],

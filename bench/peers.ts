@@ -1,6 +1,6 @@
 import { GO_OPERATOR } from "./go-operator";
 
-/** Somebody's published figure. */
+/** A published figure of another operator. */
 export interface Peer {
   who: string;
   what: string;
@@ -44,7 +44,7 @@ export const PEERS: readonly Peer[] = [
   {
     who: GO_OPERATOR,
     what: "500 PostgresWriters, from the first kubectl create to all Ready",
-    figure: "5.9–6.8 s, of which kubectl create alone 4.4–5.6 s",
+    figure: "5.9–6.8 s, including 4.4–5.6 s of kubectl create",
     setting: "as above",
     source: "measured for this comparison, on another machine",
   },

@@ -14,7 +14,7 @@ const ROUNDS = 10;
 const QUICK_ROUNDS = 2;
 
 /**
- * What somebody deleted, put back both ways, in turns: by the operator, which has to notice it, and by one bare update
+ * A deleted resource restored both ways, in turns: by the operator, which has to notice it, and by one bare update
  * with refresh of the same program on a stack of its own.
  */
 export async function repair(context: BenchContext): Promise<Section> {
@@ -25,7 +25,7 @@ export async function repair(context: BenchContext): Promise<Section> {
     await operator.stop();
     return {
       id: "repair",
-      title: "One RoleBinding of a Tenant, deleted by somebody",
+      title: "One RoleBinding of a Tenant, deleted by a user",
       notes: [`${rounds} rounds in turns; the median, with the least and the most.`],
       figures: [
         {
@@ -52,7 +52,7 @@ async function measure(
 ): Promise<{ operator: number; bare: number }[]> {
   const tenants = await client.resourceType("multitenancy.codereliant.io/v1", "Tenant");
   const bindings = await client.resourceType("rbac.authorization.k8s.io/v1", "RoleBinding");
-  // Who has to be put right more often is taken to be fought over, and has to wait.
+  // An object that is repaired more often counts as contested, and waits.
   const names = Array.from({ length: Math.ceil(rounds / MAX_REPAIRS_PER_MINUTE) }, (_, index) => `repaired-${index}`);
   const tenantWatch = await ObjectWatch.open(client, tenants, signal);
   const watch = await ObjectWatch.open(client, bindings, signal);

@@ -10,7 +10,7 @@ const alternative = Type.Object({
   /** In the figure's unit. */
   value: Type.Number(),
   range: Type.Optional(range),
-  /** `elsewhere`: somebody else's figure, of another machine. */
+  /** `elsewhere`: a published figure, from another machine. */
   measured: Type.Enum(["here", "elsewhere"]),
 });
 

@@ -33,7 +33,7 @@ export function withParent<T>(parent: Resource, program: () => T): T {
   return parents.run(parent, program);
 }
 
-/** A resource that stands for those below it, see {@link withParent}. */
+/** A component that groups the resources below it, see {@link withParent}. */
 export function component(type: string, name: string): Resource {
   return currentRegistrations()?.register({ type, name }) ?? new ComponentResource(type, name);
 }

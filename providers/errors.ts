@@ -52,7 +52,7 @@ export class PendingError extends ClassifiedError {
   readonly errorClass = "pending";
 }
 
-/** The class of any thrown value; what nobody classified is a bug, unless the system it runs on refused something. */
+/** The class of any thrown value; an unclassified error is a bug, unless the operating system refused something. */
 export function errorClassOf(error: unknown): ErrorClass {
   if (error instanceof ClassifiedError) return error.errorClass;
   return isSystemError(error) ? "retryable" : "bug";

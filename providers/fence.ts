@@ -1,9 +1,9 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 
-/** The right to write, for a piece of work that somebody else may have been given meanwhile. */
+/** The right to write, for work that another replica may have been given meanwhile. */
 export interface Fence {
   /**
-   * To be called right before every write, with nothing awaited in between: a process that was frozen goes on in the
+   * To be called right before every write, with nothing awaited in between: a process that was frozen continues in the
    * middle of its work, and nothing but the clock tells it that its time is over.
    *
    * @throws RetryableError when the right has ended

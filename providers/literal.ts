@@ -2,7 +2,7 @@ import { type Inputs, Output, output } from "@pulumi/pulumi/output";
 import type { DynamicProvider } from "./provider";
 
 /*
- * Pulumi's wire format gives some texts a meaning: seven strings stand for values that are not known yet, and an object
+ * Pulumi's wire format gives some texts a meaning: seven strings mean values that are not known yet, and an object
  * with a certain key is a secret, an asset or the like (`resource/plugin/rpc.go`, `resource/sig/sig.go`). A user may write
  * them wherever a user may write a text. They cross the engine, and are in its state, with a prefix.
  */
@@ -26,7 +26,7 @@ export function escapeReserved<T>(value: T): T {
   return mapTexts(value, (text) => (NEEDS_PREFIX.test(text) ? PREFIX + text : text)) as T;
 }
 
-/** The value of which {@link escapeReserved} made this one. */
+/** The value before {@link escapeReserved}. */
 export function unescapeReserved<T>(value: T): T {
   return mapTexts(value, (text) =>
     text.startsWith(PREFIX) && NEEDS_PREFIX.test(text) ? text.slice(PREFIX.length) : text,

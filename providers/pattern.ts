@@ -1,4 +1,4 @@
-/** Whether a text is what a pattern says, in which `*` stands for any characters, none included. */
+/** Whether a text matches a pattern, in which `*` matches any characters, none included. */
 export function matchesPattern(pattern: string, text: string): boolean {
   const [first = "", ...rest] = pattern.split("*");
   const last = rest.pop();

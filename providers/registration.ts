@@ -83,7 +83,7 @@ export class Registrations {
     }).catch((error: grpc.ServiceError) => {
       throw ENGINE_ENDED.includes(error.code) ? new NotRegisteredError(`${name}: the engine has ended`) : error;
     });
-    // The engine goes on with what does not depend on what failed, skips what does, and fails in the end; a program that
+    // The engine continues with what does not depend on what failed, skips what does, and fails in the end; a program that
     // ended here would keep it from deleting what is not registered any more.
     const urn = response.getUrn();
     if (urn === "" && response.getResult() !== Result.SUCCESS) throw new NotRegisteredError(`${name} was not made`);
@@ -139,7 +139,7 @@ interface Registered extends Resource {
   [URN]: Promise<string>;
 }
 
-/** What a program has in its hands: something to depend on, of which no output can be had. */
+/** What a program has in its hands: something to depend on, without outputs. */
 function registered(name: string, urn: Promise<string>): Resource {
   return new Proxy({ [URN]: urn } as Registered, {
     get(target, property) {

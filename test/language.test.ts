@@ -2,7 +2,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { filesUnder } from "./files";
-import { messagesOf, type Passage, proseOf, sentencesOf, wordsOf } from "./prose";
+import { commentsOf, messagesOf, type Passage, parseModule, proseOf, sentencesOf, wordsOf } from "./prose";
 
 const ROOT = path.resolve(__dirname, "..");
 const MAX_WORDS = 30;
@@ -36,15 +36,16 @@ describe("a page", () => {
   });
 });
 
-describe("messages", () => {
-  it.each(["src", "providers", "stacks"])("are plain English: %s", (folder) => {
+describe("messages and comments", () => {
+  it.each([...foldersIn("src"), "providers", "stacks", "bench"])("are plain English: %s", (folder) => {
     const found = filesUnder(path.join(ROOT, folder))
       .filter((file) => file.endsWith(".ts"))
-      .flatMap((file) =>
-        messagesOf(file, fs.readFileSync(file, "utf8"))
+      .flatMap((file) => {
+        const module = parseModule(fs.readFileSync(file, "utf8"));
+        return [...messagesOf(module), ...commentsOf(module)]
           .flatMap(avoidedWords)
-          .map((found) => `${path.relative(ROOT, file)}:${found}`),
-      );
+          .map((found) => `${path.relative(ROOT, file)}:${found}`);
+      });
     expect(found).toEqual([]);
   });
 });
@@ -91,9 +92,25 @@ describe("the check of pages", () => {
 
   it("finds messages in code, with their placeholders", () => {
     const source = `const a = \`the \${b} of it\`;\nthrow new Error("is not there");\nimport "some/module";\n`;
-    expect(messagesOf("a.ts", source).map(({ line, text }) => `${line} ${text}`)).toEqual([
+    expect(messagesOf(parseModule(source)).map(({ line, text }) => `${line} ${text}`)).toEqual([
       "1 the … of it",
       "2 is not there",
+    ]);
+  });
+
+  it("finds comments in code, over several lines, and no text that only looks like one", () => {
+    const source = [
+      "/**",
+      " * One of",
+      " * two lines.",
+      " */",
+      'const a = "// none"; // after',
+      "function f(/* within */) {}",
+    ].join("\n");
+    expect(commentsOf(parseModule(source)).map(({ line, text }) => `${line} ${text}`)).toEqual([
+      "1 One of two lines.",
+      "5 after",
+      "6 within",
     ]);
   });
 });
@@ -101,6 +118,11 @@ describe("the check of pages", () => {
 function markdownIn(folder: string): string[] {
   const files = fs.readdirSync(path.join(ROOT, folder)).filter((file) => file.endsWith(".md"));
   return files.map((file) => `${folder}/${file}`);
+}
+
+function foldersIn(folder: string): string[] {
+  const entries = fs.readdirSync(path.join(ROOT, folder), { withFileTypes: true });
+  return entries.filter((entry) => entry.isDirectory()).map(({ name }) => `${folder}/${name}`);
 }
 
 function longSentences({ line, text }: Passage): string[] {

@@ -66,10 +66,13 @@ export function wordsOf(sentence: string): number {
   return sentence.split(/\s+/).filter((word) => /[\p{L}\d]/u.test(word)).length;
 }
 
+export function parseModule(source: string): ts.SourceFile {
+  return ts.createSourceFile("module.ts", source, ts.ScriptTarget.Latest);
+}
+
 /** The texts in a module that hold more than one word: messages, help, descriptions. Placeholders are `…`. */
-export function messagesOf(file: string, source: string): Passage[] {
+export function messagesOf(tree: ts.SourceFile): Passage[] {
   const messages: Passage[] = [];
-  const tree = ts.createSourceFile(file, source, ts.ScriptTarget.Latest, true);
   const visit = (node: ts.Node): void => {
     const text = ts.isStringLiteralLike(node)
       ? node.text
@@ -77,10 +80,30 @@ export function messagesOf(file: string, source: string): Passage[] {
         ? node.head.text + node.templateSpans.map(({ literal }) => `…${literal.text}`).join("")
         : "";
     if (/[a-z] [a-z…]/.test(text)) {
-      messages.push({ line: tree.getLineAndCharacterOfPosition(node.getStart()).line + 1, text });
+      messages.push({ line: tree.getLineAndCharacterOfPosition(node.getStart(tree)).line + 1, text });
     }
     ts.forEachChild(node, visit);
   };
   visit(tree);
   return messages;
+}
+
+/** The comments of a module, each as one line. */
+export function commentsOf(tree: ts.SourceFile): Passage[] {
+  let code = tree.text; // without literals, which may look like comments
+  const blank = (node: ts.Node): void => {
+    if (ts.isLiteralExpression(node) || ts.isTemplateLiteralToken(node)) {
+      const start = node.getStart(tree);
+      code = code.slice(0, start) + " ".repeat(node.end - start) + code.slice(node.end);
+    }
+    ts.forEachChild(node, blank);
+  };
+  blank(tree);
+  return [...code.matchAll(/\/\*[\s\S]*?\*\/|\/\/.*/g)].map(({ 0: comment, index }) => ({
+    line: tree.getLineAndCharacterOfPosition(index).line + 1,
+    text: comment
+      .replace(/^\/\*+|\*\/$|^\s*\*(?!\/)|^\/\//gm, " ")
+      .replace(/\s+/g, " ")
+      .trim(),
+  }));
 }

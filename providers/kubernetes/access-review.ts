@@ -8,7 +8,7 @@ export interface UserInfo {
   extra?: Readonly<Record<string, readonly string[]>>;
 }
 
-/** What somebody wants to do: with a resource, or with a path that is none. */
+/** A request to authorize: for a resource, or for a non-resource path. */
 export type AccessAttributes =
   | {
       resourceAttributes: {
@@ -22,7 +22,7 @@ export type AccessAttributes =
     }
   | { nonResourceAttributes: { verb: string; path: string } };
 
-/** Whose bearer token it is; `undefined` when it is nobody's. @throws ApiError when the API server gives no answer */
+/** The user of a bearer token; `undefined` when it is not valid. @throws ApiError when the API server gives no answer */
 export async function reviewToken(
   client: Pick<KubernetesClient, "json">,
   token: string,

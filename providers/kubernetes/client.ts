@@ -81,7 +81,7 @@ export class ApiError extends ClassifiedError {
     message: string,
   ) {
     super(reason as Reason, message); // the server has reasons of its own
-    // What the server understood and refused stays refused until somebody changes the request.
+    // What the server understood and refused stays refused until the request changes.
     const refused = [400, 403, 405, 413, 415, 422].includes(status);
     this.errorClass = refused && !HEALS.test(message) ? "terminal" : "retryable";
   }
@@ -92,7 +92,7 @@ export class ApiError extends ClassifiedError {
 }
 
 /**
- * What the server forbids and will allow again: for want of a right, which somebody grants without touching the object; in
+ * What the server forbids and will allow again: for a missing right, which can be granted without touching the object; in
  * a namespace that is on its way out; and where a quota is used up. What admission refuses does not heal.
  */
 const HEALS =

@@ -121,7 +121,7 @@ const objects: DynamicProvider<ObjectInputs, ObjectOutputs> = {
   async read(id, outs) {
     const { client, type } = await locate(outs.manifest);
     const live = await find(client, type, outs.manifest);
-    // What is being deleted is as good as gone: it cannot be repaired, only made anew.
+    // What is being deleted is as good as gone: it cannot be repaired, only created again.
     if (live === undefined || live.metadata.deletionTimestamp) return {};
     const drifted = live.metadata.uid !== outs.uid || ownedFieldsDigest(live) !== outs.fields;
     return { id, props: { ...outs, drifted } };
@@ -134,15 +134,15 @@ const objects: DynamicProvider<ObjectInputs, ObjectOutputs> = {
   async delete(_id, outs) {
     const { client, type } = await locate(outs.manifest);
     const live = await find(client, type, outs.manifest);
-    if (live === undefined || !isStillOurs(live, outs)) return; // gone, or somebody else's by now
+    if (live === undefined || !isStillOurs(live, outs)) return; // gone, or another owner's by now
     if (outs.existing) {
       if (live.metadata.deletionTimestamp) return; // it goes, and is known by its labels until then
-      if (!(await goesWithItsOwner(client, outs.manifest))) await giveUp(client, type, outs.manifest, live);
+      if (!(await goesWithItsOwner(client, outs.manifest))) await relinquish(client, type, outs.manifest, live);
     } else if (outs.created && wasCreated(live)) {
       await deleteObject(client, type, live);
       if (outs.awaitDeletion !== false) await untilGone(client, type, live);
     } else {
-      await giveUp(client, type, outs.manifest, live);
+      await relinquish(client, type, outs.manifest, live);
     }
   },
 
@@ -159,9 +159,9 @@ export const provider = behindEngine(objects);
  * Removes what an owner has and no state knows, as the deletion of its resource would: what existed before is only given
  * up. That it is gone is not waited for.
  *
- * @param options with `release`, it is left as it is, and is nobody's
+ * @param options with `release`, it is kept, unmanaged
  */
-export async function removeStray(live: LiveObject, { release }: { release: boolean }): Promise<void> {
+export async function removeOrphan(live: LiveObject, { release }: { release: boolean }): Promise<void> {
   const { apiVersion, kind, metadata } = live;
   const { name, namespace, resourceVersion, ownerReferences = [], annotations = {} } = metadata;
   const owner = { uid: ownerUidOf(live) ?? "", description: annotations[OWNER_ANNOTATION] ?? "" };
@@ -192,7 +192,7 @@ export async function removeStray(live: LiveObject, { release }: { release: bool
 
 /** Makes or mends the object. @throws TerminalError when an owner other than `owners` holds it, or it is protected */
 async function applyObject(inputs: ObjectInputs, owners: string[]): Promise<ObjectOutputs> {
-  // Kinds refuse these by their fields; whatever kind and whoever runs it, none is taken.
+  // Kinds refuse these by their fields; none is accepted here, whatever the kind and the user.
   if (typeName(inputs.manifest) === "v1/Namespace") {
     refuseProtectedNamespace(inputs.manifest.metadata.name ?? "", "metadata.name");
   }
@@ -222,7 +222,7 @@ async function applyObject(inputs: ObjectInputs, owners: string[]): Promise<Obje
   if (live === undefined && inputs.initial !== undefined) live = await createInitial(client, type, inputs);
   let result = await client.apply(type, marked(inputs, live, live === undefined || wasCreated(live)));
   if (live === undefined && !result.created) {
-    // Somebody else made it between the look and the apply: it is theirs, and only adopted.
+    // Another client made it between the look and the apply: it is theirs, and only adopted.
     result = await client.apply(type, marked(inputs, result.object, false));
   }
   const { object } = result;
@@ -239,7 +239,7 @@ async function applyObject(inputs: ObjectInputs, owners: string[]): Promise<Obje
   };
 }
 
-/** Creates the object with what another manager is to keep. Whoever was faster keeps his object: it is adopted. */
+/** Creates the object with what another manager is to keep. When another client was faster, its object is adopted. */
 async function createInitial(
   client: KubernetesClient,
   type: ResourceType,
@@ -270,7 +270,7 @@ function marked({ manifest, owner }: ObjectInputs, live: LiveObject | undefined,
   };
 }
 
-/** Whoever only took the label off has not made the object another one, nor his. */
+/** Taking off the label alone makes the object neither another one nor the user's. */
 function isStillOurs(live: LiveObject, outs: ObjectOutputs): boolean {
   const holder = ownerUidOf(live);
   return holder === undefined ? live.metadata.uid === outs.uid : holder === outs.owner.uid;
@@ -298,7 +298,7 @@ export function describeConflict(live: LiveObject, owners: readonly string[], ad
 }
 
 /** Takes Kindstack's fields off an adopted object; those that it cannot do without stay. */
-async function giveUp(
+async function relinquish(
   client: KubernetesClient,
   type: ResourceType,
   manifest: Manifest,
@@ -360,7 +360,7 @@ function mustBeReplaced(live: LiveObject, manifest: Manifest, owners: readonly s
   return isOwners && typeName(live) !== POD && changesImmutableField(live, manifest);
 }
 
-/** Makes an object nobody's: it stays as it is, without the marks of ownership and what the garbage collector goes by. */
+/** Makes an object unmanaged: it is kept, without ownership labels and owner references. */
 async function dropMarks(
   client: KubernetesClient,
   type: ResourceType,

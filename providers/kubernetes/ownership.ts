@@ -1,14 +1,14 @@
 import { createHash } from "node:crypto";
 import { FIELD_MANAGER, type LiveObject } from "./client";
 
-/** On everything that Kindstack applies: the UID of the object that it stands for. Watches select by it. */
+/** On everything that Kindstack applies: the UID of the owning object. Watches select by it. */
 export const OWNER_UID_LABEL = "kindstack.dev/owner-uid";
 /** The same owner in words, for people and for messages about conflicts. */
 export const OWNER_ANNOTATION = "kindstack.dev/owner";
 /** On what did not exist before: only this is deleted again. Its absence means that the object was adopted. */
 export const CREATED_ANNOTATION = "kindstack.dev/created";
 
-/** Whoever an object is made for. */
+/** The owner of an object. */
 export interface Owner {
   /** The UID of a custom resource, or another name that no two owners share. */
   uid: string;

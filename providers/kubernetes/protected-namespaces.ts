@@ -7,7 +7,7 @@ const VARIABLE = "KINDSTACK_PROTECTED_NAMESPACES";
 const ALWAYS = ["kube-*", "default", "kindstack-system"];
 /**
  * The namespaces that no object may claim: `kube-*`, `default`, the operator's own, and those that
- * `KINDSTACK_PROTECTED_NAMESPACES` adds, patterns separated by commas in which `*` stands for any characters. Whoever may
+ * `KINDSTACK_PROTECTED_NAMESPACES` adds, patterns separated by commas in which `*` matches any characters. A user who may
  * create tenants would otherwise make himself an administrator of them.
  */
 export function protectedNamespaces(environment: NodeJS.ProcessEnv = process.env, ownNamespaceFile?: string): string[] {

@@ -33,7 +33,7 @@ export function refuseTableName(table: TableName, environment: NodeJS.ProcessEnv
 
 /**
  * Refuses a table that is not on the allow-list `KINDSTACK_POSTGRES_TABLES`: patterns separated by commas, in which `*`
- * stands for any characters. `students` and `app_*` mean tables that are found without naming a schema, `public.*` those
+ * matches any characters. `students` and `app_*` mean tables that are found without naming a schema, `public.*` those
  * of a schema. Without the variable every table is allowed; system schemas and Kindstack's own never are.
  *
  * @throws TerminalError `TableNotAllowed` naming what is allowed

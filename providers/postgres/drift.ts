@@ -60,7 +60,7 @@ function groupByColumns(rows: readonly WantedRow[]): WantedRow[][] {
 
 /**
  * Only the database knows the columns' types: it reads each wanted row as a row of the table. The sub-query is the NULL
- * that says of which type; a cast to the table's name could mean another type of that name, as in a table `point`.
+ * that names its type; a cast to the table's name could mean another type of that name, as in a table `point`.
  */
 async function compare(alike: readonly WantedRow[]): Promise<string[]> {
   const [first] = alike;

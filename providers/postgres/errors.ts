@@ -5,7 +5,7 @@ import type { Reason } from "../reasons";
 const MAX_MESSAGE_LENGTH = 1_000;
 
 /**
- * What only a change of the object can put right: the values. Everything else may heal without the object being
+ * What only a change of the object can correct: the values. Everything else may heal without the object being
  * touched, and without anything telling us: a table is created, a permission given, a row that is in the way deleted.
  */
 const TERMINAL_STATES: Record<string, Reason> = {
@@ -58,7 +58,7 @@ const CONNECTION_CODES: Record<string, Reason> = {
   EPIPE: "ConnectionLost",
 };
 
-/** The five characters by which PostgreSQL names what went wrong, also of an error that was classified here. */
+/** PostgreSQL's SQLSTATE, five characters that name what went wrong, also of an error that was classified here. */
 export function sqlStateOf(error: unknown): string | undefined {
   const { code, severity, cause } = (error ?? {}) as { code?: unknown; severity?: unknown; cause?: unknown };
   if (typeof code === "string" && severity !== undefined) return code;

@@ -5,7 +5,7 @@ import { TableUnavailableError } from "./table-lock";
 export interface GroupCommitOptions<Item, Result> {
   /** Does all of these or, when it throws, none. */
   together(items: readonly Item[]): Promise<Result>;
-  /** Only items of which this is the same are done together. */
+  /** Only items with the same value are done together. */
   likeness(item: Item): string;
   /** How many like this one may be done together. */
   atMost(item: Item): number;
@@ -49,7 +49,7 @@ export class GroupCommit<Item, Result> {
     });
   }
 
-  /** @param close called at the very moment when the line is empty, so that nobody lines up in vain */
+  /** @param close called at the very moment when the line is empty, so that no item is added in vain */
   async #workOff(line: Waiting<Item, Result>[], close: () => void): Promise<void> {
     for (let [first] = line; first !== undefined; [first] = line) {
       await this.#settle(line.splice(0, this.#options.atMost(first.item)));

@@ -1,7 +1,7 @@
 import { escapeIdentifier } from "pg";
 import { TerminalError } from "../errors";
 
-/** A table as somebody wrote it; without a schema, PostgreSQL looks along the connection's `search_path`. */
+/** A table as the user wrote it; without a schema, PostgreSQL looks along the connection's `search_path`. */
 export interface TableName {
   schema?: string;
   name: string;

@@ -25,7 +25,7 @@ const CREATE_TABLE = `CREATE TABLE IF NOT EXISTS kindstack_ownership.rows (
 /** After a crash, each object whose update was cut off is asked for what it has. */
 const CREATE_INDEX = "CREATE INDEX IF NOT EXISTS rows_by_owner ON kindstack_ownership.rows (owner)";
 
-/** Any number that nobody else uses: it keeps two operators from creating the table at the same moment. */
+/** An advisory lock's number: it keeps two operators from creating the table at the same moment. */
 const CREATION_LOCK = 7_046_029_254_386_353n;
 /** Who waits for it waits for others of its kind, which need as long as a few statements. */
 const CREATION = { lockTimeoutMs: 5_000 };
@@ -91,8 +91,8 @@ export function isRecordOf(record: Pick<OwnershipRecord, "owner" | "description"
  * A record is taken over from a former owner by a claim that knows its incarnation, which is in one state only, and by
  * one for the object of the same name in the same cluster ({@link isRecordOf}).
  *
- * @returns the table that the name means, and the keys of which there was no record yet
- * @throws RetryableError `RowConflict` when somebody else has a row, `TableMissing`; TerminalError `TableNotAllowed`
+ * @returns the table that the name means, and the keys that had no record yet
+ * @throws RetryableError `RowConflict` when a row has another owner, `TableMissing`; TerminalError `TableNotAllowed`
  */
 export async function claimRows(
   connection: Connection,
@@ -141,7 +141,7 @@ export async function claimRows(
   return { table: target, newKeys: new Set(rows.flatMap(({ key, is_new }) => (is_new && key !== null ? [key] : []))) };
 }
 
-/** Somebody else's row is in the way; it may go away without our hearing of it, so it is worth another try. */
+/** A row of another owner is in the way; it may be removed without an event, so the update is retried. */
 export function rowConflict(table: TableName, key: string, problem: string): RetryableError {
   return new RetryableError("RowConflict", `row ${JSON.stringify(key)} of table ${formatTableName(table)} ${problem}`);
 }
@@ -174,7 +174,7 @@ export async function releaseRow(
   );
 }
 
-/** All records of an owner; none when nobody ever owned a row in this database. */
+/** All records of an owner; none when no row in this database ever had an owner. */
 export async function recordsOf(
   connection: Connection,
   uid: string,
@@ -187,7 +187,7 @@ export async function recordsOf(
   return rows;
 }
 
-/** Who owns a row; `undefined` when nobody does, or nobody ever owned one in this database. */
+/** The owner of a row; `undefined` when it has none, or no row in this database ever had one. */
 export async function findRecord(
   connection: Connection,
   { schema, name }: { schema: string; name: string },

@@ -26,7 +26,7 @@ export class Connection {
     return this.#classified(this.#client.query<R>(text, values));
   }
 
-  /** Rows as arrays in the order of the select list, for columns whose names are somebody else's choice. */
+  /** Rows as arrays in the order of the select list, for columns whose names users choose. */
   async queryArrays<R extends unknown[]>(text: string, values: unknown[]): Promise<QueryArrayResult<R>> {
     checkFence();
     return this.#classified(this.#client.query<R>({ text, values, rowMode: "array" }));
@@ -113,7 +113,7 @@ async function connect(): Promise<PoolClient> {
 function openPool(): Pool {
   const opened = new Pool(poolConfig(process.env));
   // A connection that breaks between two statements, idle or in a transaction, is dropped by the pool or reported by
-  // the next statement; as an event that nobody listens to, its error would end the process.
+  // the next statement; as an event without a listener, its error would end the process.
   opened.on("error", () => undefined);
   opened.on("connect", (client) => client.on("error", () => undefined));
   return opened;

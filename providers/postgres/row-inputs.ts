@@ -7,7 +7,7 @@ export type ColumnValue = string | number | boolean | null;
 export interface RowInputs {
   /** `table` or `schema.table`, taken literally; it must be on the allow-list and have a unique key column. */
   table: string;
-  /** The one column, with its value, by which the row is known: `{ id: "default/sample-student" }`. */
+  /** The one column, with its value, that identifies the row: `{ id: "default/sample-student" }`. */
   key: Record<string, string>;
   /** The other columns that are written; columns that are not named here are left to their defaults and to others. */
   values: Record<string, ColumnValue>;

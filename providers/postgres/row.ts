@@ -19,7 +19,7 @@ export interface RowOutputs extends RowInputs {
   /** The table that `table` meant when the row was made, whatever the `search_path` is later. */
   location: { schema: string; name: string };
   /**
-   * Made anew by each creation and recorded in the database as well. When a row was left and taken again, the delete of
+   * Made by each creation and recorded in the database as well. When a row was left and taken again, the delete of
    * the former resource, which may come late, finds another incarnation and leaves the row.
    */
   incarnation: string;
@@ -27,7 +27,7 @@ export interface RowOutputs extends RowInputs {
 
 export const ROW_STUB = providerStub("postgres/row");
 
-/** One row of a table, and nothing but that row: what somebody else made under the same key is refused. */
+/** One row of a table, and nothing but that row: another owner's row with the same key is refused. */
 export class Row extends DynamicResource {
   constructor(
     name: string,
@@ -284,7 +284,7 @@ function identityOf(outs: RowOutputs): { table: RowOutputs["location"]; key: str
   return { table: outs.location, key: keyOf(outs).value, incarnation: outs.incarnation };
 }
 
-/** The column by which a row is known, and its value there. */
+/** The column that identifies a row, and its value there. */
 export function keyOf({ key }: RowInputs): { column: string; value: string } {
   const [[column, value] = ["", ""]] = Object.entries(key);
   return { column, value };

@@ -24,7 +24,7 @@ export interface AdmissionOptions {
   host: string;
   /** How the API server finds the operator; by default at the host and port, which suits one machine. */
   location?: AdmissionLocation;
-  /** The CA of the API servers' client certificates, as PEM. With it, nobody else is answered. */
+  /** The CA of the API servers' client certificates, as PEM. With it, other clients get no answer. */
   clientCa?: string | undefined;
   /** A ClusterRole with which everything that is made for admission is deleted; without one it stays. */
   ownerRole?: string | undefined;
@@ -81,7 +81,7 @@ export async function startAdmission(options: AdmissionOptions): Promise<Admissi
       ownerRole: options.ownerRole,
       logger,
       signal: stop.signal,
-      // The webhooks first: nobody gets the right to make namespaces, say, before somebody is asked about it.
+      // The webhooks first: no user gets a right, such as to create namespaces, before the webhook guards it.
       manifests: () => [
         ...kinds.flatMap((kind) =>
           webhookConfigurations(kind, location, {

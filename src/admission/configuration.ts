@@ -22,9 +22,9 @@ export function locationNames(location: AdmissionLocation): string[] {
 }
 
 /**
- * By which the API server is told of a kind's webhooks: one object for each type that it has.
+ * The webhook configurations of a kind: one object for each type of webhook that it has.
  *
- * @param secret the end of each path, by which the API server is told from strangers
+ * @param secret the end of each path, which identifies the API server
  */
 export function webhookConfigurations(
   kind: AnyKind,

@@ -21,11 +21,11 @@ export interface EnsuredObjectsOptions {
   signal: AbortSignal;
 }
 
-/** What is applied, so that the same thing is not put right again and again by its own event. */
+/** What is applied, so that its own event does not cause another repair. */
 interface Applied {
   manifest: Manifest;
   uid: string;
-  /** Of the fields that are ours; it changes when somebody else takes one. */
+  /** Of our fields; it changes when another manager takes one. */
   fields: string;
 }
 
@@ -43,7 +43,7 @@ const BACKOFF = { baseMs: 500, capMs: 30_000 };
 export class EnsuredObjects {
   readonly #options: EnsuredObjectsOptions;
   readonly #applied = new Map<string, Applied>();
-  /** What is put right in a moment. */
+  /** Objects to repair in a moment. */
   readonly #pending = new Set<string>();
 
   constructor(options: EnsuredObjectsOptions) {
@@ -55,7 +55,7 @@ export class EnsuredObjects {
     for (const manifest of this.#options.manifests()) await this.#apply(manifest);
   }
 
-  /** Applies them, and from then on puts right what somebody changes or deletes. */
+  /** Applies them, and from then on repairs what is changed or deleted. */
   async start(): Promise<void> {
     const { client, logger, signal } = this.#options;
     await this.apply();
@@ -128,7 +128,7 @@ export class EnsuredObjects {
       this.#pending.add(id);
       const wait = failures === 0 ? REPAIR_DELAY_MS : exponentialBackoff(failures, BACKOFF);
       await delay(wait, undefined, { signal, ref: false }).catch(() => {});
-      this.#pending.delete(id); // a change from here on is one more to be put right
+      this.#pending.delete(id); // a change from here on needs another repair
       if (signal.aborted) return;
       // As it is to be now; a renewed certificate may have changed it.
       const manifest = manifests().find((candidate) => objectId(candidate) === id);

@@ -78,7 +78,7 @@ function allowed(patch: readonly object[]) {
   return { allowed: true, patchType: "JSONPatch", patch: Buffer.from(JSON.stringify(patch)).toString("base64") };
 }
 
-/** Whoever reviews an object may look into its metadata. */
+/** Reviewers of an object may read its metadata. */
 function withMetadata(object: { metadata?: object }): Manifest {
   return { ...object, metadata: object.metadata ?? {} } as Manifest;
 }

@@ -21,7 +21,7 @@ export interface AdmissionServerOptions {
   port: number;
   host: string;
   certificate: ServingCertificate;
-  /** The CA of the clients' certificates, as PEM. With it, whoever shows none of its certificates is cut off. */
+  /** The CA of the clients' certificates, as PEM. With it, clients without a certificate of this CA are disconnected. */
   clientCa?: string | undefined;
   /** By path, without the secret at its end. */
   reviewers: ReadonlyMap<string, Reviewer>;

@@ -126,10 +126,10 @@ export class StackEngine {
   }
 
   /**
-   * Deletes everything in a stack and then the stack with its history; or only targets, all of which must be there, and
+   * Deletes everything in a stack and then the stack with its history; or only targets, which must all exist, and
    * keeps the stack. A stack that does not exist is a success.
    *
-   * @param options with `release`, what the stack made is left as it is, and is nobody's
+   * @param options with `release`, the stack's resources are kept, unmanaged
    */
   async destroy(stack: string, options: UpdateOptions & { release?: boolean } = {}): Promise<UpdateResult> {
     const args = ["destroy", "--exec-kind", "auto.local", ...sharedFlags(options)];
@@ -226,7 +226,7 @@ export class StackEngine {
       const result = await this.#runUnlocked(stack, command, options);
       checkFence(); // whatever ended it, it is another's stack now
       const report = readEventLog(result.events, meantBy(options));
-      // A success is believed only to the engine: what a broken CLI's exit code says would let go of what is still there.
+      // Only the engine's own event counts as success: on a broken CLI's exit code, resources that still exist would be released.
       const succeeded = result.exitCode === 0 && report.succeeded;
       if (result.exitCode === 0 && !succeeded) await refuseWithoutRoom(workspace.scratchDirectory);
       const { failures: refused } = session;

@@ -21,7 +21,7 @@ export function fileBackendDirectory(backendUrl: string): string | undefined {
 
 /**
  * A backend's URL with which the CLI writes nothing that can be left half-written. Next to each file of a `file://`
- * backend it would write another one with attributes that nobody needs, not atomically: killed in between, it leaves an
+ * backend it would write another one with unused attributes, not atomically: killed in between, it leaves an
  * empty one, and the checkpoint, though whole, is refused for ever (`failed to load checkpoint: EOF`). See `metadata` in
  * https://pkg.go.dev/gocloud.dev/blob/fileblob.
  */
@@ -37,7 +37,7 @@ export function checkpointPath(directory: string, project: string, stack: string
   return join(directory, "stacks", project, `${stack}.json`);
 }
 
-/** Makes an empty stack by writing what `pulumi stack init` would write. For a stack of which {@link stackExists} said no. */
+/** Makes an empty stack by writing what `pulumi stack init` would write. For a stack that does not exist, see {@link stackExists}. */
 export async function createStack(directory: string, project: string, stack: string, template: string): Promise<void> {
   const path = checkpointPath(directory, project, stack);
   const checkpoint = JSON.parse(template) as { checkpoint: { stack: string } };
@@ -51,8 +51,8 @@ export async function createStack(directory: string, project: string, stack: str
 
 /**
  * Takes out of the state what an update that was cut off was about to do. What it was about to create the engine would
- * keep there, and warn of, for good, so that somebody may look what came of it; here the next creation does, as it adopts
- * what is there. For a stack that nobody works on.
+ * keep there, and warn of, until a person looks at them; here the next creation does, as it adopts
+ * what is there. For a stack without a running update.
  */
 export async function forgetPendingCreates(directory: string, project: string, stack: string): Promise<void> {
   const path = checkpointPath(directory, project, stack);
@@ -64,7 +64,7 @@ export async function forgetPendingCreates(directory: string, project: string, s
   await writeWhole(path, JSON.stringify(checkpoint));
 }
 
-/** Writes a file so that nobody ever sees half of it, also when it fails. */
+/** Writes a file atomically: readers see the old or the new content, also when writing fails. */
 async function writeWhole(path: string, text: string): Promise<void> {
   const aside = join(dirname(path), `.${basename(path)}.${randomUUID()}.tmp`);
   try {
@@ -95,7 +95,7 @@ export async function removeTornLocks(directory: string, project: string, stack:
   const locks = join(directory, "locks", "organization", project, stack);
   const torn: string[] = [];
   for (const file of await readdir(locks).catch(() => [])) {
-    const text = await readFile(join(locks, file), "utf8").catch(() => undefined); // it may be let go of just now
+    const text = await readFile(join(locks, file), "utf8").catch(() => undefined); // it may be released at this moment
     if (text === undefined || isJson(text)) continue;
     await rm(join(locks, file), { force: true });
     torn.push(file);

@@ -75,7 +75,7 @@ export async function readCheckpoints(
 }
 
 /**
- * Removes all but the newest updates from a stack's history, each of which has the whole state. The CLI never does.
+ * Removes all but the newest updates from a stack's history. Each holds the whole state, and the CLI never removes one.
  *
  * @throws RetryableError when the database cannot be reached, or the fence has come down
  */

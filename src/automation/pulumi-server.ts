@@ -62,7 +62,7 @@ interface Call {
 
 /**
  * Runs commands in one warm process, `tools/pulumi/server`, which is started for the first of them and ends when there
- * was none for a while, when this process ends in whatever way, and when it is not told in time that it may go on.
+ * was none for a while, when this process ends in whatever way, and when its time to live is not renewed.
  */
 export class PulumiServer implements Pulumi {
   readonly #options: PulumiServerOptions;

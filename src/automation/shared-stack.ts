@@ -12,7 +12,7 @@ import { nameOf, type StackResource } from "./event-log";
 import type { Program } from "./language-server";
 import { PROJECT } from "./workspace";
 
-/** An object that is to be brought about, as a component of a stack that it shares. */
+/** An object to update, as a component of a shared stack. */
 export interface Member {
   /** `namespace/name` */
   key: string;
@@ -77,7 +77,7 @@ export async function updateMembers(
 /**
  * Deletes what several objects have in a stack, and the stack when nothing else is in it. What is not there is deleted.
  *
- * @param options with `release`, what they made is left as it is, and is nobody's
+ * @param options with `release`, their resources are kept, unmanaged
  */
 export async function destroyMembers(
   engine: SharedEngine,
@@ -109,7 +109,7 @@ export async function destroyMembers(
 }
 
 /**
- * What an update was for each of the objects that took part; without those of which it cannot be told, because another's
+ * The result of an update for each object that took part; without objects whose result is unknown because another's
  * failure ended it before its end.
  *
  * @param thrower whose program threw, if one did
@@ -160,7 +160,7 @@ function partOfResult(
   };
 }
 
-/** What came to an object of which no update had to do anything, or none was begun. */
+/** The result for an object that needed no update, or whose update did not begin. */
 export function partialResult(operation: UpdateResult["operation"], outcome: UpdateResult["outcome"]): UpdateResult {
   return {
     operation,

@@ -68,7 +68,7 @@ function memberProgram({ kind, key }: Member, program: Program): Program {
   return () => withParent(objectComponent(kind, key), program);
 }
 
-/** An object of which nothing is in a stack that others share is not there yet, though the stack is. */
+/** In a shared stack, an object without resources does not exist yet, although its stack does. */
 function isAllNew({ changes }: StackPreview): boolean {
   return changes.length > 0 && changes.every(({ operation }) => operation === "create");
 }
@@ -149,7 +149,7 @@ export class StackReader {
 
   /**
    * Runs with the URL of a backend that has the stack, or without one for the workspace's own; does not run, and returns
-   * `undefined`, where it is known without a process that there is no such stack.
+   * `undefined` where the backend shows without a process that the stack does not exist.
    */
   async #withStack<T>(
     stack: string,

@@ -134,7 +134,7 @@ function pulumiEnvironment(settings: WorkspaceSettings): NodeJS.ProcessEnv {
 
 /**
  * For every command the CLI writes a log of all that it does, compressed and encrypted, which takes a quarter of its CPU
- * time in a large update. It has no option against that, but goes on without where the place of the folder is taken
+ * time in a large update. It has no option against that, but does without where a file has the folder's name
  * (`pkg/logging/encrypted.go`).
  */
 async function preventLogs(home: string): Promise<void> {

@@ -22,7 +22,7 @@ export interface InformerOptions {
   labelSelector?: string;
   /** Named functions from an object to the values under which `byIndex` finds it. */
   indexers?: Record<string, (object: LiveObject) => string[]>;
-  /** What the cache keeps of an object, such as all but what takes memory and nobody reads. */
+  /** What the cache keeps of an object, for example without large fields that are not read. */
   transform?: (object: LiveObject) => LiveObject;
   /** Called after the cache has changed, one change at a time, in the order of the API server. */
   onChange: (change: ObjectChange) => void;
@@ -57,7 +57,7 @@ export function compareResourceVersions(a: string, b: string): number {
  *
  * A watch that ends is continued from the last version seen. When the API server no longer has that version (410), or
  * refuses for another reason, everything is listed again and the differences to the cache are reported as changes.
- * Objects in the cache are shared: nobody may modify them.
+ * Objects in the cache are shared: callers must not modify them.
  */
 export class Informer {
   readonly #options: InformerOptions;
@@ -295,7 +295,7 @@ export class Informer {
     }
   }
 
-  /** Decides how to go on after an error, and waits as long as it takes. */
+  /** Decides how to continue after an error, and waits for the back-off. */
   async #recover(error: unknown, signal: AbortSignal): Promise<void> {
     const gone = error instanceof ApiError && error.status === 410;
     // What the server refused will not work from this version; of a broken connection nothing is lost.

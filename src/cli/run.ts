@@ -32,7 +32,7 @@ import { type SharingOptions, shareWork, sharingOptions } from "./sharing";
 
 /** A page waits for at most this long for a stack. */
 const CONSOLE_TIMEOUT_MS = 30_000;
-/** Of the Service by which the API server finds the operator. */
+/** Of the Service in front of the operator, which the API server calls. */
 const ADMISSION_SERVICE_PORT = 443;
 
 interface RunOptions extends SharingOptions, MetricsOptions, InspectionOptions {

@@ -21,7 +21,7 @@ export interface SharingOptions {
   retryPeriod: number;
 }
 
-/** @param leaderElect whether Leases are used unless somebody says otherwise */
+/** @param leaderElect whether Leases are used by default */
 export function sharingOptions(leaderElect: boolean): Option[] {
   return [
     new Option("--leader-elect", "work only while holding a Lease; the default in a Pod").default(leaderElect),

@@ -35,7 +35,7 @@ Examples:
         const overview = await readOverview({
           client: connectKubernetes(),
           kinds,
-          // The operator's own certificate is made at each start, for nobody to verify.
+          // The operator's own certificate is made at each start; clients cannot verify it.
           metrics: { url: metricsUrl, tokenFile: metricsTokenFile, insecure: isLoopback(metricsUrl) },
           namespace,
         });

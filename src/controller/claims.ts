@@ -28,7 +28,7 @@ export class Claims<T extends Item> {
    * Takes all of `ids` for `uid`, or none of them.
    *
    * @param liveHolder the UID that the live object is labelled with
-   * @returns what somebody else holds, and who; `item` is then woken when that becomes free
+   * @returns the names that others hold, with their holders; `item` is then woken when one becomes free
    */
   take(
     uid: string,

@@ -105,7 +105,7 @@ export interface DestroyPlan {
 /**
  * What to do about an object, from its present state alone: which event led here does not matter.
  *
- * An object whose last update succeeded for this generation with this program, and of which nothing has drifted, needs
+ * An object whose last update succeeded for this generation with this program, and has no drift, needs
  * nothing; so does one whose failure only its author can correct.
  */
 export function decide(facts: Facts): Plan {

@@ -5,7 +5,7 @@ import type { OwnedView } from "../cache/owned-view";
 
 /** What is not as it was applied, by id. */
 export interface Drift {
-  /** It is there, but somebody changed an applied field. */
+  /** It exists, but an applied field has another value. */
   edited: string[];
   /** It is gone, or on its way out. */
   missing: string[];
@@ -17,7 +17,7 @@ export interface Drift {
  * Compares the recorded resources with what the caches show of them.
  *
  * @param applied the version that Kindstack's own last apply left, by id
- * @param view what a cache shows of an id; `undefined` for a type that nobody watches
+ * @param view what a cache shows of an id; `undefined` for a type that is not watched
  */
 export function findDrift(
   records: readonly OwnedRecord[],

@@ -116,7 +116,7 @@ export class EventRecorder {
 
     this.#pending.add(series);
     if (this.#pending.size > PENDING_MAX) this.#drop([...this.#pending]);
-    // One writer serves all: it must not end with the work of whoever spoke first.
+    // One writer serves all: it must not end with the work of the first caller.
     this.#writing ??= withinFence(undefined, () => this.#writeAll());
   }
 

@@ -41,7 +41,7 @@ async function readLive({ client, cache }: KindContext, ids: readonly string[]):
   return objects.filter((object) => object !== undefined);
 }
 
-/** Who undoes what, in words. @param applied what Kindstack applies, of which `edited` are the live objects */
+/** Who undoes what, in words. @param applied what Kindstack applies; `edited` are the live objects among it */
 export function describeConflict({ edited, deleted }: FieldConflict, applied: readonly Manifest[]): string {
   const manifests = new Map(applied.map((manifest) => [objectId(manifest), manifest]));
   const taken = edited.flatMap((live) => {

@@ -62,7 +62,7 @@ export class ObjectWriter {
     return writes.wrote((await this.#limit(() => client.apply(type, { apiVersion, kind, metadata }))).object);
   }
 
-  /** Removes the finalizer, whoever has set it. */
+  /** Removes the finalizer, regardless of the manager that set it. */
   async removeFinalizer(object: LiveObject, writes: ReadYourWrites): Promise<LiveObject> {
     const index = indexOfFinalizer(object);
     if (index < 0) return object;

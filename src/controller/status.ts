@@ -77,7 +77,7 @@ function failureIn(conditions: Parameters<typeof findCondition>[0]): string | un
   return ready?.status === "False" && ready.reason !== "Deleting" ? ready.message : undefined;
 }
 
-/** Leaves out what is undefined, and empty lists: the API server drops a list of which an apply took the last item. */
+/** Leaves out what is undefined, and empty lists: the API server drops a list when an apply removes its last item. */
 function present(fields: object): CommonStatus {
   return Object.fromEntries(
     Object.entries(fields).filter(([, value]) => value !== undefined && !(Array.isArray(value) && value.length === 0)),

@@ -35,7 +35,7 @@ import { type Component, ComponentFailedError, Supervisor } from "./supervisor";
 export interface DevClusterOptions {
   /** The directory of all its data; made when there is none. */
   dir: string;
-  /** Begin anew: forget what an earlier cluster in this directory has stored. */
+  /** Start empty: delete what an earlier cluster in this directory has stored. */
   fresh?: boolean;
   /** Gets a line for each step. */
   log?: (message: string) => void;
@@ -49,12 +49,12 @@ export interface DevCluster {
   /** Absolute. */
   readonly dir: string;
   readonly kubeconfig: string;
-  /** The variables by which kubectl, Pulumi and the operator find the cluster. */
+  /** The environment variables that kubectl, Pulumi and the operator need to find the cluster. */
   readonly env: Readonly<Record<string, string>>;
   readonly postgres: PostgresSettings;
   /** By the name of the component. */
   readonly ports: Readonly<Record<string, number>>;
-  /** Fulfilled when a component ends that nobody asked to. */
+  /** Fulfilled when a component exits unexpectedly. */
   readonly failure: Promise<ComponentFailedError>;
   /** Starts one more process that belongs to the cluster. @throws ComponentFailedError */
   start(component: Component, signal?: AbortSignal): Promise<void>;

@@ -157,7 +157,7 @@ export function kwok(
   };
 }
 
-/** The kubeconfig by which a component reaches the API server. */
+/** The kubeconfig that a component uses to reach the API server. */
 export function componentKubeconfig(layout: Layout, component: "controller-manager" | "scheduler" | "kwok"): string {
   return path.join(layout.pki, `${component}.kubeconfig`);
 }

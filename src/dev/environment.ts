@@ -2,7 +2,7 @@ import { pathToFileURL } from "node:url";
 import type { Layout } from "./layout";
 import type { PostgresSettings } from "./postgres";
 
-/** The variables by which kubectl, psql, Pulumi and the operator find the cluster. */
+/** The environment variables that kubectl, psql, Pulumi and the operator need to find the cluster. */
 export function environmentOf(layout: Layout, postgres: PostgresSettings): Record<string, string> {
   return {
     KUBECONFIG: layout.kubeconfig,

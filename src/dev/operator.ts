@@ -26,7 +26,7 @@ export async function operator(cluster: DevCluster, mainScript: string, pulumi: 
   };
 }
 
-/** Whether an operator answers on this port of the machine that it is ready. @throws Error when nobody answers */
+/** Whether the operator on this local port reports that it is ready. @throws Error when nothing answers */
 export async function isReadyOn(port: number): Promise<boolean> {
   const { statusCode, body } = await request(`http://127.0.0.1:${port}/readyz`, { headersTimeout: 2_000 });
   await body.dump();

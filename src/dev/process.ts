@@ -10,7 +10,7 @@ export interface ProcessIdentity {
   startedAt: string;
 }
 
-/** The process that has this number now; `undefined` when there is none, or only an exit status nobody asked for. */
+/** The process that has this number now; `undefined` when there is none, or only a zombie. */
 export function identify(pid: number): ProcessIdentity | undefined {
   const startedAt = process.platform === "linux" ? startTimeFromProc(pid) : startTimeFromPs(pid);
   return startedAt === undefined ? undefined : { pid, startedAt };

@@ -49,7 +49,7 @@ export class Supervisor {
     return this.#processes;
   }
 
-  /** Fulfilled when the first component ends that nobody asked to. */
+  /** Fulfilled when the first component exits unexpectedly. */
   readonly failure = new Promise<ComponentFailedError>((resolve) => {
     this.#fail = resolve;
   });

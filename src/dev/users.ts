@@ -6,7 +6,7 @@ import { layoutOf } from "./layout";
 
 const LIFETIME_MS = 24 * 3_600_000;
 
-/** A kubeconfig of somebody who is no administrator of the development cluster, with a certificate that its CA signs. */
+/** A kubeconfig for a user without administrator rights, with a certificate signed by the development cluster's CA. */
 export async function userConfig(directory: string, name: string, group?: string): Promise<KubeConfig> {
   const { kubeconfig, pki } = layoutOf(directory);
   const authority = await openAuthority({

@@ -42,7 +42,7 @@ export async function refuseForeignDefinitions(
   );
 }
 
-/** A CRD is said to be established a moment before discovery has its kind; until then its objects are `404`. */
+/** A CRD becomes established a moment before discovery has its kind; until then its objects are `404`. */
 async function untilServed(client: Pick<KubernetesClient, "resourceType">, kind: AnyKind): Promise<void> {
   const deadline = performance.now() + SERVED_TIMEOUT_MS;
   while (performance.now() < deadline) {

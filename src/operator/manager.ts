@@ -39,7 +39,7 @@ export interface ManagerOptions {
   driftIntervalMs: number;
   /** The full re-list interval; 30 min by default. */
   relistIntervalMs?: number;
-  /** How long running updates may go on after the stop before they are interrupted. */
+  /** How long running updates may continue after the stop before they are interrupted. */
   gracePeriodMs: number;
 }
 

@@ -33,7 +33,7 @@ export function rightsForPreview({ candidates }: Selection): NeededRight[] {
   );
 }
 
-/** The same for objects of the cluster, of which a request may name all: then `list`. */
+/** The same for objects of the cluster, a request may name all of them: then `list`. */
 export function rightsForDiff(chosen: readonly AnyKind[], { name, namespace }: DiffRequest): NeededRight[] {
   return unique(
     chosen.flatMap((kind) => [

@@ -15,10 +15,10 @@ export type Sighting =
 export type Validation = { type: "valid" } | { type: "invalid"; message: string } | { type: "unknown"; why: string };
 
 const PROBE_TIMEOUT_MS = 5_000;
-/** Whose fields a dry run would set; nobody's, so that no one else's are taken for removed. */
+/** The field manager of dry runs: one that owns no fields, so that none count as removed. */
 const DRY_RUN_MANAGER = "kindstack-preview";
 
-/** The cluster for somebody who only looks, and perhaps may not even do that: no answer is an answer here. */
+/** The cluster as a reader sees it, whose rights may be limited: a refused request counts as unknown. */
 export class ClusterView {
   readonly #client: KubernetesClient;
   #uid: Promise<string | undefined> | undefined;

@@ -12,9 +12,9 @@ import type { PlannedChange, PlannedOperation } from "../automation/planned-chan
 import type { ClusterView } from "./cluster-view";
 import type { ObjectPlan } from "./report";
 
-/** Something that an update would want and that somebody else has. */
+/** Something that an update needs and that has another owner. */
 export interface Conflict {
-  /** See {@link objectId}; absent for a row, which nobody hands over. */
+  /** See {@link objectId}; absent for a row, which cannot be handed over. */
   id?: string;
   /** Who has it, as {@link OWNER_ANNOTATION} says. */
   holder?: string;
@@ -35,12 +35,12 @@ export interface Planned {
 }
 
 /** Where a preview looks for what others have. */
-export interface Surroundings {
+export interface ConflictSources {
   cluster: Pick<ClusterView, "look" | "unreachable">;
   findRowConflict: typeof findRowConflict;
 }
 
-/** As {@link findRowConflict}; a database that cannot be reached is not waited for again, for each row anew. */
+/** As {@link findRowConflict}; a database that cannot be reached is not tried again for each row. */
 export function rowConflictFinder(): typeof findRowConflict {
   let unreachable: unknown;
   return async (inputs, claimant) => {
@@ -64,16 +64,16 @@ export function touchedObjects(changes: readonly PlannedChange[]): Map<string, P
   );
 }
 
-/** Looks at what is alive for what the changes of one stack would be refused. Nobody is asked for more than to read. */
+/** Looks in the cluster and the database for conflicts that would make the changes of one stack fail. Only reads. */
 export async function findConflicts(
   changes: readonly PlannedChange[],
-  surroundings: Surroundings,
+  sources: ConflictSources,
 ): Promise<Pick<Planned, "conflicts" | "unseen">> {
   const unseen: string[] = [];
   const found = await Promise.all(
     changes.map(async (change) => {
       try {
-        return await findConflict(change, surroundings);
+        return await findConflict(change, sources);
       } catch (error) {
         unseen.push(errorMessageOf(error));
         return undefined;
@@ -86,7 +86,7 @@ export async function findConflicts(
 /** @throws when it cannot be told */
 async function findConflict(
   { operation, inputs, old }: PlannedChange,
-  { cluster, findRowConflict }: Surroundings,
+  { cluster, findRowConflict }: ConflictSources,
 ): Promise<Conflict | undefined> {
   if (inputs === undefined || operation === "same" || operation === "delete") return undefined;
   const stub = inputs[PROVIDER_PROPERTY];
@@ -113,7 +113,7 @@ async function findConflict(
   return undefined;
 }
 
-/** What the state says of the owner counts as well: an object that is made anew takes over what its predecessor had. */
+/** What the state says of the owner counts as well: an object that is created again takes over what its predecessor had. */
 function ownersOf({ uid }: { uid: string }, old: PlannedChange["old"]): string[] {
   const former = (old?.outputs.owner as { uid?: string } | undefined)?.uid;
   return former === undefined ? [uid] : [uid, former];
@@ -121,7 +121,7 @@ function ownersOf({ uid }: { uid: string }, old: PlannedChange["old"]): string[]
 
 /**
  * Puts conflicts into the plans: with what is alive, and of new objects with each other. An update that waits only until
- * another one of these updates lets go of something is no failure.
+ * another one of these updates releases something is no failure.
  */
 export function withConflicts(all: readonly Planned[]): ObjectPlan[] {
   return all.map((planned) => {

@@ -66,7 +66,7 @@ function compare(before: unknown, after: unknown, path: string[]): Difference[] 
   return [{ path, ...(before !== undefined && { before }), ...(after !== undefined && { after }) }];
 }
 
-/** Only what the manifest names: everything else in a live object is the server's or somebody else's. */
+/** Only what the manifest names: everything else in a live object belongs to the server or another manager. */
 function compareApplied(live: unknown, applied: unknown, path: string[]): Difference[] {
   if (isRecord(applied) && isRecord(live)) {
     return Object.keys(applied).flatMap((name) => compareApplied(live[name], applied[name], [...path, name]));

@@ -16,7 +16,7 @@ import { stackOf } from "../../stacks/contract/shared-stack";
 import type { PlannedChange } from "../automation/planned-changes";
 import type { StackPreview, StackReader, StackState } from "../automation/stack-reader";
 import type { ClusterView, Sighting } from "./cluster-view";
-import { findConflicts, type Planned, type Surroundings, touchedObjects } from "./conflicts";
+import { type ConflictSources, findConflicts, type Planned, touchedObjects } from "./conflicts";
 import { changedFields } from "./fields";
 import type { Action, ObjectPlan, ResourcePlan } from "./report";
 import { parseManifest } from "./validate";
@@ -38,11 +38,11 @@ export interface PlanOptions {
   signal?: AbortSignal | undefined;
 }
 
-/** The owner of an object that there is not yet. */
+/** The owner of an object that does not exist yet. */
 const NO_UID = "00000000-0000-0000-0000-000000000000";
 
 /** Says what an update would do to the stack of one object, and what of that concerns other objects. */
-export async function planObject(options: PlanOptions & Surroundings, candidate: Candidate): Promise<Planned> {
+export async function planObject(options: PlanOptions & ConflictSources, candidate: Candidate): Promise<Planned> {
   const { kind, manifest, file } = candidate;
   const key = objectKey(manifest.metadata);
   const owner = ownerDescription(kind, key);
@@ -215,7 +215,7 @@ function recordedOwner(state: StackState | undefined, key: string): string | und
   return undefined;
 }
 
-/** A removed object and a new one that differ only in their names: somebody took a change of the name for a renaming. */
+/** A removed object and a new one that differ only in their names: the name was changed where a rename was meant. */
 export function noteRenamings(plans: readonly ObjectPlan[], candidates: readonly Candidate[]): ObjectPlan[] {
   const notes = new Map<ObjectPlan, string>();
   for (const [index, old] of candidates.entries()) {

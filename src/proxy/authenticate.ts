@@ -16,7 +16,7 @@ export interface AuthenticatorOptions {
 
 const TOKEN_TTL_MS = 10_000;
 const MAX_TOKENS = 4096;
-/** Longer than tokens with hundreds of groups are. What is longer is nobody's, and is not asked about. */
+/** Longer than tokens with hundreds of groups are. Longer ones are rejected without a TokenReview. */
 const MAX_TOKEN_LENGTH = 16_384;
 /** Tokens that the API server is asked about at the same time; others wait for their turn. */
 const MAX_REVIEWS = 32;
@@ -29,7 +29,7 @@ export class Authenticator {
   readonly #options: AuthenticatorOptions;
   /** By the digest of the token, so that memory holds none. Answers are shared by requests that come at once. */
   readonly #reviews: LRUCache<string, { identity: Identity | undefined }, string>;
-  /** Tokens that are nobody's, by digest: kept apart, so that they push out none of users. */
+  /** Rejected tokens, by digest: kept apart, so that they do not evict valid ones. */
   readonly #refused: LRUCache<string, true>;
   readonly #turns = new Turns(MAX_REVIEWS);
   readonly #certificates = new WeakMap<TLSSocket, { identity: Identity | undefined; notAfter: number }>();
@@ -47,7 +47,7 @@ export class Authenticator {
     });
   }
 
-  /** @throws Refusal 401 for nobody that is known, 503 when the API server could not be asked */
+  /** @throws Refusal 401 for an unknown user, 503 when the API server could not be asked */
   async authenticate(request: IncomingMessage): Promise<Identity> {
     const byCertificate = this.#ofCertificate(request.socket as TLSSocket);
     if (byCertificate !== undefined) return byCertificate;

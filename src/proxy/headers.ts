@@ -27,10 +27,10 @@ const NOT_FORWARDED = /^(authorization|host|expect|x-remote-.*)$/;
 const TOKEN_PROTOCOL = /^base64url\.bearer\.authorization\.k8s\.io\./;
 
 /**
- * The headers of a request as they go to the API server, before those by which it takes the request for the user's.
+ * The headers of a request as they go to the API server, before the impersonation headers are added.
  *
  * @param remoteAddress the client's, for the API server's audit log
- * @throws Refusal 403 for headers that would make the request somebody else's, however they are written
+ * @throws Refusal 403 for headers that would impersonate another user, however they are written
  */
 export function requestHeaders(headers: HeaderLines, remoteAddress: string | undefined): OutgoingHeaders {
   const spoofed = Object.keys(headers).find((name) => /^impersonate-/i.test(name));

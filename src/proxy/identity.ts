@@ -3,7 +3,7 @@ import { X509Certificate as ParsedCertificate } from "@peculiar/x509";
 import type { UserInfo } from "../../providers/kubernetes/access-review";
 import { Refusal } from "./refusal";
 
-/** Who somebody is to the API server. */
+/** A user as the API server knows them. */
 export interface Identity {
   name: string;
   uid?: string;
@@ -18,8 +18,8 @@ const ANONYMOUS = ["system:anonymous", "system:unauthenticated"];
 const CREDENTIAL_ID = "authentication.kubernetes.io/credential-id";
 
 /**
- * Who a client certificate stands for, as the API server reads it: the common name is the user, the organizations are
- * the groups. `undefined` when it names nobody, or more than one.
+ * The user of a client certificate, as the API server reads it: the common name is the user, the organizations are
+ * the groups. `undefined` when it names no user, or more than one.
  *
  * @param raw the certificate in DER; that it is valid has been verified
  * @param fingerprint its SHA-256, in hexadecimal digits without colons
@@ -35,7 +35,7 @@ export function certificateIdentity(raw: Buffer, fingerprint: string): Identity 
   });
 }
 
-/** What a TokenReview says of a token's user; `undefined` when it names nobody. */
+/** The user that a TokenReview returns; `undefined` when it returns none. */
 export function reviewedIdentity(user: UserInfo): Identity | undefined {
   if (!user.username) return undefined;
   return known({
@@ -52,7 +52,7 @@ function known(identity: Identity): Identity | undefined {
 }
 
 /**
- * The headers by which the API server takes a request for one of this user.
+ * The headers that make the API server treat a request as this user's.
  *
  * @throws Refusal 403 when a name would arrive there as another one: blanks at its ends are cut off on the way
  */

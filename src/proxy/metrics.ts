@@ -5,7 +5,7 @@ export interface ProxyMetrics {
   registry: Registry;
   /** `view`: user, own-namespaces, or none for what was refused. `type`: request, watch or upgrade. */
   requests: Counter<"view" | "type" | "code">;
-  /** Seconds; of requests only, as watches and upgraded connections last as long as somebody wants them. */
+  /** Seconds; of requests only, as watches and upgraded connections last as long as the client wants. */
   duration: Histogram<"view">;
   tokenReviews: Counter<"result">;
   droppedConnections: Counter;

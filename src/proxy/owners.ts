@@ -12,7 +12,7 @@ const TENANT: ResourceType = {
 };
 const BY_OWNER = "owner";
 
-/** Someone who looks at the namespaces of some tenants, and has to look anew when they are others. */
+/** A subscriber to the namespaces of some tenants, to be notified when these change. */
 interface Follower {
   identity: Identity;
   tenants: string;
@@ -108,7 +108,7 @@ function ownersOf({ spec }: LiveObject): string[] {
   return typeof kind === "string" && typeof name === "string" ? [`${kind}:${name}`] : [];
 }
 
-/** All names by which a tenant may call a user its owner. */
+/** All names that a tenant may use for a user as its owner. */
 function ownerKeysOf({ name, groups }: Identity): string[] {
   const isServiceAccount = name.startsWith("system:serviceaccount:");
   return [

@@ -13,12 +13,12 @@ export class Refusal extends Error {
   }
 }
 
-/** The object by which clients of Kubernetes are told of a failure. */
+/** The Status object that tells clients of Kubernetes about a failure. */
 export function failureStatus({ code, reason, message }: Pick<Refusal, "code" | "reason" | "message">) {
   return { kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", message, reason, code };
 }
 
-/** Answers with the refusal; anything that is not one is a fault of the proxy, whose details nobody is told. */
+/** Answers with the refusal; anything else is a fault of the proxy, whose details are not disclosed. */
 export function refuse(response: ServerResponse, error: unknown): void {
   const refusal =
     error instanceof Refusal ? error : new Refusal(500, "InternalError", "the proxy failed to answer this request");

@@ -5,7 +5,7 @@ import { failureStatus, Refusal } from "./refusal";
 
 /** An answer on its way to the client. */
 export interface Relay {
-  /** Ends it in good order before its time; with `last`, as a watch ends whose client has to list anew. */
+  /** Ends it in good order before its time; with `last`, as a watch ends whose client must list again. */
   end(last?: Refusal): void;
 }
 

@@ -30,7 +30,7 @@ export interface ProxyServerOptions {
   client: ViewOptions["client"];
   upstream: Upstream;
   userGroups: readonly string[];
-  /** Whoever is in one of these is not let through. */
+  /** Members of these groups are refused. */
   refusedGroups: readonly string[];
   maxConnections: number;
   metrics: ProxyMetrics;
@@ -41,7 +41,7 @@ export interface ProxyServer {
   readonly port: number;
   /** Open connections of clients. */
   readonly connections: number;
-  /** Ends watches and takes no more connections; what else runs may go on for `graceMs`. */
+  /** Ends watches and takes no more connections; other requests may continue for `graceMs`. */
   close(graceMs: number): Promise<void>;
 }
 
@@ -136,7 +136,7 @@ export async function startProxyServer(options: ProxyServerOptions): Promise<Pro
       const seconds = (performance.now() - startedAt) / 1000;
       metrics.requests.inc({ view, type, code });
       if (type === "request") metrics.duration.observe({ view }, seconds);
-      const path = target.split("?")[0]; // a query may hold what is nobody's business
+      const path = target.split("?")[0]; // a query may hold private data
       logger.info({ method: request.method, path, type, user, view, code, seconds }, "answered");
     });
     try {
@@ -227,12 +227,12 @@ export async function startProxyServer(options: ProxyServerOptions): Promise<Pro
   };
 }
 
-/** No session is resumed: what a client certificate is worth is found out anew for each connection. */
+/** No session is resumed: a client certificate is verified for each connection. */
 function secureContext({ cert, key, clientCa }: ListenerCertificates) {
   return {
     cert,
     key,
-    ca: clientCa === undefined ? [] : clientCa, // none: trust nobody; undefined would be all public CAs
+    ca: clientCa === undefined ? [] : clientCa, // empty: trust no CA; undefined would mean all public CAs
     minVersion: "TLSv1.2" as const,
     secureOptions: constants.SSL_OP_NO_TICKET,
   };

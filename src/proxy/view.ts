@@ -22,7 +22,7 @@ export interface ViewOptions {
 const NAMESPACES = "/api/v1/namespaces";
 
 /**
- * Decides how a request is passed on. Only one path is ever changed, and it is put together anew: what does not look
+ * Decides how a request is passed on. Only one path is ever changed, and it is composed again: what does not look
  * exactly like a list of namespaces goes out under the user's own identity, whatever it is.
  *
  * @throws Refusal 410 for a watch from before the user's tenants changed; 503 as long as the tenants are not known
@@ -58,7 +58,7 @@ export function isWatch(target: string): boolean {
   return isTrue(new URLSearchParams(splitAt(target, "?")[1] ?? "").get("watch"));
 }
 
-/** By which clients know that they have to list again before they watch on. */
+/** Tells clients that they must list again before they continue to watch. */
 export function expired(): Refusal {
   return new Refusal(410, "Expired", "the tenants that you own have changed: list your namespaces again");
 }

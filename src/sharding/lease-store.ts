@@ -10,19 +10,19 @@ export interface LeaseRecord {
   holder: string | undefined;
   /** How often it has gone to another holder. */
   transitions: number;
-  /** How its holder wants to share the work ({@link divisionOf}); `undefined` while it stands back. */
-  division: string | undefined;
+  /** How its holder wants to share the work ({@link layoutOf}); `undefined` while it stands back. */
+  layout: string | undefined;
 }
 
 /** What a write sets. */
 export interface LeaseChange {
   holder: string | undefined;
   transitions?: number;
-  division?: string | undefined;
+  layout?: string | undefined;
   leaseDurationMs?: number;
 }
 
-/** Somebody else has written, created or removed the Lease since we read it. */
+/** Another client has written, created or removed the Lease since we read it. */
 export class LeaseConflict extends Error {
   constructor(name: string, options?: ErrorOptions) {
     super(`the Lease ${name} is not what it was any more`, options);
@@ -49,7 +49,7 @@ const LEASE: ResourceType = {
   namespaced: true,
 };
 const LABEL = "kindstack.dev/lease";
-const DIVISION_ANNOTATION = "kindstack.dev/shards";
+const LAYOUT_ANNOTATION = "kindstack.dev/shards";
 
 interface LeaseSpec {
   holderIdentity?: string | null;
@@ -60,7 +60,7 @@ interface LeaseSpec {
  * Leases (`coordination.k8s.io/v1`) in one namespace of the cluster.
  *
  * Patches carry the UID and the version that was read, so the API server refuses them with 409 when anything was
- * written since, and with 404 when the Lease is gone; a PUT would make it anew.
+ * written since, and with 404 when the Lease is gone; a PUT would create it again.
  *
  * @param timeoutMs after so long a request is given up
  */
@@ -79,7 +79,7 @@ export function kubernetesLeases(client: KubernetesClient, namespace: string, ti
           name,
           namespace,
           labels: { [LABEL]: "true" },
-          ...(change.division !== undefined && { annotations: { [DIVISION_ANNOTATION]: change.division } }),
+          ...(change.layout !== undefined && { annotations: { [LAYOUT_ANNOTATION]: change.layout } }),
         },
         spec: specOf(change),
       };
@@ -101,7 +101,7 @@ export function kubernetesLeases(client: KubernetesClient, namespace: string, ti
 }
 
 function specOf({ holder, transitions, leaseDurationMs }: LeaseChange): object {
-  const now = `${new Date().toISOString().slice(0, -1)}000Z`; // a MicroTime; for people, nobody goes by it
+  const now = `${new Date().toISOString().slice(0, -1)}000Z`; // a MicroTime, for people only
   return {
     holderIdentity: holder ?? null,
     renewTime: now,
@@ -111,7 +111,7 @@ function specOf({ holder, transitions, leaseDurationMs }: LeaseChange): object {
 }
 
 function annotationsOf(change: LeaseChange): Record<string, string | null> {
-  return "division" in change ? { [DIVISION_ANNOTATION]: change.division ?? null } : {};
+  return "layout" in change ? { [LAYOUT_ANNOTATION]: change.layout ?? null } : {};
 }
 
 function recordOf({ metadata, spec }: LiveObject): LeaseRecord {
@@ -122,7 +122,7 @@ function recordOf({ metadata, spec }: LiveObject): LeaseRecord {
     version: metadata.resourceVersion,
     holder: holderIdentity || undefined,
     transitions: leaseTransitions ?? 0,
-    division: metadata.annotations?.[DIVISION_ANNOTATION],
+    layout: metadata.annotations?.[LAYOUT_ANNOTATION],
   };
 }
 

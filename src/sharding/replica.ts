@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import { LeaseConflict, type LeaseRecord, type LeaseStore } from "./lease-store";
-import { divisionOf } from "./shard";
+import { layoutOf } from "./shard";
 import { type Action, type ReplicaState, SESSION_PREFIX, SHARD_PREFIX, type Sharing, step } from "./step";
 import { killAfterMs, type LeaseTiming, untilNextTry } from "./timing";
 
@@ -8,7 +8,7 @@ import { killAfterMs, type LeaseTiming, untilNextTry } from "./timing";
 export interface ShardWorker {
   /** A shard is ours from now on. */
   acquired(shard: number): void;
-  /** Resolves when the work on a shard, of which no new one begins, is done. */
+  /** Resolves when the running work on a shard is done; no new work begins. */
   drained(shard: number): Promise<void>;
   /** Nothing is ours any more. Has stopped all work in `graceMs` at most; resolves when it has. */
   lost(graceMs: number): Promise<void>;
@@ -27,7 +27,7 @@ export interface ReplicaOptions {
   partitions?: number | undefined;
   timing: LeaseTiming;
   logger: Logger;
-  /** Milliseconds on a clock that nobody sets; it goes on while the process stands still. */
+  /** Milliseconds on a monotonic clock, which also counts while the process is stopped. */
   now?: () => number;
   /** A name that no other session has. */
   unique: () => string;
@@ -44,7 +44,7 @@ interface Session {
  * One of several replicas that share the work of one operator.
  *
  * Each has a Lease of its own, its session, and renews it; each shard is a Lease that names the session that holds it.
- * A session that does not change for the Lease's duration, by the clock of whoever looks, is declared dead by a
+ * A session that does not change for the Lease's duration, by the observer's clock, is declared dead by a
  * compare-and-swap, so it cannot be renewed any more, and its shards are free. No clocks are compared, as in client-go's
  * `leaderelection` (k8s.io/client-go/tools/leaderelection), where each Lease would be renewed by itself.
  *
@@ -75,7 +75,7 @@ export class Replica {
   constructor(options: ReplicaOptions) {
     this.#options = options;
     const { shards, partitions, timing } = options;
-    this.#sharing = { shards, division: divisionOf(shards, partitions), timing };
+    this.#sharing = { shards, layout: layoutOf(shards, partitions), timing };
     this.#now = options.now ?? (() => performance.now());
   }
 
@@ -94,7 +94,7 @@ export class Replica {
     return this.#isValid() && this.#held.has(shard) && !this.#yielding.has(shard);
   }
 
-  /** Whether work on a shard may go on. When time is over, all work has been told so before this returns. */
+  /** Whether work on a shard may continue. When time is over, all work has been told so before this returns. */
   mayWriteTo(shard: number): boolean {
     return this.#isValid() && this.#held.has(shard);
   }
@@ -125,7 +125,7 @@ export class Replica {
    * @throws ApiError when the API server cannot be reached; nothing has to be done about it
    */
   async tick(): Promise<void> {
-    if (this.#session !== undefined) this.#isValid(); // nobody may have noticed yet
+    if (this.#session !== undefined) this.#isValid(); // the expiry may not have been noticed yet
     if (this.#ending !== undefined || this.hasLeft) return;
     const session = await this.#renew();
     if (session === undefined) return;
@@ -161,8 +161,8 @@ export class Replica {
   async #renew(): Promise<Session | undefined> {
     const { store, timing, id, unique, worker } = this.#options;
     const sentAt = this.#now();
-    const division = this.#standsBack ? undefined : this.#sharing.division;
-    const wanted = { division, leaseDurationMs: timing.leaseDurationMs };
+    const layout = this.#standsBack ? undefined : this.#sharing.layout;
+    const wanted = { layout, leaseDurationMs: timing.leaseDurationMs };
     let session = this.#session;
     if (session === undefined) {
       if (this.#former !== undefined) await store.remove(this.#former); // its work has ended; what it held is free
@@ -188,14 +188,14 @@ export class Replica {
   }
 
   /** @returns the session as it now is; `undefined` when it is not ours any more */
-  async #update(record: LeaseRecord, wanted: { division: string | undefined }): Promise<LeaseRecord | undefined> {
+  async #update(record: LeaseRecord, wanted: { layout: string | undefined }): Promise<LeaseRecord | undefined> {
     const { store } = this.#options;
     try {
       return await store.update(record, { holder: record.name, ...wanted });
     } catch (error) {
       if (!(error instanceof LeaseConflict)) throw error;
     }
-    // A renewal of which the answer was lost, or a label that somebody has put on it, is no reason to stop.
+    // A renewal whose answer was lost, or a label that a user added, is no reason to stop.
     const current = (await store.list()).find(({ uid }) => uid === record.uid);
     if (current?.holder !== record.name) return undefined;
     return store.update(current, { holder: record.name, ...wanted }).catch((error: unknown) => {
@@ -235,7 +235,7 @@ export class Replica {
         this.#yield(action.shard);
         return true;
       case "standBack": {
-        const facts = { division: this.#sharing.division, others: action.others };
+        const facts = { layout: this.#sharing.layout, others: action.others };
         logger.warn(facts, "waits for replicas with other shards or stack partitions to leave");
         return true;
       }
@@ -301,7 +301,7 @@ export class Replica {
     });
   }
 
-  /** Clears the holders, so that others take the shards at once. When nobody knows whether it did, it is tried again. */
+  /** Clears the holders, so that others take the shards at once. When the outcome is unknown, it is tried again. */
   async #releaseDrained(session: Session): Promise<void> {
     const { store, logger } = this.#options;
     for (const [shard, isDrained] of [...this.#yielding]) {
@@ -345,7 +345,7 @@ export class Replica {
       : this.#session.renewedAt + this.#options.timing.renewDeadlineMs - this.#now();
   }
 
-  /** Whether our session goes on; finds out, when its time is over, whatever kept us from noticing before. */
+  /** Whether our session is valid; notices an expiry that was missed before. */
   #isValid(): boolean {
     if (this.#session === undefined) return false;
     if (this.#remainingMs > 0) return true;

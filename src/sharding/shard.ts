@@ -10,6 +10,6 @@ export function shardOf(stack: string, shards: number): number {
  *
  * @param partitions among how many partitions namespaces are spread whose objects share stacks, if they are
  */
-export function divisionOf(shards: number, partitions: number | undefined): string {
+export function layoutOf(shards: number, partitions: number | undefined): string {
   return partitions === undefined ? String(shards) : `${shards}~${partitions}`;
 }

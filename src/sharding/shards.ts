@@ -11,7 +11,7 @@ interface Run {
   ended: Promise<unknown>;
 }
 
-/** The stacks that are this replica's to work on, and the work on them that runs. A stack may stand for several. */
+/** The stacks that are this replica's to work on, and the work on them that runs. A stack may cover several. */
 export class Shards implements ShardWorker {
   readonly #replica: Replica;
   readonly #allow: (ms: number) => void;
@@ -55,7 +55,7 @@ export class Shards implements ShardWorker {
     };
     lost.signal.addEventListener("abort", () => abort.abort(lost.signal.reason));
     const begin = async () => {
-      await Promise.resolve(); // whoever ends it must be able to find it
+      await Promise.resolve(); // the caller that ends it must be able to find it
       return work(abort.signal);
     };
     const ended = withinFence(fence, begin).finally(() => {

@@ -14,7 +14,7 @@ export interface ReplicaState {
   yielding: ReadonlyMap<number, boolean>;
   /** What was last seen of each session, and since when. */
   seen: ReadonlyMap<string, { version: string; since: number }>;
-  /** Whether it holds nothing and waits until replicas of another division have left. */
+  /** Whether it holds nothing and waits until replicas of another layout have left. */
   standsBack: boolean;
   leaving: boolean;
 }
@@ -22,7 +22,7 @@ export interface ReplicaState {
 /** What all replicas of an operator have in common, if they are to share its work. */
 export interface Sharing {
   shards: number;
-  division: string;
+  layout: string;
   timing: Pick<LeaseTiming, "leaseDurationMs">;
 }
 
@@ -38,7 +38,7 @@ export type Action =
   | { type: "released"; shard: number }
   /** Give a shard back when the work on it has ended. */
   | { type: "yield"; shard: number }
-  /** Wait for replicas of another division to leave. */
+  /** Wait for replicas of another layout to leave. */
   | { type: "standBack"; others: LeaseRecord[] }
   /** Take so many of these shards, which are free. */
   | { type: "acquire"; count: number; candidates: { shard: number; record: LeaseRecord | undefined }[] };
@@ -128,23 +128,23 @@ function share(
   { session, held, yielding, standsBack, leaving }: ReplicaState,
   living: readonly LeaseRecord[],
   shards: ReadonlyMap<number, LeaseRecord>,
-  { shards: count, division }: Sharing,
+  { shards: count, layout }: Sharing,
 ): { standsBack: boolean; actions: Action[] } {
   const others = living.filter(({ name }) => name !== session.name);
-  const strangers = others.filter((other) => other.division !== undefined && other.division !== division);
+  const strangers = others.filter((other) => other.layout !== undefined && other.layout !== layout);
   if (strangers.length > 0) {
-    // In another division a stack, or an object, has another Lease: nothing is safe until they are gone, or stand back.
+    // In another layout a stack, or an object, has another Lease: nothing is safe until they are gone, or stand back.
     const holders = new Set([...shards.values()].map(({ holder }) => holder));
     const cameFirst = strangers.some(({ name }) => holders.has(name) || name < session.name);
     const yields = held.size === 0 && cameFirst && !standsBack;
     return { standsBack: standsBack || yields, actions: yields ? [{ type: "standBack", others: strangers }] : [] };
   }
   if (leaving) return { standsBack, actions: [] };
-  // The next renewal announces the division, and only the look after it counts.
-  if (session.division !== division) return { standsBack: false, actions: [] };
+  // The next renewal announces the layout, and only the look after it counts.
+  if (session.layout !== layout) return { standsBack: false, actions: [] };
   // What cannot be shared evenly stays where it is, so that nothing moves without need.
   const load = (name: string) => [...shards.values()].filter(({ holder }) => holder === name).length;
-  const peers = [session.name, ...others.filter((other) => other.division === division).map(({ name }) => name)];
+  const peers = [session.name, ...others.filter((other) => other.layout === layout).map(({ name }) => name)];
   const rank = peers.sort((a, b) => load(b) - load(a) || (a < b ? -1 : 1)).indexOf(session.name);
   const fair = Math.floor(count / peers.length) + (rank < count % peers.length ? 1 : 0);
   const kept = [...held.keys()].filter((shard) => !yielding.has(shard));

@@ -17,7 +17,7 @@ export interface ListenerOptions {
   host: string;
   /** With it TLS is spoken and nothing else. */
   tls?: ServedCertificate;
-  /** Answers a request without a body. What it throws is told to `failed`, and to nobody else. */
+  /** Answers a request without a body. What it throws is passed to `failed` only. */
   respond(request: http.IncomingMessage): Promise<Answer>;
   failed(error: unknown): void;
 }
@@ -27,7 +27,7 @@ export interface Listener {
   close(): Promise<void>;
 }
 
-/** What a client, whoever it is, may take up: headers of this size, this long to send them, this many connections. */
+/** Limits for any client: headers of this size, this long to send them, this many connections. */
 const LIMITS = {
   maxHeaderSize: 16 * 1024,
   headersTimeout: 5_000,

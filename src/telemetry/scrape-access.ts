@@ -22,7 +22,7 @@ const LIFETIME_MS: Record<Verdict, number> = {
   unknown: 0,
 };
 const MAX_VERDICTS = 1_000;
-/** Whoever makes up tokens shall not make the operator a burden for the API server. */
+/** Invented tokens must not make the operator a burden for the API server. */
 const MAX_QUESTIONS = 8;
 /** Longer than any token of a service account. */
 const MAX_TOKEN_LENGTH = 8_192;

@@ -21,7 +21,7 @@ export interface ProbeServerOptions extends Address {
   healthy: () => string | undefined;
   /** Why the process does not do its work yet, or any more; `undefined` when it does. */
   ready: () => string | undefined;
-  /** Served to anybody on the same port; only for a port that nobody else reaches. */
+  /** Served to anybody on the same port; only for a port that is not reachable from outside. */
   openMetrics?: Pick<Metrics, "registry">;
   /** Served likewise. */
   console?: Console | undefined;
@@ -42,7 +42,7 @@ export interface MetricsServerOptions extends Address {
 
 const NOT_FOUND: Answer = { status: 404, body: "not found\n" };
 
-/** Serves `/healthz` and `/readyz` to anybody: 200 `ok`, or 503; why not is for the log, not for whoever asks. */
+/** Serves `/healthz` and `/readyz` to anybody: 200 `ok`, or 503; the reason is for the log, not for the client. */
 export function startProbeServer({
   healthy,
   ready,
@@ -86,7 +86,7 @@ export function startMetricsServer({
         const verdict = await console.access(request.headers.authorization);
         return verdict === "allowed" ? ((await console.pages(request)) ?? NOT_FOUND) : askForToken(REFUSALS[verdict]);
       }
-      // Before anything else, so that nobody learns from the answer what there is.
+      // Before anything else, so that the answer does not tell which paths exist.
       const verdict = await access(request.headers.authorization);
       if (verdict !== "allowed") return REFUSALS[verdict];
       return pathOf(request.url) === "/metrics" ? scrape(metrics) : NOT_FOUND;

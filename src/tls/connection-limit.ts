@@ -19,7 +19,7 @@ export class ConnectionLimit {
     server.on("connection", (socket: Socket) => this.#add(socket));
   }
 
-  /** Whoever uses this connection has shown to be a user. @param socket the connection, or what speaks TLS on it */
+  /** The client of this connection is authenticated. @param socket the connection, or what speaks TLS on it */
   recognize(socket: Socket): void {
     this.#forgetStranger(addressOf(socket), idOf(socket));
   }

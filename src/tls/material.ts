@@ -6,7 +6,7 @@ import { type CertifiedKey, createAuthority, issueCertificate, openAuthority } f
 export interface TlsMaterial {
   /** The CA that signs. */
   ca: CertifiedKey;
-  /** The CA that will sign next: already trusted, so that whoever checks knows it before it is used. */
+  /** The CA that will sign next: already trusted, so that clients know it before it is used. */
   next?: CertifiedKey | undefined;
   /** The certificate of the CA that signed before; trusted while a server may still show what it signed. */
   previous?: string | undefined;
@@ -42,7 +42,7 @@ export function caBundleOf({ ca, next, previous }: TlsMaterial): string {
 /**
  * What is to be used from now on; the same object when nothing is due.
  *
- * A CA is changed in three steps, so that at no time a certificate is shown that somebody does not trust yet: the next CA
+ * A CA is changed in three steps, so that no client ever sees a certificate that it does not trust yet: the next CA
  * is added to the bundle; when that is known everywhere it signs; and the one before stays in the bundle until it expires.
  *
  * @param material what is stored; `undefined` when there is nothing that could be used
@@ -52,7 +52,7 @@ export async function renew(material: TlsMaterial | undefined, renewal: Renewal)
   let current = material;
   const newAuthority = () => createAuthority(name, new Date(now + lifetimes.caMs));
   if (current === undefined || leftMs(current.ca.certificate, now) <= 0) {
-    // An expired CA is trusted by nobody: there is nothing to be careful about.
+    // No client trusts an expired CA, so it can be replaced at once.
     const ca = current?.next ?? (await newAuthority());
     return { ca, serving: await sign(ca, renewal) };
   }

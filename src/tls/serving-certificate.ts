@@ -16,7 +16,7 @@ export interface ServingCertificateOptions {
   /** Where the Secret is kept, and what it is called. */
   namespace: string;
   name: string;
-  /** Host names and IP addresses by which the server is reached. */
+  /** Host names and IP addresses that clients use to reach the server. */
   dnsNames: readonly string[];
   logger: Logger;
   lifetimes?: Lifetimes;
@@ -35,7 +35,7 @@ export interface ServingCertificate {
   /** For `https.createServer` and `server.setSecureContext`. */
   readonly secureContext: { cert: string; key: string };
   /**
-   * Texts that all replicas know and nobody else: the first is the one to give away, to those who are to be known by it.
+   * Secrets that only the replicas know. The first is the current one, handed to clients that authenticate with it.
    * They change with the CA.
    */
   readonly sharedSecrets: readonly string[];
@@ -52,7 +52,7 @@ const DAY_MS = 86_400_000;
 const LIFETIMES: Lifetimes = { caMs: 730 * DAY_MS, servingMs: 90 * DAY_MS };
 const POLL_MS = 60_000;
 const PROPAGATION_MS = 5 * 60_000;
-/** Whoever loses this often against other replicas has another problem. */
+/** Losing this often against other replicas indicates another problem. */
 const MAX_ATTEMPTS = 5;
 
 /**
@@ -132,7 +132,7 @@ async function agree(
   const { client, namespace, name, dnsNames, lifetimes = LIFETIMES, now = Date.now } = options;
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     const secret = await client.get(SECRET, name, namespace);
-    // What somebody deleted or damaged is put back as it was: it is what everyone trusts.
+    // What was deleted or damaged is restored as it was: clients trust it.
     const stored = secret && materialOf(secret);
     const current = stored ?? held;
     const wanted = await renew(current, {

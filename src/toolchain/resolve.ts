@@ -113,7 +113,7 @@ async function makeUnderLock(tool: Tool, home: string, reasons: string[], option
     () => options.observe?.({ type: "waiting", tool }),
   );
   try {
-    const cached = await cachedBinary(tool, home); // whoever held the lock may have made it
+    const cached = await cachedBinary(tool, home); // the former holder of the lock may have made it
     if (cached !== undefined) return cached;
     await removeLeftovers(home);
     for (const source of tool.sources) {
@@ -163,7 +163,7 @@ async function make(tool: Tool, source: Source, home: string, signal: AbortSigna
 
 const LEFTOVER_PREFIX = ".making-";
 
-/** Removes what interrupted processes left; the caller holds the lock, so nobody is using it. */
+/** Removes what interrupted processes left; the caller holds the lock, so it is not in use. */
 async function removeLeftovers(home: string): Promise<void> {
   for (const entry of await fs.readdir(home)) {
     if (entry.startsWith(LEFTOVER_PREFIX)) await fs.rm(path.join(home, entry), { recursive: true, force: true });

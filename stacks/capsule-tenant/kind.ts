@@ -50,7 +50,7 @@ export const capsuleTenant = defineKind({
     permissions: [
       // Compared with each other, where a tenant has a scope of host name collisions.
       { apiGroups: ["networking.k8s.io"], resources: ["ingresses"], verbs: ["list", "watch"] },
-      // Whoever binds a role must have all of its rights, or the right to bind it.
+      // To bind a role takes all of its rights, or the right to bind it.
       {
         apiGroups: ["rbac.authorization.k8s.io"],
         resources: ["clusterroles"],

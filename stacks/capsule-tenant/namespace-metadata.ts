@@ -63,7 +63,7 @@ export function refusedKeys(
   const { forbidden, allowed } = keyRules(tenant, map);
   const matches = (regex: string, key: string) => regex !== "" && RE2JS.compile(regex).matcher(key).find();
   return keys.filter((key) => {
-    if (key === TENANT_LABEL && map === "labels") return false; // by which the owner of several tenants chooses one
+    if (key === TENANT_LABEL && map === "labels") return false; // the owner of several tenants chooses one with it
     if (matches(OWNERSHIP_KEYS, key)) return true;
     const isReserved = matches(RESERVED_KEYS, key) && !matches(UNRESERVED_KEYS, key);
     return (isReserved || matches(forbidden, key)) && !matches(allowed, key);

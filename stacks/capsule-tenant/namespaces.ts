@@ -11,7 +11,7 @@ export function tenantsOf({ metadata: { name, labels } }: LiveObject): string[] 
 
 /**
  * The tenant's namespaces by name: those with its label, and those of its stack that name it as their owner, so that a
- * label that somebody takes off comes back. Those on their way out are left alone.
+ * label that a user removes is restored. Those on their way out are left alone.
  */
 export function namespacesOf(
   { metadata: { uid } }: KindObject,

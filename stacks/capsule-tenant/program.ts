@@ -129,7 +129,7 @@ function namespaceMetadata(object: KindObject<CapsuleTenantSpec>): ObjectMeta {
   };
 }
 
-/** By which the API server asks webhooks about the namespace. */
+/** Selects the namespace for the webhooks. */
 function webhookLabels(object: KindObject<CapsuleTenantSpec>): Record<string, string> {
   const scope = collisionScope(object) ?? "Disabled";
   return {

@@ -66,7 +66,7 @@ function withSuffix(value: bigint, base: bigint, suffixes: readonly string[]): s
 
 /**
  * The parts in which an amount of a resource is given out: thousandths of a processor; one of everything else, or 1Mi
- * where the whole is written with powers of 1024, as nobody can read bytes.
+ * where the whole is written with powers of 1024, as plain bytes are hard to read.
  */
 export function unitOf(resource: string, whole: string | number): Amount {
   if (/(^|\.)cpu$/.test(resource)) return NANO / 1000n;

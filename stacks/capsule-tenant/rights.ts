@@ -11,7 +11,7 @@ import type { CapsuleTenantSpec } from "./schema";
  * count its quotas. A policy holds up to a second after its binding is made, a quota from when its status has amounts.
  */
 
-/** A policy is enforced a second after its binding is made, as a rule; where nobody serves it, never. */
+/** A policy is enforced a second after its binding is made, as a rule; where no server enforces it, never. */
 const PROBE_INTERVAL_MS = { min: 250, max: 5_000 };
 
 /** Whether the RoleBindings of a namespace are to be there. Rights that are given stay: what is restricted later, holds. */

@@ -4,7 +4,7 @@ import type { Amount } from "./quantity";
 export interface Slot {
   /** What is used, by the API server's count; `undefined` as long as it has not counted. */
   used: Amount | undefined;
-  /** What the ResourceQuota says may be used; `undefined` when it says nothing, so that there is no limit. */
+  /** What the ResourceQuota says may be used; `undefined` when it says nothing: no limit. */
   granted: Amount | undefined;
   /** What the API server holds the namespace to; it follows `granted` a moment later. */
   enforced: Amount | undefined;
@@ -14,12 +14,12 @@ export interface Slot {
  * What each namespace is to be granted now, so that all of them together cannot use more than `hard`.
  *
  * Each is to get what it uses and a share of what is left. A namespace that gets less than it has is lowered at once;
- * one that gets more is raised only out of what nobody can use any more: the lower grant of another counts when the
+ * one that gets more is raised only out of what is free for certain: the lower grant of another counts when the
  * API server is seen to enforce it. So the sum of what *can* be used never rises above `hard`, whatever is created
  * meanwhile; the raise follows in a later round.
  *
  * As long as everybody has at least half a share of the same `hard` in hand, nothing is changed: each change makes the API
- * server count anew. When nothing is left, each is granted what it uses.
+ * server count again. When nothing is left, each is granted what it uses.
  *
  * @param slots of the namespaces, the same order as the result; `hard` and `unit` as {@link Amount}
  * @param isShared whether what is granted was shared out of this `hard`
@@ -30,7 +30,7 @@ export function grants(hard: Amount, slots: readonly Slot[], unit: Amount, isSha
   if (isShared && reachable <= hard && slots.every((slot, index) => isContent(slot, targets[index] as Amount))) {
     return slots.map(({ granted }) => granted as Amount);
   }
-  // What has not been counted may be anything: nobody gets more until it is.
+  // What has not been counted may be anything: no share grows until it is.
   let spare = slots.some(({ used }) => used === undefined) ? 0n : max(0n, hard - reachable);
   return slots.map((slot, index) => {
     const target = targets[index] as Amount;

@@ -6,7 +6,7 @@ export interface RequestingUser {
   groups: readonly string[];
 }
 
-/** What somebody asks the API server for, before it is done. */
+/** A request to the API server, before it takes effect. */
 export interface AdmissionRequest {
   /** Of this request; the same when a webhook is asked about it again. */
   uid: string;
@@ -85,7 +85,7 @@ export interface KindAdmission {
   readonly watches: Readonly<Record<string, AdmissionWatch>>;
   /**
    * Cluster-wide objects that are there while the operator serves admission, such as policies and roles. They follow the
-   * configuration with which it was started, and are put right when somebody changes them.
+   * configuration with which it was started, and are repaired when they are changed.
    */
   objects(): readonly Manifest[];
   webhooks(): readonly AdmissionWebhook[];
@@ -94,10 +94,10 @@ export interface KindAdmission {
 /** The Secret of the operator's certificate for admission, and of its CA. */
 export const CERTIFICATE_SECRET = "kindstack-admission-tls";
 
-/** On all that is made for admission, by which it is watched. */
+/** The label of all objects made for admission; the operator watches them by it. */
 export const ADMISSION_LABEL = "kindstack.dev/admission";
 
-/** The type of object by which the API server is told of webhooks of that type. */
+/** The type of the configuration for webhooks of that type. */
 export function webhookConfigurationKind(type: AdmissionWebhook["type"]): string {
   return type === "mutating" ? "MutatingWebhookConfiguration" : "ValidatingWebhookConfiguration";
 }

@@ -240,7 +240,7 @@ export function kindName(kind: AnyKind): string {
   return `${kind.plural}.${kind.group}`;
 }
 
-/** How an object is called on all that is made for it; the same whoever runs its stack. */
+/** The object's name in the labels of its resources; the same for every user of its stack. */
 export function ownerDescription(kind: AnyKind, key: string): string {
   return `${kind.kind}.${kind.group}/${key}`;
 }

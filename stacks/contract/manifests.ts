@@ -29,7 +29,7 @@ const MANIFEST_FILE = /\.(ya?ml|json)$/i;
 const MAX_BYTES = 5 * 1024 * 1024;
 /** No Kubernetes object is nested as deep as this; what reads one may call itself for each level. */
 const MAX_DEPTH = 200;
-/** More nodes than this behind the aliases of a document are an attack on whoever reads it. */
+/** More nodes than this behind the aliases of a document are an attack on the reader. */
 const MAX_ALIASES = 100;
 
 const texts = Type.Optional(Type.Record(Type.String(), Type.String()));
@@ -80,9 +80,9 @@ export async function readManifests(paths: readonly string[], mayBeGone = false)
 }
 
 /**
- * Reads manifests of which none may be missing.
+ * Reads manifests; none may be missing.
  *
- * @throws TerminalError naming each file and what is wrong in it, or that there is nothing in the paths
+ * @throws TerminalError naming each file and what is wrong in it, or the paths without a manifest
  */
 export async function requireManifests(paths: readonly string[]): Promise<SourcedManifest[]> {
   const { objects, problems } = await readManifests(paths);
@@ -139,7 +139,7 @@ export function parseManifests(text: string, file: string, { strict }: { strict:
   for (const [index, document] of all.entries()) {
     const where = all.length > 1 ? `document ${index + 1}: ` : "";
     const report = (message: string) => found.problems.push({ file, message: where + message });
-    // A tag that nobody knows is only a warning to the parser; whoever wrote it means something else than its text.
+    // An unknown tag is only a warning to the parser, but its author means something else than its text.
     const [error = document.warnings.find(({ code }) => code === "TAG_RESOLVE_FAILED")] = document.errors;
     if (error !== undefined) {
       report(firstLine(error.message));

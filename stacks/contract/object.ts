@@ -89,7 +89,7 @@ export function controllerReference(object: KindObject): OwnerReference {
  * different objects, for which a digest of the full identity stands at its end: too long for anybody to find two names
  * with the same.
  *
- * It is made of the name and not of the UID: whoever runs the same manifest, the watcher or `pulumi up`, finds the same
+ * It is made of the name and not of the UID: the watcher and `pulumi up` derive the same
  * stack; and an object that is created again after its finalizer was removed by force takes over what it left behind.
  */
 export function stackName(kind: { group: string; plural: string; singular: string }, key: string): string {

@@ -23,7 +23,7 @@ export const STACK_PARTITION_ANNOTATION = "kindstack.dev/stack-partition";
  */
 export const OBJECTS_PER_STACK = 500;
 
-/** Where the number of a partition stands for its name: no namespace is called so. */
+/** Marks the number of a partition: no namespace can have this name. */
 const PARTITION_MARK = "~";
 const LARGEST_NUMBER = 9_999;
 const COMPONENT_PREFIX = "kindstack:";
@@ -71,7 +71,7 @@ export function sharedStackAssignment(kind: KindNames, namespace: string, name: 
 
 /**
  * The shared stack that an object's own record names. What the record says of another namespace's stack does not count:
- * annotations can be written by whoever may edit the object.
+ * annotations can be written by any user who may edit the object.
  */
 export function recordedAssignment(kind: AnyKind, object: LiveObject): StackAssignment | undefined {
   const { namespace = "", annotations } = object.metadata;
@@ -84,7 +84,7 @@ export function recordedAssignment(kind: AnyKind, object: LiveObject): StackAssi
   return { partition: several === undefined ? namespace : ofSeveral(several), number };
 }
 
-/** The annotations by which an object's place is recorded; see {@link recordedAssignment}. */
+/** The annotations that record an object's stack; see {@link recordedAssignment}. */
 export function assignmentAnnotations({ partition, number }: StackAssignment): Record<string, string> {
   return {
     [STACK_NUMBER_ANNOTATION]: String(number),
@@ -112,7 +112,7 @@ export function stackOf(kind: AnyKind, key: string, object: LiveObject | undefin
   );
 }
 
-/** An object as a component, the parent of all that it stands for, in a stack that others share. */
+/** An object as a component of a shared stack, the parent of its resources. */
 export function objectComponent(kind: KindNames, key: string): Resource {
   return component(componentType(kind), key);
 }

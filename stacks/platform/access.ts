@@ -48,7 +48,7 @@ export function access(configuration: Configuration, kinds: readonly AnyKind[]):
       automountServiceAccountToken: false, // the operator's Pod asks for it
     },
     ...clusterWide(NAME, [...operatorRules(kinds), ...(previews ? inspectionRules(kinds) : [])], namespace),
-    // Admission's own role: what the operator makes for admission goes with it, whoever deletes it.
+    // Admission's own role: what the operator makes for admission is garbage-collected with it.
     ...(admission ? clusterWide(ADMISSION_ROLE, admissionRules(kinds, ADMISSION_ROLE), namespace) : []),
     // Not bound here: for Prometheus' service account, and for people who look at the console.
     reader("metrics", ["/metrics"]),

@@ -17,7 +17,7 @@ import { workload } from "./workload";
  * Everything that Kindstack is in a cluster, in an order in which it can be applied: what `pulumi up` installs and what
  * `kindstack install --print` prints.
  *
- * @param kinds all kinds, of which the configuration chooses
+ * @param kinds all kinds; the configuration chooses from them
  * @throws TerminalError `Misconfigured` for a kind that does not exist, or that is needed and not chosen
  */
 export async function platformManifests(configured: Configuration, kinds: readonly AnyKind[]): Promise<Manifest[]> {

@@ -78,7 +78,7 @@ function scraping({ namespace, metricsSecret }: Configuration): object {
     bearerTokenFile: "/var/run/secrets/kubernetes.io/serviceaccount/token",
     tlsConfig:
       metricsSecret === undefined
-        ? { insecureSkipVerify: true } // made at each start, for nobody to verify
+        ? { insecureSkipVerify: true } // made at each start; clients cannot verify it
         : { serverName: `${NAME}.${namespace}.svc`, ca: { secret: { name: metricsSecret, key: "ca.crt" } } },
   };
 }

@@ -8,7 +8,7 @@ const PORT = 9443;
 const HTTP_PORT = 8081;
 const METRICS_PORT = 8443;
 const SELECTOR = { "app.kubernetes.io/name": NAME, "app.kubernetes.io/component": "proxy" } as const;
-/** What runs may go on for 20 s; then the rest is cut. */
+/** Running requests may continue for 20 s; then the rest is cut. */
 const TERMINATION_SECONDS = 30;
 
 /** The proxy through which owners of tenants see their own namespaces; nothing, unless it is asked for. */

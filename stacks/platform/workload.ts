@@ -16,7 +16,7 @@ const WORK_DIRECTORY = "/var/run/kindstack";
 const SECRET_DIRECTORY = "/etc/kindstack";
 const METRICS_CERTIFICATE = "/etc/kindstack-metrics";
 const PREVIEW_CERTIFICATE = "/etc/kindstack-preview";
-/** Running updates may go on for 20 s, one that is interrupted has 10 s to save; then the rest is written. */
+/** Running updates may continue for 20 s, one that is interrupted has 10 s to save; then the rest is written. */
 const TERMINATION_SECONDS = 45;
 
 /** Replicas on one node would be gone together. */

@@ -1,7 +1,7 @@
 import { refuseTableName } from "../../providers/postgres/allow-list";
 import { findDriftedRows } from "../../providers/postgres/drift";
 import { parseTableName } from "../../providers/postgres/identifier";
-import { removeStrayRows } from "../../providers/postgres/strays";
+import { removeOrphanRows } from "../../providers/postgres/orphans";
 import { defineKind } from "../contract/kind";
 import { objectKey } from "../contract/object";
 import { KEY_COLUMN, postgresWriterProgram, wantedRow } from "./program";
@@ -32,7 +32,7 @@ export const postgresWriter = defineKind({
     external: {
       findDrift: (objects) =>
         findDriftedRows(objects.map((object) => ({ ...wantedRow(object), uid: object.metadata.uid }))),
-      removeOrphans: (owner, kept, options) => removeStrayRows(owner, KEY_COLUMN, kept, options),
+      removeOrphans: (owner, kept, options) => removeOrphanRows(owner, KEY_COLUMN, kept, options),
     },
   },
 });

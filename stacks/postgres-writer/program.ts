@@ -15,7 +15,7 @@ export function postgresWriterProgram(
   new Row(objectKey(object.metadata), { ...wantedRow(object), owner: { ...owner, ...(cluster && { cluster }) } });
 }
 
-/** The row that an object stands for. */
+/** The row of an object. */
 export function wantedRow({ metadata, spec }: KindObject<PostgresWriterSpec>): Omit<RowInputs, "owner"> {
   const { table, name, age, country } = spec;
   return { table, key: { [KEY_COLUMN]: objectKey(metadata) }, values: { name, age, country } };

@@ -29,7 +29,7 @@ async function main(): Promise<void> {
   }
   const stack = getStack();
   if (configuration.install) {
-    // Only now: the Kubernetes SDK is large, and whoever runs objects does not need it.
+    // Only now: the Kubernetes SDK is large, and not needed to run objects.
     const { installPlatform } = await import("../platform/program.js");
     await refuseWhatCannotWork(configuration);
     await installPlatform(configuration);
@@ -77,7 +77,7 @@ async function mainForPulumi(): Promise<void> {
   } catch (error) {
     if (!(error instanceof ClassifiedError)) throw error;
     const { message } = error;
-    // Pulumi hangs its whole state on errors and then prints them for its trace: half a minute that nobody reads.
+    // Pulumi hangs its whole state on errors and then prints them for its trace: half a minute of useless output.
     throw Object.defineProperty(new RunError(message), inspect.custom, { value: () => message });
   }
 }

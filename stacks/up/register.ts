@@ -13,7 +13,7 @@ import { watchedObjects } from "../contract/watched";
 import { isOwnStack, type StackObject } from "./objects";
 
 /**
- * Registers what the objects stand for, in the stack that is being updated.
+ * Registers the objects' resources, in the stack that is being updated.
  *
  * In an object's own stack ({@link isOwnStack}) its resources have the very URNs that they have when the watcher runs
  * it, and so they have in the stack that objects of a namespace share. In a stack of any other name each object is a
@@ -76,7 +76,7 @@ async function liveObjects(
     .filter(({ metadata }) => metadata.annotations?.[OWNER_ANNOTATION] === description);
 }
 
-/** What a program does not register is deleted: whoever takes over a stack that objects share takes over all of them. */
+/** What a program does not register is deleted: taking over a shared stack means taking over all of its objects. */
 async function refuseIncomplete(objects: readonly StackObject[], stack: string): Promise<void> {
   const placeOf = ({ kind, object }: StackObject) =>
     sharedStackAssignment(kind, object.metadata.namespace ?? "", stack);

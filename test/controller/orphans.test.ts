@@ -63,14 +63,14 @@ describe("an object may have made what is in no state", () => {
   });
 });
 
-describe("strays", () => {
+describe("orphans", () => {
   const managedFields = [applied("kindstack", {})];
   const made = { ...marksOf(acme, { created: true }), managedFields };
 
   it("are what Kindstack has applied for the owner and is not to be kept", () => {
     const kept = namespace("acme-dev", made);
-    const stray = namespace("acme-old", made);
-    expect(findOrphans([kept, stray], new Set(["v1/Namespace//acme-dev"]))).toEqual([stray]);
+    const orphan = namespace("acme-old", made);
+    expect(findOrphans([kept, orphan], new Set(["v1/Namespace//acme-dev"]))).toEqual([orphan]);
   });
 
   it("are not what is on its way out", () => {

@@ -32,7 +32,7 @@ export interface ChangingKind {
   /** Where objects are, by their name; they are in no namespace when it is left out. */
   namespace?: (name: string) => string;
   /** What has to be there before the object. */
-  surroundings?: (name: string) => Manifest[];
+  prerequisites?: (name: string) => Manifest[];
 }
 
 function changingKind(
@@ -41,7 +41,7 @@ function changingKind(
     sound = {},
     accepted = {},
     ...rest
-  }: { sound?: Overrides; accepted?: Overrides } & Pick<ChangingKind, "namespace" | "surroundings">,
+  }: { sound?: Overrides; accepted?: Overrides } & Pick<ChangingKind, "namespace" | "prerequisites">,
 ): ChangingKind {
   const schema = kind.spec as SpecSchema;
   return {
@@ -158,7 +158,7 @@ export const changingKinds: readonly ChangingKind[] = [
   changingKind(capsuleTenant, {
     sound: CAPSULE_SOUND,
     accepted: CAPSULE_ACCEPTED,
-    surroundings: (name) => [namespace(`${name}-blue`, { labels: { "capsule.clastix.io/tenant": name } })],
+    prerequisites: (name) => [namespace(`${name}-blue`, { labels: { "capsule.clastix.io/tenant": name } })],
   }),
   changingKind(postgresWriter, {
     sound: { table: fc.constantFrom(TABLE, `${TABLE}_2`) },
@@ -169,7 +169,7 @@ export const changingKinds: readonly ChangingKind[] = [
       ),
     },
     namespace: (name) => `${name}-rows`,
-    surroundings: (name) => [namespace(`${name}-rows`)],
+    prerequisites: (name) => [namespace(`${name}-rows`)],
   }),
   changingKind(podSet, { accepted: { replicas }, namespace: () => "default" }),
   changingKind(memcached, { namespace: () => "default" }),

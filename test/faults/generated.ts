@@ -72,8 +72,8 @@ export function usePlace(): Place & { operator: TestOperator } {
  */
 export async function follow(changing: ChangingKind, course: Course, place: Place): Promise<void> {
   const names = [uniqueName("changed"), uniqueName("unchanged")] as const;
-  const surroundings = names.flatMap((name) => changing.surroundings?.(name) ?? []);
-  await Promise.all(surroundings.map(apply));
+  const prerequisites = names.flatMap((name) => changing.prerequisites?.(name) ?? []);
+  await Promise.all(prerequisites.map(apply));
   const objectOf = (name: string, spec: unknown) => generatedObject(changing, { name, table: place.table, spec });
   const [changed, unchanged] = names.map((name) => objectOf(name, course.first)) as [Manifest, Manifest];
   const change = async (object: Manifest, spec: unknown, isSound: boolean) => {
@@ -100,7 +100,7 @@ export async function follow(changing: ChangingKind, course: Course, place: Plac
   await patiently(async () => {
     for (const object of [changed, unchanged]) await expectNothingOf(object.metadata.name ?? "", [object], place);
   });
-  await Promise.all(surroundings.map(remove));
+  await Promise.all(prerequisites.map(remove));
 }
 
 /** An operator that met a fault of its own says so, whatever came of it. */

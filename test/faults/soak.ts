@@ -88,7 +88,7 @@ export class Soak {
   #postgres!: PostgresProxy;
   #table = "";
   /** The objects that are to be there, by their names. */
-  readonly #wanted = new Map<string, { kind: AnyKind; manifest: Manifest; surroundings: Manifest[] }>();
+  readonly #wanted = new Map<string, { kind: AnyKind; manifest: Manifest; prerequisites: Manifest[] }>();
   #done: Record<string, number> = {};
 
   async start(): Promise<void> {
@@ -144,7 +144,7 @@ export class Soak {
     this.#heal();
     await vi.waitFor(
       async () => {
-        for (const { manifest, surroundings } of this.#wanted.values()) await this.#push(manifest, surroundings);
+        for (const { manifest, prerequisites } of this.#wanted.values()) await this.#push(manifest, prerequisites);
         await this.#expectAll();
       },
       { timeout: SETTLE_MS, interval: 2_000 },
@@ -194,9 +194,9 @@ export class Soak {
     const isRow = found.kind.capabilities.sharedStacks;
     const changing = isRow ? { ...found, namespace: () => this.#rowsNamespace } : found;
     const manifest = generatedObject(changing, { name, table: this.#table, spec });
-    const surroundings = isRow ? [] : (found.surroundings?.(name) ?? []);
-    this.#wanted.set(name, { kind: found.kind, manifest, surroundings });
-    await this.#push(manifest, surroundings);
+    const prerequisites = isRow ? [] : (found.prerequisites?.(name) ?? []);
+    this.#wanted.set(name, { kind: found.kind, manifest, prerequisites });
+    await this.#push(manifest, prerequisites);
   }
 
   async #unwant(name: string): Promise<void> {
@@ -207,9 +207,9 @@ export class Soak {
   }
 
   /** Makes an object, or gives it its spec. What is still on its way out under that name is in the way for now. */
-  async #push(manifest: Manifest, surroundings: readonly Manifest[]): Promise<void> {
+  async #push(manifest: Manifest, prerequisites: readonly Manifest[]): Promise<void> {
     try {
-      for (const surrounding of surroundings) await apply(surrounding);
+      for (const prerequisite of prerequisites) await apply(prerequisite);
       const live = await find(manifest);
       if (live === undefined) await create(manifest);
       else if (live.metadata.deletionTimestamp === undefined) await replaceSpec(manifest, manifest.spec);

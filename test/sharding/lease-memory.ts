@@ -58,7 +58,7 @@ export class LeaseMemory implements LeaseStore {
       version: String(++this.#versions),
       holder: change.holder,
       transitions: change.transitions ?? present?.transitions ?? 0,
-      division: "division" in change ? change.division : present?.division,
+      layout: "layout" in change ? change.layout : present?.layout,
     };
     this.#records.set(name, record);
     if (failure === "after") throw new Error("no answer");

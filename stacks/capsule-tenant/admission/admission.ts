@@ -34,7 +34,7 @@ export function capsuleTenantAdmission(): KindAdmission {
         indexers: { endpoint: endpointsOf },
       },
     },
-    // The policies first: nobody gets the right to make namespaces before they are guarded.
+    // The policies first: no user gets the right to create namespaces before they are guarded.
     objects: () => [...policies(), ...namespaceRoles()],
     webhooks: () => webhooks,
   };

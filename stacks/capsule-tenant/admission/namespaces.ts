@@ -24,8 +24,8 @@ const MAX_NAME_LENGTH = 63;
 /**
  * Namespaces that members of the groups create become their tenant's, or are refused.
  *
- * While no operator answers they are refused: a namespace of nobody's would have no limits. Only these users are
- * concerned; the cluster's own namespaces are made by nobody of them, and so never wait for the operator.
+ * While no operator answers they are refused: a namespace without a tenant would have no limits. Only these users are
+ * concerned; the cluster's own namespaces are made by others, and so never wait for the operator.
  */
 export function namespaceWebhook(reservations: QuotaReservations): AdmissionWebhook {
   return {
@@ -124,7 +124,7 @@ function assign(namespace: Manifest, name: string, user: RequestingUser, view: A
     return `${user.username} owns several tenants; the label ${TENANT_LABEL} must name one of ${names.join(", ")}`;
   }
   const tenant = owned.get(wanted ?? prefix ?? names[0] ?? "");
-  // Whether there is such a tenant is nobody's business who does not own it.
+  // Only its owners may learn whether a tenant exists.
   if (tenant === undefined) return `${user.username} does not own a tenant ${wanted}, but ${names.join(", ")}`;
   if (tenant.metadata.deletionTimestamp) return `the tenant ${tenant.metadata.name} is being deleted`;
   return tenant;
@@ -152,7 +152,7 @@ function assignment(namespace: Manifest, tenant: LiveObject): PatchOperation[] {
   return patch;
 }
 
-/** Under which the tenants of somebody are found: their own name, and their groups'. */
+/** The index keys for a user's tenants: their own name, and their groups'. */
 function userKeys({ username, groups }: RequestingUser): string[] {
   return [ownerKey("User", username), ownerKey("ServiceAccount", username), ...groups.map((g) => ownerKey("Group", g))];
 }

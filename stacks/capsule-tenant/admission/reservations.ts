@@ -122,7 +122,7 @@ export class QuotaReservations {
   }
 }
 
-/** What a Tenant's annotation says; nothing when somebody wrote something else into it. */
+/** What a Tenant's annotation says; nothing when it holds something else. */
 function reservationsOf(tenant: LiveObject): Reservations {
   try {
     const value: unknown = JSON.parse(tenant.metadata.annotations?.[RESERVATIONS_ANNOTATION] ?? "{}");

@@ -17,8 +17,8 @@ export function isCordoned({ metadata, spec }: KindObject<CapsuleTenantSpec>): b
 }
 
 /**
- * In a cordoned tenant, members of the user groups change nothing, and nobody but Kubernetes makes anything new: what
- * runs goes on, and a Pod that ends is replaced.
+ * In a cordoned tenant, members of the user groups change nothing, and only Kubernetes makes anything new: what
+ * runs continues, and a Pod that ends is replaced.
  */
 export function cordonPolicy(): Manifest {
   return validatingPolicy(NAME, {

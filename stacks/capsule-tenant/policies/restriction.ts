@@ -16,7 +16,7 @@ export interface Restriction {
 /** A list of the specification with values and an expression. */
 type ListField = "ingressClasses" | "ingressHostnames" | "storageClasses" | "containerRegistries" | "priorityClasses";
 
-/** Annotations of the Tenant by which Capsule gave a list before it was a field. */
+/** The Tenant's annotations that held a list in Capsule before it was a field. */
 export interface ListAnnotations {
   allowed: string;
   regex: string;

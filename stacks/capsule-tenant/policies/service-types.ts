@@ -6,7 +6,7 @@ import { type Restriction, tenantAnnotation } from "./restriction";
 
 interface ServiceType {
   field: keyof NonNullable<CapsuleTenantSpec["allowedServices"]>;
-  /** By which Capsule turned it off, with the value `false`. */
+  /** Capsule's annotation that turned it off, with the value `false`. */
   annotation: string;
   /** In CEL: whether a Service is of this type. */
   isOfType(object: string): string;

@@ -30,7 +30,7 @@ const RESTRICTIONS: readonly Restriction[] = [
 const TENANT_KIND = { apiVersion: "capsule.clastix.io/v1alpha1", kind: "Tenant" };
 
 /**
- * By which enforcement is seen: a LimitRange with this annotation is refused, with what the API server goes by in the
+ * Shows that the policy is enforced: a LimitRange with this annotation is refused, with what the API server goes by in the
  * message. It is sent as a dry run.
  */
 const PROBE: Restriction = {

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import type { LiveObject, Manifest, ResourceType } from "../../../providers/kubernetes/client";
-import { type ObjectInputs, type ObjectOutputs, provider, removeStray } from "../../../providers/kubernetes/object";
+import { type ObjectInputs, type ObjectOutputs, provider, removeOrphan } from "../../../providers/kubernetes/object";
 import { CREATED_ANNOTATION, OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../../providers/kubernetes/ownership";
 import { controlPlane } from "../../control-plane";
 import { acme, globex } from "../../objects";
@@ -190,34 +190,34 @@ describe("what no state knows", () => {
   const found = async (name: string) => (await cluster.find(name)) as LiveObject;
 
   it("is deleted when Kindstack made it", async () => {
-    await create(cluster.configMap("stray", { a: "1" }));
-    await removeStray(await found("stray"), { release: false });
-    expect(await cluster.find("stray")).toBeUndefined();
+    await create(cluster.configMap("orphan", { a: "1" }));
+    await removeOrphan(await found("orphan"), { release: false });
+    expect(await cluster.find("orphan")).toBeUndefined();
   });
 
   it("is only given up when it existed before", async () => {
-    await cluster.applyAs("someone", cluster.configMap("adopted-stray", { theirs: "1" }));
-    await create(cluster.configMap("adopted-stray", { ours: "1" }));
-    await removeStray(await found("adopted-stray"), { release: false });
-    const live = await found("adopted-stray");
+    await cluster.applyAs("someone", cluster.configMap("adopted-orphan", { theirs: "1" }));
+    await create(cluster.configMap("adopted-orphan", { ours: "1" }));
+    await removeOrphan(await found("adopted-orphan"), { release: false });
+    const live = await found("adopted-orphan");
     expect(live).toMatchObject({ data: { theirs: "1" } });
     expect(marksOf(live)).toEqual([]);
   });
 
   it("is left alone by who has seen it before it became somebody else's, or nobody's", async () => {
-    const outs = await create(cluster.configMap("former-stray", { a: "1" }));
-    const seen = await found("former-stray");
+    const outs = await create(cluster.configMap("former-orphan", { a: "1" }));
+    const seen = await found("former-orphan");
     await release(outs);
-    await removeStray(seen, { release: false });
-    expect(await cluster.find("former-stray")).toMatchObject({ data: { a: "1" } });
+    await removeOrphan(seen, { release: false });
+    expect(await cluster.find("former-orphan")).toMatchObject({ data: { a: "1" } });
   });
 
   it("is released as it is where what was made is to be left", async () => {
     const { uid } = (await cluster.applyAs("someone", cluster.configMap("its-owner"))).metadata;
     const ownerReferences = [{ apiVersion: "v1", kind: "ConfigMap", name: "its-owner", uid }];
-    await create(cluster.configMap("released-stray", { a: "1" }, { ownerReferences }), { owner: { ...acme, uid } });
-    await removeStray(await found("released-stray"), { release: true });
-    const live = await found("released-stray");
+    await create(cluster.configMap("released-orphan", { a: "1" }, { ownerReferences }), { owner: { ...acme, uid } });
+    await removeOrphan(await found("released-orphan"), { release: true });
+    const live = await found("released-orphan");
     expect(live).toMatchObject({ data: { a: "1" } });
     expect(marksOf(live)).toEqual([]);
     expect(live.metadata.ownerReferences).toBeUndefined();

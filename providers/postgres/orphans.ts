@@ -9,9 +9,9 @@ import { type RowOutputs, rows } from "./row";
  *
  * @param column the key column of all that the owner ever had
  * @param kept the outputs of all resources that the owner is to have
- * @param options with `release`, the rows are left as they are, and are nobody's
+ * @param options with `release`, the rows are kept, unmanaged
  */
-export async function removeStrayRows(
+export async function removeOrphanRows(
   owner: { uid: string; description: string },
   column: string,
   kept: readonly Properties[],

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { removeOrphanRows } from "../../../providers/postgres/orphans";
 import { provider, type RowOutputs } from "../../../providers/postgres/row";
 import type { RowInputs } from "../../../providers/postgres/row-inputs";
-import { removeStrayRows } from "../../../providers/postgres/strays";
 import { controlPlane } from "../../control-plane";
 import { rowIn, TestDatabase } from "./database";
 
@@ -19,7 +19,7 @@ const records = () => database.query("SELECT table_name, key FROM kindstack_owne
 
 describe("rows of an owner that no state knows", () => {
   it("are none before anybody ever had a row", async () => {
-    await removeStrayRows(OWNER, "id", [], { release: false });
+    await removeOrphanRows(OWNER, "id", [], { release: false });
   });
 
   it("are deleted with their records; what the state knows stays, and so does what is others'", async () => {
@@ -30,7 +30,7 @@ describe("rows of an owner that no state knows", () => {
     await create(rowIn(before, { key: { id: "default/other" }, owner: OTHER }));
     await database.query(`INSERT INTO ${before} VALUES ('default/foreign', 'anna', 30, 'france')`);
 
-    await removeStrayRows(OWNER, "id", [{ manifest: {} }, { ...kept }], { release: false });
+    await removeOrphanRows(OWNER, "id", [{ manifest: {} }, { ...kept }], { release: false });
 
     expect(await idsIn(before)).toEqual(["default/foreign", "default/other"]);
     expect(await idsIn(now)).toEqual(["default/sample-student"]);
@@ -47,14 +47,14 @@ describe("rows of an owner that no state knows", () => {
     const table = await database.createStudents();
     await create(rowIn(table));
     await database.query(`DROP TABLE ${table}`);
-    await removeStrayRows(OWNER, "id", [], { release: false });
+    await removeOrphanRows(OWNER, "id", [], { release: false });
     expect((await records()).filter(({ table_name }) => table_name === table)).toEqual([]);
   });
 
   it("are left, as nobody's, where what was made is to be left", async () => {
     const table = await database.createStudents();
     await create(rowIn(table));
-    await removeStrayRows(OWNER, "id", [], { release: true });
+    await removeOrphanRows(OWNER, "id", [], { release: true });
     expect(await idsIn(table)).toEqual(["default/sample-student"]);
     expect((await records()).filter(({ table_name }) => table_name === table)).toEqual([]);
   });
