@@ -1,6 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
+import { filesUnder } from "./files";
 
 /* Biome reports import cycles of files (`noImportCycles`); this is the same for folders. */
 
@@ -68,5 +69,30 @@ describe("folders", () => {
       false,
       false,
     ]);
+  });
+});
+
+/** What package.json's `exports` makes public, as sources. */
+const PUBLIC = Object.values(
+  (JSON.parse(fs.readFileSync(path.join(ROOT, "package.json"), "utf8")) as { exports: Record<string, string> }).exports,
+).map((file) => file.replace(/^\.\/dist\/(.*)\.js$/, "$1"));
+
+describe("the kinds", () => {
+  const folders = fs
+    .readdirSync(path.join(ROOT, "stacks"))
+    .filter((name) => fs.existsSync(path.join(ROOT, "stacks", name, "sample.yaml")));
+
+  it.each(folders)("use the package's public modules and nothing else of it: %s", (name) => {
+    const folder = path.join(ROOT, "stacks", name);
+    const imported = filesUnder(folder).flatMap((file) =>
+      file.endsWith(".ts")
+        ? [...fs.readFileSync(file, "utf8").matchAll(IMPORTED)].map(([, specifier = ""]) =>
+            path.resolve(path.dirname(file), specifier),
+          )
+        : [],
+    );
+    const outside = imported.filter((file) => !file.startsWith(folder + path.sep));
+    expect(outside).toContain(path.join(ROOT, "stacks/contract/index"));
+    expect(outside.filter((file) => !PUBLIC.includes(path.relative(ROOT, file)))).toEqual([]);
   });
 });

@@ -1,8 +1,8 @@
 import { LRUCache } from "lru-cache";
 import Type from "typebox";
 import { Compile } from "typebox/compile";
-import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
-import type { KindObject } from "../contract/object";
+import type { LiveObject, Manifest } from "../../providers/kubernetes/index";
+import type { KindObject } from "../contract/index";
 import { RESOURCE_QUOTA_LABEL } from "./labels";
 import { type Amount, parseAmount } from "./quantity";
 

@@ -1,5 +1,4 @@
-import { defineKind } from "../contract/kind";
-import { objectId } from "../contract/object";
+import { defineKind, objectId } from "../contract/index";
 import { capsuleTenantAdmission } from "./admission/admission";
 import { NAMESPACE_DELETER, TENANT_LABEL } from "./labels";
 import { tenantsOf } from "./namespaces";

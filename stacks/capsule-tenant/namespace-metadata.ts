@@ -1,5 +1,5 @@
 import { RE2JS } from "re2js";
-import type { KindObject } from "../contract/object";
+import type { KindObject } from "../contract/index";
 import {
   FORBIDDEN_ANNOTATIONS_ANNOTATION,
   FORBIDDEN_ANNOTATIONS_REGEX_ANNOTATION,

@@ -1,6 +1,5 @@
-import type { LiveObject } from "../../providers/kubernetes/client";
-import { isProtectedNamespace } from "../../providers/kubernetes/protected-namespaces";
-import type { KindObject } from "../contract/object";
+import { isProtectedNamespace, type LiveObject } from "../../providers/kubernetes/index";
+import type { KindObject } from "../contract/index";
 import { TENANT_LABEL } from "./labels";
 
 /** The tenants that an object with Capsule's label is for: one, or none if no tenant may have it, whatever its label. */

@@ -1,8 +1,6 @@
 import type { Resource } from "@pulumi/pulumi/resource";
-import type { Manifest, ObjectMeta } from "../../providers/kubernetes/client";
-import { KubernetesObject, type ObjectInputs } from "../../providers/kubernetes/object";
-import type { ProgramContext } from "../contract/kind";
-import { controllerReference, type KindObject } from "../contract/object";
+import { KubernetesObject, type Manifest, type ObjectInputs, type ObjectMeta } from "../../providers/kubernetes/index";
+import { controllerReference, type KindObject, type ProgramContext } from "../contract/index";
 import { collisionScope } from "./admission/hostnames";
 import { toNetwork } from "./cidr";
 import {

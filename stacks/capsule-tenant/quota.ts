@@ -1,6 +1,5 @@
-import type { LiveObject } from "../../providers/kubernetes/client";
-import type { Maintenance } from "../contract/kind";
-import type { KindObject } from "../contract/object";
+import type { LiveObject } from "../../providers/kubernetes/index";
+import type { KindObject, Maintenance } from "../contract/index";
 import { EndingNamespaces } from "./ending-namespaces";
 import { hardAnnotation, QUOTA_MANAGER, RESOURCE_QUOTA_LABEL, usedAnnotation } from "./labels";
 import { type Amount, formatAmount, parseAmount, unitOf } from "./quantity";

@@ -1,6 +1,5 @@
-import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
-import type { Maintenance } from "../contract/kind";
-import type { KindObject } from "../contract/object";
+import type { LiveObject, Manifest } from "../../providers/kubernetes/index";
+import type { KindObject, Maintenance } from "../contract/index";
 import { ENFORCED_ANNOTATION, ENFORCEMENT_MANAGER, indexedName, ROLE_BINDING_LABEL, TENANT_LABEL } from "./labels";
 import { namespacesOf } from "./namespaces";
 import { enforcementProbe, isEnforcedFor, isRestricted } from "./policies/tenant-policy";

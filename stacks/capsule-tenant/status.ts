@@ -1,6 +1,5 @@
-import type { LiveObject } from "../../providers/kubernetes/client";
-import type { KindCondition } from "../contract/kind";
-import type { KindObject } from "../contract/object";
+import type { LiveObject } from "../../providers/kubernetes/index";
+import type { KindCondition, KindObject } from "../contract/index";
 import { namespacesOf } from "./namespaces";
 import { isCordoned } from "./policies/cordon";
 import { hasRights, mayHaveRights, withoutRights } from "./rights";

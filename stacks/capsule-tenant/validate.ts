@@ -1,5 +1,4 @@
-import { TerminalError } from "../../providers/errors";
-import type { KindObject } from "../contract/object";
+import { type KindObject, TerminalError } from "../contract/index";
 import { isAddress, isCidr } from "./cidr";
 import { type CapsuleTenantSpec, isReserved, SERVICE_ACCOUNT_NAME } from "./schema";
 

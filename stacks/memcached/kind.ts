@@ -1,4 +1,4 @@
-import { defineKind } from "../contract/kind";
+import { defineKind } from "../contract/index";
 import { memcachedImage, memcachedProgram } from "./program";
 import { memcachedSpec, memcachedStatus } from "./schema";
 import { memcachedConditions } from "./status";

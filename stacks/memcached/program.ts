@@ -1,7 +1,5 @@
-import type { Manifest } from "../../providers/kubernetes/client";
-import { KubernetesObject } from "../../providers/kubernetes/object";
-import type { ProgramContext } from "../contract/kind";
-import { controllerReference, type KindObject } from "../contract/object";
+import { KubernetesObject, type Manifest } from "../../providers/kubernetes/index";
+import { controllerReference, type KindObject, type ProgramContext } from "../contract/index";
 import type { MemcachedSpec } from "./schema";
 
 /** The image of all instances; the operator's environment may name another. */

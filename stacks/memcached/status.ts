@@ -1,6 +1,5 @@
-import type { LiveObject } from "../../providers/kubernetes/client";
-import type { Activity, KindCondition } from "../contract/kind";
-import type { KindObject } from "../contract/object";
+import type { LiveObject } from "../../providers/kubernetes/index";
+import type { Activity, KindCondition, KindObject } from "../contract/index";
 import type { MemcachedSpec } from "./schema";
 
 interface DeploymentStatus {

@@ -1,4 +1,4 @@
-import { defineKind } from "../contract/kind";
+import { defineKind } from "../contract/index";
 import { completedPods, podSetNeedsReconcile, podSetReport } from "./pods";
 import { podSetProgram } from "./program";
 import { podSetSpec, podSetStatus } from "./schema";

@@ -1,5 +1,5 @@
-import type { LiveObject } from "../../providers/kubernetes/client";
-import { type KindObject, objectId } from "../contract/object";
+import type { LiveObject } from "../../providers/kubernetes/index";
+import { type KindObject, objectId } from "../contract/index";
 import type { PodSetSpec, PodSetStatus } from "./schema";
 
 interface PodStatus {

@@ -1,7 +1,6 @@
 import { randomInt } from "node:crypto";
-import { KubernetesObject } from "../../providers/kubernetes/object";
-import type { ProgramContext } from "../contract/kind";
-import { controllerReference, type KindObject, objectId } from "../contract/object";
+import { KubernetesObject } from "../../providers/kubernetes/index";
+import { controllerReference, type KindObject, objectId, type ProgramContext } from "../contract/index";
 import { podsToKeep } from "./pods";
 import type { PodSetSpec } from "./schema";
 

@@ -1,9 +1,5 @@
-import { refuseTableName } from "../../providers/postgres/allow-list";
-import { findDriftedRows } from "../../providers/postgres/drift";
-import { parseTableName } from "../../providers/postgres/identifier";
-import { removeOrphanRows } from "../../providers/postgres/orphans";
-import { defineKind } from "../contract/kind";
-import { objectKey } from "../contract/object";
+import { findDriftedRows, parseTableName, refuseTableName, removeOrphanRows } from "../../providers/postgres/index";
+import { defineKind, objectKey } from "../contract/index";
 import { KEY_COLUMN, postgresWriterProgram, wantedRow } from "./program";
 import { postgresWriterSpec, postgresWriterStatus } from "./schema";
 

@@ -1,7 +1,5 @@
-import { Row } from "../../providers/postgres/row";
-import type { RowInputs } from "../../providers/postgres/row-inputs";
-import type { ProgramContext } from "../contract/kind";
-import { type KindObject, objectKey } from "../contract/object";
+import { Row, type RowInputs } from "../../providers/postgres/index";
+import { type KindObject, objectKey, type ProgramContext } from "../contract/index";
 import type { PostgresWriterSpec } from "./schema";
 
 /** What a row is known by, in every table. */

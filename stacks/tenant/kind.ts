@@ -1,6 +1,5 @@
-import { protectedNamespaces } from "../../providers/kubernetes/protected-namespaces";
-import { defineKind } from "../contract/kind";
-import { objectId } from "../contract/object";
+import { protectedNamespaces } from "../../providers/kubernetes/index";
+import { defineKind, objectId } from "../contract/index";
 import { tenantProgram } from "./program";
 import { tenantSpec, tenantStatus, validateTenant } from "./schema";
 import { tenantReport } from "./status";

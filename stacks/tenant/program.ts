@@ -1,6 +1,5 @@
-import { KubernetesObject } from "../../providers/kubernetes/object";
-import type { ProgramContext } from "../contract/kind";
-import { type KindObject, objectId } from "../contract/object";
+import { KubernetesObject } from "../../providers/kubernetes/index";
+import { type KindObject, objectId, type ProgramContext } from "../contract/index";
 import type { TenantSpec } from "./schema";
 
 /**

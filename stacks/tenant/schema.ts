@@ -1,7 +1,6 @@
 import Type from "typebox";
-import { TerminalError } from "../../providers/errors";
-import { refuseProtectedNamespace } from "../../providers/kubernetes/protected-namespaces";
-import type { KindObject } from "../contract/object";
+import { refuseProtectedNamespace } from "../../providers/kubernetes/index";
+import { type KindObject, TerminalError } from "../contract/index";
 
 /** What the API server refuses at once; more may be protected ({@link refuseProtectedNamespace}). */
 const PROTECTED = ["default", "kindstack-system"];

@@ -1,6 +1,5 @@
-import type { LiveObject } from "../../providers/kubernetes/client";
-import { wasCreated } from "../../providers/kubernetes/ownership";
-import type { KindObject } from "../contract/object";
+import { type LiveObject, wasCreated } from "../../providers/kubernetes/index";
+import type { KindObject } from "../contract/index";
 import type { TenantSpec, TenantStatus } from "./schema";
 
 export function tenantReport({ spec }: KindObject<TenantSpec>, owned: readonly LiveObject[]): TenantStatus {

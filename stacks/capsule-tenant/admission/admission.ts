@@ -1,4 +1,4 @@
-import type { KindAdmission } from "../../contract/admission";
+import type { KindAdmission } from "../../contract/index";
 import { policies } from "../policies/policies";
 import { endpointsOf, hostnamesOf, ingressCollisionWebhook, tenantHostnamesWebhook } from "./hostnames";
 import { namespaceWebhook, ownersOf } from "./namespaces";

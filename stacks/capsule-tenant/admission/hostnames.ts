@@ -1,6 +1,5 @@
-import type { LiveObject, Manifest } from "../../../providers/kubernetes/client";
-import type { AdmissionView, AdmissionWebhook, Decision } from "../../contract/admission";
-import type { KindObject } from "../../contract/object";
+import type { LiveObject, Manifest } from "../../../providers/kubernetes/index";
+import type { AdmissionView, AdmissionWebhook, Decision, KindObject } from "../../contract/index";
 import { HOSTNAME_COLLISION_ANNOTATION, HOSTNAME_COLLISION_LABEL, TENANT_LABEL } from "../labels";
 import type { CapsuleTenantSpec } from "../schema";
 

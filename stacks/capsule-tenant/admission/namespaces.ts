@@ -1,15 +1,21 @@
-import { reviewAccess } from "../../../providers/kubernetes/access-review";
-import type { LiveObject, Manifest, OwnerReference } from "../../../providers/kubernetes/client";
-import { isProtectedNamespace, protectedNamespaces } from "../../../providers/kubernetes/protected-namespaces";
-import type {
-  AdmissionRequest,
-  AdmissionView,
-  AdmissionWebhook,
-  Decision,
-  PatchOperation,
-  RequestingUser,
-} from "../../contract/admission";
-import { controllerReference, type KindObject } from "../../contract/object";
+import {
+  isProtectedNamespace,
+  type LiveObject,
+  type Manifest,
+  type OwnerReference,
+  protectedNamespaces,
+  reviewAccess,
+} from "../../../providers/kubernetes/index";
+import {
+  type AdmissionRequest,
+  type AdmissionView,
+  type AdmissionWebhook,
+  controllerReference,
+  type Decision,
+  type KindObject,
+  type PatchOperation,
+  type RequestingUser,
+} from "../../contract/index";
 import { TENANT_LABEL } from "../labels";
 import { refusedKeys } from "../namespace-metadata";
 import { isCordoned } from "../policies/cordon";

@@ -1,4 +1,4 @@
-import type { PatchOperation } from "../../contract/admission";
+import type { PatchOperation } from "../../contract/index";
 
 /** What puts entries into a map of strings that may not be there yet; nothing when they are in it. */
 export function addToMap(

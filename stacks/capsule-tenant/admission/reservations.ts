@@ -1,8 +1,7 @@
 import Type from "typebox";
 import { Compile } from "typebox/compile";
-import { RetryableError } from "../../../providers/errors";
-import { ApiError, type LiveObject } from "../../../providers/kubernetes/client";
-import type { AdmissionView } from "../../contract/admission";
+import { ApiError, type LiveObject } from "../../../providers/kubernetes/index";
+import { type AdmissionView, RetryableError } from "../../contract/index";
 import { TENANT_LABEL } from "../labels";
 import type { CapsuleTenantSpec } from "../schema";
 

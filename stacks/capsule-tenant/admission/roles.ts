@@ -1,4 +1,4 @@
-import type { Manifest } from "../../../providers/kubernetes/client";
+import type { Manifest } from "../../../providers/kubernetes/index";
 import { NAMESPACE_DELETER } from "../labels";
 import { userGroups } from "./user-groups";
 

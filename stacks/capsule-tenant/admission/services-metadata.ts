@@ -1,4 +1,4 @@
-import type { AdmissionView, AdmissionWebhook, Decision, PatchOperation } from "../../contract/admission";
+import type { AdmissionView, AdmissionWebhook, Decision, PatchOperation } from "../../contract/index";
 import { SERVICES_METADATA_LABEL, TENANT_LABEL } from "../labels";
 import type { CapsuleTenantSpec } from "../schema";
 import { addToMap } from "./patch";

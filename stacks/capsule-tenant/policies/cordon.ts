@@ -1,5 +1,5 @@
-import type { Manifest } from "../../../providers/kubernetes/client";
-import type { KindObject } from "../../contract/object";
+import type { Manifest } from "../../../providers/kubernetes/index";
+import type { KindObject } from "../../contract/index";
 import { ADMINISTERS_TENANTS, isMember, userGroups } from "../admission/user-groups";
 import { CORDON_LABEL, TENANT_LABEL } from "../labels";
 import type { CapsuleTenantSpec } from "../schema";

@@ -1,5 +1,4 @@
-import type { Manifest } from "../../../providers/kubernetes/client";
-import { OWNER_UID_LABEL } from "../../../providers/kubernetes/ownership";
+import { type Manifest, OWNER_UID_LABEL } from "../../../providers/kubernetes/index";
 import { ADMINISTERS_TENANTS } from "../admission/user-groups";
 import { TENANT_LABEL } from "../labels";
 import { policyBinding, validatingPolicy } from "./policy";

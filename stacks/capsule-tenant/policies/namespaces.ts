@@ -1,6 +1,5 @@
 import { RE2JS } from "re2js";
-import type { Manifest } from "../../../providers/kubernetes/client";
-import { protectedNamespaces } from "../../../providers/kubernetes/protected-namespaces";
+import { type Manifest, protectedNamespaces } from "../../../providers/kubernetes/index";
 import { ADMINISTERS_TENANTS, isMember, userGroups } from "../admission/user-groups";
 import { NODE_SELECTOR_ANNOTATION, TENANT_LABEL } from "../labels";
 import { KEY_RULE_ANNOTATIONS, OWNERSHIP_KEYS, RESERVED_KEYS, UNRESERVED_KEYS } from "../namespace-metadata";

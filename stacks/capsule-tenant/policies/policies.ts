@@ -1,5 +1,5 @@
-import type { Manifest } from "../../../providers/kubernetes/client";
-import type { KindObject } from "../../contract/object";
+import type { Manifest } from "../../../providers/kubernetes/index";
+import type { KindObject } from "../../contract/index";
 import type { CapsuleTenantSpec } from "../schema";
 import { cordonBindings, cordonPolicy } from "./cordon";
 import { managedObjectPolicy } from "./managed-objects";

@@ -1,4 +1,4 @@
-import type { Manifest } from "../../../providers/kubernetes/client";
+import type { Manifest } from "../../../providers/kubernetes/index";
 
 export const API_VERSION = "admissionregistration.k8s.io/v1";
 

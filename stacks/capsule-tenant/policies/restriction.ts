@@ -1,4 +1,4 @@
-import type { KindObject } from "../../contract/object";
+import type { KindObject } from "../../contract/index";
 import type { CapsuleTenantSpec } from "../schema";
 import { celString, type ResourceRule, type Validation } from "./policy";
 

@@ -1,4 +1,4 @@
-import type { KindObject } from "../../contract/object";
+import type { KindObject } from "../../contract/index";
 import { EXTERNAL_NAME_ANNOTATION, LOAD_BALANCER_ANNOTATION, NODE_PORTS_ANNOTATION } from "../labels";
 import type { CapsuleTenantSpec } from "../schema";
 import type { Validation } from "./policy";

@@ -1,5 +1,5 @@
-import type { Manifest } from "../../../providers/kubernetes/client";
-import type { KindObject } from "../../contract/object";
+import type { Manifest } from "../../../providers/kubernetes/index";
+import type { KindObject } from "../../contract/index";
 import { PROBE_ANNOTATION, TENANT_LABEL } from "../labels";
 import type { CapsuleTenantSpec } from "../schema";
 import { containerRegistries } from "./container-registries";

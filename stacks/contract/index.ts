@@ -1,0 +1,42 @@
+/*
+ * The contract of kinds, `import … from "kindstack"`: all that a kind is written against, besides the providers. What is not
+ * exported here, or by another entry of package.json's `exports`, may change at any time.
+ */
+
+/** TypeBox, for the schemas of spec and status. */
+export { default as Type } from "typebox";
+export { type ErrorClass, PendingError, RetryableError, TerminalError } from "../../providers/errors";
+export type {
+  AdmissionRequest,
+  AdmissionView,
+  AdmissionWatch,
+  AdmissionWebhook,
+  Decision,
+  KindAdmission,
+  PatchOperation,
+  RequestingUser,
+} from "./admission";
+export { type Condition, findCondition } from "./condition";
+export {
+  type Activity,
+  type AnyKind,
+  type Capabilities,
+  type DriftReport,
+  defineKind,
+  type ExclusiveClaims,
+  type ExternalResources,
+  type Kind,
+  type KindCondition,
+  type KindNames,
+  kindName,
+  type LiveState,
+  type Maintenance,
+  type ObjectType,
+  type PrinterColumn,
+  type ProgramContext,
+  parseObject,
+  type ValidationRule,
+  type Watch,
+} from "./kind";
+export { type CommonStatus, controllerReference, type KindObject, objectId, objectKey } from "./object";
+export type { PolicyRule } from "./policy-rule";
