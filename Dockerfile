@@ -39,6 +39,8 @@ COPY --from=build /app/dist ./dist
 COPY --from=build /app/sbom.cdx.json ./sbom.cdx.json
 # The CLI wants a user's name, and nobody of this number has one.
 ENV NODE_ENV=production HOME=/tmp USER=kindstack KINDSTACK_WORK_DIR=/tmp/kindstack
+# Further kinds, each a folder: a layer of an image that is built from this one, or a volume.
+ENV KINDSTACK_KINDS_DIRECTORY=/app/kinds
 ENV KINDSTACK_PULUMI=/usr/local/bin/pulumi KINDSTACK_PULUMI_SERVER=/usr/local/bin/pulumi-server
 USER 65532:65532
 EXPOSE 8080

@@ -3,8 +3,8 @@ import { KubeConfig } from "@kubernetes/client-node";
 import { Command } from "commander";
 import pretty from "pino-pretty";
 import { KubernetesClient } from "../../providers/kubernetes/client";
+import { portableWords } from "../../stacks/catalog";
 import type { AnyKind } from "../../stacks/contract/kind";
-import { kinds } from "../../stacks/index";
 import {
   type DevCluster,
   DevClusterRunningError,
@@ -20,12 +20,13 @@ import { applySamples, ownedNamespaces, students } from "../dev/samples";
 import { CONSOLE_PATH } from "../telemetry/console-paths";
 import { renderTable } from "../text/table";
 import { resolvePulumi } from "../toolchain/pulumi";
+import { allKinds, type KindsOption, kindsOption } from "./kinds-option";
 import { Progress } from "./progress";
 
 const DEFAULT_DIR = path.join(".kindstack", "dev");
 const DIR_OPTION = ["--dir <dir>", `directory of the cluster's data (default: "${DEFAULT_DIR}")`] as const;
 
-interface DevOptions {
+interface DevOptions extends KindsOption {
   dir?: string;
   detach: boolean;
   operator: boolean;
@@ -37,6 +38,7 @@ export function devCommand(): Command {
   const dev = new Command("dev")
     .description("run a Kubernetes control plane, PostgreSQL and the operator on this machine, with samples")
     .option(...DIR_OPTION)
+    .addOption(kindsOption("kinds to serve"))
     .option("--detach", "return when the cluster is ready; stop it with `kindstack dev stop`", false)
     .option("--no-operator", "only the control plane and PostgreSQL, without operator and samples")
     .option("--no-samples", "do not apply the samples")
@@ -49,6 +51,7 @@ Ctrl-C stops everything. The data stays in the directory for the next start.
 Examples:
   kindstack dev                # in the foreground
   kindstack dev --detach       # in the background
+  kindstack dev --kinds ./src  # kinds of your own
   . .kindstack/dev/env         # for kubectl and psql in this shell`,
     )
     .action((options: DevOptions) => up(options));
@@ -74,6 +77,7 @@ function directoryOf(command: Command): string {
 
 async function up(options: DevOptions): Promise<void> {
   const dir = options.dir ?? DEFAULT_DIR;
+  const kinds = allKinds(options);
   const progress = new Progress();
   const interruption = catchSignals();
   const { signal } = interruption;
@@ -100,7 +104,12 @@ async function up(options: DevOptions): Promise<void> {
       progress.begin("operator");
       await cluster.start(
         {
-          ...(await operator(cluster, path.join(__dirname, "main.js"), pulumi)),
+          ...(await operator(
+            cluster,
+            path.join(__dirname, "main.js"),
+            pulumi,
+            portableWords(options.kinds?.words ?? []),
+          )),
           onSpawn: (logFile) => {
             if (!options.detach) unfollow = followFile(logFile, terminalLog());
           },
@@ -109,11 +118,11 @@ async function up(options: DevOptions): Promise<void> {
       );
       if (options.samples) {
         progress.begin("samples");
-        await showSamples(cluster, progress, signal);
+        await showSamples(cluster, kinds, progress, signal);
       }
     }
     progress.done();
-    print(hints(dir, options));
+    print(hints(dir, kinds, options));
     if (options.detach) return;
     const failure = await Promise.race([cluster.failure, interruption.signalled]);
     if (failure !== undefined) throw failure;
@@ -176,7 +185,12 @@ function status(dir: string): void {
 }
 
 /** Applies the samples and shows what came of them. */
-async function showSamples(cluster: DevCluster, progress: Progress, signal: AbortSignal): Promise<void> {
+async function showSamples(
+  cluster: DevCluster,
+  kinds: readonly AnyKind[],
+  progress: Progress,
+  signal: AbortSignal,
+): Promise<void> {
   const config = new KubeConfig();
   config.loadFromFile(cluster.kubeconfig);
   const client = new KubernetesClient(config);
@@ -189,14 +203,22 @@ async function showSamples(cluster: DevCluster, progress: Progress, signal: Abor
         ["kind", "name", "ready", "message"],
         outcomes.map(({ kind, name, ready, message }) => [kind, name, ready ? "True" : "False", message]),
       ),
-      renderTable(
-        ["namespace", "role bindings"],
-        namespaces.map(({ name, roleBindings }) => [name, roleBindings.join("; ")]),
-      ),
-      renderTable(
-        ["row of students", "name", "age", "country"],
-        rows.map(({ id, name, age, country }) => [id, name, age, country]),
-      ),
+      ...(namespaces.length === 0
+        ? []
+        : [
+            renderTable(
+              ["namespace", "role bindings"],
+              namespaces.map(({ name, roleBindings }) => [name, roleBindings.join("; ")]),
+            ),
+          ]),
+      ...(rows.length === 0
+        ? []
+        : [
+            renderTable(
+              ["row of students", "name", "age", "country"],
+              rows.map(({ id, name, age, country }) => [id, name, age, country]),
+            ),
+          ]),
     ];
     print(`\n${tables.join("\n\n")}\n`);
   } finally {
@@ -204,13 +226,13 @@ async function showSamples(cluster: DevCluster, progress: Progress, signal: Abor
   }
 }
 
-function hints(dir: string, { detach }: DevOptions): string {
+function hints(dir: string, kinds: readonly AnyKind[], { detach }: DevOptions): string {
   const { env } = layoutOf(dir);
   const shown = path.relative(process.cwd(), env).startsWith("..") ? env : `./${path.relative(process.cwd(), env)}`;
   return [
     "Ready. In a shell:",
     `  . ${/^[\w./-]+$/.test(shown) ? shown : quoteForShell(shown)}`,
-    `  kubectl get nodes${kinds.map((kind) => `,${kubectlName(kind)}`).join("")} --all-namespaces`,
+    `  kubectl get nodes${kinds.map((kind) => `,${kubectlName(kind, kinds)}`).join("")} --all-namespaces`,
     "  psql -c 'table students'",
     ...consoleHints(dir),
     detach ? `To stop it: kindstack dev stop${dirArgument(dir)}` : "To stop it: Ctrl-C",
@@ -223,7 +245,7 @@ function consoleHints(dir: string): string[] {
 }
 
 /** What kubectl takes for this kind and no other: the plural, with the beginning of the group where two have the same. */
-function kubectlName({ plural, group }: AnyKind): string {
+function kubectlName({ plural, group }: AnyKind, kinds: readonly AnyKind[]): string {
   const alone = kinds.filter((kind) => kind.plural === plural).length === 1;
   return alone ? plural : `${plural}.${group.split(".")[0]}`;
 }

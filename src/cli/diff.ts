@@ -1,6 +1,7 @@
 import { Command } from "commander";
 import { INSPECTION_HELP, withInspection } from "./inspection";
-import { KIND_HELP, kindArgument } from "./object-command";
+import { allKinds } from "./kinds-option";
+import { KIND_HELP, kindsWith } from "./object-command";
 import { print, type ReportOptions, withReportOptions } from "./preview";
 import { kubeconfigNamespace, SERVER_HELP, withServer } from "./server-options";
 
@@ -23,14 +24,14 @@ ${SERVER_HELP}`,
     )
     .action(async (kind: string | undefined, name: string | undefined, options: ReportOptions & { all: boolean }) => {
       if (options.all === (kind !== undefined)) command.error("error: name either a kind or --all");
-      if (kind !== undefined) kindArgument(command, kind);
+      const chosenKinds = () => (kind === undefined ? allKinds(options) : kindsWith(command, options, kind));
       const { refresh, concurrency } = options;
       // As with kubectl, one object is looked for in one namespace.
       const namespace = options.namespace ?? (name === undefined ? undefined : kubeconfigNamespace());
       const chosen = { ...(kind && { kind }), ...(name && { name }), ...(namespace && { namespace }) };
       const report =
         options.server === undefined
-          ? await withInspection({ concurrency }, async ({ inspector }) =>
+          ? await withInspection({ kinds: chosenKinds(), concurrency }, async ({ inspector }) =>
               inspector.preview(await inspector.selectLive(chosen), refresh),
             )
           : await withServer(options, (remote) => remote.diff({ ...chosen, refresh }));

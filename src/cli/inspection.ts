@@ -7,7 +7,7 @@ import { ProviderHost } from "../../providers/host/server";
 import { providers } from "../../providers/index";
 import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
 import { closePool } from "../../providers/postgres/pool";
-import { kinds } from "../../stacks/index";
+import type { AnyKind } from "../../stacks/contract/kind";
 import { fileBackendDirectory } from "../automation/file-backend";
 import type { Workspace } from "../automation/pulumi";
 import { StackReader } from "../automation/stack-reader";
@@ -26,6 +26,7 @@ export interface Inspection {
 }
 
 export interface InspectionOptions {
+  kinds: readonly AnyKind[];
   /** Objects that are previewed at the same time, by a command that previews. */
   concurrency?: number;
 }
@@ -51,7 +52,7 @@ export function withInspection<T>(options: InspectionOptions, run: (inspection: 
 }
 
 async function inspect<T>(
-  { concurrency }: InspectionOptions,
+  { kinds, concurrency }: InspectionOptions,
   signal: AbortSignal,
   run: (inspection: Inspection) => Promise<T>,
 ): Promise<T> {

@@ -4,12 +4,14 @@ import { Command, InvalidArgumentError } from "commander";
 import { parse, stringify } from "yaml";
 import { errorMessageOf } from "../../providers/errors";
 import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
-import { kinds } from "../../stacks/index";
+import type { AnyKind } from "../../stacks/contract/kind";
 import { type Configuration, describeConfiguration, parseConfiguration } from "../../stacks/platform/configuration";
+import { withLoadedKinds } from "../../stacks/platform/kinds";
 import { packageVersion } from "../package";
 import { renderTable } from "../text/table";
+import { type KindsOption, kindsOption } from "./kinds-option";
 
-interface InstallOptions {
+interface InstallOptions extends KindsOption {
   print: boolean;
   check: boolean;
   chart?: string;
@@ -27,13 +29,15 @@ export function installCommand(): Command {
     .option("--check", "report what the current cluster lacks for them; exit code 1 if anything", false)
     .option("--chart <folder>", "write a Helm chart of them; keys that decide which objects exist are fixed in it")
     .option("--values <file>", "a YAML file with keys of the configuration", readValues, {})
+    .addOption(kindsOption("kinds to install, in place of the key kinds"))
     .option("--set <key=value>", "a key of the configuration, over the file's; may be repeated", keyValue)
     .addHelpText("after", () => `\nConfiguration:\n${configurationTable()}\n\n${EXAMPLE}`)
-    .action(async ({ print, check, chart, values, set = {} }: InstallOptions, command: Command) => {
+    .action(async ({ print, check, chart, values, set = {}, kinds: option }: InstallOptions, command: Command) => {
       if (!print && !check && chart === undefined) command.error("error: --print, --check or --chart is needed");
-      const configuration = parseConfiguration({ ...values, ...set }, packageVersion());
-      if (check) await checkCluster(configuration);
-      if (chart !== undefined) await writeChart(chart, configuration);
+      const parsed = parseConfiguration({ ...values, ...set }, packageVersion());
+      const { kinds, configuration } = withLoadedKinds(parsed, { words: option?.words });
+      if (check) await checkCluster(configuration, kinds);
+      if (chart !== undefined) await writeChart(chart, configuration, kinds);
       if (!print) return;
       const { platformManifests } = await import("../../stacks/platform/manifests.js");
       const documents = (await platformManifests(configuration, kinds)).map((manifest) =>
@@ -49,7 +53,7 @@ const EXAMPLE = `Examples:
   kindstack install --print --set image=registry.example.com/kindstack:1 | kubectl apply --server-side -f -`;
 
 /** @throws Error naming all that the cluster lacks */
-async function checkCluster(configuration: Configuration): Promise<void> {
+async function checkCluster(configuration: Configuration, kinds: readonly AnyKind[]): Promise<void> {
   const { missingPrerequisites } = await import("../../stacks/platform/prerequisites.js");
   try {
     const client = connectKubernetes();
@@ -62,7 +66,7 @@ async function checkCluster(configuration: Configuration): Promise<void> {
 }
 
 /** Writes into a folder that is new or empty, so that nothing of another version stays in it. */
-async function writeChart(folder: string, configuration: Configuration): Promise<void> {
+async function writeChart(folder: string, configuration: Configuration, kinds: readonly AnyKind[]): Promise<void> {
   const { helmChart } = await import("../../stacks/platform/chart.js");
   const files = await helmChart(configuration, kinds, packageVersion());
   mkdirSync(path.join(folder, "templates"), { recursive: true });

@@ -1,19 +1,44 @@
 import { InvalidArgumentError, Option } from "commander";
-import { selectKinds } from "../../stacks/contract/kind-name";
-import { kinds } from "../../stacks/index";
+import { describeProblem, type LoadedKinds, loadKinds, wordsOf } from "../../stacks/catalog";
+import type { AnyKind } from "../../stacks/contract/kind";
+import { visibleLines } from "../text/plain-text";
 
-/** `--kinds tenants.multitenancy,postgreswriters`: the option's value is the chosen kinds, by default all. */
+/** What `--kinds` chose, with the words for another process. */
+export interface ChosenKinds extends LoadedKinds {
+  words: readonly string[];
+}
+
+/** The value of {@link kindsOption}, as commands get it. */
+export interface KindsOption {
+  kinds?: ChosenKinds;
+}
+
+/** `--kinds tenants.multitenancy,./notice`, which may be repeated. */
 export function kindsOption(description: string): Option {
-  return new Option("--kinds <names>", `${description}, such as tenants.multitenancy,postgreswriters`)
-    .default(kinds, "all")
-    .argParser((text) => {
-      try {
-        return selectKinds(
-          kinds,
-          text.split(",").map((name) => name.trim()),
-        );
-      } catch (error) {
-        throw new InvalidArgumentError(`${(error as Error).message}.`);
-      }
-    });
+  return new Option(
+    "--kinds <kinds>",
+    `${description}: names, folders or packages, such as all,./notice (default: KINDSTACK_KINDS, or all built-in ones)`,
+  ).argParser((text, previous?: ChosenKinds): ChosenKinds => {
+    const words = [...(previous?.words ?? []), ...wordsOf(text)];
+    try {
+      return { words, ...loadKinds(words) };
+    } catch (error) {
+      throw new InvalidArgumentError(`${(error as Error).message}.`);
+    }
+  });
+}
+
+/** The chosen kinds, for a command that needs all of them. @throws Error naming those that cannot be loaded */
+export function allKinds({ kinds: chosen }: KindsOption): readonly AnyKind[] {
+  const { kinds, problems } = chosen ?? loadKinds();
+  if (problems.length === 0) return kinds;
+  throw new Error(problems.map(describeProblem).join("\n"));
+}
+
+/** The chosen kinds, for a command that serves them. What cannot be loaded is reported, and the others are served. */
+export function loadedKinds({ kinds: chosen }: KindsOption, report: (name: string, reason: string) => void) {
+  const { kinds, problems } = chosen ?? loadKinds();
+  for (const { name, message } of problems) report(visibleLines(name), visibleLines(message));
+  if (kinds.length === 0) throw new Error(`no kind can be served: ${problems.map(describeProblem).join("\n")}`);
+  return kinds;
 }

@@ -1,11 +1,11 @@
 import { Command } from "commander";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { findKind } from "../../stacks/contract/kind-name";
-import { kinds } from "../../stacks/index";
 import type { Inspector, LocatedStack } from "../preview/inspector";
 import type { RemoteInspector } from "../preview/remote";
 import type { ObjectRequest } from "../preview/requests";
 import { INSPECTION_HELP, withInspection } from "./inspection";
+import { allKinds, type KindsOption, kindsOption } from "./kinds-option";
 import { kubeconfigNamespace, SERVER_HELP, type ServerOptions, withServer, withServerOptions } from "./server-options";
 
 /** For a command's `<kind>`. */
@@ -25,6 +25,10 @@ export interface ObjectCommand<T> {
   render(value: T): string;
 }
 
+interface ObjectOptions extends ServerOptions, KindsOption {
+  namespace?: string;
+}
+
 export function objectCommand<T>({
   name,
   usage = name,
@@ -37,27 +41,31 @@ export function objectCommand<T>({
     .description(description)
     .argument("<kind>", KIND_HELP)
     .argument("<name>", "the object's name")
-    .option("-n, --namespace <namespace>", "the object's namespace (default: the kubeconfig's)");
+    .option("-n, --namespace <namespace>", "the object's namespace (default: the kubeconfig's)")
+    .addOption(kindsOption("kinds to choose from"));
   return withServerOptions(command)
     .addHelpText(
       "after",
       `\nExample:\n  kindstack ${usage} tenant.multitenancy acme\n${INSPECTION_HELP}\n${SERVER_HELP}`,
     )
-    .action(async (word: string, objectName: string, options: ServerOptions & { namespace?: string }) => {
-      kindArgument(command, word);
+    .action(async (word: string, objectName: string, options: ObjectOptions) => {
       const request = { kind: word, name: objectName, namespace: options.namespace ?? kubeconfigNamespace() };
       const value =
         options.server === undefined
-          ? await withInspection({}, async ({ inspector }) => local(inspector, await inspector.locate(request)))
+          ? await withInspection({ kinds: kindsWith(command, options, word) }, async ({ inspector }) =>
+              local(inspector, await inspector.locate(request)),
+            )
           : await withServer(options, (inspector) => remote(inspector, request));
       process.stdout.write(`${render(value)}\n`);
     });
 }
 
-/** The kind of that name; ends the command as wrongly used when there is none or more than one. */
-export function kindArgument(command: Command, word: string): AnyKind {
+/** The chosen kinds; ends the command as wrongly used when none of them, or more than one, has that name. */
+export function kindsWith(command: Command, options: KindsOption, word: string): readonly AnyKind[] {
+  const kinds = allKinds(options);
   try {
-    return findKind(kinds, word);
+    findKind(kinds, word);
+    return kinds;
   } catch (error) {
     return command.error(`error: ${(error as Error).message}`);
   }

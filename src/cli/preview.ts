@@ -1,7 +1,6 @@
 import { availableParallelism } from "node:os";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { readManifests } from "../../stacks/contract/manifests";
-import { kinds } from "../../stacks/index";
 import { selectCandidates } from "../preview/preview";
 import { renderMarkdown } from "../preview/render-markdown";
 import { renderText } from "../preview/render-text";
@@ -9,12 +8,13 @@ import { GATED, type Gated, gatedObjects, type Report } from "../preview/report"
 import { readManifestsAt } from "../preview/revision";
 import { fullName } from "../preview/wording";
 import { safeJson } from "../text/plain-text";
-import { INSPECTION_HELP, withInspection } from "./inspection";
+import { INSPECTION_HELP, type InspectionOptions, withInspection } from "./inspection";
+import { allKinds, type KindsOption, kindsOption } from "./kinds-option";
 import { positive } from "./numbers";
 import { kubeconfigNamespace, SERVER_HELP, type ServerOptions, withServer, withServerOptions } from "./server-options";
 
 /** What `preview` and `diff` have in common. */
-export interface ReportOptions extends ServerOptions {
+export interface ReportOptions extends ServerOptions, KindsOption {
   output: keyof typeof RENDERERS;
   failOn: Gated[];
   refresh: boolean;
@@ -61,11 +61,13 @@ ${SERVER_HELP}`,
       const manifests = await readManifests(paths, pruneAgainst !== undefined);
       const before = pruneAgainst === undefined ? undefined : await readManifestsAt(pruneAgainst, paths);
       const namespace = options.namespace ?? kubeconfigNamespace();
+      const previewHere = (inspection: InspectionOptions) =>
+        withInspection(inspection, ({ inspector }) =>
+          inspector.preview(selectCandidates(inspection.kinds, namespace, manifests, before), refresh),
+        );
       const report =
         options.server === undefined
-          ? await withInspection({ concurrency }, ({ inspector }) =>
-              inspector.preview(selectCandidates(kinds, namespace, manifests, before), refresh),
-            )
+          ? await previewHere({ kinds: allKinds(options), concurrency })
           : await withServer(options, (remote) =>
               remote.preview({ manifests, namespace, refresh, ...(before && { before }) }),
             );
@@ -83,6 +85,7 @@ export function withReportOptions(command: Command): Command {
       .option("--fail-on <operations>", `exit with 1 if one of these would happen: ${GATED.join(",")}`, gates, [])
       .option("--refresh", "also compare with the cluster and the database, to show corrections of drift", false)
       .option("--concurrency <n>", "maximum number of previews at the same time", positive, availableParallelism())
+      .addOption(kindsOption("kinds of the objects"))
       .option("-n, --namespace <namespace>", "namespace of objects without one (default: the kubeconfig's)"),
   );
 }

@@ -18,13 +18,14 @@ import type { ConsoleOptions } from "../console/source";
 import { EventRecorder } from "../controller/event-recorder";
 import { installKinds, refuseForeignDefinitions } from "../operator/install";
 import { Manager } from "../operator/manager";
+import { permittedKinds } from "../operator/rights";
 import { type Endpoints, startEndpoints } from "../telemetry/endpoints";
 import { createLogger } from "../telemetry/log";
 import { createMetrics } from "../telemetry/metrics";
 import type { Console } from "../telemetry/server";
 import { resolvePulumi } from "../toolchain/pulumi";
 import { giveBackMemoryWhenIdle } from "./heap";
-import { kindsOption } from "./kinds-option";
+import { type KindsOption, kindsOption, loadedKinds } from "./kinds-option";
 import { type MetricsOptions, metricsOptions } from "./metrics-options";
 import { percent, positive, seconds, wholeNumber } from "./numbers";
 import { type InspectionOptions, inspectionOptions, serveInspection } from "./serve-inspection";
@@ -35,8 +36,7 @@ const CONSOLE_TIMEOUT_MS = 30_000;
 /** Of the Service in front of the operator, which the API server calls. */
 const ADMISSION_SERVICE_PORT = 443;
 
-interface RunOptions extends SharingOptions, MetricsOptions, InspectionOptions {
-  kinds: readonly AnyKind[];
+interface RunOptions extends SharingOptions, MetricsOptions, InspectionOptions, KindsOption {
   installCrds: boolean;
   httpPort: number;
   httpHost: string;
@@ -96,8 +96,11 @@ export function runCommand(): Command {
 Examples:
   kindstack run --install-crds
   kindstack run --kinds tenants.multitenancy,postgreswriters --leader-elect
+  kindstack run --kinds ./notice --install-crds         # kinds of your own
 
 Environment:
+  KINDSTACK_KINDS                      the kinds to serve, for every command, as for --kinds
+  KINDSTACK_KINDS_DIRECTORY            a folder of further kinds, each a folder; served besides the built-in ones
   KUBECONFIG                           the cluster (default: ~/.kube/config, or the Pod's service account)
   PULUMI_BACKEND_URL                   where state is kept: file://, postgres://, s3://, gs://, azblob://
   PULUMI_CONFIG_PASSPHRASE[_FILE]      encrypts secrets in the state; generated outside a cluster
@@ -125,6 +128,8 @@ async function runOperator(options: RunOptions): Promise<void> {
   for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => stop.abort(new Error(name)));
 
   const state = readStateConfig(process.env);
+  const report = (kind: string, reason: string) => logger.error({ kind, reason }, "kind is not served");
+  const loaded = loadedKinds(options, report);
   const pulumi = await resolvePulumi({
     signal: stop.signal,
     observe: (event) =>
@@ -150,7 +155,7 @@ async function runOperator(options: RunOptions): Promise<void> {
     timing: { idleMs: options.engineIdle * 1000 },
   });
   const shards = shareWork(options, { client, pulumi: workspace.pulumi, metrics, logger });
-  const { kinds } = options;
+  const kinds = await permittedKinds(client, loaded, report);
   const operator = new Manager({
     kinds,
     client,
@@ -190,7 +195,7 @@ async function runOperator(options: RunOptions): Promise<void> {
     });
     logger.info({ server: client.server, ...endpoints.addresses }, "operator starts");
     await (options.installCrds ? installKinds : refuseForeignDefinitions)(client, kinds);
-    admission = await serveAdmission(options, client, logger);
+    admission = await serveAdmission(options, kinds, client, logger);
     inspection = await serveInspection(options, { kinds, client, pulumi, state, logger });
     await operator.run(stop.signal);
     logger.info("operator stopped");
@@ -215,15 +220,8 @@ function lazyConsole(options: ConsoleOptions): Console {
 }
 
 async function serveAdmission(
-  {
-    kinds,
-    admissionPort,
-    admissionHost,
-    admissionUrl,
-    admissionService,
-    admissionClientCaFile,
-    admissionOwner,
-  }: RunOptions,
+  { admissionPort, admissionHost, admissionUrl, admissionService, admissionClientCaFile, admissionOwner }: RunOptions,
+  kinds: readonly AnyKind[],
   client: KubernetesClient,
   logger: Logger,
 ): Promise<Admission | undefined> {

@@ -1,11 +1,11 @@
 import { Command, Option } from "commander";
 import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
-import { kinds } from "../../stacks/index";
 import { readOverview } from "../status/overview";
 import { renderOverview } from "../status/render";
 import { safeJson } from "../text/plain-text";
+import { allKinds, type KindsOption, kindsOption } from "./kinds-option";
 
-interface StatusOptions {
+interface StatusOptions extends KindsOption {
   output: "text" | "json";
   metricsUrl: string;
   metricsTokenFile?: string;
@@ -16,6 +16,7 @@ export function statusCommand(): Command {
   return new Command("status")
     .description("show kinds, objects that are not Ready, the operator's queue and updates, shards and Events")
     .addOption(new Option("-o, --output <format>", "what is printed").choices(["text", "json"]).default("text"))
+    .addOption(kindsOption("kinds to show"))
     .option("--metrics-url <url>", "address of the operator's metrics", "http://127.0.0.1:8080/metrics")
     .option("--metrics-token-file <file>", "file with a token that may read the metrics")
     .option("-n, --namespace <namespace>", "the operator's namespace", "kindstack-system")
@@ -30,7 +31,9 @@ Examples:
   kubectl create token prometheus -n monitoring > token
   kindstack status --metrics-url https://localhost:8443/metrics --metrics-token-file token`,
     )
-    .action(async ({ output, metricsUrl, metricsTokenFile, namespace }: StatusOptions) => {
+    .action(async (options: StatusOptions) => {
+      const { output, metricsUrl, metricsTokenFile, namespace } = options;
+      const kinds = allKinds(options);
       try {
         const overview = await readOverview({
           client: connectKubernetes(),

@@ -8,13 +8,22 @@ import type { Component } from "./supervisor";
  * The operator as one more process of the cluster: the command line's own `run`, with the cluster's environment.
  *
  * @param mainScript the compiled command line
+ * @param kinds words for `--kinds`, such as {@link portableWords}; by default the built-in ones
  */
-export async function operator(cluster: DevCluster, mainScript: string, pulumi: PulumiBinaries): Promise<Component> {
+export async function operator(
+  cluster: DevCluster,
+  mainScript: string,
+  pulumi: PulumiBinaries,
+  kinds: readonly string[] = [],
+): Promise<Component> {
   const port = await freePort();
   return {
     name: "operator",
     command: process.execPath,
-    args: [mainScript, "run", "--install-crds", "--http-port", String(port), "--admission-port", "0"],
+    args: [
+      ...[mainScript, "run", "--install-crds", "--http-port", String(port), "--admission-port", "0"],
+      ...kinds.flatMap((word) => ["--kinds", word]),
+    ],
     cwd: cluster.dir,
     env: { ...cluster.env, KINDSTACK_PULUMI: pulumi.cli, KINDSTACK_PULUMI_SERVER: pulumi.server ?? "none" },
     port,

@@ -4,7 +4,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import { parseAllDocuments } from "yaml";
 import type { KubernetesClient, LiveObject, Manifest, ResourceType } from "../../providers/kubernetes/client";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
+import { sampleOf } from "../../stacks/catalog";
 import { type AnyKind, statusOf } from "../../stacks/contract/kind";
+import { kinds as builtIn } from "../../stacks/index";
 import { packageRoot } from "../package";
 import { type PostgresSettings, withClient } from "./postgres";
 
@@ -74,8 +76,10 @@ export function students(settings: PostgresSettings): Promise<Student[]> {
 }
 
 async function readSample(kind: AnyKind): Promise<Manifest[]> {
-  // The compiled kinds lie elsewhere, under the same name.
-  const file = path.join(packageRoot, "stacks", path.basename(kind.directory), "sample.yaml");
+  // Compiled, the built-in kinds lie elsewhere, under the same name.
+  const own = path.join(packageRoot, "stacks", path.basename(kind.directory), "sample.yaml");
+  const file = builtIn.includes(kind) ? own : sampleOf(kind);
+  if (file === undefined) return [];
   return parseAllDocuments(await fs.readFile(file, "utf8")).map((document) => document.toJS() as Manifest);
 }
 

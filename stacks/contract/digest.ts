@@ -4,12 +4,14 @@ import { dirname, join, relative, resolve, sep } from "node:path";
 import type { AnyKind } from "./kind";
 
 const PROVIDERS = resolve(__dirname, "../../providers");
-/** What a module names in `import … from "…"`, `import("…")` or `require("…")`, if it is another file of ours. */
-const IMPORTED = /\b(?:from|import|require)\s*\(?\s*["'](\.[^"']+)["']/g;
+/** This package: of it, only the providers count. */
+const PACKAGE = resolve(__dirname, "../..");
+/** What a module names in `import … from "…"`, `import("…")` or `require("…")`, if it is a file, or a provider by its package. */
+const IMPORTED = /\b(?:from|import|require)\s*\(?\s*["'](?:(\.[^"']+)|kindstack\/providers\/([^"']+))["']/g;
 
 /**
- * A digest of the code that an update of this kind runs: the kind's folder, the modules of providers that it imports, and
- * those that these import; and of the settings that the kind reads. An object whose last update ran the same code on the
+ * A digest of the code that an update of this kind runs: the kind's folder, the modules of providers and of its own package
+ * that it imports, and those that these import; and of the settings that the kind reads. An object whose last update ran the same code on the
  * same generation needs no other.
  *
  * @param providers the folder of the providers
@@ -25,14 +27,15 @@ export function programDigest(kind: Pick<AnyKind, "directory" | "capabilities">,
     .slice(0, 16);
 }
 
-/** The files in a folder that these import, directly or not, in a fixed order. */
-function importedModules(files: readonly string[], folder: string): string[] {
+/** The providers, and the files outside of this package, that these import, directly or not, in a fixed order. */
+function importedModules(files: readonly string[], providers: string): string[] {
   const found = new Set<string>();
   const left = [...files];
   for (let file = left.pop(); file !== undefined; file = left.pop()) {
-    for (const [, specifier = ""] of readFileSync(file, "utf8").matchAll(IMPORTED)) {
-      const imported = moduleFile(resolve(dirname(file), specifier));
-      if (imported === undefined || found.has(imported) || !imported.startsWith(folder + sep)) continue;
+    for (const [, path, provider = ""] of readFileSync(file, "utf8").matchAll(IMPORTED)) {
+      const imported = moduleFile(path === undefined ? join(providers, provider) : resolve(dirname(file), path));
+      if (imported === undefined || found.has(imported)) continue;
+      if (imported.startsWith(PACKAGE + sep) && !imported.startsWith(providers + sep)) continue;
       found.add(imported);
       left.push(imported);
     }

@@ -39,8 +39,18 @@ export const configurationSchema = Type.Object({
   }),
   kinds: Type.Array(Type.String({ minLength: 1 }), {
     default: [],
-    description: "kinds to install, such as tenants.multitenancy and postgreswriters; by default all",
+    description:
+      "kinds to install: names, such as tenants.multitenancy and postgreswriters, or folders or packages of your own; " +
+      "by default all built-in ones",
   }),
+  kindsImage: Type.Optional(
+    Type.String({
+      minLength: 1,
+      description:
+        "image of folders of your own kinds, mounted beside the built-in ones; needs image volumes (Kubernetes 1.35). " +
+        "Otherwise build them into the image",
+    }),
+  ),
   crds: Type.Boolean({ default: true, description: "install the CustomResourceDefinitions as well" }),
 
   backendUrl: Type.Optional(

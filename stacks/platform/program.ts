@@ -1,8 +1,8 @@
 import { apiextensions, apps, core, networking, policy, rbac } from "@pulumi/kubernetes";
 import { ComponentResource, type CustomResourceOptions, type Resource } from "@pulumi/pulumi/resource";
 import type { Manifest } from "../../providers/kubernetes/client";
+import type { AnyKind } from "../contract/kind";
 import { objectKey } from "../contract/object";
-import { kinds } from "../index";
 import type { Configuration } from "./configuration";
 import { platformManifests } from "./manifests";
 
@@ -44,7 +44,7 @@ function outlivesStack({ kind, metadata }: Manifest, { keepState, stateSecret }:
  * Installs Kindstack into the cluster of the Kubernetes provider, as the resources of one component: each after the
  * namespace, and the Deployment after all that it needs.
  */
-export async function installPlatform(configuration: Configuration): Promise<void> {
+export async function installPlatform(configuration: Configuration, kinds: readonly AnyKind[]): Promise<void> {
   const parent = new ComponentResource("kindstack:platform:Platform", "platform");
   const registered: Resource[] = [];
   for (const manifest of await platformManifests(configuration, kinds)) {

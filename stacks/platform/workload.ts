@@ -14,6 +14,8 @@ export const USER_ID = 65532;
 
 const WORK_DIRECTORY = "/var/run/kindstack";
 const SECRET_DIRECTORY = "/etc/kindstack";
+/** Of kinds that are not built in; see the Dockerfile. */
+const KINDS_DIRECTORY = "/app/kinds";
 const METRICS_CERTIFICATE = "/etc/kindstack-metrics";
 const PREVIEW_CERTIFICATE = "/etc/kindstack-preview";
 /** Running updates may continue for 20 s, one that is interrupted has 10 s to save; then the rest is written. */
@@ -88,7 +90,7 @@ async function podSpec(configuration: Configuration): Promise<unknown> {
   // Loaded here: it brings the whole of Pulumi's SDKs along, and only an installation needs it.
   const { PodBuilder } = await import("@pulumi/kubernetesx");
   const { image, imagePullPolicy, imagePullSecrets, environmentSecrets, postgresSecret, metricsSecret } = configuration;
-  const { stateSecret, stackPartitions, previewSecret } = configuration;
+  const { stateSecret, stackPartitions, previewSecret, kindsImage } = configuration;
   const probe = (path: string) => ({ httpGet: { path, port: "http" } });
   const builder = new PodBuilder({
     serviceAccountName: NAME,
@@ -159,6 +161,9 @@ async function podSpec(configuration: Configuration): Promise<unknown> {
             },
             destPath: SECRET_DIRECTORY,
           },
+          ...(kindsImage === undefined
+            ? []
+            : [{ volume: { name: "kinds", image: { reference: kindsImage } }, destPath: KINDS_DIRECTORY }]),
           ...certificateVolume("metrics-certificate", metricsSecret, METRICS_CERTIFICATE),
           ...certificateVolume("preview-certificate", previewSecret, PREVIEW_CERTIFICATE),
           ...(usesVolume(configuration)

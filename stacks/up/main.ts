@@ -7,9 +7,11 @@ import { getProject, getStack } from "@pulumi/pulumi/metadata";
 import { allConfig } from "@pulumi/pulumi/runtime/config";
 import { ClassifiedError, TerminalError } from "../../providers/errors";
 import { KubernetesClient } from "../../providers/kubernetes/client";
+import type { AnyKind } from "../contract/kind";
 import { requireManifests } from "../contract/manifests";
-import { kinds } from "../index";
+import { kinds as builtIn } from "../index";
 import { type Configuration, parseConfiguration } from "../platform/configuration";
+import { withLoadedKinds } from "../platform/kinds";
 import { missingPrerequisites } from "../platform/prerequisites";
 import { declaredObjects } from "./objects";
 import { registerObjects } from "./register";
@@ -20,7 +22,8 @@ const ROOT = path.resolve(__dirname, "../../..");
 /** What `pulumi up` runs in the project's root: the installation, or objects without it, or both. */
 async function main(): Promise<void> {
   const { version } = JSON.parse(fs.readFileSync(path.join(ROOT, "package.json"), "utf8")) as { version: string };
-  const configuration = parseConfiguration(ownConfiguration(), version);
+  const parsed = parseConfiguration(ownConfiguration(), version);
+  const { configuration, kinds } = withLoadedKinds(parsed, { directory: ROOT });
   if (!configuration.install && configuration.manifests.length === 0) {
     throw new TerminalError(
       "Misconfigured",
@@ -31,15 +34,15 @@ async function main(): Promise<void> {
   if (configuration.install) {
     // Only now: the Kubernetes SDK is large, and not needed to run objects.
     const { installPlatform } = await import("../platform/program.js");
-    await refuseWhatCannotWork(configuration);
-    await installPlatform(configuration);
+    await refuseWhatCannotWork(configuration, kinds);
+    await installPlatform(configuration, kinds);
   }
   const manifests = await requireManifests(configuration.manifests.map((file) => path.resolve(ROOT, file)));
-  await registerObjects(await declaredObjects(manifests, kinds, stack), stack);
+  await registerObjects(await declaredObjects(manifests, [...new Set([...builtIn, ...kinds])], stack), stack);
 }
 
 /** @throws TerminalError `MissingPrerequisite` with all that the cluster lacks */
-async function refuseWhatCannotWork(configuration: Configuration): Promise<void> {
+async function refuseWhatCannotWork(configuration: Configuration, kinds: readonly AnyKind[]): Promise<void> {
   const client = new KubernetesClient(providerKubeconfig());
   try {
     const missing = await missingPrerequisites(configuration, kinds, client);

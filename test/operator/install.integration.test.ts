@@ -1,9 +1,14 @@
 import { randomBytes } from "node:crypto";
+import { KubeConfig } from "@kubernetes/client-node";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { KubernetesClient } from "../../providers/kubernetes/client";
 import { installKinds } from "../../src/operator/install";
+import { permittedKinds } from "../../src/operator/rights";
 import { customResourceDefinition } from "../../stacks/contract/crd";
 import { kindApiVersion, kindName } from "../../stacks/contract/kind";
+import { operatorRules } from "../../stacks/contract/rbac";
 import { kinds } from "../../stacks/index";
+import { memcached } from "../../stacks/memcached/kind";
 import { postgresWriter } from "../../stacks/postgres-writer/kind";
 import { controlPlane } from "../control-plane";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
@@ -26,6 +31,51 @@ it("installs CRDs that are stored as they are written", async () => {
     const stored = await cluster.client.get(crds, kindName(kind));
     const wanted = customResourceDefinition(kind).spec as { versions: unknown };
     expect((stored?.spec as typeof wanted | undefined)?.versions).toEqual(wanted.versions);
+  }
+});
+
+it("keeps the kinds that the operator has the rights for, and says what the others lack", async () => {
+  const name = `granted-${randomBytes(4).toString("hex")}`;
+  const role = { apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRole", metadata: { name } };
+  const manifests = [
+    {
+      ...role,
+      rules: operatorRules([postgresWriter, memcached]).filter(({ resources }) => !resources.includes("deployments")),
+    },
+    {
+      ...role,
+      kind: "ClusterRoleBinding",
+      subjects: [{ kind: "ServiceAccount", name: "default", namespace: cluster.namespace }],
+      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name },
+    },
+  ];
+  for (const manifest of manifests) await cluster.applyAs("test", manifest);
+  const { status } = await cluster.client.json<{ status: { token: string } }>(
+    "POST",
+    `/api/v1/namespaces/${cluster.namespace}/serviceaccounts/default/token`,
+    { body: { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} } },
+  );
+  const config = new KubeConfig();
+  config.loadFromClusterAndUser(cluster.config().getCurrentCluster() as never, { name, token: status.token });
+  const client = new KubernetesClient(config);
+  const reported = new Map<string, string>();
+  try {
+    const permitted = await permittedKinds(client, [postgresWriter, memcached], (kind, reason) =>
+      reported.set(kind, reason),
+    );
+
+    expect(permitted).toEqual([postgresWriter]);
+    expect([...reported.keys()]).toEqual([kindName(memcached)]);
+    expect(reported.get(kindName(memcached))).toContain(
+      "the operator may not get, list, watch, create, patch, delete deployments.apps; install Kindstack with this kind",
+    );
+    await expect(permittedKinds(client, [memcached], () => {})).rejects.toThrow("no kind can be served");
+    expect(await permittedKinds(cluster.client, kinds, (kind, reason) => reported.set(kind, reason))).toEqual(kinds);
+  } finally {
+    await client.close();
+    for (const { apiVersion, kind } of manifests) {
+      await cluster.client.delete(await cluster.client.resourceType(apiVersion, kind), name);
+    }
   }
 });
 

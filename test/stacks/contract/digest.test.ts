@@ -66,6 +66,23 @@ describe("programDigest", () => {
     }
   });
 
+  it("changes with other modules of the kind's package, and with providers that it imports from this one", async () => {
+    const folder = join(directory, "src/notice");
+    await mkdir(folder, { recursive: true });
+    await mkdir(join(directory, "src/shared"));
+    await writeFile(
+      join(folder, "program.ts"),
+      'import { label } from "../shared/label";\nimport { KubernetesObject } from "kindstack/providers/kubernetes";',
+    );
+    await writeFile(join(directory, "src/shared/label.ts"), "");
+    const own = { directory: folder, capabilities: {} };
+
+    const before = programDigest(own);
+    await writeFile(join(directory, "src/shared/label.ts"), "changed");
+    expect(programDigest(own)).not.toBe(before);
+    expect(programDigest(own, join(directory, "nowhere"))).not.toBe(programDigest(own));
+  });
+
   it("covers the provider of each kind's resources", () => {
     const providers = resolve(__dirname, "../../../providers");
     for (const kind of kinds) {

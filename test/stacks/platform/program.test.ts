@@ -15,7 +15,7 @@ const selector = { "app.kubernetes.io/name": "kindstack", "app.kubernetes.io/com
 const metadata = { name: "kindstack", namespace, labels };
 
 const install = (values: Record<string, string> = {}) =>
-  registrationsOf(() => installPlatform(parseConfiguration({ install: "true", ...values }, "1.2.3")));
+  registrationsOf(() => installPlatform(parseConfiguration({ install: "true", ...values }, "1.2.3"), kinds));
 
 function find(registrations: Registration[], name: string): Registration {
   const found = registrations.find((registration) => registration.name === name);

@@ -1,10 +1,11 @@
 import { describe, expect, it } from "vitest";
+import { kinds } from "../../../stacks/index";
 import { parseConfiguration } from "../../../stacks/platform/configuration";
 import { installPlatform } from "../../../stacks/platform/program";
 import { registrationsOf } from "./mocked-engine";
 
 const install = async (values: Record<string, string>) => {
-  const registrations = await registrationsOf(() => installPlatform(parseConfiguration(values, "1.2.3")));
+  const registrations = await registrationsOf(() => installPlatform(parseConfiguration(values, "1.2.3"), kinds));
   const inputs = new Map(registrations.map((registration) => [registration.name, registration.inputs]));
   return { names: [...inputs.keys()], inputsOf: (name: string) => inputs.get(name) as Record<string, unknown> };
 };

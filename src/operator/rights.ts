@@ -1,0 +1,110 @@
+import type { KubernetesClient } from "../../providers/kubernetes/client";
+import { type AnyKind, kindName } from "../../stacks/contract/kind";
+import type { PolicyRule } from "../../stacks/contract/policy-rule";
+import { operatorRules } from "../../stacks/contract/rbac";
+
+type Reviewer = Pick<KubernetesClient, "json">;
+
+/** One right: a verb on a type of object, or on one object of it. */
+interface Right {
+  group: string;
+  resource: string;
+  verb: string;
+  name?: string;
+}
+
+/**
+ * The kinds that the operator has all rights for; with one missing, its informers would wait without end, and all kinds with
+ * them. Asks for a summary of the operator's rights first, which answers for most of them in one request.
+ *
+ * @param report told of each other kind
+ * @throws Error when no kind is left
+ */
+export async function permittedKinds(
+  client: Reviewer,
+  kinds: readonly AnyKind[],
+  report: (kind: string, reason: string) => void,
+): Promise<readonly AnyKind[]> {
+  const summary = await grantedRules(client);
+  const permitted: AnyKind[] = [];
+  for (const kind of kinds) {
+    const doubtful = rightsOf(operatorRules([kind])).filter((right) => !summary.some((rule) => grants(rule, right)));
+    const allowed = await Promise.all(doubtful.map((right) => isAllowed(client, right)));
+    const missing = doubtful.filter((_, index) => !allowed[index]);
+    if (missing.length === 0) permitted.push(kind);
+    else report(kindName(kind), `the operator may not ${describe(missing)}; ${GRANT}`);
+  }
+  if (permitted.length === 0) throw new Error(`no kind can be served: the operator has the rights for none; ${GRANT}`);
+  return permitted;
+}
+
+const GRANT = "install Kindstack with this kind (kindstack install --print --kinds …) and restart the operator";
+
+function rightsOf(rules: readonly PolicyRule[]): Right[] {
+  return rules.flatMap(({ apiGroups, resources, resourceNames, verbs }) =>
+    apiGroups.flatMap((group) =>
+      resources.flatMap((resource) =>
+        verbs.flatMap((verb) =>
+          resourceNames === undefined
+            ? [{ group, resource, verb }]
+            : resourceNames.map((name) => ({ group, resource, verb, name })),
+        ),
+      ),
+    ),
+  );
+}
+
+function grants({ apiGroups, resources, resourceNames, verbs }: PolicyRule, { group, resource, verb, name }: Right) {
+  const has = (values: readonly string[] | undefined, value: string) =>
+    values?.some((one) => one === "*" || one === value) ?? false;
+  const named = !resourceNames?.length || (name !== undefined && resourceNames.includes(name));
+  return named && has(apiGroups, group) && has(resources, resource) && has(verbs, verb);
+}
+
+/** What the operator may do in all namespaces, and in one of which it is no user. */
+async function grantedRules(client: Reviewer): Promise<PolicyRule[]> {
+  const { status } = await client.json<{ status?: { resourceRules?: PolicyRule[] } }>(
+    "POST",
+    "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
+    {
+      body: {
+        apiVersion: "authorization.k8s.io/v1",
+        kind: "SelfSubjectRulesReview",
+        spec: { namespace: "kube-node-lease" },
+      },
+    },
+  );
+  return status?.resourceRules ?? [];
+}
+
+async function isAllowed(client: Reviewer, { group, resource, verb, name }: Right): Promise<boolean> {
+  const [type = "", subresource] = resource.split("/");
+  const { status } = await client.json<{ status?: { allowed?: boolean } }>(
+    "POST",
+    "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+    {
+      body: {
+        apiVersion: "authorization.k8s.io/v1",
+        kind: "SelfSubjectAccessReview",
+        spec: {
+          resourceAttributes: {
+            ...{ group, resource: type, verb },
+            ...(subresource !== undefined && { subresource }),
+            ...(name !== undefined && { name }),
+          },
+        },
+      },
+    },
+  );
+  return status?.allowed === true;
+}
+
+/** `create, patch pods; get nodes` */
+function describe(rights: readonly Right[]): string {
+  const verbs = new Map<string, Set<string>>();
+  for (const { group, resource, verb, name } of rights) {
+    const target = `${resource}${group && `.${group}`}${name === undefined ? "" : ` ${name}`}`;
+    verbs.set(target, (verbs.get(target) ?? new Set()).add(verb));
+  }
+  return [...verbs].map(([target, of]) => `${[...of].join(", ")} ${target}`).join("; ");
+}

@@ -1,0 +1,221 @@
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, isAbsolute, join, resolve } from "node:path";
+import { errorMessageOf, TerminalError } from "../providers/errors";
+import * as kubernetes from "../providers/kubernetes/index";
+import * as postgres from "../providers/postgres/index";
+import * as contract from "./contract/index";
+import type { AnyKind } from "./contract/kind";
+import { kindName } from "./contract/kind";
+import { findKind } from "./contract/kind-name";
+import { definitionProblem } from "./definition";
+import { kinds as builtIn } from "./index";
+
+/** The word for all built-in kinds. */
+const ALL = "all";
+/** What an operator of ours serves, as text of `--kinds`; for every command that is not told otherwise. */
+const KINDS_VARIABLE = "KINDSTACK_KINDS";
+/** A folder of folders of kinds, such as the image's; they are served besides the built-in ones. */
+const DIRECTORY_VARIABLE = "KINDSTACK_KINDS_DIRECTORY";
+/** What a folder without package.json is entered by. */
+const ENTRIES = ["index.js", "index.cjs", "index.mjs", "index.ts", "kind.js", "kind.ts"];
+
+/** A kind, or a folder or package of kinds, that cannot be served. */
+export interface KindProblem {
+  /** The kind's name, or the folder or package. */
+  name: string;
+  message: string;
+}
+
+export interface LoadedKinds {
+  kinds: readonly AnyKind[];
+  /** Of those that were chosen and are not among the kinds. */
+  problems: readonly KindProblem[];
+}
+
+interface Source {
+  /** As a person named it. */
+  name: string;
+  kinds: readonly AnyKind[];
+}
+
+/**
+ * The kinds that words choose: names of built-in kinds, `all` of those, folders or files (`./notice`), and packages
+ * (`@acme/notice`). Without words, what the environment names, else all built-in kinds and those of the folder of kinds.
+ *
+ * A folder's or package's kinds are what its module exports of what `defineKind` returned. TypeScript is compiled as it is
+ * loaded, without a check of its types.
+ *
+ * @param directory where folders and packages are looked for
+ * @throws RangeError for a word that is none of these, or may be more than one kind
+ */
+export function loadKinds(
+  words: readonly string[] = [],
+  {
+    directory = process.cwd(),
+    environment = process.env,
+  }: { directory?: string; environment?: NodeJS.ProcessEnv } = {},
+): LoadedKinds {
+  const problems: KindProblem[] = [];
+  const load = (name: string, entry: () => string): Source => {
+    try {
+      return { name, kinds: kindsIn(entry()) };
+    } catch (error) {
+      problems.push({ name, message: errorMessageOf(error) });
+      return { name, kinds: [] };
+    }
+  };
+  const mounted = foldersIn(environment[DIRECTORY_VARIABLE]).map((folder) => load(folder, () => entryOf(folder)));
+  const chosen = chosenWords(words, environment);
+  if (chosen.length === 0) return distinct([{ name: "Kindstack", kinds: builtIn }, ...mounted], problems);
+
+  const known = [...builtIn, ...mounted.flatMap(({ kinds }) => kinds)];
+  const named = new Set<AnyKind>();
+  const sources: Source[] = [];
+  for (const word of chosen) {
+    if (word === ALL) for (const kind of builtIn) named.add(kind);
+    else if (isPath(word)) sources.push(load(word, () => entryOf(resolve(directory, word))));
+    else if (isPackage(word, directory)) sources.push(load(word, () => packageEntry(word, directory)));
+    else named.add(findKind(known, word));
+  }
+  return distinct([{ name: "Kindstack", kinds: known.filter((kind) => named.has(kind)) }, ...sources], problems);
+}
+
+/**
+ * {@link loadKinds} for what must be complete.
+ *
+ * @throws TerminalError `Misconfigured` naming all that cannot be loaded
+ */
+export function requireKinds(...parameters: Parameters<typeof loadKinds>): readonly AnyKind[] {
+  const { kinds, problems } = loadKinds(...parameters);
+  if (problems.length === 0) return kinds;
+  throw new TerminalError("Misconfigured", problems.map(describeProblem).join("\n"));
+}
+
+/** Words that mean the same in every directory, for another process. */
+export function portableWords(words: readonly string[], directory = process.cwd()): string[] {
+  return words.map((word) => {
+    if (isPath(word)) return resolve(directory, word);
+    return isPackage(word, directory) ? packageEntry(word, directory) : word;
+  });
+}
+
+/** `./notice: it exports no kind` */
+export function describeProblem({ name, message }: KindProblem): string {
+  return `${name}: ${message}`;
+}
+
+/** The words, or those of the environment where there are none. */
+export function chosenWords(words: readonly string[], environment: NodeJS.ProcessEnv = process.env): readonly string[] {
+  return words.length > 0 ? words : wordsOf(environment[KINDS_VARIABLE] ?? "");
+}
+
+/** The words in the text of an option or a variable: `all,./notice`. */
+export function wordsOf(text: string): string[] {
+  return text
+    .split(",")
+    .map((word) => word.trim())
+    .filter((word) => word !== "");
+}
+
+/** Of kinds with the same names, the first stays: two controllers would each undo the other's work. */
+function distinct(sources: readonly Source[], problems: KindProblem[]): LoadedKinds {
+  const kinds = new Map<string, { kind: AnyKind; source: string }>();
+  for (const { name: source, kinds: found } of sources) {
+    for (const kind of found) {
+      const same = [...kinds.values()].find(
+        ({ kind: other }) =>
+          other !== kind && other.group === kind.group && (other.plural === kind.plural || other.kind === kind.kind),
+      );
+      if (same === undefined) kinds.set(kindName(kind), { kind, source });
+      else {
+        const name = `${kindName(kind)} (${kind.kind})`;
+        problems.push({
+          name,
+          message: `${source} declares it, and so does ${same.source}, whose ${kindName(same.kind)} is taken; give one of them another name or group`,
+        });
+      }
+    }
+  }
+  return { kinds: [...kinds.values()].map(({ kind }) => kind), problems };
+}
+
+/** The kinds that a module exports, each or as a list. @throws Error when it does not load or exports none */
+function kindsIn(entry: string): AnyKind[] {
+  const exported = importModule(entry) as Record<string, unknown>;
+  const candidates = [...new Set(Object.values(exported).flat())].filter(isDefinition);
+  if (candidates.length === 0) throw new Error(`${entry} exports no kind: export what defineKind returns`);
+  const wrong = candidates.map(definitionProblem).filter((problem) => problem !== undefined);
+  if (wrong.length > 0) throw new Error(wrong.join("; "));
+  return candidates;
+}
+
+function isDefinition(value: unknown): value is AnyKind {
+  return typeof value === "object" && value !== null && "program" in value && "plural" in value;
+}
+
+/** The public modules of this package, by their specifiers. */
+const PUBLIC_MODULES = {
+  kindstack: contract,
+  "kindstack/providers/kubernetes": kubernetes,
+  "kindstack/providers/postgres": postgres,
+};
+
+/**
+ * Loads a module of a team's, JavaScript of either kind or TypeScript, so that `kindstack` is this very package in it,
+ * whatever lies in its `node_modules`: a second copy would register resources where no update sees them.
+ */
+function importModule(file: string): unknown {
+  // Loaded here: only those who serve other than the built-in kinds need it.
+  const { createJiti } = require("jiti") as typeof import("jiti");
+  const jiti = createJiti(file, { interopDefault: false, fsCache: false, virtualModules: PUBLIC_MODULES });
+  return jiti(file);
+}
+
+function isPath(word: string): boolean {
+  return isAbsolute(word) || /^\.\.?([/\\]|$)/.test(word);
+}
+
+function isPackage(word: string, directory: string): boolean {
+  if (!/^(@[\w.-]+\/)?[\w.-]+$/.test(word)) return false;
+  return (createRequire(join(directory, "_")).resolve.paths(word) ?? []).some((folder) =>
+    existsSync(join(folder, word)),
+  );
+}
+
+function packageEntry(name: string, directory: string): string {
+  return createRequire(join(directory, "_")).resolve(name);
+}
+
+/** The file by which a folder is entered. @throws Error when there is none */
+function entryOf(path: string): string {
+  if (!existsSync(path)) throw new Error(`there is no ${path}`);
+  if (statSync(path).isFile()) return path;
+  const manifest = join(path, "package.json");
+  const { main } = existsSync(manifest) ? (JSON.parse(readFileSync(manifest, "utf8")) as { main?: string }) : {};
+  if (main !== undefined) {
+    const entry = resolve(path, main);
+    if (!existsSync(entry)) throw new Error(`${entry}, the main of its package.json, does not exist: build it first`);
+    return entry;
+  }
+  const entry = ENTRIES.map((file) => join(path, file)).find((file) => existsSync(file));
+  if (entry === undefined) throw new Error(`${path} has neither a package.json with main, nor ${ENTRIES.join(", ")}`);
+  return entry;
+}
+
+function foldersIn(directory: string | undefined): string[] {
+  if (!directory || !existsSync(directory)) return [];
+  return readdirSync(directory)
+    .filter((name) => !name.startsWith("."))
+    .sort()
+    .map((name) => join(directory, name));
+}
+
+/** Where a kind's sample lies: in its folder or, compiled, in a folder above it in the same package. */
+export function sampleOf({ directory }: AnyKind): string | undefined {
+  for (let folder = directory; ; folder = dirname(folder)) {
+    const file = join(folder, "sample.yaml");
+    if (existsSync(file)) return file;
+    if (existsSync(join(folder, "package.json")) || dirname(folder) === folder) return undefined;
+  }
+}
