@@ -9,6 +9,7 @@ import { devCommand } from "./dev";
 import { diffCommand } from "./diff";
 import { historyCommand } from "./history";
 import { installCommand } from "./install";
+import { newCommand } from "./new";
 import { outputsCommand } from "./outputs";
 import { previewCommand } from "./preview";
 import { proxyCommand } from "./proxy";
@@ -50,7 +51,8 @@ Exit codes: 0 done, 1 failed, 2 wrong usage. KINDSTACK_DEBUG=1 prints the stack 
     .addCommand(backupCommand())
     .addCommand(restoreCommand())
     .addCommand(installCommand())
-    .addCommand(stackNameCommand());
+    .addCommand(stackNameCommand())
+    .addCommand(newCommand());
   program.addCommand(completionCommand(program));
   throwInsteadOfExit(program, program);
   return program;

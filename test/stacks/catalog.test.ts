@@ -2,10 +2,10 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { registeredBy } from "../../src/testing/registered";
 import { loadKinds, requireKinds, sampleOf } from "../../stacks/catalog";
 import { kindName } from "../../stacks/contract/kind";
 import { kinds as builtIn } from "../../stacks/index";
-import { registeredBy } from "./registered";
 
 let directory: string;
 beforeEach(() => {

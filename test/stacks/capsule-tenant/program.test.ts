@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { LiveObject } from "../../../providers/kubernetes/client";
+import { registeredBy } from "../../../src/testing/registered";
 import { capsuleTenantProgram } from "../../../stacks/capsule-tenant/program";
 import type { CapsuleTenantSpec } from "../../../stacks/capsule-tenant/schema";
-import { registeredBy } from "../registered";
 import { counted, enforced, labelled, object, oil, oilTenant, sample } from "./objects";
 
 /** With what the API server has been seen to enforce and to count in each namespace. */

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { registeredBy } from "../../../src/testing/registered";
 import { programDigest } from "../../../stacks/contract/digest";
 import { memcached } from "../../../stacks/memcached/kind";
 import { memcachedProgram } from "../../../stacks/memcached/program";
 import { acme } from "../../objects";
-import { registeredBy } from "../registered";
 
 beforeEach(() => void vi.stubEnv("MEMCACHED_IMAGE", ""));
 afterEach(() => void vi.unstubAllEnvs());

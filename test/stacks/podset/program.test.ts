@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import type { LiveObject } from "../../../providers/kubernetes/client";
+import { type Registered, registeredBy } from "../../../src/testing/registered";
 import { type KindObject, objectId } from "../../../stacks/contract/object";
 import { podSetProgram } from "../../../stacks/podset/program";
 import type { PodSetSpec } from "../../../stacks/podset/schema";
 import { acme } from "../../objects";
-import { type Registered, registeredBy } from "../registered";
 import { pod, podSetObject } from "./objects";
 
 const register = (object: KindObject<PodSetSpec>, owned: LiveObject[] = []): Promise<Registered[]> =>

@@ -1,0 +1,137 @@
+import fs from "node:fs";
+import path from "node:path";
+import { Command } from "commander";
+import { packageRoot, packageVersion } from "../package";
+import { type Files, folderFiles, packageFiles } from "../scaffold/kind-files";
+import { type NewKindNames, namesOf } from "../scaffold/names";
+
+interface NewKindOptions {
+  group: string;
+  plural?: string;
+  package: boolean;
+  dir?: string;
+}
+
+/** The list of built-in kinds, to which a kind in this repository is added. */
+const INDEX = "stacks/index.ts";
+
+export function newCommand(): Command {
+  return new Command("new")
+    .description("write the files of a new kind")
+    .addHelpText("after", "\nExample:\n  kindstack new kind BackupPolicy --package --group example.com")
+    .addCommand(
+      new Command("kind")
+        .description(
+          "write schema, program, status, sample and tests of a kind: a package, or a folder of Kindstack's own",
+        )
+        .argument("<name>", "the kind's name, a noun in the singular such as BackupPolicy")
+        .option("--group <domain>", "the API group, a domain of yours", "example.com")
+        .option("--plural <word>", "the name in URLs and for kubectl (default: by the rules of English)")
+        .option("--package", "a package of its own, in place of a folder in a clone of Kindstack", false)
+        .option("--dir <folder>", "the package's folder, or the clone (default: a new folder, or this one)")
+        .addHelpText(
+          "after",
+          `
+Nothing that exists is overwritten, except the list of kinds in a clone.
+
+Examples:
+  kindstack new kind Notice --package        # ./notice, with package.json
+  kindstack new kind Notice --package --dir .
+  kindstack new kind Notice                  # stacks/notice, in a clone of Kindstack`,
+        )
+        .action((name: string, options: NewKindOptions, command: Command) => {
+          let names: NewKindNames;
+          try {
+            names = namesOf(name, options.group, options.plural);
+          } catch (error) {
+            return command.error(`error: ${(error as Error).message}`);
+          }
+          process.stdout.write(options.package ? newPackage(names, options.dir) : newFolder(names, options.dir ?? "."));
+        }),
+    );
+}
+
+function newPackage(names: NewKindNames, dir = names.folder): string {
+  writeNew(dir, packageFiles(names, { kindstack: `^${packageVersion()}`, ...developmentVersions() }));
+  return `${dir}: the kind ${names.kind}
+
+Next:
+${dir === "." ? "" : `  cd ${dir}\n`}  npm install
+  npm test
+  npm run dev           # a cluster on this machine that serves it
+`;
+}
+
+function newFolder(names: NewKindNames, clone: string): string {
+  const index = path.join(clone, INDEX);
+  if (!fs.existsSync(index)) {
+    throw new Error(`${path.resolve(clone)} is no clone of Kindstack: for a package of its own, add --package`);
+  }
+  writeNew(clone, folderFiles(names));
+  fs.writeFileSync(index, withKind(fs.readFileSync(index, "utf8"), names));
+  return `stacks/${names.folder}: the kind ${names.kind}
+
+Next:
+  npm run build
+  npx vitest run --project unit test/stacks/${names.folder}
+  npx kindstack install --print > deploy/install.yaml
+  describe it in docs/kinds.md and run npm test
+`;
+}
+
+/** The list of kinds with one more. @throws Error when the list does not look as it does */
+function withKind(text: string, { folder, constant }: NewKindNames): string {
+  const added = text
+    .replace(/(AnyKind\[\] = \[[^\]]*)\]/, `$1, ${constant}]`)
+    .replace(/^(import [^;]*;\n)+/, (imports) =>
+      [...imports.trimEnd().split("\n"), `import { ${constant} } from "./${folder}/kind";`]
+        .sort((a, b) => (moduleOf(a) < moduleOf(b) ? -1 : 1))
+        .map((line) => `${line}\n`)
+        .join(""),
+    );
+  if (added === text) throw new Error(`${INDEX}: add the kind to its list`);
+  return added;
+}
+
+function moduleOf(line: string): string {
+  return /"(.*)"/.exec(line)?.[1] ?? "";
+}
+
+/** @throws Error naming the files that exist; then nothing is written */
+function writeNew(folder: string, files: Files): void {
+  const existing = Object.keys(files).filter(
+    (file) => file !== "package.json" && fs.existsSync(path.join(folder, file)),
+  );
+  if (existing.length > 0) throw new Error(`nothing was written, since these exist: ${existing.join(", ")}`);
+  for (const [file, text] of Object.entries(files)) {
+    const target = path.join(folder, file);
+    fs.mkdirSync(path.dirname(target), { recursive: true });
+    if (file === "package.json" && fs.existsSync(target)) fs.writeFileSync(target, withManifest(target, text));
+    else fs.writeFileSync(target, text);
+  }
+}
+
+/** A package.json that `npm init` and `npm install` have written keeps its name and what it depends on. */
+function withManifest(file: string, text: string): string {
+  const existing = JSON.parse(fs.readFileSync(file, "utf8")) as Record<string, Record<string, string>>;
+  const added = JSON.parse(text) as Record<string, Record<string, string>>;
+  // Whoever installs the kind has one Kindstack, which runs it: here it is for development.
+  const { kindstack, ...dependencies } = existing.dependencies ?? {};
+  const merged = {
+    ...added,
+    name: existing.name ?? added.name,
+    ...(Object.keys(dependencies).length > 0 && { dependencies }),
+    devDependencies: { ...(kindstack && { kindstack }), ...added.devDependencies, ...existing.devDependencies },
+  };
+  return `${JSON.stringify(merged, null, 2)}\n`;
+}
+
+/** What the kind is compiled and tested with: the versions that this package is. */
+function developmentVersions(): Record<string, string> {
+  const { devDependencies = {} } = JSON.parse(fs.readFileSync(path.join(packageRoot, "package.json"), "utf8")) as {
+    devDependencies?: Record<string, string>;
+  };
+  return Object.fromEntries(
+    ["@types/node", "typescript", "vitest"].map((name) => [name, devDependencies[name] ?? "latest"]),
+  );
+}

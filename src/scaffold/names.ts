@@ -1,0 +1,42 @@
+/** How a new kind is called, in each place where a name of it stands. */
+export interface NewKindNames {
+  /** `BackupPolicy` */
+  kind: string;
+  /** `backuppolicies` */
+  plural: string;
+  /** `backuppolicy` */
+  singular: string;
+  /** `backup-policy`: its folder and package. */
+  folder: string;
+  /** `backupPolicy`: its constant. */
+  constant: string;
+  /** `example.com` */
+  group: string;
+}
+
+/**
+ * Derives a kind's names from its own.
+ *
+ * @throws RangeError naming what is wrong with the name or the group
+ */
+export function namesOf(kind: string, group: string, plural = pluralOf(kind.toLowerCase())): NewKindNames {
+  if (!/^[A-Z][A-Za-z0-9]{0,62}$/.test(kind)) {
+    throw new RangeError(
+      `${JSON.stringify(kind)} is no name of a kind: it is a noun in the singular, such as BackupPolicy`,
+    );
+  }
+  if (!/^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+$/.test(group)) {
+    throw new RangeError(`--group ${group}: it is a domain of yours, such as example.com`);
+  }
+  if (!/^[a-z][a-z0-9]*$/.test(plural)) throw new RangeError(`--plural ${plural}: it is a word of lower-case letters`);
+  const folder = kind.replace(/(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])/g, "-").toLowerCase();
+  const constant = folder.replace(/-([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+  return { kind, plural, singular: kind.toLowerCase(), folder, constant, group };
+}
+
+/** `policies`, `boxes`, `keys`; English has exceptions, for which there is an option. */
+function pluralOf(singular: string): string {
+  if (/(s|x|z|ch|sh)$/.test(singular)) return `${singular}es`;
+  if (/[^aeiou]y$/.test(singular)) return `${singular.slice(0, -1)}ies`;
+  return `${singular}s`;
+}

@@ -1,0 +1,126 @@
+import fs from "node:fs/promises";
+import os from "node:os";
+import path from "node:path";
+import { KubeConfig } from "@kubernetes/client-node";
+import { KubernetesClient, type LiveObject, type Manifest, type ResourceType } from "../../providers/kubernetes/client";
+import { portableWords } from "../../stacks/catalog";
+import { findCondition } from "../../stacks/contract/condition";
+import { statusOf } from "../../stacks/contract/kind";
+import { startDevCluster } from "../dev/cluster";
+import { layoutOf, logFileOf } from "../dev/layout";
+import { operator } from "../dev/operator";
+import { packageRoot } from "../package";
+import { resolvePulumi } from "../toolchain/pulumi";
+import { eventually } from "./eventually";
+
+/** Who applies manifests, as another than the operator. */
+const AUTHOR = "kindstack-test";
+const SOMEBODY = "somebody-else";
+
+/** What names an object: any manifest of it. */
+export type Reference = Pick<Manifest, "apiVersion" | "kind" | "metadata">;
+
+export interface TestClusterOptions {
+  /** What the operator serves, as for `--kinds`: `["./src"]`. */
+  kinds: readonly string[];
+}
+
+/** A control plane, a database and an operator of some kinds, for the tests of one file. */
+export interface TestCluster {
+  /** For kubectl and other clients. */
+  readonly kubeconfig: string;
+  /** The variables by which programs find the cluster, the database and the state. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Acts as the cluster's administrator. */
+  readonly client: KubernetesClient;
+  /** Applies a manifest as its author does; in the namespace `default` where it names none. */
+  apply(manifest: Manifest): Promise<LiveObject>;
+  /** Applies fields with another field manager and by force, as somebody does who changes a resource by hand. */
+  drift(manifest: Manifest): Promise<LiveObject>;
+  find(reference: Reference): Promise<LiveObject | undefined>;
+  remove(reference: Reference): Promise<void>;
+  /** Waits until an object is Ready as it is now specified. @throws Error with its status after 30 s */
+  untilReady(reference: Reference): Promise<LiveObject>;
+  /** Waits until there is no such object. */
+  untilGone(reference: Reference): Promise<void>;
+  /** What the operator has logged. */
+  log(): Promise<string>;
+  /** Stops everything and deletes its data. */
+  close(): Promise<void>;
+}
+
+/**
+ * Starts the real kube-apiserver and etcd, PostgreSQL, simulated nodes and the operator, in a folder of their own. The
+ * binaries are made or downloaded once and then cached, see `kindstack dev`.
+ */
+export async function startTestCluster({ kinds }: TestClusterOptions): Promise<TestCluster> {
+  const pulumi = await resolvePulumi({});
+  const dir = await fs.mkdtemp(path.join(os.tmpdir(), "kindstack-cluster-"));
+  const cluster = await startDevCluster({ dir });
+  const main = path.join(packageRoot, "dist/src/cli/main.js");
+  const client = clientOf(cluster.kubeconfig);
+  const log = () => fs.readFile(logFileOf(layoutOf(dir), "operator"), "utf8");
+  const close = async () => {
+    await client.close();
+    await cluster.stop();
+    await fs.rm(dir, { recursive: true, force: true });
+  };
+  try {
+    await cluster.start(await operator(cluster, main, pulumi, portableWords(kinds)));
+  } catch (error) {
+    const output = await log().catch(() => "");
+    await close();
+    throw new Error(`the operator did not start:\n${output}`, { cause: error });
+  }
+  return { kubeconfig: cluster.kubeconfig, env: cluster.env, client, log, close, ...actionsOf(client) };
+}
+
+function clientOf(kubeconfig: string): KubernetesClient {
+  const config = new KubeConfig();
+  config.loadFromFile(kubeconfig);
+  return new KubernetesClient(config);
+}
+
+function actionsOf(client: KubernetesClient) {
+  const locate = async ({
+    apiVersion,
+    kind,
+    metadata,
+  }: Reference): Promise<[ResourceType, string, string | undefined]> => {
+    const type = await client.resourceType(apiVersion, kind);
+    return [type, metadata.name ?? "", type.namespaced ? (metadata.namespace ?? "default") : undefined];
+  };
+  const applyAs = async (manifest: Manifest, fieldManager: string) => {
+    const [type, name, namespace] = await locate(manifest);
+    const metadata = { ...manifest.metadata, name, ...(namespace !== undefined && { namespace }) };
+    return (await client.apply(type, { ...manifest, metadata }, { fieldManager })).object;
+  };
+  const find = async (reference: Reference) => client.get(...(await locate(reference)));
+  return {
+    apply: (manifest: Manifest) => applyAs(manifest, AUTHOR),
+    drift: (manifest: Manifest) => applyAs(manifest, SOMEBODY),
+    find,
+    remove: async (reference: Reference) => {
+      await client.delete(...(await locate(reference)));
+    },
+    untilReady: (reference: Reference) =>
+      eventually(async () => {
+        const object = await find(reference);
+        const ready = object && findCondition(statusOf(object).conditions, "Ready");
+        if (
+          object === undefined ||
+          ready?.status !== "True" ||
+          ready.observedGeneration !== object.metadata.generation
+        ) {
+          throw new Error(
+            `${reference.kind} ${reference.metadata.name} is not Ready: ${JSON.stringify(object?.status)}`,
+          );
+        }
+        return object;
+      }),
+    untilGone: (reference: Reference) =>
+      eventually(async () => {
+        if (await find(reference)) throw new Error(`${reference.kind} ${reference.metadata.name} is still there`);
+      }),
+  };
+}

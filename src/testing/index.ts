@@ -1,0 +1,7 @@
+/* `kindstack/testing`: for the tests of a kind, in Vitest, Node's own runner or any other. */
+
+export { startTestCluster, type TestCluster, type TestClusterOptions } from "./cluster";
+export { eventually } from "./eventually";
+export { objectOf } from "./object";
+export { type PlannedChange, planBetween } from "./plan";
+export { type Registered, registeredBy } from "./registered";

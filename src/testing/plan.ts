@@ -1,0 +1,68 @@
+import { isDeepStrictEqual } from "node:util";
+import { PROVIDER_PROPERTY } from "../../providers/dynamic";
+import { providers } from "../../providers/index";
+import type { KindObject, ProgramContext } from "../../stacks/contract/index";
+import { type Registration, registrationsOf } from "./registered";
+
+/** What an update would do with one resource. */
+export interface PlannedChange {
+  operation: "create" | "update" | "replace" | "delete";
+  /** The resource's name. */
+  name: string;
+  /** Paths of the inputs that differ, such as `manifest.data.text`; empty for a creation or deletion. */
+  inputs: string[];
+}
+
+type Program<Spec, Status> = (object: KindObject<Spec, Status>, context: ProgramContext) => void | Promise<void>;
+
+/**
+ * What the update from one object to another would do, as the resources' own providers decide it. Runs without an engine,
+ * and takes nothing to have drifted. A provider that asks the real system for a decision needs it here too: a row asks the
+ * database whether another name is another table.
+ *
+ * @param before `undefined` for the object's first update
+ * @param after `undefined` for its deletion
+ * @param context see {@link registeredBy}
+ */
+export async function planBetween<Spec, Status>(
+  program: Program<Spec, Status>,
+  before: KindObject<Spec, Status> | undefined,
+  after: KindObject<Spec, Status> | undefined,
+  context: Partial<ProgramContext> = {},
+): Promise<PlannedChange[]> {
+  const olds = before === undefined ? [] : await registrationsOf(program, before, context);
+  const news = after === undefined ? [] : await registrationsOf(program, after, context);
+  const plan: PlannedChange[] = [];
+  for (const registration of news) {
+    const old = olds.find((one) => isSame(one, registration));
+    if (old === undefined) plan.push({ operation: "create", name: registration.name, inputs: [] });
+    else plan.push(...(await changeOf(old, registration)));
+  }
+  const gone = olds.filter((old) => !news.some((registration) => isSame(registration, old)));
+  return [...plan, ...gone.map(({ name }) => ({ operation: "delete" as const, name, inputs: [] }))];
+}
+
+function isSame(one: Registration, other: Registration): boolean {
+  return one.type === other.type && one.name === other.name;
+}
+
+async function changeOf(old: Registration, { name, inputs }: Registration): Promise<PlannedChange[]> {
+  const provider = providers.get(inputs[PROVIDER_PROPERTY] as string);
+  const diff = (await provider?.diff(name, old.inputs, inputs)) ?? {
+    changes: !isDeepStrictEqual(old.inputs, inputs),
+  };
+  if (!diff.changes) return [];
+  const operation = (diff.replaces ?? []).length > 0 ? "replace" : "update";
+  return [{ operation, name, inputs: changedPaths(old.inputs, inputs) }];
+}
+
+function changedPaths(before: unknown, after: unknown, path: readonly string[] = []): string[] {
+  if (isDeepStrictEqual(before, after)) return [];
+  if (!isRecord(before) || !isRecord(after)) return [path.join(".")];
+  const keys = [...new Set([...Object.keys(before), ...Object.keys(after)])];
+  return keys.flatMap((key) => changedPaths(before[key], after[key], [...path, key]));
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

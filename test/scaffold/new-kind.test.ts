@@ -1,0 +1,121 @@
+import { execFileSync } from "node:child_process";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import ts from "typescript";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { runProgram } from "../../src/cli/program";
+import { folderFiles } from "../../src/scaffold/kind-files";
+import { namesOf } from "../../src/scaffold/names";
+import { filesUnder } from "../files";
+
+const ROOT = path.resolve(__dirname, "../..");
+
+let directory: string;
+beforeEach(() => {
+  directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-new-"));
+});
+afterEach(() => fs.rmSync(directory, { recursive: true }));
+
+const read = (file: string) => fs.readFileSync(path.join(directory, file), "utf8");
+const create = (...words: string[]) => runProgram(["new", "kind", ...words]);
+const written = () => filesUnder(directory).map((file) => path.relative(directory, file));
+
+/** What the formatter and the linter of this repository say of the files. */
+function lint(): void {
+  fs.copyFileSync(path.join(ROOT, "biome.json"), path.join(directory, "biome.json"));
+  const words = ["check", "--error-on-warnings", "--vcs-enabled=false", "--config-path", directory, directory];
+  execFileSync(path.join(ROOT, "node_modules/.bin/biome"), words, { stdio: "pipe" });
+}
+
+describe("the names of a new kind", () => {
+  it.each([
+    ["Notice", { plural: "notices", singular: "notice", folder: "notice", constant: "notice" }],
+    [
+      "BackupPolicy",
+      { plural: "backuppolicies", singular: "backuppolicy", folder: "backup-policy", constant: "backupPolicy" },
+    ],
+    ["DNSProxy", { plural: "dnsproxies", folder: "dns-proxy", constant: "dnsProxy" }],
+    ["Mailbox", { plural: "mailboxes" }],
+    ["ApiKey", { plural: "apikeys" }],
+  ])("follow from its own: %s", (kind, names) => {
+    expect(namesOf(kind, "example.com")).toMatchObject({ kind, group: "example.com", ...names });
+  });
+
+  it("are refused where Kubernetes would refuse them", () => {
+    expect(() => namesOf("notice", "example.com")).toThrow('"notice" is no name of a kind');
+    expect(() => namesOf("Notice", "example")).toThrow("--group example");
+    expect(() => namesOf("Notice", "example.com", "No")).toThrow("--plural No");
+  });
+});
+
+describe("kindstack new kind", () => {
+  it("writes a folder of this repository that the linter takes, and adds it to the list", async () => {
+    fs.mkdirSync(path.join(directory, "stacks"));
+    fs.copyFileSync(path.join(ROOT, "stacks/index.ts"), path.join(directory, "stacks/index.ts"));
+
+    expect(await create("BackupPolicy", "--dir", directory)).toBe(0);
+
+    expect(read("stacks/index.ts")).toContain('import { backupPolicy } from "./backup-policy/kind";\n');
+    expect(read("stacks/index.ts")).toMatch(/\[tenant, .*, backupPolicy\];/);
+    expect(written()).toContain("test/stacks/backup-policy/kind.test.ts");
+    lint();
+  });
+
+  it("writes a folder of this repository that compiles", () => {
+    const files = new Map(
+      Object.entries(folderFiles(namesOf("BackupPolicy", "example.com"))).map(([file, text]) => [
+        path.join(ROOT, file),
+        text,
+      ]),
+    );
+    const { options } = ts.parseJsonConfigFileContent(
+      ts.readConfigFile(path.join(ROOT, "tsconfig.json"), ts.sys.readFile).config,
+      ts.sys,
+      ROOT,
+    );
+    const host = ts.createCompilerHost({ ...options, incremental: false });
+    const { fileExists, readFile } = host;
+    host.directoryExists = () => true;
+    host.fileExists = (file) => files.has(file) || fileExists(file);
+    host.readFile = (file) => files.get(file) ?? readFile(file);
+    const sources = [...files.keys()].filter((file) => file.endsWith(".ts"));
+    const { tsBuildInfoFile: _, ...rest } = options;
+    const program = ts.createProgram(sources, { ...rest, incremental: false }, host);
+    const diagnostics = sources.flatMap((file) => {
+      const source = program.getSourceFile(file);
+      return [...program.getSyntacticDiagnostics(source), ...program.getSemanticDiagnostics(source)];
+    });
+    expect(diagnostics.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, "\n"))).toEqual([]);
+  }, 60_000);
+
+  it("writes a package that the linter takes, over what npm has made of the folder", async () => {
+    fs.writeFileSync(
+      path.join(directory, "package.json"),
+      '{ "name": "notices", "main": "index.js", "dependencies": { "kindstack": "file:k.tgz" } }',
+    );
+
+    expect(await create("Notice", "--package", "--dir", directory)).toBe(0);
+
+    expect(JSON.parse(read("package.json"))).toMatchObject({
+      name: "notices",
+      main: "dist/index.js",
+      peerDependencies: { kindstack: expect.stringMatching(/^\^\d/) },
+      devDependencies: { kindstack: "file:k.tgz", typescript: expect.any(String), vitest: expect.any(String) },
+    });
+    expect(JSON.parse(read("package.json"))).not.toHaveProperty("dependencies");
+    expect(written()).toEqual(expect.arrayContaining(["sample.yaml", "src/kind.ts", "test/kind.test.ts"]));
+    lint();
+  });
+
+  it("overwrites nothing", async () => {
+    fs.mkdirSync(path.join(directory, "src"));
+    fs.writeFileSync(path.join(directory, "src/kind.ts"), "mine");
+
+    expect(await create("Notice", "--package", "--dir", directory)).toBe(1);
+
+    expect(written()).toEqual(["src/kind.ts"]);
+    expect(read("src/kind.ts")).toBe("mine");
+    expect(await create("notice", "--package", "--dir", directory)).toBe(2);
+  });
+});
