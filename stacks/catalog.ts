@@ -17,7 +17,7 @@ const ALL = "all";
 const KINDS_VARIABLE = "KINDSTACK_KINDS";
 /** A folder of folders of kinds, such as the image's; they are served besides the built-in ones. */
 const DIRECTORY_VARIABLE = "KINDSTACK_KINDS_DIRECTORY";
-/** What a folder without package.json is entered by. */
+/** The entry module of a folder without package.json: the first that exists. */
 const ENTRIES = ["index.js", "index.cjs", "index.mjs", "index.ts", "kind.js", "kind.ts"];
 
 /** A kind, or a folder or package of kinds, that cannot be served. */
@@ -187,7 +187,7 @@ function packageEntry(name: string, directory: string): string {
   return createRequire(join(directory, "_")).resolve(name);
 }
 
-/** The file by which a folder is entered. @throws Error when there is none */
+/** The entry module of a folder. @throws Error when there is none */
 function entryOf(path: string): string {
   if (!existsSync(path)) throw new Error(`there is no ${path}`);
   if (statSync(path).isFile()) return path;

@@ -115,7 +115,7 @@ function writeNew(folder: string, files: Files): void {
 function withManifest(file: string, text: string): string {
   const existing = JSON.parse(fs.readFileSync(file, "utf8")) as Record<string, Record<string, string>>;
   const added = JSON.parse(text) as Record<string, Record<string, string>>;
-  // Whoever installs the kind has one Kindstack, which runs it: here it is for development.
+  // An installation of the kind brings its own Kindstack, which runs it: here it is for development.
   const { kindstack, ...dependencies } = existing.dependencies ?? {};
   const merged = {
     ...added,

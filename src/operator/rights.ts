@@ -61,7 +61,7 @@ function grants({ apiGroups, resources, resourceNames, verbs }: PolicyRule, { gr
   return named && has(apiGroups, group) && has(resources, resource) && has(verbs, verb);
 }
 
-/** What the operator may do in all namespaces, and in one of which it is no user. */
+/** What the operator may do in all namespaces, and in one where it has no rights of its own. */
 async function grantedRules(client: Reviewer): Promise<PolicyRule[]> {
   const { status } = await client.json<{ status?: { resourceRules?: PolicyRule[] } }>(
     "POST",

@@ -15,7 +15,7 @@ import { eventually } from "./eventually";
 
 /** Who applies manifests, as another than the operator. */
 const AUTHOR = "kindstack-test";
-const SOMEBODY = "somebody-else";
+const OTHER_MANAGER = "kindstack-test-drift";
 
 /** What names an object: any manifest of it. */
 export type Reference = Pick<Manifest, "apiVersion" | "kind" | "metadata">;
@@ -29,13 +29,13 @@ export interface TestClusterOptions {
 export interface TestCluster {
   /** For kubectl and other clients. */
   readonly kubeconfig: string;
-  /** The variables by which programs find the cluster, the database and the state. */
+  /** The variables that programs need to find the cluster, the database and the state. */
   readonly env: Readonly<Record<string, string>>;
   /** Acts as the cluster's administrator. */
   readonly client: KubernetesClient;
   /** Applies a manifest as its author does; in the namespace `default` where it names none. */
   apply(manifest: Manifest): Promise<LiveObject>;
-  /** Applies fields with another field manager and by force, as somebody does who changes a resource by hand. */
+  /** Applies fields with another field manager and by force, as a person who changes a resource by hand. */
   drift(manifest: Manifest): Promise<LiveObject>;
   find(reference: Reference): Promise<LiveObject | undefined>;
   remove(reference: Reference): Promise<void>;
@@ -98,7 +98,7 @@ function actionsOf(client: KubernetesClient) {
   const find = async (reference: Reference) => client.get(...(await locate(reference)));
   return {
     apply: (manifest: Manifest) => applyAs(manifest, AUTHOR),
-    drift: (manifest: Manifest) => applyAs(manifest, SOMEBODY),
+    drift: (manifest: Manifest) => applyAs(manifest, OTHER_MANAGER),
     find,
     remove: async (reference: Reference) => {
       await client.delete(...(await locate(reference)));
