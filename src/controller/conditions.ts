@@ -147,13 +147,13 @@ export function isUnfinished(conditions: Condition[] | undefined): boolean {
   return reconciling?.status === "True" && !["Deleting", "BackOff", WAITING.reason].includes(reconciling.reason);
 }
 
-/** Whether a status says this already; of an abnormal condition that is not so, by not having it. */
+/** Whether a status says this already; that an abnormal condition is not so, by not having it. */
 export function isReported(
   conditions: Condition[] | undefined,
   { type, status, reason, message }: NewCondition,
 ): boolean {
   const reported = findCondition(conditions, type);
-  if (status === "False") return reported === undefined;
+  if (type !== "Ready" && status === "False") return reported === undefined;
   return reported?.status === status && reported.reason === reason && reported.message === message;
 }
 

@@ -18,6 +18,8 @@ export interface Attempt {
   outcome: "succeeded" | "terminal" | "pending" | "retryable";
   /** What it was to repair. */
   drifted: readonly string[];
+  /** What the status says of it, unless somebody else has written the status since. */
+  conditions: readonly NewCondition[];
 }
 
 /** Everything that a decision depends on, as it was observed at one time. */
@@ -130,7 +132,7 @@ export function decide(facts: Facts): Plan {
   if (status.stack === undefined) return update(facts, wasAttempted(facts) ? "Retrying" : "Creating", drifted);
   const ready = findCondition(status.conditions, "Ready");
   if (ready?.observedGeneration !== metadata.generation) return update(facts, "Updating", drifted);
-  if (ready.status !== "True") return update(facts, "Retrying", true);
+  if (ready.status !== "True" || hasFailed(facts)) return update(facts, "Retrying", true);
   if (status.stack.program !== facts.program) return update(facts, "ProgramChanged", drifted);
   return drifted ? repair(facts) : rest();
 }
@@ -152,6 +154,11 @@ function wasAttempted({ metadata, lastAttempt }: Facts): boolean {
   return lastAttempt?.uid === metadata.uid && lastAttempt.generation === metadata.generation;
 }
 
+/** Whatever the status says: it can be written by others. */
+function hasFailed(facts: Facts): boolean {
+  return wasAttempted(facts) && facts.lastAttempt?.outcome !== "succeeded";
+}
+
 /** Whether an update would be the last one again. */
 function isRepetition(facts: Facts): boolean {
   const { lastAttempt, program, drifted } = facts;
@@ -159,14 +166,19 @@ function isRepetition(facts: Facts): boolean {
 }
 
 /**
- * What is alive may have changed, a pause or a conflict may be over, and an operator may have ended before it wrote that
- * an update had.
+ * What is alive may have changed, a pause or a conflict may be over, an operator may have ended before it wrote that an
+ * update had, and others may have written the status.
  */
-function nothing({ metadata, status: { conditions }, backoff, driftUnknown }: Facts): Plan {
+function nothing(facts: Facts): Plan {
+  const { metadata, status, backoff, driftUnknown, lastAttempt } = facts;
+  const { conditions } = status;
   const { generation, deletionTimestamp } = metadata;
   const corrected: NewCondition[] = [];
   if (!deletionTimestamp && findCondition(conditions, "Reconciling") !== undefined) {
     corrected.push(...resumedConditions(generation));
+  }
+  if (!deletionTimestamp && wasAttempted(facts)) {
+    corrected.push(...(lastAttempt?.conditions ?? []).filter((condition) => !isReported(conditions, condition)));
   }
   const contested = findCondition(conditions, "Contested")?.status === "True";
   if (contested && backoff.settledMs <= 0) corrected.push(conflictSettledCondition(generation));

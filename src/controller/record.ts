@@ -91,11 +91,11 @@ async function recordUpdate(
   state.comparedDrift = false;
   state.blockers = undefined;
   state.expectations.updated(result);
-  state.lastAttempt = attemptOf(reconcile, "succeeded", facts.drifted);
+  const conditions = succeededConditions(generation);
+  state.lastAttempt = attemptOf(reconcile, { outcome: "succeeded", drifted: facts.drifted, conditions });
   program.settle();
   const stack = stackRecordOf(reconcile, result);
   await cachesCatchUp(reconcile, stack);
-  const conditions = succeededConditions(generation);
   const written = await writer.writeStatus(object, state, { ...handled(reconcile), conditions, stack });
   const logger = loggerOf(reconcile);
   logger.info({ cause: plan.cause, changes: result.changes, durationMs: Math.round(result.durationMs) }, "updated");
@@ -126,7 +126,8 @@ async function recordFailedUpdate(reconcile: Reconcile, { object, failures, part
   const blockers = outcome === "pending" ? new Blockers(context, reconcile.object, failures) : undefined;
   const drifted = facts.drifted.filter((id) => !blockers?.accountsFor(id));
   state.blockers = blockers;
-  state.lastAttempt = attemptOf(reconcile, outcome, drifted);
+  const conditions = failedConditions(facts.metadata.generation, failures);
+  state.lastAttempt = attemptOf(reconcile, { outcome, drifted, conditions });
   const stack = partial && partialRecordOf(reconcile, partial.result);
   if (stack !== undefined) partial?.program.settle();
   for (const { reason, object: about } of refused) {
@@ -140,7 +141,6 @@ async function recordFailedUpdate(reconcile: Reconcile, { object, failures, part
   } else {
     logger.info({ failures }, "update waits for something else to end");
   }
-  const conditions = failedConditions(facts.metadata.generation, failures);
   await writer.writeStatus(object, state, { ...handled(reconcile), conditions, ...(stack && { stack }) });
   if (blockers !== undefined) return { requeueAfterMs: await blockers.remainingMs(context, reconcile.object) };
   if (outcome === "terminal") return "done";
@@ -199,11 +199,10 @@ function handled({ facts: { metadata, requested } }: Reconcile) {
 
 function attemptOf(
   { context: { program }, facts: { metadata } }: Reconcile,
-  outcome: Attempt["outcome"],
-  drifted: readonly string[],
+  ended: Pick<Attempt, "outcome" | "drifted" | "conditions">,
 ): Attempt {
   const { uid, generation } = metadata;
-  return { uid, generation, program, outcome, drifted };
+  return { uid, generation, program, ...ended };
 }
 
 function stackRecordOf({ context, object }: Reconcile, { resources }: UpdateResult): StackRecord {

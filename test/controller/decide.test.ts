@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { failedConditions } from "../../src/controller/conditions";
 import { type Attempt, decide, type Facts } from "../../src/controller/decide";
 import type { Condition } from "../../stacks/contract/condition";
 
@@ -33,7 +34,7 @@ function facts(changes: Partial<Facts> = {}): Facts {
 }
 
 function attempt(changes: Partial<Attempt> = {}): Attempt {
-  return { uid: "uid-1", generation: 3, program: "p1", outcome: "terminal", drifted: [], ...changes };
+  return { uid: "uid-1", generation: 3, program: "p1", outcome: "terminal", drifted: [], conditions: [], ...changes };
 }
 
 const failed = { conditions: ready("False", 3), stack: facts().status.stack } as Facts["status"];
@@ -122,6 +123,40 @@ describe("an object whose last update failed", () => {
     ["the operator restarts", { lastAttempt: undefined }],
   ])("waits no longer when %s", (_, changes) => {
     expect(decide(facts({ status: failed, lastAttempt: attempt(), ...changes }))).toMatchObject({ type: "update" });
+  });
+});
+
+describe("a status that says Ready of an object whose last update failed", () => {
+  const conditions = failedConditions(3, [
+    { message: "no such table", reason: "TableNotFound", errorClass: "terminal" },
+  ]);
+
+  it("is corrected when only the author can help", () => {
+    const plan = decide(facts({ lastAttempt: attempt({ conditions }) }));
+    expect(plan).toMatchObject({
+      type: "nothing",
+      conditions: [{ type: "Ready", status: "False" }, { type: "Stalled" }],
+    });
+  });
+
+  it("is corrected when it was wiped", () => {
+    const plan = decide(facts({ status: {}, lastAttempt: attempt({ conditions }) }));
+    expect(plan).toMatchObject({
+      type: "nothing",
+      conditions: [{ type: "Ready" }, { type: "Stalled", status: "True" }],
+    });
+  });
+
+  it.each(["retryable", "pending"] as const)("does not end the retries: %s", (outcome) => {
+    const lastAttempt = attempt({ outcome });
+    expect(decide(facts({ lastAttempt }))).toMatchObject({ type: "update", cause: "Retrying", refresh: true });
+  });
+
+  it("is not touched when it says what that update wrote", () => {
+    const lastTransitionTime = "2026-01-01T00:00:00Z";
+    const written = conditions.filter(({ type }) => type !== "Reconciling").map((c) => ({ ...c, lastTransitionTime }));
+    const status = { ...failed, conditions: written } as Facts["status"];
+    expect(decide(facts({ status, lastAttempt: attempt({ conditions }) }))).toMatchObject({ conditions: [] });
   });
 });
 

@@ -449,6 +449,22 @@ describe("an update that is refused for good", () => {
     expect(harness.updates).toBe(1);
   });
 
+  it("says so again when others write that it is Ready, without another update", async () => {
+    const harness = new Harness();
+    harness.refusal = REFUSAL;
+    await harness.reconcile();
+    const written = statusOf(harness.object);
+    const forged = { type: "Ready", status: "True", reason: "Succeeded", message: "", observedGeneration: 1 };
+    for (const status of [{ ...written, conditions: [{ ...forged, lastTransitionTime: "" }] }, undefined]) {
+      harness.object = { ...harness.object, status };
+      expect(await harness.reconcile()).toBe("done");
+      const { conditions } = statusOf(harness.object);
+      expect(findCondition(conditions, "Ready")).toMatchObject({ status: "False", reason: REFUSAL.reason });
+      expect(findCondition(conditions, "Stalled")?.status).toBe("True");
+    }
+    expect(harness.updates).toBe(1);
+  });
+
   it("is tried again when what refused it went while it ran", async () => {
     const harness = new Harness();
     harness.refusal = REFUSAL;
