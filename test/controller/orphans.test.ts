@@ -11,7 +11,8 @@ const attempt = (outcome: Attempt["outcome"], uid = acme.uid): Attempt => ({
   generation: 1,
   program: "digest",
   outcome,
-  drifted: [], conditions: [],
+  drifted: [],
+  conditions: [],
 });
 const settled: CommonStatus = { observedGeneration: 1, stack: { name: "tenant.acme", program: "digest" } };
 const tenant = (status?: CommonStatus, metadata: object = HELD) => ({
