@@ -18,7 +18,7 @@ export interface Attempt {
   outcome: "succeeded" | "terminal" | "pending" | "retryable";
   /** What it was to repair. */
   drifted: readonly string[];
-  /** What the status says of it, unless somebody else has written the status since. */
+  /** What the status says of it, unless another client has written it since. */
   conditions: readonly NewCondition[];
 }
 
