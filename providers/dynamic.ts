@@ -1,7 +1,9 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Inputs } from "@pulumi/pulumi/output";
 import { ComponentResource, CustomResource, type CustomResourceOptions, type Resource } from "@pulumi/pulumi/resource";
-import { escapeInputs } from "./literal";
+import type {} from "@pulumi/pulumi/runtime/state"; // declares the globals
+import { behindEngine, escapeInputs } from "./literal";
+import type { DynamicProvider } from "./provider";
 import { currentRegistrations } from "./registration";
 
 /*
@@ -20,7 +22,31 @@ export const PROVIDER_PROPERTY = "__provider";
  * own `exports`) as well as in `node_modules`.
  */
 export function providerStub(module: string): string {
-  return `exports.handler = () => require("module").createRequire(process.cwd() + "/")("kindstack/providers/${module}").provider;`;
+  return moduleStub(`kindstack/providers/${module}`);
+}
+
+function moduleStub(specifier: string): string {
+  return `exports.handler = () => require("module").createRequire(process.cwd() + "/")(${JSON.stringify(specifier)}).provider;`;
+}
+
+/** A provider as hosts serve it, and the code that the state records to find it. */
+export interface DefinedProvider {
+  readonly stub: string;
+  // biome-ignore lint/suspicious/noExplicitAny: each provider knows the type of its own properties
+  readonly provider: DynamicProvider<any, any>;
+}
+
+/**
+ * Defines a dynamic provider of a kind's own. Its module exports what this returns: `export const { stub, provider } = …`.
+ *
+ * @param specifier what `require` in the Pulumi project's directory finds the module by, such as `@acme/kinds/schema`; the
+ *   state records it, so it must not change while there are resources
+ */
+export function defineProvider<I extends object, O extends object>(
+  specifier: string,
+  provider: DynamicProvider<I, O>,
+): DefinedProvider {
+  return { stub: moduleStub(specifier), provider: behindEngine(provider) };
 }
 
 const parents = new AsyncLocalStorage<Resource>();
@@ -31,6 +57,18 @@ const parents = new AsyncLocalStorage<Resource>();
  */
 export function withParent<T>(parent: Resource, program: () => T): T {
   return parents.run(parent, program);
+}
+
+/**
+ * The same for a program of the SDK's own resources, where the SDK runs it: there the parent of what names no parent is the
+ * stack.
+ */
+export function withSdkParent<T>(parent: Resource, program: () => T): T {
+  const store = globalThis.asyncLocalStorage.getStore() ?? globalThis.globalStore;
+  const below = new Proxy(store, {
+    get: (target, property) => (property === "stackResource" ? parent : Reflect.get(target, property)),
+  });
+  return globalThis.asyncLocalStorage.run(below, program);
 }
 
 /** A component that groups the resources below it, see {@link withParent}. */

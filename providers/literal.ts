@@ -1,5 +1,5 @@
 import { type Inputs, Output, output } from "@pulumi/pulumi/output";
-import type { DynamicProvider } from "./provider";
+import type { CheckFailure, DynamicProvider, Properties } from "./provider";
 
 /*
  * Pulumi's wire format gives some texts a meaning: seven strings mean values that are not known yet, and an object
@@ -8,7 +8,7 @@ import type { DynamicProvider } from "./provider";
  */
 
 const PREFIX = "literal:";
-const RESERVED = [
+const UNKNOWN = [
   "1c4a061d-8072-4f0a-a4cb-0ff528b18fe7", // unknown boolean
   "3eeb2bf0-c639-47a8-9e75-3b44932eb421", // unknown number
   "04da6b54-80e4-46f7-96ec-b56ff0331ba9", // unknown string
@@ -16,8 +16,9 @@ const RESERVED = [
   "030794c1-ac77-496b-92df-f27374a8bd58", // unknown asset
   "e48ece36-62e2-4504-bad9-02848725956a", // unknown archive
   "dd056dcd-154b-4c76-9bd3-c8f88648b5ff", // unknown object
-  "4dabf18193072939515e22adb298388d", // the key of a signature
 ];
+const SIGNATURE_KEY = "4dabf18193072939515e22adb298388d";
+const RESERVED = [...UNKNOWN, SIGNATURE_KEY];
 /** With the prefix any number of times, so that what already looks escaped comes back as it was. */
 const NEEDS_PREFIX = new RegExp(`^(?:${PREFIX})*(?:${RESERVED.join("|")})$`);
 
@@ -38,6 +39,32 @@ export function escapeInputs(inputs: Inputs): Inputs {
   return escapeReserved(inputs);
 }
 
+/** Whether a value that the engine gave is not known yet: in a preview, what comes from a resource that is to be made. */
+function isUnknown(value: unknown): boolean {
+  return UNKNOWN.includes(value as string);
+}
+
+function hasUnknown(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return isUnknown(value);
+  return Object.values(value).some(hasUnknown);
+}
+
+/** A value of the engine's events, as people read it: with `[unknown]` for what is known only after the update. */
+export function describeUnknown<T>(value: T): T {
+  return mapTexts(value, (text) => (isUnknown(text) ? "[unknown]" : text)) as T;
+}
+
+/** What a signature says of a secret; its value is encrypted in a state. */
+const SECRET_SIGNATURE = "1b47061264138c4ac30d75fd1eb44270";
+
+/** Properties of a state, as people read them: with `[secret]` in place of what is encrypted. */
+export function maskSecrets(value: unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map(maskSecrets);
+  if ((value as Properties)[SIGNATURE_KEY] === SECRET_SIGNATURE) return "[secret]";
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, maskSecrets(item)]));
+}
+
 /** Whether some value is yet to come: a library wrapped it, as kubernetesx does with all that it makes. */
 export function isWrapped(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
@@ -50,7 +77,10 @@ export function behindEngine<I extends object, O extends object>(
 ): DynamicProvider<I, O> {
   const [given, told] = [unescapeReserved, escapeReserved];
   return {
-    check: async (olds, news) => told(await provider.check(given(olds), given(news))),
+    check: async (olds, news) => {
+      const checked = await provider.check(given(olds), given(news));
+      return hasUnknown(news) ? { ...told(checked), ...uncheckedWhereUnknown(news, checked) } : told(checked);
+    },
     diff: (id, olds, news) => provider.diff(id, given(olds), given(news)),
     create: async (inputs) => {
       const { id, outs } = await provider.create(given(inputs));
@@ -63,6 +93,14 @@ export function behindEngine<I extends object, O extends object>(
     update: async (id, olds, news) => told(await provider.update(id, given(olds), given(news))),
     delete: (id, outs) => provider.delete(id, given(outs)),
     release: (id, outs) => provider.release(id, given(outs)),
+  };
+}
+
+/** Of inputs in a preview that are not all known: what is not known stays so, and cannot be refused yet. */
+function uncheckedWhereUnknown(news: Properties, { failures }: { failures: CheckFailure[] }) {
+  return {
+    inputs: news,
+    failures: failures.filter(({ property }) => !hasUnknown(news[property.split(".", 1)[0] ?? ""])),
   };
 }
 

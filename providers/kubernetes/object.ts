@@ -81,7 +81,14 @@ export class KubernetesObject extends DynamicResource {
 
 /** Whether a resource's outputs are those of a Kubernetes object, as an engine's events show them. */
 export function isObjectOutputs(outputs: Properties): outputs is Properties & ObjectOutputs {
-  return outputs[PROVIDER_PROPERTY] === OBJECT_STUB && typeof outputs.fields === "string";
+  return (
+    outputs[PROVIDER_PROPERTY] === OBJECT_STUB && typeof outputs.fields === "string" && isManifest(outputs.manifest)
+  );
+}
+
+/** Whether the manifest can be read: one that is a secret as a whole cannot. */
+function isManifest(value: unknown): value is Manifest {
+  return typeof (value as Partial<Manifest> | undefined)?.metadata?.name === "string";
 }
 
 const GONE_TIMEOUT_MS = 120_000;

@@ -22,7 +22,7 @@ import {
   removeTornLocks,
   stackExists,
 } from "./file-backend";
-import { type Program, serveProgram } from "./language-server";
+import { type Program, type ProgramOptions, serveProgram } from "./language-server";
 import { isStale, parseLocks } from "./lock";
 import { copyStack, cutHistory, removeStackRows } from "./postgres-backend";
 import { type CommandResult, type PulumiOptions, runPulumi } from "./pulumi";
@@ -59,7 +59,7 @@ export interface UpdateResult {
   durationMs: number;
 }
 
-export interface UpdateOptions {
+export interface UpdateOptions extends ProgramOptions {
   /** Compare the state with the real world first, so that drift is repaired. */
   refresh?: boolean;
   signal?: AbortSignal;
@@ -108,7 +108,7 @@ export class StackEngine {
     if (this.#directory !== undefined && !(await stackExists(this.#directory, PROJECT, stack))) {
       await createStack(this.#directory, PROJECT, stack, workspace.checkpointTemplate);
     }
-    const served = await serveProgram(program);
+    const served = await serveProgram(program, options);
     try {
       const args = ["up", "--client", served.address, "--exec-kind", "auto.inline"];
       if (options.refresh) args.push("--refresh");

@@ -6,6 +6,7 @@ import { ResourceMonitorClient } from "@pulumi/pulumi/proto/resource_grpc_pb";
 import { version } from "@pulumi/pulumi/version";
 import { errorMessageOf } from "../../providers/errors";
 import { NotRegisteredError, Registrations, withRegistrations } from "../../providers/registration";
+import { runSdkProgram } from "./sdk-program";
 
 /** What a Pulumi program is here: a function that registers resources. */
 export type Program = () => void | Promise<void>;
@@ -18,8 +19,16 @@ export interface ServedProgram {
   close(): void;
 }
 
+export interface ProgramOptions {
+  /** Run it in the SDK's runtime ({@link Capabilities.sdkRuntime}). */
+  sdkRuntime?: boolean | undefined;
+}
+
 /** Serves a program in this process, so that no language host has to be started or even installed. */
-export async function serveProgram(program: Program): Promise<ServedProgram> {
+export async function serveProgram(
+  program: Program,
+  { sdkRuntime = false }: ProgramOptions = {},
+): Promise<ServedProgram> {
   let thrown: unknown;
   const server = new grpc.Server();
   server.addService(
@@ -27,7 +36,7 @@ export async function serveProgram(program: Program): Promise<ServedProgram> {
     languageRuntime(async (request) => {
       const response = new RunResponse();
       try {
-        await run(program, request);
+        await (sdkRuntime ? runSdkProgram : run)(program, request);
         return response;
       } catch (error) {
         // What was not registered because something failed must not be deleted for that: the engine hears of it.

@@ -1,6 +1,6 @@
 import Type from "typebox";
 import { Compile } from "typebox/compile";
-import { unescapeReserved } from "../../providers/literal";
+import { describeUnknown, unescapeReserved } from "../../providers/literal";
 import type { Properties } from "../../providers/provider";
 import { nameOf } from "./event-log";
 import { parseJson } from "./parse-json";
@@ -75,5 +75,5 @@ export function readPlannedChanges(eventLog: string): PlannedChange[] {
 
 function parseStep(line: string) {
   if (!line.includes('"resourcePreEvent"')) return undefined;
-  return unescapeReserved(parseJson(eventSchema, line)?.resourcePreEvent.metadata); // none for the torn last line of an interrupted preview
+  return unescapeReserved(describeUnknown(parseJson(eventSchema, line)?.resourcePreEvent.metadata)); // none for the torn last line of an interrupted preview
 }

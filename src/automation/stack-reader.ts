@@ -9,7 +9,7 @@ import { belongsTo, componentUrn, isObjectComponent, objectComponent } from "../
 import { collectFailures, targetFlags, type UpdateFailure } from "./engine";
 import { nameOf, readEventLog } from "./event-log";
 import { createStack, fileBackendDirectory, stackExists } from "./file-backend";
-import { type Program, type ServedProgram, serveProgram } from "./language-server";
+import { type Program, type ProgramOptions, type ServedProgram, serveProgram } from "./language-server";
 import { type PlannedChange, readPlannedChanges } from "./planned-changes";
 import { copyStack } from "./postgres-backend";
 import { type PulumiOptions, runPulumi } from "./pulumi";
@@ -24,7 +24,7 @@ export interface StackPreview {
   failures: UpdateFailure[];
 }
 
-export interface PreviewOptions {
+export interface PreviewOptions extends ProgramOptions {
   /** Compare the state with the real world first, so that the repair of drift shows. */
   refresh?: boolean;
   signal?: AbortSignal | undefined;
@@ -96,7 +96,7 @@ export class StackReader {
   async preview(stack: string, program: Program, options: PreviewOptions = {}): Promise<StackPreview> {
     const { member } = options;
     const attempt = async (backendUrl: string | undefined) => {
-      const served = await serveProgram(member === undefined ? program : memberProgram(member, program));
+      const served = await serveProgram(member === undefined ? program : memberProgram(member, program), options);
       try {
         const args = ["preview", "--client", served.address, "--exec-kind", "auto.inline"];
         return await this.#plan(stack, args, options, backendUrl, served);

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { mkdir, mkdtemp, readFile, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
 import { TerminalError } from "../../providers/errors";
 import type { StateProtection } from "../config";
 import { crashSafeBackendUrl } from "./file-backend";
@@ -45,6 +45,7 @@ export async function openWorkspace(settings: WorkspaceSettings): Promise<Worksp
   const home = join(directory, "home");
   for (const path of [projectDirectory, scratchDirectory, home]) await mkdir(path, { recursive: true });
   await preventLogs(home);
+  await linkPlugins(home, settings.environment);
   await writeFile(join(projectDirectory, "Pulumi.yaml"), `name: ${PROJECT}\nruntime: nodejs\n`);
 
   const pulumi = openPulumi(settings, projectDirectory, scratchDirectory);
@@ -141,6 +142,19 @@ async function preventLogs(home: string): Promise<void> {
   const logs = join(home, "logs");
   await rm(logs, { recursive: true, force: true });
   await writeFile(logs, "Kindstack's updates are logged by Kindstack; this keeps the CLI from doing it as well.\n");
+}
+
+/** The resource plugins that the user has installed, besides those on PATH. */
+async function linkPlugins(home: string, { PULUMI_HOME, HOME }: NodeJS.ProcessEnv): Promise<void> {
+  const installed = PULUMI_HOME ?? (HOME === undefined ? undefined : join(HOME, ".pulumi"));
+  if (installed === undefined) return;
+  const [target, link] = [resolve(installed, "plugins"), join(home, "plugins")];
+  await rm(link, { recursive: true, force: true });
+  if (await isDirectory(target)) await symlink(target, link);
+}
+
+async function isDirectory(path: string): Promise<boolean> {
+  return (await stat(path).catch(() => undefined))?.isDirectory() ?? false;
 }
 
 function digestOf(text: string): string {

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { errorMessageOf } from "../../providers/errors";
 import { ProviderHost } from "../../providers/host/server";
-import { providers } from "../../providers/index";
+import { providersOf } from "../../providers/index";
 import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
 import { closePool } from "../../providers/postgres/pool";
 import type { AnyKind } from "../../stacks/contract/kind";
@@ -58,7 +58,7 @@ async function inspect<T>(
 ): Promise<T> {
   const state = readStateConfig(process.env);
   const directory = await mkdtemp(join(tmpdir(), "kindstack-inspection-"));
-  const host = new ProviderHost(providers);
+  const host = new ProviderHost(providersOf(kinds));
   const progress = new Progress();
   let workspace: Workspace | undefined;
   let previewed: PreviewProgress | undefined;

@@ -4,7 +4,7 @@ import { Command, InvalidArgumentError } from "commander";
 import type { Logger } from "pino";
 import { TerminalError } from "../../providers/errors";
 import { ProviderHost } from "../../providers/host/server";
-import { providers } from "../../providers/index";
+import { providersOf } from "../../providers/index";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
 import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
 import { closePool } from "../../providers/postgres/pool";
@@ -142,7 +142,7 @@ async function runOperator(options: RunOptions): Promise<void> {
   const client = connectKubernetes();
   const metrics = createMetrics();
   const recorder = new EventRecorder({ client, logger });
-  const host = new ProviderHost(providers);
+  const host = new ProviderHost(providersOf(loaded));
   await host.start();
   const workspace = await openWorkspace({
     pulumi,

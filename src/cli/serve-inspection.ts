@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { Option } from "commander";
 import type { Logger } from "pino";
 import { ProviderHost } from "../../providers/host/server";
-import { providers } from "../../providers/index";
+import { providersOf } from "../../providers/index";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
 import { INSPECTION_SECRET } from "../../stacks/contract/inspection";
 import type { AnyKind } from "../../stacks/contract/kind";
@@ -77,7 +77,7 @@ export async function serveInspection(
           dnsNames: names,
           logger,
         });
-  const providerHost = new ProviderHost(providers);
+  const providerHost = new ProviderHost(providersOf(kinds));
   await providerHost.start();
   let workspace: Promise<Workspace> | undefined;
   const open = () => {

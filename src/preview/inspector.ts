@@ -1,5 +1,6 @@
 import { PROVIDER_PROPERTY } from "../../providers/dynamic";
-import { unescapeReserved } from "../../providers/literal";
+import { maskSecrets, unescapeReserved } from "../../providers/literal";
+import type { Properties } from "../../providers/provider";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { findKind } from "../../stacks/contract/kind-name";
 import {
@@ -151,6 +152,6 @@ function outputsOf({ deployment }: StackState): ResourceOutputs[] {
       type: type.split(":").at(-1) ?? type,
       name: nameOf(urn),
       id,
-      outputs: unescapeReserved(outputs),
+      outputs: unescapeReserved(maskSecrets(outputs) as Properties),
     }));
 }

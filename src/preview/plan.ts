@@ -133,6 +133,7 @@ async function planUpdate(
   const preview = await reader.preview(plan.stack, () => kind.program(object, context), {
     refresh,
     signal,
+    sdkRuntime: kind.capabilities.sdkRuntime,
     ...memberOf(kind, plan.stack, manifest),
   });
   const changes = inOrder(preview.changes).filter(({ operation }) => operation !== "same");

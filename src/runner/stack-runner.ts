@@ -91,8 +91,10 @@ export class OwnStacks implements StackRunner {
     const stack = this.nameOf(object);
     const inSlot = (operation: UpdateResult["operation"], run: () => Promise<UpdateResult>) =>
       this.#slots(() => (this.#stopped || signal.aborted ? partialResult(operation, "interrupted") : run()));
+    const { sdkRuntime } = this.#kind.capabilities;
     return {
-      up: (program, { refresh }) => inSlot("up", () => this.#engine.up(stack, program, { refresh, signal })),
+      up: (program, { refresh }) =>
+        inSlot("up", () => this.#engine.up(stack, program, { refresh, signal, sdkRuntime })),
       destroy: ({ release }) => inSlot("destroy", () => this.#engine.destroy(stack, { release, signal })),
       close: () => {},
     };

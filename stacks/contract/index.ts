@@ -5,7 +5,10 @@
 
 /** TypeBox, for the schemas of spec and status. */
 export { default as Type } from "typebox";
+export { type DefinedProvider, DynamicResource, defineProvider } from "../../providers/dynamic";
 export { type ErrorClass, PendingError, RetryableError, TerminalError } from "../../providers/errors";
+export { checkFence } from "../../providers/fence";
+export type { CheckFailure, DiffResult, DynamicProvider } from "../../providers/provider";
 export type {
   AdmissionRequest,
   AdmissionView,

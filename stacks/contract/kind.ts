@@ -1,6 +1,7 @@
 import type Type from "typebox";
 import { Compile } from "typebox/compile";
 import type { TLocalizedValidationError } from "typebox/error";
+import type { DefinedProvider } from "../../providers/dynamic";
 import { type ClassifiedError, TerminalError } from "../../providers/errors";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import type { Owner } from "../../providers/kubernetes/ownership";
@@ -152,6 +153,14 @@ export interface Capabilities<Spec = unknown, Status = unknown> {
    * is then named by its object's key, or by that with a slash and more. Without, each object has a stack of its own.
    */
   readonly sharedStacks?: true;
+  /**
+   * The program runs in the Pulumi SDK's own runtime, with all that the SDK has: outputs as inputs, secrets, components,
+   * resources of plugins, providers with a configuration. Without, programs give their resources plain values, which
+   * takes a third of the time. It excludes {@link sharedStacks}.
+   */
+  readonly sdkRuntime?: true;
+  /** Dynamic providers of the kind's own; see {@link defineProvider}. */
+  readonly providers?: readonly DefinedProvider[];
   /** Objects that others make and that the program needs to know of; they are watched and indexed. */
   readonly watches?: readonly Watch[];
   readonly liveState?: LiveState<Spec, Status>;
@@ -224,6 +233,9 @@ type Definition<S extends Type.TSchema, T extends Type.TObject> = Omit<
 export function defineKind<const S extends Type.TSchema, const T extends Type.TObject>(
   definition: Definition<S, T>,
 ): Kind<Type.Static<S>, Type.Static<T>> {
+  const { sdkRuntime, sharedStacks } = definition.capabilities ?? {};
+  if (sdkRuntime && sharedStacks)
+    throw new TypeError(`${definition.kind}: sdkRuntime and sharedStacks exclude each other`);
   return { capabilities: {}, ...definition } as Kind<Type.Static<S>, Type.Static<T>>;
 }
 

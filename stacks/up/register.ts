@@ -1,6 +1,6 @@
 import type { ResourceTransformation } from "@pulumi/pulumi/resource";
 import { registerStackTransformation } from "@pulumi/pulumi/runtime/stack";
-import { withParent } from "../../providers/dynamic";
+import { withParent, withSdkParent } from "../../providers/dynamic";
 import { TerminalError } from "../../providers/errors";
 import { ApiError, type KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { clusterUid } from "../../providers/kubernetes/cluster";
@@ -31,7 +31,10 @@ export async function registerObjects(objects: readonly StackObject[], stack: st
       await refuseWatched(declared);
       const program = await boundProgram(declared);
       if (objects.length === 1 && isOwnStack(declared, stack)) await program();
-      else await withParent(objectComponent(declared.kind, declared.key), program);
+      else {
+        const within = declared.kind.capabilities.sdkRuntime ? withSdkParent : withParent;
+        await within(objectComponent(declared.kind, declared.key), program);
+      }
     }
   } finally {
     await disconnectKubernetes();

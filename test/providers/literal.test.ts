@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { behindEngine, escapeReserved, unescapeReserved } from "../../providers/literal";
+import { behindEngine, describeUnknown, escapeReserved, maskSecrets, unescapeReserved } from "../../providers/literal";
 import type { DynamicProvider } from "../../providers/provider";
 import { almostReserved, RESERVED } from "../reserved";
 
@@ -70,5 +70,43 @@ describe("a value that crosses the engine", () => {
     expect(told).toEqual(told.map(() => escaped));
     expect(seen).toEqual(seen.map(() => given));
     expect(seen).toHaveLength(10);
+  });
+});
+
+describe("a value of the engine's own", () => {
+  const [unknown] = RESERVED;
+  const played: DynamicProvider<object, object> = {
+    check: async (_olds, news) => ({
+      inputs: { ...news, filled: "in" },
+      failures: ["name.first", "size"].map((property) => ({ property, reason: "is refused" })),
+    }),
+    diff: async () => ({ changes: false }),
+    create: async (inputs) => ({ id: "id", outs: inputs }),
+    read: async (id, outs) => ({ id, props: outs }),
+    update: async (_id, _olds, news) => ({ outs: news }),
+    delete: async () => {},
+    release: async () => {},
+  };
+
+  it("stays what it is when a preview does not know it yet, and is not refused", async () => {
+    const news = { name: { first: unknown }, size: 1 };
+    const { inputs, failures } = await behindEngine(played).check({}, news);
+    expect(inputs).toEqual(news);
+    expect(failures).toEqual([{ property: "size", reason: "is refused" }]);
+    const known = await behindEngine(played).check({}, { name: { first: `literal:${unknown}` } });
+    expect(known.inputs).toEqual({ name: { first: `literal:${unknown}` }, filled: "in" });
+    expect(known.failures).toHaveLength(2);
+  });
+
+  it("is shown in words", () => {
+    const secret = { [RESERVED.at(-1) as string]: "1b47061264138c4ac30d75fd1eb44270", ciphertext: "v1:abc" };
+    expect(maskSecrets({ data: { password: secret, size: 1 }, list: [secret] })).toEqual({
+      data: { password: "[secret]", size: 1 },
+      list: ["[secret]"],
+    });
+    expect(describeUnknown({ name: unknown, text: `literal:${unknown}` })).toEqual({
+      name: "[unknown]",
+      text: `literal:${unknown}`,
+    });
   });
 });

@@ -1,0 +1,93 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import { setImmediate as afterRejections } from "node:timers/promises";
+import type { RunRequest } from "@pulumi/pulumi/proto/language_pb";
+import { errorMessageOf, RetryableError } from "../../providers/errors";
+import { NotRegisteredError } from "../../providers/registration";
+
+/** What is rejected in a program and awaited by nothing, as the SDK reports errors of its resources. */
+interface Rejections {
+  errors: Set<unknown>;
+}
+
+const programs = new AsyncLocalStorage<Rejections>();
+
+/**
+ * Runs a program in the SDK's own runtime, as the Automation API does for inline programs (`automation/server.js`), but
+ * with errors that reach only the program that caused them: programs of several stacks run side by side here.
+ *
+ * @throws what the program throws, NotRegisteredError when the engine has told why it ended, RetryableError when the
+ *   engine refused a resource, such as one whose plugin is not installed
+ */
+export async function runSdkProgram(program: () => void | Promise<void>, request: RunRequest): Promise<void> {
+  // Loaded for the first such program: the runtime takes memory that other kinds do not need.
+  const [settings, state, stack, config, log] = await Promise.all([
+    import("@pulumi/pulumi/runtime/settings.js"),
+    import("@pulumi/pulumi/runtime/state.js"),
+    import("@pulumi/pulumi/runtime/stack.js"),
+    import("@pulumi/pulumi/runtime/config.js"),
+    import("@pulumi/pulumi/log/index.js"),
+  ]);
+  divertRejections();
+  const rejections: Rejections = { errors: new Set() };
+  const { withLocalStorage } = state as unknown as { withLocalStorage(run: () => Promise<void>): Promise<void> };
+  await programs.run(rejections, () =>
+    withLocalStorage(async () => {
+      settings.resetOptions(
+        request.getProject(),
+        request.getStack(),
+        request.getParallel(),
+        request.getArgsList()[0] ?? "",
+        request.getMonitorAddress(),
+        request.getDryrun(),
+        request.getOrganization(),
+      );
+      config.setAllConfig(Object.fromEntries(request.getConfigMap().entries()), request.getConfigsecretkeysList());
+      try {
+        await stack.runInPulumiStack(async () => {
+          await program();
+        });
+        await settings.disconnect(true);
+      } catch (error) {
+        await settings.disconnect(false);
+        throw classified(error);
+      }
+      await afterRejections();
+      const [error] = rejections.errors;
+      if (rejections.errors.size > 0) throw classified(error);
+      if (log.hasErrors()) throw new NotRegisteredError("the program has logged an error");
+    }),
+  );
+}
+
+/** What the SDK makes of an answer that says that a resource failed or was skipped; the engine has told why. */
+const NOT_MADE = /^resource .+ failed to register$/;
+/** The engine's own refusal, such as of a plugin that is not there. */
+const REFUSED = /^failed to register new resource /;
+
+function classified(error: unknown): unknown {
+  const message = errorMessageOf(error);
+  if (isEngineGone(error) || NOT_MADE.test(message)) return new NotRegisteredError(message);
+  return REFUSED.test(message) ? new RetryableError("UpdateFailed", message) : error;
+}
+
+/** What `isGrpcError` of the SDK's `errors.js` asks. */
+function isEngineGone(error: unknown): boolean {
+  const code = (error as { code?: unknown } | undefined)?.code;
+  return code === 14 /* UNAVAILABLE */ || code === 1 /* CANCELLED */;
+}
+
+let diverted = false;
+
+/** From now on an unhandled rejection of a program is that program's; others are handled as before. */
+function divertRejections(): void {
+  if (diverted) return;
+  diverted = true;
+  const others = process.listeners("unhandledRejection");
+  process.removeAllListeners("unhandledRejection");
+  process.on("unhandledRejection", (error, promise) => {
+    const program = programs.getStore();
+    if (program !== undefined) program.errors.add(error);
+    else if (others.length === 0) throw error;
+    else for (const listener of others) listener(error, promise);
+  });
+}

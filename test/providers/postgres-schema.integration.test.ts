@@ -1,0 +1,105 @@
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import * as postgresSchema from "../../docs/examples/postgres-schema";
+import { ClassifiedError } from "../../providers/errors";
+import { providersOf } from "../../providers/index";
+import { TestEngine } from "../automation/test-engine";
+import { controlPlane } from "../control-plane";
+import { blocksOf } from "../e2e/blocks";
+import { TestDatabase } from "./postgres/database";
+
+/* The provider of docs/write-a-provider.md, with a real engine and a real database. */
+
+const { PostgresSchema, provider, stub } = postgresSchema;
+const database = new TestDatabase(controlPlane().env);
+let engine: TestEngine;
+let count = 0;
+let stack: string;
+
+beforeAll(async () => {
+  await database.open();
+  vi.stubEnv("SCHEMAS_DATABASE_URL", database.backendUrl());
+  const own = [...providersOf([{ capabilities: { providers: [postgresSchema] } }])].filter(([key]) => key === stub);
+  engine = await TestEngine.open("server", undefined, {}, own);
+  return async () => {
+    await engine.close();
+    await database.close();
+  };
+});
+beforeEach(() => {
+  stack = `stack_${++count}`;
+});
+
+/** An update to one schema of this name. */
+const up = (inputs: Partial<postgresSchema.SchemaInputs>, options = {}) =>
+  engine.engine.up(stack, () => void new PostgresSchema("schema", { name: stack, owner: "ours", ...inputs }), options);
+
+async function ownerOf(name: string): Promise<unknown> {
+  const text = "SELECT obj_description(oid, 'pg_namespace') AS owner FROM pg_namespace WHERE nspname = $1";
+  return (await database.query(text, [name]))[0]?.owner;
+}
+
+it("is the provider that the page shows", () => {
+  const file = path.resolve(__dirname, "../../docs/examples/postgres-schema.ts");
+  const code = readFileSync(file, "utf8").replace('"../../stacks/contract/index"', '"kindstack"');
+  const [block] = blocksOf("docs/write-a-provider.md").filter(({ language }) => language === "ts");
+  expect(block?.text.trim()).toBe(code.trim());
+});
+
+describe("a provider of a kind's own", () => {
+  it("creates, updates, replaces and deletes", async () => {
+    expect(await up({})).toMatchObject({ failures: [], changes: { create: 1 } });
+    expect(await ownerOf(stack)).toBe("ours");
+    expect(await up({ owner: "theirs" })).toMatchObject({ changes: { update: 1 } });
+    expect(await ownerOf(stack)).toBe("theirs");
+    expect((await up({ owner: "theirs", name: `${stack}_b` })).changes).toMatchObject({ replace: 1 });
+    expect([await ownerOf(stack), await ownerOf(`${stack}_b`)]).toEqual([undefined, "theirs"]);
+    expect(await engine.engine.destroy(stack)).toMatchObject({ outcome: "succeeded" });
+    expect(await ownerOf(`${stack}_b`)).toBeUndefined();
+  });
+
+  it("adopts what a create made that was cut off, and repairs drift", async () => {
+    await provider.create({ name: stack, owner: "ours" });
+    await up({});
+    await database.query(`COMMENT ON SCHEMA ${stack} IS 'edited'`);
+    expect((await up({})).changes).toEqual({});
+    expect((await up({}, { refresh: true })).changes).toMatchObject({ update: 1 });
+    expect(await ownerOf(stack)).toBe("ours");
+    await database.query(`DROP SCHEMA ${stack}`);
+    expect((await up({}, { refresh: true })).changes).toMatchObject({ create: 1 });
+  });
+
+  it("releases what it only adopted, and all of it when that is asked for", async () => {
+    await database.query(`CREATE SCHEMA ${stack}`);
+    await up({});
+    await engine.engine.destroy(stack);
+    expect(await ownerOf(stack)).toBeNull();
+    await up({ name: `${stack}_c` });
+    await engine.engine.destroy(stack, { release: true });
+    expect(await ownerOf(`${stack}_c`)).toBeNull();
+  });
+
+  it("reports errors by class", async () => {
+    const failure = async (inputs: Partial<postgresSchema.SchemaInputs>) => (await up(inputs)).failures;
+    expect(await failure({ name: "Upper Case" })).toMatchObject([
+      { errorClass: "terminal", reason: "Invalid", resource: "schema" },
+    ]);
+    await provider.create({ name: stack, owner: "another" });
+    expect(await failure({})).toMatchObject([
+      { errorClass: "terminal", reason: "Conflict", message: `the schema ${stack} belongs to another` },
+    ]);
+    vi.stubEnv("SCHEMAS_DATABASE_URL", "postgres://127.0.0.1:1/none");
+    const refused = await failure({});
+    vi.stubEnv("SCHEMAS_DATABASE_URL", database.backendUrl());
+    expect(refused).toMatchObject([{ errorClass: "retryable", reason: "ConnectionRefused" }]);
+
+    await up({ name: `${stack}_d` });
+    await database.query(`CREATE TABLE ${stack}_d.kept ()`);
+    const { failures } = await engine.engine.destroy(stack);
+    expect(failures).toMatchObject([{ errorClass: "terminal", message: expect.stringContaining("still has tables") }]);
+    expect(await provider.create({ name: "", owner: "x" }).catch((error: unknown) => error)).not.toBeInstanceOf(
+      ClassifiedError,
+    );
+  });
+});

@@ -1,0 +1,309 @@
+import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { pathToFileURL } from "node:url";
+import { pino } from "pino";
+import { beforeAll, describe, expect, it } from "vitest";
+import { ProviderHost } from "../../providers/host/server";
+import { providers } from "../../providers/index";
+import type { LiveObject, Manifest, ResourceType } from "../../providers/kubernetes/client";
+import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
+import { StackEngine } from "../../src/automation/engine";
+import type { Workspace } from "../../src/automation/pulumi";
+import { StackReader } from "../../src/automation/stack-reader";
+import { openWorkspace } from "../../src/automation/workspace";
+import { EventRecorder } from "../../src/controller/event-recorder";
+import { installKinds } from "../../src/operator/install";
+import { Manager } from "../../src/operator/manager";
+import { ClusterView } from "../../src/preview/cluster-view";
+import { preview, selectCandidates } from "../../src/preview/preview";
+import { createMetrics } from "../../src/telemetry/metrics";
+import { resolvePulumi } from "../../src/toolchain/pulumi";
+import { findCondition } from "../../stacks/contract/condition";
+import { statusOf } from "../../stacks/contract/kind";
+import { PAUSED_ANNOTATION, RECONCILE_ANNOTATION, stackName } from "../../stacks/contract/object";
+import { declaredObjects } from "../../stacks/up/objects";
+import { registerObjects } from "../../stacks/up/register";
+import { controlPlane } from "../control-plane";
+import { eventually } from "../e2e/eventually";
+import { filesUnder } from "../files";
+import { TestCluster } from "../providers/kubernetes/test-cluster";
+import { login, SALT, VAULT_TOKEN, vault } from "./login";
+
+/*
+ * A kind whose program runs in the SDK's runtime, in an operator with the real engine and the real API server. Its plugin
+ * is on PATH.
+ */
+
+const SECRET: ResourceType = { apiVersion: "v1", kind: "Secret", plural: "secrets", namespaced: true };
+let cluster: TestCluster;
+let directory: string;
+let workspace: Workspace;
+let host: ProviderHost;
+let logins: ResourceType;
+let log = "";
+
+beforeAll(async () => {
+  cluster = await TestCluster.open(controlPlane());
+  await installKinds(cluster.client, [login]);
+  logins = await cluster.client.resourceType("sdk.kindstack.dev/v1", "Login");
+  directory = await mkdtemp(path.join(tmpdir(), "kindstack-sdk-"));
+  vault.directory = path.join(directory, "vault");
+  await mkdir(vault.directory);
+  host = new ProviderHost(providers);
+  await host.start();
+  workspace = await openWorkspace({
+    pulumi: await resolvePulumi({}),
+    directory: path.join(directory, "work"),
+    backendUrl: pathToFileURL(path.join(directory, "state")).href,
+    protection: { passphrase: { value: "the-passphrase" }, keyService: undefined },
+    environment: { ...process.env, PATH: `${await installPlugin()}${path.delimiter}${process.env.PATH}` },
+    attachment: host.attachment,
+    log: console,
+  });
+  const stream = {
+    write: (line: string) => {
+      log += line;
+    },
+  };
+  const logger = pino({ level: "trace" }, stream);
+  const stop = new AbortController();
+  const running = new Manager({
+    kinds: [login],
+    client: cluster.client,
+    engine: new StackEngine({ workspace, host, timeoutMs: 60_000, log: logger }),
+    recorder: new EventRecorder({ client: cluster.client, logger }),
+    metrics: createMetrics(),
+    logger,
+    concurrency: 4,
+    driftIntervalMs: 60_000,
+    gracePeriodMs: 0,
+  }).run(stop.signal);
+  return async () => {
+    for (const { metadata } of (await cluster.client.list(logins)).items) await remove(metadata.name);
+    stop.abort();
+    await running;
+    await workspace.pulumi.close();
+    host.stop();
+    const crds = await cluster.client.resourceType("apiextensions.k8s.io/v1", "CustomResourceDefinition");
+    await cluster.client.delete(crds, "logins.sdk.kindstack.dev");
+    await cluster.close();
+    await rm(directory, { recursive: true, force: true });
+  };
+});
+
+async function installPlugin(): Promise<string> {
+  const folder = path.join(directory, "bin");
+  const file = path.join(folder, "pulumi-resource-vault");
+  await mkdir(folder);
+  const script = path.join(__dirname, "vault-plugin.cjs");
+  await writeFile(file, `#!/bin/sh\nexec '${process.execPath}' '${script}' "$@"\n`);
+  await chmod(file, 0o755);
+  return folder;
+}
+
+const manifestOf = (name: string, spec: object = {}): Manifest & { metadata: { name: string } } => ({
+  apiVersion: "sdk.kindstack.dev/v1",
+  kind: "Login",
+  metadata: { name, namespace: cluster.namespace },
+  spec: { path: name, ...spec },
+});
+
+async function apply(name: string, spec?: object): Promise<void> {
+  await cluster.client.apply(logins, manifestOf(name, spec), { fieldManager: "kubectl" });
+}
+
+async function get(name: string): Promise<LiveObject> {
+  const object = await cluster.client.get(logins, name, cluster.namespace);
+  if (object === undefined) throw new Error(`${name} is gone`);
+  return object;
+}
+
+/** The object, when its condition Ready has this status for its present generation. */
+function untilReady(name: string, status = "True"): Promise<LiveObject> {
+  return eventually(async () => {
+    const object = await get(name);
+    const ready = findCondition(statusOf(object).conditions, "Ready");
+    if (ready?.status !== status || ready.observedGeneration !== object.metadata.generation) {
+      throw new Error(`${name}: ${JSON.stringify(ready)}`);
+    }
+    return object;
+  }, 30_000);
+}
+
+async function remove(name: string): Promise<void> {
+  await cluster.client.delete(logins, name, cluster.namespace);
+  await eventually(async () => {
+    if ((await cluster.client.get(logins, name, cluster.namespace)) !== undefined) throw new Error(`${name} is there`);
+  }, 30_000);
+}
+
+const heldSecret = (name: string) => cluster.client.get(SECRET, name, cluster.namespace);
+const textOf = (held: LiveObject | undefined, key: string) =>
+  Buffer.from((held?.data as Record<string, string> | undefined)?.[key] ?? "", "base64").toString();
+const entry = (name: string) => readFile(path.join(vault.directory, name), "utf8");
+const vaultLog = async () => (await readFile(path.join(vault.directory, "log"), "utf8")).trim().split("\n");
+
+/** The files of the state, and what the operator has written anywhere else. */
+async function written(): Promise<string> {
+  const files = filesUnder(directory).filter((file) => !file.startsWith(vault.directory));
+  return (await Promise.all(files.map((file) => readFile(file, "latin1")))).join("\n");
+}
+
+async function planned(name: string, spec?: object) {
+  const reader = new StackReader({ workspace, host, timeoutMs: 60_000 });
+  const view = await ClusterView.open(cluster.client);
+  const manifest = manifestOf(name, spec);
+  const selection = selectCandidates([login], cluster.namespace, {
+    objects: [{ manifest, file: "login.yaml" }],
+    problems: [],
+  });
+  return preview({ reader, cluster: view, refresh: false, concurrency: 1 }, selection);
+}
+
+describe("a program in the SDK's runtime", () => {
+  it("gives outputs of a plugin's resources to Kubernetes objects, and secrets to a Secret", async () => {
+    await apply("flow", { length: 9 });
+    const object = await untilReady("flow");
+    expect(object.status).toMatchObject({ secrets: 1 });
+    const held = await heldSecret("flow");
+    expect(textOf(held, "password")).toMatch(/^[0-9a-f]{18}$/);
+    expect(textOf(held, "salt")).toBe(SALT);
+    expect((await cluster.find("flow"))?.data).toEqual({ length: "9", uid: held?.metadata.uid });
+    expect(await entry("flow")).toMatch(/^[0-9a-f]{18}$/);
+  });
+
+  it("changes only what follows from a change, and repairs drift of what comes from outputs", async () => {
+    await apply("change", { length: 4 });
+    await untilReady("change");
+    const [before, second] = [textOf(await heldSecret("change"), "password"), await entry("change")];
+    await cluster.edit("change", { data: { length: "drifted" } });
+    await eventually(async () => expect((await cluster.find("change"))?.data).toMatchObject({ length: "4" }), 30_000);
+    expect(textOf(await heldSecret("change"), "password")).toBe(before);
+    await apply("change", { length: 4, path: "moved" });
+    await untilReady("change");
+    expect(textOf(await heldSecret("change"), "password")).toBe(before);
+    expect(await entry("moved")).toBe(second);
+  });
+
+  it("keeps secrets out of everything but the Secret and the plugin", async () => {
+    await apply("quiet", { length: 20 });
+    await untilReady("quiet");
+    const report = await planned("quiet", { length: 21 });
+    const [password, second] = [textOf(await heldSecret("quiet"), "password"), await entry("quiet")];
+    expect(report.objects[0]?.resources.map(({ name }) => name)).toContain("quiet/secret");
+    const events = await cluster.client.json<object>("GET", "/apis/events.k8s.io/v1/events");
+    const places = {
+      state: await written(),
+      log,
+      status: JSON.stringify(await get("quiet")),
+      events: JSON.stringify(events),
+      preview: JSON.stringify(report),
+    };
+    expect(places.state).toContain("vault:index:Entry");
+    for (const [place, text] of Object.entries(places)) {
+      for (const value of [password, second, SALT, VAULT_TOKEN]) {
+        for (const form of [value, Buffer.from(value).toString("base64").replace(/=+$/, "").slice(0, -1)]) {
+          expect(text.includes(form), `${place} has ${value}`).toBe(false);
+        }
+      }
+    }
+  });
+
+  it("is previewed with what is known only after the update", async () => {
+    const report = await planned("new");
+    expect(report.objects).toMatchObject([{ action: "create", errors: [] }]);
+    expect(report.objects[0]?.resources.map(({ name, type }) => `${type} ${name}`)).toEqual([
+      "ConfigMap new/config",
+      "Entry new/entry",
+      "KeyPair new/keys",
+      "Password new/keys/first",
+      "Password new/keys/second",
+      "Secret new/secret",
+    ]);
+    expect(await heldSecret("new")).toBeUndefined();
+
+    await apply("known", { length: 5 });
+    await untilReady("known");
+    const change = await planned("known", { length: 6 });
+    const fields = change.objects[0]?.resources.find(({ name }) => name === "known/config")?.fields;
+    expect(fields).toMatchObject([
+      { path: "data.length", before: "5", after: "6" }, // of a replacement, the engine knows what it is given
+      { path: "data.uid", after: "[unknown]" },
+    ]);
+  });
+
+  it("names the resource that failed and the plugin's words in the condition, and recovers", async () => {
+    await apply("failing", { path: "forbidden" });
+    const object = await untilReady("failing", "False");
+    const ready = findCondition(statusOf(object).conditions, "Ready");
+    expect(ready).toMatchObject({ reason: "UpdateFailed" });
+    expect(ready?.message).toMatch(/^failing\/entry: .*the vault refuses the path forbidden/);
+    expect((await cluster.find("failing"))?.data).toMatchObject({ length: "16" }); // the rest was made
+    await apply("failing", { path: "allowed" });
+    await untilReady("failing");
+    expect(await entry("allowed")).not.toBe("");
+  });
+
+  it("fails alone, while the programs of other objects run", async () => {
+    await Promise.all([apply("throws", { fails: true }), apply("works")]);
+    const [throws] = await Promise.all([untilReady("throws", "False"), untilReady("works")]);
+    const ready = findCondition(statusOf(throws).conditions, "Ready");
+    expect(ready).toMatchObject({ reason: "InternalError", message: "the program fails" });
+  });
+
+  it("is the same program for `pulumi up`, in the object's own stack and below a component in another one", async () => {
+    await apply("handed", { length: 3 });
+    await untilReady("handed");
+    const password = textOf(await heldSecret("handed"), "password");
+    await cluster.client.mergePatch(logins, "handed", cluster.namespace, {
+      metadata: { annotations: { [PAUSED_ANNOTATION]: "true" } },
+    });
+    const engine = new StackEngine({ workspace, host, timeoutMs: 60_000, log: { info() {}, warn() {} } });
+    const up = async (stack: string, objects: ReturnType<typeof manifestOf>[]) => {
+      const manifests = objects.map((manifest) => ({ manifest, file: "login.yaml" }));
+      const declared = await declaredObjects(manifests, [login], stack);
+      return engine.up(stack, () => registerObjects(declared, stack), { sdkRuntime: true });
+    };
+    const own = await up(stackName(login, `${cluster.namespace}/handed`), [manifestOf("handed", { length: 3 })]);
+    expect(own).toMatchObject({ failures: [], changes: { update: 2 } }); // of the owner
+    expect(textOf(await heldSecret("handed"), "password")).toBe(password);
+
+    const team = await up("team", [manifestOf("one"), manifestOf("two")]);
+    expect(team).toMatchObject({ failures: [], outcome: "succeeded" });
+    const urns = team.resources.filter(({ name }) => name.endsWith("/entry")).map(({ urn }) => urn.split("::")[2]);
+    expect(urns).toHaveLength(2);
+    expect(urns[0]).toMatch(/Login\$vault:index:Entry$/);
+    expect(await engine.destroy("team")).toMatchObject({ outcome: "succeeded" });
+
+    await cluster.client.mergePatch(logins, "handed", cluster.namespace, {
+      metadata: { annotations: { [PAUSED_ANNOTATION]: null, [RECONCILE_ANNOTATION]: "now" } },
+    });
+    await eventually(async () => {
+      const { uid } = (await get("handed")).metadata;
+      expect((await heldSecret("handed"))?.metadata.labels).toMatchObject({ [OWNER_UID_LABEL]: uid });
+    });
+    expect(textOf(await heldSecret("handed"), "password")).toBe(password);
+  });
+
+  it("is destroyed in the order of dependencies", async () => {
+    await apply("order");
+    await untilReady("order");
+    const before = (await vaultLog()).length;
+    const metadata = { name: "order", namespace: cluster.namespace, finalizers: ["test.kindstack.dev/hold"] };
+    await cluster.applyAs("another", { apiVersion: "v1", kind: "Secret", metadata });
+    await cluster.client.delete(logins, "order", cluster.namespace);
+    await eventually(async () => {
+      expect((await heldSecret("order"))?.metadata.deletionTimestamp).toBeDefined();
+      expect((await vaultLog()).slice(before)).toContain("delete order/entry");
+    }, 30_000);
+    expect(await vaultLog()).not.toContain("delete order/keys/first"); // which the Secret depends on
+    await cluster.client.mergePatch(SECRET, "order", cluster.namespace, { metadata: { finalizers: null } });
+    await remove("order");
+    expect((await vaultLog()).slice(before)).toEqual(
+      expect.arrayContaining(["delete order/entry", "delete order/keys/first", "delete order/keys/second"]),
+    );
+    const stack = stackName(login, `${cluster.namespace}/order`);
+    expect(filesUnder(path.join(directory, "state")).filter((file) => file.includes(stack))).toEqual([]);
+  });
+});
