@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { StackUpdate } from "../preview/inspector";
+import type { StackUpdate } from "../preview/answers";
 import { safeJson, visible } from "../text/plain-text";
 import { renderTable } from "../text/table";
 import { objectCommand } from "./object-command";

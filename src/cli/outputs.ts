@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { ResourceOutputs } from "../preview/inspector";
+import type { ResourceOutputs } from "../preview/answers";
 import { safeJson, shortValue, visible } from "../text/plain-text";
 import { renderTable } from "../text/table";
 import { objectCommand } from "./object-command";

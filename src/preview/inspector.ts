@@ -12,6 +12,7 @@ import {
 } from "../../stacks/contract/shared-stack";
 import { nameOf } from "../automation/event-log";
 import type { HistoryEntry, StackReader, StackState } from "../automation/stack-reader";
+import type { ResourceOutputs, StackUpdate } from "./answers";
 import type { ClusterView } from "./cluster-view";
 import { candidateOfLive, preview, type Selection } from "./preview";
 import type { Report } from "./report";
@@ -40,20 +41,6 @@ export interface LocatedStack {
   stack: string;
   /** Whose objects share the stack, if any do. */
   sharedBy: "namespace" | "namespaces" | undefined;
-}
-
-/** One update of a stack. */
-export type StackUpdate = Pick<
-  HistoryEntry,
-  "version" | "kind" | "startTime" | "endTime" | "result" | "resourceChanges"
->;
-
-/** One resource that an object made, as its stack's state has it. */
-export interface ResourceOutputs {
-  type: string;
-  name: string;
-  id: string;
-  outputs: Record<string, unknown>;
 }
 
 /** Looks at stacks for the command line and for the operator's server; it changes nothing. */

@@ -1,11 +1,12 @@
 import { readFileSync } from "node:fs";
-import type Type from "typebox";
+import Type from "typebox";
+import { Compile, type Validator } from "typebox/compile";
 import { Check } from "typebox/value";
 import { Agent, request } from "undici";
 import { errorMessageOf, RetryableError, TerminalError } from "../../providers/errors";
 import type { StackState } from "../automation/stack-reader";
-import type { ResourceOutputs, StackUpdate } from "./inspector";
-import { type Report, reportSchema } from "./report";
+import { type Answer, answerSchemas, type ResourceOutputs, type StackUpdate } from "./answers";
+import type { Report } from "./report";
 import type { DiffRequest, ObjectRequest, PreviewRequest, RequestPath } from "./requests";
 
 export interface RemoteOptions {
@@ -32,31 +33,32 @@ export class RemoteInspector {
     this.#agent = new Agent({ connect, headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS });
   }
 
-  async preview(body: PreviewRequest): Promise<Report> {
-    return reportOf(await this.#ask("/v1/preview", body));
+  preview(body: PreviewRequest): Promise<Report> {
+    return this.#ask("/v1/preview", body);
   }
 
-  async diff(body: DiffRequest): Promise<Report> {
-    return reportOf(await this.#ask("/v1/diff", body));
+  diff(body: DiffRequest): Promise<Report> {
+    return this.#ask("/v1/diff", body);
   }
 
   history(body: ObjectRequest): Promise<StackUpdate[]> {
-    return this.#ask("/v1/history", body) as Promise<StackUpdate[]>;
+    return this.#ask("/v1/history", body);
   }
 
   outputs(body: ObjectRequest): Promise<ResourceOutputs[]> {
-    return this.#ask("/v1/outputs", body) as Promise<ResourceOutputs[]>;
+    return this.#ask("/v1/outputs", body);
   }
 
   state(body: ObjectRequest): Promise<StackState> {
-    return this.#ask("/v1/state", body) as Promise<StackState>;
+    return this.#ask("/v1/state", body);
   }
 
   close(): Promise<void> {
     return this.#agent.close();
   }
 
-  async #ask(path: RequestPath, body: object): Promise<unknown> {
+  /** @throws TerminalError `Refused` by the operator, or for an answer that is not in the form of {@link answerSchemas} */
+  async #ask<P extends RequestPath>(path: P, body: object): Promise<Answer<P>> {
     const { url, token, signal } = this.#options;
     const address = new URL(path, url).href;
     let status: number;
@@ -76,14 +78,14 @@ export class RemoteInspector {
       throw new RetryableError("Unreachable", `the operator at ${url} did not answer: ${errorMessageOf(error)}`);
     }
     const answer = parsed(text);
-    if (status === 200) return answer;
+    if (status === 200) return checked(url, path, answer);
     if (status === 401) {
       throw new TerminalError(
         "Unauthorized",
         `the operator at ${url} does not know the token: is it of that cluster, and not expired?`,
       );
     }
-    const { error = `${status}` } = (answer ?? {}) as { error?: string };
+    const error = Check(errorSchema, answer) ? answer.error : `status ${status}`;
     throw new TerminalError("Refused", `the operator at ${url}: ${error}`);
   }
 }
@@ -96,11 +98,18 @@ function parsed(text: string): unknown {
   }
 }
 
-function reportOf(answer: unknown): Report {
-  if (Check(reportSchema as Type.TSchema, answer)) return answer as Report;
+const errorSchema = Type.Object({ error: Type.String() });
+const validators = new Map<RequestPath, Validator>();
+
+function checked<P extends RequestPath>(url: string, path: P, answer: unknown): Answer<P> {
+  const validator = validators.get(path) ?? Compile(answerSchemas[path]);
+  validators.set(path, validator);
+  if (validator.Check(answer)) return answer as Answer<P>;
+  const [first] = answer === undefined ? [] : validator.Errors(answer);
+  const why = first === undefined ? "it is not JSON" : `${first.instancePath || "the answer"} ${first.message}`;
   throw new TerminalError(
     "Refused",
-    "the operator's report is of another version: use the operator's version of kindstack",
+    `cannot read the answer of ${url} to ${path}: ${why}. Is this the operator's address, and is kindstack of its version?`,
   );
 }
 

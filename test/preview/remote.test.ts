@@ -1,0 +1,79 @@
+import http from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { RemoteInspector } from "../../src/preview/remote";
+
+const object = { kind: "podset", name: "pods", namespace: "default" };
+const update = {
+  kind: "update",
+  startTime: "2026-01-01T00:00:00Z",
+  result: "succeeded",
+  resourceChanges: { create: 1 },
+};
+const outputs = { type: "Pod", name: "pod", id: "default/pod", outputs: { phase: "Running" } };
+const state = { version: 3, deployment: { manifest: {}, resources: [{ urn: "urn:pulumi:a", type: "t", id: "1" }] } };
+
+let answer: { status: number; body: string };
+let server: http.Server;
+let remote: RemoteInspector;
+
+beforeEach(async () => {
+  server = http.createServer((_request, response) => response.writeHead(answer.status).end(answer.body));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  remote = new RemoteInspector({ url: `http://127.0.0.1:${port}`, token: "t" });
+});
+afterEach(async () => {
+  await remote.close();
+  server.close();
+});
+
+const asks = {
+  history: () => remote.history(object),
+  outputs: () => remote.outputs(object),
+  state: () => remote.state(object),
+  preview: () => remote.preview({ manifests: { objects: [], problems: [] }, namespace: "default", refresh: false }),
+};
+
+describe("what an operator answers", () => {
+  it.each([
+    ["history", [update, { ...update, version: 2, endTime: "2026-01-01T00:00:01Z" }]],
+    ["outputs", [outputs]],
+    ["state", state],
+    ["state", { version: 3, deployment: { resources: null } }],
+    ["preview", { summary: {}, objects: [], problems: [], ignored: 0, notes: [] }],
+  ] as const)("is taken as it is: %s %#", async (ask, body) => {
+    answer = { status: 200, body: JSON.stringify(body) };
+
+    expect(await asks[ask]()).toEqual(body);
+  });
+
+  it.each([
+    ["history", [{ ...update, startTime: 5 }], "/0/startTime must be string"],
+    ["history", { updates: [] }, "the answer must be array"],
+    ["outputs", [outputs, { ...outputs, outputs: "none" }], "/1/outputs must be object"],
+    ["state", { version: 3 }, "the answer must have required properties deployment"],
+    ["preview", { summary: {}, objects: [{}], problems: [], ignored: 0, notes: [] }, "/objects/0 must have required"],
+  ] as const)("is refused by name of what does not fit: %s %#", async (ask, body, why) => {
+    answer = { status: 200, body: JSON.stringify(body) };
+
+    await expect(asks[ask]()).rejects.toMatchObject({ reason: "Refused", message: expect.stringContaining(why) });
+  });
+
+  it("is refused when it is a page instead, as of a proxy that asks for a password", async () => {
+    answer = { status: 200, body: "<html>Log in</html>" };
+
+    await expect(asks.history()).rejects.toThrow(
+      /cannot read the answer of http:.* to \/v1\/history: it is not JSON\. Is this the operator's address/,
+    );
+  });
+
+  it("may be an error, which is shown, or a status without one", async () => {
+    answer = { status: 403, body: JSON.stringify({ error: "user a may not get podsets" }) };
+    await expect(asks.history()).rejects.toThrow("user a may not get podsets");
+    answer = { status: 502, body: "<html>Bad Gateway</html>" };
+    await expect(asks.history()).rejects.toThrow(/: status 502$/);
+    answer = { status: 500, body: JSON.stringify({ error: { code: 1 } }) };
+    await expect(asks.history()).rejects.toThrow(/: status 500$/);
+  });
+});
