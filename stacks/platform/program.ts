@@ -47,10 +47,20 @@ function outlivesStack({ kind, metadata }: Manifest, { keepState, stateSecret }:
 export async function installPlatform(configuration: Configuration, kinds: readonly AnyKind[]): Promise<void> {
   const parent = new ComponentResource("kindstack:platform:Platform", "platform");
   const registered: Resource[] = [];
-  for (const manifest of await platformManifests(configuration, kinds)) {
+  for (const manifest of (await platformManifests(configuration, kinds)).map(withoutClaimAwait)) {
     const dependsOn = manifest.kind === "Deployment" ? [...registered] : registered.slice(0, 1);
     registered.push(register(manifest, { parent, dependsOn, retainOnDelete: outlivesStack(manifest, configuration) }));
   }
+}
+
+/**
+ * The `kubernetes` provider waits until a new claim of a class with `WaitForFirstConsumer` is Pending. A claim that an earlier
+ * `destroy` has left is Bound, so adopting it would wait for five minutes and fail. The Deployment's own await covers the claim.
+ */
+function withoutClaimAwait(manifest: Manifest): Manifest {
+  if (manifest.kind !== "PersistentVolumeClaim") return manifest;
+  const annotations = { ...manifest.metadata.annotations, "pulumi.com/skipAwait": "true" };
+  return { ...manifest, metadata: { ...manifest.metadata, annotations } };
 }
 
 function register(manifest: Manifest, options: CustomResourceOptions): Resource {

@@ -566,6 +566,12 @@ describe("what `pulumi destroy` leaves", () => {
     expect(kept(await install({ ...values, keepState: "false" })).sort()).toEqual([...definitions].sort());
   });
 
+  it("has a claim that the next `up` adopts as it is, bound, without waiting for it to be pending", async () => {
+    const { inputs } = find(await install(values), "PersistentVolumeClaim/kindstack-system/kindstack-state");
+
+    expect(inputs).toMatchObject({ metadata: { annotations: { "pulumi.com/skipAwait": "true" } } });
+  });
+
   it("is nothing protected, which would stop the rest from being deleted", async () => {
     expect((await install(values)).filter(({ protect }) => protect)).toEqual([]);
   });
