@@ -24,7 +24,7 @@ export function kindPage(source: ConsoleSource, kind: AnyKind, query: URLSearchP
 <a href="${kindHref(name)}"${reason === undefined && CURRENT}>all ${all.length}</a>
 ${reasons.map((each) => html`<a href="${kindHref(name, each.reason)}"${each.reason === reason && CURRENT}>${each.reason} ${each.objects}</a>`)}
 </nav>
-${objectTable(kind, objects.slice((page - 1) * PAGE, page * PAGE), `${objects.length} objects${reason === undefined ? "" : ` with the reason ${reason}`}`)}
+${objectTable(kind, objects.slice((page - 1) * PAGE, page * PAGE), `Objects${reason === undefined ? "" : ` with the reason ${reason}`}: ${objects.length}`)}
 ${
   pages > 1 &&
   html`<nav class="filters" aria-label="Pages">${page > 1 && html`<a href="${href(page - 1)}">previous</a>`} <span>${page} of ${pages}</span> ${page < pages && html`<a href="${href(page + 1)}">next</a>`}</nav>`

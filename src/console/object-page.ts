@@ -55,7 +55,7 @@ function stackSections(source: ConsoleSource, key: string, { name, state, histor
   return html`<section><h2>Stack</h2><p class="where">${name}</p>
 ${drawing(nodes)}
 ${table(
-  `${nodes.length} resources`,
+  `Resources: ${nodes.length}`,
   ["Type", "Name", "State", "Id", "Outputs"],
   nodes.map((node) => [
     html`${node.type}`,
@@ -66,7 +66,7 @@ ${table(
   ]),
 )}</section>
 <section><h2>Updates</h2>${table(
-    `The last ${Math.min(SHOWN_UPDATES, history.length)} updates of the stack`,
+    `Updates of the stack: ${Math.min(SHOWN_UPDATES, history.length)}, newest first`,
     ["Started", "Took", "Operation", "Result", "Changes"],
     history
       .slice(0, SHOWN_UPDATES)

@@ -96,6 +96,15 @@ describe.skipIf(noBrowser)(`the console in a browser (${noBrowser ?? "Chromium"}
     await page.emulateMedia({ colorScheme: "light" });
   });
 
+  it("fits a narrow screen: only tables and the graph scroll sideways, and no cell is a column of letters", async () => {
+    await page.setViewportSize({ width: 390, height: 860 });
+    expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(390);
+    const heights = await page.locator("tbody tr").evaluateAll((rows) => rows.map((row) => row.clientHeight));
+    expect(Math.max(...heights)).toBeLessThan(160);
+    await keep("object-narrow");
+    await page.setViewportSize({ width: 1200, height: 860 });
+  });
+
   it("has landmarks, headings and names for what can be reached", async () => {
     for (const landmark of ["banner", "navigation", "main", "contentinfo"] as const) {
       expect(await page.getByRole(landmark).count(), landmark).toBeGreaterThan(0);
