@@ -12,6 +12,7 @@ import { untilInterrupted } from "./until-interrupted";
 const HELP = `
 Environment:
   PULUMI_BACKEND_URL                where the operator keeps the state
+  AWS_…, GOOGLE_…, AZURE_…          credentials for s3://, gs:// and azblob://, as pulumi reads them
   PULUMI_CONFIG_PASSPHRASE[_FILE], KINDSTACK_SECRETS_PROVIDER
                                     the state's encryption; secrets stay encrypted in a backup`;
 /** Every so many stacks the progress is shown. */

@@ -8,6 +8,8 @@ const KWOK = "0.8.0";
 const PROMETHEUS = "3.13.5";
 const HELM = "3.22.0";
 const CLI_UTILS = "0.37.2";
+const VERSITYGW = "1.8.0";
+const FAKE_GCS_SERVER = "1.56.1";
 const PULUMI = "3.255.0";
 /** The CLI's version and the revision of `tools/pulumi/server`, which changes with its sources. */
 const PULUMI_SERVER = `${PULUMI}-1`;
@@ -125,6 +127,38 @@ export const tools = {
         file: "kstatus",
         variables: { "main.Version": CLI_UTILS },
         estimatedSeconds: 20,
+      }),
+    ],
+  },
+  /** An S3 server in front of a folder; only tests need it. */
+  versitygw: {
+    name: "versitygw",
+    version: VERSITYGW,
+    file: "versitygw",
+    variable: "KINDSTACK_VERSITYGW",
+    versionArguments: ["--version"],
+    sources: [
+      goBuild({
+        module: "tools/versitygw",
+        package: "github.com/versity/versitygw/cmd/versitygw",
+        file: "versitygw",
+        variables: { "main.Version": VERSITYGW },
+        estimatedSeconds: 90,
+      }),
+    ],
+  },
+  /** A server of Google Cloud Storage in front of a folder; only tests need it. It cannot tell its version. */
+  "fake-gcs-server": {
+    name: "fake-gcs-server",
+    version: FAKE_GCS_SERVER,
+    file: "fake-gcs-server",
+    variable: "KINDSTACK_FAKE_GCS_SERVER",
+    sources: [
+      goBuild({
+        module: "tools/fake-gcs-server",
+        package: "github.com/fsouza/fake-gcs-server",
+        file: "fake-gcs-server",
+        estimatedSeconds: 60,
       }),
     ],
   },

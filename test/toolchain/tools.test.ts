@@ -12,6 +12,8 @@ const requirements = [
   ["kube-scheduler", "kubernetes", "k8s.io/kubernetes"],
   ["kwok", "kwok", "sigs.k8s.io/kwok"],
   ["kstatus", "kstatus", "sigs.k8s.io/cli-utils"],
+  ["versitygw", "versitygw", "github.com/versity/versitygw"],
+  ["fake-gcs-server", "fake-gcs-server", "github.com/fsouza/fake-gcs-server"],
   ["pulumi", "pulumi", "github.com/pulumi/pulumi/pkg/v3"],
   ["pulumi-language-nodejs", "language-nodejs", "github.com/pulumi/pulumi/sdk/v3"],
 ] as const;

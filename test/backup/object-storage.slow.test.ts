@@ -1,0 +1,72 @@
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { controlPlane } from "../control-plane";
+import { apply, edit, find, get, namespace, remove, tenant, uniqueName, untilGone, untilReady } from "../e2e/objects";
+import { kindstack, TestOperator } from "../e2e/operator";
+import { ObjectStore, SCHEMES } from "./object-store";
+
+const TOOLS_TIMEOUT_MS = 600_000;
+
+describe.each(SCHEMES)("an operator whose state is at %s://", (scheme) => {
+  const store = new ObjectStore(scheme);
+  const operator = new TestOperator();
+  const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-object-storage-test-"));
+  const backup = path.join(directory, "backup");
+  const [dev, test] = [uniqueName("dev"), uniqueName("test")];
+  const [acme, globex] = [uniqueName("acme"), uniqueName("globex")];
+  const [first, second] = [tenant(acme, { namespaces: [dev] }), tenant(globex, { namespaces: [] })];
+  const run = (bucket: string, ...words: string[]) =>
+    kindstack(words, { ...controlPlane().env, ...store.environment(bucket) });
+  const uid = async () => (await get(namespace(dev))).metadata.uid;
+  let uidBefore: string | undefined;
+
+  beforeAll(() => store.open(["state", "restored"]), TOOLS_TIMEOUT_MS);
+  afterAll(async () => {
+    await operator.dispose();
+    await store.close();
+    fs.rmSync(directory, { recursive: true, force: true });
+  });
+
+  it("creates resources, and shows what it did", async () => {
+    await operator.start({ env: store.environment("state") });
+    await Promise.all([first, second].map(apply));
+    await Promise.all([first, second].map(untilReady));
+    uidBefore = await uid();
+
+    expect(JSON.parse(run("state", "history", "tenant.multitenancy", acme))).toMatchObject([{ result: "succeeded" }]);
+    expect(JSON.parse(run("state", "outputs", "tenant.multitenancy", acme))).toContainEqual(
+      expect.objectContaining({ type: "Namespace", name: expect.stringContaining(dev) }),
+    );
+  });
+
+  it("keeps what it needs in a backup that is made while it runs", () => {
+    expect(run("state", "backup", backup)).toBe(`wrote 2 stacks to ${backup}\n`);
+    const list = JSON.parse(fs.readFileSync(path.join(backup, "backup.json"), "utf8"));
+    expect(list).toMatchObject({ backend: scheme });
+    expect(() => run("state", "restore", backup)).toThrow(/2 of 2 stacks exist/);
+  });
+
+  it("goes on with the same resources from a restored state when its own is lost", async () => {
+    await operator.stop();
+    expect(run("restored", "restore", backup)).toBe("restored 2 stacks\n");
+    await operator.start({ env: store.environment("restored") });
+
+    await edit(first, { spec: { namespaces: [dev, test] } });
+    await untilReady(first);
+    expect(await find(namespace(test))).toBeDefined();
+    expect(await uid()).toBe(uidBefore);
+    expect(JSON.parse(run("restored", "history", "tenant.multitenancy", acme))[0]).toMatchObject({
+      resourceChanges: { create: expect.any(Number), same: expect.any(Number) },
+    });
+  });
+
+  it("destroys them, and leaves no stack behind", async () => {
+    await Promise.all([first, second].map(remove));
+    await untilGone(namespace(dev));
+
+    const empty = path.join(directory, "empty");
+    expect(run("restored", "backup", empty)).toBe(`wrote 0 stacks to ${empty}\n`);
+  });
+});
