@@ -8,6 +8,11 @@ import { filesUnder } from "./files";
 const ROOT = path.resolve(__dirname, "..");
 const IMPORTED = /\b(?:from|import)\s*\(?\s*"(\.[^"]+)"/g;
 
+/** The folders of the kinds. */
+const KIND_FOLDERS = fs
+  .readdirSync(path.join(ROOT, "stacks"))
+  .filter((name) => fs.existsSync(path.join(ROOT, "stacks", name, "sample.yaml")));
+
 /** `src/cli` of `src/cli/run.ts`; a file of a top folder stands for itself. */
 const folderOf = (file: string) =>
   path
@@ -70,6 +75,17 @@ describe("folders", () => {
       false,
     ]);
   });
+
+  it("of src import no kind by its name: the list of kinds is the only way to one", () => {
+    expect(KIND_FOLDERS.length).toBeGreaterThan(3);
+    const named = [...imports].flatMap(([folder, found]) =>
+      KIND_FOLDERS.filter((kind) => folder.startsWith("src/") && found.has(`stacks/${kind}`)).map((kind) => [
+        folder,
+        kind,
+      ]),
+    );
+    expect(named).toEqual([]);
+  });
 });
 
 /** What package.json's `exports` makes public, as sources. */
@@ -78,11 +94,7 @@ const PUBLIC = Object.values(
 ).map((file) => file.replace(/^\.\/dist\/(.*)\.js$/, "$1"));
 
 describe("the kinds", () => {
-  const folders = fs
-    .readdirSync(path.join(ROOT, "stacks"))
-    .filter((name) => fs.existsSync(path.join(ROOT, "stacks", name, "sample.yaml")));
-
-  it.each(folders)("use the package's public modules and nothing else of it: %s", (name) => {
+  it.each(KIND_FOLDERS)("use the package's public modules and nothing else of it: %s", (name) => {
     const folder = path.join(ROOT, "stacks", name);
     const imported = filesUnder(folder).flatMap((file) =>
       file.endsWith(".ts")

@@ -4,7 +4,7 @@ import { Command } from "commander";
 import type { Logger } from "pino";
 import { TerminalError } from "../../providers/errors";
 import { KubernetesClient } from "../../providers/kubernetes/client";
-import { DEFAULT_USER_GROUP } from "../../stacks/capsule-tenant/labels";
+import { kinds } from "../../stacks/index";
 import { inCluster } from "../config";
 import { startProxy } from "../proxy/proxy";
 import { startEndpoints } from "../telemetry/endpoints";
@@ -31,7 +31,17 @@ interface ProxyCommandOptions extends MetricsOptions {
   gracePeriod: number;
 }
 
+/** The kind whose owners the proxy serves. */
+function servedKind() {
+  for (const kind of kinds) {
+    const view = kind.capabilities.namespaceView;
+    if (view !== undefined) return { kind, view };
+  }
+  throw new Error("no kind declares which namespaces its owners may list");
+}
+
 export function proxyCommand(): Command {
+  const { view } = servedKind();
   const everywhere = inCluster(process.env) ? "0.0.0.0" : "127.0.0.1";
   const command = new Command("proxy")
     .description("run the proxy that lets owners of Capsule's Tenants list and watch their own namespaces")
@@ -48,7 +58,7 @@ export function proxyCommand(): Command {
     .option("--host <address>", "listen address", everywhere)
     .option("--http-port <port>", "port of /healthz and /readyz; 0 for any free one", wholeNumber, 8081)
     .option("--http-host <address>", "address of --http-port and --metrics-port", everywhere)
-    .option("--user-group <groups...>", "groups whose members see their own namespaces", [DEFAULT_USER_GROUP])
+    .option("--user-group <groups...>", "groups whose members see their own namespaces", [...view.userGroups])
     .option("--refuse-group <groups...>", "groups whose members are refused", ["system:masters"])
     .option("--max-connections <n>", "maximum number of connections", positive, 1000)
     .option("--grace-period <seconds>", "time for open requests after SIGTERM", wholeNumber, 20);
@@ -79,6 +89,7 @@ async function runProxy(options: ProxyCommandOptions): Promise<void> {
   const certificate = await openCertificate(options, client, logger);
   const proxy = await startProxy({
     ...options,
+    ...servedKind(),
     config,
     servingCertificate: certificate.read,
     userGroups: options.userGroup,

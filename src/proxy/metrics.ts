@@ -65,7 +65,7 @@ export function createProxyMetrics(ask: { connections: () => number; lastContact
     }),
     endedWatches: new Counter({
       name: "kindstack_proxy_ended_watches_total",
-      help: "Watches of namespaces that were ended because their user's tenants changed.",
+      help: "Watches of namespaces that were ended because their user's ownership changed.",
       registers,
     }),
   };

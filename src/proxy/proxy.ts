@@ -2,6 +2,8 @@ import fs from "node:fs/promises";
 import type { KubeConfig } from "@kubernetes/client-node";
 import type { Logger } from "pino";
 import { KubernetesClient } from "../../providers/kubernetes/client";
+import type { AnyKind } from "../../stacks/contract/kind";
+import type { NamespaceView } from "../../stacks/contract/namespace-view";
 import { Authenticator } from "./authenticate";
 import { publishedClientCa } from "./certificates";
 import { createProxyMetrics, type ProxyMetrics } from "./metrics";
@@ -18,6 +20,9 @@ export interface ProxyOptions {
   servingCertificate: () => Promise<{ cert: string; key: string }>;
   /** By default what the API server publishes as the CA of its own users. */
   clientCaFile?: string;
+  /** Whose owners list their namespaces. */
+  kind: Pick<AnyKind, "group" | "version" | "kind" | "plural" | "scope">;
+  view: NamespaceView;
   userGroups: readonly string[];
   refusedGroups: readonly string[];
   maxConnections: number;
@@ -36,15 +41,21 @@ export interface ApiProxy {
 }
 
 /**
- * Starts a reverse proxy for the API server, through which owners of tenants list and watch their own namespaces.
+ * Starts a reverse proxy for the API server, through which owners of objects list and watch their own namespaces.
  *
  * @throws TerminalError when the certificate cannot be used; ApiError when the API server cannot be reached
  */
 export async function startProxy(options: ProxyOptions): Promise<ApiProxy> {
-  const { config, logger, clientCaFile } = options;
+  const { config, logger, clientCaFile, kind, view } = options;
   const client = new KubernetesClient(config);
   const upstream = new Upstream(config);
-  const owners = new Owners({ client, logger });
+  const type = {
+    apiVersion: `${kind.group}/${kind.version}`,
+    kind: kind.kind,
+    plural: kind.plural,
+    namespaced: kind.scope === "Namespaced",
+  };
+  const owners = new Owners({ client, type, view, logger });
   let server: ProxyServer | undefined;
   const metrics = createProxyMetrics({
     connections: () => server?.connections ?? 0,
@@ -59,6 +70,7 @@ export async function startProxy(options: ProxyOptions): Promise<ApiProxy> {
     }),
     authenticator: new Authenticator({ client, observe: (result) => metrics.tokenReviews.inc({ result }) }),
     owners,
+    label: view.label,
     client,
     upstream,
     metrics,
@@ -70,7 +82,7 @@ export async function startProxy(options: ProxyOptions): Promise<ApiProxy> {
     metrics,
     get notReady() {
       if (stop.signal.aborted) return "the proxy is stopping";
-      return owners.ready ? undefined : "the tenants are not known yet";
+      return owners.ready ? undefined : "the owners of namespaces are not known yet";
     },
     async stop(graceMs) {
       stop.abort(new Error("the proxy is stopping"));

@@ -27,6 +27,7 @@ export interface ProxyServerOptions {
   reloadMs?: number;
   authenticator: Authenticator;
   owners: Owners;
+  label: ViewOptions["label"];
   client: ViewOptions["client"];
   upstream: Upstream;
   userGroups: readonly string[];
@@ -180,7 +181,7 @@ export async function startProxyServer(options: ProxyServerOptions): Promise<Pro
     let ended: Refusal | undefined;
     let relayed: Relay | undefined;
     const unfollow = isOwnWatch
-      ? options.owners.follow(identity, passage.tenants, () => {
+      ? options.owners.follow(identity, passage.owned, () => {
           metrics.endedWatches.inc();
           ended = expired();
           relayed?.end(ended);

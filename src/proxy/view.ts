@@ -10,10 +10,12 @@ export type Passage =
   /** As it came, under the user's own identity. */
   | { view: "user"; path: string }
   /** A list or watch of namespaces that was narrowed to the user's own, under the identity of the proxy. */
-  | { view: "own-namespaces"; path: string; tenants: readonly string[]; watches: boolean };
+  | { view: "own-namespaces"; path: string; owned: readonly string[]; watches: boolean };
 
 export interface ViewOptions {
-  owners: Pick<Owners, "ready" | "tenantsOf" | "changedSince">;
+  owners: Pick<Owners, "ready" | "ownedBy" | "changedSince">;
+  /** The label of a namespace that names the object that owns it. */
+  label: string;
   client: Pick<KubernetesClient, "json">;
   /** Members of these see their own namespaces; everybody else sees what the API server lets them see. */
   userGroups: readonly string[];
@@ -25,7 +27,7 @@ const NAMESPACES = "/api/v1/namespaces";
  * Decides how a request is passed on. Only one path is ever changed, and it is composed again: what does not look
  * exactly like a list of namespaces goes out under the user's own identity, whatever it is.
  *
- * @throws Refusal 410 for a watch from before the user's tenants changed; 503 as long as the tenants are not known
+ * @throws Refusal 410 for a watch from before the user's namespaces changed; 503 as long as the owners are not known
  */
 export async function passageOf(
   options: ViewOptions,
@@ -35,22 +37,23 @@ export async function passageOf(
 ): Promise<Passage> {
   const asItCame: Passage = { view: "user", path: target };
   const [path, query = ""] = splitAt(target, "?");
-  const { owners, userGroups } = options;
+  const { owners, userGroups, label } = options;
   if (method !== "GET" || path !== NAMESPACES) return asItCame;
   if (!identity.groups.some((group) => userGroups.includes(group))) return asItCame;
 
-  if (!owners.ready) throw new Refusal(503, "ServiceUnavailable", "the tenants are not known yet: try again later");
+  if (!owners.ready)
+    throw new Refusal(503, "ServiceUnavailable", "the owners of namespaces are not known yet: try again later");
   const parameters = new URLSearchParams(query);
   const watches = isTrue(parameters.get("watch"));
-  const tenants = owners.tenantsOf(identity);
-  if (tenants.length === 0 && (await mayList(options.client, identity, watches ? "watch" : "list"))) return asItCame;
+  const owned = owners.ownedBy(identity);
+  if (owned.length === 0 && (await mayList(options.client, identity, watches ? "watch" : "list"))) return asItCame;
 
   const from = parameters.get("resourceVersion");
   const beginsAnew = !from || from === "0" || isTrue(parameters.get("sendInitialEvents"));
   if (watches && !beginsAnew && owners.changedSince(identity, from)) throw expired();
 
-  parameters.set("labelSelector", ownNamespaces(tenants, parameters.get("labelSelector")));
-  return { view: "own-namespaces", path: `${NAMESPACES}?${parameters}`, tenants, watches };
+  parameters.set("labelSelector", ownNamespaces(label, owned, parameters.get("labelSelector")));
+  return { view: "own-namespaces", path: `${NAMESPACES}?${parameters}`, owned, watches };
 }
 
 /** Whether a request is for a watch, of whatever it be. */
@@ -60,7 +63,7 @@ export function isWatch(target: string): boolean {
 
 /** Tells clients that they must list again before they continue to watch. */
 export function expired(): Refusal {
-  return new Refusal(410, "Expired", "the tenants that you own have changed: list your namespaces again");
+  return new Refusal(410, "Expired", "the namespaces that you own have changed: list them again");
 }
 
 function mayList(client: ViewOptions["client"], { name, ...user }: Identity, verb: string): Promise<boolean> {

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { LRUCache } from "lru-cache";
 import { reviewAccess, reviewToken } from "../../providers/kubernetes/access-review";
 import { ApiError, type KubernetesClient } from "../../providers/kubernetes/client";
 
@@ -11,16 +12,11 @@ export interface ScrapeAccessOptions {
   client: Pick<KubernetesClient, "json">;
   log: { warn(fields: object, message: string): void };
   /** Milliseconds since any fixed time. */
-  now?: () => number;
+  clock?: { now(): number };
 }
 
 /** How long a verdict holds. What is refused may be granted soon, and is asked for again sooner. */
-const LIFETIME_MS: Record<Verdict, number> = {
-  allowed: 60_000,
-  forbidden: 10_000,
-  unauthenticated: 10_000,
-  unknown: 0,
-};
+const LIFETIME_MS = { allowed: 60_000, forbidden: 10_000, unauthenticated: 10_000 };
 const MAX_VERDICTS = 1_000;
 /** Invented tokens must not make the operator a burden for the API server. */
 const MAX_QUESTIONS = 8;
@@ -36,10 +32,10 @@ export function scrapeAccess({
   path = "/metrics",
   client,
   log,
-  now = () => performance.now(),
+  clock = performance,
 }: ScrapeAccessOptions): (authorization: string | undefined) => Promise<Verdict> {
   const right = { nonResourceAttributes: { path, verb: "get" } };
-  const verdicts = new Map<string, { verdict: Verdict; until: number }>();
+  const verdicts = new LRUCache<string, Verdict>({ max: MAX_VERDICTS, perf: clock, ttlResolution: 0 });
   const questions = new Map<string, Promise<Verdict>>();
 
   async function ask(token: string): Promise<Verdict> {
@@ -54,19 +50,12 @@ export function scrapeAccess({
     }
   }
 
-  function remember(key: string, verdict: Verdict): void {
-    verdicts.delete(key);
-    verdicts.set(key, { verdict, until: now() + LIFETIME_MS[verdict] });
-    const oldest = verdicts.keys().next();
-    if (verdicts.size > MAX_VERDICTS && !oldest.done) verdicts.delete(oldest.value);
-  }
-
   return async (authorization) => {
     const token = tokenOf(authorization);
     if (token === undefined || token.length > MAX_TOKEN_LENGTH) return "unauthenticated";
     const key = createHash("sha256").update(token).digest("base64");
     const known = verdicts.get(key);
-    if (known !== undefined && known.until > now()) return known.verdict;
+    if (known !== undefined) return known;
     let question = questions.get(key);
     if (question === undefined) {
       if (questions.size >= MAX_QUESTIONS) return "unknown";
@@ -74,7 +63,7 @@ export function scrapeAccess({
       questions.set(key, question);
     }
     const verdict = await question;
-    remember(key, verdict);
+    if (verdict !== "unknown") verdicts.set(key, verdict, { ttl: LIFETIME_MS[verdict] });
     return verdict;
   };
 }

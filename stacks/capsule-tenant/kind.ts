@@ -1,6 +1,7 @@
 import { defineKind, objectId } from "../contract/index";
 import { capsuleTenantAdmission } from "./admission/admission";
 import { NAMESPACE_DELETER, TENANT_LABEL } from "./labels";
+import { capsuleNamespaceView } from "./namespace-view";
 import { tenantsOf } from "./namespaces";
 import { capsuleTenantProgram } from "./program";
 import { balanceQuotas } from "./quota";
@@ -83,5 +84,6 @@ export const capsuleTenant = defineKind({
       return noteEnforcement(tenant, maintenance);
     },
     admission: capsuleTenantAdmission(),
+    namespaceView: capsuleNamespaceView,
   },
 });

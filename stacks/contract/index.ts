@@ -41,5 +41,6 @@ export {
   type ValidationRule,
   type Watch,
 } from "./kind";
+export type { NamespaceView } from "./namespace-view";
 export { type CommonStatus, controllerReference, type KindObject, objectId, objectKey } from "./object";
 export type { PolicyRule } from "./policy-rule";

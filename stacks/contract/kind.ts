@@ -8,6 +8,7 @@ import type { Owner } from "../../providers/kubernetes/ownership";
 import type { Properties } from "../../providers/provider";
 import type { KindAdmission } from "./admission";
 import type { NewCondition } from "./condition";
+import type { NamespaceView } from "./namespace-view";
 import type { CommonStatus, KindObject } from "./object";
 import type { PolicyRule } from "./policy-rule";
 
@@ -180,6 +181,8 @@ export interface Capabilities<Spec = unknown, Status = unknown> {
   ): Promise<{ requeueAfterMs: number } | undefined>;
   /** What the kind has a say in when others ask the API server for something. */
   readonly admission?: KindAdmission;
+  /** The namespaces that an object's owners may list. */
+  readonly namespaceView?: NamespaceView;
 }
 
 /** A type of Kubernetes objects. */

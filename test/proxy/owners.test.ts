@@ -4,6 +4,7 @@ import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import type { Identity } from "../../src/proxy/identity";
 import { Owners } from "../../src/proxy/owners";
+import { capsuleNamespaceView } from "../../stacks/capsule-tenant/namespace-view";
 
 const alice: Identity = { name: "alice", groups: ["drillers"], extra: {} };
 const robot: Identity = { name: "system:serviceaccount:ci:robot", groups: [], extra: {} };
@@ -33,6 +34,8 @@ beforeEach(async () => {
       }),
       watch: async () => events,
     },
+    type: { apiVersion: "capsule.clastix.io/v1alpha1", kind: "Tenant", plural: "tenants", namespaced: false },
+    view: capsuleNamespaceView,
     logger: pino({ level: "silent" }),
   });
   const abort = new AbortController();
@@ -59,10 +62,10 @@ async function send(type: string, object: LiveObject): Promise<void> {
 
 describe("the owners of tenants", () => {
   it("own them by name, as a member of a group, or as a service account, each by its own kind", () => {
-    expect(owners.tenantsOf(alice)).toEqual(["gas", "oil"]);
-    expect(owners.tenantsOf(robot)).toEqual(["ci"]);
-    expect(owners.tenantsOf({ name: "bob", groups: [], extra: {} })).toEqual([]);
-    expect(owners.tenantsOf({ name: "bob", groups: ["alice"], extra: {} })).toEqual(["odd"]);
+    expect(owners.ownedBy(alice)).toEqual(["gas", "oil"]);
+    expect(owners.ownedBy(robot)).toEqual(["ci"]);
+    expect(owners.ownedBy({ name: "bob", groups: [], extra: {} })).toEqual([]);
+    expect(owners.ownedBy({ name: "bob", groups: ["alice"], extra: {} })).toEqual(["odd"]);
   });
 
   it("are told once when they gain or lose a tenant, and not of what is not theirs", async () => {
@@ -77,7 +80,7 @@ describe("the owners of tenants", () => {
     expect(told).toHaveBeenCalledOnce();
     expect(unconcerned).not.toHaveBeenCalled();
     expect(gone).not.toHaveBeenCalled();
-    expect(owners.tenantsOf(alice)).toEqual([]);
+    expect(owners.ownedBy(alice)).toEqual([]);
   });
 
   it("are told at once when they own others already", () => {

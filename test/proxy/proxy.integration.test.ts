@@ -14,6 +14,7 @@ import { type ApiProxy, startProxy } from "../../src/proxy/proxy";
 import type { CertifiedKey } from "../../src/tls/certificate";
 import { readServingCertificate } from "../../src/tls/certificate-files";
 import { capsuleTenant } from "../../stacks/capsule-tenant/kind";
+import { capsuleNamespaceView } from "../../stacks/capsule-tenant/namespace-view";
 import { customResourceDefinition } from "../../stacks/contract/crd";
 import { proxyAccess } from "../../stacks/platform/proxy-access";
 import { controlPlane } from "../control-plane";
@@ -120,6 +121,8 @@ beforeAll(async () => {
   });
   proxy = await startProxy({
     config,
+    kind: capsuleTenant,
+    view: capsuleNamespaceView,
     port: 0,
     host: "127.0.0.1",
     servingCertificate: () => readServingCertificate(file("serving.crt"), file("serving.key")),

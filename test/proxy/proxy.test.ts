@@ -9,6 +9,8 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type ApiProxy, type ProxyOptions, startProxy } from "../../src/proxy/proxy";
 import type { CertifiedKey } from "../../src/tls/certificate";
 import { readServingCertificate } from "../../src/tls/certificate-files";
+import { capsuleTenant } from "../../stacks/capsule-tenant/kind";
+import { capsuleNamespaceView } from "../../stacks/capsule-tenant/namespace-view";
 import { ask, begin, FakeApiServer, type Question, TestAuthority, textOf } from "./fixture";
 
 let authority: TestAuthority;
@@ -45,6 +47,8 @@ async function start(options: Partial<ProxyOptions> = {}, without: { clientCa?: 
   const [cert, key] = [api.file("tls.crt", serving.certificate), api.file("tls.key", serving.key)];
   proxy = await startProxy({
     config,
+    kind: capsuleTenant,
+    view: capsuleNamespaceView,
     port: 0,
     host: "127.0.0.1",
     servingCertificate: () => readServingCertificate(cert, key),

@@ -9,9 +9,10 @@ function options(changes: { tenants?: string[]; mayList?: boolean; changed?: boo
   const options: ViewOptions = {
     owners: {
       ready: changes.ready ?? true,
-      tenantsOf: () => changes.tenants ?? ["oil"],
+      ownedBy: () => changes.tenants ?? ["oil"],
       changedSince: () => changes.changed ?? false,
     },
+    label: "capsule.clastix.io/tenant",
     client: {
       json: async (_method, _path, request) => {
         asked.push((request as { body: { spec: unknown } }).body.spec);
@@ -55,7 +56,7 @@ describe("the way of a request", () => {
       "GET",
       "/api/v1/namespaces?limit=5&continue=abc&labelSelector=env%3Ddev&labelSelector=second&resourceVersion=7",
     );
-    expect(passage).toMatchObject({ view: "own-namespaces", tenants: ["oil"], watches: false });
+    expect(passage).toMatchObject({ view: "own-namespaces", owned: ["oil"], watches: false });
     const { searchParams } = new URL(passage.path, "https://x");
     expect([...searchParams].sort()).toEqual([
       ["continue", "abc"],
