@@ -37,6 +37,11 @@ export interface ObjectInputs {
    * the garbage collector is about to take it along with an owner that the manifest names.
    */
   existing?: boolean;
+  /**
+   * With `existing`: a label of the manifest. Users give the object to its owner with it. An object with neither this label
+   * nor an owner reference of the manifest was released, and is left as it is.
+   */
+  givenBy?: string;
   /** What a new object is created with, for fields that another manager has in its keeping from then on. */
   initial?: { manifest: Manifest; fieldManager: string };
   /** `false` takes a deletion for done as soon as the API server has accepted it. */
@@ -197,8 +202,23 @@ export async function removeOrphan(live: LiveObject, { release }: { release: boo
   });
 }
 
-/** Makes or mends the object. @throws TerminalError when an owner other than `owners` holds it, or it is protected */
+/** How often an object that others change at the same time is looked at. */
+const MOST_LOOKS = 5;
+
+/** Applies the object; one that is given by a label only in the version that showed the label. @throws {@link applyAsSeen} */
 async function applyObject(inputs: ObjectInputs, owners: string[]): Promise<ObjectOutputs> {
+  for (let look = 1; ; look++) {
+    try {
+      return await applyAsSeen(inputs, owners);
+    } catch (error) {
+      const isChanged = error instanceof ApiError && error.status === 409;
+      if (inputs.givenBy === undefined || !isChanged || look === MOST_LOOKS) throw error;
+    }
+  }
+}
+
+/** Makes or mends the object. @throws TerminalError when an owner other than `owners` holds it, or it is protected */
+async function applyAsSeen(inputs: ObjectInputs, owners: string[]): Promise<ObjectOutputs> {
   // Kinds refuse these by their fields; none is accepted here, whatever the kind and the user.
   if (typeName(inputs.manifest) === "v1/Namespace") {
     refuseProtectedNamespace(inputs.manifest.metadata.name ?? "", "metadata.name");
@@ -208,6 +228,12 @@ async function applyObject(inputs: ObjectInputs, owners: string[]): Promise<Obje
   if (inputs.existing && (live === undefined || live.metadata.deletionTimestamp)) {
     const { kind, metadata } = inputs.manifest;
     throw new RetryableError("Gone", `${kind} ${metadata.name} is ${live ? "being deleted" : "not there any more"}`);
+  }
+  if (live !== undefined && inputs.givenBy !== undefined && !isGiven(live, inputs.manifest, inputs.givenBy)) {
+    throw new RetryableError(
+      "Gone",
+      `${live.kind} ${live.metadata.name} was released: its label ${inputs.givenBy} is gone`,
+    );
   }
   if (live !== undefined && inputs.adopt === "replace" && ownerUidOf(live) === undefined) {
     await removeUnmanaged(client, type, live);
@@ -260,13 +286,21 @@ async function createInitial(
   return (await client.apply(type, marked({ ...inputs, manifest }, object, false), { fieldManager })).object;
 }
 
+/** Whether a label, or an owner reference, still says that an object is the owner's. */
+function isGiven({ metadata }: LiveObject, manifest: Manifest, label: string): boolean {
+  const { labels, ownerReferences: owners = [] } = manifest.metadata;
+  const isOwned = metadata.ownerReferences?.some(({ uid }) => owners.some((owner) => owner.uid === uid)) ?? false;
+  return isOwned || metadata.labels?.[label] === labels?.[label];
+}
+
 /** The manifest with the marks of ownership; bound to the UID of what was seen, so that no successor is overwritten. */
-function marked({ manifest, owner }: ObjectInputs, live: LiveObject | undefined, created: boolean): Manifest {
+function marked({ manifest, owner, givenBy }: ObjectInputs, live: LiveObject | undefined, created: boolean): Manifest {
   return {
     ...manifest,
     metadata: {
       ...manifest.metadata,
       ...(live !== undefined && { uid: live.metadata.uid }),
+      ...(live !== undefined && givenBy !== undefined && { resourceVersion: live.metadata.resourceVersion }),
       labels: { ...manifest.metadata.labels, [OWNER_UID_LABEL]: owner.uid },
       annotations: {
         ...manifest.metadata.annotations,

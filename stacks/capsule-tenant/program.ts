@@ -43,6 +43,7 @@ export function capsuleTenantProgram(
     const inNamespace = new KubernetesObject(`namespace/${namespace}`, {
       owner,
       existing: true, // its owner made it, and its end is the garbage collector's business
+      givenBy: TENANT_LABEL,
       manifest: {
         apiVersion: "v1",
         kind: "Namespace",

@@ -1,5 +1,5 @@
-import { beforeAll, describe, expect, it } from "vitest";
-import type { Manifest, ResourceType } from "../../../providers/kubernetes/client";
+import { beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import { KubernetesClient, type Manifest, type ResourceType } from "../../../providers/kubernetes/client";
 import { type ObjectInputs, type ObjectOutputs, provider } from "../../../providers/kubernetes/object";
 import { CREATED_ANNOTATION, OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../../providers/kubernetes/ownership";
 import { withoutWaiting } from "../../../providers/waiting";
@@ -451,6 +451,51 @@ describe("an object that others make", () => {
       metadata: { ownerReferences: [{ uid }] },
     });
     await cluster.edit("boss", { metadata: { finalizers: null } });
+  });
+});
+
+describe("an object that users give by a label", () => {
+  const LABEL = "example.com/team";
+  const given = (name: string): ObjectInputs => {
+    const manifest = cluster.configMap(name, { ours: "1" }, { labels: { [LABEL]: "acme" } });
+    return { manifest, owner: acme, existing: true, givenBy: LABEL };
+  };
+  /** Runs `change` between the provider's look and its first apply. */
+  function meanwhile(change: () => Promise<unknown>): void {
+    const original = KubernetesClient.prototype.apply;
+    const apply = vi.spyOn(KubernetesClient.prototype, "apply");
+    apply.mockImplementationOnce(async function (this: KubernetesClient, ...args) {
+      await change();
+      return original.apply(this, args);
+    });
+    onTestFinished(() => apply.mockRestore());
+  }
+
+  it("is left alone when they take it back, also while it is being applied", async () => {
+    await cluster.applyAs("someone", cluster.configMap("withdrawn", {}, { labels: { [LABEL]: "acme" } }));
+    meanwhile(() => cluster.edit("withdrawn", { metadata: { labels: { [LABEL]: null } } }));
+    const creating = provider.create(given("withdrawn"));
+    await expect(creating).rejects.toMatchObject({ errorClass: "retryable", reason: "Gone" });
+    const live = await cluster.find("withdrawn");
+    expect(live?.metadata.labels).toBeUndefined();
+    expect(live?.data).toBeUndefined();
+  });
+
+  it("is applied when others change something else meanwhile", async () => {
+    await cluster.applyAs("someone", cluster.configMap("busy", {}, { labels: { [LABEL]: "acme" } }));
+    meanwhile(() => cluster.edit("busy", { data: { theirs: "2" } }));
+    await provider.create(given("busy"));
+    expect(await cluster.find("busy")).toMatchObject({ data: { ours: "1", theirs: "2" } });
+  });
+
+  it("is given back its label while an owner reference is left", async () => {
+    const boss = await cluster.applyAs("someone", cluster.configMap("giver"));
+    const reference = { apiVersion: "v1", kind: "ConfigMap", name: "giver", uid: boss.metadata.uid };
+    await cluster.applyAs("someone", cluster.configMap("kept", {}, { ownerReferences: [reference] }));
+    const inputs = given("kept");
+    Object.assign(inputs.manifest.metadata, { ownerReferences: [reference] });
+    await provider.create(inputs);
+    expect((await cluster.find("kept"))?.metadata.labels).toMatchObject({ [LABEL]: "acme" });
   });
 });
 

@@ -70,7 +70,7 @@ describe("the stack of Capsule's Tenant", () => {
       containerRegistries: { allowed: ["docker.io", "quay.io"], allowedRegex: "^internal" },
     };
     const namespace = (await register(spec)).find(({ name }) => name === "namespace/oil-dev");
-    expect(namespace).toMatchObject({ name: "namespace/oil-dev", existing: true });
+    expect(namespace).toMatchObject({ existing: true, givenBy: "capsule.clastix.io/tenant" });
     expect(namespace?.manifest.metadata).toEqual({
       name: "oil-dev",
       labels: { env: "x", "capsule.clastix.io/tenant": "oil" },
