@@ -47,10 +47,7 @@ function reach({ used = 0n, granted = 0n, enforced = 0n }: Slot): Amount {
   return max(used, granted, enforced);
 }
 
-/**
- * What is used, and an equal share of what is left. What cannot be shared goes to those that use most, except the last unit:
- * the one that uses least, of those that use any, may still need it for its own share.
- */
+/** What is used, and an equal share of what is left; what cannot be shared goes to those who use most. */
 function targetsOf(hard: Amount, slots: readonly Slot[], unit: Amount): Amount[] {
   const used = slots.map((slot) => slot.used ?? 0n);
   const left = max(0n, hard - sum(used));
@@ -60,8 +57,7 @@ function targetsOf(hard: Amount, slots: readonly Slot[], unit: Amount): Amount[]
   const byUse = [...used.keys()].sort((a, b) =>
     used[a] === used[b] ? a - b : (used[a] ?? 0n) > (used[b] ?? 0n) ? -1 : 1,
   );
-  const least = byUse.filter((index) => (used[index] ?? 0n) > 0n).at(-1);
-  for (const index of new Set(least === undefined ? byUse : [least, ...byUse])) {
+  for (const index of byUse) {
     const part = min(unit, rest);
     targets[index] = (targets[index] as Amount) + part;
     rest -= part;

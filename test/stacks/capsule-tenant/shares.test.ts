@@ -37,11 +37,6 @@ describe("the shares of a tenant's namespaces", () => {
     expect(granted(10, slot(1, 1), slot(7, 7), slot(0, 0))).toEqual([2, 8, 0]);
   });
 
-  it("let two that want half of the whole have it, whichever asks first", () => {
-    expect(granted(10, slot(5, 6), slot(4, 4))).toEqual([5, 4]);
-    expect(granted(10, slot(5, 5), slot(4, 4))).toEqual([5, 5]);
-  });
-
   it("are not raised as long as somebody's use has not been counted", () => {
     expect(granted(10, slot(2, 2), slot(undefined, 0, undefined))).toEqual([2, 0]);
   });
