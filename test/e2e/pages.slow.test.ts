@@ -67,17 +67,20 @@ describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"
 
   describe("of operate.md", () => {
     const reader = new Reader();
-    const folders = { lib: path.join(reader.directory, "lib"), etc: path.join(reader.directory, "etc") };
+    const passphraseFolder = path.join(reader.directory, "etc");
+    const [state, restored] = [new TestDatabase(controlPlane().env), new TestDatabase(controlPlane().env)];
     const [acme, globex] = [
       tenant("acme", { namespaces: ["acme-dev"] }),
       tenant("globex", { namespaces: ["globex-dev"] }),
     ];
     beforeAll(async () => {
-      await reader.open(MAIN, { PULUMI_BACKEND_URL: `file://${folders.lib}/state` });
-      await reader.run(`mkdir -p ${folders.lib}/state ${folders.etc}
-        openssl rand -base64 24 > ${folders.etc}/passphrase
-        npx kindstack install --print | kubectl apply --server-side -f -
-        kubectl create secret generic kindstack-state -n kindstack-system --from-file=${folders.etc}/passphrase
+      await Promise.all([state, restored].map((database) => database.open()));
+      await reader.open(MAIN);
+      await reader.run(`mkdir -p ${passphraseFolder}
+        openssl rand -base64 24 > ${passphraseFolder}/passphrase
+        npx kindstack install --print --set backendFromSecret=true | kubectl apply --server-side -f -
+        kubectl create secret generic kindstack-state -n kindstack-system --from-file=${passphraseFolder}/passphrase \
+          --from-literal=backendUrl='${state.backendUrl()}'
         operator deploy`);
       await Promise.all([acme, globex].map(apply));
       await reader.run(
@@ -90,11 +93,13 @@ describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"
         kubectl delete namespace kindstack-system
         kubectl delete clusterrole,clusterrolebinding kindstack`);
       await reader.close();
+      await Promise.all([state, restored].map((database) => database.close()));
     });
 
     followPage("docs/operate.md", reader, () => ({
-      "/var/lib/kindstack": folders.lib,
-      "/etc/kindstack": folders.etc,
+      "postgres://kindstack:secret@db.example.com:5432/state": state.backendUrl(),
+      "postgres://kindstack:secret@db.example.com:5432/restored": restored.backendUrl(),
+      "/etc/kindstack": passphraseFolder,
     }));
 
     followPage("docs/alerts.md", reader);
@@ -103,7 +108,11 @@ describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"
     it("has one operator at the end that works on the restored state with the new passphrase", async () => {
       const history = await reader.run("npx kindstack history tenant.multitenancy acme");
       expect(JSON.parse(history)[0]).toMatchObject({ kind: "update", result: "succeeded" });
-      expect(await reader.run("echo $PULUMI_BACKEND_URL")).toContain("/restored");
+      expect(await reader.run("echo $PULUMI_BACKEND_URL")).toBe(`${restored.backendUrl()}\n`);
+      const { backendUrl } = JSON.parse(
+        await reader.run("kubectl get secret kindstack-state -n kindstack-system -o jsonpath='{.data}'"),
+      );
+      expect(Buffer.from(backendUrl, "base64").toString()).toBe(restored.backendUrl());
     });
   });
 
