@@ -21,6 +21,14 @@ export interface RemoteOptions {
 /** Longer than the operator works on one request and lets it wait. */
 const TIMEOUT_MS = 20 * 60_000;
 
+/** How Node.js names a certificate that no known CA has signed. */
+const UNTRUSTED = new Set([
+  "DEPTH_ZERO_SELF_SIGNED_CERT",
+  "SELF_SIGNED_CERT_IN_CHAIN",
+  "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
+  "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+]);
+
 /** Asks an operator what {@link Inspector} finds out, with the caller's token in place of credentials for the state. */
 export class RemoteInspector {
   readonly #options: RemoteOptions;
@@ -75,6 +83,12 @@ export class RemoteInspector {
       text = await response.body.text();
     } catch (error) {
       signal?.throwIfAborted();
+      if (UNTRUSTED.has((error as NodeJS.ErrnoException).code ?? "")) {
+        throw new TerminalError(
+          "Misconfigured",
+          `the certificate of ${url} is of no CA that is known here (${errorMessageOf(error)}): name its CA with --server-ca`,
+        );
+      }
       throw new RetryableError("Unreachable", `the operator at ${url} did not answer: ${errorMessageOf(error)}`);
     }
     const answer = parsed(text);

@@ -1,7 +1,9 @@
 import http from "node:http";
+import https from "node:https";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { RemoteInspector } from "../../src/preview/remote";
+import { renew } from "../../src/tls/material";
 
 const object = { kind: "podset", name: "pods", namespace: "default" };
 const update = {
@@ -75,5 +77,28 @@ describe("what an operator answers", () => {
     await expect(asks.history()).rejects.toThrow(/: status 502$/);
     answer = { status: 500, body: JSON.stringify({ error: { code: 1 } }) };
     await expect(asks.history()).rejects.toThrow(/: status 500$/);
+  });
+});
+
+describe("an operator's certificate", () => {
+  it("is refused when its CA is not known, and the error names the option for that", async () => {
+    const { serving } = await renew(undefined, {
+      name: "a CA of the test",
+      names: ["127.0.0.1"],
+      lifetimes: { caMs: 86_400_000, servingMs: 3_600_000 },
+      now: Date.now(),
+      nextIsKnown: false,
+    });
+    const secure = https.createServer({ cert: serving.certificate, key: serving.key });
+    await new Promise<void>((resolve) => secure.listen(0, "127.0.0.1", resolve));
+    const { port } = secure.address() as AddressInfo;
+    const unaware = new RemoteInspector({ url: `https://127.0.0.1:${port}`, token: "t" });
+
+    await expect(unaware.history(object)).rejects.toMatchObject({
+      reason: "Misconfigured",
+      message: expect.stringContaining("--server-ca"),
+    });
+    await unaware.close();
+    secure.close();
   });
 });
