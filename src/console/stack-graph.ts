@@ -28,7 +28,9 @@ const LONGEST_OUTPUT = 60;
 const BOOKKEEPING = ["fields", "resourceVersion", "uid", "drifted"];
 const DYNAMIC = "pulumi-nodejs:dynamic";
 
-/** The resources of an object's stack; of one that is shared, those of the object. */
+const collator = new Intl.Collator("en", { numeric: true });
+
+/** The resources of an object's stack by name; of one that is shared, those of the object. */
 export function graphOf({ deployment }: StackState, key: string, view: ConsoleSource["view"]): GraphNode[] {
   const all = deployment.resources ?? [];
   const isShared = all.some(({ type }) => isObjectComponent(type));
@@ -37,7 +39,7 @@ export function graphOf({ deployment }: StackState, key: string, view: ConsoleSo
       (type.startsWith(DYNAMIC) || isObjectComponent(type)) && (!isShared || belongsTo(key, nameOf(urn))),
   );
   const known = new Set(own.map(({ urn }) => urn));
-  return own.map((resource) => ({
+  const nodes = own.map((resource) => ({
     urn: resource.urn,
     type: resource.type.split(":").at(-1) ?? resource.type,
     name: nameOf(resource.urn),
@@ -46,6 +48,7 @@ export function graphOf({ deployment }: StackState, key: string, view: ConsoleSo
     state: stateOf(resource, view),
     outputs: shownOutputs(resource),
   }));
+  return nodes.sort((a, b) => collator.compare(a.name, b.name));
 }
 
 function stateOf({ outputs }: RecordedResource, view: ConsoleSource["view"]): GraphNode["state"] {

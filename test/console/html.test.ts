@@ -52,6 +52,11 @@ describe("the graph of a stack", () => {
     expect(nodes[1]?.needs).toEqual([component.urn]);
   });
 
+  it("has resources by name, numbers in their order, whatever their order in the state", () => {
+    const nodes = graphOf(state(["pod-10", "pod-2", "a"].map((name) => resource(name))), "x", () => undefined);
+    expect(nodes.map(({ name }) => name)).toEqual(["a", "pod-2", "pod-10"]);
+  });
+
   it("draws what others need on their left, also when a state has a circle", () => {
     const [a, b] = [urn(DYNAMIC, "a"), urn(DYNAMIC, "b")];
     const nodes = graphOf(
