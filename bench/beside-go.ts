@@ -3,7 +3,7 @@ import path from "node:path";
 import { execa } from "execa";
 import { type BenchCluster, type BenchContext, withBenchCluster } from "./cluster";
 import { GO_OPERATOR } from "./go-operator";
-import { type Life, liveAndDie, type Measured, warmUp, withOperator } from "./lives";
+import { type Lifecycle, type Measured, runLifecycle, warmUp, withOperator } from "./lifecycle";
 import { isGone, isReady } from "./object-watch";
 import type { OperatorProcess } from "./operator-process";
 import { memoryMiB } from "./processes";
@@ -47,7 +47,7 @@ interface Pair {
 
 interface OperatorMeasured {
   pairs: Pair[];
-  life: Life;
+  lifecycle: Lifecycle;
   peakMiB: number;
 }
 
@@ -72,7 +72,7 @@ export async function besideGo(context: BenchContext): Promise<Section> {
       const writers = writersOf(`at-once-${name}`, size.objects);
       measured[name] = await withWarm(context, cluster, name, name, async (one) => ({
         pairs: pairs[name],
-        life: await liveAndDie(one, writers),
+        lifecycle: await runLifecycle(one, writers),
         peakMiB: await memoryMiB(one.operator.pid, "peak"),
       }));
     }
@@ -142,8 +142,8 @@ function besideGoSection(size: Size, { kindstack, go, tuned }: Record<Name, Oper
   const same = { ...ready, what: "the same" };
   const atMost = (limit: number) => ({ of: "ratio", at: "most", limit }) as const;
   const mark = atMost(1);
-  const life = (step: keyof Life): Figure[] => {
-    const of = ({ life }: OperatorMeasured) => ({ value: life[step].ms / 1000 });
+  const lifecycle = (step: keyof Lifecycle): Figure[] => {
+    const of = ({ lifecycle }: OperatorMeasured) => ({ value: lifecycle[step].ms / 1000 });
     const figure: Figure = { what: `${size.objects} ${step} at once`, unit: "s", ...of(kindstack) };
     return [
       { ...figure, against: against(GO_OPERATOR, of(go)), ...(step === "changed" && { mark: atMost(1.1) }) },
@@ -172,9 +172,9 @@ function besideGoSection(size: Size, { kindstack, go, tuned }: Record<Name, Oper
       },
       { ...again, against: against(GO_OPERATOR, seconds(go, "readyMs", "next")), mark },
       { ...again, what: "the same", against: against(TUNED, seconds(tuned, "readyMs", "next")) },
-      ...life("created"),
-      ...life("changed"),
-      ...life("deleted"),
+      ...lifecycle("created"),
+      ...lifecycle("changed"),
+      ...lifecycle("deleted"),
       {
         what: "peak memory of the operator",
         value: kindstack.peakMiB,

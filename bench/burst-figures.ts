@@ -1,5 +1,5 @@
 import { availableParallelism } from "node:os";
-import type { Life, Step } from "./lives";
+import type { Lifecycle, Step } from "./lifecycle";
 import type { Figure, Section } from "./results";
 import { WITHOUT_SERVER_NOTE } from "./without-server";
 
@@ -13,15 +13,15 @@ export interface BurstSize {
 export interface BurstMeasured {
   size: BurstSize;
   /** In one namespace, and in many. */
-  one: Life;
-  many: Life;
+  one: Lifecycle;
+  many: Lifecycle;
   /** In many that share stacks. */
-  shared: Life;
+  shared: Lifecycle;
   /** In many, without the Pulumi server. */
-  withoutServer: Life;
+  withoutServer: Lifecycle;
   /** By one update each: as a platform team runs it, and of the bare CLI. */
-  plain: Life;
-  bare: Life;
+  plain: Lifecycle;
+  bare: Lifecycle;
   stock: Step;
   /** Of the operator, and of it and its CLI processes together. */
   peakMiB: number;
@@ -70,12 +70,12 @@ export function burstSection(measured: BurstMeasured): Section {
   };
 }
 
-function figuresOf(where: string, life: Life, { size, plain, bare, stock }: BurstMeasured): Figure[] {
+function figuresOf(where: string, lifecycle: Lifecycle, { size, plain, bare, stock }: BurstMeasured): Figure[] {
   const { objects, stock: sample } = size;
   const inProportion = (value: number) => (value / sample) * objects;
-  const beside = (what: string, name: keyof Life, alternative: string, ms: number): Figure => ({
+  const beside = (what: string, name: keyof Lifecycle, alternative: string, ms: number): Figure => ({
     what,
-    value: life[name].ms / 1000,
+    value: lifecycle[name].ms / 1000,
     unit: "s",
     against: { what: alternative, value: ms / 1000, measured: "here" },
   });
@@ -87,7 +87,7 @@ function figuresOf(where: string, life: Life, { size, plain, bare, stock }: Burs
     const byBare = beside("the same", name, `one bare update of all ${objects}`, bare[name].ms);
     const cliProcesses: Figure = {
       what: "processes of Pulumi for that",
-      value: life[name].cliProcesses,
+      value: lifecycle[name].cliProcesses,
       unit: "count",
     };
     if (name !== "created") return [byPlain, byBare, cliProcesses];
@@ -97,7 +97,7 @@ function figuresOf(where: string, life: Life, { size, plain, bare, stock }: Burs
       beside("the same", name, stockWay, inProportion(stock.ms)),
       {
         what: `created a second ${where}`,
-        value: objects / (life.created.ms / 1000),
+        value: objects / (lifecycle.created.ms / 1000),
         unit: "/s",
         mark: { of: "value", at: "least", limit: 100 },
       },

@@ -2,7 +2,7 @@ import { availableParallelism } from "node:os";
 import { withBareCli } from "./bare-cli";
 import { type BurstSize, burstSection } from "./burst-figures";
 import { type BenchCluster, type BenchContext, withBenchCluster } from "./cluster";
-import { expectRows, type Life, liveAndDie, type Step, warmUp, withOperator } from "./lives";
+import { expectRows, type Lifecycle, runLifecycle, type Step, warmUp, withOperator } from "./lifecycle";
 import { ObjectWatch } from "./object-watch";
 import { plainLife } from "./plain-up";
 import { memoryMiB, sampleTree } from "./processes";
@@ -26,15 +26,15 @@ export async function burst(context: BenchContext): Promise<Section> {
     try {
       await warmUp(cluster, watch, warmUpSize(size.objects));
       const measured = { context, cluster, operator, watch };
-      const one = await liveAndDie(measured, writersOf("one", size.objects));
-      const many = await liveAndDie(measured, writersOf("many", size.objects, size.namespaces));
+      const one = await runLifecycle(measured, writersOf("one", size.objects));
+      const many = await runLifecycle(measured, writersOf("many", size.objects, size.namespaces));
       const peakMiB = await memoryMiB(operator.pid, "peak");
       const { peakMiB: treePeakMiB } = await stopSampling();
       await operator.stop();
       const shared = await otherLife(context, cluster, size, "shared", ONE_PARTITION);
       // With stacks of its own for each namespace: there are most updates.
       const withoutServer = await otherLife(context, cluster, size, "without-server", WITHOUT_SERVER);
-      const bare = await bareLife(context, cluster, size.objects);
+      const bare = await bareLifecycle(context, cluster, size.objects);
       const plain = await plainLife(context, cluster, writersOf("plain", size.objects));
       const stock = await measureStock(context, cluster, writersOf("stock", size.stock), availableParallelism());
       return burstSection({ size, one, many, shared, withoutServer, plain, bare, stock, peakMiB, treePeakMiB });
@@ -52,19 +52,19 @@ function otherLife(
   { objects, namespaces }: BurstSize,
   name: string,
   environment: Readonly<Record<string, string>>,
-): Promise<Life> {
+): Promise<Lifecycle> {
   return withOperator(
     context,
     cluster,
     () => cluster.startOperator(environment),
     async (measured) => {
       await warmUp(cluster, measured.watch, warmUpSize(objects));
-      return liveAndDie(measured, writersOf(name, objects, namespaces));
+      return runLifecycle(measured, writersOf(name, objects, namespaces));
     },
   );
 }
 
-async function bareLife(context: BenchContext, cluster: BenchCluster, count: number): Promise<Life> {
+async function bareLifecycle(context: BenchContext, cluster: BenchCluster, count: number): Promise<Lifecycle> {
   const writers = writersOf("bare", count);
   const some = writersOf("warm-up", warmUpSize(count));
   const stack = "burst";

@@ -2,7 +2,7 @@ import { execa } from "execa";
 import { type BareCli, withBareCli } from "./bare-cli";
 import { type BenchCluster, type BenchContext, withBenchCluster } from "./cluster";
 import { GO_OPERATOR } from "./go-operator";
-import { type Measured, withOperator } from "./lives";
+import { type Measured, withOperator } from "./lifecycle";
 import { isGone, isReady, type ObjectWatch } from "./object-watch";
 import type { OperatorProcess } from "./operator-process";
 import { type Alternative, type Figure, type Section, summary } from "./results";
@@ -15,7 +15,7 @@ const QUICK_ROUNDS = 2;
 /** Milliseconds of one round. */
 type Times = Record<"created" | "changed" | "deleted", number>;
 
-interface OperatorLife extends Times {
+interface OperatorLifecycle extends Times {
   /** Of the creation: kubectl from its start to its end, all from when the object was there, and the update of the stack. */
   kubectl: number;
   sinceThere: number;
@@ -23,7 +23,7 @@ interface OperatorLife extends Times {
 }
 
 interface Round {
-  operator: OperatorLife;
+  operator: OperatorLifecycle;
   bare: Times;
 }
 
@@ -40,12 +40,12 @@ export async function oneObject(context: BenchContext): Promise<Section> {
       live: (measured: Measured, name: string) => Promise<T>,
     ): Promise<T[]> =>
       withOperator(context, cluster, start, async (measured) => {
-        const lives: T[] = [];
+        const lifecycles: T[] = [];
         for (let round = 0; round <= rounds; round++) {
           context.detail(`${what}: round ${round} of ${rounds}`);
-          lives.push(await live(measured, `${what}-${round}`));
+          lifecycles.push(await live(measured, `${what}-${round}`));
         }
-        return lives.slice(1); // in the first, connections are opened and compilers do their work
+        return lifecycles.slice(1); // in the first, connections are opened and compilers do their work
       });
 
     const beside = await withBareCli(context, cluster, (bare) =>
@@ -60,22 +60,22 @@ export async function oneObject(context: BenchContext): Promise<Section> {
   });
 }
 
-function inDefault(measured: Measured, name: string): Promise<OperatorLife> {
+function inDefault(measured: Measured, name: string): Promise<OperatorLifecycle> {
   return throughOperator(measured, { namespace: "default", name });
 }
 
 function oneObjectSection(
   rounds: number,
-  lives: readonly Round[],
-  withoutServer: readonly OperatorLife[],
-  go: readonly OperatorLife[],
+  lifecycles: readonly Round[],
+  withoutServer: readonly OperatorLifecycle[],
+  go: readonly OperatorLifecycle[],
 ): Section {
   const byGo: Alternative = {
     what: GO_OPERATOR,
     ...summary(go.map(({ created }) => created / 1000)),
     measured: "here",
   };
-  const through = lives.map(({ operator }) => operator);
+  const through = lifecycles.map(({ operator }) => operator);
   return {
     id: "one-object",
     title: "One PostgresWriter",
@@ -87,17 +87,17 @@ function oneObjectSection(
       WITHOUT_SERVER_NOTE,
     ],
     figures: [
-      figureOf("kubectl create → Ready", "created", lives),
+      figureOf("kubectl create → Ready", "created", lifecycles),
       {
-        ...figureOf("the same", "created", lives),
+        ...figureOf("the same", "created", lifecycles),
         against: byGo,
         mark: { of: "ratio", at: "most", limit: 1.5 },
       },
       part("kubectl alone", "kubectl", through),
-      figureOf("from the object's creation until it is Ready", "created", lives, "sinceThere"),
+      figureOf("from the object's creation until it is Ready", "created", lifecycles, "sinceThere"),
       part("the update alone", "update", through),
-      figureOf("kubectl patch → Ready again", "changed", lives),
-      figureOf("kubectl delete → gone", "deleted", lives),
+      figureOf("kubectl patch → Ready again", "changed", lifecycles),
+      figureOf("kubectl delete → gone", "deleted", lifecycles),
       {
         what: "kubectl create → Ready, without the Pulumi server",
         unit: "s",
@@ -112,7 +112,7 @@ function oneObjectSection(
 async function throughOperator(
   { context: { signal }, cluster, operator, watch }: Measured,
   writer: Writer,
-): Promise<OperatorLife> {
+): Promise<OperatorLifecycle> {
   const key = keyOf(writer);
   const kubectl = async (args: string[], input = "") => {
     const started = performance.now();
@@ -167,20 +167,25 @@ async function throughCli(cluster: BenchCluster, bare: BareCli, writer: Writer):
   return { created, changed, deleted: await bare.destroy(stack) };
 }
 
-function figureOf(what: string, name: keyof Times, lives: readonly Round[], part: keyof OperatorLife = name): Figure {
+function figureOf(
+  what: string,
+  name: keyof Times,
+  lifecycles: readonly Round[],
+  part: keyof OperatorLifecycle = name,
+): Figure {
   return {
     what,
     unit: "s",
-    ...summary(lives.map(({ operator }) => operator[part] / 1000)),
+    ...summary(lifecycles.map(({ operator }) => operator[part] / 1000)),
     against: {
       what: "one bare CLI update",
-      ...summary(lives.map(({ bare }) => bare[name] / 1000)),
+      ...summary(lifecycles.map(({ bare }) => bare[name] / 1000)),
       measured: "here",
     },
   };
 }
 
 /** What a creation is made of. */
-function part(what: string, name: "kubectl" | "update", lives: readonly OperatorLife[]): Figure {
-  return { what, unit: "s", ...summary(lives.map((life) => life[name] / 1000)) };
+function part(what: string, name: "kubectl" | "update", lifecycles: readonly OperatorLifecycle[]): Figure {
+  return { what, unit: "s", ...summary(lifecycles.map((lifecycle) => lifecycle[name] / 1000)) };
 }

@@ -4,7 +4,7 @@ import { execa } from "execa";
 import { stringify } from "yaml";
 import { packageRoot } from "../src/package";
 import type { BenchCluster, BenchContext } from "./cluster";
-import { expectRows, type Life, type Step } from "./lives";
+import { expectRows, type Lifecycle, type Step } from "./lifecycle";
 import { CHANGED_AGE, type Writer, writerManifest } from "./writers";
 
 const STACK = "plain";
@@ -17,7 +17,7 @@ export async function plainLife(
   { pulumi, languageHost, signal, detail }: BenchContext,
   cluster: BenchCluster,
   writers: readonly Writer[],
-): Promise<Life> {
+): Promise<Lifecycle> {
   const directory = await projectCopy(path.join(cluster.scratch, "plain"));
   const manifests = path.join(directory, "writers.yaml");
   const sdk = path.join(packageRoot, "node_modules/@pulumi/pulumi"); // its script for dynamic providers lies in it

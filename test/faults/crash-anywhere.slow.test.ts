@@ -5,19 +5,19 @@ import {
   type Backend,
   COUNTED,
   type Counted,
-  type Course,
   type Crash,
-  type Happening,
+  type Fault,
   PHASES,
   type Phase,
+  type Sequence,
   useCrashHarness,
   VICTIMS,
 } from "./crash";
 import { explain } from "./explain";
-import { ALL_SUBJECTS, type Subject } from "./life";
+import { ALL_SUBJECTS, type Subject } from "./scenario";
 
 /*
- * All points at which a life of each kind can be cut off. In each turn there is one for each kind and each thing that is
+ * All points at which a scenario of each kind can be cut off. In each turn there is one for each kind and each thing that is
  * counted, in a random order that a seed fixes. All turns would take days; as many as `CRASH_MINUTES` leaves time for are
  * tried, from turn `CRASH_FROM` on; with `CRASH_ONLY` those whose name has this in it. `CRASH_BACKEND` is `file` or
  * `postgres`.
@@ -35,7 +35,7 @@ const MOST: Record<Counted, number> = {
 };
 
 /** What happens to those whose operator crashes, and in which phases it does. */
-const MANNERS: Record<string, (crash: Crash) => Partial<Record<Phase, Happening>>> = {
+const MANNERS: Record<string, (crash: Crash) => Partial<Record<Phase, Fault>>> = {
   "created, changed and deleted": (crash) => ({
     create: { crashes: [crash] },
     change: { crashes: [crash] },
@@ -62,13 +62,13 @@ interface Point extends Crash {
 
 const harness = useCrashHarness(BACKEND);
 
-it("changes nothing of how a life ends, whatever is killed, and wherever", {
+it("changes nothing of how a scenario ends, whatever is killed, and wherever", {
   timeout: (MINUTES + 30) * 60_000,
 }, async () => {
-  const courses = new Map<Subject, Course>();
-  for (const subject of ALL_SUBJECTS) courses.set(subject, await harness.measure([subject]));
+  const sequences = new Map<Subject, Sequence>();
+  for (const subject of ALL_SUBJECTS) sequences.set(subject, await harness.measure([subject]));
   const most = (subject: Subject, counted: Counted) =>
-    Math.max(...PHASES.map((phase) => courses.get(subject)?.counts[phase][counted] ?? 0));
+    Math.max(...PHASES.map((phase) => sequences.get(subject)?.counts[phase][counted] ?? 0));
   for (const subject of ALL_SUBJECTS) {
     for (const counted of COUNTED) expect(most(subject, counted)).toBeLessThanOrEqual(MOST[counted]);
   }
@@ -76,17 +76,17 @@ it("changes nothing of how a life ends, whatever is killed, and wherever", {
 
   const end = Date.now() + MINUTES * 60_000;
   const failures: string[] = [];
-  const lives: Record<string, { lives: number; crashes: number }> = {};
+  const scenarios: Record<string, { scenarios: number; crashes: number }> = {};
   for (const { turn, subject, manner, ...crash } of turns) {
     const name = `turn ${turn}: ${crash.victim} killed after ${crash.after} ${crash.counted}: a ${subject} ${manner}`;
     if (turn < FROM || !name.includes(ONLY)) continue;
     if (Date.now() > end) break;
     const what = `${subject}, ${crash.counted}`;
-    lives[what] ??= { lives: 0, crashes: 0 };
-    lives[what].lives++;
+    scenarios[what] ??= { scenarios: 0, crashes: 0 };
+    scenarios[what].scenarios++;
     try {
-      const reached = await harness.live([subject], courses.get(subject) as Course, MANNERS[manner]?.(crash) ?? {});
-      lives[what].crashes += Object.values(reached).flat().length;
+      const reached = await harness.run([subject], sequences.get(subject) as Sequence, MANNERS[manner]?.(crash) ?? {});
+      scenarios[what].crashes += Object.values(reached).flat().length;
       console.log(`${name}: ${JSON.stringify(reached)}`);
       harness.operator.takeLog();
     } catch (error) {
@@ -94,7 +94,7 @@ it("changes nothing of how a life ends, whatever is killed, and wherever", {
       console.log(`FAILED ${name}: ${explain(error)}\n${harness.operator.takeLog()}`);
     }
   }
-  console.log(`of ${turns.length} lives, these were lived:`, lives);
+  console.log(`of ${turns.length} scenarios, these ran:`, scenarios);
   expect(failures).toEqual([]);
 });
 

@@ -3,15 +3,15 @@ import { beforeAll, describe, expect, it } from "vitest";
 import {
   COUNTED,
   type Counted,
-  type Course,
-  type Happening,
-  LIFE_TIMEOUT_MS,
+  type Fault,
   PHASES,
   type Phase,
+  SCENARIO_TIMEOUT_MS,
+  type Sequence,
   useCrashHarness,
   VICTIMS,
 } from "./crash";
-import { ALL_KINDS } from "./life";
+import { ALL_KINDS } from "./scenario";
 
 /*
  * A few of the points at which a crash may come; `crash-anywhere.test.ts` goes through all of them. A point that is not
@@ -21,35 +21,35 @@ import { ALL_KINDS } from "./life";
 const SEED = 20261121;
 
 const harness = useCrashHarness();
-let course: Course;
+let sequence: Sequence;
 beforeAll(async () => {
-  course = await harness.measure(ALL_KINDS);
-}, LIFE_TIMEOUT_MS);
+  sequence = await harness.measure(ALL_KINDS);
+}, SCENARIO_TIMEOUT_MS);
 
 /** After which write, as a share of those that the phase has; the last ones may be others' the next time. */
 const shares = fc.sample(fc.double({ min: 0, max: 0.8, noNaN: true }), { seed: SEED, numRuns: 9 });
 
 /** In each turn another victim, each time after so many of something else. */
-function happeningsOf(turn: number): Record<Phase, Happening> {
-  const happenings = PHASES.map((phase, index) => {
+function faultsOf(turn: number): Record<Phase, Fault> {
+  const faults = PHASES.map((phase, index) => {
     const counted = COUNTED[(turn + index) % COUNTED.length] as Counted;
     const share = shares[turn * PHASES.length + index] as number;
-    const after = 1 + Math.floor(share * course.counts[phase][counted]);
+    const after = 1 + Math.floor(share * sequence.counts[phase][counted]);
     // The objects are changed before anybody has seen what was made of them, except in the first turn.
     return [phase, { crashes: [{ victim: VICTIMS[turn], counted, after }], hurried: turn > 0 && phase === "create" }];
   });
-  return Object.fromEntries(happenings) as Record<Phase, Happening>;
+  return Object.fromEntries(faults) as Record<Phase, Fault>;
 }
 
 describe("a SIGKILL after some write", () => {
   it.each([...VICTIMS.entries()])(
     "%i: of %s changes nothing of how it ends",
-    { timeout: LIFE_TIMEOUT_MS },
+    { timeout: SCENARIO_TIMEOUT_MS },
     async (turn) => {
-      const happenings = happeningsOf(turn);
-      const reached = await harness.live(ALL_KINDS, course, happenings);
+      const faults = faultsOf(turn);
+      const reached = await harness.run(ALL_KINDS, sequence, faults);
       const missed = PHASES.filter((phase) => reached[phase]?.length !== 1);
-      expect(missed, `in which no crash came: ${JSON.stringify(happenings)}`).toEqual([]);
+      expect(missed, `in which no crash came: ${JSON.stringify(faults)}`).toEqual([]);
     },
   );
 });

@@ -8,8 +8,8 @@ import { TestOperator } from "../e2e/operator";
 import type { RunningProcess } from "../e2e/processes";
 import { TestDatabase } from "../providers/postgres/database";
 import { ApiProxy } from "./api-proxy";
-import { createTables, Life, type Subject } from "./life";
 import { PostgresProxy } from "./postgres-proxy";
+import { createTables, Scenario, type Subject } from "./scenario";
 import { databaseStore, folderStore, type StateStore } from "./state-store";
 
 /** What is counted, and so decides when a crash comes. */
@@ -23,8 +23,8 @@ export const PHASES = ["create", "change", "delete"] as const;
 export type Phase = (typeof PHASES)[number];
 /** How long a crash may delay an end state: a restart, a back-off, and an update on a busy machine. */
 const SETTLE_MS = 60_000;
-/** So that what says what is wrong with a life comes before the end of the test. */
-export const LIFE_TIMEOUT_MS = 3 * 3 * SETTLE_MS;
+/** So that what says what is wrong with a scenario comes before the end of the test. */
+export const SCENARIO_TIMEOUT_MS = 3 * 3 * SETTLE_MS;
 
 /**
  * A SIGKILL of the victim when so many of what is counted were done since the phase began, or since the crash before: at
@@ -36,16 +36,16 @@ export interface Crash {
   after: number;
 }
 
-/** What happens in a phase of a life. */
-export interface Happening {
+/** The faults in a phase of a scenario. */
+export interface Fault {
   /** One after the other. */
   crashes?: readonly Crash[] | undefined;
   /** Its end is not waited for: the next phase begins as soon as the crashes have come. */
   hurried?: boolean;
 }
 
-/** How many of each a life without faults does in a phase, and what is there at the end of it. */
-export interface Course {
+/** How many of each a scenario without faults does in a phase, and its state at the end. */
+export interface Sequence {
   counts: Record<Phase, Record<Counted, number>>;
   ends: { create: unknown; change: unknown };
 }
@@ -101,47 +101,43 @@ export class CrashHarness {
     await this.database.close();
   }
 
-  /** Lives a life without faults, to know what it comes to. */
-  async measure(subjects: readonly Subject[]): Promise<Course> {
-    const life = this.#life(subjects);
-    const counts = {} as Course["counts"];
+  /** Runs a scenario without faults, as the reference for those with faults. */
+  async measure(subjects: readonly Subject[]): Promise<Sequence> {
+    const scenario = this.#scenario(subjects);
+    const counts = {} as Sequence["counts"];
     const counted = (phase: Phase) => {
       counts[phase] = this.#counts;
       this.#counts = noCounts();
     };
     this.#counts = noCounts();
-    await life.create();
-    const create = await life.rested();
+    await scenario.create();
+    const create = await scenario.rested();
     counted("create");
-    await life.change();
-    const change = await life.rested();
+    await scenario.change();
+    const change = await scenario.rested();
     counted("change");
-    await life.delete();
-    await patiently(() => life.expectGone());
+    await scenario.delete();
+    await patiently(() => scenario.expectGone());
     counted("delete");
-    await life.cleanUp();
+    await scenario.cleanUp();
     return { counts, ends: { create, change } };
   }
 
-  /** Lives a life in which this happens, a phase that is not named left out; it must end as one without crashes. */
-  async live(
-    subjects: readonly Subject[],
-    { ends }: Course,
-    happenings: Partial<Record<Phase, Happening>>,
-  ): Promise<Reached> {
-    const life = this.#life(subjects);
+  /** Runs a scenario with these faults, without the phases that are not named; it must end as one without crashes. */
+  async run(subjects: readonly Subject[], { ends }: Sequence, faults: Partial<Record<Phase, Fault>>): Promise<Reached> {
+    const scenario = this.#scenario(subjects);
     const acts: Record<Phase, [act: () => Promise<void>, end: () => Promise<void>]> = {
-      create: [() => life.create(), () => life.expectEnd(ends.create)],
-      change: [() => life.change(), () => life.expectEnd(ends.change)],
-      delete: [() => life.delete(), () => life.expectGone()],
+      create: [() => scenario.create(), () => scenario.expectEnd(ends.create)],
+      change: [() => scenario.change(), () => scenario.expectEnd(ends.change)],
+      delete: [() => scenario.delete(), () => scenario.expectGone()],
     };
     const reached: Reached = {};
     try {
       for (const phase of PHASES) {
-        const happening = happenings[phase];
-        if (happening !== undefined) reached[phase] = await this.#phase(happening, ...acts[phase]);
+        const fault = faults[phase];
+        if (fault !== undefined) reached[phase] = await this.#phase(fault, ...acts[phase]);
       }
-      await life.cleanUp();
+      await scenario.cleanUp();
       await this.expectNothingLeft();
       return reached;
     } catch (error) {
@@ -164,7 +160,7 @@ export class CrashHarness {
   }
 
   async #phase(
-    { crashes = [], hurried = false }: Happening,
+    { crashes = [], hurried = false }: Fault,
     act: () => Promise<void>,
     end: () => Promise<void>,
   ): Promise<number[]> {
@@ -183,7 +179,7 @@ export class CrashHarness {
     return this.#reached;
   }
 
-  /** After a life that did not end as it should: the next begins with nothing. */
+  /** After a scenario that did not end as it should: the next begins with nothing. */
   async #recover(): Promise<void> {
     this.#armed = [];
     await this.#recovery.catch(() => undefined);
@@ -195,8 +191,8 @@ export class CrashHarness {
     return path.join(this.operator.directory, "tmp");
   }
 
-  #life(subjects: readonly Subject[]): Life {
-    return new Life(subjects, { state: this.#state, database: this.database, table: this.#table });
+  #scenario(subjects: readonly Subject[]): Scenario {
+    return new Scenario(subjects, { state: this.#state, database: this.database, table: this.#table });
   }
 
   #startOperator(): Promise<void> {
@@ -253,7 +249,7 @@ function noCounts(): Record<Counted, number> {
 /** A harness for the tests of one file. */
 export function useCrashHarness(backend: Backend = "file"): CrashHarness {
   const harness = new CrashHarness(backend);
-  beforeAll(() => harness.start(), LIFE_TIMEOUT_MS);
+  beforeAll(() => harness.start(), SCENARIO_TIMEOUT_MS);
   afterEach(({ task }) => {
     const log = harness.operator.takeLog();
     if (task.result?.state === "fail") console.log(`The operator's log during "${task.name}":\n${log}`);

@@ -14,10 +14,10 @@ import {
   untilGone,
 } from "../e2e/objects";
 import { changingKinds } from "./changing-kinds";
-import { courses, expectNoBugs, follow, untilSettled, usePlace } from "./generated";
-import { expectNothingOf } from "./life";
+import { expectNoBugs, follow, sequences, untilSettled, usePlace } from "./generated";
+import { expectNothingOf } from "./scenario";
 
-/* A few of the courses of `generated.test.ts`, always the same. */
+/* A few of the sequences of `generated.test.ts`, always the same. */
 
 const SEED = 20261122;
 
@@ -43,8 +43,8 @@ describe("an object whose spec is changed", () => {
   it.concurrent.each(changingKinds.map((changing) => [kindName(changing.kind), changing] as const))(
     "and changed back, and deleted: %s",
     async (_, changing) => {
-      for (const course of fc.sample(courses(changing), { seed: SEED, numRuns: 1 })) {
-        await follow(changing, course, place);
+      for (const sequence of fc.sample(sequences(changing), { seed: SEED, numRuns: 1 })) {
+        await follow(changing, sequence, place);
       }
       expectNoBugs(place.operator.log);
     },

@@ -4,10 +4,10 @@ import { kindName } from "../../stacks/contract/kind";
 import { removeAllObjects } from "../e2e/objects";
 import { changingKinds } from "./changing-kinds";
 import { explain } from "./explain";
-import { courses, expectNoBugs, follow, usePlace } from "./generated";
+import { expectNoBugs, follow, sequences, usePlace } from "./generated";
 
 /*
- * Courses of all kinds at the same time, one turn after the other, as many as `GENERATED_MINUTES` leaves time for, from
+ * Sequences of all kinds at the same time, one turn after the other, as many as `GENERATED_MINUTES` leaves time for, from
  * turn `GENERATED_FROM` on; a turn is always the same. With `GENERATED_ONLY` those of kinds whose name has this in it.
  */
 const MINUTES = Number(process.env.GENERATED_MINUTES ?? 10);
@@ -26,11 +26,11 @@ it("a spec that was changed and changed back is as if it never had been", {
   let turn = FROM;
   for (; Date.now() < end; turn++) {
     const followed = chosen.map(async (changing) => {
-      const [course] = fc.sample(courses(changing), { seed: SEED + turn, numRuns: 1 });
-      if (course === undefined) return;
-      await follow(changing, course, place).catch((error: unknown) => {
+      const [sequence] = fc.sample(sequences(changing), { seed: SEED + turn, numRuns: 1 });
+      if (sequence === undefined) return;
+      await follow(changing, sequence, place).catch((error: unknown) => {
         failures.push(`turn ${turn}: ${kindName(changing.kind)}`);
-        console.log(`FAILED turn ${turn}: ${JSON.stringify(course)}\n${explain(error)}`);
+        console.log(`FAILED turn ${turn}: ${JSON.stringify(sequence)}\n${explain(error)}`);
       });
     });
     await Promise.all(followed);
@@ -41,6 +41,6 @@ it("a spec that was changed and changed back is as if it never had been", {
     }
     expectNoBugs(log);
   }
-  console.log(`turns ${FROM} to ${turn - 1}, ${chosen.length} courses each`);
+  console.log(`turns ${FROM} to ${turn - 1}, ${chosen.length} sequences each`);
   expect(failures).toEqual([]);
 });

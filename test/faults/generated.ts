@@ -8,7 +8,7 @@ import { apply, create, get, remove, removeAllObjects, replaceSpec, uniqueName }
 import { TestOperator } from "../e2e/operator";
 import { TestDatabase } from "../providers/postgres/database";
 import { type ChangingKind, generatedObject, PROTECTED, withWords } from "./changing-kinds";
-import { createTables, type Existence, existenceOf, expectNothingOf, type Place } from "./life";
+import { createTables, type Existence, existenceOf, expectNothingOf, type Place } from "./scenario";
 import type { Broken } from "./spec-arbitrary";
 import { folderStore } from "./state-store";
 
@@ -16,7 +16,7 @@ import { folderStore } from "./state-store";
 const SETTLE_MS = 60_000;
 
 /** What becomes of two objects of a kind. */
-export interface Course {
+export interface Sequence {
   /** What both end with: the one was something else meanwhile, the other never. */
   first: unknown;
   refused: Broken;
@@ -29,7 +29,7 @@ export interface Course {
   hurried: boolean;
 }
 
-export function courses({ sound, accepted, refused }: ChangingKind): fc.Arbitrary<Course> {
+export function sequences({ sound, accepted, refused }: ChangingKind): fc.Arbitrary<Sequence> {
   const second = fc.oneof(
     fc.record({ second: sound, isSound: fc.constant(true) }),
     fc.record({ second: accepted, isSound: fc.constant(false) }),
@@ -65,28 +65,28 @@ export function usePlace(): Place & { operator: TestOperator } {
 }
 
 /**
- * Takes two objects of a kind through a course.
+ * Takes two objects of a kind through a sequence.
  *
  * @throws when a spec is taken that should be refused, when the object that was changed and changed back is not what the
  * other one is, or when something of them is left after their deletion
  */
-export async function follow(changing: ChangingKind, course: Course, place: Place): Promise<void> {
+export async function follow(changing: ChangingKind, sequence: Sequence, place: Place): Promise<void> {
   const names = [uniqueName("changed"), uniqueName("unchanged")] as const;
   const prerequisites = names.flatMap((name) => changing.prerequisites?.(name) ?? []);
   await Promise.all(prerequisites.map(apply));
   const objectOf = (name: string, spec: unknown) => generatedObject(changing, { name, table: place.table, spec });
-  const [changed, unchanged] = names.map((name) => objectOf(name, course.first)) as [Manifest, Manifest];
+  const [changed, unchanged] = names.map((name) => objectOf(name, sequence.first)) as [Manifest, Manifest];
   const change = async (object: Manifest, spec: unknown, isSound: boolean) => {
     const { name = "" } = object.metadata;
     await replaceSpec(object, withWords(spec, { name, table: place.table }));
-    if (!course.hurried) await untilSettled(object, { well: isSound });
+    if (!sequence.hurried) await untilSettled(object, { well: isSound });
   };
 
-  await expectRefused(create(objectOf(names[0], course.refused.value)), course.refused);
+  await expectRefused(create(objectOf(names[0], sequence.refused.value)), sequence.refused);
   await create(changed);
   await untilSettled(changed, { well: true });
-  await expectRefused(replaceSpec(changed, objectOf(names[0], course.refused.value).spec), course.refused);
-  await change(changed, course.second, course.isSound);
+  await expectRefused(replaceSpec(changed, objectOf(names[0], sequence.refused.value).spec), sequence.refused);
+  await change(changed, sequence.second, sequence.isSound);
   await Promise.all([replaceSpec(changed, changed.spec), create(unchanged)]);
   await patiently(async () => {
     const [one, other] = await Promise.all(
@@ -95,7 +95,7 @@ export async function follow(changing: ChangingKind, course: Course, place: Plac
     expect(withoutGenerations(one)).toEqual(withoutGenerations(other));
   });
 
-  await change(unchanged, course.last, false);
+  await change(unchanged, sequence.last, false);
   await Promise.all([changed, unchanged].map(remove));
   await patiently(async () => {
     for (const object of [changed, unchanged]) await expectNothingOf(object.metadata.name ?? "", [object], place);

@@ -27,8 +27,8 @@ import { TestOperator } from "../e2e/operator";
 import { TestDatabase } from "../providers/postgres/database";
 import { ApiProxy } from "./api-proxy";
 import { changingKinds, generatedObject } from "./changing-kinds";
-import { allMade, createTables, expectNothingOf, type Place, rowsOf } from "./life";
 import { PostgresProxy } from "./postgres-proxy";
+import { allMade, createTables, expectNothingOf, type Place, rowsOf } from "./scenario";
 import { folderStore } from "./state-store";
 
 /** Objects of each kind, at most. */

@@ -32,13 +32,13 @@ import { noneWithoutTable, type StateStore } from "./state-store";
 
 /** What the kinds make. */
 const MADE: ResourceType[] = [NAMESPACE, ROLE_BINDING, DEPLOYMENT, POD, LIMIT_RANGE, NETWORK_POLICY, RESOURCE_QUOTA];
-/** For a life without faults. */
+/** For a scenario without faults. */
 const REST_MS = 60_000;
 
 /** Of so many objects in a namespace, made at the same time, most are one update that saves its state once. */
 const MANY_WRITERS = 12;
 
-/** What lives: objects by what they begin as, and what is changed of them later. */
+/** The subjects of scenarios: objects by their first spec, and what is changed later. */
 const SUBJECTS = {
   Tenant: {
     first: (name: string) => [tenant(name, { namespaces: [name, `${name}-1`] })],
@@ -74,14 +74,14 @@ export const ALL_SUBJECTS = Object.keys(SUBJECTS) as Subject[];
 /** One of each kind. */
 export const ALL_KINDS = ALL_SUBJECTS.filter((subject) => subject !== "PostgresWriter");
 
-function writer(life: string, name: string, table: string): Manifest {
+function writer(scenario: string, name: string, table: string): Manifest {
   const manifest = postgresWriter(name, { table });
-  return { ...manifest, metadata: { name, namespace: rowsNamespace(life) } };
+  return { ...manifest, metadata: { name, namespace: rowsNamespace(scenario) } };
 }
 
-/** Has a shared stack that no other life has a part in. */
-function rowsNamespace(life: string): string {
-  return `${life}-rows`;
+/** Has a shared stack of its own, in which no other scenario takes part. */
+function rowsNamespace(scenario: string): string {
+  return `${scenario}-rows`;
 }
 
 /** A database with the two tables that rows are in, the second of which they move to. */
@@ -95,8 +95,8 @@ export async function createTables(database: TestDatabase): Promise<string> {
  * Objects that are made, changed and deleted together, and all that exists because of them, in words that do not depend
  * on their names.
  */
-export class Life {
-  readonly name = uniqueName("life");
+export class Scenario {
+  readonly name = uniqueName("scenario");
   readonly #subjects: readonly Subject[];
   readonly #place: Place;
 

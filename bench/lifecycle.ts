@@ -18,9 +18,9 @@ export interface Step {
   cliProcesses: number;
 }
 
-export type Life = Record<"created" | "changed" | "deleted", Step>;
+export type Lifecycle = Record<"created" | "changed" | "deleted", Step>;
 
-/** Of what lives are measured. */
+/** Where lifecycles are measured. */
 export interface Measured {
   context: BenchContext;
   cluster: BenchCluster;
@@ -60,7 +60,7 @@ export async function warmUp({ client }: BenchCluster, watch: ObjectWatch, objec
 }
 
 /** All are created, changed and deleted at once; the rows are counted after each step. */
-export async function liveAndDie(measured: Measured, writers: readonly Writer[]): Promise<Life> {
+export async function runLifecycle(measured: Measured, writers: readonly Writer[]): Promise<Lifecycle> {
   const { client } = measured.cluster;
   const type = await writerType(client);
   await createNamespaces(client, writers);

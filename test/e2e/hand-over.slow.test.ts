@@ -1,0 +1,12 @@
+import { podSet } from "../../stacks/podset/kind";
+import { tenant } from "../../stacks/tenant/kind";
+import { describeHandOver } from "./hand-over";
+
+describeHandOver([
+  {
+    kind: tenant,
+    specOf: (name) => ({ adminEmail: "a@example.com", adminGroups: ["x"], namespaces: [name] }),
+    count: 2,
+  },
+  { kind: podSet, specOf: () => ({ replicas: 2 }), count: 2 },
+]);

@@ -1,0 +1,13 @@
+import { memcached } from "../../stacks/memcached/kind";
+import { postgresWriter } from "../../stacks/postgres-writer/kind";
+import { describeHandOver } from "./hand-over";
+
+// A kind with stacks of its own and one with shared stacks; `hand-over.slow.test.ts` has the others.
+describeHandOver([
+  { kind: memcached, specOf: () => ({ size: 2 }), count: 1 },
+  {
+    kind: postgresWriter,
+    specOf: () => ({ table: "students", name: "alex", age: 23, country: "canada" }),
+    count: 1,
+  },
+]);
