@@ -10,7 +10,14 @@ import {
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import { Informer } from "../cache/informer";
 import { openServingCertificate, type ServingCertificateOptions } from "../tls/serving-certificate";
-import { type AdmissionLocation, locationNames, webhookConfigurations, webhookPath } from "./configuration";
+import {
+  type AdmissionLocation,
+  clientConfig,
+  locationNames,
+  webhookConfigurations,
+  webhookPath,
+} from "./configuration";
+import { answerConversion, applyDefinitions, conversionPath, keepDefinitions } from "./conversion";
 import { EnsuredObjects } from "./ensure";
 import { type AdmissionServer, type Reviewer, startAdmissionServer } from "./server";
 
@@ -46,13 +53,14 @@ const ANSWER_MARGIN_MS = 1_000;
  * Serves what kinds have a say in: webhooks over HTTPS, and the cluster-wide objects that belong to them. Any number of
  * replicas may do so at the same time.
  *
- * @returns undefined when no kind has a say in anything: then nothing is listened to and nothing made
+ * @returns undefined when no kind has a say in anything, nor several versions: then nothing is listened to and nothing made
  */
 export async function startAdmission(options: AdmissionOptions): Promise<Admission | undefined> {
   const { client, host, port, namespace } = options;
   const logger = options.logger.child({ component: "admission" });
   const kinds = options.kinds.filter(({ capabilities }) => capabilities.admission !== undefined);
-  if (kinds.length === 0) return undefined;
+  const converted = options.kinds.filter(({ capabilities }) => capabilities.versions !== undefined);
+  if (kinds.length + converted.length === 0) return undefined;
   const stop = new AbortController();
   setMaxListeners(0, stop.signal); // one for each informer
   let server: AdmissionServer | undefined;
@@ -72,7 +80,11 @@ export async function startAdmission(options: AdmissionOptions): Promise<Admissi
       logger,
     });
     stop.signal.addEventListener("abort", () => certificate.close());
-    server = await startAdmissionServer({ port, host, certificate, reviewers, logger, clientCa: options.clientCa });
+    const converters = new Map(
+      converted.map((kind) => [conversionPath(kind), (review: string) => answerConversion(kind, review, logger)]),
+    );
+    const { clientCa } = options;
+    server = await startAdmissionServer({ port, host, certificate, reviewers, converters, logger, clientCa });
     const { port: ownPort } = server;
     const location = options.location ?? { url: urlOf(host, ownPort) };
 
@@ -93,8 +105,20 @@ export async function startAdmission(options: AdmissionOptions): Promise<Admissi
       ],
     });
     await objects.start();
-    await certificate.follow(() => objects.apply());
-    logger.info({ port: ownPort, kinds: kinds.map(kindName) }, "admission is served");
+    const definitions = {
+      kinds: converted,
+      client,
+      webhook: (kind: AnyKind) => {
+        const path = `${conversionPath(kind)}/${certificate.sharedSecrets[0] ?? ""}`;
+        return clientConfig(location, path, certificate.caBundle);
+      },
+    };
+    await certificate.follow(async () => {
+      await objects.apply();
+      await applyDefinitions(definitions);
+    });
+    if (converted.length > 0) void keepDefinitions(definitions, logger, stop.signal);
+    logger.info({ port: ownPort, kinds: [...new Set([...kinds, ...converted])].map(kindName) }, "admission is served");
     return { port: ownPort, close };
   } catch (error) {
     await close();

@@ -51,16 +51,15 @@ export function webhookConfigurations(
         ...(webhook.matchConditions && { matchConditions: webhook.matchConditions }),
         // What others change afterwards is looked at once more.
         ...(type === "mutating" && { reinvocationPolicy: "IfNeeded" }),
-        clientConfig: {
-          ...clientConfig(location, `${webhookPath(kind, webhook)}/${secret}`),
-          caBundle: Buffer.from(caBundle).toString("base64"),
-        },
+        clientConfig: clientConfig(location, `${webhookPath(kind, webhook)}/${secret}`, caBundle),
       })),
     };
   });
 }
 
-function clientConfig(location: AdmissionLocation, path: string): object {
-  if ("url" in location) return { url: `${location.url.replace(/\/$/, "")}${path}` };
-  return { service: { ...location.service, path } };
+/** How the API server reaches a path of the operator, in the form of all webhooks. @param caBundle as PEM */
+export function clientConfig(location: AdmissionLocation, path: string, caBundle: string): Record<string, unknown> {
+  const trust = { caBundle: Buffer.from(caBundle).toString("base64") };
+  if ("url" in location) return { url: `${location.url.replace(/\/$/, "")}${path}`, ...trust };
+  return { service: { ...location.service, path }, ...trust };
 }

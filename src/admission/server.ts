@@ -25,6 +25,8 @@ export interface AdmissionServerOptions {
   clientCa?: string | undefined;
   /** By path, without the secret at its end. */
   reviewers: ReadonlyMap<string, Reviewer>;
+  /** Who answers ConversionReviews, likewise. @throws MalformedReviewError */
+  converters?: ReadonlyMap<string, (review: string) => object>;
   logger: Logger;
 }
 
@@ -35,6 +37,8 @@ export interface AdmissionServer {
 
 /** A review holds an object of at most 3 MiB, as the API server accepts it, before and after. */
 export const MAX_REVIEW_BYTES = 8 * 1024 * 1024;
+/** A conversion is of all objects of a list. */
+const MAX_CONVERSION_BYTES = 32 * 1024 * 1024;
 const MAX_CONNECTIONS = 512;
 /** Of all connections together: what is read at the same time. */
 const MAX_BYTES_IN_FLIGHT = 64 * 1024 * 1024;
@@ -148,18 +152,21 @@ async function respond(
 }
 
 async function answerTo(
-  { reviewers, logger }: AdmissionServerOptions,
+  { reviewers, converters, logger }: AdmissionServerOptions,
   flight: { bytes: number },
   path: string | undefined,
   request: IncomingMessage,
 ): Promise<Reply> {
   const reviewer = path === undefined ? undefined : reviewers.get(path);
-  if (reviewer === undefined) return { status: 404, body: "not found" };
+  const convert = path === undefined ? undefined : converters?.get(path);
+  if (reviewer === undefined && convert === undefined) return { status: 404, body: "not found" };
   if (request.method !== "POST") return { status: 405, body: "method not allowed" };
   if (!/^application\/json\b/.test(request.headers["content-type"] ?? "")) {
     return { status: 415, body: "the content type must be application/json" };
   }
-  const review = parseReview(await readBody(request, flight));
+  const body = await readBody(request, flight, convert === undefined ? MAX_REVIEW_BYTES : MAX_CONVERSION_BYTES);
+  if (reviewer === undefined) return { status: 200, body: convert?.(body) ?? {} };
+  const review = parseReview(body);
   const decision = await decide(reviewer, review, logger.child({ path, user: review.user.username }));
   return { status: 200, body: reviewAnswer(review.uid, decision) };
 }
@@ -193,9 +200,9 @@ class RefusedBodyError extends Error {
   }
 }
 
-async function readBody(request: IncomingMessage, flight: { bytes: number }): Promise<string> {
-  const tooLarge = () => new RefusedBodyError(413, `a review has at most ${MAX_REVIEW_BYTES} bytes`);
-  if (Number(request.headers["content-length"] ?? 0) > MAX_REVIEW_BYTES) throw tooLarge();
+async function readBody(request: IncomingMessage, flight: { bytes: number }, maxBytes: number): Promise<string> {
+  const tooLarge = () => new RefusedBodyError(413, `a review has at most ${maxBytes} bytes`);
+  if (Number(request.headers["content-length"] ?? 0) > maxBytes) throw tooLarge();
   const chunks: Buffer[] = [];
   let size = 0;
   try {
@@ -203,7 +210,7 @@ async function readBody(request: IncomingMessage, flight: { bytes: number }): Pr
       const buffer = chunk as Buffer;
       size += buffer.length;
       flight.bytes += buffer.length;
-      if (size > MAX_REVIEW_BYTES) throw tooLarge();
+      if (size > maxBytes) throw tooLarge();
       if (flight.bytes > MAX_BYTES_IN_FLIGHT) throw new RefusedBodyError(503, "too much is being reviewed; try again");
       chunks.push(buffer);
     }

@@ -1,7 +1,12 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { RetryableError, TerminalError } from "../../providers/errors";
 import { ApiError, type KubernetesClient } from "../../providers/kubernetes/client";
-import { customResourceDefinition, DEFINITION_TYPE, findForeignDefinitions } from "../../stacks/contract/crd";
+import {
+  customResourceDefinition,
+  DEFINITION_TYPE,
+  findForeignDefinitions,
+  webhookClientOf,
+} from "../../stacks/contract/crd";
 import { type AnyKind, kindApiVersion, kindName } from "../../stacks/contract/kind";
 
 const SERVED_TIMEOUT_MS = 30_000;
@@ -16,7 +21,13 @@ export async function installKinds(
   kinds: readonly AnyKind[],
 ): Promise<void> {
   await refuseForeignDefinitions(client, kinds);
-  await Promise.all(kinds.map((kind) => client.apply(DEFINITION_TYPE, customResourceDefinition(kind))));
+  await Promise.all(
+    kinds.map(async (kind) => {
+      // A conversion that an operator serves stays; the next one that serves it replaces it.
+      const live = kind.capabilities.versions && (await client.get(DEFINITION_TYPE, kindName(kind)));
+      return client.apply(DEFINITION_TYPE, customResourceDefinition(kind, live && webhookClientOf(live)));
+    }),
+  );
   for (const kind of kinds) await untilServed(client, kind);
 }
 

@@ -3,6 +3,7 @@ import { errorMessageOf } from "../../providers/errors";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { isObjectOutputs } from "../../providers/kubernetes/object";
 import { unescapeReserved } from "../../providers/literal";
+import { apiVersionsOf, convertObject } from "../../stacks/contract/convert";
 import { type AnyKind, ownerDescription, type ProgramContext, statusOf } from "../../stacks/contract/kind";
 import {
   DELETION_POLICY_ANNOTATION,
@@ -98,10 +99,12 @@ async function planRemoval(
 
 async function planUpdate(
   { reader, cluster, refresh, signal }: PlanOptions,
-  { kind, manifest }: Candidate,
+  { kind, manifest: written }: Candidate,
   plan: ObjectPlan,
   sighting: Sighting,
 ): Promise<StackPlan> {
+  const isServed = apiVersionsOf(kind).includes(written.apiVersion); // else it is refused below
+  const manifest = isServed ? convertObject(kind, written) : written;
   const live = sighting.seen ? sighting.object : undefined;
   const owned = live && (await cluster.owned(kind, live.metadata));
   const known = live === undefined ? undefined : statusOf(live).stack;

@@ -30,6 +30,8 @@ const READY_COLUMNS: readonly PrinterColumn[] = [
   { name: "Paused", type: "string", jsonPath: `.metadata.annotations.${PAUSED_ANNOTATION.replaceAll(".", "\\.")}` },
 ];
 
+const AGE_COLUMN: PrinterColumn = { name: "Age", type: "date", jsonPath: ".metadata.creationTimestamp" };
+
 /** Installers may overwrite `managed-by`, as Helm does; `part-of` stays. */
 const LABELS = { "app.kubernetes.io/managed-by": "kindstack", "app.kubernetes.io/part-of": "kindstack" } as const;
 
@@ -58,8 +60,24 @@ function isOwnDefinition({ metadata }: Manifest): boolean {
   return Object.entries(LABELS).some(([label, value]) => metadata.labels?.[label] === value);
 }
 
-/** The CustomResourceDefinition of a kind. */
-export function customResourceDefinition(kind: AnyKind): Manifest {
+/** How the API server reaches a webhook, in the form of a CRD's `clientConfig`. */
+export type WebhookClient = Readonly<Record<string, unknown>>;
+
+/** The webhook that converts the objects of a CRD; `undefined` when there is none. */
+export function webhookClientOf({ spec }: Manifest): WebhookClient | undefined {
+  const { conversion } = spec as { conversion?: { webhook?: { clientConfig?: WebhookClient } } };
+  return conversion?.webhook?.clientConfig;
+}
+
+/**
+ * The CustomResourceDefinition of a kind.
+ *
+ * @param converter without it, only the stored version is served: the API server would store objects of another version
+ *   as they are, without the fields that the stored one does not have
+ */
+export function customResourceDefinition(kind: AnyKind, converter?: WebhookClient): Manifest {
+  const { versions = [], scale } = kind.capabilities;
+  const subresources = { status: {}, ...(scale && { scale }) };
   return {
     apiVersion: "apiextensions.k8s.io/v1",
     kind: "CustomResourceDefinition",
@@ -81,14 +99,26 @@ export function customResourceDefinition(kind: AnyKind): Manifest {
           served: true,
           storage: true,
           schema: { openAPIV3Schema: objectSchema(kind) },
-          subresources: { status: {}, ...(kind.capabilities.scale && { scale: kind.capabilities.scale }) },
-          additionalPrinterColumns: [
-            ...kind.columns,
-            ...READY_COLUMNS,
-            { name: "Age", type: "date", jsonPath: ".metadata.creationTimestamp" },
-          ],
+          subresources,
+          additionalPrinterColumns: [...kind.columns, ...READY_COLUMNS, AGE_COLUMN],
         },
+        ...versions.map(({ version, spec, deprecationWarning }) => ({
+          name: version,
+          served: converter !== undefined,
+          storage: false,
+          ...(deprecationWarning !== undefined && { deprecated: true, deprecationWarning }),
+          schema: { openAPIV3Schema: objectSchema({ ...kind, spec, capabilities: {} }) },
+          subresources: { status: {} },
+          additionalPrinterColumns: [...READY_COLUMNS, AGE_COLUMN],
+        })),
       ],
+      ...(versions.length > 0 &&
+        converter !== undefined && {
+          conversion: {
+            strategy: "Webhook",
+            webhook: { conversionReviewVersions: ["v1"], clientConfig: converter },
+          },
+        }),
     },
   };
 }

@@ -44,3 +44,4 @@ export {
 export type { NamespaceView } from "./namespace-view";
 export { type CommonStatus, controllerReference, type KindObject, objectId, objectKey } from "./object";
 export type { PolicyRule } from "./policy-rule";
+export { type Convertible, type ServedVersion, servedVersion } from "./served-version";

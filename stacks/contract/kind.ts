@@ -11,6 +11,7 @@ import type { NewCondition } from "./condition";
 import type { NamespaceView } from "./namespace-view";
 import type { CommonStatus, KindObject } from "./object";
 import type { PolicyRule } from "./policy-rule";
+import type { ServedVersion } from "./served-version";
 
 /** A column of `kubectl get`; READY, REASON, PAUSED and AGE are added to every kind. */
 export interface PrinterColumn {
@@ -162,6 +163,8 @@ export interface Capabilities<Spec = unknown, Status = unknown> {
   readonly sdkRuntime?: true;
   /** Dynamic providers of the kind's own; see {@link defineProvider}. */
   readonly providers?: readonly DefinedProvider[];
+  /** Versions of the API that are served besides {@link KindNames.version}, which is stored; needs admission to be served. */
+  readonly versions?: readonly ServedVersion<Spec>[];
   /** Objects that others make and that the program needs to know of; they are watched and indexed. */
   readonly watches?: readonly Watch[];
   readonly liveState?: LiveState<Spec, Status>;

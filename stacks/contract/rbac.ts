@@ -49,7 +49,14 @@ export function operatorRules(kinds: readonly AnyKind[]): PolicyRule[] {
  */
 export function admissionRules(kinds: readonly AnyKind[], role: string): PolicyRule[] {
   const own = { apiGroups: ["rbac.authorization.k8s.io"], resources: ["clusterroles"], resourceNames: [role] };
-  return merged([...kinds.flatMap(admissionRulesOf), { ...own, verbs: ["get"] }]);
+  const converted = kinds.filter(({ capabilities }) => capabilities.versions !== undefined).map(kindName);
+  const definitions = { apiGroups: ["apiextensions.k8s.io"], resources: ["customresourcedefinitions"] };
+  return merged([
+    ...kinds.flatMap(admissionRulesOf),
+    // The API server is told in the definition who converts between versions.
+    ...(converted.length > 0 ? [{ ...definitions, resourceNames: converted, verbs: ["patch"] }] : []),
+    { ...own, verbs: ["get"] },
+  ]);
 }
 
 /**

@@ -22,12 +22,13 @@ import { workload } from "./workload";
  */
 export async function platformManifests(configured: Configuration, kinds: readonly AnyKind[]): Promise<Manifest[]> {
   const chosen = chosenKinds(configured, kinds);
-  // Without a kind that has a say in it, there is no admission.
-  const admission = configured.admission && chosen.some((kind) => kind.capabilities.admission !== undefined);
+  // Without a kind that has a say in it, or versions to be converted, there is no admission.
+  const isServed = ({ capabilities }: AnyKind) => (capabilities.admission ?? capabilities.versions) !== undefined;
+  const admission = configured.admission && chosen.some(isServed);
   const configuration = { ...configured, admission, kinds: configured.kinds.length > 0 ? chosen.map(kindName) : [] };
   return [
     namespace(configuration),
-    ...(configuration.crds ? chosen.map(customResourceDefinition) : []),
+    ...(configuration.crds ? chosen.map((kind) => customResourceDefinition(kind)) : []),
     ...access(configuration, chosen),
     ...secrets(configuration),
     ...(await workload(configuration)),

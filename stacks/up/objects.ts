@@ -3,6 +3,7 @@ import Value from "typebox/value";
 import { errorMessageOf, TerminalError } from "../../providers/errors";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import type { Owner } from "../../providers/kubernetes/ownership";
+import { apiVersionsOf, convertObject } from "../contract/convert";
 import { type AnyKind, kindApiVersion, kindName, ownerDescription, parseObject } from "../contract/kind";
 import type { SourcedManifest } from "../contract/manifests";
 import { type KindObject, objectKey, stackName } from "../contract/object";
@@ -50,8 +51,9 @@ export function isOwnStack({ kind, key }: StackObject, stack: string): boolean {
   return stackName(kind, key) === stack;
 }
 
-async function declaredObject(manifest: Manifest, kinds: readonly AnyKind[], stack: string): Promise<StackObject> {
-  const kind = kindOf(manifest, kinds);
+async function declaredObject(written: Manifest, kinds: readonly AnyKind[], stack: string): Promise<StackObject> {
+  const kind = kindOf(written, kinds);
+  const manifest = convertObject(kind, written);
   const { namespace = "default", ...others } = manifest.metadata;
   const metadata = kind.scope === "Namespaced" ? { ...others, namespace } : others;
   const key = objectKey(metadata);
@@ -68,7 +70,9 @@ async function declaredObject(manifest: Manifest, kinds: readonly AnyKind[], sta
 }
 
 function kindOf(manifest: Manifest, kinds: readonly AnyKind[]): AnyKind {
-  const kind = kinds.find((known) => known.kind === manifest.kind && kindApiVersion(known) === manifest.apiVersion);
+  const kind = kinds.find(
+    (known) => known.kind === manifest.kind && apiVersionsOf(known).includes(manifest.apiVersion),
+  );
   if (kind !== undefined) return kind;
   const known = kinds.map((other) => `${other.kind} in ${kindApiVersion(other)}`).join(", ");
   throw new TerminalError("UnknownKind", `${manifest.apiVersion} is not one of Kindstack's: ${known}`);

@@ -1,0 +1,119 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
+import type { Logger } from "pino";
+import Type from "typebox";
+import { Compile } from "typebox/compile";
+import { errorMessageOf } from "../../providers/errors";
+import type { KubernetesClient, Manifest } from "../../providers/kubernetes/client";
+import { convertObject } from "../../stacks/contract/convert";
+import {
+  customResourceDefinition,
+  DEFINITION_TYPE,
+  type WebhookClient,
+  webhookClientOf,
+} from "../../stacks/contract/crd";
+import { type AnyKind, kindName } from "../../stacks/contract/kind";
+import { MalformedReviewError } from "./review";
+
+/** What is read of a ConversionReview; the API server sends more. */
+const reviewSchema = Compile(
+  Type.Object({
+    apiVersion: Type.Literal("apiextensions.k8s.io/v1"),
+    kind: Type.Literal("ConversionReview"),
+    request: Type.Object({
+      uid: Type.String({ minLength: 1, maxLength: 256 }),
+      desiredAPIVersion: Type.String(),
+      objects: Type.Array(Type.Object({ apiVersion: Type.String(), kind: Type.String(), metadata: Type.Object({}) })),
+    }),
+  }),
+);
+
+/** The path at which objects of a kind are converted. */
+export function conversionPath(kind: AnyKind): string {
+  return `/convert/${kindName(kind)}`;
+}
+
+/**
+ * The answer to a ConversionReview: all of its objects in the version that is asked for, or why one cannot be converted.
+ *
+ * @throws MalformedReviewError
+ */
+export function answerConversion(kind: AnyKind, text: string, logger: Logger): object {
+  const { uid, desiredAPIVersion, objects } = parseConversion(text);
+  const answer = (response: object) => ({
+    apiVersion: "apiextensions.k8s.io/v1",
+    kind: "ConversionReview",
+    response: { uid, ...response },
+  });
+  try {
+    const convertedObjects = objects.map((object) => convertObject(kind, object as Manifest, desiredAPIVersion));
+    return answer({ convertedObjects, result: { status: "Success" } });
+  } catch (error) {
+    logger.warn({ err: error, kind: kindName(kind), to: desiredAPIVersion }, "failed to convert an object");
+    const message = `to ${desiredAPIVersion}: ${errorMessageOf(error)}`;
+    return answer({ convertedObjects: [], result: { status: "Failure", message } });
+  }
+}
+
+function parseConversion(text: string): { uid: string; desiredAPIVersion: string; objects: object[] } {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new MalformedReviewError("the body is not JSON");
+  }
+  if (reviewSchema.Check(value)) return value.request;
+  const [error] = reviewSchema.Errors(value);
+  throw new MalformedReviewError(
+    `the body is not a ConversionReview of apiextensions.k8s.io/v1: ${error?.instancePath || "/"} ${error?.message}`,
+  );
+}
+
+interface ConvertedDefinitions {
+  kinds: readonly AnyKind[];
+  client: Pick<KubernetesClient, "get" | "apply">;
+  /** How the API server reaches the converter of a kind; asked again at each {@link applyDefinitions}. */
+  webhook(kind: AnyKind): WebhookClient;
+}
+
+/**
+ * Applies the CRDs of these kinds with all their versions served, and the API server told who converts between them.
+ * Those that are as they should be cost no write.
+ */
+export async function applyDefinitions({ kinds, client, webhook }: ConvertedDefinitions): Promise<void> {
+  for (const kind of kinds) {
+    const wanted = customResourceDefinition(kind, webhook(kind));
+    const live = await client.get(DEFINITION_TYPE, kindName(kind));
+    if (live !== undefined && isServed(live, wanted)) continue;
+    await client.apply(DEFINITION_TYPE, wanted);
+  }
+}
+
+/** How long an installation's own apply of a CRD may leave the other versions out of service. */
+const POLL_MS = 30_000;
+
+/** Keeps them so: an installation that applies its CRDs again does not know the certificate. */
+export async function keepDefinitions(
+  options: ConvertedDefinitions,
+  logger: Logger,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    await delay(POLL_MS, undefined, { signal, ref: false }).catch(() => {});
+    if (signal.aborted) return;
+    await applyDefinitions(options).catch((error: unknown) =>
+      logger.warn({ err: error }, "failed to apply the conversion of a CRD, retrying"),
+    );
+  }
+}
+
+function isServed(live: Manifest, wanted: Manifest): boolean {
+  const versionsOf = ({ spec }: Manifest) =>
+    (spec as { versions: { name: string; served: boolean; storage: boolean }[] }).versions.map(
+      ({ name, served, storage }) => ({ name, served, storage }),
+    );
+  return (
+    isDeepStrictEqual(webhookClientOf(live), webhookClientOf(wanted)) &&
+    isDeepStrictEqual(versionsOf(live), versionsOf(wanted))
+  );
+}

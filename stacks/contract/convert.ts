@@ -1,0 +1,41 @@
+import { TerminalError } from "../../providers/errors";
+import type { Manifest } from "../../providers/kubernetes/client";
+import { type AnyKind, kindApiVersion } from "./kind";
+import type { Convertible } from "./served-version";
+
+/**
+ * An object in another version of its kind's API: by way of the stored one.
+ *
+ * @param apiVersion with the kind's group; by default that of the stored version
+ * @throws TerminalError `Invalid` for a version that the kind does not serve; what the kind's conversion throws
+ */
+export function convertObject<T extends Manifest>(kind: AnyKind, object: T, apiVersion = kindApiVersion(kind)): T {
+  if (object.apiVersion === apiVersion) return object;
+  const [from, to] = [versionOf(kind, object.apiVersion), versionOf(kind, apiVersion)];
+  const { annotations: given, ...metadata } = object.metadata;
+  const stored = from.toStored({ spec: object.spec ?? {}, annotations: given ?? {} });
+  const { spec, annotations } = to.fromStored(stored);
+  const isAnnotated = given !== undefined || Object.keys(annotations).length > 0;
+  return { ...object, apiVersion, metadata: { ...metadata, ...(isAnnotated && { annotations }) }, spec };
+}
+
+/** All versions in which an object of a kind can be written, as `apiVersion`; the stored one first. */
+export function apiVersionsOf(kind: AnyKind): string[] {
+  const served = kind.capabilities.versions ?? [];
+  return [kind.version, ...served.map(({ version }) => version)].map((version) => `${kind.group}/${version}`);
+}
+
+interface Conversion {
+  toStored(object: Convertible<unknown>): Convertible<unknown>;
+  fromStored(object: Convertible<unknown>): Convertible<unknown>;
+}
+
+const STORED: Conversion = { toStored: (object) => object, fromStored: (object) => object };
+
+function versionOf(kind: AnyKind, apiVersion: string): Conversion {
+  if (apiVersion === kindApiVersion(kind)) return STORED;
+  const served = kind.capabilities.versions?.find(({ version }) => `${kind.group}/${version}` === apiVersion);
+  if (served !== undefined) return served;
+  const all = apiVersionsOf(kind);
+  throw new TerminalError("Invalid", `apiVersion: ${apiVersion} is not served; it must be ${all.join(" or ")}`);
+}

@@ -1,0 +1,38 @@
+import type Type from "typebox";
+
+/** The parts of an object that differ between versions of its API. */
+export interface Convertible<Spec> {
+  spec: Spec;
+  /** For what the other version has no field for, so that nothing is lost on the way there and back. */
+  annotations: Readonly<Record<string, string>>;
+}
+
+/**
+ * A version of a kind's API that is served besides the stored one, which is the kind's own. The status is the same in all
+ * versions.
+ *
+ * Both functions are pure, and take whatever their side's schema allows: the API server calls them for each object of
+ * each request in another version than the stored one.
+ */
+export interface ServedVersion<Stored = unknown> {
+  /** `v1` */
+  readonly version: string;
+  readonly spec: Type.TSchema;
+  /** Shown by kubectl to those who still use the version. */
+  readonly deprecationWarning?: string;
+  // biome-ignore lint/suspicious/noExplicitAny: the boundary between a version's own type and code that serves all versions
+  toStored(object: Convertible<any>): Convertible<Stored>;
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  fromStored(object: Convertible<Stored>): Convertible<any>;
+}
+
+/** Declares a served version; the type of its spec follows from the schema. */
+export function servedVersion<const S extends Type.TSchema, Stored>(
+  definition: Omit<ServedVersion<Stored>, "spec" | "toStored" | "fromStored"> & {
+    readonly spec: S;
+    toStored(object: Convertible<Type.Static<S>>): Convertible<Stored>;
+    fromStored(object: Convertible<Stored>): Convertible<Type.Static<S>>;
+  },
+): ServedVersion<Stored> {
+  return definition;
+}

@@ -1,0 +1,174 @@
+import { pino } from "pino";
+import { afterEach, beforeAll, describe, expect, it } from "vitest";
+import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
+import { type Admission, startAdmission } from "../../src/admission/admission";
+import { installKinds } from "../../src/operator/install";
+import { DEFINITION_TYPE } from "../../stacks/contract/crd";
+import { Type } from "../../stacks/contract/index";
+import { type AnyKind, defineKind } from "../../stacks/contract/kind";
+import { type Convertible, servedVersion } from "../../stacks/contract/served-version";
+import { controlPlane } from "../control-plane";
+import { eventually } from "../e2e/eventually";
+import { TestCluster } from "../providers/kubernetes/test-cluster";
+
+/* A kind with two versions of its API, served to the real API server by the admission server. */
+
+const GROUP = "versions.kindstack.dev";
+const TIER = `${GROUP}/tier`;
+const v1Spec = Type.Object({ image: Type.String(), replicas: Type.Integer({ minimum: 0, maximum: 9, default: 1 }) });
+const v2Spec = Type.Object({
+  container: Type.Object({ image: Type.String() }),
+  replicas: Type.Integer({ minimum: 0, maximum: 9, default: 1 }),
+  tier: Type.Optional(Type.String()),
+});
+const names = { group: GROUP, kind: "Fleet", plural: "fleets", singular: "fleet", scope: "Namespaced" } as const;
+const rest = {
+  ...names,
+  description: "A kind for tests.",
+  status: Type.Object({}),
+  columns: [],
+  owns: [],
+  directory: __dirname,
+  program: () => {},
+  report: () => ({}),
+};
+const onlyV1 = defineKind({ ...rest, version: "v1", spec: v1Spec });
+const fleet = defineKind({
+  ...rest,
+  version: "v2",
+  spec: v2Spec,
+  capabilities: {
+    versions: [
+      servedVersion({
+        version: "v1",
+        spec: v1Spec,
+        deprecationWarning: "use v2",
+        toStored: ({ spec: { image, replicas }, annotations: { [TIER]: tier, ...annotations } }) => {
+          if (image === "cannot-be-converted") throw new Error("spec.image: it has no registry");
+          return { spec: { container: { image }, replicas, ...(tier !== undefined && { tier }) }, annotations };
+        },
+        fromStored: ({ spec, annotations }: Convertible<Type.Static<typeof v2Spec>>) => ({
+          spec: { image: spec.container.image, replicas: spec.replicas },
+          annotations: { ...annotations, ...(spec.tier !== undefined && { [TIER]: spec.tier }) },
+        }),
+      }),
+    ],
+  },
+});
+
+let cluster: TestCluster;
+let admission: Admission | undefined;
+
+beforeAll(async () => {
+  cluster = await TestCluster.open(controlPlane());
+  return async () => {
+    await cluster.client.delete(DEFINITION_TYPE, "fleets.versions.kindstack.dev");
+    await cluster.close();
+  };
+});
+afterEach(async () => {
+  await admission?.close();
+});
+
+/** Serves conversion as a replica does that starts. */
+async function serve(): Promise<void> {
+  admission = await startAdmission({
+    kinds: [fleet as AnyKind],
+    client: cluster.client,
+    logger: pino({ level: "silent" }),
+    port: 0,
+    host: "127.0.0.1",
+    namespace: cluster.namespace,
+  });
+  await untilServed("v1");
+}
+
+const pathOf = (version: string, name = "") =>
+  `/apis/${GROUP}/${version}/namespaces/${cluster.namespace}/fleets${name === "" ? "" : `/${name}`}`;
+
+/** The API server takes a CRD in use a moment after it was applied. */
+function untilServed(version: string): Promise<unknown> {
+  return eventually(() => cluster.client.json("GET", pathOf(version)));
+}
+
+const manifestOf = (version: string, name: string, spec: object): Manifest => ({
+  apiVersion: `${GROUP}/${version}`,
+  kind: "Fleet",
+  metadata: { name, namespace: cluster.namespace },
+  spec,
+});
+const create = (version: string, name: string, spec: object) =>
+  cluster.client.json<LiveObject>("POST", pathOf(version), { body: manifestOf(version, name, spec) });
+const read = (version: string, name: string) => cluster.client.json<LiveObject>("GET", pathOf(version, name));
+
+describe("a kind with several versions", () => {
+  it("keeps objects of the version that was stored before, serves both, and converts between them", async () => {
+    await installKinds(cluster.client, [onlyV1]);
+    await untilServed("v1");
+    await create("v1", "old", { image: "memcached:1", replicas: 2 });
+
+    // Without an operator that converts, only what is stored is served.
+    await installKinds(cluster.client, [fleet]);
+    await eventually(async () => {
+      await expect(read("v1", "old")).rejects.toThrow(/could not find|not found/);
+    });
+    await serve();
+
+    const expected = { container: { image: "memcached:1" }, replicas: 2 };
+    await eventually(async () => expect(await read("v2", "old")).toMatchObject({ spec: expected }));
+    expect((await read("v1", "old")).spec).toEqual({ image: "memcached:1", replicas: 2 });
+
+    await create("v2", "new", { container: { image: "memcached:2" }, tier: "gold" });
+    const asV1 = await read("v1", "new");
+    expect(asV1).toMatchObject({ apiVersion: `${GROUP}/v1`, spec: { image: "memcached:2", replicas: 1 } });
+    expect(asV1.metadata.annotations).toMatchObject({ [TIER]: "gold" });
+
+    // What v1 has no field for survives a change by a client of v1.
+    const body = { ...asV1, spec: { image: "memcached:3", replicas: 5 } };
+    await cluster.client.json("PUT", pathOf("v1", "new"), { body });
+    const asV2 = await read("v2", "new");
+    expect(asV2.spec).toEqual({ container: { image: "memcached:3" }, replicas: 5, tier: "gold" });
+    expect(asV2.metadata.annotations ?? {}).not.toHaveProperty([TIER]);
+
+    const list = await cluster.client.json<{ items: LiveObject[] }>("GET", pathOf("v1"));
+    expect(list.items.map(({ metadata, apiVersion }) => [metadata.name, apiVersion])).toEqual([
+      ["new", `${GROUP}/v1`],
+      ["old", `${GROUP}/v1`],
+    ]);
+  });
+
+  it("refuses what its version's schema refuses, and names what cannot be converted", async () => {
+    await installKinds(cluster.client, [fleet]);
+    await serve();
+    await expect(create("v1", "many", { image: "a", replicas: 10 })).rejects.toThrow(/spec.replicas/);
+    await expect(create("v1", "no", { image: "cannot-be-converted" })).rejects.toThrow(
+      /spec.image: it has no registry/,
+    );
+  });
+
+  it("stays served when the definition is applied again, and moves what is stored to the new version", async () => {
+    await installKinds(cluster.client, [fleet]);
+    await serve();
+    await installKinds(cluster.client, [fleet]);
+    expect((await read("v1", "old")).spec).toEqual({ image: "memcached:1", replicas: 2 });
+
+    // As docs/versions.md has it: each object is written once, then the old version is taken out of the status.
+    for (const name of ["old", "new"]) {
+      const object = await read("v2", name);
+      await cluster.client.json("PUT", pathOf("v2", name), { body: object });
+    }
+    await cluster.client.json(
+      "PATCH",
+      `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/fleets.${GROUP}/status`,
+      {
+        body: { status: { storedVersions: ["v2"] } },
+        contentType: "application/merge-patch+json",
+      },
+    );
+    const definition = await cluster.client.get(DEFINITION_TYPE, `fleets.${GROUP}`);
+    expect(definition?.status).toMatchObject({ storedVersions: ["v2"] });
+    await admission?.close();
+    admission = undefined;
+    expect((await read("v2", "old")).spec).toMatchObject({ container: { image: "memcached:1" } });
+  });
+});
