@@ -234,8 +234,9 @@ export class Controller {
       queue.add(item);
     } else if (
       change.type === "modified" &&
-      !isDeepStrictEqual(change.previous.status, change.object.status) &&
-      !this.#reconciler.hasOwnStatus(change.object)
+      (changesMetadata(change) ||
+        (!isDeepStrictEqual(change.previous.status, change.object.status) &&
+          !this.#reconciler.hasOwnStatus(change.object)))
     ) {
       queue.addAfter(item, OWNED_EVENT_DELAY_MS);
     }
@@ -267,6 +268,14 @@ function needsReconcile(change: ObjectChange): boolean {
     before.deletionTimestamp !== after.deletionTimestamp ||
     (isFinalized(before) && !isFinalized(after)) ||
     OBEYED_ANNOTATIONS.some((name) => before.annotations?.[name] !== after.annotations?.[name])
+  );
+}
+
+/** Kinds may depend on labels and annotations, which make no new generation. */
+function changesMetadata({ previous, object }: Extract<ObjectChange, { type: "modified" }>): boolean {
+  return (
+    !isDeepStrictEqual(previous.metadata.labels, object.metadata.labels) ||
+    !isDeepStrictEqual(previous.metadata.annotations, object.metadata.annotations)
   );
 }
 

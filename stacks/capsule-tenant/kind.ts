@@ -74,6 +74,7 @@ export const capsuleTenant = defineKind({
         { apiVersion: "v1", kind: "Namespace" },
         { apiVersion: "v1", kind: "ResourceQuota" },
         { apiVersion: "rbac.authorization.k8s.io/v1", kind: "RoleBinding" },
+        { apiVersion: "admissionregistration.k8s.io/v1", kind: "ValidatingAdmissionPolicyBinding" },
       ],
       needsReconcile: capsuleTenantNeedsReconcile,
     },

@@ -111,7 +111,8 @@ function registerItem(
   );
 }
 
-function namespaceMetadata(object: KindObject<CapsuleTenantSpec>): ObjectMeta {
+/** What each of the tenant's namespaces gets, besides the owner reference. */
+export function namespaceMetadata(object: KindObject<CapsuleTenantSpec>): ObjectMeta {
   const { metadata, spec } = object;
   const { nodeSelector, namespacesMetadata, ingressClasses, storageClasses, containerRegistries } = spec;
   const annotations = {

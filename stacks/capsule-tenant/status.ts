@@ -1,7 +1,11 @@
 import type { LiveObject } from "../../providers/kubernetes/index";
 import type { KindCondition, KindObject } from "../contract/index";
+import { HOSTNAME_COLLISION_LABEL } from "./labels";
+import { KEY_RULE_ANNOTATIONS } from "./namespace-metadata";
 import { namespacesOf } from "./namespaces";
 import { isCordoned } from "./policies/cordon";
+import { policyBindings } from "./policies/policies";
+import { namespaceMetadata } from "./program";
 import { hasRights, mayHaveRights, withoutRights } from "./rights";
 import type { CapsuleTenantSpec, CapsuleTenantStatus } from "./schema";
 
@@ -42,7 +46,10 @@ export function capsuleTenantConditions(
   ];
 }
 
-/** Namespaces that came to the tenant or left it since the last update, and those whose owner may have rights by now. */
+/**
+ * Namespaces that came to the tenant or left it since the last update, and those whose owner may have rights by now. And
+ * what follows from the Tenant's labels and annotations: these make no new generation.
+ */
 export function capsuleTenantNeedsReconcile(
   tenant: KindObject<CapsuleTenantSpec>,
   owned: readonly LiveObject[],
@@ -61,5 +68,34 @@ export function capsuleTenantNeedsReconcile(
         ({ kind, metadata }) => kind === "Namespace" && !metadata.deletionTimestamp && !wanted.includes(metadata.name),
       )
       .map(({ metadata }) => `namespace ${metadata.name} has left`),
+    ...changedBindings(tenant, owned),
+    ...changedRules(tenant, owned),
   ];
+}
+
+function changedBindings(tenant: KindObject<CapsuleTenantSpec>, owned: readonly LiveObject[]): string[] {
+  const wanted = policyBindings(tenant).map(({ metadata }) => metadata.name ?? "");
+  const made = owned
+    .filter(({ kind }) => kind === "ValidatingAdmissionPolicyBinding")
+    .map(({ metadata }) => metadata.name);
+  return [
+    ...wanted.filter((name) => !made.includes(name)).map((name) => `policy binding ${name} is missing`),
+    ...made.filter((name) => !wanted.includes(name)).map((name) => `policy binding ${name} is not needed`),
+  ];
+}
+
+const RULE_ANNOTATIONS = [
+  ...Object.values(KEY_RULE_ANNOTATIONS.labels),
+  ...Object.values(KEY_RULE_ANNOTATIONS.annotations),
+];
+
+/** Namespaces whose metadata does not say what the tenant forbids, or in what scope its host names are compared. */
+function changedRules(tenant: KindObject<CapsuleTenantSpec>, owned: readonly LiveObject[]): string[] {
+  const { labels, annotations } = namespaceMetadata(tenant);
+  const differs = ({ metadata }: LiveObject) =>
+    metadata.labels?.[HOSTNAME_COLLISION_LABEL] !== labels?.[HOSTNAME_COLLISION_LABEL] ||
+    RULE_ANNOTATIONS.some((name) => metadata.annotations?.[name] !== annotations?.[name]);
+  return owned
+    .filter((object) => object.kind === "Namespace" && !object.metadata.deletionTimestamp && differs(object))
+    .map(({ metadata }) => `namespace ${metadata.name} has other rules`);
 }

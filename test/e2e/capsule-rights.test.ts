@@ -153,6 +153,9 @@ describe("a cordoned tenant", () => {
     await edit(tenant, { spec: { cordoned: null } });
     await eventually(async () => expect(await attempt(owner, CONFIG_MAP, configMap(uniqueName("a"), name))).toBe(true));
     expect(conditionOf(await get(tenant), "Cordoned").status).toBe("False");
+
+    await edit(tenant, { metadata: { labels: { "capsule.clastix.io/cordon": "enabled" } } });
+    await eventually(async () => expect(conditionOf(await get(tenant), "Cordoned").status).toBe("True"));
     await owner.close();
     await remove(tenant);
   });

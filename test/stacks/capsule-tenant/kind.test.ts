@@ -71,6 +71,25 @@ describe("Capsule's Tenant", () => {
     expect(JSON.stringify(customResourceDefinition(capsuleTenant))).not.toContain("patternProperties");
   });
 
+  it("is updated for labels and annotations that its policies and namespaces depend on", () => {
+    const needs = (metadata: object, owned: LiveObject[] = [member("oil-a")]) => {
+      const tenant = oilTenant();
+      const changed = { ...tenant, metadata: { ...tenant.metadata, ...metadata } };
+      return capsuleTenant.capabilities.liveState
+        ?.needsReconcile(changed, owned, [])
+        .filter((what) => !/rights|enforced/.test(what));
+    };
+    const cordon = object("ValidatingAdmissionPolicyBinding", "", "capsule-cordon-oil");
+    const cordoned = { labels: { "capsule.clastix.io/cordon": "enabled" } };
+    expect(needs({})).toEqual([]);
+    expect(needs(cordoned)).toEqual(["policy binding capsule-cordon-oil is missing"]);
+    expect(needs(cordoned, [member("oil-a"), cordon])).toEqual([]);
+    expect(needs({}, [member("oil-a"), cordon])).toEqual(["policy binding capsule-cordon-oil is not needed"]);
+    expect(needs({ annotations: { "capsule.clastix.io/enable-node-ports": "false" } })).toHaveLength(1);
+    const forbidding = { annotations: { "capsule.clastix.io/forbidden-namespace-labels": "team" } };
+    expect(needs(forbidding)).toEqual(["namespace oil-a has other rules"]);
+  });
+
   it("reports the namespaces that are its own and not on their way out", () => {
     const ending = { ...member("oil-old") };
     ending.metadata = { ...ending.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" };
@@ -92,8 +111,9 @@ describe("Capsule's Tenant", () => {
     const spec = { storageClasses: { allowed: ["fast"] } };
     const seen = { ...member("oil-a") };
     seen.metadata = { ...seen.metadata, annotations: { "kindstack.dev/enforced-tenant": oil.uid } };
+    const binding = object("ValidatingAdmissionPolicyBinding", "", "capsule-tenants-oil");
     const needsReconcile = (owned: LiveObject[]) =>
-      capsuleTenant.capabilities.liveState?.needsReconcile(oilTenant(spec), owned, []);
+      capsuleTenant.capabilities.liveState?.needsReconcile(oilTenant(spec), [binding, ...owned], []);
     const conditions = (owned: LiveObject[]) => capsuleTenant.capabilities.conditions?.(oilTenant(spec), owned, {});
 
     expect(needsReconcile([member("oil-a")])).toEqual([]);
