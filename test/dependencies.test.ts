@@ -37,7 +37,7 @@ describe("the packages", () => {
     );
   });
 
-  it("that have such a script are known: whoever adds one decides about it", () => {
+  it("that have such a script are known: anyone who adds one decides about it", () => {
     const scripted = new Set(
       installed.flatMap(([where, { hasInstallScript }]) => (hasInstallScript ? [nameOf(where)] : [])),
     );

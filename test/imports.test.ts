@@ -13,7 +13,7 @@ const KIND_FOLDERS = fs
   .readdirSync(path.join(ROOT, "stacks"))
   .filter((name) => fs.existsSync(path.join(ROOT, "stacks", name, "sample.yaml")));
 
-/** `src/cli` of `src/cli/run.ts`; a file of a top folder stands for itself. */
+/** `src/cli` of `src/cli/run.ts`; a file of a top folder counts as itself. */
 const folderOf = (file: string) =>
   path
     .relative(ROOT, file.replace(/\.(ts|js)$/, ""))

@@ -89,7 +89,7 @@ describe("the certificate", () => {
 });
 
 describe("while no operator answers", () => {
-  it("owners' namespaces are refused, everybody else goes on, and a new operator takes over", async () => {
+  it("owners' namespaces are refused, everybody else continues, and a new operator takes over", async () => {
     await test.serve();
     await dryCreation();
     await test.stop();
@@ -112,7 +112,7 @@ describe("while no operator answers", () => {
 });
 
 describe("the objects of admission", () => {
-  it("are put right when somebody changes or deletes them", async () => {
+  it("are repaired when a user changes or deletes them", async () => {
     await test.serve();
     const subjects = async () => (await test.client.get(BINDINGS, PROVISIONER))?.subjects;
     const group = { apiGroup: "rbac.authorization.k8s.io", kind: "Group", name: DEFAULT_USER_GROUP };

@@ -155,7 +155,7 @@ describe("a namespace that an owner creates", () => {
     });
   });
 
-  it("concerns nobody who is not in the group", async () => {
+  it("concerns no one who is not in the group", async () => {
     const namespace = await create(admission.client, namespaceOf(uniqueName("admins")), true);
 
     expect(namespace.metadata.labels?.[TENANT_LABEL]).toBeUndefined();
@@ -259,9 +259,9 @@ describe("theft", () => {
   });
 
   it.each([
-    ["the label of a tenant that is somebody else's", () => ({ labels: { [TENANT_LABEL]: gas } }), "does not own"],
+    ["the label of another owner's tenant", () => ({ labels: { [TENANT_LABEL]: gas } }), "does not own"],
     ["the label of a tenant that does not exist", () => ({ labels: { [TENANT_LABEL]: "none" } }), "does not own"],
-    ["an owner reference to somebody else's tenant", () => ({ ownerReferences: [reference()] }), "cannot be owned by"],
+    ["an owner reference to another owner's tenant", () => ({ ownerReferences: [reference()] }), "cannot be owned by"],
     ["Kindstack's own mark", () => ({ labels: { "kindstack.dev/owner-uid": "x" } }), "cannot be set on a namespace"],
   ])("by a creation with %s is refused", async (_, metadata, message) => {
     await admission.client.mergePatch(tenants, oil, undefined, { spec: { namespaceQuota: 5 } });
@@ -297,7 +297,7 @@ describe("theft", () => {
     await expect(change(own, { labels: { stage: "prod" } })).resolves.toBeDefined();
   });
 
-  it("by an owner of another tenant comes to nothing for want of rights", async () => {
+  it("by an owner of another tenant comes to nothing for lack of rights", async () => {
     const patch = asBob.mergePatch(namespaces, own, undefined, { metadata: { labels: { [TENANT_LABEL]: gas } } });
 
     await expect(patch).rejects.toMatchObject({ status: 403 });

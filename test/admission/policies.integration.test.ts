@@ -469,7 +469,7 @@ describe("metadata of a tenant's namespace", () => {
 });
 
 describe("a protected namespace", () => {
-  it("cannot be given to a tenant, by nobody", async () => {
+  it("cannot be given to a tenant, by no one", async () => {
     const type = await admission.client.resourceType("v1", "Namespace");
     const tenant = await admission.findTenant(oil);
     const give = (metadata: object) => admission.client.mergePatch(type, "kube-public", undefined, { metadata });
@@ -486,7 +486,7 @@ describe("a protected namespace", () => {
 });
 
 describe("a cordoned tenant", () => {
-  it("gets nothing new from its owner, while what runs goes on", async () => {
+  it("gets nothing new from its owner, while what runs continues", async () => {
     const cordoned = uniqueName("cordoned");
     await admission.tenant(cordoned, { owner: { kind: "User", name: alice }, cordoned: true });
     await admission.tenantNamespace(cordoned, cordoned, alice);

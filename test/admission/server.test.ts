@@ -219,7 +219,7 @@ describe("a stranger, who does not know the secret end of the path", () => {
 });
 
 describe("a server that knows the CA of the API servers", () => {
-  it("answers nobody without a certificate of it", async () => {
+  it("answers no client without a certificate of it", async () => {
     const authority = await createAuthority("api-servers", new Date(Date.now() + 3_600_000));
     const other = await createAuthority("others", new Date(Date.now() + 3_600_000));
     const identityOf = async (signer: typeof authority) => {

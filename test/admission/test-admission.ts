@@ -68,7 +68,7 @@ export class TestAdmission {
     return admission;
   }
 
-  /** A client of somebody with a certificate of the cluster's CA. */
+  /** A client of a user with a certificate of the cluster's CA. */
   async user(name: string, group: string | undefined = DEFAULT_USER_GROUP): Promise<KubernetesClient> {
     const client = new KubernetesClient(await userConfig(path.dirname(this.#kubeconfig), name, group));
     this.#users.push(client);

@@ -37,7 +37,7 @@ async function until(condition: () => boolean | Promise<boolean>): Promise<void>
   while (!(await condition())) await delay(20);
 }
 
-/** Counts the SIGINTs it gets and goes on; `started` says that it listens. */
+/** Counts the SIGINTs it gets and continues; `started` says that it listens. */
 const STUBBORN = "trap 'echo SIGINT >> signals' INT; echo $$ > pid; echo > started; while :; do sleep 0.05; done";
 /** Ends at the first SIGINT, as the CLI does once the current step is saved. */
 const OBEDIENT = "trap 'echo saved; exit 7' INT; echo > started; while :; do sleep 0.05; done";

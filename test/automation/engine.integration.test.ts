@@ -118,7 +118,7 @@ describe.each(RUNNERS)("by the %s", (runner) => {
       expect(made).toEqual(["first", "second", "third"].map((name) => `${stack}/${name}`));
     });
 
-    it("does not go on to what depends on something that failed, and deletes nothing for that", async () => {
+    it("does not continue to what depends on something that failed, and deletes nothing for that", async () => {
       await engine.up(stack, { dependent: "1" });
       const result = await engine.engine.up(stack, () => {
         const refused = new Thing("refused", { key: `${stack}/refused`, value: "retryable" });

@@ -95,7 +95,7 @@ describe("createStack", () => {
     expect(await stackExists(directory, "kindstack", "acme")).toBe(true);
   });
 
-  it("leaves nothing else behind, and lets nobody else read the state", async () => {
+  it("leaves nothing else behind, and lets no other client read the state", async () => {
     await createStack(directory, "kindstack", "acme", TEMPLATE);
     expect((await filesOf(directory)).sort()).toEqual(["acme.json", "meta.yaml"]);
     expect((await stat(checkpointPath(directory, "kindstack", "acme"))).mode & 0o077).toBe(0);

@@ -54,7 +54,7 @@ describe("isStale", () => {
     expect(isStale(lockOf(child))).toBe(false);
   });
 
-  it("says no to another user's lock on another host: somebody runs pulumi there", () => {
+  it("says no to another user's lock on another host: a user runs pulumi there", () => {
     expect(isStale(lockOf(spawn("true"), "laptop", "alice"))).toBe(false);
   });
 

@@ -176,7 +176,7 @@ describe("a server's life", () => {
     expect(await once(server, "exit")).toEqual([0, null]);
   });
 
-  it("ends when it is not told in time that it may go on", async () => {
+  it("ends when it is not told in time that it may continue", async () => {
     const server = await start("--ttl-ms=20000");
     server.stdin?.write('{"ttlMs":20}\n');
     expect(await once(server, "exit")).toEqual([3, null]);

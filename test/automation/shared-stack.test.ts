@@ -67,14 +67,14 @@ describe("splitResult", () => {
     expect(outcomes(splitResult(ended, KEYS, "ns/c"))).toEqual(["ns/c failed"]);
   });
 
-  it("lets a failure that is nobody's be everybody's", () => {
+  it("counts a failure without an owner for every member", () => {
     const away = result({ outcome: "failed", failures: [failure(undefined, "the backend is away")] });
     const shares = splitResult(away, KEYS, undefined);
     expect(outcomes(shares)).toEqual(["ns/a failed", "ns/b failed", "ns/c failed"]);
     expect(shares.get("ns/a")?.failures).toMatchObject([{ message: "the backend is away" }]);
   });
 
-  it("does not take what was reached for done when the update ended in something that is nobody's", () => {
+  it("does not take what was reached for done when the update ended in a failure without an owner", () => {
     const failures = [failure("ns/b"), failure(undefined, "the state could not be saved")];
     const ended = result({ outcome: "failed", restDone: false, failures, resources: [resource("ns/a", "create")] });
     expect(outcomes(splitResult(ended, KEYS, undefined))).toEqual(["ns/b failed"]);

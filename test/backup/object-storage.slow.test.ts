@@ -48,7 +48,7 @@ describe.each(SCHEMES)("an operator whose state is at %s://", (scheme) => {
     expect(() => run("state", "restore", backup)).toThrow(/2 of 2 stacks exist/);
   });
 
-  it("goes on with the same resources from a restored state when its own is lost", async () => {
+  it("continues with the same resources from a restored state when its own is lost", async () => {
     await operator.stop();
     expect(run("restored", "restore", backup)).toBe("restored 2 stacks\n");
     await operator.start({ env: store.environment("restored") });

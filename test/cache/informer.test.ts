@@ -270,7 +270,7 @@ describe("watch", () => {
     expect(informer.get("ns/a")?.metadata.uid).toBe("new");
   });
 
-  it("goes on, with the cache up to date, when the handler throws", async () => {
+  it("continues, with the cache up to date, when the handler throws", async () => {
     const informer = await started({
       onChange: () => {
         throw new Error("boom");
@@ -381,7 +381,7 @@ describe("errors", () => {
     expect(logs.at(-1)?.msg).toBe("list and watch work again");
   });
 
-  it("starts the back-off anew after a watch that brought something", async () => {
+  it("starts the back-off again after a watch that brought something", async () => {
     await started();
     for (let round = 0; round < 3; round++) {
       await api.latest.send(line("ADDED", object(`a${round}`, 2 + round)));

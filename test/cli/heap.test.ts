@@ -10,7 +10,7 @@ describe("giving memory back", () => {
   let stop = () => {};
   afterEach(() => stop());
 
-  it("collects what nobody uses any more when the process is idle", async () => {
+  it("collects what no one uses any more when the process is idle", async () => {
     const left = new WeakRef(large());
     stop = giveBackMemoryWhenIdle(collector(), LOOK_EVERY_MS);
 

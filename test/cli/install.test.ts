@@ -86,7 +86,7 @@ describe("kindstack crds", () => {
     ]);
   });
 
-  it("refuses a kind that there is not, as wrong usage", async () => {
+  it("refuses a kind that does not exist, as wrong usage", async () => {
     expect(await run("crds", "--kinds", "tenants")).toMatchObject({ exitCode: 2, stdout: "" });
   });
 });

@@ -21,7 +21,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-describe("progress where nobody watches a terminal", () => {
+describe("progress where no one watches a terminal", () => {
   it("is a line at the start, one every 30 seconds, and one at the end of what is long", () => {
     progress.begin("etcd 3.6.10: go build", 90);
     vi.advanceTimersByTime(65_000);

@@ -16,7 +16,7 @@ beforeEach(() => {
 });
 
 describe("take", () => {
-  it("gives what nobody holds", () => {
+  it("gives what no one holds", () => {
     expect(claims.take("acme", ["a", "b"], "queue/acme", nobody)).toBeUndefined();
   });
 
@@ -34,7 +34,7 @@ describe("take", () => {
     expect(claims.take("globex", ["a"], "queue/globex", () => "acme")).toEqual({ id: "a", holder: "acme" });
   });
 
-  it("gives what somebody took who is gone, though it took it after its end was told", () => {
+  it("gives what a deleted object took, even after its deletion was reported", () => {
     gone.add("acme");
     claims.settle("acme", []);
     claims.take("acme", ["a"], "queue/acme", nobody);
@@ -42,7 +42,7 @@ describe("take", () => {
     expect(claims.take("initech", ["a"], "queue/initech", nobody)).toEqual({ id: "a", holder: "globex" });
   });
 
-  it("gives what the live object says somebody holds who is gone", () => {
+  it("gives what a deleted object holds according to the live object", () => {
     gone.add("acme");
     expect(claims.take("globex", ["a"], "queue/globex", () => "acme")).toBeUndefined();
   });
@@ -77,7 +77,7 @@ describe("who was refused", () => {
     expect(woken).toEqual(["queue/globex"]);
   });
 
-  it("is woken when the live object is released by somebody", () => {
+  it("is woken when the live object is released", () => {
     claims.released("a");
     expect(woken).toEqual(["queue/globex"]);
   });
@@ -106,7 +106,7 @@ describe("who was refused", () => {
     expect(woken).toEqual([]);
   });
 
-  it("is not woken by others letting go of theirs", () => {
+  it("is not woken by others releasing theirs", () => {
     claims.take("initech", ["c"], "queue/initech", nobody);
     claims.settle("initech", []);
     expect(woken).toEqual([]);

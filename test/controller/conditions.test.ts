@@ -48,7 +48,7 @@ describe("after an update", () => {
     expect(conditions.every(({ observedGeneration }) => observedGeneration === 4)).toBe(true);
   });
 
-  it("that time may heal, the object is not ready, goes on reconciling and is not stalled", () => {
+  it("that time may heal, the object is not ready, continues reconciling and is not stalled", () => {
     const conditions = failedConditions(4, [refused]);
     expect(summary(conditions)).toEqual(["Ready=False", "Reconciling=True", "Stalled=False"]);
     expect(find(conditions, "Ready")).toMatchObject({ reason: "ConnectionRefused", message: "connection refused" });
@@ -105,7 +105,7 @@ describe("while an object is paused", () => {
   });
 });
 
-describe("while somebody undoes every repair", () => {
+describe("while a user undoes every repair", () => {
   it("an object is contested and names the fields", () => {
     expect([conflictCondition(4, "spec.replicas is also set by someone")]).toEqual([
       {

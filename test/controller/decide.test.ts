@@ -101,7 +101,7 @@ describe("an object that was never updated with success", () => {
 });
 
 describe("an object whose last update failed", () => {
-  it("is tried again with a refresh, as nobody knows how far that update came", () => {
+  it("is tried again with a refresh, as no one knows how far that update came", () => {
     expect(decide(facts({ status: failed }))).toMatchObject({ type: "update", cause: "Retrying", refresh: true });
   });
 
@@ -182,7 +182,7 @@ describe("an object whose last attempt waits for something else to end", () => {
   });
 });
 
-describe("an object that somebody took the finalizer off", () => {
+describe("an object that a user took the finalizer off", () => {
   it.each<[string, Partial<Facts>]>([
     ["at rest", {}],
     ["waiting for its author", { status: failed, lastAttempt: attempt() }],
@@ -268,7 +268,7 @@ describe("the status of an object that needs nothing", () => {
     ["stays as it is", {}, [], 0],
     ["says no longer that an update runs", having(condition("Reconciling", "Repairing")), ["Reconciling=False"], 0],
     [
-      "still says that a conflict goes on",
+      "still says that a conflict continues",
       { ...having(condition("Contested", "FieldContested")), backoff: settledMs(7_000) },
       [],
       7_000,

@@ -23,7 +23,7 @@ describe("findDrift", () => {
     expect(findDrift(records, new Map(), showing(asApplied))).toEqual(none);
   });
 
-  it("finds an object of which somebody changed an applied field", () => {
+  it("finds an object of which a user changed an applied field", () => {
     expect(findDrift(records, new Map(), showing(edited("101")))).toEqual({ ...none, edited: [id] });
   });
 
@@ -37,7 +37,7 @@ describe("findDrift", () => {
     expect(findDrift(records, new Map(), view)).toEqual({ ...none, missing: [id] });
   });
 
-  it("leaves out what nobody watches", () => {
+  it("leaves out what no one watches", () => {
     expect(findDrift(records, new Map(), () => undefined)).toEqual(none);
   });
 

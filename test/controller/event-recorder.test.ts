@@ -144,7 +144,7 @@ describe("EventRecorder", () => {
     expect(created[1]?.series).toBeUndefined();
   });
 
-  it("writes the series anew when its Event has expired", async () => {
+  it("writes the series again when its Event has expired", async () => {
     await record();
     patchError = new ApiError(404, "NotFound", "gone");
     await record();
@@ -164,7 +164,7 @@ describe("EventRecorder", () => {
     for (const { note } of created) expect(Buffer.byteLength(note)).toBeLessThanOrEqual(1024);
   });
 
-  it("logs a failure at debug level and goes on", async () => {
+  it("logs a failure at debug level and continues", async () => {
     createError = new ApiError(403, "Forbidden", "namespace is terminating");
     await record();
     expect(logs).toMatchObject([{ level: 20, msg: "event not written" }]);
@@ -180,7 +180,7 @@ describe("EventRecorder", () => {
     expect(logs).toHaveLength(20);
   });
 
-  it("lets go of what is normal before it drops a warning", async () => {
+  it("releases what is normal before it drops a warning", async () => {
     recorder.event(writer, "Warning", "UpdateFailed", "a warning that came first");
     for (let i = 0; i < 120; i++) recorder.event(writer, "Normal", "Updated", `message ${i}`);
     recorder.event(writer, "Warning", "UpdateFailed", "a warning that came last");
@@ -201,7 +201,7 @@ describe("EventRecorder", () => {
     expect(created).toHaveLength(81);
   });
 
-  it("makes nobody wait for that at the end", async () => {
+  it("makes no one wait for that at the end", async () => {
     for (let i = 0; i < 80; i++) recorder.event(writer, "Normal", "Updated", `message ${i}`);
     await recorder.flush();
     expect(created).toHaveLength(80);

@@ -46,7 +46,7 @@ describe("repairs", () => {
     expect(delays).toEqual([20, 40, 80, 160, 300, 300]);
   });
 
-  it("of which none is free wait from the first one on, which begins anew after a minute of peace", () => {
+  it("of which none is free wait from the first one on, which begins again after a minute of peace", () => {
     const pace = new DriftBackoff(0);
     expect(pace.notBefore).toBe(Number.NEGATIVE_INFINITY);
     expect(pace.count(START)).toBe(true);
@@ -64,7 +64,7 @@ describe("repairs", () => {
     expect(pace.count(pace.settledAt - 1)).toBe(true);
   });
 
-  it("after a fight is settled begin anew", () => {
+  it("after a fight is settled begin again", () => {
     const { pace } = fighting();
     const later = pace.settledAt;
     expect(pace.count(later)).toBe(false);
@@ -128,7 +128,7 @@ describe("describeConflict", () => {
     expect(description).toBe("Deployment cache: spec.replicas is also set by someone");
   });
 
-  it("says so when nobody holds what was taken away", () => {
+  it("says so when no one holds what was taken away", () => {
     expect(describeOf(applied("kindstack", {}))).toBe("another client removes fields after each repair");
   });
 

@@ -31,8 +31,8 @@ const make = (name: string, finalizers: string[] = []) =>
 const finalizersOf = async (name: string) => (await cluster.find(name))?.metadata.finalizers;
 const setFinalizers = (name: string, finalizers: string[] | null) => cluster.edit(name, { metadata: { finalizers } });
 
-describe("letting go of an object", () => {
-  it("takes off the finalizer, whoever has set it, and no other", async () => {
+describe("releasing an object", () => {
+  it("takes off the finalizer, whichever manager has set it, and no other", async () => {
     const made = await make("others", ["example.com/a", FINALIZER, "example.com/b"]);
     const left = await writer.removeFinalizer(made, new ReadYourWrites());
     expect(left.metadata.finalizers).toEqual(["example.com/a", "example.com/b"]);
@@ -54,7 +54,7 @@ describe("letting go of an object", () => {
     expect(await finalizersOf("moved")).toBeUndefined();
   });
 
-  it("is content when somebody else took it off", async () => {
+  it("is content when another client took it off", async () => {
     const shown = await make("taken", ["example.com/a", FINALIZER]);
     await setFinalizers("taken", ["example.com/a"]);
     await writer.removeFinalizer(shown, new ReadYourWrites());

@@ -79,7 +79,7 @@ describe("orphans", () => {
     expect(findOrphans([leaving], new Set())).toEqual([]);
   });
 
-  it("are not what somebody made as a copy, with its labels", () => {
+  it("are not what a user made as a copy, with its labels", () => {
     const copy = namespace("acme-copy", { ...made, managedFields: [applied("someone", {})] });
     expect(findOrphans([copy], new Set())).toEqual([]);
   });

@@ -63,7 +63,7 @@ describe("what a program is shown of the cluster", () => {
     );
   });
 
-  it("has what was made for a predecessor, as far as that is still there and nobody else's", async () => {
+  it("has what was made for a predecessor, as far as that is still there and has no other owner", async () => {
     const cached = ["kept", "gone", "taken"].map((name) => pod(name, "uid-before"));
     const taken = pod("taken", "uid-other", "PodSet.batch.tutorial.kubebuilder.io/default/other");
     const { read } = server([], [pod("kept", "uid-before"), taken]);

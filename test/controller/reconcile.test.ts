@@ -131,12 +131,12 @@ class Harness {
     this.object = { ...this.object, metadata: { ...this.object.metadata, generation: 2, resourceVersion: "999" } };
   }
 
-  /** Somebody sets a field that is Kindstack's. */
+  /** A user sets a field that is Kindstack's. */
   edit(): void {
     this.deployment = this.#deployment(false);
   }
 
-  /** Somebody deletes what Kindstack made. */
+  /** A user deletes what Kindstack made. */
   remove(): void {
     this.deployment = undefined;
     this.#version++;
@@ -147,7 +147,7 @@ class Harness {
     if (this.deployment !== undefined) this.deployment = { ...this.deployment, status: "ended" };
   }
 
-  /** What has ended is there again, by somebody else's doing. */
+  /** What has ended is there again, by another owner's doing. */
   mend(): void {
     if (this.deployment !== undefined) this.deployment = { ...this.deployment, status: "running" };
   }
@@ -276,7 +276,7 @@ describe("a fight", () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
-  /** An object that somebody edited right after each repair, one time too often. */
+  /** An object that a user edited right after each repair, one time too often. */
   async function contested(): Promise<Harness> {
     const harness = new Harness();
     await harness.reconcile();
@@ -326,7 +326,7 @@ describe("a fight", () => {
     }
   });
 
-  it("does not keep a new spec from being brought about", async () => {
+  it("does not keep a new spec from being applied", async () => {
     const harness = await contested();
     harness.edit();
     const before = harness.updates;
@@ -335,7 +335,7 @@ describe("a fight", () => {
     expect(harness.updates).toBe(before + 1);
   });
 
-  it("is over when nothing was changed for a minute in which it could have been put right", async () => {
+  it("is over when nothing was changed for a minute in which it could have been repaired", async () => {
     const harness = await contested();
     expect(await harness.reconcile()).toEqual({ requeueAfterMs: 70_000 });
     vi.advanceTimersByTime(69_000);
@@ -357,7 +357,7 @@ describe("what ends by itself again and again", () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
-  /** Which of these the harness's Deployment stands for. */
+  /** Which of these the harness's Deployment is. */
   const completed = (owned: readonly LiveObject[]) => owned.filter(({ status }) => status === "ended").map(objectId);
   /** An object whose replacement has ended as well. */
   async function failing(others: () => string[] = () => []): Promise<Harness> {
@@ -389,7 +389,7 @@ describe("what ends by itself again and again", () => {
     }
   });
 
-  it("is told in a condition and one event, which are over when somebody removes it", async () => {
+  it("is told in a condition and one event, which are over when a user removes it", async () => {
     const harness = await failing();
     await harness.reconcile();
     await harness.reconcile();
@@ -401,7 +401,7 @@ describe("what ends by itself again and again", () => {
     expect(harness.reconciling()).toBeUndefined();
   });
 
-  it("does not keep what is missing besides from being made good: what waits is left as it is", async () => {
+  it("does not keep what is missing besides from being repaired: what waits is left as it is", async () => {
     let missing: string[] = [];
     const harness = await failing(() => missing);
     expect(await harness.reconcile()).toEqual({ requeueAfterMs: 10_000 });
@@ -420,7 +420,7 @@ describe("what ends by itself again and again", () => {
     expect(harness.updates).toBe(before + 1);
   });
 
-  it("does not keep a new spec from being brought about", async () => {
+  it("does not keep a new spec from being applied", async () => {
     const harness = await failing();
     const before = harness.updates;
     harness.changeSpec();
@@ -491,7 +491,7 @@ describe("an object that is maintained", () => {
   });
 });
 
-describe("what an update of which nobody saw the end has made", () => {
+describe("what an update of which no one saw the end has made", () => {
   const removeOrphans = vi.fn(async () => {});
   const findDrift = async () => ({ drifted: [], unknown: new Map() });
   beforeEach(() => void removeOrphans.mockClear());
@@ -522,7 +522,7 @@ describe("what an update of which nobody saw the end has made", () => {
 });
 
 describe("a kind whose program depends on what is alive", () => {
-  it("gets another look after an update of which nobody saw the end: what that made may be one too many", async () => {
+  it("gets another look after an update of which no one saw the end: what that made may be one too many", async () => {
     let surplus: string[] = ["2 instead of 1"];
     const harness = new Harness(counting({ needsReconcile: () => surplus }));
     expect(await harness.reconcile()).toEqual({ requeueAfterMs: expect.any(Number) });

@@ -107,7 +107,7 @@ describe("the shared cluster", () => {
     expect(result.stderr).toContain(`"system:serviceaccount:${name}:default" cannot list resource "secrets"`);
   });
 
-  it("refuses whoever shows no certificate", async () => {
+  it("refuses anyone who shows no certificate", async () => {
     const cluster = readConfig(kubeconfig).getCurrentCluster();
     const config = new KubeConfig();
     config.loadFromClusterAndUser(cluster as Cluster, { name: "nobody" });

@@ -39,7 +39,7 @@ describe("the certificates of a cluster", () => {
     }
   });
 
-  it("are issued anew each time by the same CAs", async () => {
+  it("are issued again each time by the same CAs", async () => {
     const first = await preparePki(directory, "10.0.0.1");
     const second = await preparePki(directory, "10.0.0.1");
 

@@ -139,7 +139,7 @@ describe("the quota of a tenant with three namespaces", () => {
     expect(items.filter(({ metadata }) => metadata.name.startsWith("late-"))).toHaveLength(10);
   });
 
-  it("that is lowered below what is used leaves nobody anything more", async () => {
+  it("that is lowered below what is used leaves no one anything more", async () => {
     await apply(capsuleTenant(tenant, { resourceQuotas: [{ hard: { [RESOURCE]: 5 } }] }));
     await untilQuotas(tenant, (quotas) => {
       expect(quotas.filter(({ granted, used }) => granted !== used)).toEqual([]);
@@ -147,7 +147,7 @@ describe("the quota of a tenant with three namespaces", () => {
     await expect(create(configMap("too-many", namespaces[1] as string))).rejects.toThrow(/exceeded quota/);
   });
 
-  it("is put back when somebody raises it in a namespace", async () => {
+  it("is put back when a user raises it in a namespace", async () => {
     const [name = ""] = namespaces;
     const quota = { kind: "ResourceQuota", metadata: { name: `capsule-${tenant}-0`, namespace: name } };
     await edit(quota, { spec: { hard: { [RESOURCE]: "1000" } } });

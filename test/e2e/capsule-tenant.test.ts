@@ -200,7 +200,7 @@ describe("a tenant", () => {
     });
   });
 
-  it("keeps a namespace whose label alone somebody took off", async () => {
+  it("keeps a namespace whose label alone a user took off", async () => {
     await edit(namespace(second), { metadata: { labels: { "capsule.clastix.io/tenant": null, mine: "yes" } } });
     await eventually(async () => {
       expect((await get(namespace(second))).metadata.labels).toMatchObject({
@@ -210,7 +210,7 @@ describe("a tenant", () => {
     });
   });
 
-  it("lets go of a namespace that lost both its label and its owner, and gives back what it set there", async () => {
+  it("releases a namespace that lost both its label and its owner, and gives back what it set there", async () => {
     await untilReady(tenant);
     await edit(namespace(second), {
       metadata: { labels: { "capsule.clastix.io/tenant": null }, ownerReferences: null },
@@ -224,7 +224,7 @@ describe("a tenant", () => {
     await untilNamespaces(tenant, [first]);
   });
 
-  it("goes on when one of its namespaces is deleted", async () => {
+  it("continues when one of its namespaces is deleted", async () => {
     const third = `${name}-c`;
     await create(labelled(third, name));
     await untilNamespaces(tenant, [first, third]);

@@ -70,8 +70,8 @@ async function untilLookedAt(change: () => Promise<unknown>): Promise<void> {
   });
 }
 
-describe("a Deployment that somebody changed by hand", () => {
-  it("is put right: its size, its image, a label", async () => {
+describe("a Deployment that a user changed by hand", () => {
+  it("is repaired: its size, its image, a label", async () => {
     const { object, deployment } = await settled("edited");
     const { uid } = (await get(deployment)).metadata;
     await edit(deployment, { spec: { replicas: 5 } });
@@ -136,7 +136,7 @@ describe("a Deployment that somebody changed by hand", () => {
     });
   });
 
-  it("many times in a row is put right by few repairs", async () => {
+  it("many times in a row is repaired by few repairs", async () => {
     const { object, deployment } = await settled("many");
     const before = await repairs();
     for (let edits = 0; edits < 30; edits++) await edit(deployment, { spec: { replicas: 5 + edits } });
@@ -184,7 +184,7 @@ describe("a fight over a field", () => {
 });
 
 describe("a paused object", () => {
-  it("is not repaired, not updated and says so, until it goes on", async () => {
+  it("is not repaired, not updated and says so, until it continues", async () => {
     const { object, deployment } = await settled("paused");
     await annotate(object, { [PAUSED_ANNOTATION]: "true" });
     await untilCondition(object, "Reconciling", "False", "Paused");
@@ -202,7 +202,7 @@ describe("a paused object", () => {
     });
   });
 
-  it("goes on without an update when nothing happened meanwhile", async () => {
+  it("continues without an update when nothing happened meanwhile", async () => {
     const { object } = await settled("rested");
     const before = await updates();
     await annotate(object, { [PAUSED_ANNOTATION]: "true" });
@@ -212,7 +212,7 @@ describe("a paused object", () => {
     expect(await updates()).toBe(before);
   });
 
-  it("that is deleted stays until it goes on", async () => {
+  it("that is deleted stays until it continues", async () => {
     const { object, deployment } = await settled("held");
     await annotate(object, { [PAUSED_ANNOTATION]: "true" });
     await untilCondition(object, "Reconciling", "False", "Paused");
@@ -246,7 +246,7 @@ describe("an object that is asked to be reconciled", () => {
   });
 });
 
-describe("an object whose deletion policy is Orphan leaves what it made, as nobody's:", () => {
+describe("an object whose deletion policy is Orphan leaves what it made, as unmanaged:", () => {
   async function orphan(object: Manifest): Promise<void> {
     const live = await annotate(object, { [DELETION_POLICY_ANNOTATION]: "Orphan" });
     await remove(object);

@@ -122,7 +122,7 @@ describe("a PostgresWriter", () => {
 });
 
 describe("objects that are called as Pulumi's engine calls a value that is not known", () => {
-  it("make what they stand for, under that name", async () => {
+  it("make their resources, under that name", async () => {
     const name = RESERVED[2] as string;
     const objects: Manifest[] = [
       podSet(name, 1),
@@ -161,7 +161,7 @@ describe("objects with names as long as Kubernetes lets them be", () => {
 });
 
 describe("after all that", () => {
-  it("nothing was lost, the operator goes on, and its log has no effect on a terminal", async () => {
+  it("nothing was lost, the operator continues, and its log has no effect on a terminal", async () => {
     await allIsWell();
     expect(operator.log).not.toMatch(HARMFUL);
     expect(operator.log).not.toContain('"level":"error"');

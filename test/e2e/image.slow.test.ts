@@ -33,9 +33,9 @@ const MEMCACHED = {
   namespaced: true,
 };
 
-/** Stands for the image's root directory. */
+/** Replaces the image's root directory. */
 const image = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-image-"));
-/** Stands for the volumes: all that the user may write to. */
+/** Replaces the volumes: all that the user may write to. */
 const volumes = path.join(image, "volumes");
 
 beforeAll(async () => {

@@ -138,7 +138,7 @@ describe("an installation with everything configured", () => {
 describe("the operator under the installed service account", () => {
   const database = new TestDatabase(controlPlane().env);
   const operator = new TestOperator({ env: { PSQL_DBNAME: database.name }, installCrds: false });
-  /** A namespace of the sample of Capsule's Tenant, so that there is something to be made. */
+  /** A namespace of the sample of Capsule's Tenant, so that exists something to make. */
   const capsuleNamespace: Manifest = {
     apiVersion: "v1",
     kind: "Namespace",
@@ -230,7 +230,7 @@ describe("the operator under the installed service account", () => {
     await eventually(async () => expect(await read(manifest)).toBeUndefined());
   });
 
-  it("shows its metrics to whoever has the role for that, and to nobody else", async () => {
+  it("shows its metrics to anyone who has the role for that, and to no other client", async () => {
     const binding: Manifest = {
       apiVersion: "rbac.authorization.k8s.io/v1",
       kind: "ClusterRoleBinding",

@@ -189,7 +189,7 @@ describe("a Memcached", () => {
     },
   );
 
-  it("says what keeps its Deployment from being there, and goes on by itself when that is over", async () => {
+  it("says what keeps its Deployment from being there, and continues by itself when that is over", async () => {
     const object = memcached(uniqueName("refused"), {}, restricted);
     const quota = uniqueName("none");
     const path = `/api/v1/namespaces/${restricted}/resourcequotas`;

@@ -146,7 +146,7 @@ export class TestOperator {
     await this.#end("SIGKILL");
   }
 
-  /** Stops it in the middle of what it does, until {@link thaw}; the processes that it has started go on. */
+  /** Stops it in the middle of what it does, until {@link thaw}; the processes that it has started continue. */
   freeze(): void {
     this.#running.kill("SIGSTOP");
   }

@@ -30,7 +30,7 @@ import { useOperator } from "./operator";
 
 const operator = useOperator({ args: ["--concurrency", "8"] });
 
-/** All Pods with the labels of a PodSet, whoever made them. */
+/** All Pods with the labels of a PodSet, regardless of who made them. */
 async function podsOf(name: string): Promise<LiveObject[]> {
   const { items } = await client.list(POD, { namespace: "default", labelSelector: `app=${name},version=v0.1` });
   return items;
@@ -225,7 +225,7 @@ describe("a Pod of a PodSet", () => {
     expect(await operator.metric("kindstack_updates_total")).toBe(updates);
   });
 
-  it("is left alone when it is somebody else's, though it has the labels", async () => {
+  it("is left alone when it is another owner's, though it has the labels", async () => {
     const { name } = await settled("foreign", 2);
     const foreign: Manifest = {
       apiVersion: "v1",

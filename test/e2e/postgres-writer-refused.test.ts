@@ -112,7 +112,7 @@ describe.concurrent("what time can heal is tried again", () => {
     expect(await rowsOf(table)).toHaveLength(1);
   });
 
-  it("when somebody else's row has the key; that row is left alone", async () => {
+  it("when another owner's row has the key; that row is left alone", async () => {
     const table = await database.createStudents();
     const writer = postgresWriter(uniqueName("writer"), { table });
     const id = `default/${writer.metadata.name}`;
@@ -141,7 +141,7 @@ describe.concurrent("what time can heal is tried again", () => {
   });
 });
 
-describe("what only its author can put right", () => {
+describe("what only its author can correct", () => {
   it("waits for the author: a column of another type", async () => {
     const table = await database.createStudents("id text PRIMARY KEY, name text, age date, country text");
     const fitting = await database.createStudents();

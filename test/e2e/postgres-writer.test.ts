@@ -109,7 +109,7 @@ describe.concurrent("a PostgresWriter", () => {
     ]);
   });
 
-  it("has a row of its own, whoever has its name in another namespace", async () => {
+  it("has a row of its own, also when an object in another namespace has its name", async () => {
     const table = await database.createStudents();
     const here = postgresWriter(uniqueName("writer"), { table });
     const elsewhere = uniqueName("elsewhere");
@@ -127,7 +127,7 @@ describe.concurrent("a PostgresWriter", () => {
     expect(await rowsOf(table)).toMatchObject([{ id: `default/${here.metadata.name}` }]);
   });
 
-  it("has a row again when it is created anew under its name", async () => {
+  it("has a row again when it is created again under its name", async () => {
     const table = await database.createStudents();
     const writer = postgresWriter(uniqueName("writer"), { table });
     await apply(writer);
@@ -211,8 +211,8 @@ describe("a PostgresWriter of which only something else than its spec changes", 
   });
 });
 
-describe.concurrent("a row that somebody changed by hand", () => {
-  it("is put right", async () => {
+describe.concurrent("a row that a user changed by hand", () => {
+  it("is repaired", async () => {
     const table = await database.createStudents();
     const writer = postgresWriter(uniqueName("writer"), { table });
     const row = { id: `default/${writer.metadata.name}`, name: "alex", age: 23, country: "canada" };
@@ -228,7 +228,7 @@ describe.concurrent("a row that somebody changed by hand", () => {
     await untilReady(writer);
   });
 
-  it("is put right beside a table that cannot be compared, of which its objects tell until it can", async () => {
+  it("is repaired beside a table that cannot be compared, of which its objects tell until it can", async () => {
     const [sound, broken] = [await database.createStudents(), await database.createStudents()];
     const [writer, unsure] = [sound, broken].map((table) => postgresWriter(uniqueName("writer"), { table })) as [
       Manifest,

@@ -59,7 +59,7 @@ describe("pulumi up of several objects, without an operator", () => {
     expect([...(await madeFor(memcached, cache)).keys()]).toEqual([`Deployment/${names.mc}`]);
   });
 
-  it("leaves nothing that the garbage collector would delete for want of an owner", async () => {
+  it("leaves nothing that the garbage collector would delete for lack of an owner", async () => {
     const made = [...(await madeFor(podSet, pods(2))).values(), ...(await madeFor(memcached, cache)).values()];
 
     expect(made).toHaveLength(3);

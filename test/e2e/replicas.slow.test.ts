@@ -44,7 +44,7 @@ describe.each([
   let table = "";
 
   /**
-   * Stands for the Pulumi CLI, and becomes it. Each update holds a lock of the kernel's on a file of its stack for as long
+   * Replaces the Pulumi CLI, and becomes it. Each update holds a lock of the kernel's on a file of its stack for as long
    * as its process lives, however that ends; it writes down that it begins, and whether another one lives.
    */
   async function witness(): Promise<string> {

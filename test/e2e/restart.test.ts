@@ -53,7 +53,7 @@ class Pair {
     await Promise.all([remove(this.tenant), remove(this.writer)]);
   }
 
-  /** Waits until both are Ready, then looks at all that they stand for and at what they say of it. */
+  /** Waits until both are Ready, then looks at all their resources and at what they say of it. */
   async expectWhole(): Promise<void> {
     await this.expectMade();
     await eventually(async () => {
@@ -202,7 +202,7 @@ describe("a stop while updates run", () => {
     expect(await operator.metric("kindstack_updates_total")).toBe(0);
   });
 
-  it("interrupts them when there is no time, and the next start goes on with them", async () => {
+  it("interrupts them when there is no time, and the next start continues with them", async () => {
     await operator.restart({ args: ["--grace-period", "0"] });
     const pair = new Pair("interrupted");
     await untilUpdating(2, () => pair.apply());

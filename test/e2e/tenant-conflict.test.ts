@@ -89,7 +89,7 @@ describe.concurrent("a Tenant that claims another one's namespace", () => {
     expect(await ownerOf(first)).toBe((await get(tenant(second))).metadata.uid);
   });
 
-  it("goes on when a label in its way is taken off, as its message asks", async () => {
+  it("continues when a label in its way is taken off, as its message asks", async () => {
     const [name, other] = [uniqueName("labelled"), uniqueName("nobody")];
     await apply(namespace(name, { labels: { [OWNER_UID_LABEL]: other } }));
     await apply(tenant(name));

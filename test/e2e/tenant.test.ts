@@ -203,7 +203,7 @@ describe.concurrent("a group that is dismissed loses its rights within 5 s", () 
   const group = { apiGroup: "rbac.authorization.k8s.io", kind: "Group", name: "goes" };
   const otherRole = { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "view" };
 
-  it("in all namespaces, also where somebody swapped a role, and that one is made again", async () => {
+  it("in all namespaces, also where a user swapped a role, and that one is made again", async () => {
     const name = uniqueName("swapped");
     const names = Array.from({ length: 8 }, (_, index) => `${name}-${index}`);
     const readyMs = await made(tenant(name, { namespaces: names, adminGroups: ["stays", "goes"] }));
@@ -244,7 +244,7 @@ describe.concurrent("a group that is dismissed loses its rights within 5 s", () 
     const [broken, left] = [`${name}-broken`, `${name}-left`];
     await apply(namespace(left));
     const readyMs = await made(tenant(name, { namespaces: [broken, left], adminGroups: ["goes"] }));
-    // A name that no apply can take: somebody else's owner label.
+    // A name that no apply can take: another owner's owner label.
     await edit(namespace(broken), { metadata: { labels: { [OWNER_UID_LABEL]: "somebody-else" } } });
     await untilCondition(tenant(name), "Stalled", "True", "Conflict");
 
@@ -257,7 +257,7 @@ describe.concurrent("a group that is dismissed loses its rights within 5 s", () 
   });
 });
 
-describe("a finalizer that somebody took off", () => {
+describe("a finalizer that a user took off", () => {
   it("comes back within 5 s, so that a deletion leaves nothing behind", async () => {
     const name = uniqueName("replaced");
     await apply(tenant(name));
@@ -271,10 +271,10 @@ describe("a finalizer that somebody took off", () => {
   });
 });
 
-describe("what somebody changed by hand", () => {
+describe("what a user changed by hand", () => {
   const name = uniqueName("drift");
 
-  it("is put right: an annotation, a label, a deleted binding and its subjects", async () => {
+  it("is repaired: an annotation, a label, a deleted binding and its subjects", async () => {
     await apply(tenant(name));
     await untilReady(tenant(name));
     const [owner] = Object.keys((await get(namespace(name))).metadata.labels ?? {}).filter((label) =>
@@ -312,7 +312,7 @@ describe("what somebody changed by hand", () => {
     );
   });
 
-  it("is put right: a deleted namespace", async () => {
+  it("is repaired: a deleted namespace", async () => {
     const before = await get(namespace(name));
     await remove(namespace(name));
     await eventually(async () => {

@@ -151,7 +151,7 @@ describe("Tenants whose namespaces were deleted by hand and hold something with 
     expect(conditionOf(waiting, "Reconciling")).toMatchObject({ status: "True", reason: "Waiting" });
     expect(await warningsAbout(waiting)).toEqual([]);
 
-    // What does not depend on it is brought about all the same.
+    // What does not depend on it is applied all the same.
     const more = `${first}-more`;
     await apply(tenant(first, { namespaces: [first, more], adminGroups: ["others"] }));
     await eventually(async () => {

@@ -32,7 +32,7 @@ export interface ApiFaults {
   down?: boolean;
   /** Says whether a request is answered with this status, without the API server. */
   refuse?: (request: ApiRequest) => number | undefined;
-  /** Told when the API server has answered, before the answer goes on; after `false` it does not, and the caller is cut off. */
+  /** Told when the API server has answered, before the answer is passed on; after `false` it does not, and the caller is cut off. */
   answered?: (request: ApiRequest, status: number) => boolean;
   /** The events that are told instead of one. */
   event?: (event: WatchEvent, request: ApiRequest) => WatchEvent[];

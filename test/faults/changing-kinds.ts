@@ -10,13 +10,13 @@ import { namespace } from "../e2e/objects";
 import { type Broken, brokenSpecs, type Overrides, type SpecSchema, validSpecs } from "./spec-arbitrary";
 
 /*
- * What is changed in the tests with generated specs. A spec may have words in it that stand for what is known only when an
+ * What is changed in the tests with generated specs. A spec may have words in it that mean what is known only when an
  * object is made: see `withWords`.
  */
 
 /** The name of the object itself. */
 const NAME = "zzname";
-/** The table that there is; with `_2` a second one, and with `_none` one that there is not. */
+/** The table that exists; with `_2` a second one, and with `_none` one that does not exist. */
 const TABLE = "zztable";
 /** What the operator protects from tenants besides what it always does. */
 export const PROTECTED = "forbidden-*";
@@ -189,7 +189,7 @@ export function generatedObject(
   };
 }
 
-/** A spec with the words in it that stand for an object's name and for the tables. */
+/** A spec with the words in it that mean an object's name and the tables. */
 export function withWords(spec: unknown, { name, table }: { name: string; table: string }): unknown {
   return JSON.parse(JSON.stringify(spec).replaceAll(NAME, name).replaceAll(TABLE, table));
 }

@@ -91,7 +91,7 @@ async function podsOf(name: string): Promise<LiveObject[]> {
   return (await client.list(POD, { namespace: "default", labelSelector: `app=${name}` })).items;
 }
 
-/** The one Pod of a PodSet, which it has anew. */
+/** The one Pod of a PodSet, as it is now. */
 function nextPod(name: string, before?: string): Promise<string> {
   return eventually(async () => {
     const [pod, ...others] = await podsOf(name);
@@ -119,7 +119,7 @@ describe("two replicas, one whose clock is set forward and one whose clock is se
     ["by six hours", 6 * HOUR_MS],
     ["the other way round", -6 * HOUR_MS],
     ["to what they were", 0],
-  ])("%s, go on as before", { timeout: 240_000 }, async (_, offsetMs) => {
+  ])("%s, continue as before", { timeout: 240_000 }, async (_, offsetMs) => {
     await eventually(async () => {
       const holders = new Set((await shards()).map((shard) => shard.split(" ")[1]));
       expect([holders.size, holders.has("undefined")]).toEqual([2, false]);

@@ -98,7 +98,7 @@ it("changes nothing of how a scenario ends, whatever is killed, and wherever", {
   expect(failures).toEqual([]);
 });
 
-/** All points that there are, in the order in which they are tried. */
+/** All points that exist, in the order in which they are tried. */
 function allTurns(exists: (point: Point) => boolean): (Point & { turn: number })[] {
   const groups = ALL_SUBJECTS.flatMap((subject) =>
     COUNTED.map((counted) => {

@@ -207,7 +207,7 @@ export class CrashHarness {
     });
   }
 
-  /** @returns whether the answer may go on to who asked */
+  /** @returns whether the answer may be passed on */
   #count(what: Counted): boolean {
     const count = ++this.#counts[what];
     const [crash] = this.#armed;

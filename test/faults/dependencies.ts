@@ -159,7 +159,7 @@ export function describeDependencies({ isLong, awayMs, statementMs, rows, attemp
     ];
 
     it.each(isLong ? troubles : troubles.slice(0, 1))(
-      "$trouble is what its objects say, and holds nobody else up",
+      "$trouble is what its objects say, and holds no other client up",
       { timeout: 180_000 },
       async ({ trouble, reason, begin, end }) => {
         const [added, edited, deleted, served] = [newWriter(), newWriter(), newWriter(), newTenant()];
@@ -193,7 +193,7 @@ export function describeDependencies({ isLong, awayMs, statementMs, rows, attemp
     );
 
     if (isLong)
-      it("that is slow holds nobody else up, and all its rows are written", { timeout: 600_000 }, async () => {
+      it("that is slow holds no other client up, and all its rows are written", { timeout: 600_000 }, async () => {
         faulty.postgres.faults.delayMs = statementMs;
         const writers = Array.from({ length: rows }, newWriter);
         const served = newTenant();

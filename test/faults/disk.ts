@@ -20,7 +20,7 @@ import {
 } from "../e2e/objects";
 import { type TestOperator, useOperator } from "../e2e/operator";
 
-/** A small file system of its own in place of a directory, which nobody but the operator and its children sees. */
+/** A small file system of its own in place of a directory, which no one but the operator and its children sees. */
 const smallDisk = (size: string, directory: string) => [
   "sh",
   "-c",

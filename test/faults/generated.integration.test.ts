@@ -52,7 +52,7 @@ describe("an object whose spec is changed", () => {
 });
 
 describe("a namespace", () => {
-  /** A namespace with an object of each kind in it, one of which cannot be brought about. */
+  /** A namespace with an object of each kind in it, one of which cannot be applied. */
   const filled = async () => {
     const name = uniqueName("ending");
     await create(namespace(name));

@@ -25,7 +25,7 @@ export interface Sequence {
   isSound: boolean;
   /** What the other one is when it is deleted. */
   last: unknown;
-  /** Whether nobody waits for what comes of the second and the last. */
+  /** Whether no one waits for what comes of the second and the last. */
   hurried: boolean;
 }
 
@@ -132,7 +132,7 @@ export function untilSettled(manifest: Manifest, { well = false } = {}): Promise
   });
 }
 
-/** How often an object was changed makes no difference to what there is. */
+/** How often an object was changed makes no difference to what exists. */
 function withoutGenerations(existence: Existence | undefined): unknown {
   const objects = existence?.objects.map(
     ({ generation: _, status: { observedGeneration: __, ...status }, ...rest }) => ({

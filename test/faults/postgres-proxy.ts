@@ -6,7 +6,7 @@ export interface PostgresFaults {
   down?: boolean;
   /** How long each statement takes at least, in milliseconds. */
   delayMs?: number;
-  /** Told when the server has begun to answer a statement, before the answer goes on; after `false` the client is cut off. */
+  /** Told when the server has begun to answer a statement, before the answer is passed on; after `false` the client is cut off. */
   answered?: (statement: number) => boolean;
 }
 

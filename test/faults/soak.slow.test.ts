@@ -5,7 +5,7 @@ import { expectNoBugs } from "./generated";
 import { Soak, type Step, stepsOf, type Usage } from "./soak";
 
 /*
- * Random load with random faults for `SOAK_MINUTES`. Twelve times it is interrupted: when all has settled, what there is
+ * Random load with random faults for `SOAK_MINUTES`. Twelve times it is interrupted: when all has settled, what exists
  * has to be what the objects say. In the first third the operator is killed now and then; from then on it is one process,
  * of which memory and files must not become more.
  */

@@ -23,7 +23,7 @@ export interface SpecSchema {
 }
 
 /**
- * What stands for a field in place of what its schema says, by its path: `owner.name`, `namespaces.*` for each item and
+ * Values of a field in place of what its schema says, by its path: `owner.name`, `namespaces.*` for each item and
  * each value of a map, `nodeSelector.~` for each key of one.
  */
 export type Overrides = Readonly<Record<string, fc.Arbitrary<unknown>>>;

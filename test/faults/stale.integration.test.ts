@@ -191,7 +191,7 @@ describe("an operator to which its objects are shown as they are, and what they 
     await Promise.all(all.map(untilReady));
     await view.record();
 
-    // What is not in that view: a namespace that came, one that another tenant has, one that nobody has; Pods that came
+    // What is not in that view: a namespace that came, one that another tenant has, one that no one has; Pods that came
     // with a new spec, and one in the place of another.
     await create(ofTenant("new", oil));
     // An update that is under way would set the labels again that are about to be changed.

@@ -8,7 +8,7 @@ import { StateWatch } from "./state-watch";
 
 /** One file of a backend, wherever it keeps its files. */
 export interface StateFile {
-  /** Its path, or what stands for it. */
+  /** Its path, or what names it. */
   name: string;
   text: string;
 }
@@ -19,7 +19,7 @@ export interface StateStore {
   readonly env: Record<string, string>;
   /** The files with this in their names. */
   files(part: string): Promise<StateFile[]>;
-  /** @param tell told of each write, before anything that follows from it; after `false` whoever wrote is cut off */
+  /** @param tell told of each write, before anything that follows from it; after `false` anyone who wrote is cut off */
   watch(tell: () => boolean): void;
   close(): Promise<void>;
 }

@@ -21,7 +21,7 @@ export class StateWatch {
   }
 
   #watch(directory: string): void {
-    this.#watchers.get(directory)?.close(); // made anew under the same name: it watches one that is gone
+    this.#watchers.get(directory)?.close(); // made again under the same name: it watches one that is gone
     this.#watchers.delete(directory);
     try {
       const watcher = fs.watch(directory, (event, name) => {

@@ -107,7 +107,7 @@ function result(operation: UpdateResult["operation"], outcome: UpdateResult["out
   return { operation, outcome, changes: {}, resources: [], deleted: [], failures: [], durationMs: 1 };
 }
 
-/** An update that goes on until it is interrupted. */
+/** An update that continues until it is interrupted. */
 const endless = ({ signal }: UpdateOptions) =>
   new Promise<UpdateResult>((resolve) => {
     signal?.addEventListener("abort", () => resolve(result("up", "interrupted")));
@@ -150,7 +150,7 @@ describe("an object that is deleted", () => {
     expect(calls).toEqual(["up", "destroy"]);
   });
 
-  it("is updated once more before, when nobody saw the end of its last update: that may have made something", async () => {
+  it("is updated once more before, when no one saw the end of its last update: that may have made something", async () => {
     const name = await deleteUnfinished();
     start();
     await isGone(name);
@@ -165,7 +165,7 @@ describe("an object that is deleted", () => {
   });
 });
 
-describe("what somebody took off an object", () => {
+describe("what a user took off an object", () => {
   it("comes back: the finalizer without an update, a status with one", async () => {
     start();
     const name = await make([]);

@@ -295,7 +295,7 @@ describe("a preview", () => {
     expect(plansOf(report)[0]?.resources).toEqual([["update", "Row", { path: "values.age", before: 23, after: 24 }]]);
   });
 
-  it("works for somebody who may only read", async () => {
+  it("works for a user who may only read", async () => {
     const client = await readOnlyClient();
     const report = await look([writer("changed", { age: 24 }), podSet(2)], { client });
     expect(report.objects).toMatchObject([
@@ -346,14 +346,14 @@ describe("a preview", () => {
     expect(report.objects[1]?.errors[0]).toContain("pg_class");
   });
 
-  it("shows what would be refused because somebody else has it, or wants it too", async () => {
+  it("shows what would be refused because another client has it, or wants it too", async () => {
     const [a, b, free] = ["a", "b", "free"].map((suffix) => `${cluster.namespace}-${suffix}`) as [
       string,
       string,
       string,
     ];
     const report = await look([
-      tenant({ namespaces: [a] }), // lets go of b
+      tenant({ namespaces: [a] }), // releases b
       tenant({ namespaces: [b] }, "heir"),
       tenant({ namespaces: [a] }, "intruder"),
       tenant({ namespaces: [free] }, "one"),
@@ -377,7 +377,7 @@ describe("a preview", () => {
     expect(other?.errors[0]).toContain("codereliant.io/one's");
   });
 
-  it("shows a row that another object has, or that nobody made for Kindstack", async () => {
+  it("shows a row that another object has, or that no one made for Kindstack", async () => {
     const key = (name: string) => `${cluster.namespace}/${name}`;
     await database.query(`INSERT INTO ${otherTable} (id, name) VALUES ($1, 'theirs')`, [key("found")]);
     await database.query(
@@ -399,7 +399,7 @@ describe("a preview", () => {
     ]);
   });
 
-  it("says where it could not look for what somebody else has", async () => {
+  it("says where it could not look for what another client has", async () => {
     const denied = nobodyInParticular();
     const report = await look([tenant({ namespaces: ["any"] }, "new")], { client: denied });
 
@@ -498,7 +498,7 @@ describe("a preview", () => {
 });
 
 describe("a stack reader", () => {
-  it("tells a stack's state and history, and of no stack that there is none", async () => {
+  it("tells a stack's state and history, and reports a missing stack", async () => {
     const reader = new StackReader({ workspace, host, timeoutMs: 60_000 });
     const stack = stackOf(findKind(kinds, "postgreswriters"), `${cluster.namespace}/same`, undefined);
 
@@ -592,7 +592,7 @@ async function everything() {
     const { items } = await cluster.client.list(await cluster.client.resourceType(apiVersion, kind));
     for (const { metadata } of items) {
       if (metadata.name.startsWith(cluster.namespace) || metadata.namespace?.startsWith(cluster.namespace)) {
-        // What the control plane itself writes to a Pod, as it starts, is nobody's doing here.
+        // What the control plane itself writes to a Pod, as it starts, does not count here.
         objects.push(`${kind} ${objectKey(metadata)} ${kind === "Pod" ? metadata.uid : metadata.resourceVersion}`);
       }
     }

@@ -3,7 +3,7 @@ import { RequestQueue } from "../../src/preview/request-queue";
 
 const never = new AbortController().signal;
 
-/** Work that goes on until it is told to end. */
+/** Work that continues until it is told to end. */
 function work() {
   let end = () => {};
   const ended = new Promise<void>((resolve) => {

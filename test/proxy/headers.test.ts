@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { hasBody, requestHeaders, responseHeaders } from "../../src/proxy/headers";
 
 describe("the headers of a request", () => {
-  it("go on as they came, with the client's address", () => {
+  it("are passed on as they came, with the client's address", () => {
     expect(
       requestHeaders(
         { accept: ["application/json"], "user-agent": ["kubectl"], "x-forwarded-for": ["10.1.1.1"] },

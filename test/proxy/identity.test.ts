@@ -16,7 +16,7 @@ async function identityOf(subject: { CN: string; O?: string }) {
 }
 
 describe("a client certificate", () => {
-  it("stands for its common name, in the groups of its organizations", async () => {
+  it("is the user of its common name, in the groups of its organizations", async () => {
     expect(await identityOf({ CN: "alice", O: "capsule.clastix.io" })).toEqual({
       name: "alice",
       groups: ["capsule.clastix.io", "system:authenticated"],
@@ -24,14 +24,14 @@ describe("a client certificate", () => {
     });
   });
 
-  it("stands for nobody that the API server calls anonymous", async () => {
+  it("is no user that the API server calls anonymous", async () => {
     expect(await identityOf({ CN: "system:anonymous" })).toBeUndefined();
     expect(await identityOf({ CN: "alice", O: "system:unauthenticated" })).toBeUndefined();
   });
 });
 
 describe("a reviewed token", () => {
-  it("stands for its user", () => {
+  it("is its user", () => {
     const user = { username: "alice", uid: "1", groups: ["a"], extra: { scopes: ["x"] } };
     expect(reviewedIdentity(user)).toEqual({
       name: "alice",
@@ -41,7 +41,7 @@ describe("a reviewed token", () => {
     });
   });
 
-  it("stands for nobody when it names nobody, or the anonymous user", () => {
+  it("is no user when it names none, or the anonymous one", () => {
     expect(reviewedIdentity({})).toBeUndefined();
     expect(reviewedIdentity({ username: "" })).toBeUndefined();
     expect(reviewedIdentity({ username: "system:anonymous", groups: ["system:unauthenticated"] })).toBeUndefined();

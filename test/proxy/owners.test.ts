@@ -89,7 +89,7 @@ describe("the owners of tenants", () => {
     expect(told).toHaveBeenCalledOnce();
   });
 
-  it("have to look anew after a change of their tenants, and after what nobody saw", async () => {
+  it("have to look again after a change of their tenants, and after what no one saw", async () => {
     expect(owners.changedSince(alice, "9")).toBe(true); // before the start
     expect(owners.changedSince(alice, "10")).toBe(false);
     await send("ADDED", tenant("water", 20, { kind: "User", name: "alice" }));

@@ -94,7 +94,7 @@ describe("who is let in", () => {
     expect(JSON.stringify(api.arrivals) + log).not.toContain("token-of-bob");
   });
 
-  it("is nobody else", async () => {
+  it("is no other user", async () => {
     await start();
     const [foreign, server] = await Promise.all([stranger.user("alice"), authority.server()]);
     const expired = await authority.user("alice", undefined, new Date(Date.now() - 1000));
@@ -118,7 +118,7 @@ describe("who is let in", () => {
     agent.destroy();
   });
 
-  it("is nobody by certificate when there is no CA for users, whatever public CAs there are", async () => {
+  it("is no one by certificate when there is no CA for users, whatever public CAs there are", async () => {
     const get = api.handle;
     api.handle = (request, response) => {
       if (request.url?.includes("extension-apiserver-authentication")) response.end('{"data":{}}');
@@ -295,7 +295,7 @@ describe("a watch of one's own namespaces", () => {
     expect(await text).toBe('{"type":"ADDED"}\n');
   });
 
-  it("ends when the tenants change, and tells the client to list anew", async () => {
+  it("ends when the tenants change, and tells the client to list again", async () => {
     const { text } = await watch();
     api.tenantEvents?.write(`${JSON.stringify({ type: "DELETED", object: oil })}\n`);
     const [added, error, rest] = (await text).split("\n");
@@ -490,7 +490,7 @@ describe("the listener", () => {
     expect(api.arrivals).toMatchObject([{ url: `/k8s/clusters/c-1${path}` }]);
   });
 
-  it("takes up a renewed certificate and another CA, and lets go of who came by the old one", async () => {
+  it("takes up a renewed certificate and another CA, and disconnects clients of the old one", async () => {
     await start({ reloadMs: 20 });
     let events!: http.ServerResponse;
     api.handle = (_request, response) => {

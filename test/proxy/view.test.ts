@@ -103,7 +103,7 @@ describe("the way of a request", () => {
     );
   });
 
-  it("is closed to a watch from before the tenants changed, but not to one that begins anew", async () => {
+  it("is closed to a watch from before the tenants changed, but not to one that begins again", async () => {
     const { options: changed } = options({ changed: true });
     const watch = "/api/v1/namespaces?watch=true";
     await expect(passageOf(changed, alice, "GET", `${watch}&resourceVersion=5`)).rejects.toThrow(

@@ -53,7 +53,7 @@ describe("objects that fail for one reason", () => {
     expect(tried).toHaveLength(keys.length - 1);
   });
 
-  it("go on waiting when another one of them succeeds, whose spec was changed", () => {
+  it("continue waiting when another one of them succeeds, whose spec was changed", () => {
     tried = [];
     backoff.succeeded("object-100");
     expect(tried).toEqual([]);
@@ -77,7 +77,7 @@ describe("objects that fail for one reason", () => {
   });
 });
 
-it("one object that fails waits for nobody, and one that fails otherwise waits with those that do", () => {
+it("one object that fails waits for no one, and one that fails otherwise waits with those that do", () => {
   backoff.failed("a", "table missing");
   expect(triedWithin(2_000)).toEqual(["a"]);
   backoff.failed("a", "no connection");

@@ -156,7 +156,7 @@ describe("WorkQueue.addRateLimited", () => {
     expect(queue.failures("a")).toBe(11);
   });
 
-  it("starts anew after forget, for that key alone", () => {
+  it("starts again after forget, for that key alone", () => {
     for (let i = 0; i < 3; i++) for (const key of ["a", "b"]) queue.addRateLimited(key);
     queue.forget("a");
     expect(queue.failures("a")).toBe(0);
@@ -181,7 +181,7 @@ describe("WorkQueue.addRateLimited", () => {
 });
 
 describe("WorkQueue.run", () => {
-  it("retries with back-off what a worker throws, and goes on with the other keys", async () => {
+  it("retries with back-off what a worker throws, and continues with the other keys", async () => {
     void run(1);
     queue.add("a");
     queue.add("b");

@@ -151,7 +151,7 @@ describe("a batch", () => {
     expect(await rows()).toEqual(["school/alex 23", "school/blake 23"]);
   });
 
-  it("creates, changes, repairs, deletes and lets go in one turn, and leaves the others alone", async () => {
+  it("creates, changes, repairs, deletes and releases in one turn, and leaves the others alone", async () => {
     await turn(...["changed", "drifted", "deleted", "released", "kept"].map((name) => up(name)));
     await database.query(`UPDATE ${table} SET age = 99 WHERE id <> 'school/changed'`);
     const results = await turn(

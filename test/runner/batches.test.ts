@@ -115,7 +115,7 @@ describe("Batches", () => {
     expect(await held).toMatchObject({ outcome: "succeeded" });
   });
 
-  it("begins nothing while nobody can say whether they have changed", async () => {
+  it("begins nothing while no one can say whether they have changed", async () => {
     const world = new World();
     world.unreachable = new Error("away");
     const waiting = world.request(up("default/a"));
@@ -235,7 +235,7 @@ describe("Batches", () => {
       expect(world.batches.gatherMs(SHARED)).toBe(0);
     });
 
-    it("does not wait for the end of a burst that goes on, nor for more than a batch can take", async () => {
+    it("does not wait for the end of a burst that continues, nor for more than a batch can take", async () => {
       const world = new World();
       request(world, "a");
       for (let index = 0; index < 20; index++) {

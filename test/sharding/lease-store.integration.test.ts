@@ -50,7 +50,7 @@ describe("a Lease in the cluster", () => {
     expect(await store.update(renewed, { holder: undefined })).toMatchObject({ holder: undefined });
   });
 
-  it("is not made anew by a renewal that comes after its end, nor by one of a namesake", async () => {
+  it("is not made again by a renewal that comes after its end, nor by one of a namesake", async () => {
     const made = await store.create(name, { holder: "a" });
     await store.remove(made);
     await expect(store.update(made, { holder: "a" })).rejects.toThrow(LeaseConflict);

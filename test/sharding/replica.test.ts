@@ -103,7 +103,7 @@ describe("one replica", () => {
     expect(a.held).toEqual([0]);
   });
 
-  it("takes nothing anew before the work that it lost has ended", async () => {
+  it("takes nothing more before the work that it lost has ended", async () => {
     const a = new Member("a", 1);
     await pass(TICK_MS);
     let end = () => {};
@@ -133,7 +133,7 @@ describe("one replica", () => {
     },
   );
 
-  it("outlives somebody's edit of its Lease", async () => {
+  it("outlives a user's edit of its Lease", async () => {
     const a = new Member("a", 1);
     await pass(TICK_MS);
     const record = store.get("kindstack-replica-a-1");
@@ -256,7 +256,7 @@ describe("a replica that was frozen", () => {
     expect(store.sessions()).toEqual(["kindstack-replica-a-2", "kindstack-replica-b-1"]);
   });
 
-  it("goes on when it slept for less than the renewal deadline", async () => {
+  it("continues when it slept for less than the renewal deadline", async () => {
     const { a } = await freeze(6_000);
     expect(a.replica.mayWriteTo(0)).toBe(true);
     await pass(60_000);

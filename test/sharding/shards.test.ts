@@ -46,7 +46,7 @@ describe("work on a stack", () => {
     expect(fed).toEqual([13_750]);
   });
 
-  it("may not write from the moment when the time is over, even if nobody has noticed, and is told so", async () => {
+  it("may not write from the moment when the time is over, even if no one has noticed, and is told so", async () => {
     let refused: unknown;
     let isAborted = false;
     const result = await shards.work("stack", forever, async (signal) => {

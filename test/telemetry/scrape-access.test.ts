@@ -33,7 +33,7 @@ function access(users: Record<string, string> = { good: "prometheus", poor: "mal
 }
 
 describe("who may read the metrics", () => {
-  it("is whoever the cluster knows and lets get /metrics", async () => {
+  it("is a user whom the cluster lets get /metrics", async () => {
     const { may, state } = access();
     expect(await may("Bearer good")).toBe("allowed");
     expect(state.asked[1]?.spec).toEqual({
@@ -44,7 +44,7 @@ describe("who may read the metrics", () => {
     });
   });
 
-  it("is not whoever it knows and does not let", async () => {
+  it("is not a user whom the cluster does not let", async () => {
     expect(await access().may("bearer poor")).toBe("forbidden");
   });
 
@@ -63,7 +63,7 @@ describe("who may read the metrics", () => {
     expect(state.asked).toEqual([]);
   });
 
-  it("is not whoever it does not know", async () => {
+  it("is not an unknown user", async () => {
     expect(await access().may("Bearer forged")).toBe("unauthenticated");
   });
 
@@ -90,7 +90,7 @@ describe("who may read the metrics", () => {
     expect(state.asked).toHaveLength(2);
   });
 
-  it("is not known while the API server does not answer, and nobody is let in", async () => {
+  it("is not known while the API server does not answer, and no one is let in", async () => {
     const { may, state, warnings } = access();
     state.unreachable = true;
     expect(await may("Bearer good")).toBe("unknown");
@@ -99,7 +99,7 @@ describe("who may read the metrics", () => {
     expect(await may("Bearer good")).toBe("allowed");
   });
 
-  it("does not make a burden of whoever makes up tokens", async () => {
+  it("does not ask about every invented token", async () => {
     const { may, state } = access();
     let open = () => {};
     state.gate = new Promise((resolve) => {

@@ -87,7 +87,7 @@ describe("the material of a TLS server", () => {
     expect(await renew(later, at(86))).toBe(later);
   });
 
-  it("is made anew when its CA has expired, by the next one if there is one", async () => {
+  it("is made again when its CA has expired, by the next one if there is one", async () => {
     const material = await renew(undefined, at(0));
     const announced = await renew(material, at(61));
 

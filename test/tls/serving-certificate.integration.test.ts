@@ -65,7 +65,7 @@ describe("replicas that open a certificate", () => {
     expect(other.secureContext).toEqual(one.secureContext);
   });
 
-  it("put back what somebody deleted or damaged, as it was", async () => {
+  it("put back what a user deleted or damaged, as it was", async () => {
     const certificate = await open("damage");
     const { cert } = certificate.secureContext;
     const stored = async () => {

@@ -28,7 +28,7 @@ beforeAll(async () => {
   };
 });
 
-/** A resource of each provider, and how to look at what it stands for. */
+/** A resource of each provider, and how to look at what it manages. */
 interface Subject {
   declare(value: string): Program;
   value(): Promise<unknown>;
@@ -113,7 +113,7 @@ describe.each([
 });
 
 describe("the host", () => {
-  it("runs no code that it finds in a state: a provider of somebody else is refused", async () => {
+  it("runs no code that it finds in a state: a provider of another client is refused", async () => {
     expect(await engines.hosted.up("foreign", () => void new Foreign())).toMatchObject({
       outcome: "failed",
       failures: [{ resource: "thing", message: expect.stringContaining("not Kindstack's") }],

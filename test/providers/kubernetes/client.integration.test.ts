@@ -158,7 +158,7 @@ describe("a refusal", () => {
     });
   });
 
-  it("for want of permission can be tried again, as it may be granted, and names what was not allowed", async () => {
+  it("for lack of permission can be tried again, as it may be granted, and names what was not allowed", async () => {
     const serviceAccount = await client.resourceType("v1", "ServiceAccount");
     const metadata = { name: "powerless", namespace: cluster.namespace };
     await client.create(serviceAccount, { apiVersion: "v1", kind: "ServiceAccount", metadata });

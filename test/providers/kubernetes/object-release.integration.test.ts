@@ -47,7 +47,7 @@ const letGo = (name: string) =>
   cluster.client.mergePatch(POD, name, cluster.namespace, { metadata: { finalizers: null } });
 
 describe("release", () => {
-  it("leaves the object as it is, as nobody's, and out of reach of the garbage collector", async () => {
+  it("leaves the object as it is, as unmanaged, and out of reach of the garbage collector", async () => {
     const holder = await cluster.applyAs("someone", cluster.configMap("holder"));
     const ownerReferences = [{ apiVersion: "v1", kind: "ConfigMap", name: "holder", uid: holder.metadata.uid }];
     const outs = await create(
@@ -85,7 +85,7 @@ describe("release", () => {
     expect(await cluster.find("passed-on")).toBeDefined();
   });
 
-  it("has nothing to do when the object is gone, or somebody else's by now", async () => {
+  it("has nothing to do when the object is gone, or another owner's by now", async () => {
     const gone = await create(cluster.configMap("gone"));
     await cluster.client.delete(CONFIG_MAP, "gone", cluster.namespace);
     await release(gone);
@@ -99,7 +99,7 @@ describe("release", () => {
 });
 
 describe("an object that is not to be adopted", () => {
-  it("is refused when it exists and is nobody's, and stays as it is", async () => {
+  it("is refused when it exists and is unmanaged, and stays as it is", async () => {
     await cluster.applyAs("someone", cluster.configMap("foreign", { theirs: "1" }));
     await expect(create(cluster.configMap("foreign", { ours: "1" }), { adopt: false })).rejects.toMatchObject({
       errorClass: "terminal",
@@ -204,7 +204,7 @@ describe("what no state knows", () => {
     expect(marksOf(live)).toEqual([]);
   });
 
-  it("is left alone by who has seen it before it became somebody else's, or nobody's", async () => {
+  it("is left alone by who has seen it before it became another owner's, or unmanaged", async () => {
     const outs = await create(cluster.configMap("former-orphan", { a: "1" }));
     const seen = await found("former-orphan");
     await release(outs);

@@ -130,7 +130,7 @@ describe("update", () => {
     expect(await update(outs, cluster.configMap("lost", { a: "1" }))).toMatchObject({ created: true });
   });
 
-  it("adopts what somebody else made in its place, and does not delete that later", async () => {
+  it("adopts what another client made in its place, and does not delete that later", async () => {
     const outs = await create(cluster.configMap("remade", { a: "1" }));
     await cluster.client.delete(CONFIG_MAP, "remade", cluster.namespace);
     const theirs = await cluster.applyAs("someone", cluster.configMap("remade", { theirs: "1" }));
@@ -162,7 +162,7 @@ describe("read", () => {
     ["removes an applied value", { data: { a: null } }],
     ["removes a label", { metadata: { labels: { team: null } } }],
     ["takes off whose it is", { metadata: { labels: { [OWNER_UID_LABEL]: null } } }],
-  ])("sees drift when somebody %s; the update repairs it", async (description, patch) => {
+  ])("sees drift when a user %s; the update repairs it", async (description, patch) => {
     const name = description.replaceAll(" ", "-");
     const manifest = cluster.configMap(name, { a: "1" }, { labels: { team: "acme" } });
     const outs = await create(manifest);
@@ -178,7 +178,7 @@ describe("read", () => {
     });
   });
 
-  it("sees none when somebody adds something of their own", async () => {
+  it("sees none when a user adds something of their own", async () => {
     const outs = await create(cluster.configMap("extended", { a: "1" }));
     await cluster.edit("extended", {
       data: { b: "2" },
@@ -229,7 +229,7 @@ describe("delete", () => {
     await expect(remove(outs)).resolves.toBeUndefined();
   });
 
-  it("deletes what was created also when somebody took the owner's label off", async () => {
+  it("deletes what was created also when a user took the owner's label off", async () => {
     const outs = await create(cluster.configMap("unlabelled"));
     const labels = { [OWNER_UID_LABEL]: null };
     await cluster.client.mergePatch(CONFIG_MAP, "unlabelled", cluster.namespace, { metadata: { labels } });
@@ -237,7 +237,7 @@ describe("delete", () => {
     expect(await cluster.find("unlabelled")).toBeUndefined();
   });
 
-  it("leaves alone what somebody else made under that name", async () => {
+  it("leaves alone what another client made under that name", async () => {
     const outs = await create(cluster.configMap("successor", { a: "1" }));
     await cluster.client.delete(CONFIG_MAP, "successor", cluster.namespace);
     await cluster.applyAs("someone", cluster.configMap("successor", { theirs: "1" }));
@@ -329,7 +329,7 @@ describe("a RoleBinding", () => {
   it.each([
     ["with its labels", () => ({ labels: { [OWNER_UID_LABEL]: acme.uid } })],
     ["without them", () => ({})],
-  ])("whose role somebody swapped by making it again %s, is made again", async (description, metadata) => {
+  ])("whose role a user swapped by making it again %s, is made again", async (description, metadata) => {
     const name = description.replaceAll(" ", "-");
     const outs = await create(binding(name, "edit", ["gone", "here"]));
     await swap(name, metadata());
@@ -355,7 +355,7 @@ describe("a RoleBinding", () => {
     await cluster.client.mergePatch(type, "kept", cluster.namespace, { metadata: { finalizers: null } });
   });
 
-  it("that somebody deleted and that a finalizer keeps, grants what it is to grant", async () => {
+  it("that a user deleted and that a finalizer keeps, grants what it is to grant", async () => {
     const outs = await create(binding("kept-by-hand", "edit", ["gone", "here"]));
     const finalizers = ["example.com/held"];
     await cluster.client.mergePatch(type, "kept-by-hand", cluster.namespace, { metadata: { finalizers } });
@@ -421,7 +421,7 @@ describe("an object that others make", () => {
     expect(await cluster.find("absent")).toBeUndefined();
   });
 
-  it("is left alone when it is on its way out, and nobody waits for its end", async () => {
+  it("is left alone when it is on its way out, and no one waits for its end", async () => {
     await cluster.applyAs("someone", cluster.configMap("ending", {}, { finalizers: ["example.com/held"] }));
     await cluster.client.delete(CONFIG_MAP, "ending", cluster.namespace);
     const creating = provider.create(existing(cluster.configMap("ending", { a: "1" })));

@@ -37,7 +37,7 @@ describe("diff", () => {
     ["a Pod's image", pod("a:1"), pod("a:2")],
     ["a Deployment's selector", deployment({ selector: { app: "a" } }), deployment({ selector: { app: "b" } })],
     ["a RoleBinding's role", binding("admin"), binding("edit")],
-  ])("replaces the object for %s, which the API server lets nobody change", async (_, olds, news) => {
+  ])("replaces the object for %s, which the API server lets no one change", async (_, olds, news) => {
     expect(await diff(olds, news)).toEqual(replacement);
   });
 

@@ -58,7 +58,7 @@ export class TestCluster {
     return this.client.get(CONFIG_MAP, name, this.namespace);
   }
 
-  /** What somebody else does: a server-side apply with another manager, or as `kubectl edit` would, a patch. */
+  /** What another client does: a server-side apply with another manager, or as `kubectl edit` would, a patch. */
   async applyAs(fieldManager: string, manifest: Manifest): Promise<LiveObject> {
     const type = await this.client.resourceType(manifest.apiVersion, manifest.kind);
     return (await this.client.apply(type, manifest, { fieldManager })).object;

@@ -51,7 +51,7 @@ describe("rows of an owner that no state knows", () => {
     expect((await records()).filter(({ table_name }) => table_name === table)).toEqual([]);
   });
 
-  it("are left, as nobody's, where what was made is to be left", async () => {
+  it("are left, as unmanaged, where what was made is to be left", async () => {
     const table = await database.createStudents();
     await create(rowIn(table));
     await removeOrphanRows(OWNER, "id", [], { release: true });

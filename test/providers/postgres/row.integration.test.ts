@@ -117,7 +117,7 @@ describe("create", () => {
     expect(await rowsOf(table)).toEqual([ALEX]);
   });
 
-  it("leaves a row alone that somebody else made", async () => {
+  it("leaves a row alone that another client made", async () => {
     const table = await database.createStudents();
     await database.query(`INSERT INTO ${table} VALUES ('default/sample-student', 'bob', 1, 'peru')`);
     await expect(create(rowIn(table))).rejects.toEqual(
@@ -172,7 +172,7 @@ describe("update", () => {
     expect(await recordsOf(table)).toEqual([expect.objectContaining({ owner: "uid-2" })]);
   });
 
-  it("leaves a row alone that somebody else has taken since", async () => {
+  it("leaves a row alone that another client has taken since", async () => {
     const table = await database.createStudents();
     const outs = await create(rowIn(table));
     await provider.delete("id", outs);
@@ -290,7 +290,7 @@ describe("many rows at once", () => {
     expect(await rowsOf(table)).toEqual(keys.map((id) => ({ id, age: 2, name: null, country: null })));
   });
 
-  it("fail alone where somebody else has locked their row", async () => {
+  it("fail alone where another client has locked their row", async () => {
     const table = await database.createStudents();
     const rows = await Promise.all(keys.slice(0, 8).map((id) => create(rowIn(table, { key: { id } }))));
     const locker = await lock(`SELECT FROM ${table} WHERE id = '${keys[3]}' FOR UPDATE`);
@@ -521,7 +521,7 @@ describe("delete", () => {
     expect(await rowsOf(table)).toEqual([ALEX]);
   });
 
-  it("leaves a row that somebody else has taken since", async () => {
+  it("leaves a row that another client has taken since", async () => {
     const table = await database.createStudents();
     const outs = await create(rowIn(table));
     await database.query("DELETE FROM kindstack_ownership.rows WHERE table_name = $1", [table]);
@@ -707,7 +707,7 @@ describe("without a database", () => {
     );
   });
 
-  it("goes on after the server has ended its connections", async () => {
+  it("continues after the server has ended its connections", async () => {
     const table = await database.createStudents();
     await create(rowIn(table));
     const end =

@@ -146,7 +146,7 @@ describe("a namespace with a tenant's label", () => {
     expect(tenantsOf(labelled("oil-a"))).toEqual(["oil"]);
   });
 
-  it.each(["kube-system", "kube-public", "default", "kindstack-system"])("is nobody's when it is %s", (name) => {
+  it.each(["kube-system", "kube-public", "default", "kindstack-system"])("is never a tenant's: %s", (name) => {
     expect(tenantsOf(labelled(name))).toEqual([]);
   });
 });

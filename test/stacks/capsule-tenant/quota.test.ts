@@ -130,7 +130,7 @@ describe("the balance of a tenant's quotas", () => {
       expect((await written([other])).map(hardOf)).toMatchObject([{ pods: "10" }]);
     });
 
-    it("gives nobody more while its use is not known", async () => {
+    it("gives no one more while its use is not known", async () => {
       const some = quota("oil-a", { hard: { pods: "2", "requests.memory": "0" }, used: none });
       expect((await written([ending("oil-e"), some])).map(hardOf)).toMatchObject([{ pods: "2" }]);
     });

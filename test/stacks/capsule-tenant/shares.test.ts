@@ -37,7 +37,7 @@ describe("the shares of a tenant's namespaces", () => {
     expect(granted(10, slot(1, 1), slot(7, 7), slot(0, 0))).toEqual([2, 8, 0]);
   });
 
-  it("are not raised as long as somebody's use has not been counted", () => {
+  it("are not raised as long as the use of one has not been counted", () => {
     expect(granted(10, slot(2, 2), slot(undefined, 0, undefined))).toEqual([2, 0]);
   });
 
@@ -86,7 +86,7 @@ describe("the shares of a tenant's namespaces", () => {
     );
   });
 
-  it("come to rest within a few rounds, and then whoever goes on asking can use all that others do not", () => {
+  it("come to rest within a few rounds, and then one that keeps asking can use all that others do not", () => {
     fc.assert(
       fc.property(fc.integer({ min: 6, max: 60 }), fc.integer({ min: 1, max: 6 }), fc.nat(5), (hard, count, who) => {
         const world = Array.from({ length: count }, () => ({ used: 0n, granted: 0n, enforced: 0n }));

@@ -72,7 +72,7 @@ describe.each(kinds.map((kind) => [kindName(kind), kind] as const))("the CRD of 
     }
   });
 
-  it("requires only properties that there are", () => {
+  it("requires only properties that exist", () => {
     for (const [path, { required = [], properties = {} }] of nodes(schema)) {
       expect(
         required.filter((property) => !(property in properties)),

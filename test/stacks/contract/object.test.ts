@@ -17,7 +17,7 @@ const nameOf = ({ kind, namespace, name }: Identity) =>
 const textOf = ({ kind, namespace, name }: Identity) =>
   JSON.stringify([kind.plural, kind.group, namespace ?? null, name]);
 
-/** Names at the limits that Kubernetes sets, of the kinds that there are, with a second one called Tenant. */
+/** Names at the limits that Kubernetes sets, of the kinds that exist, with a second one called Tenant. */
 const atTheLimits = fc.record({
   kind: fc.constantFrom(...kinds.map(({ group, plural, singular }) => ({ group, plural, singular })), {
     group: "capsule.clastix.io",

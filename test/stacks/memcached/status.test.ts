@@ -15,7 +15,7 @@ function memcached(size: number, metadata: Partial<KindObject["metadata"]> = {})
   };
 }
 
-/** A Deployment of which so many of the wanted Pods are available. */
+/** A Deployment with so many available Pods of those that it wants. */
 function deployment(replicas: number, available: number, { observed = true } = {}): LiveObject {
   return {
     apiVersion: "apps/v1",

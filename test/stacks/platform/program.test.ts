@@ -405,7 +405,7 @@ describe("the installation", () => {
     });
   });
 
-  it("lets nobody read the metrics to whom the right was not given", async () => {
+  it("lets only users with the right read the metrics", async () => {
     const registrations = await install();
 
     expect(find(registrations, "ClusterRole/kindstack-metrics-reader").inputs).toMatchObject({
@@ -533,7 +533,7 @@ describe("an installation of chosen kinds", () => {
     expect(JSON.stringify(registrations)).not.toMatch(/capsule|podsets|memcacheds|kindstack-admission-tls/);
   });
 
-  it("refuses a kind that there is not, and a proxy without the tenants that it is for", async () => {
+  it("refuses a kind that does not exist, and a proxy without the tenants that it is for", async () => {
     const manifests = (values: Record<string, string>) => platformManifests(parseConfiguration(values, "1.2.3"), kinds);
     await expect(manifests({ kinds: "sheep" })).rejects.toThrow("kindstack:kinds: there is no kind sheep");
     await expect(manifests({ kinds: "podsets", proxy: "true" })).rejects.toThrow(

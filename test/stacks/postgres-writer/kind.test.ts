@@ -19,7 +19,7 @@ function writer(spec: object = {}): LiveObject {
 }
 
 describe("PostgresWriter", () => {
-  it("takes its sample, and stands for the row that the sample describes", () => {
+  it("takes its sample, and registers the row that the sample describes", () => {
     const sample = parse(fs.readFileSync(path.join(postgresWriter.directory, "sample.yaml"), "utf8"));
     expect(wantedRow(parseObject(postgresWriter, sample))).toEqual({
       table: "students",
