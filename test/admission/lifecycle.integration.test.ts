@@ -3,6 +3,7 @@ import tls from "node:tls";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { ApiError, type KubernetesClient, type ResourceType } from "../../providers/kubernetes/client";
 import { DEFAULT_USER_GROUP } from "../../stacks/capsule-tenant/labels";
+import { CERTIFICATE_SECRET } from "../../stacks/contract/admission";
 import { controlPlane } from "../control-plane";
 import { eventually } from "../e2e/eventually";
 import { create, namespaceOf, TestAdmission, uniqueName } from "./test-admission";
@@ -28,6 +29,7 @@ const BINDINGS: ResourceType = {
   plural: "clusterrolebindings",
   namespaced: false,
 };
+const SECRETS: ResourceType = { apiVersion: "v1", kind: "Secret", plural: "secrets", namespaced: true };
 const ROLES: ResourceType = { ...BINDINGS, kind: "ClusterRole", plural: "clusterroles" };
 let asAlice: KubernetesClient;
 
@@ -40,6 +42,8 @@ afterAll(() => test.close());
 afterEach(async () => {
   vi.unstubAllEnvs();
   await test.stop();
+  // One test's CA lasts for seconds: the next would begin with it, and find it expired on a slow machine.
+  await test.client.delete(SECRETS, CERTIFICATE_SECRET, test.namespace);
 });
 
 const dryCreation = () => create(asAlice, namespaceOf(uniqueName("dry")), true);
