@@ -162,13 +162,19 @@ const PUBLIC_MODULES = {
 };
 
 /**
- * Loads a module of a team's, JavaScript of either kind or TypeScript, so that `kindstack` is this very package in it,
- * whatever lies in its `node_modules`: a second copy would register resources where no update sees them.
+ * Loads a module of a team's, JavaScript of either kind or TypeScript, so that `kindstack` is this very package in it, and
+ * Pulumi's SDK this package's, whatever lies in its `node_modules`: a second copy would register resources where no update sees them.
  */
 function importModule(file: string): unknown {
   // Loaded here: only those who serve other than the built-in kinds need it.
   const { createJiti } = require("jiti") as typeof import("jiti");
-  const jiti = createJiti(file, { interopDefault: false, fsCache: false, virtualModules: PUBLIC_MODULES });
+  const jiti = createJiti(file, {
+    interopDefault: false,
+    fsCache: false,
+    virtualModules: PUBLIC_MODULES,
+    alias: { "@pulumi/pulumi": dirname(require.resolve("@pulumi/pulumi/package.json")) },
+    nativeModules: ["@pulumi"],
+  });
   return jiti(file);
 }
 

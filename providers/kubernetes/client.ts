@@ -23,6 +23,7 @@ export interface ManagedFieldsEntry {
   fieldsV1?: Record<string, unknown>;
 }
 
+/** The metadata of an object, as far as Kindstack reads it. */
 export interface ObjectMeta {
   name?: string;
   generateName?: string;

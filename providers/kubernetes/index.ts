@@ -1,7 +1,14 @@
 /* `kindstack/providers/kubernetes`: Kubernetes objects as resources, and what programs need to know of them. */
 
 export { reviewAccess, type UserInfo } from "./access-review";
-export { ApiError, type LiveObject, type Manifest, type ObjectMeta, type OwnerReference } from "./client";
+export {
+  ApiError,
+  type LiveObject,
+  type Manifest,
+  type ObjectMeta,
+  type OwnerReference,
+  type ResourceType,
+} from "./client";
 export { KubernetesObject, type ObjectInputs } from "./object";
 export { OWNER_UID_LABEL, type Owner, wasCreated } from "./ownership";
 export { isProtectedNamespace, protectedNamespaces, refuseProtectedNamespace } from "./protected-namespaces";

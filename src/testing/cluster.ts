@@ -20,6 +20,7 @@ const OTHER_MANAGER = "kindstack-test-drift";
 /** What names an object: any manifest of it. */
 export type Reference = Pick<Manifest, "apiVersion" | "kind" | "metadata">;
 
+/** For {@link startTestCluster}. */
 export interface TestClusterOptions {
   /** What the operator serves, as for `--kinds`: `["./src"]`. */
   kinds: readonly string[];

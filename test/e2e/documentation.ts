@@ -86,11 +86,8 @@ case " $* " in *" --replicas=1 "*|*" rollout status "*) operator deploy;; esac`,
     );
   }
 
-  /** Does what a block says: writes or patches a file, or runs the commands. @throws with all output, if one fails */
-  async follow({ file, language, text }: Block): Promise<string> {
-    if (language === "diff") {
-      return this.run(`git apply --recount - <<'END_OF_DIFF'\n--- a/${file}\n+++ b/${file}\n${text}END_OF_DIFF`);
-    }
+  /** Does what a block says: writes a file, or runs the commands. @throws with all output, if one fails */
+  async follow({ file, text }: Block): Promise<string> {
     if (file !== undefined)
       return this.run(`mkdir -p "$(dirname ${file})"\ncat > ${file} <<'END_OF_FILE'\n${text}END_OF_FILE`);
     return this.run(text.replaceAll("localhost:8080", `localhost:${this.#port}`));

@@ -1,9 +1,14 @@
 import fs from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { parseAllDocuments } from "yaml";
+import type { Manifest } from "../../providers/kubernetes/client";
 import { freePort } from "../../src/dev/ports";
+import { packageFiles } from "../../src/scaffold/kind-files";
+import { namesOf } from "../../src/scaffold/names";
 import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
+import { blocksOf } from "./blocks";
 import { followPage, MAIN, missing, Reader, ROOT } from "./documentation";
 import { eventually } from "./eventually";
 import { apply, namespace, remove, tenant } from "./objects";
@@ -195,29 +200,42 @@ describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"
 
   describe("of write-a-kind.md", () => {
     const reader = new Reader();
+    const generated = packageFiles(namesOf("Notice", "example.com"), {});
+    const kindstack = { "npm install kindstack": "" };
     beforeAll(async () => {
-      await reader.open(path.join(reader.home, "dist/src/cli/main.js"), {
-        PULUMI_BACKEND_URL: `file://${reader.directory}/state`,
-        PULUMI_CONFIG_PASSPHRASE: "secret",
+      // A reader's folder is empty, and `npx kindstack` is what has been installed there.
+      await reader.open(path.join(reader.home, "node_modules/kindstack/dist/src/cli/main.js"), {
+        npm_config_prefer_offline: "true",
+        KUBECONFIG: "",
       });
-      const tracked = ["src", "providers", "stacks", "test", "bench", "deploy", "package.json", "vitest.config.mts"];
-      for (const file of [...tracked, "tsconfig.json", "tsconfig.build.json"]) {
-        fs.cpSync(path.join(ROOT, file), path.join(reader.home, file), { recursive: true });
-      }
-      fs.symlinkSync(path.join(ROOT, "node_modules"), path.join(reader.home, "node_modules"));
-      fs.mkdirSync(path.join(reader.directory, "state"));
+      const packed = await reader.run(`npm pack '${ROOT}' --ignore-scripts --silent --pack-destination ..`);
+      kindstack["npm install kindstack"] = `npm install ../${packed.trim().split("\n").at(-1)}`;
     });
     afterAll(async () => {
-      await reader.run("kubectl delete crd notices.example.com --ignore-not-found");
+      await reader.run("if [ -d node_modules ]; then npx kindstack dev stop; fi");
       await reader.close();
     });
 
-    followPage("docs/write-a-kind.md", reader);
-
-    it("has given the operator the rights that the kind calls for", () => {
-      expect(fs.readFileSync(path.join(reader.home, "deploy/install.yaml"), "utf8")).toMatch(
-        /configmaps[\s\S]*notices|notices[\s\S]*configmaps/,
+    it("has the files that the command writes", () => {
+      const shown = blocksOf("docs/write-a-kind.md").filter(({ file }) => file !== undefined && file in generated);
+      expect(shown.map(({ file, text }) => [file, text])).toEqual(
+        ["src/schema.ts", "src/program.ts", "src/status.ts", "src/kind.ts", "test/kind.test.ts"].map((file) => [
+          file,
+          generated[file],
+        ]),
       );
+    });
+
+    followPage("docs/write-a-kind.md", reader, () => kindstack);
+
+    it("has the rights and the CRD that the kind calls for", async () => {
+      const manifests = parseAllDocuments(fs.readFileSync(path.join(reader.home, "install.yaml"), "utf8"));
+      const objects = manifests.map((document) => document.toJS() as Manifest);
+      expect(objects.map(({ metadata }) => metadata.name)).toContain("notices.example.com");
+      const role = objects.find(({ kind, metadata }) => kind === "ClusterRole" && metadata.name === "kindstack");
+      const { rules = [] } = role as { rules?: { resources?: string[] }[] };
+      const resources = rules.flatMap((rule) => rule.resources ?? []);
+      expect(resources).toEqual(expect.arrayContaining(["configmaps", "notices", "tenants"]));
     });
   });
 });

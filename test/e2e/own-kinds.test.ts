@@ -1,0 +1,145 @@
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Manifest, ResourceType } from "../../providers/kubernetes/client";
+import { findCondition } from "../../stacks/contract/condition";
+import { statusOf } from "../../stacks/contract/kind";
+import { eventually } from "./eventually";
+import { client, uniqueName } from "./objects";
+import { useOperator } from "./operator";
+
+/* Kinds that are folders outside of this repository, with a provider of their own: it writes files. */
+
+const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-own-"));
+const [group, shelf] = [`${uniqueName("own")}.example.com`, path.join(directory, "shelf")];
+const LETTER: ResourceType = { apiVersion: `${group}/v1`, kind: "Letter", plural: "letters", namespaced: true };
+
+const PROVIDER = `import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import type { CustomResourceOptions } from "@pulumi/pulumi/resource";
+import { defineProvider, DynamicResource, TerminalError } from "kindstack";
+
+interface Letter { file: string; text: string }
+
+export const { stub, provider } = defineProvider<Letter, Letter>("post/letter", {
+  check: async (_, news) => ({ inputs: news, failures: [] }),
+  diff: async (_id, olds, news) => ({ changes: olds.text !== news.text, replaces: olds.file === news.file ? [] : ["file"] }),
+  async create(inputs) {
+    if (inputs.text === "forbidden") throw new TerminalError("Invalid", "spec.text: this text is forbidden");
+    writeFileSync(inputs.file, inputs.text);
+    return { id: inputs.file, outs: inputs };
+  },
+  read: async (id, outs) => (existsSync(id) ? { id, props: { ...outs, text: readFileSync(id, "utf8") } } : {}),
+  async update(id, _olds, news) {
+    writeFileSync(id, news.text);
+    return { outs: news };
+  },
+  delete: async (id) => rmSync(id, { force: true }),
+  release: async () => {},
+});
+
+export class Letters extends DynamicResource {
+  constructor(name: string, inputs: Letter, options?: CustomResourceOptions) {
+    super({ module: "post", name: "Letter", stub }, name, { ...inputs }, options);
+  }
+}
+`;
+
+const kindModule = (
+  kind: string,
+  imports: string,
+  program: string,
+  capabilities = "",
+) => `import { defineKind, Type } from "kindstack";
+${imports}
+export const own = defineKind({
+  group: ${JSON.stringify(group)}, version: "v1", kind: "${kind}", plural: "${kind.toLowerCase()}s",
+  singular: "${kind.toLowerCase()}", scope: "Namespaced", description: "", spec: Type.Object({ text: Type.String() }),
+  status: Type.Object({}), columns: [], owns: [], directory: __dirname, report: () => ({}),
+  program({ metadata, spec }) {${program}}, capabilities: {${capabilities}},
+});
+`;
+
+beforeAll(() => {
+  fs.mkdirSync(shelf);
+  const write = (file: string, text: string) => {
+    fs.mkdirSync(path.join(directory, path.dirname(file)), { recursive: true });
+    fs.writeFileSync(path.join(directory, file), text);
+  };
+  write("letter/provider.ts", PROVIDER);
+  write(
+    "letter/index.ts",
+    kindModule(
+      "Letter",
+      'import { Letters, provider, stub } from "./provider";',
+      `new Letters(metadata.name, { file: ${JSON.stringify(shelf)} + "/" + metadata.name, text: spec.text });`,
+      "providers: [{ stub, provider }]",
+    ),
+  );
+  write("broken/index.ts", "export const own = ;");
+  write("same/index.ts", kindModule("Letter", "", ""));
+});
+
+const operator = useOperator({
+  args: ["podsets", "letter", "broken", "same"].flatMap((name) => [
+    "--kinds",
+    name === "podsets" ? name : path.join(directory, name),
+  ]),
+});
+afterAll(async () => {
+  const definitions = await client.resourceType("apiextensions.k8s.io/v1", "CustomResourceDefinition");
+  await client.delete(definitions, `letters.${group}`);
+  fs.rmSync(directory, { recursive: true });
+});
+
+const letter = (name: string, text: string): Manifest => ({
+  apiVersion: LETTER.apiVersion,
+  kind: LETTER.kind,
+  metadata: { name, namespace: "default" },
+  spec: { text },
+});
+const apply = (manifest: Manifest) => client.apply(LETTER, manifest, { fieldManager: "test" });
+const ready = async (name: string) =>
+  findCondition(statusOf((await client.get(LETTER, name, "default")) ?? ({} as never)).conditions, "Ready");
+
+describe("kinds of one's own", () => {
+  it("are reported by name when they cannot be served", () => {
+    const refused = operator.log
+      .split("\n")
+      .filter((line) => line.includes("kind is not served"))
+      .map((line) => JSON.parse(line) as { kind: string; reason: string });
+    expect(refused.map(({ kind }) => kind)).toEqual([path.join(directory, "broken"), `letters.${group} (Letter)`]);
+    expect(refused[0]?.reason).toContain("broken/index.ts");
+    expect(refused[1]?.reason).toContain(`${path.join(directory, "same")} declares it`);
+  });
+
+  it("run beside the built-in ones, with their provider from creation to deletion", async () => {
+    const name = uniqueName("letter");
+    const file = path.join(shelf, name);
+    await apply(letter(name, "on Sunday"));
+    await eventually(async () => expect(await ready(name)).toMatchObject({ status: "True" }));
+    expect(fs.readFileSync(file, "utf8")).toBe("on Sunday");
+
+    await apply(letter(name, "on Monday"));
+    await eventually(() => expect(fs.readFileSync(file, "utf8")).toBe("on Monday"));
+
+    await client.delete(LETTER, name, "default");
+    await eventually(async () => expect(await client.get(LETTER, name, "default")).toBeUndefined());
+    expect(fs.existsSync(file)).toBe(false);
+  });
+
+  it("have the errors of their provider in their conditions, by class", async () => {
+    const name = uniqueName("letter");
+    await apply(letter(name, "forbidden"));
+    await eventually(async () =>
+      expect(await ready(name)).toMatchObject({
+        status: "False",
+        message: expect.stringContaining("spec.text: this text is forbidden"),
+      }),
+    );
+    const { conditions } = statusOf((await client.get(LETTER, name, "default")) ?? ({} as never));
+    expect(findCondition(conditions, "Stalled")).toMatchObject({ status: "True", reason: "Invalid" });
+    await client.delete(LETTER, name, "default");
+    await eventually(async () => expect(await client.get(LETTER, name, "default")).toBeUndefined());
+  });
+});
