@@ -5,7 +5,6 @@ import pretty from "pino-pretty";
 import { KubernetesClient } from "../../providers/kubernetes/client";
 import { portableWords } from "../../stacks/catalog";
 import type { AnyKind } from "../../stacks/contract/kind";
-import { postgresWriter } from "../../stacks/postgres-writer/kind";
 import {
   type DevCluster,
   DevClusterRunningError,
@@ -234,7 +233,7 @@ function hints(dir: string, kinds: readonly AnyKind[], { detach }: DevOptions): 
     "Ready. In a shell:",
     `  . ${/^[\w./-]+$/.test(shown) ? shown : quoteForShell(shown)}`,
     `  kubectl get nodes${kinds.map((kind) => `,${kubectlName(kind, kinds)}`).join("")} --all-namespaces`,
-    ...(kinds.includes(postgresWriter) ? ["  psql -c 'table students'"] : []),
+    ...(kinds.some(({ plural }) => plural === "postgreswriters") ? ["  psql -c 'table students'"] : []),
     ...consoleHints(dir),
     detach ? `To stop it: kindstack dev stop${dirArgument(dir)}` : "To stop it: Ctrl-C",
   ].join("\n");
