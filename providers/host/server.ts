@@ -167,6 +167,7 @@ export class ProviderHost {
         return new prov.UpdateResponse().setProperties(withStub(outs, news));
       }),
       delete: this.#unary(async (request: prov.DeleteRequest, session) => {
+        if (session.forgets) return new Empty();
         const outs = properties(request.getProperties());
         const provider = this.#providerOf(outs);
         if (session.releases) await provider.release(request.getId(), outs);

@@ -17,6 +17,8 @@ export interface SessionOptions {
   fence?: Fence | undefined;
   /** Deletions release what was made instead of deleting it. */
   release?: boolean | undefined;
+  /** Deletions are of the state alone: no provider is asked. */
+  forget?: boolean | undefined;
 }
 
 /** What one update asks of the providers. */
@@ -24,16 +26,18 @@ export class ProviderSession {
   /** What failed so far. */
   readonly failures: ResourceFailure[] = [];
   readonly releases: boolean;
+  readonly forgets: boolean;
   /** Under what its calls are answered: comes down with the update's own fence, and when the session is closed. */
   readonly fence: Fence;
   readonly #end = new AbortController();
   readonly #outer: Fence | undefined;
   readonly #onClose: () => void;
 
-  constructor({ fence, release = false }: SessionOptions, onClose: () => void) {
+  constructor({ fence, release = false, forget = false }: SessionOptions, onClose: () => void) {
     const { signal } = this.#end;
     setMaxListeners(0, signal); // each connection to a database listens to it
     this.releases = release;
+    this.forgets = forget;
     this.#outer = fence;
     this.#onClose = onClose;
     this.fence = {

@@ -9,7 +9,7 @@ import {
   RetryableError,
 } from "../../providers/errors";
 import { checkFence, currentFence } from "../../providers/fence";
-import type { ResourceFailure } from "../../providers/host/session";
+import type { ResourceFailure, SessionOptions } from "../../providers/host/session";
 import { keyOfResource } from "../../stacks/contract/shared-stack";
 import { type EngineReport, nameOf, readEventLog, type StackResource } from "./event-log";
 import {
@@ -17,6 +17,7 @@ import {
   createStack,
   fileBackendDirectory,
   forgetPendingCreates,
+  listStacks,
   pruneHistory,
   removeStack,
   removeTornLocks,
@@ -24,7 +25,7 @@ import {
 } from "./file-backend";
 import { type Program, type ProgramOptions, serveProgram } from "./language-server";
 import { isStale, parseLocks } from "./lock";
-import { copyStack, cutHistory, removeStackRows } from "./postgres-backend";
+import { copyStack, cutHistory, listStackRows, removeStackRows } from "./postgres-backend";
 import { type CommandResult, type PulumiOptions, runPulumi } from "./pulumi";
 import { PROJECT } from "./workspace";
 
@@ -78,6 +79,8 @@ export interface UpdateOptions extends ProgramOptions {
   };
 }
 
+type DestroyOptions = UpdateOptions & Pick<SessionOptions, "release" | "forget">;
+
 /** The engine works on so many resources of a stack at once; their provider may write them together. */
 const PARALLEL = 64;
 
@@ -129,12 +132,12 @@ export class StackEngine {
    * Deletes everything in a stack and then the stack with its history; or only targets, which must all exist, and
    * keeps the stack. A stack that does not exist is a success.
    *
-   * @param options with `release`, the stack's resources are kept, unmanaged
+   * @param options with `release`, the stack's resources are kept, unmanaged; with `forget`, no provider is asked
    */
-  async destroy(stack: string, options: UpdateOptions & { release?: boolean } = {}): Promise<UpdateResult> {
+  async destroy(stack: string, options: DestroyOptions = {}): Promise<UpdateResult> {
     const args = ["destroy", "--exec-kind", "auto.local", ...sharedFlags(options)];
     const { targets } = options.shared ?? {};
-    if (targets === undefined && !this.#removesStacks) args.push("--remove");
+    if (targets === undefined && !this.isDirect) args.push("--remove");
     const { isMissing, ...result } = await this.#update("destroy", stack, args, options);
     if (targets === undefined && (isMissing || result.outcome === "succeeded")) await this.#remove(stack);
     else await this.#tidy(stack);
@@ -172,9 +175,15 @@ export class StackEngine {
     }
   }
 
+  /** The names of the stacks that begin like this; none where a process would be needed to tell. */
+  async stacks(start: string): Promise<string[]> {
+    if (this.#directory !== undefined) return listStacks(this.#directory, PROJECT, start);
+    return this.isDirect ? listStackRows(this.#options.workspace.backendUrl, PROJECT, start) : [];
+  }
+
   /** Removes a stack's state and history, and leaves what it made as it is. A stack that does not exist is a success. */
   async forget(stack: string, signal?: AbortSignal): Promise<void> {
-    if (this.#removesStacks) return this.#remove(stack);
+    if (this.isDirect) return this.#remove(stack);
     const args = ["stack", "rm", stack, "--force", "--yes"];
     const { exitCode, stderr, error } = await runPulumi(this.#options, args, { signal });
     if (exitCode !== 0 && error?.kind !== "stackNotFound") {
@@ -185,8 +194,11 @@ export class StackEngine {
     }
   }
 
-  /** Whether stacks are removed here, where it takes less than the CLI's `--remove`, which waits 140 ms for a missing file. */
-  get #removesStacks(): boolean {
+  /**
+   * Whether states are read and stacks removed without a process. Removing takes less than the CLI's `--remove`, which
+   * waits 140 ms for a missing file.
+   */
+  get isDirect(): boolean {
     return this.#directory !== undefined || this.#options.workspace.backendUrl.startsWith("postgres://");
   }
 
@@ -195,7 +207,7 @@ export class StackEngine {
     const { backendUrl } = this.#options.workspace;
     checkFence();
     if (this.#directory !== undefined) await removeStack(this.#directory, PROJECT, stack);
-    else if (this.#removesStacks) await removeStackRows(backendUrl, PROJECT, stack);
+    else if (this.isDirect) await removeStackRows(backendUrl, PROJECT, stack);
   }
 
   /** Cuts a stack's history. What cannot be removed in a database now stays until the next update. */
@@ -215,12 +227,13 @@ export class StackEngine {
     operation: UpdateResult["operation"],
     stack: string,
     args: string[],
-    options: UpdateOptions & { release?: boolean },
+    options: DestroyOptions,
     programError: () => unknown = () => undefined,
   ): Promise<UpdateResult & { isMissing: boolean }> {
     const { host, workspace, timeoutMs } = this.#options;
     const started = performance.now();
-    const session = host.openSession(stack, { fence: currentFence(), release: options.release });
+    const { release, forget } = options;
+    const session = host.openSession(stack, { fence: currentFence(), release, forget });
     try {
       const command = [...args, "--yes", "--skip-preview", "--stack", stack];
       const result = await this.#runUnlocked(stack, command, options);

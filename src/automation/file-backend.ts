@@ -85,6 +85,12 @@ export async function stackExists(directory: string, project: string, stack: str
   );
 }
 
+/** The names of the stacks that begin like this. */
+export async function listStacks(directory: string, project: string, start: string): Promise<string[]> {
+  const files = await readdir(join(directory, "stacks", project)).catch(() => []);
+  return files.filter((file) => file.startsWith(start) && file.endsWith(".json")).map((file) => file.slice(0, -5));
+}
+
 /**
  * Removes what is no whole lock of a stack: a process that was killed, or had no room, while it wrote one leaves a file
  * that the CLI takes for a lock, cannot read, and fails on for ever (`unexpected end of JSON input`).

@@ -45,6 +45,23 @@ export async function copyStack(
 }
 
 /**
+ * The names of the stacks that begin like this.
+ *
+ * @throws RetryableError when the database cannot be reached
+ */
+export async function listStackRows(backendUrl: string, project: string, start: string): Promise<string[]> {
+  const { checkpoint } = keysOf(backendUrl, project, "");
+  const folder = checkpoint.slice(0, -".json".length);
+  return withTable(backendUrl, async (client, table) => {
+    const { rows } = await client.query<{ key: string }>(
+      `SELECT key FROM ${table} WHERE key LIKE $1 AND key LIKE '%.json'`,
+      [likeAllOf(folder + start)],
+    );
+    return rows.map(({ key }) => key.slice(folder.length, -".json".length));
+  });
+}
+
+/**
  * The checkpoints of all stacks of a project, all of one moment.
  *
  * @throws RetryableError when the database cannot be reached

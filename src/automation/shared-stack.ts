@@ -77,14 +77,14 @@ export async function updateMembers(
 /**
  * Deletes what several objects have in a stack, and the stack when nothing else is in it. What is not there is deleted.
  *
- * @param options with `release`, their resources are kept, unmanaged
+ * @param options with `release`, their resources are kept, unmanaged; with `forget`, they are not touched at all
  */
 export async function destroyMembers(
   engine: SharedEngine,
   kind: AnyKind,
   stack: string,
   keys: readonly string[],
-  { signal, release = false }: Options & { release?: boolean },
+  { signal, release = false, forget = false }: Options & { release?: boolean; forget?: boolean },
   observe: (result: UpdateResult) => void,
 ): Promise<Map<string, UpdateResult>> {
   const recorded = await engine.recorded(stack, signal);
@@ -101,7 +101,7 @@ export async function destroyMembers(
   // The component of an object that another version of its kind has made has another URN: then all of it is named.
   const targets = present.filter((urn) => components.has(urn) || !found.has(keyOfResource(nameOf(urn))));
   const shared = { ...(!isLast && { targets }), savesOnce: keys.length >= MANY };
-  const result = await engine.destroy(stack, { release, shared, ...(signal && { signal }) });
+  const result = await engine.destroy(stack, { release, forget, shared, ...(signal && { signal }) });
   observe(result);
   const shares = splitResult(result, keys, undefined);
   // What was not reached because of another's failure is tried again with that one's next try.
@@ -193,6 +193,15 @@ function isBelowAnyOf(keys: readonly string[]): (urn: string) => boolean {
     const key = keyOfResource(name);
     return wanted.has(key) && belongsTo(key, name);
   };
+}
+
+/** The keys of the objects in a stack, from the URNs in its state. */
+export function membersOf(recorded: readonly string[]): string[] {
+  const members = recorded.filter((urn) => {
+    const type = urn.split("::")[2] ?? "";
+    return isObjectComponent(type) && !type.includes("$"); // what is below a component has its type and a $ before its own
+  });
+  return members.map(nameOf);
 }
 
 /** What every stack has, whatever is in it. */

@@ -32,6 +32,8 @@ export interface Updated {
   program: ClaimedProgram;
   /** What another controller undoes again and again. */
   conflict: FieldConflict | undefined;
+  /** The name of the stack that was updated. */
+  stack: string;
 }
 
 export interface UpdateFailed {

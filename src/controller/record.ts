@@ -83,7 +83,7 @@ async function recordWait(
 
 async function recordUpdate(
   reconcile: Reconcile,
-  { plan, object, result, program, conflict }: Updated,
+  { plan, object, result, program, conflict, stack: name }: Updated,
 ): Promise<Result> {
   const { context, facts, state } = reconcile;
   const { kind, writer } = context;
@@ -94,7 +94,7 @@ async function recordUpdate(
   const conditions = succeededConditions(generation);
   state.lastAttempt = attemptOf(reconcile, { outcome: "succeeded", drifted: facts.drifted, conditions });
   program.settle();
-  const stack = stackRecordOf(reconcile, result);
+  const stack = stackRecordOf(reconcile, name, result);
   await cachesCatchUp(reconcile, stack);
   const written = await writer.writeStatus(object, state, { ...handled(reconcile), conditions, stack });
   const logger = loggerOf(reconcile);
@@ -205,14 +205,14 @@ function attemptOf(
   return { uid, generation, program, ...ended };
 }
 
-function stackRecordOf({ context, object }: Reconcile, { resources }: UpdateResult): StackRecord {
-  const { program, cache, stacks } = context;
+function stackRecordOf({ context }: Reconcile, name: string, { resources }: UpdateResult): StackRecord {
+  const { program, cache } = context;
   const watched = resources
     .flatMap(({ outputs }) => (isObjectOutputs(outputs) ? [outputs] : []))
     .map(({ manifest, fields }) => ({ id: objectId(manifest), fields }))
     .filter(({ id }) => cache.view(id) !== undefined)
     .sort((a, b) => (a.id < b.id ? -1 : 1));
-  return { name: stacks.nameOf(object), program, ...(watched.length > 0 && { resources: watched }) };
+  return { name, program, ...(watched.length > 0 && { resources: watched }) };
 }
 
 /**
@@ -223,7 +223,7 @@ function partialRecordOf(reconcile: Reconcile, result: UpdateResult): StackRecor
   const before = reconcile.facts.status.stack;
   if (result.restDone !== true || before === undefined || reconcile.facts.sharesStack) return undefined;
   reconcile.state.expectations.updated(result);
-  const { resources: done = [] } = stackRecordOf(reconcile, result);
+  const { resources: done = [] } = stackRecordOf(reconcile, before.name, result);
   const settled = new Set([...done.map(({ id }) => id), ...result.deleted.flatMap(idsOf)]);
   const left = (before.resources ?? []).filter(({ id }) => !settled.has(id));
   return { ...before, resources: [...done, ...left].sort((a, b) => (a.id < b.id ? -1 : 1)) };

@@ -40,7 +40,7 @@ export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Pro
     if (plan.replaced.length > 0) state.replacements.count(performance.now());
     const program = claimProgram(reconcile, parsed, inputs);
 
-    object = await writer.addFinalizer(found, state.writes, stacks.assignmentOf(found));
+    object = await writer.addFinalizer(found, state.writes, run.stack.assignment);
     // Of those that share a stack and needed no write, that is asked for all of an update at once.
     const verified = object !== found || !stacks.shared;
     const live = object === found && verified ? await writer.read(found) : object;
@@ -56,7 +56,7 @@ export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Pro
       return await failed([...result.failures, ...program.conflicts]);
     }
     if (plan.mayHaveOrphans) await removeOrphans(reconcile, result.resources, { release: false });
-    return { type: "updated", plan, object: await progress.end(), result, program, conflict };
+    return { type: "updated", plan, object: await progress.end(), result, program, conflict, stack: run.stack.name };
   } catch (error) {
     if (isOutdated(error) || signal.aborted) return { type: "stale" };
     return await failed([failureOf(error, loggerOf(reconcile))]);
@@ -81,7 +81,7 @@ export async function finishUpdate(reconcile: Reconcile): Promise<boolean> {
     const parsed = parseObject(kind, found);
     const inputs = await readProgramInputs(client, kind, item.key, found, ownedOf({ ...reconcile, cache }));
     const program = claimProgram(reconcile, parsed, inputs);
-    const object = await writer.addFinalizer(found, state.writes, stacks.assignmentOf(found));
+    const object = await writer.addFinalizer(found, state.writes, run.stack.assignment);
     const result = await run.up(program.of(object), { refresh: false, verified: false });
     metrics.ran(result, "Retrying");
     return result.outcome !== "interrupted";

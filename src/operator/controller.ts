@@ -105,6 +105,7 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
         ...environment,
         kind,
         partitions: environment.stackPartitions,
+        find: (key) => objects.get(key),
         findFresh: (cached, total) => findFresh(client, type, cached, total),
         observe: (result) => metrics.updated(result),
         signal: environment.interrupt,
@@ -197,6 +198,7 @@ export class Controller {
   /** Reconciles all objects of these shards; another replica may have worked on them since this one did. */
   takeOver(includes: (shardKey: string) => boolean): void {
     const { groups, queue } = this.#environment;
+    void this.stacks.takeOver(includes);
     for (const { metadata } of this.list()) {
       const item = objectItem(this.kind, objectKey(metadata));
       if (!includes(this.stacks.shardKeyOf(item.key))) continue;

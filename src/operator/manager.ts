@@ -144,6 +144,7 @@ export class Manager {
       setTimeout(() => interrupt.abort(), gracePeriodMs).unref();
       shards?.leave();
     };
+    if (shards === undefined) for (const { stacks } of controllers) void stacks.takeOver(() => true);
     const sharding = shards?.run((includes) => {
       for (const controller of controllers) controller.takeOver(includes);
     });

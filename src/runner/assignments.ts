@@ -1,11 +1,12 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
-import type { AnyKind } from "../../stacks/contract/kind";
+import { type AnyKind, statusOf } from "../../stacks/contract/kind";
 import { namespaceOf, objectKey } from "../../stacks/contract/object";
 import {
   OBJECTS_PER_STACK,
   partitionOf,
   recordedAssignment,
   type StackAssignment,
+  sharedStackName,
 } from "../../stacks/contract/shared-stack";
 
 export interface AssignmentsOptions {
@@ -21,14 +22,16 @@ interface PartitionStacks {
   sizes: number[];
   /** No stack before this one has room. */
   roomFrom: number;
+  /** See {@link Assignments.isFirstLook}. */
+  looked: Set<number>;
 }
 
 /**
  * Which object of a kind is in which shared stack.
  *
- * An object that has a record is where it says. One that has none is assigned to the first stack of its partition with
- * room, so that the stacks are as few as possible, and stays there: what is added or removed later moves nothing, and
- * neither does another number of partitions.
+ * An object that has a record is where it says; if only an annotation does, as long as there is room. One that has none is
+ * assigned to the first stack of its partition with room, so that the stacks are as few as possible, and stays there:
+ * what is added or removed later moves nothing, and neither does another number of partitions.
  */
 export class Assignments {
   readonly #kind: AnyKind;
@@ -47,7 +50,11 @@ export class Assignments {
   /** Takes in what an object says of itself; to be told of all objects before the first is assigned. */
   seen(object: LiveObject): void {
     const recorded = recordedAssignment(this.#kind, object);
-    if (recorded !== undefined) this.#put(objectKey(object.metadata), recorded);
+    if (recorded === undefined) return;
+    // Users can write the annotations, and so fill a stack that they share with other namespaces.
+    const isFull = (this.#stacks.get(recorded.partition)?.sizes[recorded.number] ?? 0) >= this.#limit;
+    if (isFull && statusOf(object).stack?.name !== sharedStackName(this.#kind, recorded)) return;
+    this.#put(objectKey(object.metadata), recorded);
   }
 
   /** There is no such object any more. */
@@ -74,6 +81,26 @@ export class Assignments {
     const assignment = { partition, number: stacks.roomFrom };
     this.#put(key, assignment);
     return assignment;
+  }
+
+  /** The object's stack, if it is known. */
+  get(key: string): StackAssignment | undefined {
+    return this.#assigned.get(key);
+  }
+
+  /** The stacks that have objects. */
+  used(): StackAssignment[] {
+    return [...this.#stacks].flatMap(([partition, { sizes }]) =>
+      [...sizes.keys()].filter((number) => sizes[number]).map((number) => ({ partition, number })),
+    );
+  }
+
+  /** Whether this is the first time that this is asked of a stack since it has had objects. */
+  isFirstLook({ partition, number }: StackAssignment): boolean {
+    const stacks = this.#stacks.get(partition);
+    if (stacks === undefined || stacks.looked.has(number)) return false;
+    stacks.looked.add(number);
+    return true;
   }
 
   /** The partition whose stacks the object of this key is in, or will be. */
@@ -106,7 +133,7 @@ export class Assignments {
   #stacksOf(partition: string): PartitionStacks {
     let stacks = this.#stacks.get(partition);
     if (stacks === undefined) {
-      stacks = { sizes: [], roomFrom: 0 };
+      stacks = { sizes: [], roomFrom: 0, looked: new Set() };
       this.#stacks.set(partition, stacks);
     }
     return stacks;

@@ -9,6 +9,7 @@ import { WorkQueue } from "../queue/work-queue";
 import { Assignments } from "./assignments";
 import { assignmentId, Batches } from "./batches";
 import { type RunnerEngine, type StackRun, type StackRunner, shardKey } from "./stack-runner";
+import { StaleMembers } from "./stale-members";
 
 /** Which shards' work is this replica's. */
 export interface ShardGuard {
@@ -25,6 +26,8 @@ export interface SharedStacksOptions {
   shards: ShardGuard | undefined;
   /** Among how many buckets the namespaces are spread; without it, each is one. */
   partitions: number | undefined;
+  /** An object as the cache shows it. */
+  find(key: string): LiveObject | undefined;
   findFresh(objects: readonly LiveObject[], total: (namespace: string) => number): Promise<ReadonlySet<string>>;
   /** Told of every update that ran. */
   observe(result: UpdateResult): void;
@@ -44,28 +47,29 @@ export class SharedStacks implements StackRunner {
   readonly #options: SharedStacksOptions;
   readonly #assignments: Assignments;
   readonly #batches: Batches;
+  readonly #stale: StaleMembers;
+  /** Objects that were destroyed and whose end no event has told yet. */
+  readonly #destroyed = new Set<string>();
   readonly #queue: WorkQueue<StackItem>;
 
   constructor(options: SharedStacksOptions) {
     const { kind, engine, observe, findFresh, partitions, logger, slots, signal } = options;
     this.#options = options;
     this.#assignments = new Assignments(kind, { partitions });
-    this.#batches = new Batches({
+    const shared = {
       kind,
       engine,
-      findFresh: (objects) => findFresh(objects, (namespace) => this.#assignments.total(namespace)),
-      enqueue: (assignment) => this.#queue.add({ id: assignmentId(assignment), assignment }),
-      observe,
-    });
+      findFresh: (objects: readonly LiveObject[]) =>
+        findFresh(objects, (namespace) => this.#assignments.total(namespace)),
+      enqueue: (assignment: StackAssignment) => this.#queue.add({ id: assignmentId(assignment), assignment }),
+    };
+    this.#batches = new Batches({ ...shared, observe });
+    this.#stale = new StaleMembers({ ...shared, find: options.find, logger });
     this.#queue = new WorkQueue({
       logger,
       classOf: ({ assignment }) => ({ group: assignment.partition, waits: false }),
     });
     void this.#queue.run(slots.concurrency, (item) => this.#work(item), signal);
-  }
-
-  nameOf(object: LiveObject): string {
-    return sharedStackName(this.#options.kind, this.assignmentOf(object));
   }
 
   assignmentOf(object: LiveObject): StackAssignment {
@@ -86,15 +90,21 @@ export class SharedStacks implements StackRunner {
   open(found: LiveObject): StackRun {
     const key = objectKey(found.metadata);
     const former = this.#formerOf(key, found);
-    const participant = this.#batches.join(this.assignmentOf(found), key);
+    const assignment = this.assignmentOf(found);
+    const participant = this.#batches.join(assignment, key);
     return {
+      stack: { name: sharedStackName(this.#options.kind, assignment), assignment },
       up: (program, { refresh, verified }) =>
         participant.request({
           operation: { type: "up", program, refresh },
           cached: verified ? undefined : found,
           former,
         }),
-      destroy: ({ release }) => participant.request({ operation: { type: "destroy", release }, cached: found, former }),
+      destroy: async ({ release }) => {
+        const result = await participant.request({ operation: { type: "destroy", release }, cached: found, former });
+        if (result.outcome === "succeeded") this.#destroyed.add(key);
+        return result;
+      },
       close: () => participant.leave(),
     };
   }
@@ -104,11 +114,26 @@ export class SharedStacks implements StackRunner {
   }
 
   seen(object: LiveObject): void {
+    const key = objectKey(object.metadata);
+    const former = this.#assignments.get(key);
     this.#assignments.seen(object);
+    if (former !== undefined && !this.#isIn(former, key)) this.#stale.suspect(key, former);
+    this.#stale.seen(object);
   }
 
   gone(key: string): void {
+    const former = this.#assignments.get(key);
     this.#assignments.gone(key);
+    const isLeft = !this.#destroyed.delete(key) && former !== undefined;
+    if (isLeft && this.#options.shards?.holds(this.#shardKey(former.partition)) !== false) {
+      this.#stale.suspect(key, former);
+    }
+  }
+
+  takeOver(includes: (shardKey: string) => boolean): Promise<void> {
+    const { kind, signal } = this.#options;
+    const used = new Set(this.#assignments.used().map((assignment) => sharedStackName(kind, assignment)));
+    return this.#stale.lookInUnused(used, (partition) => includes(this.#shardKey(partition)), signal);
   }
 
   stop(): Promise<void> {
@@ -128,10 +153,28 @@ export class SharedStacks implements StackRunner {
     const gatherMs = this.#batches.gatherMs(assignment);
     if (gatherMs > 0) return this.#queue.addAfter(item, gatherMs);
     const shardKey = this.#shardKey(assignment.partition);
-    const run = (signal: AbortSignal) => this.#batches.run(assignment, signal);
+    const run = async (signal: AbortSignal) => {
+      await this.#batches.run(assignment, signal);
+      await this.#removeStale(assignment, signal);
+    };
     if (shards === undefined) return slots(() => run(signal));
     await slots(() => shards.work(shardKey, signal, run));
     if (!shards.holds(shardKey)) this.#batches.release(assignment);
+  }
+
+  /** A stack's state is looked into once, after its first update in this process; objects tell the rest. */
+  async #removeStale(assignment: StackAssignment, signal: AbortSignal): Promise<void> {
+    const { engine } = this.#options;
+    if (signal.aborted) return;
+    if (engine.isDirect && this.#assignments.isFirstLook(assignment)) {
+      await this.#stale.look(assignment, (key) => this.#isIn(assignment, key), signal);
+    }
+    await this.#stale.remove(assignment, signal);
+  }
+
+  #isIn(stack: StackAssignment, key: string): boolean {
+    const assigned = this.#assignments.get(key);
+    return assigned !== undefined && assignmentId(assigned) === assignmentId(stack);
   }
 
   /**

@@ -8,14 +8,12 @@ import type { Program } from "../automation/language-server";
 import { isScaffolding, partialResult } from "../automation/shared-stack";
 
 /** What runners need of the engine. */
-export type RunnerEngine = Pick<StackEngine, "up" | "destroy" | "recorded" | "forget">;
+export type RunnerEngine = Pick<StackEngine, "up" | "destroy" | "recorded" | "forget" | "stacks" | "isDirect">;
 
 /** The stacks of a kind's objects, whether each object has one of its own or several share one. */
 export interface StackRunner {
   /** Whether objects share stacks. Their workers then wait for the update of several. */
   readonly shared: boolean;
-  /** The name of the object's stack. */
-  nameOf(object: LiveObject): string;
   /** Which shared stack is the object's, to be recorded on it before its first update; `undefined` if it shares none. */
   assignmentOf(object: LiveObject): StackAssignment | undefined;
   /** What one replica works on as a whole: a stack, or all shared stacks of a bucket. @param key `namespace/name` */
@@ -34,12 +32,16 @@ export interface StackRunner {
   /** To be told of all objects before the first run, and of each that changes or goes. */
   seen(object: LiveObject): void;
   gone(key: string): void;
+  /** To be called when all objects are known. @param includes whether a shard ({@link shardKeyOf}) is this replica's now */
+  takeOver(includes: (shardKey: string) => boolean): Promise<void>;
   /** Begins nothing more: what waits is interrupted. Resolves when all that runs has ended. */
   stop(): Promise<void>;
 }
 
 /** One run of one object's stack: an update or a destroy, or none when preparing it shows that none is needed. */
 export interface StackRun {
+  /** Its stack, also when other records of it are written on the object meanwhile. */
+  readonly stack: { name: string; assignment: StackAssignment | undefined };
   /** @param options with `verified`, the API server has just said that the object is as it was found */
   up(program: Program, options: { refresh: boolean; verified: boolean }): Promise<UpdateResult>;
   /** @param options with `release`, the resources are left as they are */
@@ -71,10 +73,6 @@ export class OwnStacks implements StackRunner {
     this.#slots = slots;
   }
 
-  nameOf(object: LiveObject): string {
-    return stackName(this.#kind, objectKey(object.metadata));
-  }
-
   assignmentOf(): undefined {
     return undefined;
   }
@@ -88,11 +86,12 @@ export class OwnStacks implements StackRunner {
   }
 
   open(object: LiveObject, signal: AbortSignal): StackRun {
-    const stack = this.nameOf(object);
+    const stack = this.#nameOf(object);
     const inSlot = (operation: UpdateResult["operation"], run: () => Promise<UpdateResult>) =>
       this.#slots(() => (this.#stopped || signal.aborted ? partialResult(operation, "interrupted") : run()));
     const { sdkRuntime } = this.#kind.capabilities;
     return {
+      stack: { name: stack, assignment: undefined },
       up: (program, { refresh }) =>
         inSlot("up", () => this.#engine.up(stack, program, { refresh, signal, sdkRuntime })),
       destroy: ({ release }) => inSlot("destroy", () => this.#engine.destroy(stack, { release, signal })),
@@ -105,7 +104,7 @@ export class OwnStacks implements StackRunner {
     gone: readonly (string | undefined)[],
     signal: AbortSignal,
   ): Promise<boolean> {
-    const stack = this.nameOf(object);
+    const stack = this.#nameOf(object);
     const recorded = await this.#engine.recorded(stack, signal);
     const isEmptied = recorded?.every((urn) => isScaffolding(urn) || gone.includes(urn)) ?? false;
     if (isEmptied) await this.#engine.forget(stack, signal);
@@ -116,7 +115,13 @@ export class OwnStacks implements StackRunner {
 
   gone(): void {}
 
+  async takeOver(): Promise<void> {}
+
   async stop(): Promise<void> {
     this.#stopped = true;
+  }
+
+  #nameOf(object: LiveObject): string {
+    return stackName(this.#kind, objectKey(object.metadata));
   }
 }

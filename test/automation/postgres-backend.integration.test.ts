@@ -48,6 +48,7 @@ describe.each(RUNNERS)("by the %s", (runner) => {
       const results = await Promise.all(["one", "two", "three"].map((stack) => engine.up(stack, { a: "1" })));
       expect(results.map(({ outcome }) => outcome)).toEqual(["succeeded", "succeeded", "succeeded"]);
       expect(engine.things.live.size).toBe(3);
+      expect((await engine.engine.stacks("t")).sort()).toEqual(["three", "two"]);
     });
 
     it("destroys a stack, and leaves nothing of it in the table", async () => {

@@ -92,6 +92,8 @@ class Harness {
       destroy: () => Promise.reject(new Error("nothing is to be destroyed")),
       recorded: () => Promise.reject(new Error("nothing is to be destroyed")),
       forget: () => Promise.reject(new Error("nothing is to be destroyed")),
+      stacks: async () => [],
+      isDirect: true,
     };
     const recorder = { event: (...[, , reason]: string[]) => this.events.push(reason ?? "") };
     this.reconciler = new Reconciler({

@@ -5,6 +5,7 @@ import os from "node:os";
 import path from "node:path";
 import { Agent, request } from "undici";
 import { afterAll, afterEach, beforeAll } from "vitest";
+import { membersOf } from "../../src/automation/shared-stack";
 import { controlPlane } from "../control-plane";
 import { filesUnder } from "../files";
 import { eventually } from "./eventually";
@@ -206,6 +207,16 @@ export class TestOperator {
   /** The files of its state that have to do with a stack, by a part of their path. */
   stateFiles(part: string): string[] {
     return filesUnder(this.stateDirectory).filter((file) => file.includes(part));
+  }
+
+  /** The keys of the objects in the state of a shared stack; none when there is no such stack. */
+  membersOf(stack: string): string[] {
+    const file = path.join(this.stateDirectory, ".pulumi/stacks/kindstack", `${stack}.json`);
+    if (!fs.existsSync(file)) return [];
+    const { checkpoint } = JSON.parse(fs.readFileSync(file, "utf8")) as {
+      checkpoint: { latest: { resources?: { urn: string }[] } };
+    };
+    return membersOf((checkpoint.latest.resources ?? []).map(({ urn }) => urn)).sort();
   }
 
   /** What it has logged since the last call. */

@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Manifest } from "../../providers/kubernetes/client";
-import { PAUSED_ANNOTATION } from "../../stacks/contract/object";
-import { STACK_NUMBER_ANNOTATION } from "../../stacks/contract/shared-stack";
+import { statusOf } from "../../stacks/contract/kind";
+import { FINALIZER, PAUSED_ANNOTATION } from "../../stacks/contract/object";
+import { STACK_NUMBER_ANNOTATION, sharedStackName } from "../../stacks/contract/shared-stack";
+import { postgresWriter as kind } from "../../stacks/postgres-writer/kind";
 import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
 import { eventually } from "./eventually";
@@ -37,6 +39,7 @@ const operator = useOperator({
 });
 
 const rowsOf = (table: string) => database.query(`SELECT * FROM ${table} ORDER BY id`);
+const membersOf = (number: number) => operator.membersOf(sharedStackName(kind, { partition: "default", number }));
 const successfulUpdates = () => operator.metric("kindstack_updates_total", { operation: "up", result: "succeeded" });
 
 describe("the sample PostgresWriter", () => {
@@ -163,6 +166,30 @@ describe("a PostgresWriter that lost its finalizer by force and was made again",
     const { status } = await untilReady(writer);
     expect(status).toMatchObject({ stack: { name: expect.stringMatching(/^postgreswriters\.default\.1-/) } });
     expect(await rowsOf(table)).toMatchObject([{ age: 1 }]);
+    await eventually(() => expect(membersOf(0)).not.toContain(`default/${writer.metadata.name}`));
+    expect(await rowsOf(table)).toMatchObject([{ age: 1 }]);
+    await remove(writer);
+    await untilGone(writer);
+    expect(await rowsOf(table)).toEqual([]);
+  });
+});
+
+describe("a record of the stack that a user has written", () => {
+  it("does not move what is being made", async () => {
+    const table = await database.createStudents();
+    const writer = postgresWriter(uniqueName("forged"), { table });
+    const holder = await database.connect();
+    await holder.query(`BEGIN; LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`);
+    try {
+      await apply(writer);
+      await eventually(async () => expect((await get(writer)).metadata.finalizers).toEqual([FINALIZER]));
+      await edit(writer, { metadata: { annotations: { [STACK_NUMBER_ANNOTATION]: "7" } } });
+    } finally {
+      await holder.query("COMMIT");
+      await holder.end();
+    }
+    const { name = "" } = statusOf(await untilReady(writer)).stack ?? {};
+    expect(operator.membersOf(name)).toContain(`default/${writer.metadata.name}`);
     await remove(writer);
     await untilGone(writer);
     expect(await rowsOf(table)).toEqual([]);

@@ -10,7 +10,18 @@ import { postgresWriter as kind } from "../../stacks/postgres-writer/kind";
 import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
 import { eventually } from "./eventually";
-import { apply, edit, get, namespace, postgresWriter, remove, uniqueName, untilGone, untilReady } from "./objects";
+import {
+  apply,
+  edit,
+  get,
+  namespace,
+  postgresWriter,
+  remove,
+  uniqueName,
+  untilCondition,
+  untilGone,
+  untilReady,
+} from "./objects";
 import { useOperator } from "./operator";
 import { PulumiProject } from "./pulumi";
 
@@ -130,5 +141,51 @@ describe("objects of namespaces that share stacks", () => {
     await remove(other);
     await untilGone(other);
     expect(operator.stateFiles(stackIn("~0"))).toEqual([]);
+  });
+
+  it("leave the stacks in which they were before their finalizers were removed by force", async () => {
+    const [neighbour, alone] = [writerIn(first, "moved"), writerIn(second, "later")];
+    await apply(neighbour);
+    await untilReady(neighbour);
+    expect(operator.membersOf(stackIn(first))).toEqual([`${first}/before`, `${first}/moved`]);
+    for (const object of [neighbour, alone]) {
+      await edit(object, { metadata: { annotations: { [PAUSED_ANNOTATION]: "true" } } });
+      await untilCondition(object, "Reconciling", "False", "Paused");
+      await remove(object);
+      await edit(object, { metadata: { finalizers: null } });
+      await untilGone(object);
+    }
+    await operator.restart(ONE_PARTITION);
+    for (const object of [neighbour, alone]) {
+      await apply(object);
+      await untilReady(object);
+      expect(await stackOf(object)).toBe(stackIn("~0"));
+    }
+    await eventually(() => expect(operator.stateFiles(stackIn(second))).toEqual([]));
+    await edit(before, { spec: { age: 41 } });
+    await untilReady(before);
+    await eventually(() => expect(operator.membersOf(stackIn(first))).toEqual([`${first}/before`]));
+    expect(await ages()).toEqual({ [`${first}/before`]: 41, [`${first}/moved`]: 23, [`${second}/later`]: 23 });
+    await Promise.all([neighbour, alone].map(remove));
+    for (const object of [neighbour, alone]) await untilGone(object);
+    expect(await ages()).toEqual({ [`${first}/before`]: 41 });
+  });
+
+  it("are put into another partition by their users' annotations only when new, and harm no others there", async () => {
+    const annotations = assignmentAnnotations({ partition: "~7", number: 0 });
+    const guests = schools.map((school) => {
+      const guest = writerIn(school, "guest");
+      return { ...guest, metadata: { ...guest.metadata, annotations } };
+    });
+    await Promise.all(guests.map(apply));
+    for (const guest of guests) await untilReady(guest);
+    await edit(before, { metadata: { annotations }, spec: { age: 42 } });
+    await untilReady(before);
+    expect(await Promise.all([...guests, before].map(stackOf))).toEqual(["~7", "~7", first].map(stackIn));
+    const [leaving] = guests as [Manifest, Manifest];
+    await remove(leaving);
+    await untilGone(leaving);
+    expect(await ages()).toEqual({ [`${first}/before`]: 42, [`${second}/guest`]: 23 });
+    expect(operator.membersOf(stackIn("~7"))).toEqual([`${second}/guest`]);
   });
 });

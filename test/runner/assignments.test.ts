@@ -55,6 +55,14 @@ describe("Assignments", () => {
     expect(assignments.total("default")).toBe(4);
   });
 
+  it("does not let annotations fill a stack that has no more room", () => {
+    const assignments = new Assignments(postgresWriter, { limit: 2 });
+    const names = ["a", "b", "c", "d"];
+    for (const name of names) assignments.seen(writer(name, { number: "3" }));
+    const places = names.map((name) => assignments.assign(writer(name, { number: "3" })).number);
+    expect(places).toEqual([3, 3, 0, 0]);
+  });
+
   it.each([
     ["a stack of another namespace", { stack: stackIn("other", 5) }],
     ["no number", { number: "-1" }],

@@ -1,18 +1,21 @@
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import pino from "pino";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { ProviderHost } from "../../providers/host/server";
 import { providers } from "../../providers/index";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { StackEngine, type UpdateResult } from "../../src/automation/engine";
 import type { Pulumi } from "../../src/automation/pulumi";
+import { membersOf } from "../../src/automation/shared-stack";
 import { openWorkspace } from "../../src/automation/workspace";
 import { Batches, type Request } from "../../src/runner/batches";
+import { StaleMembers } from "../../src/runner/stale-members";
 import { resolvePulumi } from "../../src/toolchain/pulumi";
 import { ownerDescription, parseObject } from "../../stacks/contract/kind";
 import { objectKey, stackName } from "../../stacks/contract/object";
-import { sharedStackName } from "../../stacks/contract/shared-stack";
+import { type StackAssignment, sharedStackName } from "../../stacks/contract/shared-stack";
 import { postgresWriter } from "../../stacks/postgres-writer/kind";
 import { controlPlane } from "../control-plane";
 import { childrenOf } from "../e2e/processes";
@@ -83,14 +86,15 @@ function objectOf(name: string, spec: object = {}): LiveObject {
   };
 }
 
-function programOf(name: string, spec: object = {}): () => void {
+function programOf(name: string, spec: object = {}, uid = `uid-${name}`): () => void {
   const object = parseObject(postgresWriter, objectOf(name, spec));
-  const owner = { uid: `uid-${name}`, description: ownerDescription(postgresWriter, `school/${name}`) };
-  return () => void postgresWriter.program(object, { owner, owned: [], recorded: new Set(), watched: [] });
+  const owner = { uid, description: ownerDescription(postgresWriter, `school/${name}`) };
+  const context = { owner, cluster: "the-cluster", owned: [], recorded: new Set<string>(), watched: [] };
+  return () => void postgresWriter.program(object, context);
 }
 
-function up(name: string, spec: object = {}, refresh = false): Request {
-  const operation = { type: "up" as const, program: programOf(name, spec), refresh };
+function up(name: string, spec: object = {}, refresh = false, uid?: string): Request {
+  const operation = { type: "up" as const, program: programOf(name, spec, uid), refresh };
   return { key: `school/${name}`, cached: objectOf(name, spec), operation };
 }
 
@@ -99,10 +103,14 @@ function destroy(name: string, release = false): Request {
 }
 
 /** One turn of the stack with these requests; what came of each. */
-async function turn(...requests: Request[]): Promise<UpdateResult[]> {
-  const results = Promise.all(requests.map((request) => batches.join(SHARED, request.key).request(request)));
+function turn(...requests: Request[]): Promise<UpdateResult[]> {
+  return turnOf(SHARED, ...requests);
+}
+
+async function turnOf(stack: StackAssignment, ...requests: Request[]): Promise<UpdateResult[]> {
+  const results = Promise.all(requests.map((request) => batches.join(stack, request.key).request(request)));
   results.catch(() => {});
-  await batches.run(SHARED, SIGNAL);
+  await batches.run(stack, SIGNAL);
   return results;
 }
 
@@ -227,6 +235,77 @@ describe("a stack that an object had to itself", () => {
     expect(await rows()).toEqual([]);
     expect(await records()).toBe(0);
     expect(await stacks()).toEqual([]);
+  });
+});
+
+describe("a member whose object was made again in another stack", () => {
+  const OTHER = { partition: "school", number: 1 };
+  const other = sharedStackName(postgresWriter, OTHER);
+  const again: LiveObject = {
+    ...objectOf("alex"),
+    metadata: { ...objectOf("alex").metadata, uid: "uid-again" },
+    status: { stack: { name: other, program: "p" } },
+  };
+  const ownership = (...tables: string[]) =>
+    database.query(
+      `SELECT key, owner, incarnation FROM kindstack_ownership.rows WHERE table_name = ANY($1)
+       ORDER BY array_position($1, table_name), key`,
+      [tables],
+    );
+  const membersOfStack = async (stack: string) => membersOf((await engine.recorded(stack)) ?? []).sort();
+  let present: Map<string, LiveObject>;
+  let enqueued: StackAssignment[];
+  let stale: StaleMembers;
+  beforeEach(async () => {
+    present = new Map();
+    enqueued = [];
+    stale = new StaleMembers({
+      kind: postgresWriter,
+      engine,
+      find: (key) => present.get(key),
+      findFresh: async (objects) => new Set(objects.map(({ metadata }) => objectKey(metadata))),
+      enqueue: (stack) => enqueued.push(stack),
+      logger: pino({ level: "silent" }),
+    });
+  });
+
+  it("leaves the state of the former stack, once its object is in the other, and nothing else changes", async () => {
+    await turn(up("alex"), up("blake"));
+    await stale.look(SHARED, (key) => key === "school/blake", SIGNAL);
+    await stale.remove(SHARED, SIGNAL);
+    expect(await membersOfStack(STACK)).toEqual(["school/alex", "school/blake"]); // it may come back
+
+    expect(outcomes(await turnOf(OTHER, up("alex", { age: 24 }, false, "uid-again")))).toEqual(["succeeded"]);
+    const [owned, before] = [await ownership(table), await rows()];
+    expect(enqueued).toEqual([]);
+    present.set("school/alex", again);
+    stale.seen(again);
+    expect(enqueued).toEqual([SHARED]);
+    await stale.remove(SHARED, SIGNAL);
+    expect(await membersOfStack(STACK)).toEqual(["school/blake"]);
+    expect(await membersOfStack(other)).toEqual(["school/alex"]);
+    expect([await ownership(table), await rows()]).toEqual([owned, before]);
+
+    await turn(destroy("blake"));
+    expect(await rows()).toEqual(["school/alex 24"]);
+    await turnOf(OTHER, destroy("alex"));
+    expect(await rows()).toEqual([]);
+    expect(await stacks()).toEqual([]);
+  });
+
+  it("takes the stack along when nothing else is in it; a row that was not taken over keeps its record", async () => {
+    await turn(up("alex"));
+    const later = await database.createStudents();
+    await turnOf(OTHER, up("alex", { table: later }, false, "uid-again"));
+    const owned = await ownership(table, later);
+    expect(owned).toMatchObject([{ owner: "uid-alex" }, { owner: "uid-again" }]);
+    present.set("school/alex", again);
+    await stale.lookInUnused(new Set([other]), () => true, SIGNAL);
+    expect(enqueued).toEqual([SHARED]);
+    await stale.remove(SHARED, SIGNAL);
+    expect(await engine.recorded(STACK)).toBeUndefined();
+    expect(await membersOfStack(other)).toEqual(["school/alex"]);
+    expect([await ownership(table, later), await rows()]).toEqual([owned, ["school/alex 23"]]);
   });
 });
 
