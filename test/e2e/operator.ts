@@ -16,8 +16,6 @@ const ROOT = path.resolve(__dirname, "../..");
 const MAIN = path.join(ROOT, "dist/src/cli/main.js");
 const START_TIMEOUT_MS = 30_000;
 const STOP_TIMEOUT_MS = 30_000;
-/** Tests look at the processes of updates to see whether one runs. */
-const IDLE = ["--engine-idle", "0.1"];
 
 export interface RunSettings {
   /** More words for `kindstack run`. */
@@ -28,6 +26,8 @@ export interface RunSettings {
   installCrds?: boolean;
   /** The command that becomes the operator, before the operator's own: what prepares the process that it runs in. */
   wrapper?: string[];
+  /** Its Pulumi server exits after each update: for tests that look at processes to see whether an update runs. */
+  serverPerUpdate?: true;
 }
 
 /**
@@ -102,7 +102,8 @@ export class TestOperator {
     fs.mkdirSync(this.stateDirectory, { recursive: true });
     const from = this.#output.length;
     const install = this.#settings.installCrds === false ? [] : ["--install-crds"];
-    const words = ["run", ...install, "--http-port", "0", ...IDLE, ...(this.#settings.args ?? []), ...args];
+    const idle = this.#settings.serverPerUpdate ? ["--engine-idle", "0.1"] : [];
+    const words = ["run", ...install, "--http-port", "0", ...idle, ...(this.#settings.args ?? []), ...args];
     const [program = "", ...rest] = [...(this.#settings.wrapper ?? []), process.execPath, MAIN, ...words];
     const child = spawn(program, rest, {
       cwd: this.directory,

@@ -28,7 +28,7 @@ import {
 } from "./objects";
 import { useOperator } from "./operator";
 
-const operator = useOperator({ args: ["--concurrency", "8"] });
+const operator = useOperator({ serverPerUpdate: true, args: ["--concurrency", "8"] });
 
 /** All Pods with the labels of a PodSet, regardless of who made them. */
 async function podsOf(name: string): Promise<LiveObject[]> {

@@ -97,7 +97,7 @@ describe.each([
     args.push("--lease-duration", String(LEASE.duration));
     args.push("--renew-deadline", String(LEASE.deadline), "--retry-period", String(LEASE.retry));
     for (const installCrds of [true, false, false]) {
-      const replica = new TestOperator({ args, env, installCrds });
+      const replica = new TestOperator({ serverPerUpdate: true, args, env, installCrds });
       replicas.push(replica);
       await replica.start();
     }

@@ -31,7 +31,11 @@ beforeAll(async () => {
   table = await database.createStudents();
 });
 afterAll(() => database.close());
-const operator = useOperator({ args: ["--concurrency", "8"], env: { PSQL_DBNAME: database.name } });
+const operator = useOperator({
+  serverPerUpdate: true,
+  args: ["--concurrency", "8"],
+  env: { PSQL_DBNAME: database.name },
+});
 
 /** One object of each kind, under one name. */
 class Pair {

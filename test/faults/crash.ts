@@ -71,7 +71,7 @@ export class CrashHarness {
 
   /** @param backend where the operator keeps its state */
   constructor(readonly backend: Backend) {
-    this.operator = new TestOperator({ args: ["--concurrency", "8"] });
+    this.operator = new TestOperator({ serverPerUpdate: true, args: ["--concurrency", "8"] });
   }
 
   async start(): Promise<void> {

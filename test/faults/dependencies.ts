@@ -38,7 +38,7 @@ const RECOVERY_MS = 90_000;
 
 /** What an operator does while the API server or the database is away, slow, or refuses. */
 export function describeDependencies({ isLong, awayMs, statementMs, rows, attempts, note }: Measure): void {
-  const faulty = useFaultOperator({ args: ["--concurrency", "4", "--drift-interval", "5"] });
+  const faulty = useFaultOperator({ serverPerUpdate: true, args: ["--concurrency", "4", "--drift-interval", "5"] });
   let table: string;
   beforeAll(async () => {
     table = await faulty.createTable();

@@ -177,6 +177,7 @@ function useSmallDisk(
   env: Record<string, string> = {},
 ): TestOperator {
   const operator: TestOperator = useOperator({
+    serverPerUpdate: true,
     args: ["--concurrency", "4"],
     env,
     get wrapper() {

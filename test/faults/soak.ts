@@ -81,7 +81,7 @@ export function stepsOf({ mayKill }: { mayKill: boolean }): fc.Arbitrary<Step> {
 
 /** An operator behind proxies, objects that come and go, and what goes wrong meanwhile. */
 export class Soak {
-  readonly #operator = new TestOperator({ args: ["--concurrency", "8"] });
+  readonly #operator = new TestOperator({ serverPerUpdate: true, args: ["--concurrency", "8"] });
   readonly #database = new TestDatabase(controlPlane().env);
   readonly #prefix = uniqueName("soak");
   #api!: ApiProxy;

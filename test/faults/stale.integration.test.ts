@@ -28,7 +28,7 @@ import {
 import type { List } from "./api-proxy";
 import { useFaultOperator } from "./fault-operator";
 
-const faulty = useFaultOperator({ args: ["--concurrency", "8"] });
+const faulty = useFaultOperator({ serverPerUpdate: true, args: ["--concurrency", "8"] });
 
 /** What the operator's lists were at some time, to be shown to it later, when nothing else is. */
 class OldView {
