@@ -4,11 +4,16 @@ import { defineConfig } from "vitest/config";
 const SLOW = "test/**/*.slow.test.ts";
 const NEEDS_CONTROL_PLANE = ["test/**/*.integration.test.ts", "test/e2e/**/*.test.ts"];
 
-/** For files that need a control plane: as many run side by side, each on its own. One uses about one core. */
+/**
+ * For files that need a control plane: as many run side by side, each on its own. Two leave half of two cores idle, as
+ * much of a test's time is waiting.
+ */
 const WITH_CONTROL_PLANES = {
   globalSetup: ["test/control-planes.setup.ts"],
   hookTimeout: 120_000,
-  maxWorkers: 2,
+  isolate: false, // a worker has one control plane, and loads each module once
+  maxWorkers: 3,
+  expect: { poll: { timeout: 10_000 } }, // on a busy machine an event takes longer than the default of 1 s
 };
 
 /** Each is run by itself: between projects of one run, Vitest gives two workers the same number, and so one control plane. */
