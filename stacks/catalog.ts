@@ -29,6 +29,10 @@ export interface KindProblem {
 
 export interface LoadedKinds {
   kinds: readonly AnyKind[];
+  /** The modules that export the kinds which are not built in. */
+  entries: readonly string[];
+  /** These and all that they import, without what lies in `node_modules`. */
+  files: readonly string[];
   /** Of those that were chosen and are not among the kinds. */
   problems: readonly KindProblem[];
 }
@@ -57,17 +61,26 @@ export function loadKinds(
   }: { directory?: string; environment?: NodeJS.ProcessEnv } = {},
 ): LoadedKinds {
   const problems: KindProblem[] = [];
-  const load = (name: string, entry: () => string): Source => {
+  const entries: string[] = [];
+  const before = new Set(Object.keys(require.cache));
+  const load = (name: string, entryOf: () => string): Source => {
     try {
-      return { name, kinds: kindsIn(entry()) };
+      const entry = entryOf();
+      entries.push(entry);
+      return { name, kinds: kindsIn(entry) };
     } catch (error) {
       problems.push({ name, message: errorMessageOf(error) });
       return { name, kinds: [] };
     }
   };
+  const loaded = (sources: readonly Source[]): LoadedKinds => {
+    const read = Object.keys(require.cache).filter((file) => !before.has(file) && !/[/\\]node_modules[/\\]/.test(file));
+    const files = entries.length === 0 ? [] : [...new Set([...entries, ...read])];
+    return { ...distinct(sources, problems), entries, files };
+  };
   const mounted = foldersIn(environment[DIRECTORY_VARIABLE]).map((folder) => load(folder, () => entryOf(folder)));
   const chosen = chosenWords(words, environment);
-  if (chosen.length === 0) return distinct([{ name: "Kindstack", kinds: builtIn }, ...mounted], problems);
+  if (chosen.length === 0) return loaded([{ name: "Kindstack", kinds: builtIn }, ...mounted]);
 
   const known = [...builtIn, ...mounted.flatMap(({ kinds }) => kinds)];
   const named = new Set<AnyKind>();
@@ -78,7 +91,13 @@ export function loadKinds(
     else if (isPackage(word, directory)) sources.push(load(word, () => packageEntry(word, directory)));
     else named.add(findKind(known, word));
   }
-  return distinct([{ name: "Kindstack", kinds: known.filter((kind) => named.has(kind)) }, ...sources], problems);
+  return loaded([{ name: "Kindstack", kinds: known.filter((kind) => named.has(kind)) }, ...sources]);
+}
+
+/** {@link loadKinds} as the files are now: modules of these files are evaluated again. @param files of an earlier load */
+export function reloadKinds(files: readonly string[], ...parameters: Parameters<typeof loadKinds>): LoadedKinds {
+  for (const file of files) delete require.cache[file];
+  return loadKinds(...parameters);
 }
 
 /**
@@ -119,7 +138,7 @@ export function wordsOf(text: string): string[] {
 }
 
 /** Of kinds with the same names, the first stays: two controllers would each undo the other's work. */
-function distinct(sources: readonly Source[], problems: KindProblem[]): LoadedKinds {
+function distinct(sources: readonly Source[], problems: KindProblem[]): Pick<LoadedKinds, "kinds" | "problems"> {
   const kinds = new Map<string, { kind: AnyKind; source: string }>();
   for (const { name: source, kinds: found } of sources) {
     for (const kind of found) {

@@ -29,7 +29,7 @@ const MAX_MESSAGE_BYTES = 400 * 1024 * 1024; // what the SDK's own server allows
  * (`@pulumi/pulumi/cmd/dynamic-provider`), which does not implement `Attach`; one host serves all updates of a process.
  */
 export class ProviderHost {
-  readonly #providers: ReadonlyMap<string, AnyProvider>;
+  #providers: ReadonlyMap<string, AnyProvider>;
   /** By stack. */
   readonly #sessions = new Map<string, ProviderSession>();
   readonly #server = new grpc.Server({ "grpc.max_receive_message_length": MAX_MESSAGE_BYTES });
@@ -47,6 +47,11 @@ export class ProviderHost {
         error ? reject(error) : resolve(port),
       );
     });
+  }
+
+  /** Serves these providers in place of those given before. */
+  serve(providers: ReadonlyMap<string, AnyProvider>): void {
+    this.#providers = providers;
   }
 
   /** The value of `PULUMI_DEBUG_PROVIDERS` that makes an engine use this host. */

@@ -14,7 +14,8 @@ export interface InformerFactoryOptions {
 /** Makes informers of one cluster and runs them together. */
 export class InformerFactory {
   readonly #options: InformerFactoryOptions;
-  readonly #informers: Informer[] = [];
+  /** What ends each; `undefined` for those that have not been started. */
+  readonly #informers = new Map<Informer, AbortController | undefined>();
 
   constructor(options: InformerFactoryOptions) {
     this.#options = options;
@@ -22,7 +23,7 @@ export class InformerFactory {
 
   /** Whether all caches are filled. */
   get hasSynced(): boolean {
-    return this.#informers.every(({ hasSynced }) => hasSynced);
+    return [...this.#informers.keys()].every(({ hasSynced }) => hasSynced);
   }
 
   /**
@@ -40,18 +41,37 @@ export class InformerFactory {
     const type = await client.resourceType(apiVersion, kind);
     const observer = metrics.informer(name, () => informer.lastContact);
     const informer: Informer = new Informer({ ...options, client, logger, relistIntervalMs, type, observer });
-    this.#informers.push(informer);
+    this.#informers.set(informer, undefined);
     return informer;
   }
 
   /**
-   * Runs all informers until `signal` is aborted.
+   * Runs the informers made since the last call until `signal` is aborted or they are removed.
    *
-   * @returns `synced`, which resolves when all caches are filled, and `ended`
+   * @returns `synced`, which resolves when their caches are filled, and `ended`
    */
   start(signal: AbortSignal): { synced: Promise<unknown>; ended: Promise<unknown> } {
     setMaxListeners(0, signal); // each informer listens to it, and how many those are depends on the kinds
-    const ended = Promise.all(this.#informers.map((informer) => informer.start(signal)));
-    return { synced: Promise.all(this.#informers.map(({ synced }) => synced)), ended };
+    const started = [...this.#informers].flatMap(([informer, stop]) => (stop === undefined ? [informer] : []));
+    const ended = Promise.all(started.map((informer) => this.#run(informer, signal)));
+    return { synced: Promise.all(started.map(({ synced }) => synced)), ended };
+  }
+
+  /** Ends informers; their caches stay as they are. */
+  remove(informers: readonly Informer[]): void {
+    for (const informer of informers) {
+      this.#informers.get(informer)?.abort();
+      this.#informers.delete(informer);
+    }
+  }
+
+  async #run(informer: Informer, signal: AbortSignal): Promise<void> {
+    const stop = new AbortController();
+    const forward = () => stop.abort(signal.reason);
+    if (signal.aborted) forward();
+    signal.addEventListener("abort", forward, { once: true });
+    this.#informers.set(informer, stop);
+    await informer.start(stop.signal);
+    signal.removeEventListener("abort", forward);
   }
 }

@@ -2,8 +2,9 @@ import path from "node:path";
 import { KubeConfig } from "@kubernetes/client-node";
 import { Command } from "commander";
 import pretty from "pino-pretty";
+import { TerminalError } from "../../providers/errors";
 import { KubernetesClient } from "../../providers/kubernetes/client";
-import { portableWords } from "../../stacks/catalog";
+import { loadKinds, portableWords } from "../../stacks/catalog";
 import type { AnyKind } from "../../stacks/contract/kind";
 import {
   type DevCluster,
@@ -14,7 +15,7 @@ import {
 } from "../dev/cluster";
 import { quoteForShell } from "../dev/environment";
 import { followFile } from "../dev/follow";
-import { layoutOf } from "../dev/layout";
+import { layoutOf, logFileOf } from "../dev/layout";
 import { operator } from "../dev/operator";
 import { applySamples, ownedNamespaces, students } from "../dev/samples";
 import { CONSOLE_PATH } from "../telemetry/console-paths";
@@ -32,6 +33,7 @@ interface DevOptions extends KindsOption {
   operator: boolean;
   samples: boolean;
   fresh: boolean;
+  watch: boolean;
 }
 
 export function devCommand(): Command {
@@ -39,6 +41,7 @@ export function devCommand(): Command {
     .description("run a Kubernetes control plane, PostgreSQL and the operator on this machine, with samples")
     .option(...DIR_OPTION)
     .addOption(kindsOption("kinds to serve"))
+    .option("--watch", "apply each edit of your kinds' files to the cluster", false)
     .option("--detach", "return when the cluster is ready; stop it with `kindstack dev stop`", false)
     .option("--no-operator", "only the control plane and PostgreSQL, without operator and samples")
     .option("--no-samples", "do not apply the samples")
@@ -52,6 +55,7 @@ Examples:
   kindstack dev                # in the foreground
   kindstack dev --detach       # in the background
   kindstack dev --kinds ./src  # kinds of your own
+  kindstack dev --kinds ./src --watch  # the same, with each edit in the cluster within seconds
   . .kindstack/dev/env         # for kubectl and psql in this shell`,
     )
     .action((options: DevOptions) => up(options));
@@ -78,6 +82,10 @@ function directoryOf(command: Command): string {
 async function up(options: DevOptions): Promise<void> {
   const dir = options.dir ?? DEFAULT_DIR;
   const kinds = allKinds(options);
+  const words = options.kinds?.words ?? [];
+  if (options.watch && (options.kinds ?? loadKinds()).files.length === 0) {
+    throw new TerminalError("Misconfigured", "--watch: no files to watch; choose kinds of your own: --kinds ./src");
+  }
   const progress = new Progress();
   const interruption = catchSignals();
   const { signal } = interruption;
@@ -104,12 +112,10 @@ async function up(options: DevOptions): Promise<void> {
       progress.begin("operator");
       await cluster.start(
         {
-          ...(await operator(
-            cluster,
-            path.join(__dirname, "main.js"),
-            pulumi,
-            portableWords(options.kinds?.words ?? []),
-          )),
+          ...(await operator(cluster, path.join(__dirname, "main.js"), pulumi, {
+            kinds: portableWords(words),
+            watch: options.watch,
+          })),
           onSpawn: (logFile) => {
             if (!options.detach) unfollow = followFile(logFile, terminalLog());
           },
@@ -226,17 +232,22 @@ async function showSamples(
   }
 }
 
-function hints(dir: string, kinds: readonly AnyKind[], { detach }: DevOptions): string {
-  const { env } = layoutOf(dir);
-  const shown = path.relative(process.cwd(), env).startsWith("..") ? env : `./${path.relative(process.cwd(), env)}`;
+function hints(dir: string, kinds: readonly AnyKind[], { detach, watch }: DevOptions): string {
+  const layout = layoutOf(dir);
   return [
     "Ready. In a shell:",
-    `  . ${/^[\w./-]+$/.test(shown) ? shown : quoteForShell(shown)}`,
+    `  . ${shownPath(layout.env)}`,
     `  kubectl get nodes${kinds.map((kind) => `,${kubectlName(kind, kinds)}`).join("")} --all-namespaces`,
     ...(kinds.some(({ plural }) => plural === "postgreswriters") ? ["  psql -c 'table students'"] : []),
     ...consoleHints(dir),
+    ...(watch ? [`  edits: applied as you save; errors are in ${shownPath(logFileOf(layout, "operator"))}`] : []),
     detach ? `To stop it: kindstack dev stop${dirArgument(dir)}` : "To stop it: Ctrl-C",
   ].join("\n");
+}
+
+function shownPath(file: string): string {
+  const shown = path.relative(process.cwd(), file).startsWith("..") ? file : `./${path.relative(process.cwd(), file)}`;
+  return /^[\w./-]+$/.test(shown) ? shown : quoteForShell(shown);
 }
 
 function consoleHints(dir: string): string[] {

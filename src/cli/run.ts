@@ -16,6 +16,7 @@ import { openWorkspace } from "../automation/workspace";
 import { inCluster, operatorNamespace, readStateConfig } from "../config";
 import type { ConsoleOptions } from "../console/source";
 import { EventRecorder } from "../controller/event-recorder";
+import type { KindWatch } from "../dev/kind-watch";
 import { installKinds, refuseForeignDefinitions } from "../operator/install";
 import { Manager } from "../operator/manager";
 import { permittedKinds } from "../operator/rights";
@@ -38,6 +39,7 @@ const ADMISSION_SERVICE_PORT = 443;
 
 interface RunOptions extends SharingOptions, MetricsOptions, InspectionOptions, KindsOption {
   installCrds: boolean;
+  watch: boolean;
   httpPort: number;
   httpHost: string;
   concurrency: number;
@@ -61,6 +63,7 @@ export function runCommand(): Command {
     .description("run the operator against the current kubeconfig or, in a Pod, with its service account")
     .addOption(kindsOption("kinds to serve"))
     .option("--install-crds", "apply the CRDs of these kinds first", false)
+    .option("--watch", "for development: apply edits of the kinds' files", false)
     .option("--http-port <port>", "port of /healthz and /readyz; 0 for any free one", wholeNumber, 8080)
     .option("--http-host <address>", "address of all ports", inCluster(process.env) ? "0.0.0.0" : "127.0.0.1")
     .option("--concurrency <n>", "maximum number of objects in work at the same time", positive, availableParallelism())
@@ -155,7 +158,7 @@ async function runOperator(options: RunOptions): Promise<void> {
     timing: { idleMs: options.engineIdle * 1000 },
   });
   const shards = shareWork(options, { client, pulumi: workspace.pulumi, metrics, logger });
-  const kinds = await permittedKinds(client, loaded, report);
+  const kinds = [...(await permittedKinds(client, loaded, report))];
   const operator = new Manager({
     kinds,
     client,
@@ -177,6 +180,17 @@ async function runOperator(options: RunOptions): Promise<void> {
   let endpoints: Endpoints | undefined;
   let admission: Admission | undefined;
   let inspection: Awaited<ReturnType<typeof serveInspection>>;
+  let watch: KindWatch | undefined;
+  const prepare = options.installCrds ? installKinds : refuseForeignDefinitions;
+  const startWatch = async () => {
+    const { watchKinds } = await import("./watch-kinds.js");
+    const restartAdmission = async () => {
+      await admission?.close();
+      admission = await serveAdmission(options, kinds, client, logger);
+    };
+    const parts = { chosen: options.kinds, kinds, client, host, operator, prepare, restartAdmission, logger };
+    watch = watchKinds(parts, stop.signal);
+  };
   try {
     endpoints = await startEndpoints({
       ...options,
@@ -194,12 +208,13 @@ async function runOperator(options: RunOptions): Promise<void> {
       logger,
     });
     logger.info({ server: client.server, ...endpoints.addresses }, "operator starts");
-    await (options.installCrds ? installKinds : refuseForeignDefinitions)(client, kinds);
+    await prepare(client, kinds);
     admission = await serveAdmission(options, kinds, client, logger);
     inspection = await serveInspection(options, { kinds, client, pulumi, state, logger });
-    await operator.run(stop.signal);
+    await operator.run(stop.signal, options.watch ? startWatch : undefined);
     logger.info("operator stopped");
   } finally {
+    await watch?.close();
     await inspection?.close();
     await admission?.close();
     await endpoints?.close();

@@ -4,17 +4,23 @@ import type { DevCluster } from "./cluster";
 import { freePort } from "./ports";
 import type { Component } from "./supervisor";
 
+export interface OperatorOptions {
+  /** Words for `--kinds`, such as `portableWords`; by default the built-in ones. */
+  kinds?: readonly string[];
+  /** Apply edits of the kinds' files. */
+  watch?: boolean;
+}
+
 /**
  * The operator as one more process of the cluster: the command line's own `run`, with the cluster's environment.
  *
  * @param mainScript the compiled command line
- * @param kinds words for `--kinds`, such as {@link portableWords}; by default the built-in ones
  */
 export async function operator(
   cluster: DevCluster,
   mainScript: string,
   pulumi: PulumiBinaries,
-  kinds: readonly string[] = [],
+  { kinds = [], watch = false }: OperatorOptions = {},
 ): Promise<Component> {
   const port = await freePort();
   return {
@@ -23,6 +29,7 @@ export async function operator(
     args: [
       ...[mainScript, "run", "--install-crds", "--http-port", String(port), "--admission-port", "0"],
       ...kinds.flatMap((word) => ["--kinds", word]),
+      ...(watch ? ["--watch"] : []),
     ],
     cwd: cluster.dir,
     env: { ...cluster.env, KINDSTACK_PULUMI: pulumi.cli, KINDSTACK_PULUMI_SERVER: pulumi.server ?? "none" },

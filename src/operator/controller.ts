@@ -61,11 +61,15 @@ const KEY_INDEX = "key";
 /**
  * Makes the controller of a kind, with informers for the kind's objects, for what they own and for what has to do with them.
  *
- * @throws ApiError when the kind, or a type that it owns or watches, is not installed in the cluster
+ * @throws ApiError, with nothing made, when the kind, or a type that it owns or watches, is not installed in the cluster
  */
 export async function openController(kind: AnyKind, environment: ControllerEnvironment): Promise<Controller> {
   const { client, informers, owners, queue, recorder } = environment;
   const name = kindName(kind);
+  const own = { apiVersion: kindApiVersion(kind), kind: kind.kind };
+  for (const { apiVersion, kind: type } of [own, ...kind.owns, ...(kind.capabilities.watches ?? [])]) {
+    await client.resourceType(apiVersion, type);
+  }
   for (const owned of kind.owns) await owners.watch(owned);
   const watched = await Promise.all(
     (kind.capabilities.watches ?? []).map(({ apiVersion, kind: type, labelSelector, keysOf }) =>
@@ -87,7 +91,7 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
     ),
   );
   const objects = await informers.create(
-    { apiVersion: kindApiVersion(kind), kind: kind.kind },
+    own,
     { transform: withoutManagedFields, onChange: (change) => controller.objectChanged(change) },
     name,
   );
@@ -121,7 +125,7 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
     writer: new ObjectWriter({ kind, type, client, cache, recorder }),
     metrics,
   });
-  const controller = new Controller(kind, environment, stacks, objects, reconciler);
+  const controller = new Controller(kind, environment, stacks, objects, watched, reconciler);
   return controller;
 
   function openRollout(policy: RolloutPolicy): Rollout {
@@ -141,6 +145,7 @@ export class Controller {
   readonly stacks: StackRunner;
   readonly #environment: ControllerEnvironment;
   readonly #objects: Informer;
+  readonly #watched: readonly Informer[];
   readonly #reconciler: Reconciler;
 
   constructor(
@@ -148,12 +153,14 @@ export class Controller {
     environment: ControllerEnvironment,
     stacks: StackRunner,
     objects: Informer,
+    watched: readonly Informer[],
     reconciler: Reconciler,
   ) {
     this.kind = kind;
     this.stacks = stacks;
     this.#environment = environment;
     this.#objects = objects;
+    this.#watched = watched;
     this.#reconciler = reconciler;
   }
 
@@ -193,6 +200,16 @@ export class Controller {
   reconsider(item: ObjectItem): void {
     this.#reconciler.reconsider(item.key);
     this.#environment.queue.add(item);
+  }
+
+  /** Ends its informers, and starts no update any more. Resolves when the updates of shared stacks that run have ended. */
+  async stop(): Promise<void> {
+    const { informers, metrics } = this.#environment;
+    informers.remove([this.#objects, ...this.#watched]);
+    await this.stacks.stop();
+    for (const object of this.list()) {
+      metrics.objects.changed(kindName(this.kind), { type: "deleted", object, previous: object });
+    }
   }
 
   /** Reconciles all objects of these shards; another replica may have worked on them since this one did. */

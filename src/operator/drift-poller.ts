@@ -8,7 +8,8 @@ import type { ShardGuard } from "../runner/shared-stacks";
 import type { Controller } from "./controller";
 
 export interface DriftPollerOptions {
-  controllers: readonly Controller[];
+  /** Read at each comparison: controllers may come and go. */
+  controllers: () => Iterable<Controller>;
   shards: Pick<ShardGuard, "holds"> | undefined;
   /** The time between two comparisons. */
   intervalMs: number;
@@ -20,7 +21,7 @@ export async function pollDrift(options: DriftPollerOptions, signal: AbortSignal
   const { controllers, intervalMs } = options;
   while (!signal.aborted) {
     await delay(intervalMs, undefined, { signal }).catch(() => {});
-    for (const controller of controllers) if (!signal.aborted) await compare(controller, options);
+    for (const controller of [...controllers()]) if (!signal.aborted) await compare(controller, options);
   }
 }
 

@@ -4,19 +4,19 @@ import type { Logger } from "pino";
 import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/client";
 import { clusterUid } from "../../providers/kubernetes/cluster";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
-import { namespaceOf } from "../../stacks/contract/object";
+import { namespaceOf, objectKey } from "../../stacks/contract/object";
 import { InformerFactory } from "../cache/informer-factory";
 import type { OwnedView } from "../cache/owned-view";
 import { Claims } from "../controller/claims";
 import type { EventRecorder } from "../controller/event-recorder";
-import type { ObjectItem } from "../controller/object-item";
+import { type ObjectItem, objectItem } from "../controller/object-item";
 import type { RolloutPolicy } from "../controller/rollout";
 import { GroupBackoff } from "../queue/group-backoff";
 import { WorkQueue } from "../queue/work-queue";
 import type { RunnerEngine } from "../runner/stack-runner";
 import type { Shards } from "../sharding/shards";
 import type { Metrics } from "../telemetry/metrics";
-import { type Controller, openController } from "./controller";
+import { type Controller, type ControllerEnvironment, openController } from "./controller";
 import { pollDrift } from "./drift-poller";
 import { OwnerIndex } from "./owner-index";
 
@@ -54,11 +54,14 @@ export interface ManagerOptions {
  */
 export class Manager {
   readonly #options: ManagerOptions;
-  readonly #controllers = new Map<AnyKind, Controller>();
+  /** By the kind's name. */
+  readonly #controllers = new Map<string, Controller>();
   readonly #queue: WorkQueue<ObjectItem>;
   readonly #claims: Claims<ObjectItem>;
   readonly #informers: InformerFactory;
   readonly #owners: OwnerIndex;
+  /** What controllers share, and what ends them, while the operator runs. */
+  #running: { environment: ControllerEnvironment; signal: AbortSignal } | undefined;
   #stopping = false;
 
   constructor(options: ManagerOptions) {
@@ -69,12 +72,15 @@ export class Manager {
       observer: metrics.workQueue("kindstack"),
       classOf: ({ kind, key }) => ({
         group: `${kindName(kind)}|${namespaceOf(key)}`,
-        waits: this.#controllerOf(kind).stacks.shared,
+        waits: this.#controllerOf(kind)?.stacks.shared ?? false,
       }),
-      accepts: ({ kind, key }) => shards?.holds(this.#controllerOf(kind).stacks.shardKeyOf(key)) ?? true,
+      accepts: ({ kind, key }) => {
+        const controller = this.#controllerOf(kind);
+        return controller !== undefined && (shards?.holds(controller.stacks.shardKeyOf(key)) ?? true);
+      },
     });
     this.#claims = new Claims(
-      (item) => this.#controllerOf(item.kind).reconsider(item),
+      (item) => this.#controllerOf(item.kind)?.reconsider(item),
       (uid) => this.#owners.find(uid) !== undefined,
     );
     this.#informers = new InformerFactory({ client, logger, relistIntervalMs, metrics });
@@ -89,11 +95,11 @@ export class Manager {
 
   /** The objects of a kind, as the cache shows them. */
   objects(kind: AnyKind): LiveObject[] {
-    return this.#controllers.get(kind)?.list() ?? [];
+    return this.#controllerOf(kind)?.list() ?? [];
   }
 
   object(kind: AnyKind, key: string): LiveObject | undefined {
-    return this.#controllers.get(kind)?.get(key);
+    return this.#controllerOf(kind)?.get(key);
   }
 
   /** What the caches show of an owned object, by its id; `undefined` when its type is not watched. */
@@ -104,11 +110,11 @@ export class Manager {
   /**
    * Works until `signal` is aborted, then lets running updates finish for the grace period and interrupts the rest.
    *
+   * @param onReady called when the caches are filled
    * @throws ApiError when a kind is not installed in the cluster
    */
-  async run(signal: AbortSignal): Promise<void> {
-    const { client, logger, kinds, concurrency, gracePeriodMs, driftIntervalMs, recorder, metrics, shards } =
-      this.#options;
+  async run(signal: AbortSignal, onReady?: () => Promise<void>): Promise<void> {
+    const { client, logger, kinds, concurrency, gracePeriodMs, driftIntervalMs, recorder, shards } = this.#options;
     const interrupt = new AbortController();
     setMaxListeners(0, interrupt.signal); // each piece of work listens to it
     const groups = new GroupBackoff<ObjectItem>({ retry: (item) => this.#queue.add(item) });
@@ -126,43 +132,77 @@ export class Manager {
       claims: this.#claims,
       interrupt: interrupt.signal,
     };
-    for (const kind of kinds) {
-      this.#controllers.set(kind, await openController(kind, environment));
-      metrics.maxConcurrentReconciles.set({ controller: kindName(kind) }, concurrency);
-    }
-    const controllers = [...this.#controllers.values()];
+    for (const kind of kinds) this.#add(await openController(kind, environment));
+    const controllers = () => [...this.#controllers.values()];
     const informers = this.#informers.start(signal);
     await informers.synced;
-    const objects = controllers.reduce((sum, controller) => sum + controller.list().length, 0);
+    const objects = controllers().reduce((sum, controller) => sum + controller.list().length, 0);
     logger.info({ kinds: kinds.map(kindName), objects }, "caches are filled");
+    this.#running = { environment, signal };
+    await onReady?.();
 
     const polling = pollDrift({ controllers, shards, intervalMs: driftIntervalMs, logger }, signal);
     const onStop = () => {
       this.#stopping = true;
       logger.info({ running: this.#queue.running }, "stopping");
-      for (const { stacks } of controllers) void stacks.stop();
+      for (const { stacks } of controllers()) void stacks.stop();
       setTimeout(() => interrupt.abort(), gracePeriodMs).unref();
       shards?.leave();
     };
-    if (shards === undefined) for (const { stacks } of controllers) void stacks.takeOver(() => true);
+    if (shards === undefined) for (const { stacks } of controllers()) void stacks.takeOver(() => true);
     const sharding = shards?.run((includes) => {
-      for (const controller of controllers) controller.takeOver(includes);
+      for (const controller of controllers()) controller.takeOver(includes);
     });
     if (signal.aborted) onStop();
     signal.addEventListener("abort", onStop, { once: true });
     await this.#queue.run(
       concurrency,
-      (item) => this.#controllerOf(item.kind).reconcile(item, interrupt.signal),
+      async (item) => this.#controllerOf(item.kind)?.reconcile(item, interrupt.signal),
       signal,
     );
     groups.stop();
-    await Promise.all([...controllers.map(({ stacks }) => stacks.stop()), informers.ended, sharding, polling]);
+    await Promise.all([...controllers().map(({ stacks }) => stacks.stop()), informers.ended, sharding, polling]);
     await recorder.flush();
   }
 
-  #controllerOf(kind: AnyKind): Controller {
-    const controller = this.#controllers.get(kind);
-    if (controller === undefined) throw new TypeError(`no controller for ${kindName(kind)}`);
+  /**
+   * Serves a kind whose CRD is installed, in place of the one of the same name, from now on. All its objects are
+   * reconciled; those whose last update ran the same program need no other.
+   *
+   * @throws ApiError, with nothing changed, when a type that the kind owns or watches is not installed in the cluster
+   * @throws TypeError when the operator does not run
+   */
+  async serve(kind: AnyKind): Promise<void> {
+    if (this.#running === undefined) throw new TypeError("the operator does not run");
+    const { environment, signal } = this.#running;
+    const controller = await openController(kind, environment);
+    const previous = await this.withdraw(kindName(kind));
+    this.#add(controller);
+    await this.#informers.start(signal).synced;
+    for (const { metadata } of previous?.list() ?? []) {
+      const key = objectKey(metadata);
+      if (controller.get(key)?.metadata.uid === metadata.uid) continue;
+      this.#owners.remove(metadata.uid); // deleted while no informer ran
+      this.#claims.forget(metadata.uid, objectItem(kind, key));
+    }
+  }
+
+  /** Serves the kind of this name no more; its objects, their resources and the CRD stay. @returns its controller */
+  async withdraw(name: string): Promise<Controller | undefined> {
+    const controller = this.#controllers.get(name);
+    this.#controllers.delete(name); // what is queued is dropped
+    await controller?.stop();
     return controller;
+  }
+
+  #add(controller: Controller): void {
+    const { metrics, concurrency } = this.#options;
+    const name = kindName(controller.kind);
+    this.#controllers.set(name, controller);
+    metrics.maxConcurrentReconciles.set({ controller: name }, concurrency);
+  }
+
+  #controllerOf(kind: AnyKind): Controller | undefined {
+    return this.#controllers.get(kindName(kind));
   }
 }

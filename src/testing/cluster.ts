@@ -67,7 +67,7 @@ export async function startTestCluster({ kinds }: TestClusterOptions): Promise<T
     await fs.rm(dir, { recursive: true, force: true });
   };
   try {
-    await cluster.start(await operator(cluster, main, pulumi, portableWords(kinds)));
+    await cluster.start(await operator(cluster, main, pulumi, { kinds: portableWords(kinds) }));
   } catch (error) {
     const output = await log().catch(() => "");
     await close();

@@ -9,8 +9,12 @@ import { eventually } from "./eventually";
 import { client, uniqueName } from "./objects";
 import { useOperator } from "./operator";
 
-/* Kinds that are folders outside of this repository, with a provider of their own: it writes files. */
+/*
+ * Kinds that are folders outside of this repository, with a provider of their own: it writes files. The operator watches
+ * them for edits.
+ */
 
+const ROOT = path.resolve(__dirname, "../..");
 const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-own-"));
 const [group, shelf] = [`${uniqueName("own")}.example.com`, path.join(directory, "shelf")];
 const LETTER: ResourceType = { apiVersion: `${group}/v1`, kind: "Letter", plural: "letters", namespaced: true };
@@ -60,31 +64,46 @@ export const own = defineKind({
 });
 `;
 
+const write = (file: string, text: string) => {
+  fs.mkdirSync(path.join(directory, path.dirname(file)), { recursive: true });
+  fs.writeFileSync(path.join(directory, file), text);
+};
+
 beforeAll(() => {
   fs.mkdirSync(shelf);
-  const write = (file: string, text: string) => {
-    fs.mkdirSync(path.join(directory, path.dirname(file)), { recursive: true });
-    fs.writeFileSync(path.join(directory, file), text);
-  };
+  fs.symlinkSync(path.join(ROOT, "node_modules"), path.join(directory, "node_modules"));
+  write("letter/tsconfig.json", JSON.stringify({ compilerOptions: COMPILER_OPTIONS }));
   write("letter/provider.ts", PROVIDER);
-  write(
-    "letter/index.ts",
-    kindModule(
-      "Letter",
-      'import { Letters, provider, stub } from "./provider";',
-      `new Letters(metadata.name, { file: ${JSON.stringify(shelf)} + "/" + metadata.name, text: spec.text });`,
-      "providers: [{ stub, provider }]",
-    ),
-  );
+  write("letter/index.ts", letterModule("spec.text"));
   write("broken/index.ts", "export const own = ;");
   write("same/index.ts", kindModule("Letter", "", ""));
 });
 
+const letterModule = (text: string) =>
+  kindModule(
+    "Letter",
+    'import { Letters, provider, stub } from "./provider";',
+    `new Letters(metadata.name, { file: ${JSON.stringify(shelf)} + "/" + metadata.name, text: ${text} });`,
+    "providers: [{ stub, provider }]",
+  );
+/** As with an installed package: the types are those that were compiled. */
+const COMPILER_OPTIONS = {
+  strict: true,
+  module: "node20",
+  target: "es2022",
+  skipLibCheck: true,
+  types: ["node"],
+  paths: { kindstack: [path.join(ROOT, "dist/stacks/contract/index.d.ts")] },
+};
+
 const operator = useOperator({
-  args: ["podsets", "letter", "broken", "same"].flatMap((name) => [
-    "--kinds",
-    name === "podsets" ? name : path.join(directory, name),
-  ]),
+  args: [
+    "--watch",
+    ...["podsets", "letter", "broken", "same"].flatMap((name) => [
+      "--kinds",
+      name === "podsets" ? name : path.join(directory, name),
+    ]),
+  ],
 });
 afterAll(async () => {
   const definitions = await client.resourceType("apiextensions.k8s.io/v1", "CustomResourceDefinition");
@@ -141,5 +160,100 @@ describe("kinds of one's own", () => {
     expect(findCondition(conditions, "Stalled")).toMatchObject({ status: "True", reason: "Invalid" });
     await client.delete(LETTER, name, "default");
     await eventually(async () => expect(await client.get(LETTER, name, "default")).toBeUndefined());
+  });
+});
+
+interface WatchLine {
+  msg: string;
+  kind?: string;
+  reason?: string;
+  errors?: string[];
+}
+
+describe("an edit of a kind", () => {
+  /** Makes an edit and waits for what the operator logs about it. */
+  async function edit(text: string, file = "letter/index.ts"): Promise<WatchLine> {
+    const from = operator.log.length;
+    write(file, text);
+    return eventually(() => {
+      const lines = operator.log
+        .slice(from)
+        .split("\n")
+        .filter((line) => line.includes('"component":"watch"') && line.endsWith("}"));
+      expect(lines).not.toEqual([]);
+      return JSON.parse(lines[0] ?? "") as WatchLine;
+    });
+  }
+  const served = { msg: "edited kind is served", kind: `letters.${group}` };
+  const definition = async () =>
+    client.get(await client.resourceType("apiextensions.k8s.io/v1", "CustomResourceDefinition"), `letters.${group}`);
+  let name: string;
+  let file: string;
+  beforeAll(async () => {
+    name = uniqueName("letter");
+    file = path.join(shelf, name);
+    await apply(letter(name, "on Sunday"));
+    await eventually(() => expect(fs.readFileSync(file, "utf8")).toBe("on Sunday"));
+    await eventually(() => expect(operator.log).toContain("types are checked for the first time"));
+  });
+
+  it("updates its objects, and no other kind", async () => {
+    expect(await edit(letterModule('spec.text + " at noon"'))).toMatchObject(served);
+
+    await eventually(() => expect(fs.readFileSync(file, "utf8")).toBe("on Sunday at noon"));
+    await eventually(async () => expect(await ready(name)).toMatchObject({ status: "True" }));
+    expect(await operator.metric("kindstack_objects", { kind: `letters.${group}` })).toBe(1);
+    const lines = operator.log.split("\n").filter((line) => line.includes(served.msg));
+    expect(lines).toHaveLength(1);
+  });
+
+  it("of its provider is in force for its objects", async () => {
+    expect(
+      await edit(
+        PROVIDER.replace("writeFileSync(id, news.text)", 'writeFileSync(id, news.text + "!")'),
+        "letter/provider.ts",
+      ),
+    ).toMatchObject(served);
+
+    await apply(letter(name, "on Monday"));
+
+    await eventually(() => expect(fs.readFileSync(file, "utf8")).toBe("on Monday at noon!"));
+  });
+
+  it("with a type error is reported by file and line, and changes nothing", async () => {
+    const line = await edit(letterModule("spec.txt"));
+
+    expect(line.msg).toBe("edit has type errors; the kinds before it are served");
+    expect(line.errors).toEqual([
+      expect.stringMatching(
+        new RegExp(`^${path.join(directory, "letter/index.ts")}:\\d+: Property 'txt' does not exist`),
+      ),
+    ]);
+    await apply(letter(name, "on Tuesday"));
+    await eventually(() => expect(fs.readFileSync(file, "utf8")).toBe("on Tuesday at noon!"));
+  });
+
+  it("that the API server refuses is reported in its words, and changes nothing", async () => {
+    const before = await definition();
+    const line = await edit(letterModule("spec.text").replace('version: "v1"', 'version: "v2"'));
+
+    expect(line).toMatchObject({ msg: "edited kind is refused; the one before it is served", kind: served.kind });
+    expect(line.reason).toContain('status.storedVersions[0]: Invalid value: "v1"');
+    expect((await definition())?.metadata.generation).toBe(before?.metadata.generation);
+    await apply(letter(name, "on Friday"));
+    await eventually(() => expect(fs.readFileSync(file, "utf8")).toBe("on Friday at noon!"));
+  });
+
+  it("changes the schema, also after one that was refused", async () => {
+    const colour = "spec: Type.Object({ text: Type.String(), colour: Type.Optional(Type.String()) })";
+    const edited = letterModule('spec.text + (spec.colour ?? "")').replace(
+      "spec: Type.Object({ text: Type.String() })",
+      colour,
+    );
+    expect(await edit(edited)).toMatchObject(served);
+
+    await apply({ ...letter(name, "in "), spec: { text: "in ", colour: "red" } });
+
+    await eventually(() => expect(fs.readFileSync(file, "utf8")).toBe("in red!"));
   });
 });

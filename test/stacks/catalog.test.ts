@@ -40,7 +40,7 @@ const namesOf = (...words: string[]) => load(...words).kinds.map(kindName);
 
 describe("loadKinds", () => {
   it("takes names of built-in kinds, all of them by default", () => {
-    expect(load()).toEqual({ kinds: builtIn, problems: [] });
+    expect(load()).toEqual({ kinds: builtIn, problems: [], entries: [], files: [] });
     expect(namesOf("all")).toEqual(builtIn.map(kindName));
     expect(namesOf("podsets", "memcached")).toEqual([
       "podsets.batch.tutorial.kubebuilder.io",
