@@ -533,6 +533,15 @@ describe("an installation of chosen kinds", () => {
     expect(JSON.stringify(registrations)).not.toMatch(/capsule|podsets|memcacheds|kindstack-admission-tls/);
   });
 
+  it("mounts an image of further kinds where the operator looks for them, and no such volume without one", async () => {
+    const { containers, volumes } = podOf(await install({ kindsImage: "registry.example.com/notice:1" })).spec;
+    const mount = { name: "kinds", mountPath: "/app/kinds" };
+
+    expect(volumes).toContainEqual({ name: "kinds", image: { reference: "registry.example.com/notice:1" } });
+    expect(containers[0]?.volumeMounts).toContainEqual(mount);
+    expect(podOf(await install()).spec.containers[0]?.volumeMounts).not.toContainEqual(mount);
+  });
+
   it("refuses a kind that does not exist, and a proxy without the tenants that it is for", async () => {
     const manifests = (values: Record<string, string>) => platformManifests(parseConfiguration(values, "1.2.3"), kinds);
     await expect(manifests({ kinds: "sheep" })).rejects.toThrow("kindstack:kinds: there is no kind sheep");
