@@ -42,7 +42,9 @@ export function renderOverview({ kinds, operator, shards, events }: Overview): s
             ["shard", "held by"],
             shards.map(({ lease, holder }) => [lease, holder ?? NONE]),
           )
-        : "No Leases of shards: no operator runs, or one without leader election.",
+        : "error" in operator
+          ? "No Leases of shards: no operator runs, or one without leader election."
+          : "No Leases of shards: the operator runs without leader election.",
     "error" in events
       ? `The Events could not be read: ${events.error}`
       : events.length > 0
