@@ -17,7 +17,7 @@ const ANSWER_TIMEOUT_MS = 30_000;
  * backend without the right to write: it begins by making its table, even where there is one.
  *
  * @param directory the `.pulumi` of the file backend
- * @param what `checkpoint`: the stack's state; `history`: its updates as well
+ * @param what `checkpoint`: the stack's state; `history`: its updates, with their checkpoints, as well
  * @returns whether there is such a stack
  * @throws RetryableError when the database cannot be reached
  */
@@ -32,7 +32,7 @@ export async function copyStack(
   return withTable(backendUrl, async (client, table) => {
     const { rows } = await client.query<{ key: string; data: string }>(
       `SELECT key, data->>'data' AS data FROM ${table}
-       WHERE key IN ($1, $1 || '.gz') OR $3 AND key LIKE $2 AND key LIKE '%.history.json%'`,
+       WHERE key IN ($1, $1 || '.gz') OR $3 AND key LIKE $2 `,
       [checkpoint, likeAllOf(history), what === "history"],
     );
     for (const { key, data } of rows) {

@@ -13,6 +13,7 @@ import { type Program, type ProgramOptions, type ServedProgram, serveProgram } f
 import { type PlannedChange, readPlannedChanges } from "./planned-changes";
 import { copyStack } from "./postgres-backend";
 import { type PulumiOptions, runPulumi } from "./pulumi";
+import { type ResourceChange, readUpdateChanges } from "./update-changes";
 import { PROJECT } from "./workspace";
 
 /** What an update would do. */
@@ -56,7 +57,10 @@ export interface HistoryEntry {
   startTime: string;
   endTime?: string;
   result: string;
+  /** How many resources, by operation; the stack itself counts as one. */
   resourceChanges?: Record<string, number>;
+  /** Which resources; absent for old updates, and where the backend keeps no checkpoints that can be compared. */
+  changes?: ResourceChange[];
   version?: number;
 }
 
@@ -143,7 +147,11 @@ export class StackReader {
     const args = ["stack", "history", "--json", "--page-size", HISTORY_PAGE];
     return this.#withStack(stack, "history", async (backendUrl) => {
       const text = await this.#ask(stack, args, backendUrl, signal);
-      return text === undefined ? undefined : (JSON.parse(text) as HistoryEntry[]);
+      if (text === undefined) return undefined;
+      const entries = JSON.parse(text) as HistoryEntry[];
+      const directory = backendUrl === undefined ? this.#directory : fileBackendDirectory(backendUrl);
+      const changes = directory === undefined ? [] : await readUpdateChanges(directory, PROJECT, stack, entries);
+      return entries.map((entry, index) => ({ ...entry, ...(changes[index] && { changes: changes[index] }) }));
     });
   }
 

@@ -3,14 +3,16 @@ import type { LiveObject } from "../../providers/kubernetes/client";
 import { type AnyKind, kindName, statusOf } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
 import type { HistoryEntry } from "../automation/stack-reader";
+import { countsOf } from "../automation/update-changes";
 import { CONSOLE_PATH, kindHref } from "../telemetry/console-paths";
 import { visibleLines } from "../text/plain-text";
 import { type Html, html } from "./html";
 import { badge, objectBadge, type Tone, table, time } from "./parts";
 import type { ConsoleSource, StackContents } from "./source";
-import { drawing, graphOf } from "./stack-graph";
+import { drawing, graphOf, isOwnResource } from "./stack-graph";
 
 const SHOWN_UPDATES = 20;
+const SHOWN_CHANGES = 5;
 
 /** One object: its conditions, the resources of its stack, its updates and Events. */
 export async function objectPage(source: ConsoleSource, kind: AnyKind, object: LiveObject): Promise<Html> {
@@ -52,6 +54,7 @@ function toneOf(type: string, status: string): Tone {
 function stackSections(source: ConsoleSource, key: string, { name, state, history }: StackContents): Html {
   if (state === undefined) return html`<section><h2>Stack</h2><p>There is no stack ${name} yet.</p></section>`;
   const nodes = graphOf(state, key, source.view);
+  const isOwn = isOwnResource(state, key);
   return html`<section><h2>Stack</h2><p class="where">${name}</p>
 ${drawing(nodes)}
 ${table(
@@ -75,7 +78,7 @@ ${table(
         html`${durationOf(update)}`,
         html`${update.kind}`,
         badge(update.result === "succeeded" ? "good" : update.result === "failed" ? "bad" : "busy", update.result),
-        html`${changesOf(update)}`,
+        changesOf(update, isOwn),
       ]),
   )}</section>`;
 }
@@ -84,9 +87,15 @@ function durationOf({ startTime, endTime }: HistoryEntry): string {
   return endTime === undefined ? "–" : `${((Date.parse(endTime) - Date.parse(startTime)) / 1000).toFixed(1)} s`;
 }
 
-function changesOf({ resourceChanges = {} }: HistoryEntry): string {
-  const changes = Object.entries(resourceChanges).filter(([operation]) => operation !== "same");
-  return changes.map(([operation, count]) => `${count} ${operation}`).join(", ") || "none";
+/** The object's own resources that an update changed; where they are not known, how many of the stack's. */
+function changesOf({ changes, resourceChanges }: HistoryEntry, isOwn: (name: string) => boolean): Html {
+  if (changes === undefined) return html`${countsOf(resourceChanges) || "none"}`;
+  const own = changes.filter(({ name }) => isOwn(name));
+  const others = changes.length - own.length;
+  const lines = own.slice(0, SHOWN_CHANGES).map(({ operation, type, name }) => `${operation} ${type} ${name}`);
+  if (own.length > lines.length) lines.push(`${own.length - lines.length} more`);
+  if (others > 0) lines.push(`${others} of other objects`);
+  return lines.length === 0 ? html`none` : html`<span class="changes">${visibleLines(lines.join("\n"))}</span>`;
 }
 
 function events(source: ConsoleSource, object: LiveObject): Html {

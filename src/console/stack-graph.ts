@@ -31,12 +31,11 @@ const DYNAMIC = "pulumi-nodejs:dynamic";
 const collator = new Intl.Collator("en", { numeric: true });
 
 /** The resources of an object's stack by name; of one that is shared, those of the object. */
-export function graphOf({ deployment }: StackState, key: string, view: ConsoleSource["view"]): GraphNode[] {
-  const all = deployment.resources ?? [];
-  const isShared = all.some(({ type }) => isObjectComponent(type));
+export function graphOf(state: StackState, key: string, view: ConsoleSource["view"]): GraphNode[] {
+  const all = state.deployment.resources ?? [];
+  const isOwn = isOwnResource(state, key);
   const own = all.filter(
-    ({ urn, type }) =>
-      (type.startsWith(DYNAMIC) || isObjectComponent(type)) && (!isShared || belongsTo(key, nameOf(urn))),
+    ({ urn, type }) => (type.startsWith(DYNAMIC) || isObjectComponent(type)) && isOwn(nameOf(urn)),
   );
   const known = new Set(own.map(({ urn }) => urn));
   const nodes = own.map((resource) => ({
@@ -49,6 +48,12 @@ export function graphOf({ deployment }: StackState, key: string, view: ConsoleSo
     outputs: shownOutputs(resource),
   }));
   return nodes.sort((a, b) => collator.compare(a.name, b.name));
+}
+
+/** Tells an object's resources by their names: all of its own stack, and its part of one that is shared. */
+export function isOwnResource({ deployment }: StackState, key: string): (name: string) => boolean {
+  const isShared = (deployment.resources ?? []).some(({ type }) => isObjectComponent(type));
+  return (name) => !isShared || belongsTo(key, name);
 }
 
 function stateOf({ outputs }: RecordedResource, view: ConsoleSource["view"]): GraphNode["state"] {

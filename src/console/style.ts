@@ -55,6 +55,7 @@ td { overflow-wrap: break-word; }
 time { white-space: nowrap; }
 .message { display: block; min-width: 16rem; max-width: 44rem; white-space: pre-wrap; overflow-wrap: anywhere; }
 code { font: 0.85em ui-monospace, "DejaVu Sans Mono", monospace; overflow-wrap: anywhere; }
+.changes { white-space: pre; }
 td code { display: block; min-width: 11rem; }
 .badge { display: inline-block; font-size: 0.8rem; font-weight: 600; line-height: 1.5; padding: 0 0.55rem; border-radius: 999px; border: 1px solid currentColor; white-space: nowrap; }
 .good { color: var(--good); } .bad { color: var(--bad); } .busy { color: var(--busy); } .idle { color: var(--idle); }

@@ -17,6 +17,15 @@ const updateSchema = Type.Object({
   endTime: Type.Optional(Type.String()),
   result: Type.String(),
   resourceChanges: Type.Optional(Type.Record(Type.String(), count)),
+  changes: Type.Optional(
+    Type.Array(
+      Type.Object({
+        operation: Type.Enum(["create", "update", "replace", "delete"]),
+        type: Type.String(),
+        name: Type.String(),
+      }),
+    ),
+  ),
 });
 
 const outputsSchema = Type.Object({

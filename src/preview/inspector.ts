@@ -120,7 +120,7 @@ function found<T>(value: T | undefined, { kind, name, stack }: LocatedStack): T 
 }
 
 /** The CLI's entries also hold its own environment, which says nothing about an object. */
-function essenceOf({ version, kind, startTime, endTime, result, resourceChanges }: HistoryEntry): StackUpdate {
+function essenceOf({ version, kind, startTime, endTime, result, resourceChanges, changes }: HistoryEntry): StackUpdate {
   return {
     ...(version !== undefined && { version }),
     kind,
@@ -128,6 +128,7 @@ function essenceOf({ version, kind, startTime, endTime, result, resourceChanges 
     ...(endTime !== undefined && { endTime }),
     result,
     resourceChanges: resourceChanges ?? {},
+    ...(changes && { changes }),
   };
 }
 

@@ -67,7 +67,7 @@ describe.skipIf(noBrowser)(`the console in a browser (${noBrowser ?? "Chromium"}
     const tables = await text("table");
     expect(tables[0]).toMatch(/Ready\s+True\s+Succeeded/);
     expect(tables[1]).toContain(`Namespace\tnamespace/${ready}-dev\tin the cluster`);
-    expect(tables[2]).toMatch(/update\tsucceeded\t\d create/);
+    expect(tables[2]).toMatch(/update\tsucceeded\tcreate \S+ \S+/);
     expect(tables[3]).toMatch(/Normal\tUpdated\s+\d created/);
     expect(await page.locator("svg .node").count()).toBeGreaterThanOrEqual(4);
     expect(await page.locator("svg .edge").count()).toBeGreaterThanOrEqual(2);
