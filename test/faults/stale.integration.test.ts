@@ -28,6 +28,9 @@ import {
 import type { List } from "./api-proxy";
 import { useFaultOperator } from "./fault-operator";
 
+/** A tenant's owner has the roles `admin` and `capsule-namespace-deleter` in each namespace. */
+const OWNER_BINDINGS = 2;
+
 const faulty = useFaultOperator({ serverPerUpdate: true, args: ["--concurrency", "8"] });
 
 /** What the operator's lists were at some time, to be shown to it later, when nothing else is. */
@@ -178,6 +181,17 @@ describe("an operator to which its objects are shown as they are, and what they 
     };
     const namespacesIn = async (tenant: Manifest) =>
       ((await get(tenant)).status as { namespaces?: string[] }).namespaces?.map((full) => full.slice(name.length + 1));
+    /** Ready comes before the rights of the owner, which come when the policies of each namespace are enforced. */
+    const untilAtRest = (tenant: Manifest, parts: readonly string[]) =>
+      eventually(async () => {
+        const { conditions } = statusOf(await get(tenant));
+        expect(findCondition(conditions, "Enforced")?.status).toBe("True");
+        expect(findCondition(conditions, "Reconciling")).toBeUndefined();
+        for (const part of parts) {
+          const { items } = await client.list(ROLE_BINDING, { namespace: `${name}-${part}` });
+          expect(items.length, part).toBe(OWNER_BINDINGS);
+        }
+      });
     const podsOf = async ({ metadata }: Manifest) => {
       const { items } = await client.list(POD, { labelSelector: `app=${metadata.name}` });
       return items.filter((pod) => !pod.metadata.deletionTimestamp).map((pod) => pod.metadata.name);
@@ -194,13 +208,7 @@ describe("an operator to which its objects are shown as they are, and what they 
     // What is not in that view: a namespace that came, one that another tenant has, one that no one has; Pods that came
     // with a new spec, and one in the place of another.
     await create(ofTenant("new", oil));
-    // An update that is under way would set the labels again that are about to be changed.
-    await eventually(async () => {
-      expect(await namespacesIn(oil)).toContain("new");
-      const { conditions } = statusOf(await get(oil));
-      expect(findCondition(conditions, "Enforced")?.status).toBe("True");
-      expect(findCondition(conditions, "Reconciling")).toBeUndefined();
-    });
+    await untilAtRest(oil, ["kept", "moved", "released", "new"]);
     for (const [part, tenant] of [
       ["moved", gas.metadata.name],
       ["released", null],
@@ -219,6 +227,8 @@ describe("an operator to which its objects are shown as they are, and what they 
       expect(await find({ kind: "Pod", metadata: { name: removed, namespace: "default" } })).toBeUndefined();
     });
     await Promise.all(all.map(untilReady));
+    await untilAtRest(oil, ["kept", "new"]);
+    await untilAtRest(gas, ["moved"]);
     await operator.stop();
     const before = await world();
 
