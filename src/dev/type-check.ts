@@ -13,14 +13,15 @@ export interface TypeCheckResult {
 
 /**
  * Checks the types of a module and all that it imports, by the nearest `tsconfig.json` and with the TypeScript that is
- * installed beside it. Files that are the same as at the last check are not parsed again.
+ * installed beside it. Files that are the same as at the last check are not parsed again, and checked again only when
+ * an import of theirs has changed for its users.
  */
 export class TypeCheck {
   readonly #ts: typeof ts;
   readonly #config: string;
   readonly #entry: string;
   readonly #sources = new Map<string, { modifiedMs: number; source: ts.SourceFile | undefined }>();
-  #program: ts.Program | undefined;
+  #program: ts.SemanticDiagnosticsBuilderProgram | undefined;
 
   private constructor(typescript: typeof ts, config: string, entry: string) {
     this.#ts = typescript;
@@ -49,14 +50,14 @@ export class TypeCheck {
     const { config, error } = readConfigFile(this.#config, sys.readFile);
     const folder = path.dirname(this.#config);
     const parsed = parseJsonConfigFileContent(config ?? {}, sys, folder, { noEmit: true }, this.#config);
-    const program = this.#ts.createProgram({
+    const program = this.#ts.createSemanticDiagnosticsBuilderProgram(
       // Errors in tests do not keep a kind back. Declarations of globals are imported by no module.
-      rootNames: [this.#entry, ...parsed.fileNames.filter((file) => file.endsWith(".d.ts"))],
-      options: parsed.options,
-      host: this.#host(parsed.options),
-      ...(this.#program && { oldProgram: this.#program }),
-      configFileParsingDiagnostics: error ? [error] : parsed.errors,
-    });
+      [this.#entry, ...parsed.fileNames.filter((file) => file.endsWith(".d.ts"))],
+      parsed.options,
+      this.#host(parsed.options),
+      this.#program,
+      error ? [error] : parsed.errors,
+    );
     this.#program = program;
     const diagnostics = [
       ...program.getConfigFileParsingDiagnostics(),
@@ -76,7 +77,7 @@ export class TypeCheck {
 
   /** Reads each file once per change. */
   #host(options: ts.CompilerOptions): ts.CompilerHost {
-    const host = this.#ts.createCompilerHost(options);
+    const host = this.#ts.createIncrementalCompilerHost(options);
     return {
       ...host,
       getSourceFile: (file, ...rest) => {

@@ -53,7 +53,8 @@ export const answerSchemas = {
   "/v1/state": stateSchema,
 } as const satisfies Record<RequestPath, Type.TSchema>;
 
-export type Answer<P extends RequestPath> = Type.Static<(typeof answerSchemas)[P]>;
+/** The type of each answer, by the request's path. */
+export type Answers = { [P in RequestPath]: Type.Static<(typeof answerSchemas)[P]> };
 /** One update of a stack. */
 export type StackUpdate = Type.Static<typeof updateSchema>;
 /** One resource that an object made, as its stack's state has it. */

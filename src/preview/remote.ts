@@ -5,7 +5,7 @@ import { Check } from "typebox/value";
 import { Agent, request } from "undici";
 import { errorMessageOf, RetryableError, TerminalError } from "../../providers/errors";
 import type { StackState } from "../automation/stack-reader";
-import { type Answer, answerSchemas, type ResourceOutputs, type StackUpdate } from "./answers";
+import { type Answers, answerSchemas, type ResourceOutputs, type StackUpdate } from "./answers";
 import type { Report } from "./report";
 import type { DiffRequest, ObjectRequest, PreviewRequest, RequestPath } from "./requests";
 
@@ -66,7 +66,7 @@ export class RemoteInspector {
   }
 
   /** @throws TerminalError `Refused` by the operator, or for an answer that is not in the form of {@link answerSchemas} */
-  async #ask<P extends RequestPath>(path: P, body: object): Promise<Answer<P>> {
+  async #ask<P extends RequestPath>(path: P, body: object): Promise<Answers[P]> {
     const { url, token, signal } = this.#options;
     const address = new URL(path, url).href;
     let status: number;
@@ -115,10 +115,10 @@ function parsed(text: string): unknown {
 const errorSchema = Type.Object({ error: Type.String() });
 const validators = new Map<RequestPath, Validator>();
 
-function checked<P extends RequestPath>(url: string, path: P, answer: unknown): Answer<P> {
+function checked<P extends RequestPath>(url: string, path: P, answer: unknown): Answers[P] {
   const validator = validators.get(path) ?? Compile(answerSchemas[path]);
   validators.set(path, validator);
-  if (validator.Check(answer)) return answer as Answer<P>;
+  if (validator.Check(answer)) return answer as Answers[P];
   const [first] = answer === undefined ? [] : validator.Errors(answer);
   const why = first === undefined ? "it is not JSON" : `${first.instancePath || "the answer"} ${first.message}`;
   throw new TerminalError(

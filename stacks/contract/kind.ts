@@ -230,19 +230,22 @@ export interface Kind<Spec = unknown, Status = unknown> extends KindNames {
   readonly capabilities: Capabilities<Spec, Status>;
 }
 
+/** What a schema says, and nothing else: to infer the schema from its uses takes the compiler seconds. */
+type StaticOnly<S extends Type.TSchema> = NoInfer<Type.Static<S>>;
+
 type Definition<S extends Type.TSchema, T extends Type.TObject> = Omit<
-  Kind<Type.Static<S>, Type.Static<T>>,
+  Kind<StaticOnly<S>, StaticOnly<T>>,
   "spec" | "status" | "capabilities"
-> & { readonly spec: S; readonly status: T; readonly capabilities?: Capabilities<Type.Static<S>, Type.Static<T>> };
+> & { readonly spec: S; readonly status: T; readonly capabilities?: Capabilities<StaticOnly<S>, StaticOnly<T>> };
 
 /** Declares a kind; the types of spec and status follow from the schemas. */
 export function defineKind<const S extends Type.TSchema, const T extends Type.TObject>(
   definition: Definition<S, T>,
-): Kind<Type.Static<S>, Type.Static<T>> {
+): Kind<StaticOnly<S>, StaticOnly<T>> {
   const { sdkRuntime, sharedStacks } = definition.capabilities ?? {};
   if (sdkRuntime && sharedStacks)
     throw new TypeError(`${definition.kind}: sdkRuntime and sharedStacks exclude each other`);
-  return { capabilities: {}, ...definition } as Kind<Type.Static<S>, Type.Static<T>>;
+  return { capabilities: {}, ...definition } as Kind<StaticOnly<S>, StaticOnly<T>>;
 }
 
 /** Any kind, as the watcher handles it: it never looks into a spec. */

@@ -30,8 +30,9 @@ export interface ServedVersion<Stored = unknown> {
 export function servedVersion<const S extends Type.TSchema, Stored>(
   definition: Omit<ServedVersion<Stored>, "spec" | "toStored" | "fromStored"> & {
     readonly spec: S;
-    toStored(object: Convertible<Type.Static<S>>): Convertible<Stored>;
-    fromStored(object: Convertible<Stored>): Convertible<Type.Static<S>>;
+    // To infer the schema from these takes the compiler seconds.
+    toStored(object: Convertible<NoInfer<Type.Static<S>>>): Convertible<Stored>;
+    fromStored(object: Convertible<Stored>): Convertible<NoInfer<Type.Static<S>>>;
   },
 ): ServedVersion<Stored> {
   return definition;
