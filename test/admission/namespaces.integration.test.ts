@@ -192,6 +192,22 @@ describe("the quota of namespaces", () => {
     expect(outcomes.filter((quota) => quota === undefined)).toHaveLength(3);
   });
 
+  it("that was used up a moment ago is used up for a dry run, though the cache does not show it yet", async () => {
+    const name = uniqueName("dry");
+    const tenant = await admission.tenant(name, { owner: { kind: "User", name: "nobody" }, namespaceQuota: 1 });
+    const view: AdmissionView = {
+      client: admission.client,
+      type: () => tenants,
+      get: () => tenant,
+      byIndex: () => [],
+      version: () => "1",
+    };
+    const reservations = new QuotaReservations();
+    expect(await reservations.reserve(view, tenant, `${name}-1`, false)).toBeUndefined();
+
+    expect(await reservations.reserve(view, tenant, `${name}-2`, true)).toBe(1);
+  });
+
   it("of 3 lets exactly 3 of 10 through that come at once", async () => {
     const names = Array.from({ length: 10 }, (_, i) => uniqueName(`oil-${i}`));
 

@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import Type from "typebox";
 import { Compile } from "typebox/compile";
 import { ApiError, type LiveObject } from "../../../providers/kubernetes/index";
@@ -20,6 +21,8 @@ const MAX_ATTEMPTS = 10;
 const MAX_HELD = 500;
 /** Ends of namespaces that are remembered, the newest: of a forgotten one, the place is held for its minute. */
 const MAX_ENDED = 10_000;
+/** Tenants that are remembered as they were written last; a forgotten one is taken from the cache. */
+const MAX_WRITTEN = 1_000;
 
 const reservationsSchema = Type.Record(
   Type.String(),
@@ -46,8 +49,8 @@ type Place = FreePlace | { outcome: "full"; quota: number } | { outcome: "unlimi
 export class QuotaReservations {
   /** By the Tenant's UID: the end of what is being reserved. One after the other, replicas conflict and this one does not. */
   readonly #turns = new Map<string, Promise<unknown>>();
-  /** By the Tenant's UID: as this replica wrote it last, while reservations wait that would find a stale one in the cache. */
-  readonly #written = new Map<string, LiveObject>();
+  /** By the Tenant's UID: as this replica wrote it last. The cache may not show that yet. */
+  readonly #written = new LRUCache<string, LiveObject>({ max: MAX_WRITTEN });
   /** By the name of a namespace that is gone: the version of its end. */
   readonly #ended = new Map<string, { version: string; at: number }>();
 
@@ -77,10 +80,7 @@ export class QuotaReservations {
     try {
       return await turn;
     } finally {
-      if (this.#turns.get(uid) === settled) {
-        this.#turns.delete(uid);
-        this.#written.delete(uid);
-      }
+      if (this.#turns.get(uid) === settled) this.#turns.delete(uid);
     }
   }
 
@@ -90,7 +90,7 @@ export class QuotaReservations {
    */
   async #reserve(view: AdmissionView, tenant: LiveObject, key: string, dryRun: boolean): Promise<number | undefined> {
     const { name, uid } = tenant.metadata;
-    const cached = this.#written.get(uid) ?? view.get("tenants", name);
+    const cached = this.#newest(uid, view.get("tenants", name));
     let place = cached?.metadata.uid === uid ? this.#findPlace(view, cached, key) : undefined;
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       if (place === undefined || place.outcome !== "free") {
@@ -105,6 +105,13 @@ export class QuotaReservations {
       place = undefined;
     }
     throw new RetryableError("Conflict", `the tenant ${name} keeps changing; try again`);
+  }
+
+  /** A dry run, which writes nothing, would not notice that the cached Tenant is stale. */
+  #newest(uid: string, cached: LiveObject | undefined): LiveObject | undefined {
+    const written = this.#written.get(uid);
+    if (written === undefined || cached?.metadata.uid !== uid) return written ?? cached;
+    return isOlder(cached.metadata.resourceVersion, written.metadata.resourceVersion) ? written : cached;
   }
 
   #findPlace(view: AdmissionView, tenant: LiveObject, key: string): Place {
