@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { StackEngine } from "../../src/automation/engine";
 import { RUNNERS, summaryOf, TestEngine } from "./test-engine";
+import { Thing } from "./things";
 
 describe.each(RUNNERS)("by the %s", (runner) => {
   let engine: TestEngine;
@@ -30,12 +31,20 @@ describe.each(RUNNERS)("by the %s", (runner) => {
     it("finishes the step that runs, ends as interrupted and leaves neither lock nor process", async () => {
       const { entered, release } = engine.things.holdSlow();
       const abort = new AbortController();
-      const updating = engine.up("acme", { a: "slow" }, { signal: abort.signal });
+      // The abort and the step's end race: with nothing behind the step, an update that wins has succeeded.
+      const chain = () => {
+        let last = new Thing("first", { key: "acme/first", value: "slow" });
+        for (let link = 0; link < 200; link++) {
+          last = new Thing(`link-${link}`, { key: `acme/link-${link}`, value: "1" }, { dependsOn: last });
+        }
+      };
+      const updating = engine.engine.up("acme", chain, { signal: abort.signal });
       await entered;
       const pid = await engine.lastPid();
       abort.abort();
       release();
       expect(await updating).toMatchObject({ outcome: "interrupted" });
+      expect(engine.things.live.get("acme/first")).toBe("slow");
       if (runner === "cli") expect(await groupOf(pid)).toEqual([]);
       expect(await locks()).toEqual([]);
       expect((await engine.checkpoint("acme")).pending).toEqual([]);
