@@ -155,16 +155,18 @@ async function openView(
   signal: AbortSignal,
 ): Promise<AdmissionView> {
   const caches = new Map<string, { type: ResourceType; informer: Informer }>();
-  for (const [name, { apiVersion, kind, indexers, onDelete }] of Object.entries(watches)) {
+  for (const [name, { apiVersion, kind, labelSelector, indexers, onChange, onDelete }] of Object.entries(watches)) {
     const type = await client.resourceType(apiVersion, kind);
     const informer = new Informer({
       client,
       type,
       logger,
+      ...(labelSelector !== undefined && { labelSelector }),
       ...(indexers && { indexers }),
       transform: withoutManagedFields,
       onChange: (change) => {
         if (change.type === "deleted") onDelete?.(change.object);
+        else onChange?.(change.object);
       },
     });
     caches.set(name, { type, informer });

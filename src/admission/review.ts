@@ -13,6 +13,7 @@ const reviewSchema = Compile(
     request: Type.Object({
       uid: Type.String({ minLength: 1, maxLength: 256 }),
       operation: Type.Enum(["CREATE", "UPDATE", "DELETE", "CONNECT"]),
+      resource: Type.Object({ group: Type.Optional(Type.String()), resource: Type.String() }),
       name: Type.Optional(Type.String()),
       namespace: Type.Optional(Type.String()),
       dryRun: Type.Optional(Type.Boolean()),
@@ -45,10 +46,12 @@ export function parseReview(text: string): AdmissionRequest {
       `the body is not an AdmissionReview of admission.k8s.io/v1: ${error?.instancePath || "/"} ${error?.message}`,
     );
   }
-  const { uid, operation, name = "", namespace = "", dryRun = false, userInfo, object, oldObject } = value.request;
+  const { request } = value;
+  const { uid, operation, name = "", namespace = "", dryRun = false, userInfo, object, oldObject } = request;
   return {
     uid,
     operation,
+    resource: { group: request.resource.group ?? "", name: request.resource.resource },
     name,
     namespace,
     dryRun,

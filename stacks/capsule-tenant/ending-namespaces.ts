@@ -32,15 +32,7 @@ export class EndingNamespaces {
 
   /** @param owned the tenant's namespaces and ResourceQuotas, among others */
   constructor({ metadata: { uid } }: KindObject, owned: readonly LiveObject[]) {
-    const useOf = new Map<string, LastUse>();
-    for (const quota of owned) {
-      const index = quota.metadata.labels?.[RESOURCE_QUOTA_LABEL];
-      if (quota.kind !== "ResourceQuota" || index === undefined) continue;
-      const { used } = (quota.status ?? {}) as { used?: Amounts };
-      const namespace = quota.metadata.namespace ?? "";
-      useOf.set(namespace, { ...useOf.get(namespace), ...(used && { [index]: used }) });
-    }
-    for (const [namespace, use] of useOf) seen.set(`${uid}/${namespace}`, use);
+    const useOf = useByNamespace(owned);
     for (const namespace of owned.filter(({ kind, metadata }) => kind === "Namespace" && metadata.deletionTimestamp)) {
       const { name } = namespace.metadata;
       const noted = notedUse(namespace);
@@ -71,6 +63,23 @@ export class EndingNamespaces {
       metadata: { name, uid, annotations: { [LAST_USE_ANNOTATION]: JSON.stringify(this.#lastUse.get(name)) } },
     }));
   }
+}
+
+/** Remembers what the tenant's ResourceQuotas say. */
+export function rememberUse({ metadata: { uid } }: KindObject, owned: readonly LiveObject[]): void {
+  for (const [namespace, use] of useByNamespace(owned)) seen.set(`${uid}/${namespace}`, use);
+}
+
+function useByNamespace(owned: readonly LiveObject[]): Map<string, LastUse> {
+  const useOf = new Map<string, LastUse>();
+  for (const quota of owned) {
+    const index = quota.metadata.labels?.[RESOURCE_QUOTA_LABEL];
+    if (quota.kind !== "ResourceQuota" || index === undefined) continue;
+    const { used } = (quota.status ?? {}) as { used?: Amounts };
+    const namespace = quota.metadata.namespace ?? "";
+    useOf.set(namespace, { ...useOf.get(namespace), ...(used && { [index]: used }) });
+  }
+  return useOf;
 }
 
 function notedUse({ metadata }: LiveObject): LastUse | undefined {

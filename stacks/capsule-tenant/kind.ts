@@ -81,8 +81,9 @@ export const capsuleTenant = defineKind({
     claims: { of: (_tenant, watched) => watched.map(objectId) },
     conditions: capsuleTenantConditions,
     maintain: async (tenant, maintenance) => {
-      await balanceQuotas(tenant, maintenance);
-      return noteEnforcement(tenant, maintenance);
+      const again = [await balanceQuotas(tenant, maintenance), await noteEnforcement(tenant, maintenance)];
+      const delays = again.flatMap((result) => (result === undefined ? [] : [result.requeueAfterMs]));
+      return delays.length === 0 ? undefined : { requeueAfterMs: Math.min(...delays) };
     },
     admission: capsuleTenantAdmission(),
     namespaceView: capsuleNamespaceView,

@@ -41,6 +41,10 @@ export const ENFORCED_ANNOTATION = "kindstack.dev/enforced-tenant";
 export const SERVICES_METADATA_LABEL = "kindstack.dev/services-metadata";
 /** On a namespace whose tenant has a scope of host name collisions; the webhook is asked about no other. */
 export const HOSTNAME_COLLISION_LABEL = "kindstack.dev/hostname-collision";
+/** On a namespace whose tenant has `resourceQuotas`: what they count; the webhooks that make room are asked about no other. */
+export const QUOTAS_LABEL = "kindstack.dev/resource-quotas";
+/** On a ResourceQuota, and then the process that asks: what requests that wait need. */
+export const ASK_ANNOTATION_PREFIX = "ask.kindstack.dev/";
 /** The field manager of {@link ENFORCED_ANNOTATION}. */
 export const ENFORCEMENT_MANAGER = "kindstack-enforcement";
 

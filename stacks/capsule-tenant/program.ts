@@ -2,6 +2,7 @@ import type { Resource } from "@pulumi/pulumi/resource";
 import { KubernetesObject, type Manifest, type ObjectInputs, type ObjectMeta } from "../../providers/kubernetes/index";
 import { controllerReference, type KindObject, type ProgramContext } from "../contract/index";
 import { collisionScope } from "./admission/hostnames";
+import { quotasLabel } from "./admission/quotas";
 import { toNetwork } from "./cidr";
 import {
   HOSTNAME_COLLISION_LABEL,
@@ -13,6 +14,7 @@ import {
   NETWORK_POLICY_LABEL,
   NODE_SELECTOR_ANNOTATION,
   QUOTA_MANAGER,
+  QUOTAS_LABEL,
   REGISTRIES_ANNOTATION,
   REGISTRIES_REGEXP_ANNOTATION,
   RESOURCE_QUOTA_LABEL,
@@ -132,8 +134,10 @@ export function namespaceMetadata(object: KindObject<CapsuleTenantSpec>): Object
 /** Selects the namespace for the webhooks. */
 function webhookLabels(object: KindObject<CapsuleTenantSpec>): Record<string, string> {
   const scope = collisionScope(object) ?? "Disabled";
+  const { servicesMetadata, resourceQuotas = [] } = object.spec;
   return {
-    ...(object.spec.servicesMetadata && { [SERVICES_METADATA_LABEL]: "true" }),
+    ...(servicesMetadata && { [SERVICES_METADATA_LABEL]: "true" }),
+    ...(resourceQuotas.length > 0 && { [QUOTAS_LABEL]: quotasLabel(resourceQuotas) }),
     ...(scope !== "Disabled" && { [HOSTNAME_COLLISION_LABEL]: scope }),
   };
 }

@@ -1,15 +1,16 @@
 import type { LiveObject } from "../../providers/kubernetes/index";
 import type { KindObject, Maintenance } from "../contract/index";
-import { EndingNamespaces } from "./ending-namespaces";
+import { EndingNamespaces, rememberUse } from "./ending-namespaces";
 import { hardAnnotation, QUOTA_MANAGER, RESOURCE_QUOTA_LABEL, usedAnnotation } from "./labels";
 import { type Amount, formatAmount, parseAmount, unitOf } from "./quantity";
+import { asksOn } from "./quota-asks";
 import type { CapsuleTenantSpec } from "./schema";
 import { grants, type Slot } from "./shares";
 
 type Amounts = Record<string, string | number>;
 
 /** A ResourceQuota as the API server has it. */
-interface LiveQuota extends LiveObject {
+export interface LiveQuota extends LiveObject {
   spec?: { hard?: Amounts };
   status?: { hard?: Amounts; used?: Amounts };
 }
@@ -27,27 +28,19 @@ interface Balance {
  * Keeps what the tenant's ResourceQuotas grant in balance ({@link grants}), and tells in their annotations what the
  * tenant uses and may use. Each is written as it was read or not at all: when it has changed meanwhile, that change
  * leads here again.
+ *
+ * @returns when to look again: what was asked for and not used is free then
  */
 export async function balanceQuotas(
   tenant: KindObject<CapsuleTenantSpec>,
   { owned, apply }: Pick<Maintenance, "owned" | "apply">,
-): Promise<void> {
+): Promise<{ requeueAfterMs: number } | undefined> {
+  rememberUse(tenant, owned);
   const ending = new EndingNamespaces(tenant, owned);
   await Promise.all(ending.notes().map((note) => apply(note, QUOTA_MANAGER)));
-  const quotas = (owned as LiveQuota[]).filter(({ kind }) => kind === "ResourceQuota").sort(byNamespace);
   const due = (tenant.spec.resourceQuotas ?? []).flatMap(({ hard = {} }, index) => {
-    const ofItem = quotas.filter(({ metadata }) => metadata.labels?.[RESOURCE_QUOTA_LABEL] === String(index));
-    const present = ofItem.filter(({ metadata }) => !ending.has(metadata.namespace ?? ""));
-    const left = present.filter(isEnding);
-    const lost = (resource: string) => {
-      const used = ending.used(index, resource);
-      return used === undefined ? undefined : used + total(left.map((quota) => slotOf(quota, resource)));
-    };
-    return balances(
-      hard,
-      present.filter((quota) => !isEnding(quota)),
-      lost,
-    ).filter(isDue);
+    const { quotas, lost } = quotasOfItem(owned, ending, index);
+    return balances(hard, quotas, lost).filter(isDue);
   });
   for (const lowers of [true, false]) {
     await Promise.all(
@@ -60,6 +53,46 @@ export async function balanceQuotas(
         }),
     );
   }
+  return untilAsksEnd(owned);
+}
+
+/** What the tenant has left of a resource of an item; `undefined` while that is not known. */
+export function leftOf(
+  tenant: KindObject<CapsuleTenantSpec>,
+  owned: readonly LiveObject[],
+  index: number,
+  resource: string,
+): Amount | undefined {
+  const { quotas, lost } = quotasOfItem(owned, new EndingNamespaces(tenant, owned), index);
+  const hard = tenant.spec.resourceQuotas?.[index]?.hard?.[resource];
+  const lostAmount = lost(resource);
+  if (hard === undefined || lostAmount === undefined) return undefined;
+  return parseAmount(hard) - lostAmount - total(quotas.map((quota) => slotOf(quota, resource)));
+}
+
+/**
+ * The ResourceQuotas among which the amounts of an item are shared. `lost` is what is used of a resource where nothing
+ * more is granted; `undefined` while that is not known.
+ */
+function quotasOfItem(owned: readonly LiveObject[], ending: EndingNamespaces, index: number) {
+  const present = (owned as LiveQuota[])
+    .filter(
+      ({ kind, metadata }) => kind === "ResourceQuota" && metadata.labels?.[RESOURCE_QUOTA_LABEL] === String(index),
+    )
+    .filter(({ metadata }) => !ending.has(metadata.namespace ?? ""))
+    .sort(byNamespace);
+  const left = present.filter(isEnding);
+  const lost = (resource: string) => {
+    const used = ending.used(index, resource);
+    return used === undefined ? undefined : used + total(left.map((quota) => slotOf(quota, resource)));
+  };
+  return { quotas: present.filter((quota) => !isEnding(quota)), lost };
+}
+
+function untilAsksEnd(owned: readonly LiveObject[]): { requeueAfterMs: number } | undefined {
+  const now = Date.now();
+  const ends = owned.flatMap((object) => [...asksOn(object, now).values()].map(({ until }) => until));
+  return ends.length === 0 ? undefined : { requeueAfterMs: Math.min(...ends) - now };
 }
 
 /** @param lost what is used where nothing more is granted; `undefined` while that is not known, so that all stays as it is */
@@ -90,12 +123,18 @@ function balances(
   return due;
 }
 
-function slotOf({ spec, status }: LiveQuota, resource: string): Slot {
+export function slotOf(quota: LiveQuota, resource: string): Slot {
+  const { spec, status } = quota;
   const amountIn = (amounts: Amounts | undefined) => {
     const quantity = amounts?.[resource];
     return quantity === undefined ? undefined : parseAmount(quantity);
   };
-  return { used: amountIn(status?.used), granted: amountIn(spec?.hard), enforced: amountIn(status?.hard) };
+  return {
+    used: amountIn(status?.used),
+    granted: amountIn(spec?.hard),
+    enforced: amountIn(status?.hard),
+    asked: asksOn(quota).get(resource),
+  };
 }
 
 function total(slots: readonly Slot[]): Amount {

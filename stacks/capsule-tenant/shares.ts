@@ -8,18 +8,20 @@ export interface Slot {
   granted: Amount | undefined;
   /** What the API server holds the namespace to; it follows `granted` a moment later. */
   enforced: Amount | undefined;
+  /** How much requests that wait need it to have in all, and since when. */
+  asked?: { amount: Amount; since: number } | undefined;
 }
 
 /**
  * What each namespace is to be granted now, so that all of them together cannot use more than `hard`.
  *
- * Each is to get what it uses and a share of what is left. A namespace that gets less than it has is lowered at once;
+ * Each is to get what it uses, what it asks for as far as that is left, the earliest first, and a share of the rest. A namespace that gets less than it has is lowered at once;
  * one that gets more is raised only out of what is free for certain: the lower grant of another counts when the
  * API server is seen to enforce it. So the sum of what *can* be used never rises above `hard`, whatever is created
  * meanwhile; the raise follows in a later round.
  *
- * As long as everybody has at least half a share of the same `hard` in hand, nothing is changed: each change makes the API
- * server count again. When nothing is left, each is granted what it uses.
+ * As long as everybody has what it asks for and at least half a share of the same `hard` in hand, nothing is changed: each
+ * change makes the API server count again. When nothing is left, each is granted what it uses.
  *
  * @param slots of the namespaces, the same order as the result; `hard` and `unit` as {@link Amount}
  * @param isShared whether what is granted was shared out of this `hard`
@@ -36,7 +38,8 @@ export function grants(hard: Amount, slots: readonly Slot[], unit: Amount, isSha
     const target = targets[index] as Amount;
     if (slot.granted !== undefined && target <= slot.granted) return target;
     const floor = reach(slot);
-    const raise = min(max(0n, target - floor), wholeUnits(spare, unit));
+    const wanted = max(0n, target - floor);
+    const raise = wanted <= spare ? wanted : wholeUnits(spare, unit);
     spare -= raise;
     return min(target, floor + raise);
   });
@@ -47,13 +50,19 @@ function reach({ used = 0n, granted = 0n, enforced = 0n }: Slot): Amount {
   return max(used, granted, enforced);
 }
 
-/** What is used, and an equal share of what is left; what cannot be shared goes to those who use most. */
+/** What is used, what is asked for, and an equal share of the rest; what cannot be shared goes to those who use most. */
 function targetsOf(hard: Amount, slots: readonly Slot[], unit: Amount): Amount[] {
   const used = slots.map((slot) => slot.used ?? 0n);
-  const left = max(0n, hard - sum(used));
+  let left = max(0n, hard - sum(used));
+  const targets = [...used];
+  for (const { index, amount } of inOrderOfAsking(slots)) {
+    const more = min(max(0n, amount - (used[index] as Amount)), left);
+    targets[index] = (used[index] as Amount) + more;
+    left -= more;
+  }
   const share = wholeUnits(left / BigInt(Math.max(1, slots.length)), unit);
   let rest = left - share * BigInt(slots.length);
-  const targets = used.map((amount) => amount + share);
+  for (const index of targets.keys()) targets[index] = (targets[index] as Amount) + share;
   const byUse = [...used.keys()].sort((a, b) =>
     used[a] === used[b] ? a - b : (used[a] ?? 0n) > (used[b] ?? 0n) ? -1 : 1,
   );
@@ -65,10 +74,16 @@ function targetsOf(hard: Amount, slots: readonly Slot[], unit: Amount): Amount[]
   return targets;
 }
 
-/** Whether a namespace has at least half of what it should have in hand. */
-function isContent({ used, granted }: Slot, target: Amount): boolean {
+function inOrderOfAsking(slots: readonly Slot[]): { index: number; amount: Amount; since: number }[] {
+  return slots
+    .flatMap(({ asked }, index) => (asked === undefined ? [] : [{ index, ...asked }]))
+    .sort((a, b) => a.since - b.since);
+}
+
+/** Whether a namespace has what it asks for, as far as it can, and at least half of what it should have in hand. */
+function isContent({ used, granted, asked }: Slot, target: Amount): boolean {
   if (used === undefined || granted === undefined) return granted !== undefined && used === undefined;
-  return 2n * (granted - used) >= target - used;
+  return granted >= min(asked?.amount ?? 0n, target) && 2n * (granted - used) >= target - used;
 }
 
 function wholeUnits(amount: Amount, unit: Amount): Amount {

@@ -11,6 +11,8 @@ export interface AdmissionRequest {
   /** Of this request; the same when a webhook is asked about it again. */
   uid: string;
   operation: "CREATE" | "UPDATE" | "DELETE" | "CONNECT";
+  /** What it is sent to: `{ group: "apps", name: "deployments" }`; the core group is empty. */
+  resource: { group: string; name: string };
   user: RequestingUser;
   /** Empty while a name is yet to be generated. */
   name: string;
@@ -39,8 +41,12 @@ export type Decision =
 export interface AdmissionWatch {
   apiVersion: string;
   kind: string;
+  /** Only what it selects is watched. */
+  labelSelector?: string;
   /** Named functions from an object to the values under which it is found. */
   indexers?: Record<string, (object: LiveObject) => string[]>;
+  /** Called with each state of an object, when the cache has it. */
+  onChange?(object: LiveObject): void;
   /** Called with the last state of an object that is gone. */
   onDelete?(object: LiveObject): void;
 }

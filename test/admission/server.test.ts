@@ -84,7 +84,13 @@ function start(options: Pick<AdmissionServerOptions, "clientCa"> = {}): Promise<
 const review = (request: object = {}) => ({
   apiVersion: "admission.k8s.io/v1",
   kind: "AdmissionReview",
-  request: { uid: "1", operation: "CREATE", userInfo: { username: "alice", groups: ["g"] }, ...request },
+  request: {
+    uid: "1",
+    operation: "CREATE",
+    resource: { group: "apps", version: "v1", resource: "deployments" },
+    userInfo: { username: "alice", groups: ["g"] },
+    ...request,
+  },
 });
 
 interface Reply {
@@ -137,6 +143,7 @@ describe("a review", () => {
       {
         uid: "1",
         operation: "CREATE",
+        resource: { group: "apps", name: "deployments" },
         name: "a",
         namespace: "",
         dryRun: true,

@@ -1,6 +1,12 @@
+import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { beforeAll, describe, expect, it } from "vitest";
-import { ApiError, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ApiError, KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
+import { userConfig } from "../../src/dev/users";
+import { usageOf } from "../../stacks/capsule-tenant/object-usage";
+import { formatAmount, parseAmount } from "../../stacks/capsule-tenant/quantity";
+import { removeAdmission } from "../admission/leftovers";
+import { controlPlane } from "../control-plane";
 import { eventually } from "./eventually";
 import {
   apply,
@@ -9,15 +15,22 @@ import {
   client,
   create,
   edit,
+  get,
   namespace,
+  POD,
   RESOURCE_QUOTA,
   uniqueName,
 } from "./objects";
 import { useOperator } from "./operator";
 
-useOperator();
+afterAll(() => removeAdmission(client)); // once the operator has ended
+useOperator({ args: ["--admission-port", "0"] });
 
 const RESOURCE = "count/configmaps";
+/** `KINDSTACK_TRIES=50` is what docs/capsule.md tells of. */
+const ROUNDS = Number(process.env.KINDSTACK_TRIES ?? 2);
+/** Less than a request waits for room. */
+const REFUSED_WITHIN_MS = 3_000;
 
 interface Quota {
   namespace: string;
@@ -39,6 +52,7 @@ async function quotasOf(tenant: string): Promise<Quota[]> {
     };
   });
 }
+type CountedQuota = LiveObject & { spec: Amounts; status?: Amounts };
 interface Amounts {
   hard?: Record<string, string>;
   used?: Record<string, string>;
@@ -154,5 +168,155 @@ describe("the quota of a tenant with three namespaces", () => {
     await untilQuotas(tenant, (quotas) => {
       expect(quotas.filter(({ granted, used }) => granted !== used)).toEqual([]);
     });
+  });
+});
+
+describe("a request that is larger than its namespace's share", () => {
+  const CLAIM = { apiVersion: "v1", kind: "PersistentVolumeClaim", plural: "persistentvolumeclaims", namespaced: true };
+
+  /** A tenant with two namespaces whose quotas are counted, its owner, and what is used in both together. */
+  async function openTenant(hard: Record<string, string | number>) {
+    const name = uniqueName("room");
+    const namespaces = ["a", "b"].map((suffix) => `${name}-${suffix}`);
+    for (const one of namespaces) await apply(namespace(one, { labels: { "capsule.clastix.io/tenant": name } }));
+    await apply(capsuleTenant(name, { resourceQuotas: [{ hard }] }));
+    const { kubeconfig } = controlPlane();
+    const owner = new KubernetesClient(await userConfig(path.dirname(kubeconfig), name, "capsule.clastix.io"));
+    const quotas = async () =>
+      (await client.list(RESOURCE_QUOTA, { labelSelector: `capsule.clastix.io/tenant=${name}` }))
+        .items as CountedQuota[];
+    const used = async (resource: string) => total((await quotas()).map(({ status }) => status?.used?.[resource]));
+    const granted = async (resource: string) => total((await quotas()).map(({ spec }) => spec.hard?.[resource]));
+    // The owner has rights, and the API server asks the webhook: what it asks about is labelled with the namespace.
+    await eventually(async () => {
+      for (const [resource, amount] of Object.entries(hard)) expect(await granted(resource)).toBe(parseAmount(amount));
+      for (const one of namespaces) await owner.apply(POD, pod("probe", one), { dryRun: true });
+    });
+    return { name, namespaces: namespaces as [string, string], owner, used };
+  }
+
+  const total = (amounts: (string | undefined)[]) =>
+    amounts.reduce((sum, amount = "0") => sum + parseAmount(amount), 0n);
+
+  function pod(name: string, namespace: string, cpu = "0"): Manifest {
+    const containers = [{ name: "app", image: "nginx", resources: { requests: { cpu } } }];
+    return { apiVersion: "v1", kind: "Pod", metadata: { name, namespace }, spec: { containers } };
+  }
+
+  function claim(name: string, namespace: string, storage: string): Manifest {
+    const spec = { accessModes: ["ReadWriteOnce"], resources: { requests: { storage } } };
+    return { apiVersion: "v1", kind: "PersistentVolumeClaim", metadata: { name, namespace }, spec };
+  }
+
+  function deployment(name: string, namespace: string, replicas: number): Manifest {
+    const labels = { app: name };
+    const template = { metadata: { labels }, spec: { containers: [{ name: "app", image: "nginx" }] } };
+    const spec = { replicas, selector: { matchLabels: labels }, template };
+    return { apiVersion: "apps/v1", kind: "Deployment", metadata: { name, namespace }, spec };
+  }
+
+  it("succeeds at once as far as the tenant has it left, again and again, and is refused beyond that", async () => {
+    const { namespaces, owner, used } = await openTenant({ "requests.cpu": 4, "requests.storage": "10Gi" });
+    const [a, b] = namespaces;
+    // A dry run makes no room.
+    await expect(owner.apply(POD, pod("large", a, "3500m"), { dryRun: true })).rejects.toThrow(/exceeded quota/);
+    for (let round = 0; round < ROUNDS; round++) {
+      const target = round % 2 === 0 ? a : b;
+      await owner.create(POD, pod("large", target, "3500m"));
+      await owner.create(CLAIM, claim("large", target, "9Gi"));
+      for (const other of [a, b]) {
+        const before = performance.now();
+        await expect(owner.create(POD, pod("too-large", other, "600m"))).rejects.toThrow(/exceeded quota/);
+        await expect(owner.create(CLAIM, claim("too-large", other, "2Gi"))).rejects.toThrow(/exceeded quota/);
+        expect(performance.now() - before).toBeLessThan(REFUSED_WITHIN_MS);
+      }
+      const small = target === a ? b : a;
+      await owner.create(POD, pod("small", small, "500m"));
+      expect(await used("requests.cpu")).toBe(parseAmount(4));
+      await owner.delete(POD, "large", target);
+      await owner.delete(POD, "small", small);
+      await client.json("DELETE", `/api/v1/namespaces/${target}/persistentvolumeclaims`, {});
+      await eventually(async () => {
+        expect(await used("requests.cpu")).toBe(0n);
+        expect(await used("requests.storage")).toBe(0n);
+      });
+    }
+    await owner.close();
+  });
+
+  it("of many at once: two Deployments use up the whole, and together never more", async () => {
+    const { namespaces, used, owner } = await openTenant({ pods: 10 });
+    const seen: bigint[] = [];
+    for (const one of namespaces) await create(deployment("web", one, 5));
+    await eventually(async () => {
+      seen.push(await used("pods"));
+      expect(seen.at(-1)).toBe(parseAmount(10));
+    });
+    const [a] = namespaces;
+    await apply(deployment("web", a, 8));
+    await eventually(async () => {
+      const { status } = (await get(deployment("web", a, 8))) as { status?: { conditions?: object[] } };
+      expect(status?.conditions).toContainEqual(expect.objectContaining({ type: "ReplicaFailure", status: "True" }));
+    });
+    seen.push(await used("pods"));
+    for (const one of namespaces) expect((await client.list(POD, { namespace: one })).items).toHaveLength(5);
+    expect(seen.filter((amount) => amount > parseAmount(10))).toEqual([]);
+    await owner.close();
+  });
+
+  it("is taken for what the API server counts", async () => {
+    const name = uniqueName("counted");
+    await apply(namespace(name));
+    const requests = { cpu: "100m", memory: "64Mi", "example.com/device": "2" };
+    const limits = { ...requests, cpu: "1" };
+    const app = { name: "app", image: "nginx", resources: { requests, limits } };
+    const objects: [string, Manifest][] = [
+      [
+        "pods",
+        {
+          ...pod("web", name),
+          spec: {
+            containers: [app],
+            initContainers: [
+              { ...app, name: "sidecar", restartPolicy: "Always" },
+              {
+                ...app,
+                name: "setup",
+                resources: {
+                  requests: { cpu: "3", memory: "1Mi", "ephemeral-storage": "1Gi" },
+                  limits: { cpu: "3", memory: "1Mi" },
+                },
+              },
+            ],
+          },
+        },
+      ],
+      ["services", { ...of("Service", name), spec: { type: "LoadBalancer", ports: [{ port: 80 }] } }],
+      ["persistentvolumeclaims", claim("web", name, "1500M")],
+      ["secrets", of("Secret", name)],
+    ];
+    const usage = objects.map(([resource, object]) => usageOf({ group: "", name: resource }, object));
+    const resources = usage.flatMap((amounts) => [...amounts.keys()]);
+    const hard = Object.fromEntries(resources.map((resource) => [resource, "100Gi"]));
+    const quota = { ...of("ResourceQuota", name), spec: { hard } };
+    await create(quota);
+    const used = async () => ((await get(quota)) as CountedQuota).status?.used ?? {};
+    await eventually(async () => expect(Object.keys(await used()).sort()).toEqual([...resources].sort()));
+    const before = await used();
+    for (const [plural, object] of objects) {
+      const type = { apiVersion: "v1", kind: object.kind, plural, namespaced: true };
+      await eventually(() => client.create(type, object)); // Pods when the namespace has its ServiceAccount
+    }
+    const after = await used();
+    for (const [resource, amount] of usage.flatMap((amounts) => [...amounts])) {
+      const counted = parseAmount(after[resource] ?? 0) - parseAmount(before[resource] ?? 0);
+      expect([resource, formatAmount(counted)]).toEqual([resource, formatAmount(amount)]);
+    }
+  });
+
+  const of = (kind: string, namespace: string): Manifest => ({
+    apiVersion: "v1",
+    kind,
+    metadata: { name: "web", namespace },
   });
 });

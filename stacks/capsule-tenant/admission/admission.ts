@@ -1,7 +1,10 @@
 import type { KindAdmission } from "../../contract/index";
+import { TENANT_LABEL } from "../labels";
 import { policies } from "../policies/policies";
 import { endpointsOf, hostnamesOf, ingressCollisionWebhook, tenantHostnamesWebhook } from "./hostnames";
 import { namespaceWebhook, ownersOf } from "./namespaces";
+import { QuotaRoom } from "./quota-room";
+import { namespaceOf, quotaWebhooks } from "./quotas";
 import { QuotaReservations, tenantOf } from "./reservations";
 import { namespaceRoles } from "./roles";
 import { servicesMetadataWebhook } from "./services-metadata";
@@ -9,11 +12,13 @@ import { servicesMetadataWebhook } from "./services-metadata";
 /** What Capsule's Tenant has a say in: who may make namespaces, and what may be in them. */
 export function capsuleTenantAdmission(): KindAdmission {
   const reservations = new QuotaReservations();
+  const room = new QuotaRoom();
   const webhooks = [
     namespaceWebhook(reservations),
     servicesMetadataWebhook(),
     ingressCollisionWebhook(),
     tenantHostnamesWebhook(),
+    ...quotaWebhooks(room),
   ];
   return {
     watches: {
@@ -27,6 +32,14 @@ export function capsuleTenantAdmission(): KindAdmission {
         kind: "Namespace",
         indexers: { tenant: tenantOf },
         onDelete: (namespace) => reservations.ended(namespace),
+      },
+      quotas: {
+        apiVersion: "v1",
+        kind: "ResourceQuota",
+        labelSelector: TENANT_LABEL,
+        indexers: { tenant: tenantOf, namespace: namespaceOf },
+        onChange: (quota) => room.changed(quota),
+        onDelete: (quota) => room.gone(quota),
       },
       ingresses: {
         apiVersion: "networking.k8s.io/v1",

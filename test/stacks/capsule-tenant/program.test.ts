@@ -73,7 +73,7 @@ describe("the stack of Capsule's Tenant", () => {
     expect(namespace).toMatchObject({ existing: true, givenBy: "capsule.clastix.io/tenant" });
     expect(namespace?.manifest.metadata).toEqual({
       name: "oil-dev",
-      labels: { env: "x", "capsule.clastix.io/tenant": "oil" },
+      labels: { env: "x", "capsule.clastix.io/tenant": "oil", "kindstack.dev/resource-quotas": "workloads" },
       annotations: {
         note: "y",
         "capsule.clastix.io/ingress-classes": "default",

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { LiveObject, Manifest, ObjectMeta } from "../../../providers/kubernetes/client";
 import { balanceQuotas } from "../../../stacks/capsule-tenant/quota";
 import { labelled, oilTenant } from "./objects";
@@ -133,6 +133,57 @@ describe("the balance of a tenant's quotas", () => {
     it("gives no one more while its use is not known", async () => {
       const some = quota("oil-a", { hard: { pods: "2", "requests.memory": "0" }, used: none });
       expect((await written([ending("oil-e"), some])).map(hardOf)).toMatchObject([{ pods: "2" }]);
+    });
+  });
+
+  describe("with an ask for room", () => {
+    const now = Date.parse("2026-01-01T00:00:00Z");
+    beforeEach(() => void vi.useFakeTimers({ now }));
+    afterEach(() => void vi.useRealTimers());
+
+    const ask = (fields: object = {}) => ({ used: "0", more: "8", since: now, until: now + 5_000, ...fields });
+    const balanced = async (asks: Record<string, string>) => {
+      const hard = { pods: "5", "requests.memory": "1536Mi" };
+      const manifests: Manifest[] = [];
+      const again = await balanceQuotas(tenant, {
+        owned: [
+          quota("oil-a", { hard, used: none }, { annotations: { ...shared, ...asks } }),
+          quota("oil-b", { hard, used: none }, { annotations: shared }),
+        ],
+        apply: async (manifest) => void manifests.push(manifest),
+      });
+      return { pods: manifests.map((manifest) => hardOf(manifest).pods), again };
+    };
+    const shared = {
+      "quota.capsule.clastix.io/used-pods": "0",
+      "quota.capsule.clastix.io/hard-pods": "10",
+      "quota.capsule.clastix.io/used-requests.memory": "0",
+      "quota.capsule.clastix.io/hard-requests.memory": "3Gi",
+    };
+
+    it("lowers what others do not use, and looks again when the ask ends", async () => {
+      const { pods, again } = await balanced({ "ask.kindstack.dev/1": JSON.stringify({ pods: ask() }) });
+      expect(pods).toEqual(["1"]);
+      expect(again).toEqual({ requeueAfterMs: 5_000 });
+    });
+
+    it("adds up what several processes ask for, from the least that one of them saw used", async () => {
+      const { pods } = await balanced({
+        "ask.kindstack.dev/1": JSON.stringify({ pods: ask({ more: "4" }) }),
+        "ask.kindstack.dev/2": JSON.stringify({ pods: ask({ used: "4", more: "3" }) }),
+      });
+      expect(pods).toEqual(["1"]);
+    });
+
+    it.each([
+      ["has ended", JSON.stringify({ pods: ask({ until: now - 1 }) })],
+      ["lasts longer than any does", JSON.stringify({ pods: ask({ until: now + 3_600_000 }) })],
+      ["is for another resource", JSON.stringify({ services: ask() })],
+      ["is no ask", JSON.stringify({ pods: { used: 1 } })],
+      ["has no amounts", JSON.stringify({ pods: ask({ more: "many" }) })],
+      ["is no JSON", "{"],
+    ])("changes nothing when it %s", async (_, text) => {
+      expect((await balanced({ "ask.kindstack.dev/1": text })).pods).toEqual([]);
     });
   });
 

@@ -45,10 +45,37 @@ describe("the shares of a tenant's namespaces", () => {
     expect(granted(10, slot(3, undefined), slot(1, undefined))).toEqual([6, 4]);
   });
 
+  describe("with requests that wait", () => {
+    const asking = (of: Slot, amount: number, since = 1): Slot => ({ ...of, asked: { amount: BigInt(amount), since } });
+
+    it("are lowered elsewhere and then raised here, until what is asked for is there", () => {
+      expect(granted(10, asking(slot(0, 5), 8), slot(0, 5))).toEqual([5, 1]);
+      expect(granted(10, asking(slot(0, 5), 8), slot(0, 1, 5))).toEqual([5, 1]);
+      expect(granted(10, asking(slot(0, 5), 8), slot(0, 1))).toEqual([9, 1]);
+      expect(granted(10, asking(slot(0, 9), 8), slot(0, 1))).toEqual([9, 1]);
+    });
+
+    it("take nothing that is used, and no more than is left", () => {
+      expect(granted(10, asking(slot(0, 5), 8), slot(4, 5))).toEqual([5, 4]);
+      expect(granted(10, asking(slot(0, 5), 8), slot(4, 4))).toEqual([6, 4]);
+    });
+
+    it("give the last unit to the one that asked first", () => {
+      expect(granted(10, asking(slot(5, 6), 6, 2), asking(slot(4, 4), 5, 1))).toEqual([5, 4]);
+      expect(granted(10, asking(slot(5, 5), 6, 2), asking(slot(4, 4), 5, 1))).toEqual([5, 5]);
+    });
+
+    it("meet an ask that is smaller than the unit of shares", () => {
+      const hard = 10n * 1024n + 1n;
+      expect(grants(hard, [{ ...asking(slot(0, 0), Number(hard)) }, slot(0, 0)], 1024n, true)).toEqual([hard, 0n]);
+    });
+  });
+
   /** A cluster in which anything may happen between any two steps. */
   type Step =
     | { type: "use"; index: number; amount: number }
     | { type: "free"; index: number; amount: number }
+    | { type: "ask"; index: number; amount: number; since: number }
     | { type: "enforce"; index: number }
     | { type: "balance"; stale: boolean; isShared: boolean };
   const index = fc.nat(3);
@@ -56,14 +83,50 @@ describe("the shares of a tenant's namespaces", () => {
   const step: fc.Arbitrary<Step> = fc.oneof(
     fc.record({ type: fc.constant("use" as const), index, amount }),
     fc.record({ type: fc.constant("free" as const), index, amount }),
+    fc.record({ type: fc.constant("ask" as const), index, amount: fc.nat(50), since: fc.nat(3) }),
     fc.record({ type: fc.constant("enforce" as const), index }),
     fc.record({ type: fc.constant("balance" as const), stale: fc.boolean(), isShared: fc.boolean() }),
   );
 
+  type World = { used: bigint; granted: bigint; enforced: bigint; asked?: { amount: bigint; since: number } };
+
+  /** Rounds until nothing changes any more, all of it enforced after each. */
+  function settle(hard: number, world: World[]): number {
+    for (let round = 0; round < 10; round++) {
+      const next = grants(BigInt(hard), world, 1n, true);
+      if (next.every((amount, at) => amount === world[at]?.granted)) return round;
+      for (const [at, amount] of next.entries()) (world[at] as World).granted = amount;
+      for (const namespace of world) namespace.enforced = namespace.granted;
+    }
+    return Number.POSITIVE_INFINITY;
+  }
+
+  it("meet an ask for what is left within three rounds, and come to rest; and again when it is used and dropped", () => {
+    const uses = fc.array(fc.nat(10), { minLength: 1, maxLength: 5 });
+    fc.assert(
+      fc.property(uses, fc.nat(60), fc.nat(4), fc.nat(60), fc.nat(4), (uses, left, who, more, rival) => {
+        const hard = uses.reduce((sum, use) => sum + use, left);
+        const world: World[] = uses.map((use) => ({ used: BigInt(use), granted: BigInt(use), enforced: BigInt(use) }));
+        settle(hard, world);
+        const asker = world[who % world.length] as World;
+        const other = world[rival % world.length] as World;
+        const amount = asker.used + BigInt(Math.min(more, left));
+        other.asked = { amount: other.used + 5n, since: 2 };
+        asker.asked = { amount, since: 1 };
+        expect(settle(hard, world)).toBeLessThanOrEqual(3);
+        expect(asker.enforced).toBeGreaterThanOrEqual(amount);
+        asker.used = amount;
+        for (const namespace of world) delete namespace.asked;
+        expect(settle(hard, world)).toBeLessThanOrEqual(3);
+      }),
+      { seed: 5, numRuns: 2_000 },
+    );
+  });
+
   it("never let the namespaces use more than the whole, whatever is used, freed, enforced and seen late", () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 40 }), fc.array(step, { maxLength: 60 }), (hard, steps) => {
-        const world = Array.from({ length: 4 }, () => ({ used: 0n, granted: 0n, enforced: 0n }));
+        const world: World[] = Array.from({ length: 4 }, () => ({ used: 0n, granted: 0n, enforced: 0n }));
         let seen = world.map((namespace) => ({ ...namespace }));
         for (const event of steps) {
           if (event.type === "balance") {
@@ -75,8 +138,9 @@ describe("the shares of a tenant's namespaces", () => {
             }
             continue;
           }
-          const namespace = world[event.index] as (typeof world)[number];
-          if (event.type === "enforce") namespace.enforced = namespace.granted;
+          const namespace = world[event.index] as World;
+          if (event.type === "ask") namespace.asked = { amount: BigInt(event.amount), since: event.since };
+          else if (event.type === "enforce") namespace.enforced = namespace.granted;
           else if (event.type === "free") namespace.used -= BigInt(Math.min(Number(namespace.used), event.amount));
           else if (namespace.used + BigInt(event.amount) <= namespace.enforced) namespace.used += BigInt(event.amount);
           expect(world.reduce((sum, { used }) => sum + used, 0n)).toBeLessThanOrEqual(BigInt(hard));

@@ -28,6 +28,7 @@ function view({ tenants, ingresses = [] }: { tenants: LiveObject[]; ingresses?: 
 const request = (object: Manifest, more: Partial<AdmissionRequest> = {}): AdmissionRequest => ({
   uid: "1",
   operation: "CREATE",
+  resource: { group: "", name: "services" },
   user: { username: "alice", groups: [] },
   name: object.metadata.name ?? "",
   namespace: object.metadata.namespace ?? "",

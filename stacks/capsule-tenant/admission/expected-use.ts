@@ -1,0 +1,44 @@
+import type { Usage } from "../object-usage";
+import type { Amount } from "../quantity";
+
+/** What is let through is counted within so long, or never. */
+export const COUNTED_WITHIN_MS = 1_000;
+
+/** What requests that were let through will use by the API server's next counts of one ResourceQuota. */
+export class ExpectedUse {
+  /** What was counted when it was looked at last. */
+  #used: Usage = new Map();
+  /** The oldest first. */
+  #requests: { growth: Usage; until: number }[] = [];
+
+  add(growth: Usage): void {
+    this.#requests.push({ growth: new Map(growth), until: Date.now() + COUNTED_WITHIN_MS });
+  }
+
+  /** What the count has grown by since the last time is no longer expected. */
+  counted(used: Usage): void {
+    for (const [resource, amount] of used) {
+      let more = amount - (this.#used.get(resource) ?? amount);
+      for (const { growth } of this.#requests) {
+        const expected = growth.get(resource) ?? 0n;
+        const part = more < expected ? more : expected;
+        if (part <= 0n) continue;
+        growth.set(resource, expected - part);
+        more -= part;
+      }
+    }
+    this.#used = used;
+  }
+
+  of(resource: string): Amount {
+    return this.#pending().reduce((sum, { growth }) => sum + (growth.get(resource) ?? 0n), 0n);
+  }
+
+  #pending() {
+    const now = Date.now();
+    this.#requests = this.#requests.filter(
+      ({ growth, until }) => until > now && [...growth.values()].some((rest) => rest > 0n),
+    );
+    return this.#requests;
+  }
+}

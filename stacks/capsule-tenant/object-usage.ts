@@ -1,0 +1,179 @@
+import type { Manifest } from "../../providers/kubernetes/index";
+import type { AdmissionRequest } from "../contract/index";
+import { type Amount, parseAmount } from "./quantity";
+import type { ResourceQuotaItem } from "./schema";
+
+/*
+ * What an object counts in ResourceQuotas, as Kubernetes' own evaluators count it (pkg/quota/v1/evaluator/core). Devices of
+ * ResourceClaims are not counted here.
+ */
+
+/** By the resource's name in a quota. */
+export type Usage = Map<string, Amount>;
+
+type ResourceList = Record<string, string | number>;
+interface Resources {
+  requests?: ResourceList;
+  limits?: ResourceList;
+}
+interface Container {
+  resources?: Resources;
+  restartPolicy?: string;
+}
+interface PodSpec {
+  containers?: Container[];
+  initContainers?: Container[];
+  resources?: Resources;
+  overhead?: ResourceList;
+  activeDeadlineSeconds?: number;
+  priorityClassName?: string;
+}
+interface ServiceSpec {
+  type?: string;
+  ports?: { nodePort?: number }[];
+  allocateLoadBalancerNodePorts?: boolean;
+}
+interface ClaimSpec {
+  storageClassName?: string;
+  resources?: Resources;
+}
+
+const ONE = parseAmount(1);
+/** Of the core group: what is counted by its plain name as well. */
+const COUNTED_BY_NAME = [
+  "pods",
+  "services",
+  "persistentvolumeclaims",
+  "configmaps",
+  "secrets",
+  "replicationcontrollers",
+  "resourcequotas",
+];
+/** Of other resources, limits are not counted. */
+const LIMITED = ["cpu", "memory", "ephemeral-storage"];
+const STORAGE_CLASS_SUFFIX = ".storageclass.storage.k8s.io/";
+const STORAGE_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class";
+
+/** What a request adds to each resource, where it adds something. */
+export function growthOf({ resource, object, oldObject }: AdmissionRequest): Usage {
+  if (object === undefined) return new Map();
+  const before: Usage = oldObject === undefined ? new Map() : usageOf(resource, oldObject);
+  const growth = [...usageOf(resource, object)].map(([name, amount]): [string, Amount] => {
+    return [name, amount - (before.get(name) ?? 0n)];
+  });
+  return new Map(growth.filter(([, amount]) => amount > 0n));
+}
+
+export function usageOf({ group, name }: AdmissionRequest["resource"], object: Manifest): Usage {
+  const usage: Usage = new Map([[`count/${group === "" ? name : `${name}.${group}`}`, ONE]]);
+  if (group !== "") return usage;
+  if (COUNTED_BY_NAME.includes(name)) usage.set(name, ONE);
+  const spec = object.spec ?? {};
+  if (name === "pods") addPod(usage, spec);
+  if (name === "services") addService(usage, spec);
+  if (name === "persistentvolumeclaims") addClaim(usage, object);
+  return usage;
+}
+
+/** Whether a quota with these scopes counts an object. Of Pods that name other namespaces for affinity, it is not known. */
+export function isInScope(
+  { scopes = [], scopeSelector }: ResourceQuotaItem,
+  resource: string,
+  object: Manifest,
+): boolean {
+  const selectors = [
+    ...scopes.map((scopeName) => ({ scopeName, operator: "Exists", values: [] })),
+    ...(scopeSelector?.matchExpressions ?? []),
+  ];
+  if (selectors.length > 0 && resource !== "pods") return false;
+  const pod: PodSpec = object.spec ?? {};
+  return selectors.every(({ scopeName, operator, values = [] }) => {
+    if (scopeName === "Terminating") return isTerminating(pod);
+    if (scopeName === "NotTerminating") return !isTerminating(pod);
+    if (scopeName === "BestEffort") return isBestEffort(pod);
+    if (scopeName === "NotBestEffort") return !isBestEffort(pod);
+    if (scopeName !== "PriorityClass") return false;
+    const { priorityClassName = "" } = pod;
+    if (operator === "Exists") return priorityClassName !== "";
+    if (operator === "DoesNotExist") return priorityClassName === "";
+    return values.includes(priorityClassName) === (operator === "In");
+  });
+}
+
+function isTerminating({ activeDeadlineSeconds }: PodSpec): boolean {
+  return activeDeadlineSeconds !== undefined && activeDeadlineSeconds >= 0;
+}
+
+function isBestEffort({ containers = [], initContainers = [], resources }: PodSpec): boolean {
+  return [...containers, ...initContainers, { resources }].every(({ resources: { requests, limits } = {} }) =>
+    [requests, limits].every((list) => ["cpu", "memory"].every((name) => parseAmount(list?.[name] ?? 0) === 0n)),
+  );
+}
+
+function addPod(usage: Usage, pod: PodSpec): void {
+  const requests = podTotal(pod, "requests");
+  const limits = podTotal(pod, "limits");
+  for (const [name, amount] of parsed(pod.overhead)) {
+    requests.set(name, (requests.get(name) ?? 0n) + amount);
+    const limit = limits.get(name) ?? 0n;
+    if (limit > 0n) limits.set(name, limit + amount);
+  }
+  for (const [name, amount] of requests) {
+    if (!name.includes("/")) usage.set(name, amount);
+    usage.set(`requests.${name}`, amount);
+  }
+  for (const name of LIMITED) {
+    const limit = limits.get(name);
+    if (limit !== undefined) usage.set(`limits.${name}`, limit);
+  }
+}
+
+/** Init containers run one after the other before the others, beside those of them that keep running. */
+function podTotal({ containers = [], initContainers = [], resources }: PodSpec, what: keyof Resources): Usage {
+  const listOf = (of: Container) => parsed(of.resources?.[what]);
+  let running: Usage = new Map();
+  let most: Usage = new Map();
+  for (const container of initContainers) {
+    const now = combined(running, listOf(container), add);
+    if (container.restartPolicy === "Always") running = now;
+    most = combined(most, now, larger);
+  }
+  const all = containers.reduce((total, container) => combined(total, listOf(container), add), running);
+  const total = combined(all, most, larger);
+  for (const [name, amount] of parsed(resources?.[what])) total.set(name, amount);
+  return total;
+}
+
+function addService(usage: Usage, { type, ports = [], allocateLoadBalancerNodePorts }: ServiceSpec): void {
+  const isBalancer = type === "LoadBalancer";
+  if (isBalancer) usage.set("services.loadbalancers", ONE);
+  if (type !== "NodePort" && !isBalancer) return;
+  const named = ports.filter(({ nodePort = 0 }) => nodePort !== 0);
+  const count = isBalancer && allocateLoadBalancerNodePorts === false ? named.length : ports.length;
+  usage.set("services.nodeports", parseAmount(count));
+}
+
+function addClaim(usage: Usage, { metadata, spec }: Manifest): void {
+  const { storageClassName = "", resources }: ClaimSpec = spec ?? {};
+  const storageClass = metadata.annotations?.[STORAGE_CLASS_ANNOTATION] ?? storageClassName;
+  const counted: Usage = new Map([["persistentvolumeclaims", ONE]]);
+  const { storage } = resources?.requests ?? {};
+  if (storage !== undefined) counted.set("requests.storage", parseAmount(storage));
+  for (const [name, amount] of counted) {
+    usage.set(name, amount);
+    if (storageClass !== "") usage.set(`${storageClass}${STORAGE_CLASS_SUFFIX}${name}`, amount);
+  }
+}
+
+function parsed(list: ResourceList = {}): Usage {
+  return new Map(Object.entries(list).map(([name, quantity]) => [name, parseAmount(quantity)]));
+}
+
+function combined(first: Usage, second: Usage, combine: (a: Amount, b: Amount) => Amount): Usage {
+  const result: Usage = new Map(first);
+  for (const [name, amount] of second) result.set(name, combine(first.get(name) ?? 0n, amount));
+  return result;
+}
+
+const add = (a: Amount, b: Amount) => a + b;
+const larger = (a: Amount, b: Amount) => (a > b ? a : b);
