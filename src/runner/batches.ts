@@ -44,7 +44,7 @@ export interface BatchesOptions {
 export const MAX_BATCH = 1_000;
 /** More than one object that waits or is about to is a burst: it is over when none has come for so long, … */
 const BURST_OVER_MS = 100;
-/** … or is not waited for any longer: each start of the CLI costs as much as the update of a hundred rows. */
+/** … or is not waited for any longer: each update reads and writes its whole stack. */
 const LONGEST_GATHERING_MS = 1_000;
 
 /** Identifies a shared stack among those of its kind. */

@@ -18,8 +18,9 @@ export const STACK_NUMBER_ANNOTATION = "kindstack.dev/stack-number";
 /** The number of the partition, of an object whose namespace is none by itself. */
 export const STACK_PARTITION_ANNOTATION = "kindstack.dev/stack-partition";
 /**
- * So many objects, more or less, share one stack. An update's time grows with all that its stack holds, that of many changes with
- * the square; each stack of a burst is another start of the CLI (`docs/benchmarks.md`).
+ * So many objects, more or less, share one stack. An update reads and writes all that its stack holds: with 100, a burst
+ * takes a quarter less of the engine's time and 120 MiB less at its peak. But what fails together is tried again once for
+ * each stack, such as all objects of a missing table.
  */
 export const OBJECTS_PER_STACK = 500;
 
