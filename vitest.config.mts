@@ -1,4 +1,5 @@
 import { defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** What is slow by nature: `npm run test:all` runs it, `npm test` does not. */
 const SLOW = "test/**/*.slow.test.ts";
@@ -16,9 +17,19 @@ const WITH_CONTROL_PLANES = {
   expect: { poll: { timeout: 10_000 } }, // on a busy machine an event takes longer than the default of 1 s
 };
 
+/** Scenarios of faults take longest for their size: what begins last would end alone. */
+class FaultsFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const isFault = ({ moduleId }: TestSpecification) => moduleId.includes("/test/faults/");
+    const sorted = await super.sort(files);
+    return [...sorted.filter(isFault), ...sorted.filter((file) => !isFault(file))];
+  }
+}
+
 /** Each is run by itself: between projects of one run, Vitest gives two workers the same number, and so one control plane. */
 export default defineConfig({
   test: {
+    sequence: { sequencer: FaultsFirst },
     projects: [
       {
         test: {

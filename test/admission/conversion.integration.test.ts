@@ -3,12 +3,12 @@ import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { type Admission, startAdmission } from "../../src/admission/admission";
 import { installKinds } from "../../src/operator/install";
+import { eventually } from "../../src/testing/eventually";
 import { DEFINITION_TYPE } from "../../stacks/contract/crd";
 import { Type } from "../../stacks/contract/index";
 import { type AnyKind, defineKind } from "../../stacks/contract/kind";
 import { type Convertible, servedVersion } from "../../stacks/contract/served-version";
 import { controlPlane } from "../control-plane";
-import { eventually } from "../e2e/eventually";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
 
 /* A kind with two versions of its API, served to the real API server by the admission server. */

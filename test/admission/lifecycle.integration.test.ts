@@ -2,10 +2,10 @@ import { X509Certificate } from "node:crypto";
 import tls from "node:tls";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { ApiError, type KubernetesClient, type ResourceType } from "../../providers/kubernetes/client";
+import { eventually } from "../../src/testing/eventually";
 import { DEFAULT_USER_GROUP } from "../../stacks/capsule-tenant/labels";
 import { CERTIFICATE_SECRET } from "../../stacks/contract/admission";
 import { controlPlane } from "../control-plane";
-import { eventually } from "../e2e/eventually";
 import { create, namespaceOf, TestAdmission, uniqueName } from "./test-admission";
 
 const test = new TestAdmission(controlPlane());

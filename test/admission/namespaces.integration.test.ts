@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { KubernetesClient, LiveObject, ResourceType } from "../../providers/kubernetes/client";
+import { eventually } from "../../src/testing/eventually";
 import { QuotaReservations, RESERVATIONS_ANNOTATION } from "../../stacks/capsule-tenant/admission/reservations";
 import { TENANT_LABEL } from "../../stacks/capsule-tenant/labels";
 import type { AdmissionView } from "../../stacks/contract/admission";
 import { controlPlane } from "../control-plane";
-import { eventually } from "../e2e/eventually";
 import { create, expectRefusal, namespaceOf, TestAdmission, uniqueName } from "./test-admission";
 
 const admission = new TestAdmission(controlPlane());

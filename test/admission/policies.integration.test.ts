@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { KubernetesClient, Manifest } from "../../providers/kubernetes/client";
+import { eventually } from "../../src/testing/eventually";
 import { keyRuleAnnotations } from "../../stacks/capsule-tenant/namespace-metadata";
 import { controllerReference } from "../../stacks/contract/object";
 import { controlPlane } from "../control-plane";
-import { eventually } from "../e2e/eventually";
 import { create, expectRefusal, namespaceOf, pathOf, TestAdmission, uniqueName } from "./test-admission";
 
 const admission = new TestAdmission(controlPlane());

@@ -12,6 +12,7 @@ import {
 import { type Admission, type AdmissionOptions, startAdmission } from "../../src/admission/admission";
 import { userConfig } from "../../src/dev/users";
 import { installKinds } from "../../src/operator/install";
+import { eventually } from "../../src/testing/eventually";
 import { capsuleTenantAdmission } from "../../stacks/capsule-tenant/admission/admission";
 import { capsuleTenant } from "../../stacks/capsule-tenant/kind";
 import { DEFAULT_USER_GROUP, TENANT_LABEL } from "../../stacks/capsule-tenant/labels";
@@ -19,7 +20,6 @@ import { policyBindings } from "../../stacks/capsule-tenant/policies/policies";
 import type { CapsuleTenantSpec } from "../../stacks/capsule-tenant/schema";
 import type { AnyKind } from "../../stacks/contract/kind";
 import type { KindObject } from "../../stacks/contract/object";
-import { eventually } from "../e2e/eventually";
 import { removeAdmission } from "./leftovers";
 
 const RBAC = "rbac.authorization.k8s.io";

@@ -4,8 +4,8 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { freePort } from "../../src/dev/ports";
+import { eventually } from "../../src/testing/eventually";
 import { resolveBinary } from "../../src/toolchain/resolve";
-import { eventually } from "../e2e/eventually";
 
 /** A server of an object store's protocol. In its folder, `buckets` has a folder for each bucket. */
 interface Server {

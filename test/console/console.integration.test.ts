@@ -1,7 +1,7 @@
 import path from "node:path";
 import { type Browser, type BrowserContext, request as http, type Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { eventually } from "../e2e/eventually";
+import { eventually } from "../../src/testing/eventually";
 import { apply, client, tenant, uniqueName, untilReady } from "../e2e/objects";
 import { useOperator } from "../e2e/operator";
 import { noBrowser, openBrowser } from "./browser";

@@ -3,11 +3,11 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ApiError, KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { userConfig } from "../../src/dev/users";
+import { eventually } from "../../src/testing/eventually";
 import { usageOf } from "../../stacks/capsule-tenant/object-usage";
 import { formatAmount, parseAmount } from "../../stacks/capsule-tenant/quantity";
 import { removeAdmission } from "../admission/leftovers";
 import { controlPlane } from "../control-plane";
-import { eventually } from "./eventually";
 import {
   apply,
   CONFIG_MAP,

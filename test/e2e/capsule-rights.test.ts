@@ -3,9 +3,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, describe, expect, it } from "vitest";
 import { ApiError, KubernetesClient, type Manifest } from "../../providers/kubernetes/client";
 import { userConfig } from "../../src/dev/users";
+import { eventually } from "../../src/testing/eventually";
 import { removeAdmission } from "../admission/leftovers";
 import { controlPlane } from "../control-plane";
-import { eventually } from "./eventually";
 import {
   apply,
   CONFIG_MAP,

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LiveObject, Manifest, ResourceType } from "../../providers/kubernetes/client";
+import { eventually } from "../../src/testing/eventually";
 import { removeAdmission } from "../admission/leftovers";
-import { eventually } from "./eventually";
 import { kubectl, noKubectl } from "./kubectl";
 import {
   apply,

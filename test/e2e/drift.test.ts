@@ -2,10 +2,10 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
+import { eventually } from "../../src/testing/eventually";
 import { DELETION_POLICY_ANNOTATION, PAUSED_ANNOTATION, RECONCILE_ANNOTATION } from "../../stacks/contract/object";
 import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
-import { eventually } from "./eventually";
 import {
   apply,
   client,

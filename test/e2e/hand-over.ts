@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
+import { eventually } from "../../src/testing/eventually";
 import { type AnyKind, statusOf } from "../../stacks/contract/kind";
 import { objectKey, PAUSED_ANNOTATION, RECONCILE_ANNOTATION } from "../../stacks/contract/object";
 import { stackOf } from "../../stacks/contract/shared-stack";
 import { memcached } from "../../stacks/memcached/kind";
 import { postgresWriter } from "../../stacks/postgres-writer/kind";
-import { eventually } from "./eventually";
 import { apply, client, edit, POD, remove, uniqueName, untilGone, untilReady } from "./objects";
 import { manifestOf, PULUMI_TIMEOUT_MS, uidsOf, usePlatformTeam } from "./platform-team";
 

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { quoteIdentifier } from "../../providers/postgres/identifier";
+import { eventually } from "../../src/testing/eventually";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
 import { RECONCILE_ANNOTATION } from "../../stacks/contract/object";
@@ -8,7 +9,6 @@ import type { PostgresWriterSpec } from "../../stacks/postgres-writer/schema";
 import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
 import { RESERVED } from "../reserved";
-import { eventually } from "./eventually";
 import {
   apply,
   create,

@@ -6,6 +6,7 @@ import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { installKinds } from "../../src/operator/install";
+import { eventually } from "../../src/testing/eventually";
 import { resolveBinary } from "../../src/toolchain/resolve";
 import { tools } from "../../src/toolchain/tools";
 import { findCondition } from "../../stacks/contract/condition";
@@ -13,7 +14,6 @@ import { statusOf } from "../../stacks/contract/kind";
 import { kinds } from "../../stacks/index";
 import { USER_ID } from "../../stacks/platform/workload";
 import { controlPlane } from "../control-plane";
-import { eventually } from "./eventually";
 import { client, uniqueName } from "./objects";
 
 /*

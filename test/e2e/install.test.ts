@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parseAllDocuments } from "yaml";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { MAX_REQUEST_BYTES } from "../../src/preview/requests";
+import { eventually } from "../../src/testing/eventually";
 import { ADMISSION_LABEL } from "../../stacks/contract/admission";
 import { findCondition } from "../../stacks/contract/condition";
 import { INSPECTION_SECRET } from "../../stacks/contract/inspection";
@@ -18,7 +19,6 @@ import { removeAdmission } from "../admission/leftovers";
 import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
 import { ApiRecorder, type Right } from "./api-recorder";
-import { eventually } from "./eventually";
 import { client, sampleFile, uniqueName } from "./objects";
 import { TestOperator } from "./operator";
 

@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
+import { eventually } from "../../src/testing/eventually";
 import type { Condition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
-import { eventually } from "./eventually";
 import { History } from "./history";
 import { kubectl, noKubectl } from "./kubectl";
 import {

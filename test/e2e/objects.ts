@@ -10,6 +10,7 @@ import {
   type Manifest,
   type ResourceType,
 } from "../../providers/kubernetes/client";
+import { eventually } from "../../src/testing/eventually";
 import type { CapsuleTenantSpec } from "../../stacks/capsule-tenant/schema";
 import { type Condition, findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
@@ -17,7 +18,6 @@ import type { MemcachedSpec } from "../../stacks/memcached/schema";
 import type { PostgresWriterSpec } from "../../stacks/postgres-writer/schema";
 import type { TenantSpec } from "../../stacks/tenant/schema";
 import { controlPlane } from "../control-plane";
-import { eventually } from "./eventually";
 
 const config = new KubeConfig();
 config.loadFromFile(controlPlane().kubeconfig);

@@ -6,9 +6,9 @@ import path from "node:path";
 import { Agent, request } from "undici";
 import { afterAll, afterEach, beforeAll } from "vitest";
 import { membersOf } from "../../src/automation/shared-stack";
+import { eventually } from "../../src/testing/eventually";
 import { controlPlane } from "../control-plane";
 import { filesUnder } from "../files";
-import { eventually } from "./eventually";
 import { removeAllObjects, uniqueName } from "./objects";
 import { childrenOf, processesWith, type RunningProcess } from "./processes";
 

@@ -3,9 +3,9 @@ import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Manifest, ResourceType } from "../../providers/kubernetes/client";
+import { eventually } from "../../src/testing/eventually";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
-import { eventually } from "./eventually";
 import { client, uniqueName } from "./objects";
 import { useOperator } from "./operator";
 

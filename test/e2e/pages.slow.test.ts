@@ -6,11 +6,11 @@ import type { Manifest } from "../../providers/kubernetes/client";
 import { freePort } from "../../src/dev/ports";
 import { packageFiles } from "../../src/scaffold/kind-files";
 import { namesOf } from "../../src/scaffold/names";
+import { eventually } from "../../src/testing/eventually";
 import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
 import { blocksOf } from "./blocks";
 import { followPage, MAIN, missing, Reader, ROOT } from "./documentation";
-import { eventually } from "./eventually";
 import { apply, namespace, remove, tenant } from "./objects";
 
 describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"} is missing)`, () => {

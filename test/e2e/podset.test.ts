@@ -2,11 +2,11 @@ import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
+import { eventually } from "../../src/testing/eventually";
 import { ownerDescription } from "../../stacks/contract/kind";
 import { controllerReference, type KindObject } from "../../stacks/contract/object";
 import { podSet as podSetKind } from "../../stacks/podset/kind";
 import { isCounted } from "../../stacks/podset/pods";
-import { eventually } from "./eventually";
 import { kubectl, noKubectl } from "./kubectl";
 import {
   apply,

@@ -1,12 +1,12 @@
 import fs from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { freePort } from "../../src/dev/ports";
+import { eventually } from "../../src/testing/eventually";
 import { FINALIZER } from "../../stacks/contract/object";
 import type { PostgresWriterSpec } from "../../stacks/postgres-writer/schema";
 import { controlPlane } from "../control-plane";
 import { filesUnder } from "../files";
 import { TestDatabase } from "../providers/postgres/database";
-import { eventually } from "./eventually";
 import {
   apply,
   conditionOf,

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Manifest } from "../../providers/kubernetes/client";
+import { eventually } from "../../src/testing/eventually";
 import { statusOf } from "../../stacks/contract/kind";
 import { FINALIZER, PAUSED_ANNOTATION } from "../../stacks/contract/object";
 import { STACK_NUMBER_ANNOTATION, sharedStackName } from "../../stacks/contract/shared-stack";
 import { postgresWriter as kind } from "../../stacks/postgres-writer/kind";
 import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
-import { eventually } from "./eventually";
 import { kubectl, noKubectl } from "./kubectl";
 import {
   apply,

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
+import { eventually } from "../../src/testing/eventually";
 import { memcached } from "../../stacks/memcached/kind";
 import { podSet } from "../../stacks/podset/kind";
 import { postgresWriter } from "../../stacks/postgres-writer/kind";
 import { tenant } from "../../stacks/tenant/kind";
-import { eventually } from "./eventually";
 import { find, remove, uniqueName } from "./objects";
 import { manifestOf, PULUMI_TIMEOUT_MS, uidsOf, usePlatformTeam } from "./platform-team";
 

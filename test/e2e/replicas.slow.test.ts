@@ -3,11 +3,11 @@ import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { kubernetesLeases, type LeaseRecord } from "../../src/sharding/lease-store";
+import { eventually } from "../../src/testing/eventually";
 import { resolveBinary } from "../../src/toolchain/resolve";
 import { partitionOf } from "../../stacks/contract/shared-stack";
 import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
-import { eventually } from "./eventually";
 import {
   apply,
   client,

@@ -3,10 +3,10 @@ import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Manifest } from "../../providers/kubernetes/client";
+import { eventually } from "../../src/testing/eventually";
 import { controlPlane } from "../control-plane";
 import { StateWatch } from "../faults/state-watch";
 import { TestDatabase } from "../providers/postgres/database";
-import { eventually } from "./eventually";
 import {
   apply,
   client,

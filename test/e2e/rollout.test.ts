@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
+import { eventually } from "../../src/testing/eventually";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
-import { eventually } from "./eventually";
 import { apply, get, tenant, uniqueName, untilReady } from "./objects";
 import { useOperator } from "./operator";
 

@@ -4,10 +4,10 @@ import path from "node:path";
 import { KubeConfig } from "@kubernetes/client-node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Manifest } from "../../providers/kubernetes/client";
+import { eventually } from "../../src/testing/eventually";
 import { controlPlane } from "../control-plane";
 import { filesUnder } from "../files";
 import { TestDatabase } from "../providers/postgres/database";
-import { eventually } from "./eventually";
 import {
   apply,
   client,

@@ -3,13 +3,13 @@ import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { stringify } from "yaml";
 import type { Manifest } from "../../providers/kubernetes/client";
+import { eventually } from "../../src/testing/eventually";
 import { statusOf } from "../../stacks/contract/kind";
 import { PAUSED_ANNOTATION, RECONCILE_ANNOTATION } from "../../stacks/contract/object";
 import { assignmentAnnotations, sharedStackName } from "../../stacks/contract/shared-stack";
 import { postgresWriter as kind } from "../../stacks/postgres-writer/kind";
 import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
-import { eventually } from "./eventually";
 import {
   apply,
   edit,

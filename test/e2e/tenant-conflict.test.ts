@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
+import { eventually } from "../../src/testing/eventually";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
-import { eventually } from "./eventually";
 import {
   apply,
   conditionOf,

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
+import { eventually } from "../../src/testing/eventually";
 import { statusOf } from "../../stacks/contract/kind";
 import { FINALIZER } from "../../stacks/contract/object";
-import { eventually } from "./eventually";
 import { kubectl, noKubectl } from "./kubectl";
 import {
   apply,

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
+import { eventually } from "../../src/testing/eventually";
 import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
-import { eventually } from "./eventually";
 import {
   apply,
   client,

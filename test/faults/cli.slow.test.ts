@@ -2,9 +2,9 @@ import fs from "node:fs";
 import path from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
+import { eventually } from "../../src/testing/eventually";
 import { resolveBinary } from "../../src/toolchain/resolve";
 import { FINALIZER } from "../../stacks/contract/object";
-import { eventually } from "../e2e/eventually";
 import {
   apply,
   conditionOf,

@@ -4,8 +4,8 @@ import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { kubernetesLeases } from "../../src/sharding/lease-store";
+import { eventually } from "../../src/testing/eventually";
 import { isCounted } from "../../stacks/podset/pods";
-import { eventually } from "../e2e/eventually";
 import {
   apply,
   client,

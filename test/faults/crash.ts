@@ -1,8 +1,8 @@
 import fs from "node:fs";
 import path from "node:path";
 import { afterAll, afterEach, beforeAll, expect, vi } from "vitest";
+import { eventually } from "../../src/testing/eventually";
 import { controlPlane } from "../control-plane";
-import { eventually } from "../e2e/eventually";
 import { removeAllObjects } from "../e2e/objects";
 import { TestOperator } from "../e2e/operator";
 import type { RunningProcess } from "../e2e/processes";

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
-import { eventually } from "../e2e/eventually";
+import { eventually } from "../../src/testing/eventually";
 import {
   apply,
   conditionOf,

@@ -4,7 +4,7 @@ import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
-import { eventually } from "../e2e/eventually";
+import { eventually } from "../../src/testing/eventually";
 import {
   apply,
   conditionOf,

@@ -1,7 +1,7 @@
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { ownerUidOf } from "../../providers/kubernetes/ownership";
-import { eventually } from "../e2e/eventually";
+import { eventually } from "../../src/testing/eventually";
 import {
   apply,
   create,

@@ -18,6 +18,7 @@ import { Manager } from "../../src/operator/manager";
 import { ClusterView } from "../../src/preview/cluster-view";
 import { preview, selectCandidates } from "../../src/preview/preview";
 import { createMetrics } from "../../src/telemetry/metrics";
+import { eventually } from "../../src/testing/eventually";
 import { resolvePulumi } from "../../src/toolchain/pulumi";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
@@ -25,7 +26,6 @@ import { PAUSED_ANNOTATION, RECONCILE_ANNOTATION, stackName } from "../../stacks
 import { declaredObjects } from "../../stacks/up/objects";
 import { registerObjects } from "../../stacks/up/register";
 import { controlPlane } from "../control-plane";
-import { eventually } from "../e2e/eventually";
 import { filesUnder } from "../files";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
 import { login, SALT, VAULT_TOKEN, vault } from "./login";
