@@ -27,7 +27,7 @@ afterAll(() => removeAdmission(client)); // once the operator has ended
 useOperator({ args: ["--admission-port", "0"] });
 
 const RESOURCE = "count/configmaps";
-/** `KINDSTACK_TRIES=50` is what docs/capsule.md tells of. */
+/** So many requests of each kind; `KINDSTACK_TRIES=100` to look for rare refusals. */
 const ROUNDS = Number(process.env.KINDSTACK_TRIES ?? 2);
 /** Less than a request waits for room. */
 const REFUSED_WITHIN_MS = 3_000;
