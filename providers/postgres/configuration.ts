@@ -17,6 +17,8 @@ const Environment = Type.Object({
   PSQL_USER: Type.String({ minLength: 1 }),
   PSQL_PASSWORD: Type.String(),
   PSQL_POOL_SIZE: Type.Integer({ minimum: 1, maximum: 1000, default: 10 }),
+  /** After so long without a sign of another cluster, its rows are taken over by objects of the same names; 0 for never. */
+  KINDSTACK_POSTGRES_TAKEOVER_SECONDS: Type.Integer({ minimum: 0, maximum: 31_536_000, default: 3600 }),
   /** A file of CA certificates in PEM; without it, the CAs that Node.js trusts. */
   PSQL_CA_FILE: Type.Optional(Type.String({ minLength: 1 })),
   /**
@@ -29,6 +31,8 @@ type Environment = Type.Static<typeof Environment>;
 
 const validator = Compile(Environment);
 
+/** Living clusters are announced several times in each. */
+const SHORTEST_TAKEOVER_SECONDS = 600;
 const CONNECT_TIMEOUT_MS = 5_000;
 const STATEMENT_TIMEOUT_MS = 15_000;
 /** An update waits so long for another session's lock: the others in it wait as well. */
@@ -59,6 +63,15 @@ export function poolConfig(environment: NodeJS.ProcessEnv): PoolConfig {
   };
 }
 
+/**
+ * How long another cluster must not have been seen before its rows are taken over, in seconds; 0 for never.
+ *
+ * @throws TerminalError `PostgresNotConfigured`
+ */
+export function takeoverSeconds(environment: NodeJS.ProcessEnv): number {
+  return parseEnvironment(environment).KINDSTACK_POSTGRES_TAKEOVER_SECONDS;
+}
+
 function parseEnvironment(environment: NodeJS.ProcessEnv): Environment {
   const given = Object.fromEntries(
     Object.keys(Environment.properties).flatMap((name) => {
@@ -73,6 +86,10 @@ function parseEnvironment(environment: NodeJS.ProcessEnv): Environment {
     const allowed = error.keyword === "enum" ? `: ${error.params.allowedValues.join(", ")}` : "";
     return `${name} ${JSON.stringify(environment[name])} ${error.message}${allowed}`;
   });
+  const { KINDSTACK_POSTGRES_TAKEOVER_SECONDS: takeover } = settings as Environment;
+  if (takeover > 0 && takeover < SHORTEST_TAKEOVER_SECONDS) {
+    problems.push(`KINDSTACK_POSTGRES_TAKEOVER_SECONDS "${takeover}" must be 0, or >= ${SHORTEST_TAKEOVER_SECONDS}`);
+  }
   if (problems.length > 0) throw notConfigured(problems.join("; "));
   return settings as Environment;
 }

@@ -2,6 +2,8 @@ import { escapeLiteral } from "pg";
 import { errorMessageOf, RetryableError } from "../errors";
 import type { Owner } from "../kubernetes/ownership";
 import { type ResolvedTable, refuseTable } from "./allow-list";
+import { areClustersKnown, CREATE_CLUSTERS, type OtherCluster, otherCluster } from "./clusters";
+import { takeoverSeconds } from "./configuration";
 import { sqlStateOf } from "./errors";
 import { formatTableName, quoteTableName, type TableName } from "./identifier";
 import { type Connection, type TransactionOptions, withConnection, withTransaction } from "./pool";
@@ -89,7 +91,7 @@ export function isRecordOf(record: Pick<OwnershipRecord, "owner" | "description"
  * come one after the other, and the second sees what the first did.
  *
  * A record is taken over from a former owner by a claim that knows its incarnation, which is in one state only, and by
- * one for the object of the same name in the same cluster ({@link isRecordOf}).
+ * one for the object of the same name in the same cluster ({@link isRecordOf}), or in one that is gone.
  *
  * @returns the table that the name means, and the keys that had no record yet
  * @throws RetryableError `RowConflict` when a row has another owner, `TableMissing`; TerminalError `TableNotAllowed`
@@ -133,12 +135,51 @@ export async function claimRows(
   if (target === undefined) throw new RetryableError("TableMissing", `${formatTableName(table)} was dropped`);
   refuseTable(target);
   const claimed = new Set(rows.map(({ key }) => key));
-  const refused = claims.find(({ key }) => !claimed.has(key));
-  if (refused !== undefined) {
-    const record = await findRecord(connection, target, refused.key);
-    throw rowConflict(target, refused.key, describeHolder(target, refused, record));
+  const refused = claims.filter(({ key }) => !claimed.has(key));
+  const takenOver = refused.length > 0 ? await takeOver(connection, target, refused) : claimed;
+  const other = refused.find(({ key }) => !takenOver.has(key));
+  if (other !== undefined) {
+    const record = await findRecord(connection, target, other.key);
+    throw rowConflict(target, other.key, await describeHolder(connection, target, other, record));
   }
   return { table: target, newKeys: new Set(rows.flatMap(({ key, is_new }) => (is_new && key !== null ? [key] : []))) };
+}
+
+/**
+ * Takes over the records of objects of the same names in clusters that are gone.
+ *
+ * @returns the keys
+ */
+async function takeOver(
+  connection: Connection,
+  { schema, name }: { schema: string; name: string },
+  claims: readonly Claim[],
+): Promise<Set<string | null>> {
+  const seconds = takeoverSeconds(process.env);
+  const known = claims.filter(({ owner }) => owner.cluster !== undefined);
+  if (seconds === 0 || known.length === 0 || !(await areClustersKnown(connection))) return new Set();
+  const { rows } = await connection.query<{ key: string }>(
+    `UPDATE kindstack_ownership.rows AS held
+     SET owner = wanted.owner, description = wanted.description, incarnation = wanted.incarnation
+     FROM kindstack_ownership.clusters AS former,
+       unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::text[])
+         AS wanted(key, object, owner, description, incarnation)
+     WHERE held.table_schema = $1 AND held.table_name = $2 AND held.key = wanted.key
+       AND held.description = wanted.object || ' in cluster ' || former.uid
+       AND former.seen_at < now() - make_interval(secs => $8)
+     RETURNING held.key`,
+    [
+      schema,
+      name,
+      known.map(({ key }) => key),
+      known.map(({ owner }) => owner.description),
+      known.map(({ owner }) => owner.uid),
+      known.map(({ owner }) => recordedDescription(owner)),
+      known.map(({ incarnation }) => incarnation),
+      seconds,
+    ],
+  );
+  return new Set(rows.map(({ key }) => key));
 }
 
 /** A row of another owner is in the way; it may be removed without an event, so the update is retried. */
@@ -147,20 +188,35 @@ export function rowConflict(table: TableName, key: string, problem: string): Ret
 }
 
 /** Who has a row that another owner wants, and what to do about it. */
-export function describeHolder(
+export async function describeHolder(
+  connection: Connection,
   table: { schema: string; name: string },
   { key, owner }: Pick<Claim, "key" | "owner">,
   record: OwnershipRecord | undefined,
-): string {
+): Promise<string> {
   if (record === undefined) return "belonged to another owner a moment ago";
   const holder = `belongs to ${record.description} (UID ${record.owner})`;
   const isNamesake = `${record.description} in cluster `.startsWith(`${owner.description} in cluster `);
   if (!isNamesake) return `${holder}; delete that object, or use another table`;
   const [uid, schema, name, id] = [owner.uid, table.schema, table.name, key].map(escapeLiteral);
+  const cluster = await formerCluster(connection, owner, record);
+  // Without times: a message that changes with each try would be an Event each time.
+  const takeover = cluster && `it is taken over ${cluster.takeoverSeconds} s after the last sign of that cluster; `;
   return (
-    `${holder}; if that object is gone, transfer the row: UPDATE kindstack_ownership.rows SET owner = ${uid} ` +
+    `${holder}; ${takeover ?? ""}if that object is gone, transfer the row: UPDATE kindstack_ownership.rows SET owner = ${uid} ` +
     `WHERE table_schema = ${schema} AND table_name = ${name} AND key = ${id}`
   );
+}
+
+/** What is known of the cluster of a record, if that is of an object of the same name as the owner's in another one. */
+export async function formerCluster(
+  connection: Connection,
+  owner: RowOwner,
+  { description }: Pick<OwnershipRecord, "description">,
+): Promise<OtherCluster | undefined> {
+  const start = `${owner.description} in cluster `;
+  if (owner.cluster === undefined || !description.startsWith(start)) return undefined;
+  return otherCluster(connection, description.slice(start.length));
 }
 
 /** Forgets the row, if this incarnation has it. */
@@ -222,8 +278,7 @@ async function createOwnershipTable(): Promise<void> {
       );
       // Even IF NOT EXISTS asks for the permission to create a schema.
       if (!rows[0]?.exists) await connection.query(CREATE_SCHEMA);
-      await connection.query(CREATE_TABLE);
-      await connection.query(CREATE_INDEX);
+      for (const statement of [CREATE_TABLE, CREATE_INDEX, CREATE_CLUSTERS]) await connection.query(statement);
     }, CREATION);
   } catch (error) {
     if (sqlStateOf(error) !== "42501") throw error;
@@ -234,8 +289,9 @@ async function createOwnershipTable(): Promise<void> {
     throw new RetryableError(
       "OwnershipTableMissing",
       `${errorMessageOf(error)}: Kindstack may not create its table of row owners; an administrator must run: ` +
-        `${CREATE_SCHEMA}; ${CREATE_TABLE.replace(/\s+/g, " ")}; ${CREATE_INDEX}; GRANT USAGE ON SCHEMA kindstack_ownership TO ${role}; ` +
-        `GRANT SELECT, INSERT, UPDATE, DELETE ON kindstack_ownership.rows TO ${role};`,
+        `${[CREATE_SCHEMA, CREATE_TABLE, CREATE_INDEX, CREATE_CLUSTERS].join("; ").replace(/\s+/g, " ")}; ` +
+        `GRANT USAGE ON SCHEMA kindstack_ownership TO ${role}; ` +
+        `GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA kindstack_ownership TO ${role};`,
       { cause: error },
     );
   }

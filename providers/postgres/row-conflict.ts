@@ -1,5 +1,5 @@
 import { formatTableName, parseTableName, quoteIdentifier, quoteTableName } from "./identifier";
-import { describeHolder, findRecord, isRecordOf } from "./ownership";
+import { describeHolder, findRecord, formerCluster, isRecordOf } from "./ownership";
 import { type Connection, withConnection } from "./pool";
 import { keyOf } from "./row";
 import type { RowInputs } from "./row-inputs";
@@ -32,8 +32,12 @@ export function findRowConflict(inputs: RowInputs, { owners, incarnation }: Clai
     const row = `row ${JSON.stringify(key.value)} of table ${formatTableName(table)}`;
     if (record !== undefined) {
       const isOurs =
-        owners.includes(record.owner) || record.incarnation === incarnation || isRecordOf(record, inputs.owner);
-      return isOurs ? undefined : `${row} ${describeHolder(table, { key: key.value, owner: inputs.owner }, record)}`;
+        owners.includes(record.owner) ||
+        record.incarnation === incarnation ||
+        isRecordOf(record, inputs.owner) ||
+        (await formerCluster(connection, inputs.owner, record))?.isGone;
+      if (isOurs) return undefined;
+      return `${row} ${await describeHolder(connection, table, { key: key.value, owner: inputs.owner }, record)}`;
     }
     const isStrange = incarnation === undefined && (await exists(connection, quoteTableName(table), key));
     return isStrange ? `${row} was not created by Kindstack; delete it, or use another table` : undefined;

@@ -115,6 +115,8 @@ Environment:
   PSQL_HOST, PSQL_PORT, PSQL_DBNAME, PSQL_USER, PSQL_PASSWORD, PGSSLMODE, PSQL_CA_FILE
                                        the database of PostgresWriters
   KINDSTACK_POSTGRES_TABLES            tables that PostgresWriters may write, such as "students,app.*"
+  KINDSTACK_POSTGRES_TAKEOVER_SECONDS  how long after the last sign of another cluster its rows are taken over by objects
+                                       of their names (default: 3600; 0: never)
   KINDSTACK_PROTECTED_NAMESPACES       further namespaces that no tenant may have, besides kube-*, default and the
                                        operator's own, such as "cert-manager,ingress-*"
   KINDSTACK_NAMESPACE                  the namespace of its Secrets (default: the Pod's, else "default")

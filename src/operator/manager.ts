@@ -16,6 +16,7 @@ import { WorkQueue } from "../queue/work-queue";
 import type { RunnerEngine } from "../runner/stack-runner";
 import type { Shards } from "../sharding/shards";
 import type { Metrics } from "../telemetry/metrics";
+import { announce } from "./announcer";
 import { type Controller, type ControllerEnvironment, openController } from "./controller";
 import { pollDrift } from "./drift-poller";
 import { OwnerIndex } from "./owner-index";
@@ -141,7 +142,10 @@ export class Manager {
     this.#running = { environment, signal };
     await onReady?.();
 
-    const polling = pollDrift({ controllers, shards, intervalMs: driftIntervalMs, logger }, signal);
+    const polling = [
+      pollDrift({ controllers, shards, intervalMs: driftIntervalMs, logger }, signal),
+      announce({ controllers, shards, cluster: environment.cluster, logger }, signal),
+    ];
     const onStop = () => {
       this.#stopping = true;
       logger.info({ running: this.#queue.running }, "stopping");
@@ -161,7 +165,7 @@ export class Manager {
       signal,
     );
     groups.stop();
-    await Promise.all([...controllers().map(({ stacks }) => stacks.stop()), informers.ended, sharding, polling]);
+    await Promise.all([...controllers().map(({ stacks }) => stacks.stop()), informers.ended, sharding, ...polling]);
     await recorder.flush();
   }
 

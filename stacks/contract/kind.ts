@@ -138,6 +138,13 @@ export interface ExternalResources<Spec, Status> {
    * @param options with `release`, it is left as it is, unmanaged
    */
   removeOrphans(owner: Owner, kept: readonly Properties[], options: { release: boolean }): Promise<void>;
+  /**
+   * Tells other clusters that share the system of the resources that this one lives. Called once a minute while there are
+   * objects of the kind.
+   *
+   * @param cluster its UID
+   */
+  announce?(cluster: string): Promise<void>;
 }
 
 /** What only some kinds need. */

@@ -115,6 +115,13 @@ export const configurationSchema = Type.Object({
   postgresTables: Type.Optional(
     Type.String({ minLength: 1, description: "the tables that PostgresWriters may write, such as students,app.*" }),
   ),
+  postgresTakeoverSeconds: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: 31_536_000,
+      description: "how long after the last sign of another cluster its rows are taken over by objects of their names",
+    }),
+  ),
   protectedNamespaces: Type.Array(Type.String({ pattern: "^[-a-z0-9*]+$", maxLength: 63 }), {
     default: [],
     description:

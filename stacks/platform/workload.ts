@@ -205,7 +205,7 @@ type Variable = Input<string | { secretKeyRef: { name: string; key: string } }>;
 
 function environment(configuration: Configuration): Record<string, Variable> {
   const { backendUrl, backendFromSecret, stateSecret, secretsProvider } = configuration;
-  const { postgresTables, memcachedImage, logLevel, protectedNamespaces } = configuration;
+  const { postgresTables, postgresTakeoverSeconds, memcachedImage, logLevel, protectedNamespaces } = configuration;
   const inSecret = backendFromSecret || (backendUrl !== undefined && hasPassword(backendUrl));
   return {
     PULUMI_BACKEND_URL: inSecret
@@ -218,6 +218,9 @@ function environment(configuration: Configuration): Record<string, Variable> {
     KINDSTACK_LOG_FORMAT: "json",
     ...(configuration.admission && { KINDSTACK_CAPSULE_USER_GROUPS: configuration.capsuleUserGroups.join(",") }),
     ...(postgresTables !== undefined && { KINDSTACK_POSTGRES_TABLES: postgresTables }),
+    ...(postgresTakeoverSeconds !== undefined && {
+      KINDSTACK_POSTGRES_TAKEOVER_SECONDS: String(postgresTakeoverSeconds),
+    }),
     ...(protectedNamespaces.length > 0 && { KINDSTACK_PROTECTED_NAMESPACES: protectedNamespaces.join(",") }),
     ...(memcachedImage !== undefined && { MEMCACHED_IMAGE: memcachedImage }),
   };

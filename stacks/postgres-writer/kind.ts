@@ -1,4 +1,10 @@
-import { findDriftedRows, parseTableName, refuseTableName, removeOrphanRows } from "../../providers/postgres/index";
+import {
+  announceCluster,
+  findDriftedRows,
+  parseTableName,
+  refuseTableName,
+  removeOrphanRows,
+} from "../../providers/postgres/index";
 import { defineKind, objectKey } from "../contract/index";
 import { KEY_COLUMN, postgresWriterProgram, wantedRow } from "./program";
 import { postgresWriterSpec, postgresWriterStatus } from "./schema";
@@ -28,6 +34,7 @@ export const postgresWriter = defineKind({
     external: {
       findDrift: (objects) =>
         findDriftedRows(objects.map((object) => ({ ...wantedRow(object), uid: object.metadata.uid }))),
+      announce: announceCluster,
       removeOrphans: (owner, kept, options) => removeOrphanRows(owner, KEY_COLUMN, kept, options),
     },
   },

@@ -146,6 +146,34 @@ describe("a restart", () => {
   });
 });
 
+describe("the rows of a cluster that was rebuilt", () => {
+  it("are taken over when the former cluster is gone; this one is announced", async () => {
+    const name = uniqueName("rebuilt");
+    const writer = postgresWriter(name, { table });
+    await apply(writer);
+    await untilReady(writer);
+    await operator.stop();
+    await database.query(
+      `UPDATE kindstack_ownership.rows
+       SET owner = 'former', incarnation = 'former', description = regexp_replace(description, '[^ ]+$', 'former')
+       WHERE key = $1`,
+      [`default/${name}`],
+    );
+    await database.query(
+      "INSERT INTO kindstack_ownership.clusters (uid, seen_at) VALUES ('former', now() - interval '2 hours')",
+    );
+    await edit(writer, { spec: { age: 24 } });
+    await operator.start();
+    await untilReady(writer);
+    expect(await database.query(`SELECT age FROM ${table} WHERE id = $1`, [`default/${name}`])).toEqual([{ age: 24 }]);
+    const uid = (await get(namespace("kube-system"))).metadata.uid;
+    await eventually(async () => {
+      const lately = "SELECT uid FROM kindstack_ownership.clusters WHERE seen_at > now() - interval '1 minute'";
+      expect(await database.query(lately)).toEqual([{ uid }]);
+    });
+  });
+});
+
 describe("a SIGKILL in the middle of updates and deletions", () => {
   /** Each is made in one test, deleted in the next one at the latest, and looked for in the last one. */
   const pairs: Pair[] = [];

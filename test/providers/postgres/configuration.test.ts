@@ -56,6 +56,7 @@ describe("poolConfig", () => {
     [{ PSQL_PORT: "postgres" }, 'PSQL_PORT "postgres" must be integer'],
     [{ PSQL_PORT: "70000" }, 'PSQL_PORT "70000" must be <= 65535'],
     [{ PSQL_POOL_SIZE: "0" }, 'PSQL_POOL_SIZE "0" must be >= 1'],
+    [{ KINDSTACK_POSTGRES_TAKEOVER_SECONDS: "60" }, 'KINDSTACK_POSTGRES_TAKEOVER_SECONDS "60" must be 0, or >= 600'],
     [{ PGSSLMODE: "prefer" }, 'PGSSLMODE "prefer" must be equal to one of the allowed values: disable, require,'],
     [{ PGSSLMODE: "require", PSQL_CA_FILE: "/nowhere/ca.pem" }, "PSQL_CA_FILE cannot be read: ENOENT"],
   ])("refuses %o naming the variable", (change, problem) => {

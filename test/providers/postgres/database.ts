@@ -29,6 +29,7 @@ export class TestDatabase {
   /** Points the providers at this database, with these variables changed. */
   use(changes: Record<string, string> = {}): void {
     vi.stubEnv("KINDSTACK_POSTGRES_TABLES", undefined);
+    vi.stubEnv("KINDSTACK_POSTGRES_TAKEOVER_SECONDS", undefined);
     for (const [name, value] of Object.entries({ ...this.#environment, PSQL_DBNAME: this.name, ...changes })) {
       vi.stubEnv(name, value);
     }

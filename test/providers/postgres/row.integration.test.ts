@@ -3,6 +3,7 @@ import net, { type AddressInfo } from "node:net";
 import fc from "fast-check";
 import type { Client } from "pg";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { announceCluster, forgetAnnouncements } from "../../../providers/postgres/clusters";
 import { findDriftedRows } from "../../../providers/postgres/drift";
 import { quoteIdentifier } from "../../../providers/postgres/identifier";
 import { closePool, withConnection } from "../../../providers/postgres/pool";
@@ -474,6 +475,150 @@ describe("an object that was made again", () => {
     await expect(create(rowIn(table, { owner: other }))).rejects.toEqual(
       refused("RowConflict", "retryable", "delete that object, or use another table$"),
     );
+  });
+});
+
+describe("an object of a rebuilt cluster", () => {
+  const former = {
+    uid: "uid-old",
+    description: "PostgresWriter.demo.yash.com/default/sample-student",
+    cluster: "gone",
+  };
+  const rebuilt = { ...former, uid: "uid-new", cluster: "rebuilt" };
+  /** As if the former cluster had announced itself for the last time so long ago. */
+  const lastSeen = async (seconds: number) => {
+    forgetAnnouncements();
+    await announceCluster("gone");
+    await database.query(`UPDATE kindstack_ownership.clusters SET seen_at = now() - interval '${seconds} s'`);
+  };
+
+  it("takes its row over when the former cluster was not seen for the period", async () => {
+    const table = await database.createStudents();
+    const outs = await create(rowIn(table, { owner: former }));
+    await lastSeen(3_700);
+    const wanted = rowIn(table, { owner: rebuilt, values: { name: "eve" } });
+    expect(await findRowConflict(wanted, { owners: [rebuilt.uid] })).toBeUndefined();
+    await create(wanted);
+    expect(await rowsOf(table)).toMatchObject([{ id: ALEX.id, name: "eve" }]);
+    expect(await recordsOf(table)).toMatchObject([
+      { owner: "uid-new", description: `${rebuilt.description} in cluster rebuilt` },
+    ]);
+
+    // The former cluster comes back: its object is told of the new one, and its deletion deletes nothing.
+    await announceCluster("rebuilt");
+    await expect(update(outs, rowIn(table, { owner: former }))).rejects.toEqual(
+      refused("RowConflict", "retryable", "in cluster rebuilt \\(UID uid-new\\)"),
+    );
+    await provider.delete("id", outs);
+    await provider.release("id", outs);
+    expect(await rowsOf(table)).toMatchObject([{ id: ALEX.id, name: "eve" }]);
+  });
+
+  it.each([
+    ["is announced", () => lastSeen(3_500), {}],
+    ["was never announced", () => database.query("DELETE FROM kindstack_ownership.clusters"), {}],
+    ["is gone, but nothing may be taken over", () => lastSeen(1e6), { KINDSTACK_POSTGRES_TAKEOVER_SECONDS: "0" }],
+  ])("takes nothing over while the former cluster %s, but as the message says", async (_, prepare, settings) => {
+    const table = await database.createStudents();
+    await create(rowIn(table, { owner: former }));
+    await prepare();
+    database.use(settings);
+    const wanted = rowIn(table, { owner: rebuilt, values: { name: "eve" } });
+    const refusal = await provider.create(wanted).catch((error: unknown) => error);
+    expect(refusal).toEqual(refused("RowConflict", "retryable", "in cluster gone \\(UID uid-old\\)"));
+    expect(await findRowConflict(wanted, { owners: [rebuilt.uid] })).toBe((refusal as Error).message);
+    expect(await rowsOf(table)).toEqual([ALEX]);
+    await database.query((refusal as Error).message.split("transfer the row: ")[1] as string);
+    await create(wanted);
+    expect(await rowsOf(table)).toMatchObject([{ name: "eve" }]);
+  });
+
+  it("is told after which time the row is taken over", async () => {
+    const table = await database.createStudents();
+    await create(rowIn(table, { owner: former }));
+    await lastSeen(0);
+    await expect(create(rowIn(table, { owner: rebuilt }))).rejects.toEqual(
+      refused("RowConflict", "retryable", "it is taken over 3600 s after the last sign of that cluster; if"),
+    );
+  });
+
+  it("of another name, or whose cluster is not known, takes nothing over", async () => {
+    const table = await database.createStudents();
+    await create(rowIn(table, { owner: former }));
+    await lastSeen(1e6);
+    const { cluster: _, ...unknown } = rebuilt;
+    for (const owner of [unknown, { ...rebuilt, description: `${rebuilt.description}-2` }]) {
+      await expect(create(rowIn(table, { owner }))).rejects.toEqual(refused("RowConflict", "retryable", "uid-old"));
+    }
+  });
+
+  it("takes 1,000 rows over as it writes them", async () => {
+    const table = await database.createStudents();
+    const objects = Array.from({ length: 1_000 }, (_, index) => `default/object-${index}`);
+    const inputsOf = (owner: typeof former, id: string) =>
+      rowIn(table, {
+        key: { id },
+        owner: { ...owner, uid: `${owner.uid}-${id}`, description: `PostgresWriter.demo.yash.com/${id}` },
+      });
+    await Promise.all(objects.map((id) => create(inputsOf(former, id))));
+    await lastSeen(3_700);
+    await Promise.all(objects.map((id) => create(inputsOf(rebuilt, id))));
+    const records = await recordsOf(table);
+    expect(records).toHaveLength(1_000);
+    for (const { description } of records) expect(description).toMatch(/ in cluster rebuilt$/);
+  });
+});
+
+describe("the announcement of a cluster", () => {
+  const seen = () =>
+    database.query("SELECT uid, now() - seen_at < '1 min' AS lately FROM kindstack_ownership.clusters");
+
+  it("is repeated when it is due, not each time", async () => {
+    await create(rowIn(await database.createStudents()));
+    await database.query("DELETE FROM kindstack_ownership.clusters");
+    forgetAnnouncements();
+    await announceCluster("one");
+    await database.query("UPDATE kindstack_ownership.clusters SET seen_at = '2000-01-01'");
+    await announceCluster("one");
+    expect(await seen()).toEqual([{ uid: "one", lately: false }]);
+    forgetAnnouncements();
+    await announceCluster("one");
+    expect(await seen()).toEqual([{ uid: "one", lately: true }]);
+  });
+
+  it("makes its table beside the records of an earlier version", async () => {
+    await create(rowIn(await database.createStudents()));
+    await database.query("DROP TABLE kindstack_ownership.clusters");
+    forgetAnnouncements();
+    await announceCluster("one");
+    expect(await seen()).toEqual([{ uid: "one", lately: true }]);
+  });
+
+  it("without the right to it changes nothing, and rows are written all the same", async () => {
+    const role = `${database.name}_quiet`;
+    const table = await database.createStudents();
+    const owner = { uid: "uid-1", description: "PostgresWriter.demo.yash.com/default/a", cluster: "one" };
+    await create(rowIn(table, { owner }));
+    await database.query("DELETE FROM kindstack_ownership.clusters");
+    await database.query(
+      `CREATE ROLE ${role} LOGIN PASSWORD 'quiet'; GRANT ALL ON ${table}, kindstack_ownership.rows TO ${role};
+       GRANT USAGE ON SCHEMA kindstack_ownership TO ${role}`,
+    );
+    await closePool();
+    database.use({ PSQL_USER: role, PSQL_PASSWORD: "quiet" });
+    try {
+      forgetAnnouncements();
+      await announceCluster("one");
+      expect(await seen()).toEqual([]);
+      await create(rowIn(table, { key: { id: "default/other" } }));
+      await expect(create(rowIn(table, { owner: { ...owner, cluster: "two", uid: "uid-2" } }))).rejects.toEqual(
+        refused("RowConflict", "retryable", "uid-1"),
+      );
+    } finally {
+      await closePool();
+      database.use();
+      await database.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
+    }
   });
 });
 
