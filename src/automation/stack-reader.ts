@@ -1,36 +1,25 @@
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { withParent } from "../../providers/dynamic";
+import pLimit, { type LimitFunction } from "p-limit";
 import { RetryableError } from "../../providers/errors";
 import type { Properties } from "../../providers/provider";
-import type { AnyKind } from "../../stacks/contract/kind";
-import { belongsTo, componentUrn, isObjectComponent, objectComponent } from "../../stacks/contract/shared-stack";
-import { collectFailures, targetFlags, type UpdateFailure } from "./engine";
+import { belongsTo, componentUrn, isObjectComponent, keyOfResource } from "../../stacks/contract/shared-stack";
+import { collectFailures, targetFlags } from "./engine";
 import { nameOf, readEventLog } from "./event-log";
 import { createStack, fileBackendDirectory, stackExists } from "./file-backend";
-import { type Program, type ProgramOptions, type ServedProgram, serveProgram } from "./language-server";
-import { type PlannedChange, readPlannedChanges } from "./planned-changes";
+import { type Program, type ServedProgram, serveProgram } from "./language-server";
+import { type MemberPreview, MemberPreviews, membersProgram } from "./member-previews";
+import { readPlannedChanges } from "./planned-changes";
 import { copyStack } from "./postgres-backend";
 import { type PulumiOptions, runPulumi } from "./pulumi";
+import type { PreviewOptions, StackMember, StackPreview } from "./stack-preview";
 import { type ResourceChange, readUpdateChanges } from "./update-changes";
 import { PROJECT } from "./workspace";
 
-/** What an update would do. */
-export interface StackPreview {
-  /** Whether there is such a stack yet. */
-  exists: boolean;
-  changes: PlannedChange[];
-  /** Why it could not be told; empty when it could. */
-  failures: UpdateFailure[];
-}
-
-export interface PreviewOptions extends ProgramOptions {
-  /** Compare the state with the real world first, so that the repair of drift shows. */
-  refresh?: boolean;
-  signal?: AbortSignal | undefined;
-  /** The object that is meant, where the stack is one that others share. */
-  member?: { kind: AnyKind; key: string };
+export interface StackReaderOptions extends PulumiOptions {
+  /** Previews that run at the same time, of all stacks; 1 by default. */
+  concurrency?: number;
 }
 
 /** One resource in a stack's state. */
@@ -64,17 +53,11 @@ export interface HistoryEntry {
   version?: number;
 }
 
-type Member = NonNullable<PreviewOptions["member"]>;
-
 const NOTHING: StackPreview = { exists: false, changes: [], failures: [] };
 
-function memberProgram({ kind, key }: Member, program: Program): Program {
-  return () => withParent(objectComponent(kind, key), program);
-}
-
-/** In a shared stack, an object without resources does not exist yet, although its stack does. */
-function isAllNew({ changes }: StackPreview): boolean {
-  return changes.length > 0 && changes.every(({ operation }) => operation === "create");
+/** With the objects that are meant, where the stack is one that others share. */
+interface PlanOptions extends Omit<PreviewOptions, "member"> {
+  members?: readonly StackMember[];
 }
 
 const HISTORY_PAGE = "100";
@@ -84,23 +67,39 @@ const HISTORY_PAGE = "100";
  * operator that works on the same stacks, with credentials that may not write.
  */
 export class StackReader {
-  readonly #options: PulumiOptions;
+  readonly #options: StackReaderOptions;
   /** The directory of the `file://` backend, when it is one. */
   readonly #directory: string | undefined;
 
   /** By stack, the preview that was asked for last: one at a time, since the providers answer one. */
   readonly #last = new Map<string, Promise<unknown>>();
+  readonly #slots: LimitFunction;
+  readonly #memberPreviews = new MemberPreviews((stack, members) => this.#previewMembers(stack, members));
 
-  constructor(options: PulumiOptions) {
+  constructor(options: StackReaderOptions) {
     this.#options = options;
+    this.#slots = pLimit(options.concurrency ?? 1);
     this.#directory = fileBackendDirectory(options.workspace.backendUrl);
   }
 
   /** What `up` with this program would do; of a stack that does not exist, to an empty one. */
-  async preview(stack: string, program: Program, options: PreviewOptions = {}): Promise<StackPreview> {
-    const { member } = options;
+  preview(stack: string, program: Program, options: PreviewOptions = {}): Promise<StackPreview> {
+    const { member, ...others } = options;
+    if (member === undefined) return this.#preview(stack, program, others);
+    return this.#memberPreviews.preview(stack, { member, program, options: others });
+  }
+
+  #previewMembers(stack: string, members: readonly MemberPreview[]): Promise<StackPreview> {
+    const [first] = members as [MemberPreview];
+    return this.#preview(stack, membersProgram(members), {
+      ...first.options,
+      members: members.map(({ member }) => member),
+    });
+  }
+
+  async #preview(stack: string, program: Program, options: PlanOptions): Promise<StackPreview> {
     const attempt = async (backendUrl: string | undefined) => {
-      const served = await serveProgram(member === undefined ? program : memberProgram(member, program), options);
+      const served = await serveProgram(program, options);
       try {
         const args = ["preview", "--client", served.address, "--exec-kind", "auto.inline"];
         return await this.#plan(stack, args, options, backendUrl, served);
@@ -109,22 +108,23 @@ export class StackReader {
       }
     };
     const preview = await this.#withStack(stack, "checkpoint", attempt);
-    if (preview?.exists) return member === undefined ? preview : { ...preview, exists: !isAllNew(preview) };
+    if (preview?.exists) return preview;
     return this.#withEmptyStack(stack, async (backendUrl) => ({ ...(await attempt(backendUrl)), exists: false }));
   }
 
   /** What `destroy` would do: nothing when there is no such stack. */
   async previewDestroy(stack: string, options: PreviewOptions = {}): Promise<StackPreview> {
-    const { member } = options;
+    const { member, ...others } = options;
     if (member !== undefined && !(await this.#has(stack, member, options.signal))) return NOTHING;
+    const planned = { ...others, ...(member && { members: [member] }) };
     const args = ["destroy", "--preview-only", "--exec-kind", "auto.local"];
     const preview = await this.#withStack(stack, "checkpoint", (backendUrl) =>
-      this.#plan(stack, args, options, backendUrl),
+      this.#plan(stack, args, planned, backendUrl),
     );
     return preview ?? NOTHING;
   }
 
-  async #has(stack: string, { kind, key }: Member, signal: AbortSignal | undefined): Promise<boolean> {
+  async #has(stack: string, { kind, key }: StackMember, signal: AbortSignal | undefined): Promise<boolean> {
     const urn = componentUrn(kind, PROJECT, stack, key);
     const state = await this.state(stack, signal);
     return state?.deployment.resources?.some((resource) => resource.urn === urn) ?? false;
@@ -178,31 +178,32 @@ export class StackReader {
   async #plan(
     stack: string,
     args: readonly string[],
-    { refresh = false, signal, member }: PreviewOptions,
+    { refresh = false, signal, members }: PlanOptions,
     backendUrl: string | undefined,
     served?: ServedProgram,
   ): Promise<StackPreview> {
     const { host, timeoutMs } = this.#options;
     const command = [...args, "--stack", stack];
-    if (member !== undefined) command.push(...(await this.#memberFlags(stack, member, refresh, signal)));
+    if (members !== undefined) command.push(...(await this.#memberFlags(stack, members, refresh, signal)));
     else if (refresh) command.push("--refresh");
     const { result, session } = await this.#inTurn(stack, async () => {
       const session = host.openSession(stack);
-      const result = await runPulumi(this.#options, command, { signal, backendUrl, events: true }).finally(() =>
-        session.close(),
-      );
+      const run = () => runPulumi(this.#options, command, { signal, backendUrl, events: true });
+      const result = await this.#slots(run).finally(() => session.close());
       return { result, session };
     });
     if (result.interrupted === "aborted") throw new RetryableError("Interrupted", "the preview was interrupted");
     if (result.error?.kind === "stackNotFound") return NOTHING;
-    const isMeant = (name: string) => member === undefined || belongsTo(member.key, name);
+    const keys = members && new Set(members.map(({ key }) => key));
+    const isMeant = (name: string) =>
+      keys === undefined || (keys.has(keyOfResource(name)) && belongsTo(keyOfResource(name), name));
     const refused = session.failures.filter(({ urn }) => isMeant(nameOf(urn)));
     const report = readEventLog(result.events);
     const succeeded = result.exitCode === 0 && report.succeeded;
     const failures = succeeded ? [] : collectFailures(result, report, refused, served?.error(), timeoutMs);
     const planned = readPlannedChanges(result.events);
     // Of a stack that is shared, the engine also tells what it leaves alone; and components are nothing by themselves.
-    const isComponent = (type: string) => member !== undefined && isObjectComponent(type);
+    const isComponent = (type: string) => members !== undefined && isObjectComponent(type);
     const changes = planned.filter(({ name, type }) => isMeant(name) && !isComponent(type));
     return { exists: true, changes, failures };
   }
@@ -217,12 +218,18 @@ export class StackReader {
    * A refresh does not find the provider of what is below a target, unless that is a target itself; and of what the stack
    * does not have there is nothing to be refreshed, which the engine would refuse.
    */
-  async #memberFlags(stack: string, { kind, key }: Member, refresh: boolean, signal?: AbortSignal): Promise<string[]> {
+  async #memberFlags(
+    stack: string,
+    members: readonly StackMember[],
+    refresh: boolean,
+    signal?: AbortSignal,
+  ): Promise<string[]> {
     const state = refresh ? await this.state(stack, signal) : undefined;
+    const keys = new Set(members.map(({ key }) => key));
     const below = (state?.deployment.resources ?? [])
       .map(({ urn }) => urn)
-      .filter((urn) => belongsTo(key, nameOf(urn)));
-    const targets = new Set([componentUrn(kind, PROJECT, stack, key), ...below]);
+      .filter((urn) => keys.has(keyOfResource(nameOf(urn))));
+    const targets = new Set([...members.map(({ kind, key }) => componentUrn(kind, PROJECT, stack, key)), ...below]);
     return [...(below.length > 0 ? ["--refresh"] : []), ...targetFlags([...targets])];
   }
 

@@ -27,7 +27,7 @@ export interface Inspection {
 
 export interface InspectionOptions {
   kinds: readonly AnyKind[];
-  /** Objects that are previewed at the same time, by a command that previews. */
+  /** Previews that run at the same time, by a command that previews. */
   concurrency?: number;
 }
 
@@ -79,9 +79,8 @@ async function inspect<T>(
     if (concurrency !== undefined) previewed = new PreviewProgress();
     const inspector = new Inspector({
       kinds,
-      reader: new StackReader({ workspace, host, timeoutMs: TIMEOUT_MS }),
+      reader: new StackReader({ workspace, host, timeoutMs: TIMEOUT_MS, concurrency: concurrency ?? 1 }),
       cluster,
-      concurrency: concurrency ?? 1,
       signal,
       notes: notesOn(state.backendUrl, cluster),
       ...(previewed && { observe: previewed.show }),

@@ -44,8 +44,6 @@ interface Collaborators {
   logger: Logger;
 }
 
-/** One preview after the other: updates come first. */
-const CONCURRENCY = 1;
 const TIMEOUT_MS = 5 * 60_000;
 
 /** Serves inspections beside an operator, with a work directory and providers of their own; nothing without a port. */
@@ -106,9 +104,9 @@ export async function serveInspection(
     inspector: async (signal) =>
       new Inspector({
         kinds,
+        // One preview after the other: updates come first.
         reader: new StackReader({ workspace: await open(), host: providerHost, timeoutMs: TIMEOUT_MS }),
         cluster: await ClusterView.open(client),
-        concurrency: CONCURRENCY,
         signal,
         notes: [],
       }),

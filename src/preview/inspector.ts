@@ -22,8 +22,6 @@ export interface InspectorOptions {
   kinds: readonly AnyKind[];
   reader: StackReader;
   cluster: ClusterView;
-  /** Objects that are previewed at the same time. */
-  concurrency: number;
   signal?: AbortSignal;
   /** What limits every report. */
   notes: string[];
@@ -53,8 +51,8 @@ export class Inspector {
 
   /** What an update would do to the stacks of the selected objects. */
   preview(selection: Selection, refresh: boolean): Promise<Report> {
-    const { reader, cluster, signal, concurrency, observe, notes } = this.#options;
-    return preview({ reader, cluster, signal, refresh, concurrency, ...(observe && { observe }) }, selection, notes);
+    const { reader, cluster, signal, observe, notes } = this.#options;
+    return preview({ reader, cluster, signal, refresh, ...(observe && { observe }) }, selection, notes);
   }
 
   /**

@@ -15,7 +15,8 @@ import {
 } from "../../stacks/contract/object";
 import { stackOf } from "../../stacks/contract/shared-stack";
 import type { PlannedChange } from "../automation/planned-changes";
-import type { StackPreview, StackReader, StackState } from "../automation/stack-reader";
+import type { StackPreview } from "../automation/stack-preview";
+import type { StackReader, StackState } from "../automation/stack-reader";
 import type { ClusterView, Sighting } from "./cluster-view";
 import { type ConflictSources, findConflicts, type Planned, touchedObjects } from "./conflicts";
 import { changedFields } from "./fields";

@@ -8,8 +8,6 @@ import { type Candidate, noteRenamings, type PlanOptions, planObject } from "./p
 import { type Report, summarize } from "./report";
 
 export interface PreviewOptions extends PlanOptions {
-  /** Objects that are previewed at the same time. */
-  concurrency: number;
   /** Told of every object that is done. */
   observe?(done: number, total: number): void;
 }
@@ -64,6 +62,9 @@ export function candidateOfLive(kind: AnyKind, object: LiveObject): Candidate {
   return { kind, manifest: object, removed: object.metadata.deletionTimestamp !== undefined };
 }
 
+/** Objects that are looked at together; how many previews run is the {@link StackReader}'s to say. */
+const AT_ONCE = 64;
+
 /** Previews all of a selection, several at a time. One that fails does not stop the others. */
 export async function preview(
   options: PreviewOptions,
@@ -80,7 +81,7 @@ export async function preview(
       options.observe?.(++done, candidates.length);
     }
   };
-  await Promise.all(Array.from({ length: Math.min(options.concurrency, candidates.length) }, work));
+  await Promise.all(Array.from({ length: Math.min(AT_ONCE, candidates.length) }, work));
   const objects = noteRenamings(withConflicts(planned), candidates);
   return { summary: summarize(objects), objects, problems, ignored, notes: [...notes, ...noteUnseen(planned)] };
 }

@@ -141,14 +141,14 @@ interface Look {
 
 /** Previews manifests as if they were in a file. */
 async function look(manifests: Named[], { client, refresh = false, before = [], within }: Look = {}): Promise<Report> {
-  const reader = new StackReader({ workspace: within ?? workspace, host, timeoutMs: 60_000 });
+  const reader = new StackReader({ workspace: within ?? workspace, host, timeoutMs: 60_000, concurrency: 4 });
   const view = await ClusterView.open(client ?? cluster.client);
   const sourced = (objects: Named[]) => ({
     objects: objects.map((manifest) => ({ manifest, file: "objects.yaml" })),
     problems: [],
   });
   const selection = selectCandidates(kinds, "default", sourced(manifests), sourced(before));
-  return preview({ reader, cluster: view, refresh, concurrency: 4 }, selection);
+  return preview({ reader, cluster: view, refresh }, selection);
 }
 
 /** A client of a cluster that does not answer. */
@@ -488,7 +488,7 @@ describe("a preview", () => {
     );
     const reader = new StackReader({ workspace, host, timeoutMs: 60_000 });
     const view = await ClusterView.open(cluster.client);
-    const report = await preview({ reader, cluster: view, refresh: false, concurrency: 1 }, selection);
+    const report = await preview({ reader, cluster: view, refresh: false }, selection);
 
     expect(report.objects.map(({ name, action }) => [name, action])).toEqual([
       ["same", "none"],

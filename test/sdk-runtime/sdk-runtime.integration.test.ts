@@ -158,7 +158,7 @@ async function planned(name: string, spec?: object) {
     objects: [{ manifest, file: "login.yaml" }],
     problems: [],
   });
-  return preview({ reader, cluster: view, refresh: false, concurrency: 1 }, selection);
+  return preview({ reader, cluster: view, refresh: false }, selection);
 }
 
 describe("a program in the SDK's runtime", () => {
