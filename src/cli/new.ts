@@ -4,6 +4,7 @@ import { Command } from "commander";
 import { packageRoot, packageVersion } from "../package";
 import { type Files, folderFiles, packageFiles } from "../scaffold/kind-files";
 import { type NewKindNames, namesOf } from "../scaffold/names";
+import { providerFiles } from "../scaffold/provider-files";
 
 interface NewKindOptions {
   group: string;
@@ -17,8 +18,15 @@ const INDEX = "stacks/index.ts";
 
 export function newCommand(): Command {
   return new Command("new")
-    .description("write the files of a new kind")
-    .addHelpText("after", "\nExample:\n  kindstack new kind BackupPolicy --package --group example.com")
+    .description("write the files of a new kind, or of a dynamic provider")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  kindstack new kind BackupPolicy --package --group example.com
+  kindstack new provider Bucket`,
+    )
+    .addCommand(newProviderCommand())
     .addCommand(
       new Command("kind")
         .description(
@@ -49,6 +57,48 @@ Examples:
           process.stdout.write(options.package ? newPackage(names, options.dir) : newFolder(names, options.dir ?? "."));
         }),
     );
+}
+
+function newProviderCommand(): Command {
+  return new Command("provider")
+    .description("write a dynamic provider and its tests into a package; it works as it is, on files in a folder")
+    .argument("<name>", "the name of its resources, a noun in the singular such as Bucket")
+    .option("--dir <folder>", "the package's folder", ".")
+    .addHelpText(
+      "after",
+      `
+Nothing that exists is overwritten. docs/write-a-provider.md says what each method must do.
+
+Example:
+  kindstack new provider Bucket              # src/bucket.ts and test/bucket.test.ts`,
+    )
+    .action((name: string, { dir }: { dir: string }, command: Command) => {
+      let names: NewKindNames;
+      try {
+        names = namesOf(name, "example.com");
+      } catch (error) {
+        return command.error(`error: ${(error as Error).message}`);
+      }
+      process.stdout.write(newProvider(names, dir));
+    });
+}
+
+function newProvider(names: NewKindNames, dir: string): string {
+  const manifest = path.join(dir, "package.json");
+  if (!fs.existsSync(manifest)) {
+    throw new Error(`${path.resolve(dir)} is no package: kindstack new kind <name> --package makes one`);
+  }
+  const { name } = JSON.parse(fs.readFileSync(manifest, "utf8")) as { name?: string };
+  if (!name) throw new Error(`${manifest}: name: must be set, as states record it to find the provider`);
+  writeNew(dir, providerFiles(names, name));
+  const module = `src/${names.folder}.ts`;
+  return `${module}: a provider of ${names.kind} resources
+
+Next:
+  npm test
+  replace the files in ${module} by your own system
+  name it in the kind: import * as ${names.constant} from "./${names.folder}" and capabilities: { providers: [${names.constant}] }
+`;
 }
 
 function newPackage(names: NewKindNames, dir = names.folder): string {

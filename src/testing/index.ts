@@ -2,6 +2,7 @@
 
 export { startTestCluster, type TestCluster, type TestClusterOptions } from "./cluster";
 export { eventually } from "./eventually";
+export { checkLifecycle } from "./lifecycle";
 export { objectOf } from "./object";
 export { type PlannedChange, planBetween } from "./plan";
 export { type Registered, registeredBy } from "./registered";

@@ -1,8 +1,9 @@
 import fs from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { identify, isRunning, lastLines, programName, spawnDetached, stopProcess } from "../../src/dev/process";
+import { eventually } from "../../src/testing/eventually";
 
 let root: string;
 
@@ -23,7 +24,7 @@ function start(script: string) {
 }
 
 const logged = (text: string) =>
-  vi.waitFor(async () => expect(await fs.readFile(path.join(root, "log"), "utf8")).toContain(text));
+  eventually(async () => expect(await fs.readFile(path.join(root, "log"), "utf8")).toContain(text));
 
 describe("the identity of a process", () => {
   it("is the same at every look", () => {
@@ -82,7 +83,7 @@ describe("stopping a process", () => {
 
     await stopProcess(child, "SIGTERM", 1);
 
-    await vi.waitFor(() => expect(orphan && isRunning(orphan)).toBe(false));
+    await eventually(() => expect(orphan && isRunning(orphan)).toBe(false));
   });
 });
 
@@ -110,7 +111,7 @@ describe("starting a process", () => {
   it("tells the name of the program that runs", async () => {
     const child = await start("exec sleep 60");
 
-    await vi.waitFor(() => expect(programName(child.pid)).toBe("sleep"));
+    await eventually(() => expect(programName(child.pid)).toBe("sleep"));
     await stopProcess(child, "SIGTERM", 5);
   });
 });

@@ -4,6 +4,7 @@ import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import type { Identity } from "../../src/proxy/identity";
 import { Owners } from "../../src/proxy/owners";
+import { eventually } from "../../src/testing/eventually";
 import { capsuleNamespaceView } from "../../stacks/capsule-tenant/namespace-view";
 
 const alice: Identity = { name: "alice", groups: ["drillers"], extra: {} };
@@ -44,7 +45,7 @@ beforeEach(async () => {
     abort.abort();
     events.end();
   };
-  await vi.waitFor(() => expect(owners.ready).toBe(true));
+  await eventually(() => expect(owners.ready).toBe(true));
   return async () => {
     stop.now();
     await running;
@@ -57,7 +58,7 @@ async function send(type: string, object: LiveObject): Promise<void> {
   const contact = owners.lastContact;
   vi.setSystemTime(contact + 1_000);
   events.write(`${JSON.stringify({ type, object })}\n`);
-  await vi.waitFor(() => expect(owners.lastContact).toBeGreaterThan(contact));
+  await eventually(() => expect(owners.lastContact).toBeGreaterThan(contact));
 }
 
 describe("the owners of tenants", () => {

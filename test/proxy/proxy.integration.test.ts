@@ -11,6 +11,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vites
 import type { Manifest } from "../../providers/kubernetes/client";
 import { installKinds } from "../../src/operator/install";
 import { type ApiProxy, startProxy } from "../../src/proxy/proxy";
+import { eventually } from "../../src/testing/eventually";
 import type { CertifiedKey } from "../../src/tls/certificate";
 import { readServingCertificate } from "../../src/tls/certificate-files";
 import { capsuleTenant } from "../../stacks/capsule-tenant/kind";
@@ -131,7 +132,7 @@ beforeAll(async () => {
     maxConnections: 1000,
     logger: pino({ level: "silent" }),
   });
-  await vi.waitFor(() => expect(proxy.notReady).toBeUndefined());
+  await eventually(() => expect(proxy.notReady).toBeUndefined());
 });
 afterAll(async () => {
   await proxy.stop(0);

@@ -119,3 +119,38 @@ describe("kindstack new kind", () => {
     expect(await create("notice", "--package", "--dir", directory)).toBe(2);
   });
 });
+
+describe("kindstack new provider", () => {
+  const createProvider = (...words: string[]) => runProgram(["new", "provider", ...words, "--dir", directory]);
+
+  it("writes a provider that the linter takes, whose tests pass and which compiles", async () => {
+    fs.writeFileSync(path.join(directory, "package.json"), '{\n  "name": "@acme/kinds"\n}\n');
+    expect(await createProvider("BackupTarget")).toBe(0);
+    expect(written()).toEqual(["package.json", "src/backup-target.ts", "test/backup-target.test.ts"]);
+    expect(read("src/backup-target.ts")).toContain('defineProvider("@acme/kinds/dist/backup-target", methods)');
+    lint();
+
+    fs.mkdirSync(path.join(directory, "node_modules"));
+    for (const name of ["@pulumi", "@types", "typescript", "vitest", "kindstack"]) {
+      const target = name === "kindstack" ? ROOT : path.join(ROOT, "node_modules", name);
+      fs.symlinkSync(target, path.join(directory, "node_modules", name));
+    }
+    const run = (file: string, ...words: string[]) =>
+      execFileSync(path.join(ROOT, "node_modules/.bin", file), words, { cwd: directory, stdio: "pipe" });
+    fs.writeFileSync(path.join(directory, "vitest.config.mts"), "export default {};");
+    run("vitest", "run");
+    const options = ["--noEmit", "--strict", "--skipLibCheck", "--module", "node20", "--target", "es2022"];
+    run("tsc", ...options, "--exactOptionalPropertyTypes", "--types", "node", "src/backup-target.ts");
+  }, 60_000);
+
+  it("refuses a folder without a package, a name that is none, and to overwrite", async () => {
+    expect(await createProvider("Bucket")).toBe(1);
+    fs.writeFileSync(path.join(directory, "package.json"), "{}");
+    expect(await createProvider("Bucket")).toBe(1);
+    expect(written()).toEqual(["package.json"]);
+    expect(await createProvider("bucket")).toBe(2);
+    fs.writeFileSync(path.join(directory, "package.json"), '{ "name": "kinds" }');
+    expect(await createProvider("Bucket")).toBe(0);
+    expect(await createProvider("Bucket")).toBe(1);
+  });
+});

@@ -1,6 +1,7 @@
 import { pino } from "pino";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ResourceType } from "../../providers/kubernetes/client";
+import { eventually } from "../../src/testing/eventually";
 import { openServingCertificate, type ServingCertificateOptions } from "../../src/tls/serving-certificate";
 import { controlPlane } from "../control-plane";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
@@ -53,13 +54,13 @@ describe("replicas that open a certificate", () => {
     await one.follow(() => void heard.push(one.caBundle));
 
     now += 70 * DAY;
-    await vi.waitFor(() => expect([one.caBundle, other.caBundle].every((text) => text.startsWith(before))).toBe(true));
-    await vi.waitFor(() => expect(one.caBundle.length).toBeGreaterThan(before.length * 1.5));
-    await vi.waitFor(() => expect(heard).toContain(one.caBundle));
+    await eventually(() => expect([one.caBundle, other.caBundle].every((text) => text.startsWith(before))).toBe(true));
+    await eventually(() => expect(one.caBundle.length).toBeGreaterThan(before.length * 1.5));
+    await eventually(() => expect(heard).toContain(one.caBundle));
     const announced = one.caBundle;
     now += 2 * DAY;
-    await vi.waitFor(() => expect(one.caBundle).not.toBe(announced));
-    await vi.waitFor(() => expect(other.caBundle).toBe(one.caBundle));
+    await eventually(() => expect(one.caBundle).not.toBe(announced));
+    await eventually(() => expect(other.caBundle).toBe(one.caBundle));
 
     expect(one.caBundle.endsWith(before)).toBe(true);
     expect(other.secureContext).toEqual(one.secureContext);
@@ -74,9 +75,9 @@ describe("replicas that open a certificate", () => {
     };
 
     await cluster.client.mergePatch(SECRET, "damage", cluster.namespace, { data: { "tls.crt": "cnViYmlzaA==" } });
-    await vi.waitFor(async () => expect(await stored()).toBe(cert));
+    await eventually(async () => expect(await stored()).toBe(cert));
     await cluster.client.delete(SECRET, "damage", cluster.namespace);
-    await vi.waitFor(async () => expect(await stored()).toBe(cert));
+    await eventually(async () => expect(await stored()).toBe(cert));
 
     expect(certificate.secureContext.cert).toBe(cert);
   });
@@ -96,10 +97,10 @@ describe("replicas that open a certificate", () => {
     });
 
     now += 70 * DAY;
-    await vi.waitFor(() => expect(certificate.caBundle).not.toBe(before));
+    await eventually(() => expect(certificate.caBundle).not.toBe(before));
     now += 10 * DAY;
     const called = calls;
-    await vi.waitFor(() => expect(calls).toBeGreaterThan(called + 3));
+    await eventually(() => expect(calls).toBeGreaterThan(called + 3));
 
     expect(certificate.caBundle.startsWith(before)).toBe(true);
   });

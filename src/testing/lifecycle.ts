@@ -1,0 +1,65 @@
+import { isDeepStrictEqual } from "node:util";
+import type { DynamicProvider, Properties } from "../../providers/provider";
+
+/**
+ * Takes one resource through its life, as an engine would, with the provider's real system. The steps are create, another
+ * create as after a crash, diff, read, update, delete, another delete, create and release. The released resource stays.
+ *
+ * @param inputs what a program gives
+ * @param changed the same resource with other inputs, which it can take without a replacement
+ * @throws Error naming the step after which the provider is not as an engine needs it
+ */
+export async function checkLifecycle<Inputs extends object, Outputs extends object>(
+  provider: DynamicProvider<Inputs, Outputs>,
+  inputs: Inputs,
+  changed: Inputs,
+): Promise<void> {
+  const [first, second] = [await checked(provider, inputs), await checked(provider, changed)];
+
+  const { id, outs } = await provider.create(first);
+  await expectSettled(provider, "create", id, outs, first);
+  const again = await provider.create(first);
+  if (again.id !== id) fail("a second create", `has the id ${again.id}, not ${id}`);
+  await expectSettled(provider, "a second create", id, again.outs, first);
+
+  const diff = await provider.diff(id, again.outs, second);
+  if (!diff.changes) fail("diff", "shows no change of the changed inputs");
+  if ((diff.replaces ?? []).length > 0) fail("diff", `replaces for ${diff.replaces?.join(", ")}`);
+  const { outs: updated } = await provider.update(id, again.outs, second);
+  await expectSettled(provider, "update", id, updated, second);
+
+  await provider.delete(id, updated);
+  if ((await provider.read(id, updated)).id !== undefined) fail("delete", "leaves the resource");
+  await provider.delete(id, updated); // after a crash, or when someone else has deleted it
+
+  const last = await provider.create(first);
+  await provider.release(last.id, last.outs);
+  if ((await provider.read(last.id, last.outs)).id === undefined) fail("release", "deletes the resource");
+  await provider.release(last.id, last.outs);
+}
+
+async function checked<Inputs extends object>(provider: Pick<DynamicProvider, "check">, inputs: Inputs) {
+  const { inputs: checked, failures } = await provider.check({}, inputs as Properties);
+  for (const { property, reason } of failures) fail("check", `refuses ${property}: ${reason}`);
+  return checked as Inputs;
+}
+
+/** What was written must be what is read, and no change of it be left. */
+async function expectSettled<Inputs extends object, Outputs extends object>(
+  provider: DynamicProvider<Inputs, Outputs>,
+  step: string,
+  id: string,
+  outs: Outputs,
+  inputs: Inputs,
+): Promise<void> {
+  if ((await provider.diff(id, outs, inputs)).changes) fail(step, "is followed by a diff with a change");
+  const { id: found, props } = await provider.read(id, outs);
+  if (found === undefined) fail(step, "is followed by a read that finds nothing");
+  if (!isDeepStrictEqual(props, outs)) {
+    fail(step, `is followed by a read of ${JSON.stringify(props)}, not ${JSON.stringify(outs)}`);
+  }
+}
+
+function fail(step: string, problem: string): never {
+  throw new Error(`${step} ${problem}`);
+}
