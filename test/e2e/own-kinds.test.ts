@@ -17,9 +17,11 @@ import { useOperator } from "./operator";
 const ROOT = path.resolve(__dirname, "../..");
 const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-own-"));
 const [group, shelf] = [`${uniqueName("own")}.example.com`, path.join(directory, "shelf")];
+const COPY: ResourceType = { apiVersion: `${group}/v1`, kind: "Copy", plural: "copys", namespaced: true };
 const LETTER: ResourceType = { apiVersion: `${group}/v1`, kind: "Letter", plural: "letters", namespaced: true };
 
 const PROVIDER = `import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import type { Input } from "@pulumi/pulumi/output";
 import type { CustomResourceOptions } from "@pulumi/pulumi/resource";
 import { defineProvider, DynamicResource, TerminalError } from "kindstack";
 
@@ -43,7 +45,7 @@ export const { stub, provider } = defineProvider<Letter, Letter>("post/letter", 
 });
 
 export class Letters extends DynamicResource {
-  constructor(name: string, inputs: Letter, options?: CustomResourceOptions) {
+  constructor(name: string, inputs: { file: string; text: Input<string> }, options?: CustomResourceOptions) {
     super({ module: "post", name: "Letter", stub }, name, { ...inputs }, options);
   }
 }
@@ -75,6 +77,9 @@ beforeAll(() => {
   write("letter/tsconfig.json", JSON.stringify({ compilerOptions: COMPILER_OPTIONS }));
   write("letter/provider.ts", PROVIDER);
   write("letter/index.ts", letterModule("spec.text"));
+  write("copy/tsconfig.json", JSON.stringify({ compilerOptions: COMPILER_OPTIONS }));
+  write("copy/provider.ts", PROVIDER.replace("post/letter", "post/copy"));
+  write("copy/index.ts", COPY_MODULE);
   write("broken/index.ts", "export const own = ;");
   write("same/index.ts", kindModule("Letter", "", ""));
 });
@@ -86,6 +91,15 @@ const letterModule = (text: string) =>
     `new Letters(metadata.name, { file: ${JSON.stringify(shelf)} + "/" + metadata.name, text: ${text} });`,
     "providers: [{ stub, provider }]",
   );
+/** A program in the SDK's own runtime: the second file holds what only the first one's creation tells. */
+const COPY_MODULE = kindModule(
+  "Copy",
+  'import { Letters, provider, stub } from "./provider";',
+  `const file = ${JSON.stringify(shelf)} + "/" + metadata.name;
+   const original = new Letters(metadata.name + "/original", { file, text: spec.text });
+   new Letters(metadata.name + "/copy", { file: file + "-copy", text: original.id.apply((id) => "copy of " + id) });`,
+  "providers: [{ stub, provider }], sdkRuntime: true",
+);
 /** As with an installed package: the types are those that were compiled. */
 const COMPILER_OPTIONS = {
   strict: true,
@@ -99,7 +113,7 @@ const COMPILER_OPTIONS = {
 const operator = useOperator({
   args: [
     "--watch",
-    ...["podsets", "letter", "broken", "same"].flatMap((name) => [
+    ...["podsets", "letter", "copy", "broken", "same"].flatMap((name) => [
       "--kinds",
       name === "podsets" ? name : path.join(directory, name),
     ]),
@@ -107,7 +121,7 @@ const operator = useOperator({
 });
 afterAll(async () => {
   const definitions = await client.resourceType("apiextensions.k8s.io/v1", "CustomResourceDefinition");
-  await client.delete(definitions, `letters.${group}`);
+  for (const plural of [LETTER.plural, COPY.plural]) await client.delete(definitions, `${plural}.${group}`);
   fs.rmSync(directory, { recursive: true });
 });
 
@@ -145,6 +159,19 @@ describe("kinds of one's own", () => {
     await client.delete(LETTER, name, "default");
     await eventually(async () => expect(await client.get(LETTER, name, "default")).toBeUndefined());
     expect(fs.existsSync(file)).toBe(false);
+  });
+
+  it("run in the SDK's own runtime where they say so, with outputs as inputs", async () => {
+    const name = uniqueName("copy");
+    const [original, copy] = [path.join(shelf, name), path.join(shelf, `${name}-copy`)];
+    const manifest = { ...letter(name, "on Sunday"), kind: COPY.kind };
+    await client.apply(COPY, manifest, { fieldManager: "test" });
+    await eventually(() => expect(fs.readFileSync(copy, "utf8")).toBe(`copy of ${original}`));
+    expect(fs.readFileSync(original, "utf8")).toBe("on Sunday");
+
+    await client.delete(COPY, name, "default");
+    await eventually(async () => expect(await client.get(COPY, name, "default")).toBeUndefined());
+    expect([original, copy].filter((file) => fs.existsSync(file))).toEqual([]);
   });
 
   it("have the errors of their provider in their conditions, by class", async () => {
