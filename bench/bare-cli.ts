@@ -47,12 +47,12 @@ export async function withBareCli<T>(
       if (outcome !== "succeeded") throw new Error(`the bare update failed: ${JSON.stringify(failures)}`);
       return performance.now() - started;
     };
-    // Of many resources the state is saved once, and their rows are written together: as fast as the CLI can be.
-    const shared = (many = false) => (many ? { shared: { savesOnce: true } } : {});
+    // As fast as the CLI can be: the state is saved once, and the rows of many resources are written together.
+    const options = (many = false) => ({ signal, savesOnce: true, ...(many && { shared: {} }) });
     return await work({
       up: (stack, program, { refresh = false, many } = {}) =>
-        timed(engine.up(stack, program, { refresh, signal, ...shared(many) })),
-      destroy: (stack, { many } = {}) => timed(engine.destroy(stack, { signal, ...shared(many) })),
+        timed(engine.up(stack, program, { refresh, ...options(many) })),
+      destroy: (stack, { many } = {}) => timed(engine.destroy(stack, options(many))),
       cliProcesses: async () => (await pulumi.count()) - atStart,
     });
   } finally {

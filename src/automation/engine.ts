@@ -64,6 +64,11 @@ export interface UpdateOptions extends ProgramOptions {
   /** Compare the state with the real world first, so that drift is repaired. */
   refresh?: boolean;
   signal?: AbortSignal;
+  /**
+   * Save the state at the end, not after each step. A checkpoint is the whole state: with many steps, or in a large stack,
+   * that is most of an update's time. What a killed update made is then in no state; see {@link findsWhatWasCutOff}.
+   */
+  savesOnce?: boolean;
   /** For stacks that several objects share. */
   shared?: {
     /**
@@ -71,11 +76,6 @@ export interface UpdateOptions extends ProgramOptions {
      * deleted. Without, everything takes part.
      */
     targets?: readonly string[];
-    /**
-     * Save the state at the end, not after each step. A checkpoint is the whole state: with many steps in a large stack
-     * that is most of an update's time. What a killed update made is then found by the next one, which adopts it.
-     */
-    savesOnce: boolean;
   };
 }
 
@@ -310,8 +310,8 @@ export class StackEngine {
     }
   }
 
-  #command(args: string[], { signal, shared }: UpdateOptions, { events = false } = {}): Promise<CommandResult> {
-    return runPulumi(this.#options, args, { signal, savesOnce: shared?.savesOnce, events });
+  #command(args: string[], { signal, savesOnce }: UpdateOptions, { events = false } = {}): Promise<CommandResult> {
+    return runPulumi(this.#options, args, { signal, savesOnce, events });
   }
 }
 

@@ -1,5 +1,5 @@
 import { withParent } from "../../providers/dynamic";
-import type { AnyKind } from "../../stacks/contract/kind";
+import { type AnyKind, findsWhatWasCutOff } from "../../stacks/contract/kind";
 import {
   belongsTo,
   componentUrn,
@@ -18,9 +18,6 @@ export interface Member {
   key: string;
   program: Program;
 }
-
-/** With so many objects the state is saved once. With fewer, what a killed update has done is in it, step by step. */
-const MANY = 10;
 
 type SharedEngine = Pick<StackEngine, "up" | "destroy" | "recorded" | "forget">;
 type Options = Pick<UpdateOptions, "refresh" | "signal">;
@@ -64,8 +61,8 @@ export async function updateMembers(
     // A refresh of a component's dependents does not find their provider unless they are named themselves.
     const below = recorded.filter(isBelowAnyOf(keys));
     const targets = [...new Set([...keys.map((key) => componentUrn(kind, PROJECT, stack, key)), ...below])];
-    const shared = { targets, savesOnce: keys.length >= MANY };
-    const result = await engine.up(stack, program, { refresh, shared, ...(signal && { signal }) });
+    const options = { refresh, savesOnce: findsWhatWasCutOff(kind), shared: { targets } };
+    const result = await engine.up(stack, program, { ...options, ...(signal && { signal }) });
     observe(result);
     const shares = splitResult(result, keys, thrower);
     for (const [key, share] of shares) results.set(key, share);
@@ -100,8 +97,8 @@ export async function destroyMembers(
   const found = new Set(present.filter((urn) => components.has(urn)).map((urn) => keyOfResource(nameOf(urn))));
   // The component of an object that another version of its kind has made has another URN: then all of it is named.
   const targets = present.filter((urn) => components.has(urn) || !found.has(keyOfResource(nameOf(urn))));
-  const shared = { ...(!isLast && { targets }), savesOnce: keys.length >= MANY };
-  const result = await engine.destroy(stack, { release, forget, shared, ...(signal && { signal }) });
+  const options = { release, forget, savesOnce: findsWhatWasCutOff(kind), shared: isLast ? {} : { targets } };
+  const result = await engine.destroy(stack, { ...options, ...(signal && { signal }) });
   observe(result);
   const shares = splitResult(result, keys, undefined);
   // What was not reached because of another's failure is tried again with that one's next try.

@@ -1,6 +1,6 @@
 import type { LimitFunction } from "p-limit";
 import type { LiveObject } from "../../providers/kubernetes/client";
-import type { AnyKind } from "../../stacks/contract/kind";
+import { type AnyKind, findsWhatWasCutOff } from "../../stacks/contract/kind";
 import { objectKey, stackName } from "../../stacks/contract/object";
 import type { StackAssignment } from "../../stacks/contract/shared-stack";
 import type { StackEngine, UpdateFailure, UpdateResult } from "../automation/engine";
@@ -90,11 +90,12 @@ export class OwnStacks implements StackRunner {
     const inSlot = (operation: UpdateResult["operation"], run: () => Promise<UpdateResult>) =>
       this.#slots(() => (this.#stopped || signal.aborted ? partialResult(operation, "interrupted") : run()));
     const { sdkRuntime } = this.#kind.capabilities;
+    const savesOnce = findsWhatWasCutOff(this.#kind);
     return {
       stack: { name: stack, assignment: undefined },
       up: (program, { refresh }) =>
-        inSlot("up", () => this.#engine.up(stack, program, { refresh, signal, sdkRuntime })),
-      destroy: ({ release }) => inSlot("destroy", () => this.#engine.destroy(stack, { release, signal })),
+        inSlot("up", () => this.#engine.up(stack, program, { refresh, signal, sdkRuntime, savesOnce })),
+      destroy: ({ release }) => inSlot("destroy", () => this.#engine.destroy(stack, { release, signal, savesOnce })),
       close: () => {},
     };
   }

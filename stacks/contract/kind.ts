@@ -133,7 +133,8 @@ export interface ExternalResources<Spec, Status> {
   findDrift(objects: readonly KindObject<Spec, Status>[]): Promise<DriftReport>;
   /**
    * Removes all that was ever made for this owner, except what these outputs of resources are of. Called after an update,
-   * or a destroy, that follows an update that was cut off: what that one has made may be in no state.
+   * or a destroy, that follows an update that was cut off: what that one has made may be in no state, which is saved once,
+   * at the end of an update.
    *
    * @param options with `release`, it is left as it is, unmanaged
    */
@@ -271,6 +272,16 @@ export function kindName(kind: AnyKind): string {
 /** The object's name in the labels of its resources; the same for every user of its stack. */
 export function ownerDescription(kind: AnyKind, key: string): string {
   return `${kind.kind}.${kind.group}/${key}`;
+}
+
+/**
+ * Whether all that an update makes is found again when the update is killed before its state is saved: what the kind
+ * {@link Kind.owns} by its owner's mark, the rest by {@link ExternalResources.removeOrphans}. Of other resources, such as
+ * those of plugins, nothing would lead to one whose name is no longer wanted.
+ */
+export function findsWhatWasCutOff({ owns, capabilities: { sdkRuntime, providers, external } }: AnyKind): boolean {
+  if (sdkRuntime !== undefined) return false;
+  return external !== undefined || (providers === undefined && owns.length > 0);
 }
 
 const validators = new WeakMap<AnyKind, ReturnType<typeof Compile>>();

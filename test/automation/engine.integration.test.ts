@@ -267,7 +267,7 @@ describe.each(RUNNERS)("by the %s", (runner) => {
   describe("an update of certain resources", () => {
     it("that names none is refused, as the engine would take that for all", async () => {
       await engine.up(stack, { a: "1" });
-      const shared = { targets: [], savesOnce: false };
+      const shared = { targets: [] };
       await expect(engine.engine.destroy(stack, { shared })).rejects.toThrow("needs at least one resource");
       await expect(engine.up(stack, {}, { shared })).rejects.toThrow("needs at least one resource");
       expect(worldOf(stack)).toEqual([["a", "1"]]);

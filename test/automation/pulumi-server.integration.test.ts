@@ -53,7 +53,7 @@ describe("one server for many updates", () => {
   });
 
   it("saves the state of one at its end and of another after each step", async () => {
-    const once = await begin("once", { shared: { savesOnce: true } });
+    const once = await begin("once", { savesOnce: true });
     const stepwise = await begin("stepwise");
     const pending = async (stack: string) => (await engine.checkpoint(stack)).pending.length;
     expect([await pending("once"), await pending("stepwise")]).toEqual([0, 1]);

@@ -1,8 +1,17 @@
 import Type from "typebox";
 import { describe, expect, it } from "vitest";
+import { defineProvider } from "../../../providers/dynamic";
 import { TerminalError } from "../../../providers/errors";
 import type { LiveObject } from "../../../providers/kubernetes/client";
-import { defineKind, kindApiVersion, kindName, parseObject, statusOf } from "../../../stacks/contract/kind";
+import type { DynamicProvider } from "../../../providers/provider";
+import {
+  defineKind,
+  findsWhatWasCutOff,
+  kindApiVersion,
+  kindName,
+  parseObject,
+  statusOf,
+} from "../../../stacks/contract/kind";
 import { tenantObject } from "../../objects";
 
 const gadget = defineKind({
@@ -73,6 +82,23 @@ describe("parseObject", () => {
 
   it("says which values an enumeration allows", () => {
     expect(() => parseObject(gadget, gadgetWith({ size: 1, parts: one, colour: "green" }))).toThrow(/red.*blue/);
+  });
+});
+
+describe("what a killed update has made", () => {
+  const owns = [{ apiVersion: "v1", kind: "Pod" }];
+  const providers = [defineProvider("@acme/gadgets", {} as DynamicProvider)];
+  const external = { findDrift: async () => ({ drifted: [], unknown: new Map() }), removeOrphans: async () => {} };
+
+  it.each([
+    ["of Kubernetes objects alone", { owns }, true],
+    ["of what the kind can search", { owns: [], capabilities: { external } }, true],
+    ["of the kind's own providers, when it can search", { owns, capabilities: { providers, external } }, true],
+    ["of the kind's own providers, when it cannot", { owns, capabilities: { providers } }, false],
+    ["of neither", { owns: [] }, false],
+    ["of plugins", { owns, capabilities: { sdkRuntime: true as const, external } }, false],
+  ])("%s", (_what, definition, isFound) => {
+    expect(findsWhatWasCutOff({ ...gadget, capabilities: {}, ...definition })).toBe(isFound);
   });
 });
 
