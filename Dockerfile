@@ -19,6 +19,7 @@ WORKDIR /app
 COPY package.json package-lock.json ./
 RUN --mount=type=cache,target=/root/.npm npm ci --ignore-scripts
 COPY tsconfig.json tsconfig.build.json ./
+COPY tools/bundle.mjs ./tools/
 COPY src ./src
 COPY providers ./providers
 COPY stacks ./stacks

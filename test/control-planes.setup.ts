@@ -51,9 +51,6 @@ function compile(): void {
   const sources = ["src", "providers", "stacks", "bench"].flatMap((folder) => filesUnder(path.join(ROOT, folder)));
   const newest = Math.max(...sources.map((file) => fs.statSync(file).mtimeMs));
   if (fs.existsSync(record) && fs.statSync(record).mtimeMs > newest) return;
-  execFileSync(process.execPath, [require.resolve("typescript/bin/tsc"), "-p", "tsconfig.build.json"], {
-    cwd: ROOT,
-    stdio: "inherit",
-  });
+  execFileSync("npm", ["run", "--silent", "build"], { cwd: ROOT, stdio: "inherit" });
   fs.utimesSync(record, started, started); // the compiler leaves it alone when nothing but times has changed
 }

@@ -15,6 +15,7 @@ if (!existsSync(installed) || statSync(installed).mtimeMs < statSync(wanted).mti
   run("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"]);
 } else {
   run(process.execPath, [path.join(root, "node_modules/typescript/bin/tsc"), "-p", "tsconfig.build.json"]);
+  run(process.execPath, [path.join(root, "tools/bundle.mjs")]);
 }
 
 /** Runs a command that says itself what went wrong, and ends as it ends. */
