@@ -10,7 +10,7 @@ RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache
     -ldflags "-s -w -X github.com/pulumi/pulumi/sdk/v3/go/common/version.Version=v3.255.0" \
     -o /pulumi github.com/pulumi/pulumi/pkg/v3/cmd/pulumi && \
     CGO_ENABLED=0 go build -mod=mod -trimpath \
-    -ldflags "-s -w -X github.com/pulumi/pulumi/sdk/v3/go/common/version.Version=v3.255.0 -X main.Version=3.255.0-1" \
+    -ldflags "-s -w -X github.com/pulumi/pulumi/sdk/v3/go/common/version.Version=v3.255.0 -X main.Version=3.255.0-2" \
     -o /pulumi-server ./server
 
 # What is compiled, and the packages that it runs with.

@@ -11,8 +11,8 @@ const CLI_UTILS = "0.37.2";
 const VERSITYGW = "1.8.0";
 const FAKE_GCS_SERVER = "1.56.1";
 const PULUMI = "3.255.0";
-/** The CLI's version and the revision of `tools/pulumi/server`, which changes with its sources. */
-const PULUMI_SERVER = `${PULUMI}-1`;
+/** The CLI's version and the revision of what `tools/pulumi` has of our own. */
+const PULUMI_SERVER = `${PULUMI}-2`;
 /** The last version of the SDK's Go module that contains the language host. */
 const LANGUAGE_NODEJS = "3.50.0";
 
