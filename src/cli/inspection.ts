@@ -66,6 +66,7 @@ async function inspect<T>(
     // To make a server takes longer than a look.
     const pulumi = await resolvePulumi({ signal, observe: progress.observeTools, make: false });
     await host.start();
+    const opening = openCluster(); // never fails, and needs nothing of the workspace
     workspace = await openWorkspace({
       pulumi,
       directory,
@@ -75,7 +76,7 @@ async function inspect<T>(
       attachment: host.attachment,
       log: console,
     });
-    const cluster = await openCluster();
+    const cluster = await opening;
     if (concurrency !== undefined) previewed = new PreviewProgress();
     const inspector = new Inspector({
       kinds,
