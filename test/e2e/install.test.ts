@@ -19,14 +19,14 @@ import { removeAdmission } from "../admission/leftovers";
 import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
 import { ApiRecorder, type Right } from "./api-recorder";
-import { client, sampleFile, uniqueName } from "./objects";
+import { client, find, remove, sampleFile, tokenOf, uniqueName, untilGone } from "./objects";
 import { TestOperator } from "./operator";
 
 const NAMESPACE = "kindstack-system";
 const installed = parseAllDocuments(fs.readFileSync(path.resolve(__dirname, "../../deploy/install.yaml"), "utf8")).map(
   (document) => document.toJS() as Manifest,
 );
-const find = (kind: string) => installed.find((manifest) => manifest.kind === kind) as Manifest;
+const installedOf = (kind: string) => installed.find((manifest) => manifest.kind === kind) as Manifest;
 
 /** Server-side apply as `kubectl apply --server-side` does it, with unknown fields refused. */
 async function apply(manifest: Manifest, query: Record<string, string> = {}): Promise<LiveObject> {
@@ -38,24 +38,6 @@ async function apply(manifest: Manifest, query: Record<string, string> = {}): Pr
     contentType: "application/apply-patch+yaml",
     body: manifest,
   });
-}
-
-async function read(manifest: Pick<Manifest, "apiVersion" | "kind" | "metadata">): Promise<LiveObject | undefined> {
-  const { name = "", namespace } = manifest.metadata;
-  return client.get(await client.resourceType(manifest.apiVersion, manifest.kind), name, namespace);
-}
-
-async function remove(manifest: Manifest): Promise<void> {
-  const { name = "", namespace } = manifest.metadata;
-  await client.delete(await client.resourceType(manifest.apiVersion, manifest.kind), name, namespace);
-}
-
-async function tokenOf(namespace: string, account: string): Promise<string> {
-  const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${account}/token`;
-  const { status } = await client.json<{ status: { token: string } }>("POST", path, {
-    body: { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} },
-  });
-  return status.token;
 }
 
 /** A kubeconfig with that token, of an API server that records what it is asked. */
@@ -81,20 +63,20 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   for (const manifest of installed) if (manifest.kind !== "CustomResourceDefinition") await remove(manifest);
-  await eventually(async () => expect(await read(find("Namespace"))).toBeUndefined());
+  await untilGone(installedOf("Namespace"));
 });
 
 describe("deploy/install.yaml", () => {
   it("is understood by the API server, every field of it, and can be applied again", async () => {
     for (const manifest of installed) {
-      const before = await read(manifest);
+      const before = await find(manifest);
       const { metadata } = await apply(manifest, { dryRun: "All" });
       expect(metadata.generation, manifest.kind).toBe(before?.metadata.generation);
     }
   });
 
   it("runs a Pod that the restricted standard lets into the namespace", async () => {
-    const { template } = find("Deployment").spec as { template: { metadata: object; spec: object } };
+    const { template } = installedOf("Deployment").spec as { template: { metadata: object; spec: object } };
     const pod = { apiVersion: "v1", kind: "Pod", ...template, metadata: { ...template.metadata, name: "dry" } };
     const create = (body: object) =>
       client.json("POST", `/api/v1/namespaces/${NAMESPACE}/pods`, {
@@ -178,7 +160,7 @@ describe("the operator under the installed service account", () => {
 
   const until = (manifest: Manifest, status: "True" | "False") =>
     eventually(async () => {
-      const object = await read(manifest);
+      const object = await find(manifest);
       const ready = object && findCondition(statusOf(object).conditions, "Ready");
       expect(ready, operator.log.slice(-2_000)).toMatchObject({
         status,
@@ -210,7 +192,7 @@ describe("the operator under the installed service account", () => {
       await until(manifest, "True");
 
       await remove(manifest);
-      await eventually(async () => expect(await read(manifest), operator.log.slice(-2_000)).toBeUndefined());
+      await eventually(async () => expect(await find(manifest), operator.log.slice(-2_000)).toBeUndefined());
     },
   );
 
@@ -227,7 +209,7 @@ describe("the operator under the installed service account", () => {
     await eventually(() => expect(recorder.used).toContain("patch events.k8s.io/events"));
 
     await remove(manifest);
-    await eventually(async () => expect(await read(manifest)).toBeUndefined());
+    await untilGone(manifest);
   });
 
   it("shows its metrics to anyone who has the role for that, and to no other client", async () => {
@@ -289,7 +271,7 @@ describe("the operator under the installed service account", () => {
       await apply(object);
       await until(object, "True");
       address = `https://localhost:${/"previews":"[^"]*:(\d+)"/.exec(operator.log)?.[1]}`;
-      const secret = await read({
+      const secret = await find({
         apiVersion: "v1",
         kind: "Secret",
         metadata: { name: INSPECTION_SECRET, namespace: NAMESPACE },
@@ -532,13 +514,13 @@ describe("an operator of chosen kinds under the rights of their installation", (
     };
     await apply(manifest);
     await eventually(async () => {
-      const object = await read(manifest);
+      const object = await find(manifest);
       expect(object && findCondition(statusOf(object).conditions, "Ready"), operator.log.slice(-2_000)).toMatchObject({
         status: "True",
       });
     });
     await remove(manifest);
-    await eventually(async () => expect(await read(manifest)).toBeUndefined());
+    await untilGone(manifest);
 
     expect([...recorder.forbidden]).toEqual([]);
     const types = [...recorder.used].join(" ");

@@ -177,13 +177,13 @@ type Reference = Pick<Manifest, "kind" | "metadata"> & { apiVersion?: string };
 
 /** Applies a manifest as its author would. */
 export async function apply(manifest: Manifest): Promise<LiveObject> {
-  const { object } = await client.apply(typeOf(manifest), manifest, { fieldManager: SOMEONE });
+  const { object } = await client.apply(await typeOf(manifest), manifest, { fieldManager: SOMEONE });
   return object;
 }
 
 /** Creates an object that does not exist; what `kubectl create`, and `kubectl apply` the first time, do. */
-export function create(manifest: Manifest): Promise<LiveObject> {
-  return client.create(typeOf(manifest), manifest);
+export async function create(manifest: Manifest): Promise<LiveObject> {
+  return client.create(await typeOf(manifest), manifest);
 }
 
 /** Changes fields of an object as anyone may, by a JSON merge patch. */
@@ -196,8 +196,8 @@ export function replaceSpec(reference: Reference, spec: unknown): Promise<LiveOb
   return patchObject(reference, "application/json-patch+json", [{ op: "replace", path: "/spec", value: spec }]);
 }
 
-function patchObject(reference: Reference, contentType: string, body: object): Promise<LiveObject> {
-  const { apiVersion, plural } = typeOf(reference);
+async function patchObject(reference: Reference, contentType: string, body: object): Promise<LiveObject> {
+  const { apiVersion, plural } = await typeOf(reference);
   const { name, namespace } = reference.metadata;
   const group = apiVersion.includes("/") ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
   return client.json("PATCH", `${group}${namespace ? `/namespaces/${namespace}` : ""}/${plural}/${name}`, {
@@ -207,9 +207,9 @@ function patchObject(reference: Reference, contentType: string, body: object): P
   });
 }
 
-export function find(reference: Reference): Promise<LiveObject | undefined> {
+export async function find(reference: Reference): Promise<LiveObject | undefined> {
   const { name = "", namespace } = reference.metadata;
-  return client.get(typeOf(reference), name, namespace);
+  return client.get(await typeOf(reference), name, namespace);
 }
 
 /** @throws when it does not exist */
@@ -221,7 +221,14 @@ export async function get(reference: Reference): Promise<LiveObject> {
 
 export async function remove(reference: Reference): Promise<void> {
   const { name = "", namespace } = reference.metadata;
-  await client.delete(typeOf(reference), name, namespace);
+  await client.delete(await typeOf(reference), name, namespace);
+}
+
+/** A token of a ServiceAccount. */
+export async function tokenOf(namespace: string, serviceAccount: string): Promise<string> {
+  const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${serviceAccount}/token`;
+  const body = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} };
+  return (await client.json<{ status: { token: string } }>("POST", path, { body })).status.token;
 }
 
 /** Waits until an object is gone. */
@@ -295,9 +302,12 @@ async function allObjects(): Promise<LiveObject[]> {
   return lists.flatMap(({ items }) => items);
 }
 
-function typeOf({ apiVersion, kind }: Reference): ResourceType {
+/** Of a reference without a version, the one that is known of its kind; the API server knows the others. */
+async function typeOf({ apiVersion, kind }: Reference): Promise<ResourceType> {
   const named = TYPES.filter((known) => known.kind === kind);
-  const type = named.find((known) => known.apiVersion === apiVersion) ?? named[0];
-  if (type === undefined) throw new TypeError(`no type is known for the kind ${kind}`);
-  return type;
+  const type = named.find((known) => known.apiVersion === apiVersion);
+  if (type !== undefined) return type;
+  if (apiVersion !== undefined) return client.resourceType(apiVersion, kind);
+  if (named[0] === undefined) throw new TypeError(`no type is known for the kind ${kind}`);
+  return named[0];
 }

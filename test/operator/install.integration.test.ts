@@ -11,6 +11,7 @@ import { kinds } from "../../stacks/index";
 import { memcached } from "../../stacks/memcached/kind";
 import { postgresWriter } from "../../stacks/postgres-writer/kind";
 import { controlPlane } from "../control-plane";
+import { tokenOf } from "../e2e/objects";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
 
 let cluster: TestCluster;
@@ -50,13 +51,9 @@ it("keeps the kinds that the operator has the rights for, and says what the othe
     },
   ];
   for (const manifest of manifests) await cluster.applyAs("test", manifest);
-  const { status } = await cluster.client.json<{ status: { token: string } }>(
-    "POST",
-    `/api/v1/namespaces/${cluster.namespace}/serviceaccounts/default/token`,
-    { body: { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} } },
-  );
+  const token = await tokenOf(cluster.namespace, "default");
   const config = new KubeConfig();
-  config.loadFromClusterAndUser(cluster.config().getCurrentCluster() as never, { name, token: status.token });
+  config.loadFromClusterAndUser(cluster.config().getCurrentCluster() as never, { name, token });
   const client = new KubernetesClient(config);
   const reported = new Map<string, string>();
   try {

@@ -20,6 +20,7 @@ import { customResourceDefinition } from "../../stacks/contract/crd";
 import { proxyAccess } from "../../stacks/platform/proxy-access";
 import { controlPlane } from "../control-plane";
 import { noKubectl } from "../e2e/kubectl";
+import { apply, remove, tokenOf } from "../e2e/objects";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
 import { ask, begin, type Question, TestAuthority } from "./fixture";
 
@@ -39,20 +40,6 @@ let apiServerPort: number;
 const users: Record<string, CertifiedKey | string> = {};
 const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-proxy-"));
 
-async function apply(...manifests: Manifest[]): Promise<void> {
-  for (const manifest of manifests) {
-    const type = await cluster.client.resourceType(manifest.apiVersion, manifest.kind);
-    await cluster.client.apply(type, manifest, { fieldManager: "proxy-test" });
-  }
-}
-
-async function remove(...manifests: Manifest[]): Promise<void> {
-  for (const { apiVersion, kind, metadata } of manifests) {
-    const type = await cluster.client.resourceType(apiVersion, kind);
-    await cluster.client.delete(type, metadata.name ?? "", metadata.namespace);
-  }
-}
-
 function tenant(name: string, owner: { kind: string; name: string }): Manifest {
   return { apiVersion: `${GROUP}/v1alpha1`, kind: "Tenant", metadata: { name }, spec: { owner } };
 }
@@ -70,12 +57,6 @@ function admin(namespace: string, user: string): Manifest {
     roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "admin" },
     subjects: [{ apiGroup: "rbac.authorization.k8s.io", kind: "User", name: user }],
   } as Manifest;
-}
-
-async function tokenOf(namespace: string, serviceAccount: string): Promise<string> {
-  const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${serviceAccount}/token`;
-  const body = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} };
-  return (await cluster.client.json<{ status: { token: string } }>("POST", path, { body })).status.token;
 }
 
 const tenants = () => [
@@ -102,7 +83,8 @@ beforeAll(async () => {
     kind: "ServiceAccount",
     metadata: { name: "robot", namespace: cluster.namespace },
   };
-  await apply(...access(), ...namespaces, ...OWN.map((name) => admin(name, "proxy-alice")), robot, ...tenants());
+  const admins = OWN.map((name) => admin(name, "proxy-alice"));
+  for (const manifest of [...access(), ...namespaces, ...admins, robot, ...tenants()]) await apply(manifest);
 
   const pki = path.join(path.dirname(controlPlane().kubeconfig), "pki");
   const file = (name: string) => path.join(pki, name);
@@ -136,7 +118,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await proxy.stop(0);
-  await remove(...tenants(), ...namespaces, ...access().reverse());
+  for (const manifest of [...tenants(), ...namespaces, ...access().reverse()]) await remove(manifest);
   if (!hadKind) {
     const crd = customResourceDefinition(capsuleTenant);
     await remove(crd);
@@ -261,10 +243,10 @@ describe("a watch of namespaces", () => {
   it("brings new ones of one's own, and no others", async () => {
     const { seen, stop } = await watch("alice", `resourceVersion=${await now()}`);
     const [own, other] = [namespace("proxy-oil-new", "proxy-oil"), namespace("proxy-other-new", "proxy-gas")];
-    await apply(other, own);
+    for (const manifest of [other, own]) await apply(manifest);
     await expect.poll(seen).toContain("ADDED proxy-oil-new");
     expect(seen().join()).not.toContain("proxy-other-new");
-    await remove(own, other);
+    for (const manifest of [own, other]) await remove(manifest);
     stop();
   });
 

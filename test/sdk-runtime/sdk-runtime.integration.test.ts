@@ -20,12 +20,12 @@ import { preview, selectCandidates } from "../../src/preview/preview";
 import { createMetrics } from "../../src/telemetry/metrics";
 import { eventually } from "../../src/testing/eventually";
 import { resolvePulumi } from "../../src/toolchain/pulumi";
-import { findCondition } from "../../stacks/contract/condition";
-import { statusOf } from "../../stacks/contract/kind";
+import type { Condition } from "../../stacks/contract/condition";
 import { PAUSED_ANNOTATION, RECONCILE_ANNOTATION, stackName } from "../../stacks/contract/object";
 import { declaredObjects } from "../../stacks/up/objects";
 import { registerObjects } from "../../stacks/up/register";
 import { controlPlane } from "../control-plane";
+import * as objects from "../e2e/objects";
 import { filesUnder } from "../files";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
 import { login, SALT, VAULT_TOKEN, vault } from "./login";
@@ -109,33 +109,14 @@ const manifestOf = (name: string, spec: object = {}): Manifest & { metadata: { n
   spec: { path: name, ...spec },
 });
 
-async function apply(name: string, spec?: object): Promise<void> {
-  await cluster.client.apply(logins, manifestOf(name, spec), { fieldManager: "kubectl" });
-}
-
-async function get(name: string): Promise<LiveObject> {
-  const object = await cluster.client.get(logins, name, cluster.namespace);
-  if (object === undefined) throw new Error(`${name} is gone`);
-  return object;
-}
-
-/** The object, when its condition Ready has this status for its present generation. */
-function untilReady(name: string, status = "True"): Promise<LiveObject> {
-  return eventually(async () => {
-    const object = await get(name);
-    const ready = findCondition(statusOf(object).conditions, "Ready");
-    if (ready?.status !== status || ready.observedGeneration !== object.metadata.generation) {
-      throw new Error(`${name}: ${JSON.stringify(ready)}`);
-    }
-    return object;
-  }, 30_000);
-}
+const apply = (name: string, spec?: object) => objects.apply(manifestOf(name, spec));
+const get = (name: string) => objects.get(manifestOf(name));
+const untilReady = (name: string, status: Condition["status"] = "True") =>
+  objects.untilCondition(manifestOf(name), "Ready", status);
 
 async function remove(name: string): Promise<void> {
-  await cluster.client.delete(logins, name, cluster.namespace);
-  await eventually(async () => {
-    if ((await cluster.client.get(logins, name, cluster.namespace)) !== undefined) throw new Error(`${name} is there`);
-  }, 30_000);
+  await objects.remove(manifestOf(name));
+  await objects.untilGone(manifestOf(name));
 }
 
 const heldSecret = (name: string) => cluster.client.get(SECRET, name, cluster.namespace);
@@ -236,9 +217,9 @@ describe("a program in the SDK's runtime", () => {
   it("names the resource that failed and the plugin's words in the condition, and recovers", async () => {
     await apply("failing", { path: "forbidden" });
     const object = await untilReady("failing", "False");
-    const ready = findCondition(statusOf(object).conditions, "Ready");
+    const ready = objects.conditionOf(object, "Ready");
     expect(ready).toMatchObject({ reason: "UpdateFailed" });
-    expect(ready?.message).toMatch(/^failing\/entry: .*the vault refuses the path forbidden/);
+    expect(ready.message).toMatch(/^failing\/entry: .*the vault refuses the path forbidden/);
     expect((await cluster.find("failing"))?.data).toMatchObject({ length: "16" }); // the rest was made
     await apply("failing", { path: "allowed" });
     await untilReady("failing");
@@ -248,7 +229,7 @@ describe("a program in the SDK's runtime", () => {
   it("fails alone, while the programs of other objects run", async () => {
     await Promise.all([apply("throws", { fails: true }), apply("works")]);
     const [throws] = await Promise.all([untilReady("throws", "False"), untilReady("works")]);
-    const ready = findCondition(statusOf(throws).conditions, "Ready");
+    const ready = objects.conditionOf(throws, "Ready");
     expect(ready).toMatchObject({ reason: "InternalError", message: "the program fails" });
   });
 

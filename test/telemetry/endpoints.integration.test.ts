@@ -11,6 +11,7 @@ import { createMetrics } from "../../src/telemetry/metrics";
 import type { Console } from "../../src/telemetry/server";
 import { createAuthority, issueCertificate, openAuthority } from "../../src/tls/certificate";
 import { controlPlane } from "../control-plane";
+import { tokenOf } from "../e2e/objects";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
 
 const anyone = new Agent({ connect: { rejectUnauthorized: false } });
@@ -52,13 +53,10 @@ async function open(options: Partial<EndpointOptions> = {}): Promise<{ http: str
 }
 
 /** A token of a new service account. */
-async function tokenOf(name: string): Promise<string> {
+async function tokenOfNew(name: string): Promise<string> {
   const accounts = `/api/v1/namespaces/${cluster.namespace}/serviceaccounts`;
   await cluster.client.json("POST", accounts, { body: { metadata: { name } } });
-  const { status } = await cluster.client.json<{ status: { token: string } }>("POST", `${accounts}/${name}/token`, {
-    body: { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} },
-  });
-  return status.token;
+  return tokenOf(cluster.namespace, name);
 }
 
 async function scrape(address: string, token?: string): Promise<{ status: number; body: string }> {
@@ -72,7 +70,7 @@ async function scrape(address: string, token?: string): Promise<{ status: number
 describe("protected metrics", () => {
   it("are for service accounts that the cluster lets read them, and for no other", async () => {
     const rbac = "rbac.authorization.k8s.io";
-    const [reader, other] = [await tokenOf("reader"), await tokenOf("other")];
+    const [reader, other] = [await tokenOfNew("reader"), await tokenOfNew("other")];
     const name = cluster.namespace;
     await cluster.client.json("POST", `/apis/${rbac}/v1/clusterroles`, {
       body: { metadata: { name }, rules: [{ nonResourceURLs: ["/metrics"], verbs: ["get"] }] },
@@ -113,7 +111,7 @@ describe("the protected console", () => {
   it("is for accounts that may get its path, and takes their token as a browser's password", async () => {
     const rbac = "rbac.authorization.k8s.io";
     const name = `${cluster.namespace}-console`;
-    const [viewer, other] = [await tokenOf("viewer"), await tokenOf("stranger")];
+    const [viewer, other] = [await tokenOfNew("viewer"), await tokenOfNew("stranger")];
     await cluster.client.json("POST", `/apis/${rbac}/v1/clusterroles`, {
       body: { metadata: { name }, rules: [{ nonResourceURLs: ["/console"], verbs: ["get"] }] },
     });

@@ -3,6 +3,7 @@ import { KubeConfig } from "@kubernetes/client-node";
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import { KubernetesClient, type LiveObject, type ResourceType } from "../../../providers/kubernetes/client";
 import { controlPlane } from "../../control-plane";
+import { tokenOf } from "../../e2e/objects";
 import { CONFIG_MAP, NAMESPACE, TestCluster } from "./test-cluster";
 
 let cluster: TestCluster;
@@ -162,12 +163,7 @@ describe("a refusal", () => {
     const serviceAccount = await client.resourceType("v1", "ServiceAccount");
     const metadata = { name: "powerless", namespace: cluster.namespace };
     await client.create(serviceAccount, { apiVersion: "v1", kind: "ServiceAccount", metadata });
-    const { status } = await client.json<{ status: { token: string } }>(
-      "POST",
-      `/api/v1/namespaces/${cluster.namespace}/serviceaccounts/powerless/token`,
-      { body: { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} } },
-    );
-    const powerless = await clientWithToken(status.token);
+    const powerless = await clientWithToken(await tokenOf(cluster.namespace, "powerless"));
     expect(await refusal(powerless.list(CONFIG_MAP))).toMatchObject({
       status: 403,
       reason: "Forbidden",
@@ -196,12 +192,7 @@ describe("a refusal", () => {
       roleRef: { apiGroup: rbac, kind: "Role", name },
       subjects: [{ kind: "ServiceAccount", name, namespace }],
     });
-    const { status } = await client.json<{ status: { token: string } }>(
-      "POST",
-      `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`,
-      { body: { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} } },
-    );
-    const binder = await clientWithToken(status.token);
+    const binder = await clientWithToken(await tokenOf(namespace, name));
     const type = await client.resourceType(`${rbac}/v1`, "RoleBinding");
     const binding = (role: string) => ({
       apiVersion: `${rbac}/v1`,
