@@ -12,7 +12,7 @@ import { PulumiServer, type PulumiServerTiming } from "./pulumi-server";
 export const PROJECT = "kindstack";
 
 export interface WorkspaceSettings {
-  pulumi: PulumiBinaries;
+  pulumi: PulumiBinary;
   directory: string;
   backendUrl: string;
   protection: StateProtection;
@@ -23,11 +23,8 @@ export interface WorkspaceSettings {
   timing?: PulumiServerTiming;
 }
 
-/** The programs that run Pulumi's commands: the server where there is one, else the CLI. */
-export interface PulumiBinaries {
-  cli: string;
-  server?: string | undefined;
-}
+/** The file of the program that runs Pulumi's commands. */
+export type PulumiBinary = { server: string } | { cli: string };
 
 const COMMAND_TIMEOUT_MS = 60_000;
 
@@ -62,7 +59,7 @@ export async function openWorkspace(settings: WorkspaceSettings): Promise<Worksp
 function openPulumi(settings: WorkspaceSettings, cwd: string, scratchDirectory: string): Pulumi {
   const { pulumi, log } = settings;
   const environment = pulumiEnvironment(settings);
-  if (pulumi.server === undefined) return new PulumiCli({ file: pulumi.cli, cwd, environment, scratchDirectory, log });
+  if ("cli" in pulumi) return new PulumiCli({ file: pulumi.cli, cwd, environment, scratchDirectory, log });
   return new PulumiServer({ file: pulumi.server, cwd, environment, log, ...settings.timing });
 }
 

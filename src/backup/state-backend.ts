@@ -7,7 +7,7 @@ import { fileBackendDirectory } from "../automation/file-backend";
 import { readCheckpoints } from "../automation/postgres-backend";
 import type { Workspace } from "../automation/pulumi";
 import type { StackState } from "../automation/stack-reader";
-import { openWorkspace, PROJECT, type PulumiBinaries } from "../automation/workspace";
+import { openWorkspace, PROJECT, type PulumiBinary } from "../automation/workspace";
 import type { StateConfig } from "../config";
 import type { NamedState } from "./backup-files";
 
@@ -30,7 +30,7 @@ export interface StateBackend {
  */
 export async function withStateBackend<T>(
   state: StateConfig,
-  pulumi: PulumiBinaries,
+  pulumi: PulumiBinary,
   signal: AbortSignal,
   run: (backend: StateBackend) => Promise<T>,
 ): Promise<T> {

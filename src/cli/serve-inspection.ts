@@ -8,7 +8,7 @@ import { INSPECTION_SECRET } from "../../stacks/contract/inspection";
 import type { AnyKind } from "../../stacks/contract/kind";
 import type { Workspace } from "../automation/pulumi";
 import { StackReader } from "../automation/stack-reader";
-import { openWorkspace, type PulumiBinaries } from "../automation/workspace";
+import { openWorkspace, type PulumiBinary } from "../automation/workspace";
 import { inCluster, operatorNamespace, type StateConfig } from "../config";
 import { wholeNumber } from "./numbers";
 
@@ -39,7 +39,7 @@ export function inspectionOptions(): Option[] {
 interface Collaborators {
   kinds: readonly AnyKind[];
   client: KubernetesClient;
-  pulumi: PulumiBinaries;
+  pulumi: PulumiBinary;
   state: StateConfig;
   logger: Logger;
 }

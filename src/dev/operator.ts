@@ -1,5 +1,5 @@
 import { request } from "undici";
-import type { PulumiBinaries } from "../automation/workspace";
+import type { PulumiBinary } from "../automation/workspace";
 import type { DevCluster } from "./cluster";
 import { freePort } from "./ports";
 import type { Component } from "./supervisor";
@@ -19,7 +19,7 @@ export interface OperatorOptions {
 export async function operator(
   cluster: DevCluster,
   mainScript: string,
-  pulumi: PulumiBinaries,
+  pulumi: PulumiBinary,
   { kinds = [], watch = false }: OperatorOptions = {},
 ): Promise<Component> {
   const port = await freePort();
@@ -32,7 +32,12 @@ export async function operator(
       ...(watch ? ["--watch"] : []),
     ],
     cwd: cluster.dir,
-    env: { ...cluster.env, KINDSTACK_PULUMI: pulumi.cli, KINDSTACK_PULUMI_SERVER: pulumi.server ?? "none" },
+    env: {
+      ...cluster.env,
+      ...("cli" in pulumi
+        ? { KINDSTACK_PULUMI: pulumi.cli, KINDSTACK_PULUMI_SERVER: "none" }
+        : { KINDSTACK_PULUMI_SERVER: pulumi.server }),
+    },
     port,
     tier: 4,
     stopSignal: "SIGTERM",

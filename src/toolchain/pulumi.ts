@@ -1,4 +1,4 @@
-import type { PulumiBinaries } from "../automation/workspace";
+import type { PulumiBinary } from "../automation/workspace";
 import { type ResolveOptions, resolveBinary } from "./resolve";
 import { ToolUnavailableError } from "./tool";
 
@@ -6,29 +6,27 @@ import { ToolUnavailableError } from "./tool";
 const NONE = "none";
 
 /**
- * Finds what runs Pulumi's commands: the CLI, and the server where it is there or can be made. A CLI that is named by
+ * Finds what runs Pulumi's commands: the server where it is there or can be made, else the CLI. A CLI that is named by
  * `KINDSTACK_PULUMI` runs every command unless a server is named as well.
  *
  * @param options with `onFallback`, told why there is no server
- * @throws ToolUnavailableError when there is no CLI, or what a variable names cannot be used
+ * @throws ToolUnavailableError when there is no CLI either, or what a variable names cannot be used
  */
 export async function resolvePulumi(
   options: ResolveOptions & { onFallback?: (reason: string) => void },
-): Promise<PulumiBinaries> {
+): Promise<PulumiBinary> {
   const environment = options.environment ?? process.env;
-  const { path: cli } = await resolveBinary("pulumi", { ...options, make: true });
   const named = environment.KINDSTACK_PULUMI_SERVER;
-  if (named === NONE) return fallBack("KINDSTACK_PULUMI_SERVER=none");
-  if (!named && environment.KINDSTACK_PULUMI) return fallBack("KINDSTACK_PULUMI names a CLI, and no server is named");
+  const useCli = async (reason: string) => {
+    options.onFallback?.(reason);
+    return { cli: (await resolveBinary("pulumi", { ...options, make: true })).path };
+  };
+  if (named === NONE) return useCli("KINDSTACK_PULUMI_SERVER=none");
+  if (!named && environment.KINDSTACK_PULUMI) return useCli("KINDSTACK_PULUMI names a CLI, and no server is named");
   try {
-    return { cli, server: (await resolveBinary("pulumi-server", options)).path };
+    return { server: (await resolveBinary("pulumi-server", options)).path };
   } catch (error) {
     if (named || !(error instanceof ToolUnavailableError)) throw error;
-    return fallBack(error.message);
-  }
-
-  function fallBack(reason: string): PulumiBinaries {
-    options.onFallback?.(reason);
-    return { cli };
+    return useCli(error.message);
   }
 }

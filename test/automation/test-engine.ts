@@ -76,10 +76,10 @@ export class TestEngine {
     const host = new ProviderHost(new Map([[THING_STUB, things], ...providers]));
     await host.start();
     const settings: WorkspaceSettings = {
-      pulumi: {
-        cli: await recordingScript(directory, "pulumi"),
-        ...(runner === "server" && { server: await recordingScript(directory, "pulumi-server") }),
-      },
+      pulumi:
+        runner === "server"
+          ? { server: await recordingScript(directory, "pulumi-server") }
+          : { cli: await recordingScript(directory, "pulumi") },
       directory: join(directory, "work"),
       backendUrl: backendUrl ?? `file://${join(directory, "state")}`,
       protection: { passphrase: { value: "the-passphrase" }, keyService: undefined },
