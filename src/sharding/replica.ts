@@ -79,11 +79,6 @@ export class Replica {
     this.#now = options.now ?? (() => performance.now());
   }
 
-  /** How many shards are ours. */
-  get held(): number {
-    return this.#held.size;
-  }
-
   /** Whether nothing is ours, nor will be. */
   get hasLeft(): boolean {
     return this.#leaving && this.#held.size === 0 && this.#ending === undefined;

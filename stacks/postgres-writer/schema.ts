@@ -18,4 +18,3 @@ export type PostgresWriterSpec = Type.Static<typeof postgresWriterSpec>;
 export const postgresWriterStatus = Type.Object({
   id: Type.String({ description: "The row's primary key: the object's namespace and name." }),
 });
-export type PostgresWriterStatus = Type.Static<typeof postgresWriterStatus>;
