@@ -17,6 +17,8 @@ const DESCRIPTION_INDEX = "description";
 /** Who owns what: the objects of all kinds by their UID, and informers of all that they own. */
 export class OwnerIndex {
   readonly #owners = new Map<string, ObjectItem>();
+  /** By {@link ownerDescription}. */
+  readonly #successors = new Map<string, ObjectItem>();
   /** By `<apiVersion>/<kind>`; kinds that own the same type share one. */
   readonly #informers = new Map<string, Informer>();
   readonly #factory: InformerFactory;
@@ -55,10 +57,14 @@ export class OwnerIndex {
 
   add(uid: string, owner: ObjectItem): void {
     this.#owners.set(uid, owner);
+    this.#successors.set(ownerDescription(owner.kind, owner.key), owner);
   }
 
   remove(uid: string): void {
+    const owner = this.#owners.get(uid);
+    if (owner === undefined) return;
     this.#owners.delete(uid);
+    this.#successors.delete(ownerDescription(owner.kind, owner.key));
   }
 
   find(uid: string): ObjectItem | undefined {
@@ -103,10 +109,16 @@ export class OwnerIndex {
     const before = change.type === "added" ? undefined : ownerUidOf(change.previous);
     const after = change.type === "deleted" ? undefined : ownerUidOf(change.object);
     if (before !== undefined && before !== after) this.#claims.released(objectId(change.object));
-    for (const uid of new Set([before, after])) {
-      const owner = uid === undefined ? undefined : this.#owners.get(uid);
+    const states = change.type === "added" ? [change.object] : [change.previous, change.object];
+    for (const owner of new Set(states.map((state) => this.#ownerOf(state)))) {
       if (owner !== undefined) this.#queue.addAfter(owner, OWNED_EVENT_DELAY_MS);
     }
+  }
+
+  /** Who owns an object; else who has its owner's name now and may wait for it to go. */
+  #ownerOf(object: LiveObject): ObjectItem | undefined {
+    const owner = this.#owners.get(ownerUidOf(object) ?? "");
+    return owner ?? this.#successors.get(object.metadata.annotations?.[OWNER_ANNOTATION] ?? "");
   }
 }
 

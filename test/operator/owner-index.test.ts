@@ -1,0 +1,55 @@
+import { describe, expect, it } from "vitest";
+import type { Informer, ObjectChange } from "../../src/cache/informer";
+import type { InformerFactory } from "../../src/cache/informer-factory";
+import { objectItem } from "../../src/controller/object-item";
+import { OwnerIndex } from "../../src/operator/owner-index";
+import { tenant } from "../../stacks/tenant/kind";
+import { acme, globex, marksOf, namespace } from "../objects";
+
+const first = acme;
+const second = { ...acme, uid: "uid-of-the-second" };
+const item = objectItem(tenant, "acme");
+
+/** An index with these owners, by UID. */
+async function indexWith(...uids: string[]) {
+  const woken: string[] = [];
+  let change: (change: ObjectChange) => void = () => {};
+  const factory = {
+    create: async (_type: unknown, { onChange }: { onChange(change: ObjectChange): void }) => {
+      change = onChange;
+      return {} as Informer;
+    },
+  } as unknown as InformerFactory;
+  const index = new OwnerIndex(factory, { addAfter: ({ key }) => woken.push(key) }, { released: () => {} });
+  await index.watch({ apiVersion: "v1", kind: "Namespace" });
+  for (const uid of uids) index.add(uid, item);
+  return { index, woken, changed: (one: ObjectChange) => change(one) };
+}
+
+const owned = (owner: typeof acme) => namespace("acme-dev", marksOf(owner, { created: true }));
+const deleted = (object = owned(first)): ObjectChange => ({ type: "deleted", object, previous: object });
+
+describe("a change of what an object owns", () => {
+  it("leads to the object", async () => {
+    const { woken, changed } = await indexWith(first.uid);
+    changed({ type: "added", object: owned(first) });
+    changed(deleted());
+    expect(woken).toEqual(["acme", "acme"]);
+  });
+
+  it("leads to the one that was made again under its name, which may wait for that to go", async () => {
+    const { index, woken, changed } = await indexWith(first.uid);
+    index.remove(first.uid);
+    index.add(second.uid, item);
+    changed(deleted());
+    expect(woken).toEqual(["acme"]);
+  });
+
+  it("leads to nobody when there is no object of the name, nor for another one's", async () => {
+    const { index, woken, changed } = await indexWith(first.uid);
+    changed(deleted(owned(globex)));
+    index.remove(first.uid);
+    changed(deleted());
+    expect(woken).toEqual([]);
+  });
+});
