@@ -33,8 +33,9 @@ export async function startOperator(
   pulumi: CountedPulumi,
   signal: AbortSignal,
 ): Promise<OperatorProcess> {
-  const component = await operator(cluster, path.join(packageRoot, "dist/src/cli/main.js"), pulumi);
-  const started = await startProcess(cluster, { ...component, env: { ...component.env, ...environment } }, signal);
+  const component = await operator(cluster, path.join(packageRoot, "dist/src/cli/main.js"), { server: pulumi.server });
+  const env = { ...component.env, KINDSTACK_PULUMI: pulumi.cli, ...environment };
+  const started = await startProcess(cluster, { ...component, env }, signal);
   const atStart = await pulumi.count(); // it has asked for the version
   return {
     ...started,

@@ -24,7 +24,7 @@ export interface WorkspaceSettings {
 }
 
 /** The file of the program that runs Pulumi's commands. */
-export type PulumiBinary = { server: string } | { cli: string };
+export type PulumiBinary = { server: string; cli?: never } | { cli: string; server?: never };
 
 const COMMAND_TIMEOUT_MS = 60_000;
 
@@ -59,7 +59,7 @@ export async function openWorkspace(settings: WorkspaceSettings): Promise<Worksp
 function openPulumi(settings: WorkspaceSettings, cwd: string, scratchDirectory: string): Pulumi {
   const { pulumi, log } = settings;
   const environment = pulumiEnvironment(settings);
-  if ("cli" in pulumi) return new PulumiCli({ file: pulumi.cli, cwd, environment, scratchDirectory, log });
+  if (pulumi.cli !== undefined) return new PulumiCli({ file: pulumi.cli, cwd, environment, scratchDirectory, log });
   return new PulumiServer({ file: pulumi.server, cwd, environment, log, ...settings.timing });
 }
 

@@ -34,7 +34,7 @@ export async function operator(
     cwd: cluster.dir,
     env: {
       ...cluster.env,
-      ...("cli" in pulumi
+      ...(pulumi.cli !== undefined
         ? { KINDSTACK_PULUMI: pulumi.cli, KINDSTACK_PULUMI_SERVER: "none" }
         : { KINDSTACK_PULUMI_SERVER: pulumi.server }),
     },
