@@ -34,11 +34,15 @@ const ENGINE_ENDED: readonly unknown[] = [grpc.status.UNAVAILABLE, grpc.status.C
  */
 export class Registrations {
   readonly #monitor: ResourceMonitorClient;
+  readonly #place: string;
   readonly #stack: Promise<string>;
   readonly #urns: Promise<string>[] = [];
+  /** By URN, how to end the wait for the engine's answer. */
+  readonly #waiting = new Map<string, (reason: NotRegisteredError) => void>();
 
   constructor(monitor: ResourceMonitorClient, { project, stack }: { project: string; stack: string }) {
     this.#monitor = monitor;
+    this.#place = `urn:pulumi:${stack}::${project}::`;
     this.#stack = this.#send(requestOf({ type: STACK_TYPE, name: `${project}-${stack}` }));
     this.#keep(this.#stack);
   }
@@ -47,6 +51,11 @@ export class Registrations {
     const urn = this.#register(declaration);
     this.#keep(urn);
     return registered(declaration.name, urn);
+  }
+
+  /** Waits no longer for a resource that the engine will not answer for, as it could not delete its predecessor. */
+  abandon(urn: string): void {
+    this.#waiting.get(urn)?.(new NotRegisteredError(`${urn} was not replaced`));
   }
 
   /**
@@ -78,11 +87,16 @@ export class Registrations {
 
   async #send(request: RegisterResourceRequest): Promise<string> {
     const name = request.getName();
+    const expected = `${this.#place}${qualifiedType(request)}::${name}`;
     const response = await new Promise<RegisterResourceResponse>((resolve, reject) => {
+      this.#waiting.set(expected, reject);
       this.#monitor.registerResource(request, (error, answer) => (error ? reject(error) : resolve(answer)));
-    }).catch((error: grpc.ServiceError) => {
-      throw ENGINE_ENDED.includes(error.code) ? new NotRegisteredError(`${name}: the engine has ended`) : error;
-    });
+    })
+      .catch((error: grpc.ServiceError | NotRegisteredError) => {
+        const hasEnded = "code" in error && ENGINE_ENDED.includes(error.code);
+        throw hasEnded ? new NotRegisteredError(`${name}: the engine has ended`) : error;
+      })
+      .finally(() => this.#waiting.delete(expected));
     // The engine continues with what does not depend on what failed, skips what does, and fails in the end; a program that
     // ended here would keep it from deleting what is not registered any more.
     const urn = response.getUrn();
@@ -130,6 +144,12 @@ function requestOf({ type, name, inputs }: Declaration): RegisterResourceRequest
     .setSupportspartialvalues(true)
     .setAliasspecs(true)
     .setSupportsresultreporting(true);
+}
+
+/** A resource's type below its parent's, as it stands in its URN. */
+function qualifiedType(request: RegisterResourceRequest): string {
+  const parentType = request.getParent().split("::")[2] ?? STACK_TYPE;
+  return parentType === STACK_TYPE ? request.getType() : `${parentType}$${request.getType()}`;
 }
 
 const PLAIN = "programs of kinds give their resources plain values, and say with dependsOn what has to be there before";

@@ -143,9 +143,10 @@ export class ProviderHost {
             failures.map(({ property, reason }) => new prov.CheckFailure().setProperty(property).setReason(reason)),
           );
       }),
-      diff: this.#unary(async (request: prov.DiffRequest) => {
+      diff: this.#unary(async (request: prov.DiffRequest, session) => {
         const [olds, news] = [properties(request.getOlds()), properties(request.getNews())];
         const result = await this.#providerOf(news, olds).diff(request.getId(), olds, news);
+        if (result.deleteBeforeReplace) session.deletesFirst(request.getUrn());
         const { DIFF_SOME, DIFF_NONE } = prov.DiffResponse.DiffChanges;
         return new prov.DiffResponse()
           .setChanges(result.changes ? DIFF_SOME : DIFF_NONE)
@@ -175,8 +176,13 @@ export class ProviderHost {
         if (session.forgets) return new Empty();
         const outs = properties(request.getProperties());
         const provider = this.#providerOf(outs);
-        if (session.releases) await provider.release(request.getId(), outs);
-        else await provider.delete(request.getId(), outs);
+        try {
+          if (session.releases) await provider.release(request.getId(), outs);
+          else await provider.delete(request.getId(), outs);
+        } catch (error) {
+          session.failedToDelete(request.getUrn());
+          throw error;
+        }
         return new Empty();
       }),
       attach: (_call: unknown, callback: grpc.sendUnaryData<Empty>) => callback(null, new Empty()),

@@ -19,6 +19,11 @@ export interface SessionOptions {
   release?: boolean | undefined;
   /** Deletions are of the state alone: no provider is asked. */
   forget?: boolean | undefined;
+  /**
+   * Told the URN of a resource whose predecessor could not be deleted before it is made. With `--continue-on-error`, the
+   * engine does not answer the program for it and waits for the program to end (pulumi/pulumi#16373).
+   */
+  onUnreplaced?: ((urn: string) => void) | undefined;
 }
 
 /** What one update asks of the providers. */
@@ -29,15 +34,22 @@ export class ProviderSession {
   readonly forgets: boolean;
   /** Under what its calls are answered: comes down with the update's own fence, and when the session is closed. */
   readonly fence: Fence;
+  /** The URNs of what is deleted before its replacement is made. */
+  readonly #deletedFirst = new Set<string>();
+  readonly #onUnreplaced: (urn: string) => void;
   readonly #end = new AbortController();
   readonly #outer: Fence | undefined;
   readonly #onClose: () => void;
 
-  constructor({ fence, release = false, forget = false }: SessionOptions, onClose: () => void) {
+  constructor(
+    { fence, release = false, forget = false, onUnreplaced = () => {} }: SessionOptions,
+    onClose: () => void,
+  ) {
     const { signal } = this.#end;
     setMaxListeners(0, signal); // each connection to a database listens to it
     this.releases = release;
     this.forgets = forget;
+    this.#onUnreplaced = onUnreplaced;
     this.#outer = fence;
     this.#onClose = onClose;
     this.fence = {
@@ -49,6 +61,14 @@ export class ProviderSession {
     };
     fence?.signal.addEventListener("abort", this.#onOuterAbort);
     if (fence?.signal.aborted) this.#onOuterAbort();
+  }
+
+  deletesFirst(urn: string): void {
+    this.#deletedFirst.add(urn);
+  }
+
+  failedToDelete(urn: string): void {
+    if (this.#deletedFirst.has(urn)) this.#onUnreplaced(urn);
   }
 
   /** From now on nothing of it writes any more. */

@@ -23,7 +23,7 @@ import {
   removeTornLocks,
   stackExists,
 } from "./file-backend";
-import { type Program, type ProgramOptions, serveProgram } from "./language-server";
+import { type Program, type ProgramOptions, type ServedProgram, serveProgram } from "./language-server";
 import { isStale, parseLocks } from "./lock";
 import { copyStack, cutHistory, listStackRows, removeStackRows } from "./postgres-backend";
 import { type CommandResult, type PulumiOptions, runPulumi } from "./pulumi";
@@ -116,7 +116,7 @@ export class StackEngine {
       const args = ["up", "--client", served.address, "--exec-kind", "auto.inline"];
       if (options.refresh) args.push("--refresh");
       args.push(...sharedFlags(options));
-      const run = () => this.#update("up", stack, args, options, () => served.error());
+      const run = () => this.#update("up", stack, args, options, served);
       const { isMissing, ...result } = await run();
       if (!isMissing) return result;
       await this.#command(["stack", "init", stack, "--no-select"], options);
@@ -228,12 +228,17 @@ export class StackEngine {
     stack: string,
     args: string[],
     options: DestroyOptions,
-    programError: () => unknown = () => undefined,
+    program?: ServedProgram,
   ): Promise<UpdateResult & { isMissing: boolean }> {
     const { host, workspace, timeoutMs } = this.#options;
     const started = performance.now();
     const { release, forget } = options;
-    const session = host.openSession(stack, { fence: currentFence(), release, forget });
+    const session = host.openSession(stack, {
+      fence: currentFence(),
+      release,
+      forget,
+      onUnreplaced: program?.abandon,
+    });
     try {
       const command = [...args, "--yes", "--skip-preview", "--stack", stack];
       const result = await this.#runUnlocked(stack, command, options);
@@ -243,7 +248,8 @@ export class StackEngine {
       const succeeded = result.exitCode === 0 && report.succeeded;
       if (result.exitCode === 0 && !succeeded) await refuseWithoutRoom(workspace.scratchDirectory);
       const { failures: refused } = session;
-      const failures = succeeded ? [] : collectFailures(result, report, refused, programError(), timeoutMs);
+      const programError = program?.error();
+      const failures = succeeded ? [] : collectFailures(result, report, refused, programError, timeoutMs);
       return {
         operation,
         outcome: succeeded ? "succeeded" : result.interrupted === "aborted" ? "interrupted" : "failed",
@@ -251,7 +257,7 @@ export class StackEngine {
         resources: report.resources,
         deleted: report.deleted,
         failures,
-        restDone: succeeded || (programError() === undefined && isRestDone(result, report, refused)),
+        restDone: succeeded || (programError === undefined && isRestDone(result, report, refused)),
         durationMs: performance.now() - started,
         isMissing: result.error?.kind === "stackNotFound",
       };

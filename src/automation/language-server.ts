@@ -16,6 +16,8 @@ export interface ServedProgram {
   address: string;
   /** What the program threw, with the class that is lost on the way through the engine. */
   error(): unknown;
+  /** Ends the program's wait for a resource ({@link Registrations.abandon}); one of the SDK's runtime waits on. */
+  abandon(urn: string): void;
   close(): void;
 }
 
@@ -30,13 +32,19 @@ export async function serveProgram(
   { sdkRuntime = false }: ProgramOptions = {},
 ): Promise<ServedProgram> {
   let thrown: unknown;
+  let registrations: Registrations | undefined;
   const server = new grpc.Server();
   server.addService(
     LanguageRuntimeService,
     languageRuntime(async (request) => {
       const response = new RunResponse();
       try {
-        await (sdkRuntime ? runSdkProgram : run)(program, request);
+        if (sdkRuntime) await runSdkProgram(program, request);
+        else
+          await withMonitor(request, (monitor) => {
+            registrations = new Registrations(monitor, { project: request.getProject(), stack: request.getStack() });
+            return withRegistrations(registrations, program);
+          });
         return response;
       } catch (error) {
         // What was not registered because something failed must not be deleted for that: the engine hears of it.
@@ -51,14 +59,18 @@ export async function serveProgram(
       error ? reject(error) : resolve(bound),
     );
   });
-  return { address: `127.0.0.1:${port}`, error: () => thrown, close: () => server.forceShutdown() };
+  return {
+    address: `127.0.0.1:${port}`,
+    error: () => thrown,
+    abandon: (urn) => registrations?.abandon(urn),
+    close: () => server.forceShutdown(),
+  };
 }
 
-async function run(program: Program, request: RunRequest): Promise<void> {
+async function withMonitor(request: RunRequest, run: (monitor: ResourceMonitorClient) => Promise<void>): Promise<void> {
   const monitor = new ResourceMonitorClient(request.getMonitorAddress(), grpc.credentials.createInsecure());
   try {
-    const registrations = new Registrations(monitor, { project: request.getProject(), stack: request.getStack() });
-    await withRegistrations(registrations, program);
+    await run(monitor);
   } finally {
     monitor.close();
   }

@@ -183,6 +183,32 @@ describe.each(RUNNERS)("by the %s", (runner) => {
       ]);
     });
 
+    it("ends when the predecessor of a resource cannot be deleted, and does the rest", async () => {
+      await engine.up(stack, { a: "1", after: "1", undeclared: "1" });
+      engine.things.live.set(`${stack}/a`, "in use");
+      const program = (value: string) => () => {
+        const a = new Thing("a", { key: `${stack}/a`, value });
+        new Thing("after", { key: `${stack}/after`, value: "1" }, { dependsOn: a });
+        engine.declare(stack, { other: "1" });
+      };
+      const failed = await engine.engine.up(stack, program("afresh"));
+      expect(failed).toMatchObject({ outcome: "failed", failures: [{ resource: "a", reason: "Terminating" }] });
+      expect(worldOf(stack).sort()).toEqual([
+        ["a", "in use"],
+        ["after", "1"],
+        ["other", "1"],
+        ["undeclared", "1"],
+      ]);
+
+      engine.things.live.set(`${stack}/a`, "1");
+      expect(await engine.engine.up(stack, program("afresh"))).toMatchObject({ outcome: "succeeded", failures: [] });
+      expect(worldOf(stack).sort()).toEqual([
+        ["a", "afresh"],
+        ["after", "1"],
+        ["other", "1"],
+      ]);
+    });
+
     it("carries what the program threw", async () => {
       const throwing = engine.engine.up(stack, () => {
         throw new TerminalError("Invalid", "spec.size: 7 is too much");

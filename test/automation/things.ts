@@ -62,6 +62,9 @@ export class Things implements DynamicProvider<ThingInputs, ThingInputs> {
 
   async diff(_id: string, olds: ThingInputs, news: ThingInputs) {
     if (olds.key !== news.key) return { changes: true, replaces: ["key"] };
+    if (news.value === "afresh" && olds.value !== "afresh") {
+      return { changes: true, replaces: ["value"], deleteBeforeReplace: true };
+    }
     return { changes: olds.value !== news.value };
   }
 

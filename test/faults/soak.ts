@@ -150,7 +150,7 @@ export class Soak {
     this.#heal();
     await vi.waitFor(
       async () => {
-        for (const { manifest, prerequisites } of this.#wanted.values()) await this.#push(manifest, prerequisites);
+        for (const name of this.#wanted.keys()) await this.#push(name);
         await this.#expectAll();
       },
       { timeout: SETTLE_MS, interval: 2_000 },
@@ -202,7 +202,7 @@ export class Soak {
     const manifest = generatedObject(changing, { name, table: this.#table, spec });
     const prerequisites = isRow ? [] : (found.prerequisites?.(name) ?? []);
     this.#wanted.set(name, { kind: found.kind, manifest, prerequisites });
-    await this.#push(manifest, prerequisites);
+    await this.#push(name);
   }
 
   async #unwant(name: string): Promise<void> {
@@ -212,15 +212,23 @@ export class Soak {
     await remove(wanted.manifest);
   }
 
-  /** Makes an object, or gives it its spec. What is still on its way out under that name is in the way for now. */
-  async #push(manifest: Manifest, prerequisites: readonly Manifest[]): Promise<void> {
+  /**
+   * Makes an object, or gives it its spec. What is still on its way out under that name is in the way for now. An object
+   * whose spec admission refuses, such as a Tenant with the host name of another one, is wanted no longer.
+   */
+  async #push(name: string): Promise<void> {
+    const wanted = this.#wanted.get(name);
+    if (wanted === undefined) return;
+    const { manifest, prerequisites } = wanted;
     try {
       for (const prerequisite of prerequisites) await apply(prerequisite);
       const live = await find(manifest);
       if (live === undefined) await create(manifest);
       else if (live.metadata.deletionTimestamp === undefined) await replaceSpec(manifest, manifest.spec);
     } catch (error) {
-      if (!(error instanceof ApiError && [404, 409].includes(error.status))) throw error;
+      if (!(error instanceof ApiError)) throw error;
+      if (error.message.includes("denied the request")) await this.#unwant(name);
+      else if (![404, 409].includes(error.status)) throw error;
     }
   }
 

@@ -1,7 +1,7 @@
 import type { ResourceMonitorClient } from "@pulumi/pulumi/proto/resource_grpc_pb";
 import { type RegisterResourceRequest, RegisterResourceResponse, Result } from "@pulumi/pulumi/proto/resource_pb";
-import { describe, expect, it } from "vitest";
-import { Registrations, withRegistrations } from "../../providers/registration";
+import { describe, expect, it, vi } from "vitest";
+import { NotRegisteredError, Registrations, withRegistrations } from "../../providers/registration";
 
 /* What is said to a monitor that is played; what an engine makes of it is in the tests of the engine. */
 
@@ -10,6 +10,7 @@ const STACK = "urn:pulumi:s::p::pulumi:pulumi:Stack::p-s";
 class Monitor {
   readonly requests: RegisterResourceRequest.AsObject[] = [];
   readonly refused = new Set<string>();
+  readonly unanswered = new Set<string>();
   readonly registrations = new Registrations(this as unknown as ResourceMonitorClient, { project: "p", stack: "s" });
 
   registerResource(
@@ -17,6 +18,7 @@ class Monitor {
     answer: (error: null, response: RegisterResourceResponse) => void,
   ): void {
     this.requests.push(request.toObject());
+    if (this.unanswered.has(request.getName())) return;
     const response = new RegisterResourceResponse().setUrn(
       `urn:pulumi:s::p::${request.getType()}::${request.getName()}`,
     );
@@ -85,6 +87,20 @@ describe("Registrations", () => {
     };
     await withRegistrations(monitor.registrations, program);
     expect(monitor.requestFor("second")).toBeDefined();
+  });
+
+  it("end when one that is never answered is abandoned, under whatever parent", async () => {
+    const monitor = new Monitor();
+    monitor.unanswered.add("first");
+    const component = monitor.registrations.register({ type: "c", name: "component" });
+    const first = monitor.registrations.register({ ...row("first"), parent: component });
+    monitor.registrations.register({ ...row("second"), dependsOn: [first] });
+    const settled = monitor.registrations.settled();
+    await vi.waitFor(() => expect(monitor.requestFor("first")).toBeDefined());
+    monitor.registrations.abandon("urn:pulumi:s::p::t::first"); // another resource
+    monitor.registrations.abandon("urn:pulumi:s::p::c$t::first");
+    await expect(settled).rejects.toThrow(new NotRegisteredError("urn:pulumi:s::p::c$t::first was not replaced"));
+    expect(monitor.requestFor("second")).toBeUndefined();
   });
 
   it("have all been answered when the error of a program is told", async () => {

@@ -94,7 +94,7 @@ export function tenantHostnamesWebhook(): AdmissionWebhook {
           .byIndex("tenants", "hostname", host)
           .find((one) => one.metadata.name !== tenant.metadata.name && scopeOf(one) !== "Disabled");
         if (other !== undefined) {
-          const message = `spec.ingressHostnames.allowed: ${host} is allowed in the tenant ${other.metadata.name} already; with hostnameCollisionScope Disabled in one of them, both may have it`;
+          const message = `spec.ingressHostnames.allowed: "${host}" is allowed in the tenant ${other.metadata.name} already; with hostnameCollisionScope Disabled in one of them, both may have it`;
           return { allowed: false, message };
         }
       }
