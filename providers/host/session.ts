@@ -63,10 +63,12 @@ export class ProviderSession {
     if (fence?.signal.aborted) this.#onOuterAbort();
   }
 
+  /** Notes that a resource is deleted before its replacement is made. */
   deletesFirst(urn: string): void {
     this.#deletedFirst.add(urn);
   }
 
+  /** Notes that a resource could not be deleted. */
   failedToDelete(urn: string): void {
     if (this.#deletedFirst.has(urn)) this.#onUnreplaced(urn);
   }
