@@ -280,14 +280,25 @@ export async function eventsAbout(object: LiveObject): Promise<LiveObject[]> {
   return items.filter(({ regarding }) => (regarding as { uid?: string } | undefined)?.uid === object.metadata.uid);
 }
 
-/** Deletes all objects of the kinds that the operator serves, by force where it does not help. */
+/** Deletes all objects of the kinds that the operator serves, by force once it gets no further. */
 export async function removeAllObjects(): Promise<void> {
-  for (const object of await allObjects()) await remove(object);
-  await eventually(async () => {
-    if ((await allObjects()).length > 0) throw new Error("some are left");
-  }).catch(async () => {
-    for (const object of await allObjects()) await edit(object, { metadata: { finalizers: null } });
-  });
+  let left = await allObjects();
+  await Promise.all(left.map(remove));
+  while (left.length > 0) {
+    const before = left.length;
+    await eventually(async () => {
+      left = await allObjects();
+      if (left.length >= before) throw new Error(`${left.length} are left`);
+    }).catch(() => Promise.all(left.map(release)));
+  }
+}
+
+async function release(object: LiveObject): Promise<void> {
+  try {
+    await edit(object, { metadata: { finalizers: null } });
+  } catch (error) {
+    if (!(error instanceof ApiError && error.notFound)) throw error; // it is gone
+  }
 }
 
 async function allObjects(): Promise<LiveObject[]> {
