@@ -86,9 +86,14 @@ export interface UpdatePlan {
   postponed: readonly string[];
   /** Whether an earlier update may have left resources in no state. */
   mayHaveOrphans: boolean;
-  /** Whether the status says that the update runs only when it takes long. */
-  quiet: boolean;
+  announcement: Announcement;
 }
+
+/**
+ * When the status says that an update or a destroy runs: before it begins, where after a crash nothing else would show that
+ * it had begun; beside it, which takes no time of its own; or only when it takes long, which saves a write.
+ */
+export type Announcement = "before" | "beside" | "late";
 
 export interface DestroyPlan {
   type: "destroy";
@@ -101,7 +106,7 @@ export interface DestroyPlan {
   mayBeEmpty: boolean;
   /** Whether an earlier destroy has announced itself in the status. */
   announced: boolean;
-  quiet: boolean;
+  announcement: Announcement;
 }
 
 /**
@@ -132,7 +137,7 @@ export function decide(facts: Facts): Plan {
   if (status.stack === undefined) return update(facts, wasAttempted(facts) ? "Retrying" : "Creating", drifted);
   const ready = findCondition(status.conditions, "Ready");
   if (ready?.observedGeneration !== metadata.generation) return update(facts, "Updating", drifted);
-  if (ready.status !== "True" || hasFailed(facts)) return update(facts, "Retrying", true);
+  if (ready.status !== "True" || hasFailed(facts) || wasCutOff(facts)) return update(facts, "Retrying", true);
   if (status.stack.program !== facts.program) return update(facts, "ProgramChanged", drifted);
   return drifted ? repair(facts) : rest();
 }
@@ -157,6 +162,11 @@ function wasAttempted({ metadata, lastAttempt }: Facts): boolean {
 /** Whatever the status says: it can be written by others. */
 function hasFailed(facts: Facts): boolean {
   return wasAttempted(facts) && facts.lastAttempt?.outcome !== "succeeded";
+}
+
+/** Whether another process's update did not get as far as to say how it ended. */
+function wasCutOff(facts: Facts): boolean {
+  return !wasAttempted(facts) && isUnfinished(facts.status.conditions);
 }
 
 /** Whether an update would be the last one again. */
@@ -208,9 +218,15 @@ function update(facts: Facts, cause: Cause, refresh: boolean): UpdatePlan {
     replaced: [],
     postponed: [],
     mayHaveOrphans: mayHaveOrphans(facts),
-    // In a stack that many share, each announcement is a write. A first update shows in the object itself.
-    quiet: facts.sharesStack && (cause === "Creating" || cause === "Updating"),
+    announcement: announcementOf(cause, facts.sharesStack),
   };
+}
+
+function announcementOf(cause: Cause, sharesStack: boolean): Announcement {
+  // The status that is there says that all is well; of every other cause, the object or its status shows until it is over.
+  if (cause === "Repairing") return "before";
+  // In a stack that many share, each announcement is a write.
+  return sharesStack && (cause === "Creating" || cause === "Updating") ? "late" : "beside";
 }
 
 function destroy(facts: Facts): DestroyPlan {
@@ -226,6 +242,6 @@ function destroy(facts: Facts): DestroyPlan {
     finishUpdate: isUnfinished(status.conditions) || mayBeUnderWay,
     mayBeEmpty: facts.unblocked && !orphans,
     announced: findCondition(status.conditions, "Reconciling")?.reason === "Deleting",
-    quiet: sharesStack,
+    announcement: sharesStack ? "late" : "beside",
   };
 }

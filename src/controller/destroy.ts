@@ -24,7 +24,7 @@ export async function executeDestroy(reconcile: Reconcile, plan: DestroyPlan): P
     const { namespace, name, generation = 0 } = object.metadata;
     const place = namespace === undefined ? "" : ` from the namespace ${namespace}`;
     writer.event(object, "Normal", "Deleting", `Custom Resource ${name} is being deleted${place}`);
-    progress = new ProgressStatus(reconcile, object, deletingConditions(generation, []), plan.quiet);
+    progress = new ProgressStatus(reconcile, object, deletingConditions(generation, []), plan.announcement);
   }
   const latest = async (): Promise<LiveObject> => (await progress?.end().catch(() => undefined)) ?? object;
   const run = stacks.open(object, signal);

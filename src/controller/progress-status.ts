@@ -1,27 +1,35 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import type { NewCondition } from "../../stacks/contract/condition";
 import type { Reconcile } from "./context";
+import type { Announcement } from "./decide";
 
-/** A quiet update is reported only if it takes longer than this. */
+/** What takes longer than this is reported in any case. */
 const REPORT_AFTER_MS = 10_000;
 
-/**
- * Reports in an object's status that an update of it runs: at once, beside the update, or only when it takes long, so that
- * a thousand short ones are not two thousand writes.
- */
+/** Reports in an object's status that an update of it, or its destroy, runs. */
 export class ProgressStatus {
   readonly #before: LiveObject;
   readonly #timer: NodeJS.Timeout | undefined;
   #written: Promise<LiveObject> | undefined;
 
-  constructor({ context, state }: Reconcile, before: LiveObject, conditions: NewCondition[], quiet: boolean) {
+  constructor(
+    { context, state }: Reconcile,
+    before: LiveObject,
+    conditions: NewCondition[],
+    announcement: Announcement,
+  ) {
     this.#before = before;
     const report = () => {
       this.#written = context.writer.writeStatus(before, state, { conditions });
       this.#written.catch(() => {}); // `end` throws it
     };
-    if (quiet) this.#timer = setTimeout(report, REPORT_AFTER_MS);
+    if (announcement === "late") this.#timer = setTimeout(report, REPORT_AFTER_MS);
     else report();
+  }
+
+  /** Resolves once what is to be reported at the beginning is written. @throws what the write threw */
+  async begun(): Promise<void> {
+    await this.#written;
   }
 
   /** Reports nothing any more; resolves with the object as it then is. @throws what the write threw */

@@ -47,7 +47,9 @@ export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Pro
     if (!isFresh(found, live)) return { type: "stale" };
 
     progress = reportUpdate(reconcile, object, plan);
+    if (plan.announcement === "before") await progress.begun();
     const conflict = plan.cause === "Repairing" ? await countRepair(reconcile) : undefined;
+    state.lastAttempt = undefined; // of one that is cut off, this process knows no more than the next
     const result = await run.up(program.of(object), { refresh: plan.refresh, verified });
     context.metrics.ran(result, plan.cause);
     if (result.outcome === "interrupted") return { type: "stale" };
@@ -93,11 +95,10 @@ export async function finishUpdate(reconcile: Reconcile): Promise<boolean> {
   }
 }
 
-/** The status says that the update runs while the engine starts, which costs no time of its own. */
-function reportUpdate(reconcile: Reconcile, object: LiveObject, { cause, quiet }: UpdatePlan): ProgressStatus {
+function reportUpdate(reconcile: Reconcile, object: LiveObject, { cause, announcement }: UpdatePlan): ProgressStatus {
   const knownReady = statusOf(object).stack !== undefined;
   const conditions = updatingConditions(object.metadata.generation ?? 0, cause, knownReady);
-  return new ProgressStatus(reconcile, object, conditions, quiet);
+  return new ProgressStatus(reconcile, object, conditions, announcement);
 }
 
 /** Whether the same objects are there as before, and none of them has begun to be deleted. */

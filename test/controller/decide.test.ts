@@ -110,6 +110,14 @@ describe("an object whose last update failed", () => {
     expect(decide(facts({ status }))).toMatchObject({ type: "update", cause: "Retrying" });
   });
 
+  it("is tried again when a repair never reported its end, although what it repaired is there", () => {
+    const { status } = facts();
+    const repairing = { ...ready("True", 3)[0], type: "Reconciling", reason: "Repairing" } as Condition;
+    const conditions = [...ready("True", 3), repairing];
+    const plan = decide(facts({ status: { ...status, conditions } }));
+    expect(plan).toMatchObject({ type: "update", cause: "Retrying", refresh: true, mayHaveOrphans: true });
+  });
+
   it("waits for its author when only the author can help", () => {
     expect(decide(facts({ status: failed, lastAttempt: attempt() }))).toMatchObject({ type: "nothing" });
     expect(decide(facts({ status: {}, lastAttempt: attempt() }))).toMatchObject({ type: "nothing" });
@@ -266,7 +274,13 @@ describe("the status of an object that needs nothing", () => {
   const unknown = { type: "DriftUnknown", status: "True", reason: "Away", message: "", observedGeneration: 3 } as const;
   const cases: [string, Partial<Facts>, string[], number][] = [
     ["stays as it is", {}, [], 0],
-    ["says no longer that an update runs", having(condition("Reconciling", "Repairing")), ["Reconciling=False"], 0],
+    [
+      "says no longer that an update runs that this process saw succeed",
+      { ...having(condition("Reconciling", "Repairing")), lastAttempt: attempt({ outcome: "succeeded" }) },
+      ["Reconciling=False"],
+      0,
+    ],
+    ["says no longer that it backs off", having(condition("Reconciling", "BackOff")), ["Reconciling=False"], 0],
     [
       "still says that a conflict continues",
       { ...having(condition("Contested", "FieldContested")), backoff: settledMs(7_000) },
@@ -290,9 +304,10 @@ describe("how an object is updated and destroyed", () => {
   const unfinished: Partial<Facts> = { status: { ...failed, observedGeneration: 2 } };
   const deleting = [{ ...ready("True", 3)[0], type: "Reconciling", reason: "Deleting" }] as Condition[];
   const cases: [string, Partial<Facts>, object][] = [
-    ["a first update in a stack of its own is announced", { status: {} }, { quiet: false }],
-    ["one in a shared stack only when it takes long", { status: {}, sharesStack: true }, { quiet: true }],
-    ["one that is tried again is announced", { status: failed, sharesStack: true }, { quiet: false }],
+    ["a first update in a stack of its own is announced", { status: {} }, { announcement: "beside" }],
+    ["one in a shared stack only when it takes long", { status: {}, sharesStack: true }, { announcement: "late" }],
+    ["a repair before it begins, as nothing else tells of it", { drifted: ["a"] }, { announcement: "before" }],
+    ["one that is tried again is announced", { status: failed, sharesStack: true }, { announcement: "beside" }],
     [
       "one after a failure may find orphans",
       { status: failed, lastAttempt: attempt({ outcome: "retryable" }) },
