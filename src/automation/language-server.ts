@@ -1,6 +1,6 @@
 import * as grpc from "@grpc/grpc-js";
 import { type ILanguageRuntimeServer, LanguageRuntimeService } from "@pulumi/pulumi/proto/language_grpc_pb";
-import { GetRequiredPluginsResponse, type RunRequest, RunResponse } from "@pulumi/pulumi/proto/language_pb";
+import { GetRequiredPackagesResponse, type RunRequest, RunResponse } from "@pulumi/pulumi/proto/language_pb";
 import { PluginInfo } from "@pulumi/pulumi/proto/plugin_pb";
 import { ResourceMonitorClient } from "@pulumi/pulumi/proto/resource_grpc_pb";
 import { version } from "@pulumi/pulumi/version";
@@ -79,10 +79,10 @@ async function withMonitor(request: RunRequest, run: (monitor: ResourceMonitorCl
 /** The part of Pulumi's language-runtime service that an engine needs of a program that runs already. */
 function languageRuntime(
   answer: (request: RunRequest) => Promise<RunResponse>,
-): Pick<ILanguageRuntimeServer, "run" | "getRequiredPlugins" | "getPluginInfo"> & grpc.UntypedServiceImplementation {
+): Pick<ILanguageRuntimeServer, "run" | "getRequiredPackages" | "getPluginInfo"> & grpc.UntypedServiceImplementation {
   return {
     run: (call, callback) => void answer(call.request).then((response) => callback(null, response)),
-    getRequiredPlugins: (_call, callback) => callback(null, new GetRequiredPluginsResponse()),
+    getRequiredPackages: (_call, callback) => callback(null, new GetRequiredPackagesResponse()),
     getPluginInfo: (_call, callback) => callback(null, new PluginInfo().setVersion(version)),
   };
 }
