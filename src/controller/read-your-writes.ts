@@ -38,6 +38,6 @@ export class ReadYourWrites {
 
   /** Whether an object has the status that was written last. */
   hasOwnStatus({ status }: LiveObject): boolean {
-    return isDeepStrictEqual(status, this.#status);
+    return status !== undefined && isDeepStrictEqual(status, this.#status);
   }
 }

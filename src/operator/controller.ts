@@ -12,6 +12,7 @@ import {
   PAUSED_ANNOTATION,
   RECONCILE_ANNOTATION,
 } from "../../stacks/contract/object";
+import { STACK_NUMBER_ANNOTATION, STACK_PARTITION_ANNOTATION } from "../../stacks/contract/shared-stack";
 import { findFresh } from "../cache/freshness";
 import type { Informer, ObjectChange } from "../cache/informer";
 import type { InformerFactory } from "../cache/informer-factory";
@@ -290,11 +291,17 @@ function needsReconcile(change: ObjectChange): boolean {
   );
 }
 
-/** Kinds may depend on labels and annotations, which make no new generation. */
+/**
+ * Whether an object's labels or annotations change, on which kinds may depend though they make no new generation. That it
+ * is given its stack is the controller's own write.
+ */
 function changesMetadata({ previous, object }: Extract<ObjectChange, { type: "modified" }>): boolean {
+  const { labels, annotations = {} } = object.metadata;
+  const { [STACK_NUMBER_ANNOTATION]: _, [STACK_PARTITION_ANNOTATION]: __, ...unassigned } = annotations;
+  const before = previous.metadata.annotations ?? {};
   return (
-    !isDeepStrictEqual(previous.metadata.labels, object.metadata.labels) ||
-    !isDeepStrictEqual(previous.metadata.annotations, object.metadata.annotations)
+    !isDeepStrictEqual(previous.metadata.labels, labels) ||
+    !(isDeepStrictEqual(before, annotations) || isDeepStrictEqual(before, unassigned))
   );
 }
 

@@ -63,11 +63,14 @@ describe("300 objects whose table is missing", () => {
   it("cost few updates, and are Ready within a minute of its creation", async () => {
     const table = uniqueName("late").replace("-", "_");
     const names = Array.from({ length: 300 }, (_, index) => `${table.replace("_", "-")}-${index}`);
-    const updates = () => operator.metric("kindstack_updates_total", { kind: "postgreswriters.demo.yash.com" });
-    const before = await updates();
+    const controller = "postgreswriters.demo.yash.com";
+    const updates = () => operator.metric("kindstack_updates_total", { kind: controller });
+    const reconciles = () => operator.metric("controller_runtime_reconcile_total", { controller });
+    const [before, reconcilesBefore] = [await updates(), await reconciles()];
     await Promise.all(names.map((name) => create(postgresWriter(name, { table }))));
     const last = postgresWriter(names.at(-1) ?? "", { table });
     for (const name of names) await untilCondition(postgresWriter(name, { table }), "Ready", "False", "TableMissing");
+    expect((await reconciles()) - reconcilesBefore).toBeLessThan(1.5 * names.length);
     await eventually(async () => expect(await updates()).toBeGreaterThanOrEqual(before + 4), 60_000);
 
     await database.query(`CREATE TABLE ${table} (id text PRIMARY KEY, name text, age integer, country text)`);
