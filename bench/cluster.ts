@@ -6,7 +6,7 @@ import pg from "pg";
 import { KubernetesClient, type Manifest } from "../providers/kubernetes/client";
 import { disconnectKubernetes } from "../providers/kubernetes/connection";
 import { closePool } from "../providers/postgres/pool";
-import { type DevCluster, startDevCluster } from "../src/dev/cluster";
+import { type DevCluster, removeDevCluster, startDevCluster } from "../src/dev/cluster";
 import { layoutOf, logFileOf } from "../src/dev/layout";
 import { lastLines } from "../src/dev/process";
 import { userConfig } from "../src/dev/users";
@@ -117,6 +117,7 @@ export async function withBenchCluster<T>(
     await disconnectKubernetes();
     await closeClients();
     await cluster?.stop();
+    await removeDevCluster(dir);
     await fs.rm(directory, { recursive: true, force: true, maxRetries: 3 });
   }
 }

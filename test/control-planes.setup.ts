@@ -3,7 +3,7 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import type { TestProject } from "vitest/node";
-import { type DevCluster, startDevCluster } from "../src/dev/cluster";
+import { type DevCluster, removeDevCluster, startDevCluster } from "../src/dev/cluster";
 import { resolveBinaries } from "../src/toolchain/resolve";
 import type { ToolEvent } from "../src/toolchain/tool";
 
@@ -18,9 +18,10 @@ const TOOLS = ["pulumi", "pulumi-server", "pulumi-language-nodejs"] as const;
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   compile();
   const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-test-"));
+  fs.chmodSync(directory, 0o711); // PostgreSQL may run as another user
   const running: DevCluster[] = [];
   const tearDown = async () => {
-    await Promise.all(running.map((cluster) => cluster.stop()));
+    await Promise.all(running.map((cluster) => cluster.stop().then(() => removeDevCluster(cluster.dir))));
     fs.rmSync(directory, { recursive: true, force: true });
   };
   try {

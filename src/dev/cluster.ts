@@ -127,6 +127,12 @@ export async function startDevCluster(options: DevClusterOptions): Promise<DevCl
   });
 }
 
+/** Removes a directory with all that a cluster stored, there or where PostgreSQL could. Nothing may run in it any more. */
+export async function removeDevCluster(dir: string): Promise<void> {
+  await forget(layoutOf(dir));
+  await fs.rm(dir, { recursive: true, force: true });
+}
+
 /** Stops what runs in a directory, the operator included. Says whether anything did. @throws DevClusterBusyError */
 export async function stopDevCluster(dir: string, log: (message: string) => void = () => {}): Promise<boolean> {
   const layout = layoutOf(dir);

@@ -6,7 +6,7 @@ import { KubernetesClient, type LiveObject, type Manifest, type ResourceType } f
 import { portableWords } from "../../stacks/catalog";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
-import { startDevCluster } from "../dev/cluster";
+import { removeDevCluster, startDevCluster } from "../dev/cluster";
 import { layoutOf, logFileOf } from "../dev/layout";
 import { operator } from "../dev/operator";
 import { packageRoot } from "../package";
@@ -64,7 +64,7 @@ export async function startTestCluster({ kinds }: TestClusterOptions): Promise<T
   const close = async () => {
     await client.close();
     await cluster.stop();
-    await fs.rm(dir, { recursive: true, force: true });
+    await removeDevCluster(dir);
   };
   try {
     await cluster.start(await operator(cluster, main, pulumi, { kinds: portableWords(kinds) }));

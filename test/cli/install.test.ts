@@ -1,10 +1,12 @@
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
 import { runProgram } from "../../src/cli/program";
 
+const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-values-"));
 afterEach(() => vi.restoreAllMocks());
+afterAll(() => fs.rmSync(directory, { recursive: true }));
 
 /** What a command prints, and its exit code. */
 async function run(...words: string[]): Promise<{ exitCode: number; stdout: string; stderr: string }> {
@@ -35,7 +37,7 @@ describe("kindstack install --print", () => {
   });
 
   it("takes the keys of a file, of any type, under those of --set", { timeout: 20_000 }, async () => {
-    const file = path.join(fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-values-")), "values.yaml");
+    const file = path.join(directory, "values.yaml");
     fs.writeFileSync(
       file,
       "namespace: ops\nreplicas: 2\nimage: a\nbackendFromSecret: true\nkinds: [podsets]\nstorageClass:\n" +

@@ -9,6 +9,7 @@ import {
   type DevCluster,
   DevClusterRunningError,
   devClusterStatus,
+  removeDevCluster,
   startDevCluster,
   stopDevCluster,
 } from "../../src/dev/cluster";
@@ -135,7 +136,7 @@ describe("a cluster of one's own", { timeout: 120_000 }, () => {
 
   afterEach(async () => {
     await stopDevCluster(dir);
-    await fs.rm(dir, { recursive: true, force: true });
+    await removeDevCluster(dir);
   });
 
   async function store(cluster: DevCluster): Promise<void> {
