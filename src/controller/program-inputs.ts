@@ -31,8 +31,11 @@ export async function readProgramInputs(
       .filter((object) => ownerUidOf(object) !== uid)
       .map(({ metadata }) => client.get(type, metadata.name, metadata.namespace));
     const labelSelector = `${OWNER_UID_LABEL}=${uid}`;
-    const { items } = await client.list(type, { labelSelector, ...(namespace !== undefined && { namespace }) });
-    const others = (await Promise.all(inherited)).filter(
+    const [{ items }, ...found] = await Promise.all([
+      client.list(type, { labelSelector, ...(namespace !== undefined && { namespace }) }),
+      ...inherited,
+    ]);
+    const others = found.filter(
       (object) => object?.metadata.annotations?.[OWNER_ANNOTATION] === description && ownerUidOf(object) !== uid,
     );
     return [...items, ...others.filter((object) => object !== undefined)];

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it, vi } from "vitest";
 import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/client";
 import { OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
@@ -69,6 +70,22 @@ describe("what a program is shown of the cluster", () => {
     const { read } = server([], [pod("kept", "uid-before"), taken]);
     const { owned } = await read(podSet, "default/web", object("web", "default"), cached);
     expect(owned).toEqual([pod("kept", "uid-before")]);
+  });
+
+  it("is an error, and no unhandled rejection, when what a predecessor had cannot be read while others are listed", async () => {
+    const client = {
+      list: () => delay(10, { items: [] }),
+      resourceType: async (apiVersion: string, kind: string) => ({ apiVersion, kind }),
+      get: () => Promise.reject(new Error("unavailable")),
+    } as unknown as KubernetesClient;
+    const unhandled = vi.fn();
+    process.on("unhandledRejection", unhandled);
+    const reading = readProgramInputs(client, podSet, "default/web", object("web", "default"), [
+      pod("a", "uid-before"),
+    ]);
+    await expect(reading).rejects.toThrow("unavailable");
+    process.off("unhandledRejection", unhandled);
+    expect(unhandled).not.toHaveBeenCalled();
   });
 
   it("costs no request for a kind that goes by nothing in the cluster", async () => {
