@@ -64,7 +64,7 @@ describe.each(SCHEMES)("an operator whose state is at %s://", (scheme) => {
 
   it("destroys them, and leaves no stack behind", async () => {
     await Promise.all([first, second].map(remove));
-    await untilGone(namespace(dev));
+    await Promise.all([namespace(dev), first, second].map(untilGone)); // the objects go after their stacks
 
     const empty = path.join(directory, "empty");
     expect(run("restored", "backup", empty)).toBe(`wrote 0 stacks to ${empty}\n`);
