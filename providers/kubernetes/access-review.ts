@@ -27,11 +27,8 @@ export async function reviewToken(
   client: Pick<KubernetesClient, "json">,
   token: string,
 ): Promise<UserInfo | undefined> {
-  const { status } = await client.json<{ status?: { authenticated?: boolean; user?: UserInfo } }>(
-    "POST",
-    "/apis/authentication.k8s.io/v1/tokenreviews",
-    { body: { apiVersion: "authentication.k8s.io/v1", kind: "TokenReview", spec: { token } } },
-  );
+  type Status = { authenticated?: boolean; user?: UserInfo };
+  const status = await review<Status>(client, "authentication.k8s.io/v1", "TokenReview", { token });
   return status?.authenticated === true ? status.user : undefined;
 }
 
@@ -41,16 +38,21 @@ export async function reviewAccess(
   { username, uid, groups, extra }: UserInfo,
   attributes: AccessAttributes,
 ): Promise<boolean> {
-  const { status } = await client.json<{ status?: { allowed?: boolean } }>(
-    "POST",
-    "/apis/authorization.k8s.io/v1/subjectaccessreviews",
-    {
-      body: {
-        apiVersion: "authorization.k8s.io/v1",
-        kind: "SubjectAccessReview",
-        spec: { user: username, uid, groups, extra, ...attributes },
-      },
-    },
-  );
-  return status?.allowed === true;
+  const spec = { user: username, uid, groups, extra, ...attributes };
+  return (await review<Allowed>(client, "authorization.k8s.io/v1", "SubjectAccessReview", spec))?.allowed === true;
+}
+
+export interface Allowed {
+  allowed?: boolean;
+}
+
+/** Asks for a review. @returns its status @throws ApiError when the API server gives no answer */
+export async function review<Status>(
+  client: Pick<KubernetesClient, "json">,
+  apiVersion: string,
+  kind: string,
+  spec: object,
+): Promise<Status | undefined> {
+  const path = `/apis/${apiVersion}/${kind.toLowerCase()}s`;
+  return (await client.json<{ status?: Status }>("POST", path, { body: { apiVersion, kind, spec } })).status;
 }

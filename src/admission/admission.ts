@@ -1,14 +1,9 @@
 import { setMaxListeners } from "node:events";
 import type { Logger } from "pino";
-import type { KubernetesClient, LiveObject, ResourceType } from "../../providers/kubernetes/client";
-import {
-  type AdmissionView,
-  type AdmissionWebhook,
-  CERTIFICATE_SECRET,
-  type KindAdmission,
-} from "../../stacks/contract/admission";
+import type { KubernetesClient, ResourceType } from "../../providers/kubernetes/client";
+import { type AdmissionView, CERTIFICATE_SECRET, type KindAdmission } from "../../stacks/contract/admission";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
-import { Informer } from "../cache/informer";
+import { Informer, withoutManagedFields } from "../cache/informer";
 import { openServingCertificate, type ServingCertificateOptions } from "../tls/serving-certificate";
 import {
   type AdmissionLocation,
@@ -70,7 +65,16 @@ export async function startAdmission(options: AdmissionOptions): Promise<Admissi
   };
   try {
     const reviewers = new Map<string, Reviewer>();
-    for (const kind of kinds) await addReviewers(kind, client, logger, stop.signal, reviewers);
+    for (const kind of kinds) {
+      const admission = kind.capabilities.admission as KindAdmission;
+      const view = await openView(admission, client, logger, stop.signal);
+      for (const webhook of admission.webhooks()) {
+        reviewers.set(webhookPath(kind, webhook), {
+          timeoutMs: webhook.timeoutSeconds * 1000 - ANSWER_MARGIN_MS,
+          review: (request) => webhook.review(request, view),
+        });
+      }
+    }
     const certificate = await openServingCertificate({
       ...options.certificate,
       client,
@@ -126,27 +130,6 @@ export async function startAdmission(options: AdmissionOptions): Promise<Admissi
   }
 }
 
-async function addReviewers(
-  kind: AnyKind,
-  client: KubernetesClient,
-  logger: Logger,
-  signal: AbortSignal,
-  reviewers: Map<string, Reviewer>,
-): Promise<void> {
-  const admission = kind.capabilities.admission as KindAdmission;
-  const view = await openView(admission, client, logger, signal);
-  for (const webhook of admission.webhooks()) {
-    reviewers.set(webhookPath(kind, webhook), reviewerOf(webhook, view));
-  }
-}
-
-function reviewerOf({ review, timeoutSeconds }: AdmissionWebhook, view: AdmissionView): Reviewer {
-  return {
-    timeoutMs: timeoutSeconds * 1000 - ANSWER_MARGIN_MS,
-    review: (request) => review(request, view),
-  };
-}
-
 /** Caches of the watched types, of this process alone, so that a replica serves whether or not it reconciles. */
 async function openView(
   { watches }: KindAdmission,
@@ -189,9 +172,4 @@ async function openView(
 
 function urlOf(host: string, port: number): string {
   return `https://${host.includes(":") ? `[${host}]` : host}:${port}`;
-}
-
-function withoutManagedFields(object: LiveObject): LiveObject {
-  const { managedFields: _, ...metadata } = object.metadata;
-  return { ...object, metadata };
 }

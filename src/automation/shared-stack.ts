@@ -145,30 +145,13 @@ function partOfResult(
   for (const { operation: step } of [...own, ...gone]) {
     if (step !== "same" && step !== "refresh") changes[step] = (changes[step] ?? 0) + 1;
   }
-  return {
-    operation,
-    outcome: failures.length > 0 ? "failed" : isDone ? "succeeded" : outcome,
-    changes,
-    resources: own,
-    deleted: gone,
-    failures,
-    isPartial: true,
-    durationMs,
-  };
+  const ended = failures.length > 0 ? "failed" : isDone ? "succeeded" : outcome;
+  return { ...partialResult(operation, ended), changes, resources: own, deleted: gone, failures, durationMs };
 }
 
 /** The result for an object that needed no update, or whose update did not begin. */
 export function partialResult(operation: UpdateResult["operation"], outcome: UpdateResult["outcome"]): UpdateResult {
-  return {
-    operation,
-    outcome,
-    changes: {},
-    resources: [],
-    deleted: [],
-    failures: [],
-    isPartial: true,
-    durationMs: 0,
-  };
+  return { operation, outcome, changes: {}, resources: [], deleted: [], failures: [], isPartial: true, durationMs: 0 };
 }
 
 function groupByKey<T>(items: readonly T[], nameOfItem: (item: T) => string | undefined): Map<string | undefined, T[]> {

@@ -73,7 +73,8 @@ async function templates(
   pulumi: Pulumi,
   projectDirectory: string,
 ): Promise<{ configFile: string; checkpointTemplate: string }> {
-  const target = join(directory, keyService === undefined ? "template" : `template-${digestOf(keyService)}`);
+  const digest = keyService && createHash("sha256").update(keyService).digest("hex").slice(0, 8);
+  const target = join(directory, digest === undefined ? "template" : `template-${digest}`);
   const configFile = join(target, "stack-config.yaml");
   const read = async () => ({
     configFile,
@@ -147,13 +148,5 @@ async function linkPlugins(home: string, { PULUMI_HOME, HOME }: NodeJS.ProcessEn
   if (installed === undefined) return;
   const [target, link] = [resolve(installed, "plugins"), join(home, "plugins")];
   await rm(link, { recursive: true, force: true });
-  if (await isDirectory(target)) await symlink(target, link);
-}
-
-async function isDirectory(path: string): Promise<boolean> {
-  return (await stat(path).catch(() => undefined))?.isDirectory() ?? false;
-}
-
-function digestOf(text: string): string {
-  return createHash("sha256").update(text).digest("hex").slice(0, 8);
+  if ((await stat(target).catch(() => undefined))?.isDirectory()) await symlink(target, link);
 }

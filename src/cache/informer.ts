@@ -28,15 +28,14 @@ export interface InformerOptions {
   onChange: (change: ObjectChange) => void;
   logger: Logger;
   observer?: InformerObserver;
-  /**
-   * A watch that is silent for so long is given up for a new one: 2 min by default, or the time between two lists where
-   * that is shorter. The API server sends a bookmark about every minute.
-   */
-  idleTimeoutMs?: number;
   /** All objects are listed again at least so often, against events that never came. */
   relistIntervalMs?: number | undefined;
 }
 
+/**
+ * A watch that is silent for so long, or for the time between two lists where that is shorter, is given up for a new one.
+ * The API server sends a bookmark about every minute.
+ */
 const IDLE_TIMEOUT_MS = 120_000;
 const RELIST_INTERVAL_MS = 30 * 60_000;
 const BACKOFF = { baseMs: 500, capMs: 30_000 };
@@ -50,6 +49,12 @@ const SHORTEST_WATCH_MS = 1_000;
 export function compareResourceVersions(a: string, b: string): number {
   if (a.length !== b.length) return a.length - b.length;
   return a < b ? -1 : a > b ? 1 : 0;
+}
+
+/** Managed fields are not read, and they are the larger part of a small object. */
+export function withoutManagedFields(object: LiveObject): LiveObject {
+  const { managedFields: _, ...metadata } = object.metadata;
+  return { ...object, metadata };
 }
 
 /**
@@ -172,7 +177,7 @@ export class Informer {
   /** One watch, until the server ends it or it is silent for too long. */
   async #watch(signal: AbortSignal): Promise<void> {
     const { client, type, labelSelector, relistIntervalMs = RELIST_INTERVAL_MS } = this.#options;
-    const { idleTimeoutMs = Math.min(IDLE_TIMEOUT_MS, relistIntervalMs) } = this.#options;
+    const idleTimeoutMs = Math.min(IDLE_TIMEOUT_MS, relistIntervalMs);
     const watch = new AbortController();
     const stop = () => watch.abort(signal.reason);
     signal.addEventListener("abort", stop, { once: true });

@@ -45,71 +45,43 @@ export function succeededConditions(generation: number): NewCondition[] {
  * After something failed: `Stalled` when only the user can put it right, else `Reconciling`, as it is tried again: by the
  * clock, or when what is waited for has ended.
  */
-export function failedConditions(generation: number, failures: readonly UpdateFailure[]): NewCondition[] {
-  const terminal = isTerminal(failures);
+export function failedConditions(observedGeneration: number, failures: readonly UpdateFailure[]): NewCondition[] {
   const first = failures.find(({ errorClass }) => errorClass !== "pending") ?? failures[0];
-  const reason = first?.reason ?? "UpdateFailed";
-  const message = describeFailures(failures);
-  return [
-    { type: "Ready", status: "False", reason, message, observedGeneration: generation },
-    terminal
-      ? notSo("Reconciling", generation)
-      : {
-          type: "Reconciling",
-          status: "True",
-          ...(isWaiting(failures) ? WAITING : { reason: "Retrying", message: "will be tried again" }),
-          observedGeneration: generation,
-        },
-    terminal
-      ? { type: "Stalled", status: "True", reason, message, observedGeneration: generation }
-      : notSo("Stalled", generation),
-  ];
+  const why = { reason: first?.reason ?? "UpdateFailed", message: describeFailures(failures), observedGeneration };
+  const notReady: NewCondition = { type: "Ready", status: "False", ...why };
+  if (isTerminal(failures)) {
+    return [notReady, notSo("Reconciling", observedGeneration), { type: "Stalled", status: "True", ...why }];
+  }
+  const next = isWaiting(failures) ? WAITING : { reason: "Retrying", message: "will be tried again" };
+  const reconciling: NewCondition = { type: "Reconciling", status: "True", ...next, observedGeneration };
+  return [notReady, reconciling, notSo("Stalled", observedGeneration)];
 }
 
 /** While an object is being deleted, with what that waits for, or why it does not succeed. */
-export function deletingConditions(generation: number, failures: readonly UpdateFailure[]): NewCondition[] {
+export function deletingConditions(observedGeneration: number, failures: readonly UpdateFailure[]): NewCondition[] {
   const failed = failures.some(({ errorClass }) => errorClass !== "pending");
   const details = describeFailures(failures);
   const message = failed ? `deletion will be tried again: ${details}` : details || "deleting resources";
+  const reason = failed ? "DeletionFailed" : "Deleting";
   return [
-    {
-      type: "Ready",
-      status: "False",
-      reason: failed ? "DeletionFailed" : "Deleting",
-      message,
-      observedGeneration: generation,
-    },
-    { type: "Reconciling", status: "True", reason: "Deleting", message, observedGeneration: generation },
-    notSo("Stalled", generation),
+    { type: "Ready", status: "False", reason, message, observedGeneration },
+    { type: "Reconciling", status: "True", reason: "Deleting", message, observedGeneration },
+    notSo("Stalled", observedGeneration),
   ];
 }
 
 /** While an object is not to be worked on. `Ready` keeps what it said. */
-export function pausedConditions(generation: number): NewCondition[] {
-  return [
-    {
-      type: "Reconciling",
-      status: "False",
-      reason: "Paused",
-      message: "nothing is done while the annotation kindstack.dev/paused is true",
-      observedGeneration: generation,
-    },
-  ];
+export function pausedConditions(observedGeneration: number): NewCondition[] {
+  const message = "nothing is done while the annotation kindstack.dev/paused is true";
+  return [{ type: "Reconciling", status: "False", reason: "Paused", message, observedGeneration }];
 }
 
 /** While what completed by itself is not replaced yet, as its replacements complete as well. `Ready` keeps what it said. */
-export function backOffConditions(generation: number, completed: readonly string[]): NewCondition[] {
+export function backOffConditions(observedGeneration: number, completed: readonly string[]): NewCondition[] {
   const [first, ...others] = completed;
   const what = others.length === 0 ? `${first}` : `${first} and ${others.length} more`;
-  return [
-    {
-      type: "Reconciling",
-      status: "True",
-      reason: "BackOff",
-      message: `${what} exited soon after starting; retrying with back-off (max 5 min)`,
-      observedGeneration: generation,
-    },
-  ];
+  const message = `${what} exited soon after starting; retrying with back-off (max 5 min)`;
+  return [{ type: "Reconciling", status: "True", reason: "BackOff", message, observedGeneration }];
 }
 
 /** After a pause, or a back-off, in which nothing happened that calls for an update. */

@@ -25,15 +25,6 @@ const FLUSH_TIMEOUT_MS = 5_000;
 const BURST_MAX = 50;
 const INTERVAL_MS = 100;
 
-interface ObjectReference {
-  apiVersion: string;
-  kind: string;
-  namespace?: string;
-  name: string;
-  uid: string;
-  resourceVersion: string;
-}
-
 /** What was reported of an object. */
 export interface RecordedEvent {
   /** When it was last reported, ISO 8601. */
@@ -46,10 +37,9 @@ export interface RecordedEvent {
 
 /** One thing that happened to one object, once or again and again. */
 interface Series {
-  regarding: ObjectReference;
+  regarding: ReturnType<typeof referenceTo>;
   type: "Normal" | "Warning";
   reason: string;
-  action: string;
   note: string;
   firstAt: number;
   lastAt: number;
@@ -89,9 +79,8 @@ export class EventRecorder {
    *
    * @param reason why, in CamelCase, for machines
    * @param message what, for people; cut to 1024 bytes
-   * @param action what Kindstack did or tried, in CamelCase; the reason by default
    */
-  event(object: LiveObject, type: "Normal" | "Warning", reason: string, message: string, action = reason): void {
+  event(object: LiveObject, type: "Normal" | "Warning", reason: string, message: string): void {
     const note = truncated(message, NOTE_MAX_BYTES);
     const key = JSON.stringify([object.metadata.uid, reason, note]);
     const now = Date.now();
@@ -99,17 +88,7 @@ export class EventRecorder {
     const continued = known !== undefined && now - known.lastAt <= SERIES_WINDOW_MS;
     const series: Series = continued
       ? known
-      : {
-          regarding: referenceTo(object),
-          type,
-          reason,
-          action,
-          note,
-          firstAt: now,
-          lastAt: now,
-          count: 0,
-          name: undefined,
-        };
+      : { regarding: referenceTo(object), type, reason, note, firstAt: now, lastAt: now, count: 0, name: undefined };
     series.count++;
     series.lastAt = now;
     this.#series.set(key, series);
@@ -201,7 +180,7 @@ export class EventRecorder {
       eventTime: microTime(series.firstAt),
       type: series.type,
       reason: series.reason.slice(0, WORD_MAX_LENGTH),
-      action: series.action.slice(0, WORD_MAX_LENGTH),
+      action: series.reason.slice(0, WORD_MAX_LENGTH),
       note: series.note,
       regarding: series.regarding,
       reportingController: REPORTING_CONTROLLER,
@@ -212,11 +191,8 @@ export class EventRecorder {
   }
 }
 
-function referenceTo({
-  apiVersion,
-  kind,
-  metadata: { namespace, name, uid, resourceVersion },
-}: LiveObject): ObjectReference {
+function referenceTo({ apiVersion, kind, metadata }: LiveObject) {
+  const { namespace, name, uid, resourceVersion } = metadata;
   return { apiVersion, kind, ...(namespace !== undefined && { namespace }), name, uid, resourceVersion };
 }
 

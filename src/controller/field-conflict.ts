@@ -53,14 +53,8 @@ export function describeConflict({ edited, deleted }: FieldConflict, applied: re
   return texts.join("; ") || "another client removes fields after each repair";
 }
 
-/** A field that another manager took. */
-interface ForeignField {
-  field: string;
-  manager: string;
-}
-
 /** Which fields of a manifest are others' in a drifted object, by the API server's own books. */
-function foreignFields(live: LiveObject, manifest: Manifest): ForeignField[] {
+function foreignFields(live: LiveObject, manifest: Manifest) {
   const { managedFields = [] } = live.metadata;
   const paths = ({ fieldsV1 = {} }: ManagedFieldsEntry) => fieldPaths(fieldsV1, manifest, "");
   const ours = new Set(managedFields.filter(isOurs).flatMap(paths));

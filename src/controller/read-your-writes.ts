@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { objectId } from "../../stacks/contract/object";
-import { compareResourceVersions } from "../cache/informer";
+import { compareResourceVersions, withoutManagedFields } from "../cache/informer";
 
 /** The newest states of objects that our own writes returned, until the caches show them. */
 export class ReadYourWrites {
@@ -9,10 +9,9 @@ export class ReadYourWrites {
   /** The status that was written last: its event may come before the answer. */
   #status: unknown;
 
-  /** Takes in an object as our own write returned it, without the managed fields, which are the larger part of it. */
+  /** Takes in an object as our own write returned it. */
   wrote(object: LiveObject): LiveObject {
-    const { managedFields: _, ...metadata } = object.metadata;
-    const latest = { ...object, metadata };
+    const latest = withoutManagedFields(object);
     this.#latest.set(objectId(object), latest);
     return latest;
   }

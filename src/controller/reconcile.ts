@@ -81,11 +81,8 @@ export class Reconciler {
   }
 
   #stateOf(key: string): ObjectState {
-    let state = this.#states.get(key);
-    if (state === undefined) {
-      state = new ObjectState();
-      this.#states.set(key, state);
-    }
+    const state = this.#states.get(key) ?? new ObjectState();
+    this.#states.set(key, state);
     return state;
   }
 }

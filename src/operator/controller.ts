@@ -14,7 +14,7 @@ import {
 } from "../../stacks/contract/object";
 import { STACK_NUMBER_ANNOTATION, STACK_PARTITION_ANNOTATION } from "../../stacks/contract/shared-stack";
 import { findFresh } from "../cache/freshness";
-import type { Informer, ObjectChange } from "../cache/informer";
+import { type Informer, type ObjectChange, withoutManagedFields } from "../cache/informer";
 import type { InformerFactory } from "../cache/informer-factory";
 import type { Claims } from "../controller/claims";
 import type { Result } from "../controller/context";
@@ -303,10 +303,4 @@ function changesMetadata({ previous, object }: Extract<ObjectChange, { type: "mo
     !isDeepStrictEqual(previous.metadata.labels, labels) ||
     !(isDeepStrictEqual(before, annotations) || isDeepStrictEqual(before, unassigned))
   );
-}
-
-/** A custom resource's managed fields are not read, and they are the larger part of a small object. */
-function withoutManagedFields(object: LiveObject): LiveObject {
-  const { managedFields: _, ...metadata } = object.metadata;
-  return { ...object, metadata };
 }

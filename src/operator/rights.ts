@@ -1,7 +1,10 @@
+import { type Allowed, review } from "../../providers/kubernetes/access-review";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import type { PolicyRule } from "../../stacks/contract/policy-rule";
 import { operatorRules } from "../../stacks/contract/rbac";
+
+const AUTHORIZATION = "authorization.k8s.io/v1";
 
 type Reviewer = Pick<KubernetesClient, "json">;
 
@@ -63,40 +66,15 @@ function grants({ apiGroups, resources, resourceNames, verbs }: PolicyRule, { gr
 
 /** What the operator may do in all namespaces, and in one where it has no rights of its own. */
 async function grantedRules(client: Reviewer): Promise<PolicyRule[]> {
-  const { status } = await client.json<{ status?: { resourceRules?: PolicyRule[] } }>(
-    "POST",
-    "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
-    {
-      body: {
-        apiVersion: "authorization.k8s.io/v1",
-        kind: "SelfSubjectRulesReview",
-        spec: { namespace: "kube-node-lease" },
-      },
-    },
-  );
-  return status?.resourceRules ?? [];
+  type Status = { resourceRules?: PolicyRule[] };
+  const spec = { namespace: "kube-node-lease" };
+  return (await review<Status>(client, AUTHORIZATION, "SelfSubjectRulesReview", spec))?.resourceRules ?? [];
 }
 
-async function isAllowed(client: Reviewer, { group, resource, verb, name }: Right): Promise<boolean> {
-  const [type = "", subresource] = resource.split("/");
-  const { status } = await client.json<{ status?: { allowed?: boolean } }>(
-    "POST",
-    "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
-    {
-      body: {
-        apiVersion: "authorization.k8s.io/v1",
-        kind: "SelfSubjectAccessReview",
-        spec: {
-          resourceAttributes: {
-            ...{ group, resource: type, verb },
-            ...(subresource !== undefined && { subresource }),
-            ...(name !== undefined && { name }),
-          },
-        },
-      },
-    },
-  );
-  return status?.allowed === true;
+async function isAllowed(client: Reviewer, { resource: path, ...right }: Right): Promise<boolean> {
+  const [resource, subresource] = path.split("/");
+  const spec = { resourceAttributes: { ...right, resource, subresource } };
+  return (await review<Allowed>(client, AUTHORIZATION, "SelfSubjectAccessReview", spec))?.allowed === true;
 }
 
 /** `create, patch pods; get nodes` */

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { TLSSocket } from "node:tls";
 import { LRUCache } from "lru-cache";
+import pLimit from "p-limit";
 import { reviewToken, type UserInfo } from "../../providers/kubernetes/access-review";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
 import { certificateIdentity, type Identity, reviewedIdentity } from "./identity";
@@ -9,11 +10,10 @@ import { Refusal } from "./refusal";
 
 export interface AuthenticatorOptions {
   client: Pick<KubernetesClient, "json">;
-  /** How long the answer of a TokenReview is believed: as long as the API server's own delegates believe it. */
-  tokenTtlMs?: number;
   observe?: (review: "authenticated" | "refused" | "failed") => void;
 }
 
+/** How long the answer of a TokenReview is believed: as long as the API server's own delegates believe it. */
 const TOKEN_TTL_MS = 10_000;
 const MAX_TOKENS = 4096;
 /** Longer than tokens with hundreds of groups are. Longer ones are rejected without a TokenReview. */
@@ -31,18 +31,17 @@ export class Authenticator {
   readonly #reviews: LRUCache<string, { identity: Identity | undefined }, string>;
   /** Rejected tokens, by digest: kept apart, so that they do not evict valid ones. */
   readonly #refused: LRUCache<string, true>;
-  readonly #turns = new Turns(MAX_REVIEWS);
+  readonly #limit = pLimit(MAX_REVIEWS);
   readonly #certificates = new WeakMap<TLSSocket, { identity: Identity | undefined; notAfter: number }>();
 
   constructor(options: AuthenticatorOptions) {
     this.#options = options;
-    const ttl = options.tokenTtlMs ?? TOKEN_TTL_MS;
-    this.#refused = new LRUCache({ max: MAX_TOKENS, ttl });
+    this.#refused = new LRUCache({ max: MAX_TOKENS, ttl: TOKEN_TTL_MS });
     this.#reviews = new LRUCache({
       max: MAX_TOKENS,
-      ttl,
+      ttl: TOKEN_TTL_MS,
       fetchMethod: async (_digest, _stale, { context: token }) => ({
-        identity: await this.#turns.take(() => this.#review(token)),
+        identity: await this.#limit(() => this.#review(token)),
       }),
     });
   }
@@ -93,28 +92,6 @@ export class Authenticator {
     const identity = user && reviewedIdentity(user);
     observe?.(identity === undefined ? "refused" : "authenticated");
     return identity;
-  }
-}
-
-/** Lets so many do something at the same time; the others in the order in which they came. */
-class Turns {
-  #free: number;
-  readonly #waiting: (() => void)[] = [];
-
-  constructor(most: number) {
-    this.#free = most;
-  }
-
-  async take<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#free > 0) this.#free--;
-    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    try {
-      return await work();
-    } finally {
-      const next = this.#waiting.shift();
-      if (next) next();
-      else this.#free++;
-    }
   }
 }
 

@@ -30,11 +30,8 @@ export class FairQueue<T extends Item> {
 
   add(item: T): void {
     const group = this.#groupOf(item);
-    let entries = this.#groups.get(group);
-    if (entries === undefined) {
-      entries = new Map();
-      this.#groups.set(group, entries);
-    }
+    const entries = this.#groups.get(group) ?? new Map();
+    this.#groups.set(group, entries);
     if (!entries.has(idOf(item))) this.#size++;
     entries.set(idOf(item), { item, since: performance.now() });
   }

@@ -131,11 +131,8 @@ export class Assignments {
   }
 
   #stacksOf(partition: string): PartitionStacks {
-    let stacks = this.#stacks.get(partition);
-    if (stacks === undefined) {
-      stacks = { sizes: [], roomFrom: 0, looked: new Set() };
-      this.#stacks.set(partition, stacks);
-    }
+    const stacks = this.#stacks.get(partition) ?? { sizes: [], roomFrom: 0, looked: new Set() };
+    this.#stacks.set(partition, stacks);
     return stacks;
   }
 }

@@ -1,10 +1,3 @@
-import { partOf } from "../../stacks/contract/part";
-
-/** The shard, from 0 to `shards` - 1, that a stack and with it its objects belong to; the same for ever and everywhere. */
-export function shardOf(stack: string, shards: number): number {
-  return partOf(stack, shards);
-}
-
 /**
  * How replicas share the work, in one word: two that differ in it may take the same object, or stack, for their own.
  *

@@ -1,9 +1,9 @@
 import { setMaxListeners } from "node:events";
 import type { RetryableError } from "../../providers/errors";
 import { type Fence, withinFence } from "../../providers/fence";
+import { partOf } from "../../stacks/contract/part";
 import { UrgentAbort } from "../automation/interruption";
 import { Replica, type ReplicaOptions, type ShardWorker } from "./replica";
-import { shardOf } from "./shard";
 
 /** One piece of work that runs. */
 interface Run {
@@ -28,7 +28,7 @@ export class Shards implements ShardWorker {
 
   /** Whether work on a stack may begin here and now. */
   holds(stack: string): boolean {
-    return this.#replica.holds(shardOf(stack, this.#shards));
+    return this.#replica.holds(partOf(stack, this.#shards));
   }
 
   /**
@@ -38,7 +38,7 @@ export class Shards implements ShardWorker {
    * @returns `undefined` when the shard is not ours, or was lost meanwhile
    */
   async work<T>(stack: string, signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T | undefined> {
-    const shard = shardOf(stack, this.#shards);
+    const shard = partOf(stack, this.#shards);
     if (!this.#replica.holds(shard)) return undefined;
     const abort = new AbortController();
     const forward = () => abort.abort(signal.reason);
@@ -85,7 +85,7 @@ export class Shards implements ShardWorker {
   }
 
   acquired(shard: number): void {
-    this.#onAcquired((stack) => shardOf(stack, this.#shards) === shard);
+    this.#onAcquired((stack) => partOf(stack, this.#shards) === shard);
   }
 
   async drained(shard: number): Promise<void> {
@@ -103,11 +103,8 @@ export class Shards implements ShardWorker {
   }
 
   #runsOf(shard: number): Set<Run> {
-    let runs = this.#runs.get(shard);
-    if (runs === undefined) {
-      runs = new Set();
-      this.#runs.set(shard, runs);
-    }
+    const runs = this.#runs.get(shard) ?? new Set();
+    this.#runs.set(shard, runs);
     return runs;
   }
 }

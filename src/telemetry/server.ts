@@ -1,22 +1,16 @@
 import type { IncomingMessage } from "node:http";
 import type { ServedCertificate } from "./certificate";
 import { CONSOLE_PATH } from "./console-paths";
-import { type Answer, type Listener, listen } from "./listener";
+import { type Answer, type Listener, type ListenerOptions, listen } from "./listener";
 import type { Metrics } from "./metrics";
 import type { Verdict } from "./scrape-access";
-
-interface Address {
-  /** 0 for any free port. */
-  port: number;
-  host: string;
-}
 
 interface Log {
   debug(fields: object, message: string): void;
   warn(fields: object, message: string): void;
 }
 
-export interface ProbeServerOptions extends Address {
+export interface ProbeServerOptions extends Pick<ListenerOptions, "port" | "host"> {
   /** Why the process should be restarted; `undefined` when all is well. */
   healthy: () => string | undefined;
   /** Why the process does not do its work yet, or any more; `undefined` when it does. */
@@ -31,7 +25,7 @@ export interface ProbeServerOptions extends Address {
 /** Answers a request for one of its pages; `undefined` when it is for none. */
 export type Console = (request: IncomingMessage) => Promise<Answer | undefined>;
 
-export interface MetricsServerOptions extends Address {
+export interface MetricsServerOptions extends Pick<ListenerOptions, "port" | "host"> {
   metrics: Pick<Metrics, "registry">;
   tls: ServedCertificate;
   /** Who may read them, by the `Authorization` header. */

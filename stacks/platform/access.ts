@@ -9,6 +9,12 @@ import { LABELS, NAME } from "./labels";
 
 const RBAC = "rbac.authorization.k8s.io";
 
+interface Subject {
+  kind: string;
+  name: string;
+  namespace: string;
+}
+
 /** Leases are made, held, and removed when who held them is gone. */
 const LEASE_RULE = {
   apiGroups: ["coordination.k8s.io"],
@@ -34,6 +40,7 @@ export const ADMISSION_ROLE = `${NAME}-admission`;
 /** Who the operator is, and what it may do: exactly what the kinds call for, and to share the work with its like. */
 export function access(configuration: Configuration, kinds: readonly AnyKind[]): Manifest[] {
   const { namespace, serviceAccountAnnotations, admission, previews } = configuration;
+  const subjects = [{ kind: "ServiceAccount", name: NAME, namespace }];
   const annotated = Object.keys(serviceAccountAnnotations).length > 0;
   return [
     {
@@ -47,9 +54,9 @@ export function access(configuration: Configuration, kinds: readonly AnyKind[]):
       },
       automountServiceAccountToken: false, // the operator's Pod asks for it
     },
-    ...clusterWide(NAME, [...operatorRules(kinds), ...(previews ? inspectionRules(kinds) : [])], namespace),
+    ...clusterWide(NAME, [...operatorRules(kinds), ...(previews ? inspectionRules(kinds) : [])], subjects),
     // Admission's own role: what the operator makes for admission is garbage-collected with it.
-    ...(admission ? clusterWide(ADMISSION_ROLE, admissionRules(kinds, ADMISSION_ROLE), namespace) : []),
+    ...(admission ? clusterWide(ADMISSION_ROLE, admissionRules(kinds, ADMISSION_ROLE), subjects) : []),
     // Not bound here: for Prometheus' service account, and for people who look at the console.
     reader("metrics", ["/metrics"]),
     reader("console", ["/console"]),
@@ -59,13 +66,7 @@ export function access(configuration: Configuration, kinds: readonly AnyKind[]):
       metadata: { name: NAME, namespace, labels: LABELS },
       rules: [LEASE_RULE, ...certificateRules(configuration)],
     },
-    {
-      apiVersion: `${RBAC}/v1`,
-      kind: "RoleBinding",
-      metadata: { name: NAME, namespace, labels: LABELS },
-      roleRef: { apiGroup: RBAC, kind: "Role", name: NAME },
-      subjects: [{ kind: "ServiceAccount", name: NAME, namespace }],
-    },
+    roleBinding(NAME, namespace, NAME, subjects),
   ];
 }
 
@@ -78,8 +79,8 @@ function reader(of: string, nonResourceURLs: string[]): Manifest {
   };
 }
 
-/** Rules for the operator in all namespaces. */
-function clusterWide(name: string, rules: readonly PolicyRule[], namespace: string): Manifest[] {
+/** Rules in all namespaces. */
+export function clusterWide(name: string, rules: readonly PolicyRule[], subjects: readonly Subject[]): Manifest[] {
   return [
     { apiVersion: `${RBAC}/v1`, kind: "ClusterRole", metadata: { name, labels: LABELS }, rules },
     {
@@ -87,7 +88,17 @@ function clusterWide(name: string, rules: readonly PolicyRule[], namespace: stri
       kind: "ClusterRoleBinding",
       metadata: { name, labels: LABELS },
       roleRef: { apiGroup: RBAC, kind: "ClusterRole", name },
-      subjects: [{ kind: "ServiceAccount", name: NAME, namespace }],
+      subjects,
     },
   ];
+}
+
+export function roleBinding(name: string, namespace: string, role: string, subjects: readonly Subject[]): Manifest {
+  return {
+    apiVersion: `${RBAC}/v1`,
+    kind: "RoleBinding",
+    metadata: { name, namespace, labels: LABELS },
+    roleRef: { apiGroup: RBAC, kind: "Role", name: role },
+    subjects,
+  };
 }

@@ -1,8 +1,7 @@
 import type { Manifest } from "../../providers/kubernetes/client";
 import type { PolicyRule } from "../contract/policy-rule";
+import { clusterWide, roleBinding } from "./access";
 import { LABELS, NAME } from "./labels";
-
-const RBAC = "rbac.authorization.k8s.io";
 
 /** What the proxy and all that belongs to it is called. */
 export const PROXY_NAME = `${NAME}-proxy`;
@@ -33,21 +32,9 @@ export function proxyAccess(namespace: string): Manifest[] {
       metadata: { name: PROXY_NAME, namespace, labels: LABELS },
       automountServiceAccountToken: false, // the proxy's Pods ask for it
     },
+    ...clusterWide(PROXY_NAME, PROXY_RULES, subjects),
     {
-      apiVersion: `${RBAC}/v1`,
-      kind: "ClusterRole",
-      metadata: { name: PROXY_NAME, labels: LABELS },
-      rules: PROXY_RULES,
-    },
-    {
-      apiVersion: `${RBAC}/v1`,
-      kind: "ClusterRoleBinding",
-      metadata: { name: PROXY_NAME, labels: LABELS },
-      roleRef: { apiGroup: RBAC, kind: "ClusterRole", name: PROXY_NAME },
-      subjects,
-    },
-    {
-      apiVersion: `${RBAC}/v1`,
+      apiVersion: "rbac.authorization.k8s.io/v1",
       kind: "Role",
       metadata: { name: PROXY_NAME, namespace, labels: LABELS },
       rules: [
@@ -56,20 +43,8 @@ export function proxyAccess(namespace: string): Manifest[] {
         { apiGroups: [""], resources: ["secrets"], verbs: ["create"] },
       ],
     },
-    {
-      apiVersion: `${RBAC}/v1`,
-      kind: "RoleBinding",
-      metadata: { name: PROXY_NAME, namespace, labels: LABELS },
-      roleRef: { apiGroup: RBAC, kind: "Role", name: PROXY_NAME },
-      subjects,
-    },
+    roleBinding(PROXY_NAME, namespace, PROXY_NAME, subjects),
     // The CA of users' certificates, where the API server publishes it.
-    {
-      apiVersion: `${RBAC}/v1`,
-      kind: "RoleBinding",
-      metadata: { name: PROXY_NAME, namespace: "kube-system", labels: LABELS },
-      roleRef: { apiGroup: RBAC, kind: "Role", name: "extension-apiserver-authentication-reader" },
-      subjects,
-    },
+    roleBinding(PROXY_NAME, "kube-system", "extension-apiserver-authentication-reader", subjects),
   ];
 }

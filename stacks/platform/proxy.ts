@@ -2,7 +2,7 @@ import type { Manifest } from "../../providers/kubernetes/client";
 import type { Configuration } from "./configuration";
 import { LABELS, NAME } from "./labels";
 import { PROXY_NAME, PROXY_SECRET, proxyAccess } from "./proxy-access";
-import { USER_ID } from "./workload";
+import { CONTAINER_SECURITY, PROBES, USER_ID } from "./workload";
 
 const PORT = 9443;
 const HTTP_PORT = 8081;
@@ -61,7 +61,6 @@ export function proxy(configuration: Configuration): Manifest[] {
 function podSpec(configuration: Configuration): object {
   const { namespace, image, imagePullPolicy, imagePullSecrets, proxyNames, proxyUserGroups, logLevel } = configuration;
   const service = `${PROXY_NAME}.${namespace}.svc`;
-  const probe = (path: string) => ({ httpGet: { path, port: "http" } });
   return {
     serviceAccountName: PROXY_NAME,
     automountServiceAccountToken: true,
@@ -94,15 +93,9 @@ function podSpec(configuration: Configuration): object {
           { name: "http", containerPort: HTTP_PORT },
           { name: "metrics", containerPort: METRICS_PORT },
         ],
-        startupProbe: { ...probe("/healthz"), periodSeconds: 2, failureThreshold: 30 },
-        livenessProbe: { ...probe("/healthz"), periodSeconds: 20, timeoutSeconds: 5, failureThreshold: 3 },
-        readinessProbe: { ...probe("/readyz"), periodSeconds: 5, timeoutSeconds: 5 },
+        ...PROBES,
         resources: { requests: { cpu: "50m", memory: "128Mi" }, limits: { memory: "512Mi" } },
-        securityContext: {
-          allowPrivilegeEscalation: false,
-          readOnlyRootFilesystem: true,
-          capabilities: { drop: ["ALL"] },
-        },
+        securityContext: CONTAINER_SECURITY,
       },
     ],
   };

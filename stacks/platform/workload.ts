@@ -21,6 +21,19 @@ const PREVIEW_CERTIFICATE = "/etc/kindstack-preview";
 /** Running updates may continue for 20 s, one that is interrupted has 10 s to save; then the rest is written. */
 const TERMINATION_SECONDS = 45;
 
+const probe = (path: string) => ({ httpGet: { path, port: "http" } });
+/** Of a container that answers them on its port `http`. */
+export const PROBES = {
+  startupProbe: { ...probe("/healthz"), periodSeconds: 2, failureThreshold: 30 },
+  livenessProbe: { ...probe("/healthz"), periodSeconds: 20, timeoutSeconds: 5, failureThreshold: 3 },
+  readinessProbe: { ...probe("/readyz"), periodSeconds: 5, timeoutSeconds: 5 },
+};
+export const CONTAINER_SECURITY = {
+  allowPrivilegeEscalation: false,
+  readOnlyRootFilesystem: true,
+  capabilities: { drop: ["ALL"] },
+};
+
 /** Replicas on one node would be gone together. */
 const APART = {
   podAntiAffinity: {
@@ -91,7 +104,6 @@ async function podSpec(configuration: Configuration): Promise<unknown> {
   const { PodBuilder } = await import("@pulumi/kubernetesx");
   const { image, imagePullPolicy, imagePullSecrets, environmentSecrets, postgresSecret, metricsSecret } = configuration;
   const { stateSecret, stackPartitions, previewSecret, kindsImage } = configuration;
-  const probe = (path: string) => ({ httpGet: { path, port: "http" } });
   const builder = new PodBuilder({
     serviceAccountName: NAME,
     automountServiceAccountToken: true,
@@ -134,18 +146,12 @@ async function podSpec(configuration: Configuration): Promise<unknown> {
           ...(configuration.admission && { admission: ADMISSION_PORT }),
           ...(configuration.previews && { previews: PREVIEW_PORT }),
         },
-        startupProbe: { ...probe("/healthz"), periodSeconds: 2, failureThreshold: 30 },
-        livenessProbe: { ...probe("/healthz"), periodSeconds: 20, timeoutSeconds: 5, failureThreshold: 3 },
-        readinessProbe: { ...probe("/readyz"), periodSeconds: 5, timeoutSeconds: 5 },
+        ...PROBES,
         resources: {
           requests: { cpu: configuration.cpuRequest, memory: configuration.memoryRequest },
           limits: { memory: configuration.memoryLimit },
         },
-        securityContext: {
-          allowPrivilegeEscalation: false,
-          readOnlyRootFilesystem: true,
-          capabilities: { drop: ["ALL"] },
-        },
+        securityContext: CONTAINER_SECURITY,
         volumeMounts: [
           { volume: { name: "work", emptyDir: { sizeLimit: "1Gi" } }, destPath: WORK_DIRECTORY },
           { volume: { name: "tmp", emptyDir: { sizeLimit: "256Mi" } }, destPath: "/tmp" },

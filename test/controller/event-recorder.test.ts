@@ -61,7 +61,7 @@ async function record(object = writer, message = "2 resources created"): Promise
 
 describe("EventRecorder", () => {
   it("writes an events.k8s.io/v1 Event beside the object", async () => {
-    recorder.event(writer, "Warning", "UpdateFailed", "table missing", "Update");
+    recorder.event(writer, "Warning", "UpdateFailed", "table missing");
     await recorder.flush();
     expect(created).toEqual([
       {
@@ -71,7 +71,7 @@ describe("EventRecorder", () => {
         eventTime: "2026-01-02T03:04:05.678000Z",
         type: "Warning",
         reason: "UpdateFailed",
-        action: "Update",
+        action: "UpdateFailed",
         note: "table missing",
         regarding: {
           apiVersion: "demo.yash.com/v1",

@@ -1,8 +1,8 @@
 import pino from "pino";
 import { beforeEach, describe, expect, it } from "vitest";
 import { checkFence, currentFence } from "../../providers/fence";
-import { shardOf } from "../../src/sharding/shard";
 import { Shards } from "../../src/sharding/shards";
+import { partOf } from "../../stacks/contract/part";
 import { LeaseMemory } from "./lease-memory";
 
 const timing = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 2_000 };
@@ -101,12 +101,12 @@ describe("work on a stack", () => {
 
 describe("the shard of a stack", () => {
   it("is the same for ever", () => {
-    expect(["a", "b", "postgreswriter.default.sample"].map((stack) => shardOf(stack, 16))).toEqual([2, 6, 4]);
-    expect(shardOf("anything", 1)).toBe(0);
+    expect(["a", "b", "postgreswriter.default.sample"].map((stack) => partOf(stack, 16))).toEqual([2, 6, 4]);
+    expect(partOf("anything", 1)).toBe(0);
   });
 
   it("is any of them equally often", () => {
-    const found = Array.from({ length: 8_000 }, (_, index) => shardOf(`stack-${index}`, 8));
+    const found = Array.from({ length: 8_000 }, (_, index) => partOf(`stack-${index}`, 8));
     for (let shard = 0; shard < 8; shard++) {
       expect(Math.abs(found.filter((other) => other === shard).length - 1000)).toBeLessThan(150);
     }

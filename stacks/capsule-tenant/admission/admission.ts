@@ -1,8 +1,9 @@
 import type { KindAdmission } from "../../contract/index";
 import { TENANT_LABEL } from "../labels";
+import { capsuleNamespaceView } from "../namespace-view";
 import { policies } from "../policies/policies";
 import { endpointsOf, hostnamesOf, ingressCollisionWebhook, tenantHostnamesWebhook } from "./hostnames";
-import { namespaceWebhook, ownersOf } from "./namespaces";
+import { namespaceWebhook } from "./namespaces";
 import { QuotaRoom } from "./quota-room";
 import { namespaceOf, quotaWebhooks } from "./quotas";
 import { QuotaReservations, tenantOf } from "./reservations";
@@ -25,7 +26,7 @@ export function capsuleTenantAdmission(): KindAdmission {
       tenants: {
         apiVersion: "capsule.clastix.io/v1alpha1",
         kind: "Tenant",
-        indexers: { owner: ownersOf, hostname: hostnamesOf },
+        indexers: { owner: capsuleNamespaceView.ownersOf, hostname: hostnamesOf },
       },
       namespaces: {
         apiVersion: "v1",

@@ -18,6 +18,7 @@ import {
 } from "../../contract/index";
 import { TENANT_LABEL } from "../labels";
 import { refusedKeys } from "../namespace-metadata";
+import { capsuleNamespaceView } from "../namespace-view";
 import { isCordoned } from "../policies/cordon";
 import type { CapsuleTenantSpec } from "../schema";
 import { addToMap } from "./patch";
@@ -49,12 +50,6 @@ export function namespaceWebhook(reservations: QuotaReservations): AdmissionWebh
     sideEffects: "NoneOnDryRun",
     review: (request, view) => reviewNamespace(request, view, reservations),
   };
-}
-
-/** Under which a Tenant is found by its owner. */
-export function ownersOf(tenant: LiveObject): string[] {
-  const { kind, name } = (tenant.spec as CapsuleTenantSpec).owner;
-  return [ownerKey(kind, name)];
 }
 
 async function reviewNamespace(
@@ -113,7 +108,7 @@ async function reviewNamespace(
 /** The tenant that a namespace is to be of, or in words why it can be of none. */
 function assign(namespace: Manifest, name: string, user: RequestingUser, view: AdmissionView): LiveObject | string {
   const owned = new Map<string, LiveObject>();
-  for (const key of userKeys(user)) {
+  for (const key of capsuleNamespaceView.ownerKeysOf({ name: user.username, groups: user.groups })) {
     for (const tenant of view.byIndex("tenants", "owner", key)) owned.set(tenant.metadata.name, tenant);
   }
   const names = [...owned.keys()].sort();
@@ -156,15 +151,6 @@ function assignment(namespace: Manifest, tenant: LiveObject): PatchOperation[] {
     patch.push({ op: "add", path: "/metadata/ownerReferences", value: [...others, reference] });
   }
   return patch;
-}
-
-/** The index keys for a user's tenants: their own name, and their groups'. */
-function userKeys({ username, groups }: RequestingUser): string[] {
-  return [ownerKey("User", username), ownerKey("ServiceAccount", username), ...groups.map((g) => ownerKey("Group", g))];
-}
-
-function ownerKey(kind: string, name: string): string {
-  return `${kind}:${name}`;
 }
 
 function isTenant({ kind, apiVersion }: OwnerReference): boolean {

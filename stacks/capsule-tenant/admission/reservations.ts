@@ -52,18 +52,11 @@ export class QuotaReservations {
   /** By the Tenant's UID: as this replica wrote it last. The cache may not show that yet. */
   readonly #written = new LRUCache<string, LiveObject>({ max: MAX_WRITTEN });
   /** By the name of a namespace that is gone: the version of its end. */
-  readonly #ended = new Map<string, { version: string; at: number }>();
+  readonly #ended = new LRUCache<string, string>({ max: MAX_ENDED });
 
   /** A namespace is gone: the place that was held for it is free. */
   ended({ metadata: { name, resourceVersion } }: LiveObject): void {
-    const now = Date.now();
-    for (const [other, { at }] of this.#ended) {
-      if (now - at <= RESERVATION_MS) break; // the oldest come first
-      this.#ended.delete(other);
-    }
-    this.#ended.delete(name);
-    this.#ended.set(name, { version: resourceVersion, at: now });
-    if (this.#ended.size > MAX_ENDED) this.#ended.delete(this.#ended.keys().next().value as string);
+    this.#ended.set(name, resourceVersion);
   }
 
   /**
@@ -149,7 +142,7 @@ export class QuotaReservations {
     const now = Date.now();
     return Object.fromEntries(
       Object.entries(reservations).filter(([name, { until, version }]) => {
-        const end = this.#ended.get(name)?.version;
+        const end = this.#ended.peek(name);
         const isHeld = until > now && until <= now + RESERVATION_MS + CLOCK_SKEW_MS;
         return isHeld && (end === undefined || isOlder(end, version));
       }),
