@@ -15,26 +15,20 @@ export interface NamedState {
 
 const LIST = "backup.json";
 const NAME = /^[a-zA-Z0-9._-]{1,100}$/;
-const listSchema = Compile(
-  Type.Object({
-    kindstack: Type.String(),
-    time: Type.String(),
-    backend: Type.String(),
-    stacks: Type.Record(Type.String(), Type.String({ description: "SHA-256 of the stack's file" })),
-  }),
-);
+const listSchema = Type.Object({
+  /** The version of Kindstack that wrote it. */
+  kindstack: Type.String(),
+  /** When it was begun, ISO 8601. */
+  time: Type.String(),
+  /** The scheme of the backend: `file`, `postgres`, … */
+  backend: Type.String(),
+  /** The SHA-256 of each stack's file, by name. */
+  stacks: Type.Record(Type.String(), Type.String()),
+});
+const listValidator = Compile(listSchema);
 
 /** What a backup says of itself. */
-export interface BackupList {
-  /** The version of Kindstack that wrote it. */
-  kindstack: string;
-  /** When it was begun, ISO 8601. */
-  time: string;
-  /** The scheme of the backend: `file`, `postgres`, … */
-  backend: string;
-  /** The SHA-256 of each stack's file, by name. */
-  stacks: Record<string, string>;
-}
+export type BackupList = Type.Static<typeof listSchema>;
 
 /**
  * Writes a backup: a file for each stack, in the form that `pulumi stack import` takes, and a list of them. It appears under
@@ -76,7 +70,7 @@ export async function writeBackup(
 export async function readBackup(directory: string): Promise<BackupList> {
   const text = await readFile(join(directory, LIST), "utf8").catch(() => undefined);
   if (text === undefined) throw new TerminalError("NoBackup", `${directory} is not a backup: it has no ${LIST}`);
-  const list = parseJson(listSchema, text) as BackupList | undefined;
+  const list = parseJson(listValidator, text);
   if (list === undefined || !Object.keys(list.stacks).every((name) => NAME.test(name))) {
     throw new TerminalError("NoBackup", `${join(directory, LIST)} is not what \`kindstack backup\` writes`);
   }

@@ -1,12 +1,11 @@
 import path from "node:path";
-import { KubeConfig } from "@kubernetes/client-node";
 import { Command } from "commander";
 import pretty from "pino-pretty";
 import { TerminalError } from "../../providers/errors";
-import { KubernetesClient } from "../../providers/kubernetes/client";
 import { loadKinds, portableWords } from "../../stacks/catalog";
 import type { AnyKind } from "../../stacks/contract/kind";
 import {
+  adminClient,
   type DevCluster,
   DevClusterRunningError,
   devClusterStatus,
@@ -197,9 +196,7 @@ async function showSamples(
   progress: Progress,
   signal: AbortSignal,
 ): Promise<void> {
-  const config = new KubeConfig();
-  config.loadFromFile(cluster.kubeconfig);
-  const client = new KubernetesClient(config);
+  const client = adminClient(cluster.kubeconfig);
   try {
     const outcomes = await applySamples(client, kinds, signal);
     const [rows, namespaces] = [await students(cluster.postgres), await ownedNamespaces(client)];
@@ -209,24 +206,18 @@ async function showSamples(
         ["kind", "name", "ready", "message"],
         outcomes.map(({ kind, name, ready, message }) => [kind, name, ready ? "True" : "False", message]),
       ),
-      ...(namespaces.length === 0
-        ? []
-        : [
-            renderTable(
-              ["namespace", "role bindings"],
-              namespaces.map(({ name, roleBindings }) => [name, roleBindings.join("; ")]),
-            ),
-          ]),
-      ...(rows.length === 0
-        ? []
-        : [
-            renderTable(
-              ["row of students", "name", "age", "country"],
-              rows.map(({ id, name, age, country }) => [id, name, age, country]),
-            ),
-          ]),
+      namespaces.length > 0 &&
+        renderTable(
+          ["namespace", "role bindings"],
+          namespaces.map(({ name, roleBindings }) => [name, roleBindings.join("; ")]),
+        ),
+      rows.length > 0 &&
+        renderTable(
+          ["row of students", "name", "age", "country"],
+          rows.map(({ id, name, age, country }) => [id, name, age, country]),
+        ),
     ];
-    print(`\n${tables.join("\n\n")}\n`);
+    print(`\n${tables.filter(Boolean).join("\n\n")}\n`);
   } finally {
     await client.close();
   }

@@ -31,7 +31,7 @@ ${SERVER_HELP}`,
       const chosen = { ...(kind && { kind }), ...(name && { name }), ...(namespace && { namespace }) };
       const report =
         options.server === undefined
-          ? await withInspection({ kinds: chosenKinds(), concurrency }, async ({ inspector }) =>
+          ? await withInspection({ kinds: chosenKinds(), concurrency }, async (inspector) =>
               inspector.preview(await inspector.selectLive(chosen), refresh),
             )
           : await withServer(options, (remote) => remote.diff({ ...chosen, refresh }));

@@ -20,11 +20,6 @@ import { PreviewProgress } from "./preview-progress";
 import { Progress } from "./progress";
 import { untilInterrupted } from "./until-interrupted";
 
-/** What a command that only looks works with. */
-export interface Inspection {
-  inspector: Inspector;
-}
-
 export interface InspectionOptions {
   kinds: readonly AnyKind[];
   /** Previews that run at the same time, by a command that previews. */
@@ -47,14 +42,14 @@ Environment:
  *
  * It works in a folder of its own: an operator on the same machine may be at work in the one that is configured.
  */
-export function withInspection<T>(options: InspectionOptions, run: (inspection: Inspection) => Promise<T>): Promise<T> {
+export function withInspection<T>(options: InspectionOptions, run: (inspector: Inspector) => Promise<T>): Promise<T> {
   return untilInterrupted((signal) => inspect(options, signal, run));
 }
 
 async function inspect<T>(
   { kinds, concurrency }: InspectionOptions,
   signal: AbortSignal,
-  run: (inspection: Inspection) => Promise<T>,
+  run: (inspector: Inspector) => Promise<T>,
 ): Promise<T> {
   const state = readStateConfig(process.env);
   const directory = await mkdtemp(join(tmpdir(), "kindstack-inspection-"));
@@ -86,7 +81,7 @@ async function inspect<T>(
       notes: notesOn(state.backendUrl, cluster),
       ...(previewed && { observe: previewed.show }),
     });
-    return await run({ inspector });
+    return await run(inspector);
   } finally {
     previewed?.end();
     await workspace?.pulumi.close();

@@ -52,7 +52,7 @@ export function objectCommand<T>({
       const request = { kind: word, name: objectName, namespace: options.namespace ?? kubeconfigNamespace() };
       const value =
         options.server === undefined
-          ? await withInspection({ kinds: kindsWith(command, options, word) }, async ({ inspector }) =>
+          ? await withInspection({ kinds: kindsWith(command, options, word) }, async (inspector) =>
               local(inspector, await inspector.locate(request)),
             )
           : await withServer(options, (inspector) => remote(inspector, request));

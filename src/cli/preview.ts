@@ -62,7 +62,7 @@ ${SERVER_HELP}`,
       const before = pruneAgainst === undefined ? undefined : await readManifestsAt(pruneAgainst, paths);
       const namespace = options.namespace ?? kubeconfigNamespace();
       const previewHere = (inspection: InspectionOptions) =>
-        withInspection(inspection, ({ inspector }) =>
+        withInspection(inspection, (inspector) =>
           inspector.preview(selectCandidates(inspection.kinds, namespace, manifests, before), refresh),
         );
       const report =

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
 import fs from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -170,7 +171,7 @@ async function start(
   for (const directory of [layout.logs, layout.state, layout.work]) {
     await fs.mkdir(directory, { recursive: true, mode: 0o700 });
   }
-  if (!(await exists(layout.passphrase))) {
+  if (!existsSync(layout.passphrase)) {
     await fs.writeFile(layout.passphrase, randomBytes(24).toString("base64url"), { mode: 0o600 });
   }
   const pki = await preparePki(layout.pki, API_SERVER_SERVICE_ADDRESS);
@@ -252,7 +253,7 @@ async function startControlPlane(
     writeKubeconfig(componentKubeconfig(layout, "kwok"), server, pki, pki.kwok);
 
     log("starting the controllers, the scheduler and two nodes");
-    const client = adminClient(layout);
+    const client = adminClient(layout.kubeconfig);
     try {
       for (const manifest of kwokRole) await apply(client, manifest);
       const kwokBinaries = { kwok: binaries.kwok, stages: binaries["kwok-stages"] };
@@ -305,9 +306,9 @@ async function apply(client: KubernetesClient, manifest: Manifest): Promise<void
 }
 
 /** A client with the rights of the cluster's administrator; close it after use. */
-function adminClient(layout: Layout): KubernetesClient {
+export function adminClient(kubeconfig: string): KubernetesClient {
   const config = new KubeConfig();
-  config.loadFromFile(layout.kubeconfig);
+  config.loadFromFile(kubeconfig);
   return new KubernetesClient(config);
 }
 
@@ -353,11 +354,4 @@ async function underLock<T>(layout: Layout, work: () => Promise<T>): Promise<T> 
   } finally {
     await release().catch(() => {}); // only a lock that was lost cannot be released
   }
-}
-
-function exists(file: string): Promise<boolean> {
-  return fs.access(file).then(
-    () => true,
-    () => false,
-  );
 }

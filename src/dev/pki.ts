@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import fs from "node:fs/promises";
 import path from "node:path";
 import {
@@ -46,8 +47,9 @@ export async function preparePki(directory: string, apiServerServiceAddress: str
   await fs.mkdir(directory, { recursive: true, mode: 0o700 });
   const ca = await loadOrCreateCa(directory, "ca");
   const etcdCa = await loadOrCreateCa(directory, "etcd-ca");
-  const signed = (name: string, by: Authority, request: Omit<CertificateRequest, "notAfter">) =>
-    issue(directory, by, name, request);
+  const notAfter = daysFromNow(LEAF_DAYS);
+  const signed = async (name: string, by: Authority, request: Omit<CertificateRequest, "notAfter">) =>
+    writeCredential(directory, name, await issueCertificate(by, { ...request, notAfter }));
   const client = (name: string, user: string, group?: string) =>
     signed(name, ca, { subject: { CN: user, ...(group && { O: group }) }, usages: ["client"] });
   const serviceAddresses = [
@@ -80,13 +82,9 @@ export async function preparePki(directory: string, apiServerServiceAddress: str
 /** The user that kwok is to the API server. */
 export const KWOK_USER = "system:kwok";
 
-interface DevAuthority extends Authority {
-  credential: Credential;
-}
-
-async function loadOrCreateCa(directory: string, name: string): Promise<DevAuthority> {
+async function loadOrCreateCa(directory: string, name: string): Promise<Authority & { credential: Credential }> {
   const [certificateFile, keyFile] = [path.join(directory, `${name}.crt`), path.join(directory, `${name}.key`)];
-  if (!(await isFile(certificateFile)) || !(await isFile(keyFile))) {
+  if (!existsSync(certificateFile) || !existsSync(keyFile)) {
     await writeCredential(directory, name, await createAuthority(`kindstack-dev-${name}`, daysFromNow(CA_DAYS)));
   }
   const [certificate, key] = [await fs.readFile(certificateFile, "utf8"), await fs.readFile(keyFile, "utf8")];
@@ -94,22 +92,12 @@ async function loadOrCreateCa(directory: string, name: string): Promise<DevAutho
   return { credential, ...(await openAuthority(credential)) };
 }
 
-async function issue(
-  directory: string,
-  authority: Authority,
-  name: string,
-  request: Omit<CertificateRequest, "notAfter">,
-): Promise<Credential> {
-  const certified = await issueCertificate(authority, { ...request, notAfter: daysFromNow(LEAF_DAYS) });
-  return writeCredential(directory, name, certified);
-}
-
 async function loadOrCreateServiceAccountKey(
   directory: string,
 ): Promise<Pick<Pki, "serviceAccountKeyFile" | "serviceAccountPublicKeyFile">> {
   const serviceAccountKeyFile = path.join(directory, "service-account.key");
   const serviceAccountPublicKeyFile = path.join(directory, "service-account.pub");
-  if (!(await isFile(serviceAccountKeyFile)) || !(await isFile(serviceAccountPublicKeyFile))) {
+  if (!existsSync(serviceAccountKeyFile) || !existsSync(serviceAccountPublicKeyFile)) {
     const { privateKey, publicKey } = await createSigningKey();
     await fs.writeFile(serviceAccountKeyFile, privateKey, { mode: 0o600 });
     await fs.writeFile(serviceAccountPublicKeyFile, publicKey);
@@ -130,11 +118,4 @@ async function writeCredential(
 
 function daysFromNow(days: number): Date {
   return new Date(Date.now() + days * DAY_MS);
-}
-
-function isFile(file: string): Promise<boolean> {
-  return fs.access(file).then(
-    () => true,
-    () => false,
-  );
 }

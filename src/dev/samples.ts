@@ -42,14 +42,8 @@ export async function applySamples(
   return Promise.all(applied.map(({ type, object }) => untilReady(client, type, object, deadline, signal)));
 }
 
-/** A line of a table: a namespace that an object owns, and who may do what in it. */
-export interface OwnedNamespace {
-  name: string;
-  roleBindings: string[];
-}
-
-/** The namespaces that were made or adopted for an object, with their role bindings. */
-export async function ownedNamespaces(client: KubernetesClient): Promise<OwnedNamespace[]> {
+/** The namespaces that were made or adopted for an object, with who may do what in them. */
+export async function ownedNamespaces(client: KubernetesClient) {
   const namespaceType = await client.resourceType("v1", "Namespace");
   const bindingType = await client.resourceType("rbac.authorization.k8s.io/v1", "RoleBinding");
   const { items } = await client.list(namespaceType, { labelSelector: OWNER_UID_LABEL });

@@ -179,24 +179,16 @@ metadata:
 spec:
   text: the database moves on Sunday
 `;
-  const testImports = [
-    ...(modules.testing.startsWith("../")
-      ? [
-          `import type { LiveObject } from "${modules.testKubernetes}";`,
-          `import { objectOf, planBetween, registeredBy } from "${modules.testing}";`,
-          `import { ${constant} } from "${modules.folder}/kind";`,
-        ]
-      : [
-          `import type { LiveObject } from "${modules.testKubernetes}";`,
-          `import { objectOf, planBetween, registeredBy } from "${modules.testing}";`,
-        ]),
-    `import { describe, expect, it } from "vitest";`,
-    ...(modules.testing.startsWith("../") ? [] : [`import { ${constant} } from "${modules.folder}/kind";`]),
+  const vitest = `import { describe, expect, it } from "vitest";`;
+  const kit = [
+    `import type { LiveObject } from "${modules.testKubernetes}";`,
+    `import { objectOf, planBetween, registeredBy } from "${modules.testing}";`,
   ];
-  const ordered = modules.testing.startsWith("../")
-    ? [...testImports.slice(3), ...testImports.slice(0, 3)]
-    : testImports;
-  const test = `${ordered.join("\n")}
+  const testImports = [
+    ...(modules.testing.startsWith("../") ? [vitest, ...kit] : [...kit, vitest]),
+    `import { ${constant} } from "${modules.folder}/kind";`,
+  ];
+  const test = `${testImports.join("\n")}
 
 const withText = (text: string) => objectOf(${constant}, { text }, { name: "moving" });
 

@@ -1,12 +1,11 @@
 import fs from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
-import { KubeConfig } from "@kubernetes/client-node";
-import { KubernetesClient, type LiveObject, type Manifest, type ResourceType } from "../../providers/kubernetes/client";
+import type { KubernetesClient, LiveObject, Manifest, ResourceType } from "../../providers/kubernetes/client";
 import { portableWords } from "../../stacks/catalog";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
-import { removeDevCluster, startDevCluster } from "../dev/cluster";
+import { adminClient, removeDevCluster, startDevCluster } from "../dev/cluster";
 import { layoutOf, logFileOf } from "../dev/layout";
 import { operator } from "../dev/operator";
 import { packageRoot } from "../package";
@@ -59,7 +58,7 @@ export async function startTestCluster({ kinds }: TestClusterOptions): Promise<T
   const dir = await fs.mkdtemp(path.join(os.tmpdir(), "kindstack-cluster-"));
   const cluster = await startDevCluster({ dir });
   const main = path.join(packageRoot, "dist/src/cli/main.js");
-  const client = clientOf(cluster.kubeconfig);
+  const client = adminClient(cluster.kubeconfig);
   const log = () => fs.readFile(logFileOf(layoutOf(dir), "operator"), "utf8");
   const close = async () => {
     await client.close();
@@ -74,12 +73,6 @@ export async function startTestCluster({ kinds }: TestClusterOptions): Promise<T
     throw new Error(`the operator did not start:\n${output}`, { cause: error });
   }
   return { kubeconfig: cluster.kubeconfig, env: cluster.env, client, log, close, ...actionsOf(client) };
-}
-
-function clientOf(kubeconfig: string): KubernetesClient {
-  const config = new KubeConfig();
-  config.loadFromFile(kubeconfig);
-  return new KubernetesClient(config);
 }
 
 function actionsOf(client: KubernetesClient) {

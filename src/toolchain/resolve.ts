@@ -1,4 +1,4 @@
-import { constants } from "node:fs";
+import { constants, existsSync } from "node:fs";
 import fs from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
@@ -99,7 +99,7 @@ async function searchPath(tool: Tool, searched: string, reasons: string[]): Prom
 async function cachedBinary(tool: Tool, home: string): Promise<Binary | undefined> {
   const file = path.join(home, tool.version, tool.file);
   // What lies there was renamed into place when it was complete and had told its version.
-  return (await exists(file)) ? { path: file, version: tool.version, origin: "cache" } : undefined;
+  return existsSync(file) ? { path: file, version: tool.version, origin: "cache" } : undefined;
 }
 
 async function makeUnderLock(tool: Tool, home: string, reasons: string[], options: ResolveOptions): Promise<Binary> {
@@ -194,7 +194,7 @@ async function acquire(
 
 /** The version that a file tells; that of the tool when it cannot be asked but is there. */
 async function askVersion(tool: Tool, file: string): Promise<string> {
-  if (!(await exists(file))) throw new Error("the file does not exist");
+  if (!existsSync(file)) throw new Error("the file does not exist");
   if (tool.versionArguments === undefined) return tool.version;
   const { all } = await execa(file, tool.versionArguments, {
     all: true,
@@ -209,13 +209,6 @@ async function askVersion(tool: Tool, file: string): Promise<string> {
 
 function isExecutable(file: string): Promise<boolean> {
   return fs.access(file, constants.X_OK).then(
-    () => true,
-    () => false,
-  );
-}
-
-function exists(file: string): Promise<boolean> {
-  return fs.access(file).then(
     () => true,
     () => false,
   );

@@ -24,10 +24,7 @@ export type ToolName = keyof typeof tools;
 /** Every tool, its version and where it comes from. */
 export const tools = {
   etcd: {
-    name: "etcd",
-    version: ETCD,
-    file: "etcd",
-    variable: "KINDSTACK_ETCD",
+    ...named("etcd", ETCD, "KINDSTACK_ETCD"),
     versionArguments: ["--version"],
     sources: [
       vendorDownload(etcdRelease()),
@@ -38,10 +35,7 @@ export const tools = {
   "kube-controller-manager": kubernetes("kube-controller-manager", "KINDSTACK_KUBE_CONTROLLER_MANAGER", 60),
   "kube-scheduler": kubernetes("kube-scheduler", "KINDSTACK_KUBE_SCHEDULER", 10),
   kwok: {
-    name: "kwok",
-    version: KWOK,
-    file: "kwok",
-    variable: "KINDSTACK_KWOK",
+    ...named("kwok", KWOK, "KINDSTACK_KWOK"),
     versionArguments: ["--version"],
     sources: [
       kwokDownload(`kwok-${platform}-${architecture}`, "kwok"),
@@ -56,10 +50,8 @@ export const tools = {
   },
   /** What kwok does with nodes and Pods; the program has none of its own. */
   "kwok-stages": {
-    name: "kwok-stages",
-    version: KWOK,
+    ...named("kwok-stages", KWOK, "KINDSTACK_KWOK_STAGES"),
     file: "stages.yaml",
-    variable: "KINDSTACK_KWOK_STAGES",
     sources: [
       kwokDownload("stage-fast.yaml", "stages.yaml"),
       goModuleDocuments({
@@ -78,10 +70,7 @@ export const tools = {
   },
   /** Checks and evaluates the alerting rules; only tests need it. */
   promtool: {
-    name: "promtool",
-    version: PROMETHEUS,
-    file: "promtool",
-    variable: "KINDSTACK_PROMTOOL",
+    ...named("promtool", PROMETHEUS, "KINDSTACK_PROMTOOL"),
     versionArguments: ["--version"],
     sources: [
       vendorDownload(prometheusRelease()),
@@ -97,10 +86,7 @@ export const tools = {
   },
   /** Checks and renders the Helm chart; only tests need it. */
   helm: {
-    name: "helm",
-    version: HELM,
-    file: "helm",
-    variable: "KINDSTACK_HELM",
+    ...named("helm", HELM, "KINDSTACK_HELM"),
     versionArguments: ["version", "--short"],
     sources: [
       vendorDownload(helmRelease()),
@@ -115,10 +101,7 @@ export const tools = {
   },
   /** Says what Flux and cli-utils make of an object; only tests need it. */
   kstatus: {
-    name: "kstatus",
-    version: CLI_UTILS,
-    file: "kstatus",
-    variable: "KINDSTACK_KSTATUS",
+    ...named("kstatus", CLI_UTILS, "KINDSTACK_KSTATUS"),
     versionArguments: ["--version"],
     sources: [
       goBuild({
@@ -132,10 +115,7 @@ export const tools = {
   },
   /** An S3 server in front of a folder; only tests need it. */
   versitygw: {
-    name: "versitygw",
-    version: VERSITYGW,
-    file: "versitygw",
-    variable: "KINDSTACK_VERSITYGW",
+    ...named("versitygw", VERSITYGW, "KINDSTACK_VERSITYGW"),
     versionArguments: ["--version"],
     sources: [
       goBuild({
@@ -149,10 +129,7 @@ export const tools = {
   },
   /** A server of Google Cloud Storage in front of a folder; only tests need it. It cannot tell its version. */
   "fake-gcs-server": {
-    name: "fake-gcs-server",
-    version: FAKE_GCS_SERVER,
-    file: "fake-gcs-server",
-    variable: "KINDSTACK_FAKE_GCS_SERVER",
+    ...named("fake-gcs-server", FAKE_GCS_SERVER, "KINDSTACK_FAKE_GCS_SERVER"),
     sources: [
       goBuild({
         module: "tools/fake-gcs-server",
@@ -163,10 +140,7 @@ export const tools = {
     ],
   },
   pulumi: {
-    name: "pulumi",
-    version: PULUMI,
-    file: "pulumi",
-    variable: "KINDSTACK_PULUMI",
+    ...named("pulumi", PULUMI, "KINDSTACK_PULUMI"),
     versionArguments: ["version"],
     sources: [
       pulumiInstaller(),
@@ -181,10 +155,7 @@ export const tools = {
   },
   /** Runs commands of the CLI in one process. */
   "pulumi-server": {
-    name: "pulumi-server",
-    version: PULUMI_SERVER,
-    file: "pulumi-server",
-    variable: "KINDSTACK_PULUMI_SERVER",
+    ...named("pulumi-server", PULUMI_SERVER, "KINDSTACK_PULUMI_SERVER"),
     versionArguments: ["--version"],
     // It needs Linux's /proc.
     sources:
@@ -205,10 +176,7 @@ export const tools = {
   },
   /** What plain `pulumi up` runs Node.js programs with; the watcher does not need it. */
   "pulumi-language-nodejs": {
-    name: "pulumi-language-nodejs",
-    version: LANGUAGE_NODEJS,
-    file: "pulumi-language-nodejs",
-    variable: "KINDSTACK_PULUMI_LANGUAGE_NODEJS",
+    ...named("pulumi-language-nodejs", LANGUAGE_NODEJS, "KINDSTACK_PULUMI_LANGUAGE_NODEJS"),
     sources: [
       goBuild({
         module: "tools/language-nodejs",
@@ -219,6 +187,10 @@ export const tools = {
     ],
   },
 } as const satisfies Record<string, Tool>;
+
+function named(name: string, version: string, variable: string) {
+  return { name, version, file: name, variable };
+}
 
 function etcdRelease() {
   const folder = `etcd-v${ETCD}-${platform}-${architecture}`;
@@ -269,10 +241,7 @@ function kubernetes(name: string, variable: string, estimatedSeconds: number): T
   });
   const download = vendorDownload({ url, checksum: { type: "file", url: `${url}.sha256` }, file: name });
   return {
-    name,
-    version: KUBERNETES,
-    file: name,
-    variable,
+    ...named(name, KUBERNETES, variable),
     versionArguments: ["--version"],
     // The control plane is released for Linux only.
     sources: platform === "linux" ? [download, build] : [build],
