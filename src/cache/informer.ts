@@ -5,11 +5,14 @@ import { ApiError, type KubernetesClient, type LiveObject, type ResourceType } f
 import { objectKey } from "../../stacks/contract/object";
 import { exponentialBackoff } from "../queue/backoff";
 
-/** What happened to an object between two states of the cache. `previous` is what the cache held. */
+/**
+ * What happened to an object between two states of the cache. `previous` is what the cache held. A deletion that was
+ * `reported` came as an event, with the last state of the object; others are concluded from what is there later.
+ */
 export type ObjectChange =
   | { type: "added"; object: LiveObject }
   | { type: "modified"; object: LiveObject; previous: LiveObject }
-  | { type: "deleted"; object: LiveObject; previous: LiveObject };
+  | { type: "deleted"; object: LiveObject; previous: LiveObject; reported?: true };
 
 export interface InformerObserver {
   /** All objects were listed again, after the first time. */
@@ -234,7 +237,7 @@ export class Informer {
     }
     if (event.type !== "BOOKMARK") {
       const object = this.#transformed(event.object);
-      if (event.type === "DELETED") this.#remove(objectKey(object.metadata), object);
+      if (event.type === "DELETED") this.#remove(objectKey(object.metadata), object, { reported: true });
       else this.#store(object);
     }
     this.#resourceVersion = event.object.metadata.resourceVersion;
@@ -261,11 +264,11 @@ export class Informer {
   }
 
   /** `object` is the last that is known of it, which may be newer than what the cache holds. */
-  #remove(key: string, object: LiveObject): void {
+  #remove(key: string, object: LiveObject, how: { reported?: true } = {}): void {
     const previous = this.#objects.get(key);
     if (previous === undefined) return;
     this.#replace(key, previous, undefined);
-    this.#report({ type: "deleted", object, previous });
+    this.#report({ type: "deleted", object, previous, ...how });
   }
 
   #replace(key: string, previous: LiveObject | undefined, object: LiveObject | undefined): void {

@@ -26,6 +26,8 @@ export interface Attempt {
 export interface Facts {
   metadata: { uid: string; generation: number; deletionTimestamp?: string };
   status: CommonStatus;
+  /** Whether the object was deleted in spite of its finalizer: its last state is all there is. */
+  gone: boolean;
   /** Whether the object has Kindstack's finalizer. */
   finalized: boolean;
   paused: boolean;
@@ -104,7 +106,7 @@ export interface DestroyPlan {
   finishUpdate: boolean;
   /** What an earlier destroy waited for may have been all that was left. */
   mayBeEmpty: boolean;
-  /** Whether an earlier destroy has announced itself in the status. */
+  /** Whether an earlier destroy has announced itself in the status, or there is no object to announce it on. */
   announced: boolean;
   announcement: Announcement;
 }
@@ -117,7 +119,7 @@ export interface DestroyPlan {
  */
 export function decide(facts: Facts): Plan {
   const { metadata, status, lastAttempt, requested, finalized, blockedMs } = facts;
-  if (facts.paused) return { type: "pause" };
+  if (facts.paused && !facts.gone) return { type: "pause" };
   if (metadata.deletionTimestamp) {
     if (!finalized) return nothing(facts);
     return blockedMs > 0 ? { type: "wait", requeueAfterMs: blockedMs } : destroy(facts);
@@ -239,9 +241,9 @@ function destroy(facts: Facts): DestroyPlan {
     type: "destroy",
     release: facts.releases,
     mayHaveOrphans: orphans,
-    finishUpdate: isUnfinished(status.conditions) || mayBeUnderWay,
+    finishUpdate: !facts.gone && (isUnfinished(status.conditions) || mayBeUnderWay),
     mayBeEmpty: facts.unblocked && !orphans,
-    announced: findCondition(status.conditions, "Reconciling")?.reason === "Deleting",
+    announced: facts.gone || findCondition(status.conditions, "Reconciling")?.reason === "Deleting",
     announcement: sharesStack ? "late" : "beside",
   };
 }

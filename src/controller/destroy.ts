@@ -10,7 +10,7 @@ import { finishUpdate } from "./update";
 
 /** Destroys what an object's stack has. The finalizer is removed when that is recorded. */
 export async function executeDestroy(reconcile: Reconcile, plan: DestroyPlan): Promise<Outcome> {
-  const { context, object, signal, unblocked } = reconcile;
+  const { context, object, facts, signal, unblocked } = reconcile;
   const { metrics, stacks, writer } = context;
   const deletedBefore = unblocked?.deleted ?? 0;
   const emptied = plan.mayBeEmpty ? await forgetEmptied(reconcile) : undefined;
@@ -31,7 +31,7 @@ export async function executeDestroy(reconcile: Reconcile, plan: DestroyPlan): P
   let failures: UpdateFailure[];
   let deleted = deletedBefore;
   try {
-    const result = await run.destroy({ release: plan.release });
+    const result = await run.destroy({ release: plan.release, verified: facts.gone });
     metrics.ran(result, "Deleting");
     if (result.outcome === "interrupted") return { type: "stale" };
     if (result.outcome === "succeeded") {

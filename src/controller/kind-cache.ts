@@ -5,6 +5,8 @@ import type { Expectations } from "./expectations";
 /** What the caches show of a kind's objects and of what has to do with them. */
 export interface KindCache {
   object(key: string): LiveObject | undefined;
+  /** The last state of an object that was deleted in spite of its finalizer, as one that is being deleted. */
+  gone(key: string): LiveObject | undefined;
   /** What the object of this UID owns. */
   owned(uid: string): LiveObject[];
   /** What the kind watches for the object of this key. */

@@ -28,15 +28,22 @@ export async function observe(
 ): Promise<Reconcile | undefined> {
   const { cache, kind, stacks, writer, program } = context;
   const cached = cache.object(item.key);
-  if (cached === undefined) return undefined;
-  const shown = state.writes.newest(cached);
+  const gone = cached === undefined;
+  const shown = gone ? cache.gone(item.key) : state.writes.newest(cached);
+  if (shown === undefined) return undefined;
   const blockedMs = (await state.blockers?.remainingMs(context, shown)) ?? 0;
   const unblocked = blockedMs === 0 ? state.blockers : undefined;
   if (unblocked !== undefined) state.blockers = undefined;
-  // A destroy must be of this very object. Of those that share a stack that is asked when their stack is updated.
-  const needsLive = shown.metadata.deletionTimestamp !== undefined && blockedMs === 0 && !stacks.shared;
-  const object = needsLive ? await writer.read(shown) : shown;
-  if (object === undefined || (needsLive && !isFresh(shown, object))) return undefined;
+  let object = shown;
+  if (gone) {
+    const hasSuccessor = (await writer.read(shown)) !== undefined;
+    if (hasSuccessor) return undefined;
+  } else if (shown.metadata.deletionTimestamp !== undefined && blockedMs === 0 && !stacks.shared) {
+    // A destroy must be of this very object. Of those that share a stack that is asked when their stack is updated.
+    const live = await writer.read(shown);
+    if (live === undefined || !isFresh(shown, live)) return undefined;
+    object = live;
+  }
 
   const { annotations = {}, finalizers = [] } = object.metadata;
   const status = statusOf(object);
@@ -52,6 +59,7 @@ export async function observe(
     facts: {
       metadata: { generation: 0, ...object.metadata },
       status,
+      gone,
       finalized: finalizers.includes(FINALIZER),
       paused: annotations[PAUSED_ANNOTATION] === "true",
       requested: annotations[RECONCILE_ANNOTATION],

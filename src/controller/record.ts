@@ -72,12 +72,12 @@ function eventOf(condition: NewCondition, before: Condition[] | undefined) {
 }
 
 async function recordWait(
-  { context: { writer }, object, state }: Reconcile,
+  { context: { writer }, object, state, facts }: Reconcile,
   { failures, requeueAfterMs }: Extract<Outcome, { type: "waits" }>,
 ): Promise<Result> {
   const { generation = 0, deletionTimestamp } = object.metadata;
   const conditions = (deletionTimestamp ? deletingConditions : failedConditions)(generation, failures);
-  await writer.writeStatus(object, state, { conditions });
+  if (!facts.gone) await writer.writeStatus(object, state, { conditions });
   return { requeueAfterMs };
 }
 
@@ -161,7 +161,7 @@ async function recordDestroy(
     writer.event(object, "Normal", "Deleted", describeChanges(all) || "nothing was left to delete");
   }
   claims.settle(object.metadata.uid, []);
-  await writer.removeFinalizer(object, reconcile.state.writes);
+  if (!reconcile.facts.gone) await writer.removeFinalizer(object, reconcile.state.writes);
   return "done";
 }
 
@@ -176,12 +176,12 @@ async function recordFailedDestroy(
   if (failures.every(({ errorClass }) => errorClass === "pending")) {
     logger.info({ failures }, "destroy waits for something else to end");
     state.blockers = new Blockers(context, reconcile.object, failures, deleted);
-    await writer.writeStatus(object, state, { conditions });
+    if (!facts.gone) await writer.writeStatus(object, state, { conditions });
     return { requeueAfterMs: await state.blockers.remainingMs(context, reconcile.object) };
   }
   logger.warn({ failures }, "destroy failed, the object stays");
   writer.event(object, "Warning", "DeletionFailed", describeFailures(failures));
-  await writer.writeStatus(object, state, { conditions });
+  if (!facts.gone) await writer.writeStatus(object, state, { conditions });
   return retry(stacks.backoffGroupOf(reconcile.object, failures[0]));
 }
 

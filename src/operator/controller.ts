@@ -96,8 +96,10 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
     { transform: withoutManagedFields, onChange: (change) => controller.objectChanged(change) },
     name,
   );
+  const gone = new Map<string, LiveObject>();
   const cache: KindCache = {
     object: (key) => objects.get(key),
+    gone: (key) => gone.get(key),
     owned: (uid) => owners.owned(kind, uid),
     watched: (key) => watched.flatMap((informer) => informer.byIndex(KEY_INDEX, key)),
     view: (id) => owners.view(id),
@@ -126,7 +128,7 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
     writer: new ObjectWriter({ kind, type, client, cache, recorder }),
     metrics,
   });
-  const controller = new Controller(kind, environment, stacks, objects, watched, reconciler);
+  const controller = new Controller(kind, environment, stacks, objects, watched, gone, reconciler);
   return controller;
 
   function openRollout(policy: RolloutPolicy): Rollout {
@@ -147,6 +149,8 @@ export class Controller {
   readonly #environment: ControllerEnvironment;
   readonly #objects: Informer;
   readonly #watched: readonly Informer[];
+  /** The last states of objects that were deleted in spite of their finalizer, until their stacks are destroyed. */
+  readonly #gone: Map<string, LiveObject>;
   readonly #reconciler: Reconciler;
 
   constructor(
@@ -155,6 +159,7 @@ export class Controller {
     stacks: StackRunner,
     objects: Informer,
     watched: readonly Informer[],
+    gone: Map<string, LiveObject>,
     reconciler: Reconciler,
   ) {
     this.kind = kind;
@@ -162,6 +167,7 @@ export class Controller {
     this.#environment = environment;
     this.#objects = objects;
     this.#watched = watched;
+    this.#gone = gone;
     this.#reconciler = reconciler;
   }
 
@@ -184,6 +190,7 @@ export class Controller {
       const work = (signal: AbortSignal) => this.#reconciler.reconcile(item, signal);
       const shardKey = this.stacks.shardKeyOf(item.key);
       const result = (await (shards?.work(shardKey, signal, work) ?? work(signal))) ?? "done";
+      if (result === "done") this.#forgetGone(item.key);
       this.#requeue(item, result);
       const outcome = result === "done" ? "success" : result === "retry" ? "requeue" : "requeue_after";
       metrics.reconcileTotal.inc({ ...labels, result: outcome });
@@ -234,15 +241,20 @@ export class Controller {
   }
 
   objectChanged(change: ObjectChange): void {
-    const { claims, groups, metrics, owners, queue } = this.#environment;
+    const { claims, groups, logger, metrics, owners, queue } = this.#environment;
     metrics.objects.changed(kindName(this.kind), change);
     const { uid } = change.object.metadata;
     const item = objectItem(this.kind, objectKey(change.object.metadata));
     if (change.type === "deleted") {
-      owners.remove(uid);
       claims.forget(uid, item); // an object that lost its finalizer by force was never destroyed
-      this.stacks.gone(item.key);
       this.#reconciler.forget(item.key);
+      if (this.#isDeletedInSpiteOfFinalizer(change)) {
+        logger.warn({ kind: kindName(this.kind), key: item.key }, "object was deleted in spite of its finalizer");
+        this.#gone.set(item.key, asDeleting(change.object));
+      } else {
+        owners.remove(uid);
+        this.stacks.gone(item.key);
+      }
       queue.forget(item);
       groups.forget(item);
     } else {
@@ -262,6 +274,26 @@ export class Controller {
     }
   }
 
+  /**
+   * The API server looks for finalizers only when a deletion begins. One that is added while admission webhooks still
+   * look at the deletion is deleted with its object.
+   */
+  #isDeletedInSpiteOfFinalizer(change: Extract<ObjectChange, { type: "deleted" }>): boolean {
+    const { finalizers, deletionTimestamp } = change.object.metadata;
+    if (change.reported !== true || deletionTimestamp !== undefined || !finalizers?.includes(FINALIZER)) return false;
+    const shardKey = this.stacks.shardKeyOf(objectKey(change.object.metadata));
+    return this.#environment.shards?.holds(shardKey) !== false;
+  }
+
+  /** Nothing is left of an object that was deleted in spite of its finalizer, or it is another replica's. */
+  #forgetGone(key: string): void {
+    const gone = this.#gone.get(key);
+    if (gone === undefined) return;
+    this.#gone.delete(key);
+    this.#environment.owners.remove(gone.metadata.uid);
+    if (this.#objects.get(key) === undefined) this.stacks.gone(key);
+  }
+
   #requeue(item: ObjectItem, result: Result): void {
     const { groups, queue } = this.#environment;
     if (result === "retry") {
@@ -274,6 +306,10 @@ export class Controller {
     else groups.succeeded(item);
     if (typeof result === "object" && "requeueAfterMs" in result) queue.addAfter(item, result.requeueAfterMs);
   }
+}
+
+function asDeleting(object: LiveObject): LiveObject {
+  return { ...object, metadata: { ...object.metadata, deletionTimestamp: new Date().toISOString() } };
 }
 
 const OBEYED_ANNOTATIONS = [PAUSED_ANNOTATION, RECONCILE_ANNOTATION, DELETION_POLICY_ANNOTATION];

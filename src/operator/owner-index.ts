@@ -64,7 +64,8 @@ export class OwnerIndex {
     const owner = this.#owners.get(uid);
     if (owner === undefined) return;
     this.#owners.delete(uid);
-    this.#successors.delete(ownerDescription(owner.kind, owner.key));
+    const description = ownerDescription(owner.kind, owner.key);
+    if (this.#successors.get(description) === owner) this.#successors.delete(description);
   }
 
   find(uid: string): ObjectItem | undefined {

@@ -100,8 +100,9 @@ export class SharedStacks implements StackRunner {
           cached: verified ? undefined : found,
           former,
         }),
-      destroy: async ({ release }) => {
-        const result = await participant.request({ operation: { type: "destroy", release }, cached: found, former });
+      destroy: async ({ release, verified }) => {
+        const cached = verified ? undefined : found;
+        const result = await participant.request({ operation: { type: "destroy", release }, cached, former });
         if (result.outcome === "succeeded") this.#destroyed.add(key);
         return result;
       },
@@ -117,6 +118,7 @@ export class SharedStacks implements StackRunner {
     const key = objectKey(object.metadata);
     const former = this.#assignments.get(key);
     this.#assignments.seen(object);
+    if (object.metadata.deletionTimestamp === undefined) this.#destroyed.delete(key); // a successor of the same name
     if (former !== undefined && !this.#isIn(former, key)) this.#stale.suspect(key, former);
     this.#stale.seen(object);
   }

@@ -44,8 +44,8 @@ export interface StackRun {
   readonly stack: { name: string; assignment: StackAssignment | undefined };
   /** @param options with `verified`, the API server has just said that the object is as it was found */
   up(program: Program, options: { refresh: boolean; verified: boolean }): Promise<UpdateResult>;
-  /** @param options with `release`, the resources are left as they are */
-  destroy(options: { release: boolean }): Promise<UpdateResult>;
+  /** @param options with `release`, the resources are left as they are; `verified` as for `up` */
+  destroy(options: { release: boolean; verified: boolean }): Promise<UpdateResult>;
   /** No update follows any more. */
   close(): void;
 }

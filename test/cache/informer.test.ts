@@ -204,7 +204,7 @@ describe("watch", () => {
     );
     expect(summary()).toEqual(["added a@1", "added b@2", "modified a@3", "deleted b@4"]);
     expect(changes[2]).toMatchObject({ previous: { metadata: { resourceVersion: "1" } } });
-    expect(changes[3]).toMatchObject({ previous: { metadata: { resourceVersion: "2" } } });
+    expect(changes[3]).toMatchObject({ previous: { metadata: { resourceVersion: "2" } }, reported: true });
     expect(informer.list().map((cached) => cached.metadata.name)).toEqual(["a"]);
     expect(informer.resourceVersion).toBe("4");
   });
@@ -334,6 +334,7 @@ describe("relist", () => {
     changes = [];
     await api.latest.send(line("ERROR", { kind: "Status", code: 410, reason: "Expired", message: "too old" }));
     expect(summary()).toEqual(differences);
+    for (const change of changes) expect(change).not.toHaveProperty("reported");
     expect(informer.resourceVersion).toBe("10");
     expect(api.latest.resourceVersion).toBe("10");
     expect(warnings()).toEqual([]);

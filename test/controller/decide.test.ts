@@ -12,6 +12,7 @@ function ready(status: Condition["status"], observedGeneration: number): Conditi
 function facts(changes: Partial<Facts> = {}): Facts {
   return {
     metadata: { uid: "uid-1", generation: 3 },
+    gone: false,
     finalized: true,
     status: { conditions: ready("True", 3), stack: { name: "stack", program: "p1", resources: [] } },
     program: "p1",
@@ -221,6 +222,11 @@ describe("an object that is being deleted", () => {
     expect(decide(facts({ metadata: deleted, ...changes }))).toMatchObject({ type: "destroy" });
   });
 
+  it("is destroyed in spite of a pause when it is gone: nobody can end that", () => {
+    expect(decide(facts({ metadata: deleted, paused: true })).type).toBe("pause");
+    expect(decide(facts({ metadata: deleted, paused: true, gone: true })).type).toBe("destroy");
+  });
+
   it("is left alone without the finalizer: nothing was made for it, or it is destroyed already", () => {
     expect(decide(facts({ metadata: deleted, finalized: false, status: {} }))).toMatchObject({ type: "nothing" });
   });
@@ -320,6 +326,11 @@ describe("how an object is updated and destroyed", () => {
     ],
     ["resources are deleted with it", { metadata: deleted }, { release: false, finishUpdate: false, announced: false }],
     ["or stay, by its deletion policy", { metadata: deleted, releases: true }, { release: true }],
+    [
+      "an object that is gone gets no status, and no update",
+      { metadata: { ...deleted, generation: 4 }, gone: true, sharesStack: true, ...unfinished },
+      { type: "destroy", announced: true, finishUpdate: false, mayHaveOrphans: true },
+    ],
     [
       "its deletion is announced once",
       { metadata: deleted, status: { ...status, conditions: deleting } },

@@ -68,6 +68,7 @@ class Harness {
       owned: () => this.shownOwned ?? this.#owned,
       watched: () => [],
       view: () => ({ object: this.deployment, cacheVersion: String(this.#version) }),
+      gone: () => undefined,
       describeOwner: () => undefined,
     };
     const client = {

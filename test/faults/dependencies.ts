@@ -6,6 +6,7 @@ import {
   apply,
   conditionOf,
   edit,
+  find,
   get,
   postgresWriter,
   remove,
@@ -73,8 +74,8 @@ export function describeDependencies({ isLong, awayMs, statementMs, rows, attemp
         await Promise.all([edited, added, drifted].map(isReady));
         expect(await rowOf(edited)).toMatchObject({ age: 24 });
         expect(await rowOf(drifted)).toMatchObject({ age: 23 });
+        expect(await find(deleted)).toBeUndefined();
       });
-      await untilGone(deleted);
     });
 
     if (isLong)
@@ -89,7 +90,7 @@ export function describeDependencies({ isLong, awayMs, statementMs, rows, attemp
         api.faults.down = false;
         await recovered(() => Promise.all(objects.map(isReady)));
         await Promise.all(objects.map(remove));
-        await Promise.all(objects.map(untilGone));
+        await recovered(async () => expect(await Promise.all(objects.map(find))).toEqual(objects.map(() => undefined)));
       });
   });
 

@@ -45,6 +45,14 @@ describe("a change of what an object owns", () => {
     expect(woken).toEqual(["acme"]);
   });
 
+  it("leads to that one also when its predecessor is removed only then", async () => {
+    const { index, woken, changed } = await indexWith(first.uid);
+    index.add(second.uid, objectItem(tenant, "acme"));
+    index.remove(first.uid);
+    changed(deleted());
+    expect(woken).toEqual(["acme"]);
+  });
+
   it("leads to nobody when there is no object of the name, nor for another one's", async () => {
     const { index, woken, changed } = await indexWith(first.uid);
     changed(deleted(owned(globex)));

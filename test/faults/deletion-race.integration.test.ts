@@ -1,0 +1,192 @@
+import https from "node:https";
+import type { AddressInfo } from "node:net";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Manifest } from "../../providers/kubernetes/client";
+import { eventually } from "../../src/testing/eventually";
+import { renew } from "../../src/tls/material";
+import { FINALIZER, PAUSED_ANNOTATION } from "../../stacks/contract/object";
+import {
+  apply,
+  create,
+  edit,
+  find,
+  get,
+  NAMESPACE,
+  namespace,
+  postgresWriter,
+  remove,
+  tenant,
+  uniqueName,
+  untilGone,
+  untilReady,
+} from "../e2e/objects";
+import { useFaultOperator } from "./fault-operator";
+
+/** Deletions wait for this webhook until they are let go. */
+class SlowWebhook {
+  readonly #waiting: (() => void)[] = [];
+  #isOpen = true;
+  #server!: https.Server;
+  #name = uniqueName("slow-deletions");
+
+  async start(): Promise<void> {
+    const { serving, ca } = await renew(undefined, {
+      name: "a CA of the test",
+      names: ["127.0.0.1"],
+      lifetimes: { caMs: 86_400_000, servingMs: 3_600_000 },
+      now: Date.now(),
+      nextIsKnown: false,
+    });
+    this.#server = https.createServer({ cert: serving.certificate, key: serving.key }, async (request, response) => {
+      const chunks: Buffer[] = [];
+      for await (const chunk of request) chunks.push(chunk);
+      const { apiVersion, kind, request: review } = JSON.parse(Buffer.concat(chunks).toString());
+      const answer = () => {
+        response.setHeader("content-type", "application/json");
+        response.end(JSON.stringify({ apiVersion, kind, response: { uid: review.uid, allowed: true } }));
+      };
+      if (this.#isOpen) answer();
+      else this.#waiting.push(answer);
+    });
+    await new Promise<void>((resolve) => this.#server.listen(0, "127.0.0.1", resolve));
+    const { port } = this.#server.address() as AddressInfo;
+    await create({
+      ...this.#reference(),
+      webhooks: [
+        {
+          name: "slow.example.com",
+          clientConfig: {
+            url: `https://127.0.0.1:${port}/`,
+            caBundle: Buffer.from(ca.certificate).toString("base64"),
+          },
+          rules: ["demo.yash.com", "multitenancy.codereliant.io"].map((group) => ({
+            apiGroups: [group],
+            apiVersions: ["*"],
+            operations: ["DELETE"],
+            resources: ["*"],
+          })),
+          sideEffects: "None",
+          admissionReviewVersions: ["v1"],
+          timeoutSeconds: 30,
+        },
+      ],
+    });
+  }
+
+  /** Begins the deletion of an object. @returns what resolves when it is gone */
+  async hold(object: Manifest): Promise<{ removal: Promise<void> }> {
+    this.#isOpen = false;
+    const removal = remove(object);
+    await eventually(() => expect(this.#waiting).toHaveLength(1));
+    return { removal };
+  }
+
+  letGo(): void {
+    this.#isOpen = true;
+    for (const answer of this.#waiting.splice(0)) answer();
+  }
+
+  async stop(): Promise<void> {
+    this.letGo();
+    await remove(this.#reference());
+    this.#server.closeAllConnections();
+    this.#server.close();
+  }
+
+  #reference(): Manifest {
+    return {
+      apiVersion: "admissionregistration.k8s.io/v1",
+      kind: "ValidatingWebhookConfiguration",
+      metadata: { name: this.#name },
+    };
+  }
+}
+
+const faulty = useFaultOperator({ serverPerUpdate: true });
+const webhook = new SlowWebhook();
+let table: string;
+beforeAll(async () => {
+  table = await faulty.createTable();
+  await webhook.start();
+});
+afterAll(() => webhook.stop());
+
+const newWriter = () => postgresWriter(uniqueName("race"), { table });
+const rowsOf = ({ metadata: { name } }: Manifest) =>
+  faulty.database.query(`SELECT age FROM ${table} WHERE id = $1`, [`default/${name}`]);
+const isFinalized = async (object: Manifest) => (await get(object)).metadata.finalizers?.includes(FINALIZER);
+const untilDestroyed = ({ metadata: { name } }: Manifest) =>
+  eventually(() => {
+    const lines = faulty.operator.log.split("\n").filter((line) => line.includes(`"${name}"`));
+    expect(lines.filter((line) => line.includes('"destroyed"'))).not.toEqual([]);
+  });
+
+/** Begins the deletion of an object that has no finalizer yet, and lets the operator work on it only then. */
+async function beginDeletion(object: Manifest): Promise<{ removal: Promise<void> }> {
+  const paused = { ...object, metadata: { ...object.metadata, annotations: { [PAUSED_ANNOTATION]: "true" } } };
+  await apply(paused);
+  const begun = await webhook.hold(object);
+  await edit(object, { metadata: { annotations: { [PAUSED_ANNOTATION]: null } } });
+  return begun;
+}
+
+/* The API server looks for finalizers when a deletion begins, and asks the webhooks afterwards. */
+describe("a deletion that has begun before the operator adds its finalizer", () => {
+  it("deletes the row of an object that shares its stack", { timeout: 60_000 }, async () => {
+    const writer = newWriter();
+    const { removal } = await beginDeletion(writer);
+    await untilReady(writer);
+    expect(await isFinalized(writer)).toBe(true);
+    expect(await rowsOf(writer)).toHaveLength(1);
+
+    webhook.letGo();
+    await removal;
+    await untilDestroyed(writer);
+    expect(await find(writer)).toBeUndefined();
+    expect(await rowsOf(writer)).toEqual([]);
+  });
+
+  it("deletes the namespace of an object with its own stack", { timeout: 60_000 }, async () => {
+    const object = tenant(uniqueName("race"));
+    const made = namespace(object.metadata.name ?? "");
+    const { removal } = await beginDeletion(object);
+    await untilReady(object);
+    expect((await get(made)).apiVersion).toBe(NAMESPACE.apiVersion);
+
+    webhook.letGo();
+    await removal;
+    await untilDestroyed(object);
+    expect(await find(object)).toBeUndefined();
+    await untilGone(made);
+  });
+
+  it("deletes what an update makes that is under way when the object goes", { timeout: 60_000 }, async () => {
+    const writer = newWriter();
+    const locker = await faulty.database.connect();
+    await locker.query(`BEGIN; LOCK TABLE ${table} IN SHARE MODE`);
+    const { removal } = await beginDeletion(writer);
+    await eventually(async () => expect(await isFinalized(writer)).toBe(true));
+
+    webhook.letGo();
+    await removal;
+    await locker.query("COMMIT");
+    await locker.end();
+    await untilDestroyed(writer);
+    expect(await rowsOf(writer)).toEqual([]);
+  });
+
+  it("leaves the row to a successor of the same name", { timeout: 60_000 }, async () => {
+    const writer = newWriter();
+    const { removal } = await beginDeletion(writer);
+    await untilReady(writer);
+
+    webhook.letGo();
+    await removal;
+    await create({ ...writer, spec: { ...(writer.spec as object), age: 42 } });
+    await untilReady(writer);
+    expect(await rowsOf(writer)).toEqual([{ age: 42 }]);
+    await remove(writer);
+    await untilGone(writer);
+    expect(await rowsOf(writer)).toEqual([]);
+  });
+});
