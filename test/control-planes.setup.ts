@@ -11,8 +11,8 @@ import { filesUnder } from "./files";
 
 const ROOT = path.resolve(__dirname, "..");
 
-/** What operators and `pulumi up` need; tests of those may not wait for a build. */
-const TOOLS = ["pulumi", "pulumi-server", "pulumi-language-nodejs"] as const;
+/** What tests need besides a control plane: none of them may wait for a build. */
+const TOOLS = ["pulumi", "pulumi-server", "pulumi-language-nodejs", "promtool", "helm", "kstatus"] as const;
 
 /** One control plane for each worker, so that files with operators run side by side and do not see each other. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {

@@ -5,7 +5,7 @@ import { Promtool, type Series } from "./promtool";
 let promtool: Promtool;
 beforeAll(async () => {
   promtool = await Promtool.open();
-}, 900_000); // it may have to be built
+});
 afterAll(() => promtool.close());
 
 /** An operator that has nothing to be alerted of. */

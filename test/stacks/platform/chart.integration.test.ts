@@ -18,7 +18,7 @@ let helm: string;
 
 beforeAll(async () => {
   helm = (await resolveBinary("helm")).path;
-}, 300_000);
+});
 afterAll(() => fs.rmSync(folder, { recursive: true, force: true }));
 
 async function write(name: string, values: Record<string, string>): Promise<string> {
