@@ -90,12 +90,13 @@ async function warningsAbout(object: LiveObject): Promise<unknown[]> {
 
 describe("Tenants that are deleted while their namespaces hold PostgresWriters", () => {
   it.each([WORKERS, 10 * WORKERS])(
-    "%d of them are gone within 30 s, or the time that it took to make them, and others are served",
+    "%d of them are gone within 30 s, or five times what it took to make them, and others are served",
     async (count) => {
       const started = performance.now();
       const names = await tenants(count, (name) => [postgresWriter("row", {}, name)]);
       for (const name of names) await untilReady(postgresWriter("row", {}, name));
-      const limitMs = Math.max(30_000, performance.now() - started);
+      // The namespace controller takes 11 s, and longer on a busy machine; how busy it is shows in the time to make them.
+      const limitMs = Math.max(30_000, 5 * (performance.now() - started));
 
       await Promise.all(names.map((name) => remove(tenant(name))));
       await Promise.all([

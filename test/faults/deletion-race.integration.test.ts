@@ -102,7 +102,7 @@ class SlowWebhook {
   }
 }
 
-const faulty = useFaultOperator({ serverPerUpdate: true });
+const faulty = useFaultOperator();
 const webhook = new SlowWebhook();
 let table: string;
 beforeAll(async () => {
