@@ -96,10 +96,9 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
     { transform: withoutManagedFields, onChange: (change) => controller.objectChanged(change) },
     name,
   );
-  const gone = new Map<string, LiveObject>();
   const cache: KindCache = {
     object: (key) => objects.get(key),
-    gone: (key) => gone.get(key),
+    gone: (key) => controller.gone(key),
     owned: (uid) => owners.owned(kind, uid),
     watched: (key) => watched.flatMap((informer) => informer.byIndex(KEY_INDEX, key)),
     view: (id) => owners.view(id),
@@ -128,7 +127,7 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
     writer: new ObjectWriter({ kind, type, client, cache, recorder }),
     metrics,
   });
-  const controller = new Controller(kind, environment, stacks, objects, watched, gone, reconciler);
+  const controller = new Controller(kind, environment, stacks, objects, watched, reconciler);
   return controller;
 
   function openRollout(policy: RolloutPolicy): Rollout {
@@ -150,7 +149,7 @@ export class Controller {
   readonly #objects: Informer;
   readonly #watched: readonly Informer[];
   /** The last states of objects that were deleted in spite of their finalizer, until their stacks are destroyed. */
-  readonly #gone: Map<string, LiveObject>;
+  readonly #gone = new Map<string, LiveObject>();
   readonly #reconciler: Reconciler;
 
   constructor(
@@ -159,7 +158,6 @@ export class Controller {
     stacks: StackRunner,
     objects: Informer,
     watched: readonly Informer[],
-    gone: Map<string, LiveObject>,
     reconciler: Reconciler,
   ) {
     this.kind = kind;
@@ -167,7 +165,6 @@ export class Controller {
     this.#environment = environment;
     this.#objects = objects;
     this.#watched = watched;
-    this.#gone = gone;
     this.#reconciler = reconciler;
   }
 
@@ -180,6 +177,11 @@ export class Controller {
     return this.#objects.get(key);
   }
 
+  /** See {@link KindCache.gone}. */
+  gone(key: string): LiveObject | undefined {
+    return this.#gone.get(key);
+  }
+
   /** Reconciles an object; requeues it as it asks for. */
   async reconcile(item: ObjectItem, signal: AbortSignal): Promise<void> {
     const { metrics, shards } = this.#environment;
@@ -189,8 +191,10 @@ export class Controller {
     try {
       const work = (signal: AbortSignal) => this.#reconciler.reconcile(item, signal);
       const shardKey = this.stacks.shardKeyOf(item.key);
+      const gone = this.#gone.get(item.key);
       const result = (await (shards?.work(shardKey, signal, work) ?? work(signal))) ?? "done";
-      if (result === "done") this.#forgetGone(item.key);
+      // One that is gone only since then is still to be reconciled.
+      if (result === "done" && gone !== undefined) this.#forgetGone(item.key, gone);
       this.#requeue(item, result);
       const outcome = result === "done" ? "success" : result === "retry" ? "requeue" : "requeue_after";
       metrics.reconcileTotal.inc({ ...labels, result: outcome });
@@ -286,11 +290,10 @@ export class Controller {
   }
 
   /** Nothing is left of an object that was deleted in spite of its finalizer, or it is another replica's. */
-  #forgetGone(key: string): void {
-    const gone = this.#gone.get(key);
-    if (gone === undefined) return;
-    this.#gone.delete(key);
+  #forgetGone(key: string, gone: LiveObject): void {
     this.#environment.owners.remove(gone.metadata.uid);
+    if (this.#gone.get(key) !== gone) return; // a successor went the same way
+    this.#gone.delete(key);
     if (this.#objects.get(key) === undefined) this.stacks.gone(key);
   }
 

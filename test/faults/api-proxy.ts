@@ -32,8 +32,11 @@ export interface ApiFaults {
   down?: boolean;
   /** Says whether a request is answered with this status, without the API server. */
   refuse?: (request: ApiRequest) => number | undefined;
-  /** Told when the API server has answered, before the answer is passed on; after `false` it does not, and the caller is cut off. */
-  answered?: (request: ApiRequest, status: number) => boolean;
+  /**
+   * Told when the API server has answered, before the answer is passed on, which waits for it; after `false` it does not,
+   * and the caller is cut off.
+   */
+  answered?: (request: ApiRequest, status: number) => boolean | Promise<boolean>;
   /** The events that are told instead of one. */
   event?: (event: WatchEvent, request: ApiRequest) => WatchEvent[];
   /** How much later events are told than they come, in milliseconds. */
@@ -135,14 +138,14 @@ export class ApiProxy {
       ca,
       ...(headers.authorization === undefined && { cert, key }),
     });
-    forwarded.on("response", (response) => {
+    forwarded.on("response", async (response) => {
+      response.on("error", () => outgoing.destroy());
       const status = response.statusCode ?? 502;
-      if (this.faults.answered?.(request, status) === false) {
+      if ((await this.faults.answered?.(request, status)) === false) {
         response.resume();
         outgoing.destroy();
         return;
       }
-      response.on("error", () => outgoing.destroy());
       if (request.intent === "list" && status === 200) void this.#answerList(request, response, outgoing);
       else if (request.intent === "watch" && status === 200) this.#answerWatch(request, response, outgoing);
       else {

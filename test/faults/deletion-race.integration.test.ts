@@ -3,7 +3,6 @@ import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
-import { renew } from "../../src/tls/material";
 import { FINALIZER, PAUSED_ANNOTATION } from "../../stacks/contract/object";
 import {
   apply,
@@ -20,6 +19,7 @@ import {
   untilGone,
   untilReady,
 } from "../e2e/objects";
+import { TestAuthority } from "../proxy/fixture";
 import { useFaultOperator } from "./fault-operator";
 
 /** Deletions wait for this webhook until they are let go. */
@@ -27,17 +27,12 @@ class SlowWebhook {
   readonly #waiting: (() => void)[] = [];
   #isOpen = true;
   #server!: https.Server;
-  #name = uniqueName("slow-deletions");
+  readonly #name = uniqueName("slow-deletions");
 
   async start(): Promise<void> {
-    const { serving, ca } = await renew(undefined, {
-      name: "a CA of the test",
-      names: ["127.0.0.1"],
-      lifetimes: { caMs: 86_400_000, servingMs: 3_600_000 },
-      now: Date.now(),
-      nextIsKnown: false,
-    });
-    this.#server = https.createServer({ cert: serving.certificate, key: serving.key }, async (request, response) => {
+    const authority = await TestAuthority.create();
+    const { certificate: cert, key } = await authority.server();
+    this.#server = https.createServer({ cert, key }, async (request, response) => {
       const chunks: Buffer[] = [];
       for await (const chunk of request) chunks.push(chunk);
       const { apiVersion, kind, request: review } = JSON.parse(Buffer.concat(chunks).toString());
@@ -57,7 +52,7 @@ class SlowWebhook {
           name: "slow.example.com",
           clientConfig: {
             url: `https://127.0.0.1:${port}/`,
-            caBundle: Buffer.from(ca.certificate).toString("base64"),
+            caBundle: Buffer.from(authority.own.certificate).toString("base64"),
           },
           rules: ["demo.yash.com", "multitenancy.codereliant.io"].map((group) => ({
             apiGroups: [group],
@@ -115,19 +110,23 @@ const newWriter = () => postgresWriter(uniqueName("race"), { table });
 const rowsOf = ({ metadata: { name } }: Manifest) =>
   faulty.database.query(`SELECT age FROM ${table} WHERE id = $1`, [`default/${name}`]);
 const isFinalized = async (object: Manifest) => (await get(object)).metadata.finalizers?.includes(FINALIZER);
-const untilDestroyed = ({ metadata: { name } }: Manifest) =>
-  eventually(() => {
-    const lines = faulty.operator.log.split("\n").filter((line) => line.includes(`"${name}"`));
-    expect(lines.filter((line) => line.includes('"destroyed"'))).not.toEqual([]);
-  });
+const linesAbout = ({ metadata: { name } }: Manifest) =>
+  faulty.operator.log.split("\n").filter((line) => line.includes(`${name}"`));
+const untilDestroyed = (object: Manifest) =>
+  eventually(() => expect(linesAbout(object).filter((line) => line.includes('"destroyed"'))).not.toEqual([]));
 
-/** Begins the deletion of an object that has no finalizer yet, and lets the operator work on it only then. */
-async function beginDeletion(object: Manifest): Promise<{ removal: Promise<void> }> {
+/**
+ * Begins the deletion of an object that has no finalizer yet, and lets the operator work on it only then.
+ *
+ * @param begun called in between
+ */
+async function beginDeletion(object: Manifest, begun = () => {}): Promise<{ removal: Promise<void> }> {
   const paused = { ...object, metadata: { ...object.metadata, annotations: { [PAUSED_ANNOTATION]: "true" } } };
   await apply(paused);
-  const begun = await webhook.hold(object);
+  const deletion = await webhook.hold(object);
+  begun();
   await edit(object, { metadata: { annotations: { [PAUSED_ANNOTATION]: null } } });
-  return begun;
+  return deletion;
 }
 
 /* The API server looks for finalizers when a deletion begins, and asks the webhooks afterwards. */
@@ -171,6 +170,21 @@ describe("a deletion that has begun before the operator adds its finalizer", () 
     await removal;
     await locker.query("COMMIT");
     await locker.end();
+    await untilDestroyed(writer);
+    expect(await rowsOf(writer)).toEqual([]);
+  });
+
+  it("deletes what an update made whose record is answered only afterwards", { timeout: 60_000 }, async () => {
+    const writer = newWriter();
+    const { removal } = await beginDeletion(writer, () => {
+      faulty.api.faults.answered = async ({ method, url }) => {
+        if (method !== "PATCH" || !url.pathname.endsWith(`/${writer.metadata.name}/status`)) return true;
+        webhook.letGo();
+        await eventually(() => expect(linesAbout(writer).join()).toContain("deleted in spite of its finalizer"));
+        return true;
+      };
+    });
+    await removal;
     await untilDestroyed(writer);
     expect(await rowsOf(writer)).toEqual([]);
   });
