@@ -1,4 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
+import type { LiveObject } from "../../providers/kubernetes/client";
 import { isObjectOutputs } from "../../providers/kubernetes/object";
 import { type Condition, findCondition, type NewCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
@@ -72,12 +73,13 @@ function eventOf(condition: NewCondition, before: Condition[] | undefined) {
 }
 
 async function recordWait(
-  { context: { writer }, object, state, facts }: Reconcile,
+  reconcile: Reconcile,
   { failures, requeueAfterMs }: Extract<Outcome, { type: "waits" }>,
 ): Promise<Result> {
+  const { object } = reconcile;
   const { generation = 0, deletionTimestamp } = object.metadata;
   const conditions = (deletionTimestamp ? deletingConditions : failedConditions)(generation, failures);
-  if (!facts.gone) await writer.writeStatus(object, state, { conditions });
+  await writeConditions(reconcile, object, conditions);
   return { requeueAfterMs };
 }
 
@@ -176,13 +178,22 @@ async function recordFailedDestroy(
   if (failures.every(({ errorClass }) => errorClass === "pending")) {
     logger.info({ failures }, "destroy waits for something else to end");
     state.blockers = new Blockers(context, reconcile.object, failures, deleted);
-    if (!facts.gone) await writer.writeStatus(object, state, { conditions });
+    await writeConditions(reconcile, object, conditions);
     return { requeueAfterMs: await state.blockers.remainingMs(context, reconcile.object) };
   }
   logger.warn({ failures }, "destroy failed, the object stays");
   writer.event(object, "Warning", "DeletionFailed", describeFailures(failures));
-  if (!facts.gone) await writer.writeStatus(object, state, { conditions });
+  await writeConditions(reconcile, object, conditions);
   return retry(stacks.backoffGroupOf(reconcile.object, failures[0]));
+}
+
+/** Writes them unless the object is gone. */
+async function writeConditions(
+  { context: { writer }, facts, state }: Reconcile,
+  object: LiveObject,
+  conditions: NewCondition[],
+): Promise<void> {
+  if (!facts.gone) await writer.writeStatus(object, state, { conditions });
 }
 
 function retry(group: string | undefined): Result {
