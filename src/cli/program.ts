@@ -2,27 +2,35 @@ import { Command, CommanderError } from "commander";
 import { errorMessageOf } from "../../providers/errors";
 import { packageVersion } from "../package";
 import { visibleLines } from "../text/plain-text";
-import { backupCommand, restoreCommand } from "./backup";
-import { completionCommand } from "./completion";
-import { crdsCommand } from "./crds";
-import { devCommand } from "./dev";
-import { diffCommand } from "./diff";
-import { historyCommand } from "./history";
-import { installCommand } from "./install";
-import { newCommand } from "./new";
-import { outputsCommand } from "./outputs";
-import { previewCommand } from "./preview";
-import { proxyCommand } from "./proxy";
-import { runCommand } from "./run";
-import { stackNameCommand } from "./stack-name";
-import { stateCommand } from "./state";
-import { statusCommand } from "./status";
 
 /** 0: done. 1: failed. 2: wrong usage. */
 export type ExitCode = 0 | 1 | 2;
 
-/** The command line; one file for each command. */
-export function buildProgram(): Command {
+/** One file for each. To load them all takes longer than most of them run. */
+const COMMANDS = {
+  dev: async () => (await import("./dev.js")).devCommand(),
+  run: async () => (await import("./run.js")).runCommand(),
+  proxy: async () => (await import("./proxy.js")).proxyCommand(),
+  crds: async () => (await import("./crds.js")).crdsCommand(),
+  preview: async () => (await import("./preview.js")).previewCommand(),
+  status: async () => (await import("./status.js")).statusCommand(),
+  diff: async () => (await import("./diff.js")).diffCommand(),
+  history: async () => (await import("./history.js")).historyCommand(),
+  outputs: async () => (await import("./outputs.js")).outputsCommand(),
+  state: async () => (await import("./state.js")).stateCommand(),
+  backup: async () => (await import("./backup.js")).backupCommand(),
+  restore: async () => (await import("./backup.js")).restoreCommand(),
+  install: async () => (await import("./install.js")).installCommand(),
+  "stack-name": async () => (await import("./stack-name.js")).stackNameCommand(),
+  new: async () => (await import("./new.js")).newCommand(),
+};
+
+/**
+ * The command line.
+ *
+ * @param words what follows the program's name; without the name of a command, all commands are loaded
+ */
+export async function buildProgram(words: readonly string[] = []): Promise<Command> {
   const program = new Command("kindstack")
     .description("A Kubernetes operator in which a custom resource is a Pulumi stack.")
     .version(packageVersion())
@@ -37,23 +45,15 @@ Examples:
   kindstack preview -f manifests/      # what files would change
 
 Exit codes: 0 done, 1 failed, 2 wrong usage. KINDSTACK_DEBUG=1 prints the stack trace of an error.`,
-    )
-    .addCommand(devCommand())
-    .addCommand(runCommand())
-    .addCommand(proxyCommand())
-    .addCommand(crdsCommand())
-    .addCommand(previewCommand())
-    .addCommand(statusCommand())
-    .addCommand(diffCommand())
-    .addCommand(historyCommand())
-    .addCommand(outputsCommand())
-    .addCommand(stateCommand())
-    .addCommand(backupCommand())
-    .addCommand(restoreCommand())
-    .addCommand(installCommand())
-    .addCommand(stackNameCommand())
-    .addCommand(newCommand());
-  program.addCommand(completionCommand(program));
+    );
+  const [name = ""] = words;
+  if (isCommand(name)) {
+    program.addCommand(await COMMANDS[name]());
+  } else {
+    for (const load of Object.values(COMMANDS)) program.addCommand(await load());
+    const { completionCommand } = await import("./completion.js");
+    program.addCommand(completionCommand(program));
+  }
   throwInsteadOfExit(program, program);
   return program;
 }
@@ -63,9 +63,9 @@ Exit codes: 0 done, 1 failed, 2 wrong usage. KINDSTACK_DEBUG=1 prints the stack 
  *
  * @param words what follows the program's name
  */
-export async function runProgram(words: readonly string[], program = buildProgram()): Promise<ExitCode> {
+export async function runProgram(words: readonly string[], program?: Command): Promise<ExitCode> {
   try {
-    await program.parseAsync(words, { from: "user" });
+    await (program ?? (await buildProgram(words))).parseAsync(words, { from: "user" });
     return 0;
   } catch (error) {
     if (error instanceof CommanderError) {
@@ -79,6 +79,10 @@ export async function runProgram(words: readonly string[], program = buildProgra
     }
     return 1;
   }
+}
+
+function isCommand(word: string): word is keyof typeof COMMANDS {
+  return Object.hasOwn(COMMANDS, word);
 }
 
 /** A command that was added ready-made inherits nothing by itself. */

@@ -1,7 +1,6 @@
 import { isIP } from "node:net";
 import type { Logger } from "pino";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
-import { certificateFiles, ownCertificate } from "./certificate";
 import { CONSOLE_PATH } from "./console-paths";
 import type { Metrics } from "./metrics";
 import { scrapeAccess } from "./scrape-access";
@@ -49,6 +48,8 @@ export async function startEndpoints(options: EndpointOptions): Promise<Endpoint
   if (metricsPort === undefined) return { addresses: { http }, close: probes.close };
   const failed = (error: unknown) => log.warn({ err: error }, "failed to renew the certificate of the metrics");
   try {
+    // Loaded here: what makes certificates takes time and memory, and only this needs it.
+    const { certificateFiles, ownCertificate } = await import("./certificate.js");
     const tls = await (metricsCertificate === undefined
       ? ownCertificate({ failed })
       : certificateFiles(metricsCertificate, { failed }));

@@ -18,8 +18,8 @@ async function scriptFor(shell: string): Promise<string> {
 }
 
 describe("completion", () => {
-  it("knows every command, its options and the kinds", () => {
-    const completions = new Map(completionsOf(buildProgram()).map(({ path, words }) => [path, words]));
+  it("knows every command, its options and the kinds", async () => {
+    const completions = new Map(completionsOf(await buildProgram()).map(({ path, words }) => [path, words]));
     expect(completions.get("kindstack")).toEqual(expect.arrayContaining(["dev", "preview", "state", "--version"]));
     expect(completions.get("kindstack dev stop")).toContain("--dir");
     expect(completions.get("kindstack preview")).toEqual(expect.arrayContaining(["--fail-on", "markdown"]));
@@ -28,14 +28,14 @@ describe("completion", () => {
     );
   });
 
-  it("needs no quoting of any word", () => {
-    const words = completionsOf(buildProgram()).flatMap(({ words }) => words);
+  it("needs no quoting of any word", async () => {
+    const words = completionsOf(await buildProgram()).flatMap(({ words }) => words);
     expect(words.filter((word) => !/^[\w.-]+$/.test(word))).toEqual([]);
   });
 
   it.each(["zsh", "fish"])("is offered for %s, with every command", async (shell) => {
     const script = await scriptFor(shell);
-    for (const { path } of completionsOf(buildProgram())) expect(script).toContain(`"${path}"`);
+    for (const { path } of completionsOf(await buildProgram())) expect(script).toContain(`"${path}"`);
   });
 });
 

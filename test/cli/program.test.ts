@@ -30,7 +30,7 @@ function commandsOf(command: Command, parents = ""): string[] {
   return [words, ...command.commands.flatMap((child) => commandsOf(child, `${words} `))];
 }
 
-describe("the command line", () => {
+describe("the command line", async () => {
   it.each([[["--help"]], [["dev", "--help"]], [["dev", "stop", "--help"]], [["run", "--help"]], [["crds", "--help"]]])(
     "explains itself: %j",
     async (words) => {
@@ -39,7 +39,7 @@ describe("the command line", () => {
     },
   );
 
-  it.each(commandsOf(buildProgram()))("has an example in the help of: %s", async (words) => {
+  it.each(commandsOf(await buildProgram()))("has an example in the help of: %s", async (words) => {
     expect(await runProgram([...words.split(" ").slice(1), "--help"])).toBe(0);
     expect(output.stdout).toMatch(/\nExamples?:\n {2}\S/);
     const examples = /\nExamples?:\n((?: {2}\S.*\n?)+)/.exec(output.stdout)?.[1] ?? "";

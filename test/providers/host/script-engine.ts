@@ -1,8 +1,6 @@
-import { execFile } from "node:child_process";
 import { chmod, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { promisify } from "node:util";
 import { ProviderHost } from "../../../providers/host/server";
 import { providers } from "../../../providers/index";
 import { StackEngine } from "../../../src/automation/engine";
@@ -29,9 +27,6 @@ export interface EnginePair {
 
 /** @param environment what the shell of the `scripted` engine exports for the providers */
 export async function openEnginePair(environment: Record<string, string>): Promise<EnginePair> {
-  await promisify(execFile)(process.execPath, ["node_modules/typescript/bin/tsc", "-p", "tsconfig.build.json"], {
-    cwd: ROOT,
-  });
   const directory = await mkdtemp(path.join(tmpdir(), "kindstack-host-"));
   const pulumi = (await resolveBinary("pulumi")).path;
   // A project that has Kindstack among its dependencies.
