@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 
-const INTERVAL_MS = 50;
+/** How often it is asked: the longer it takes, the more rarely. */
+const INTERVALS_MS = { first: 50, last: 250, growth: 0.1 };
 
 /**
  * Repeats an assertion until it holds; a test that passes does not wait for the time-out.
@@ -9,13 +10,14 @@ const INTERVAL_MS = 50;
  * @throws its last error
  */
 export async function eventually<T>(assertion: () => T | Promise<T>, timeoutMs = 30_000): Promise<T> {
-  const deadline = performance.now() + timeoutMs;
+  const started = performance.now();
   for (;;) {
     try {
       return await assertion();
     } catch (error) {
-      if (performance.now() >= deadline) throw error;
+      if (performance.now() >= started + timeoutMs) throw error;
     }
-    await delay(INTERVAL_MS);
+    const { first, last, growth } = INTERVALS_MS;
+    await delay(Math.min(Math.max(first, growth * (performance.now() - started)), last));
   }
 }

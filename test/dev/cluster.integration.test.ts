@@ -3,7 +3,7 @@ import os from "node:os";
 import path from "node:path";
 import { type Cluster, KubeConfig } from "@kubernetes/client-node";
 import { execa } from "execa";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { KubernetesClient, type Manifest } from "../../providers/kubernetes/client";
 import {
   type DevCluster,
@@ -129,12 +129,13 @@ describe("the shared cluster", () => {
 
 describe("a cluster of one's own", { timeout: 120_000 }, () => {
   let dir: string;
+  let cluster: DevCluster;
 
-  beforeEach(async () => {
+  beforeAll(async () => {
     dir = await fs.mkdtemp(path.join(os.tmpdir(), "kindstack-dev-"));
   });
 
-  afterEach(async () => {
+  afterAll(async () => {
     await stopDevCluster(dir);
     await removeDevCluster(dir);
   });
@@ -154,59 +155,7 @@ describe("a cluster of one's own", { timeout: 120_000 }, () => {
     return { namespace: found !== undefined, row: rows.rowCount === 1 };
   }
 
-  it("keeps what it stores when it is stopped, and forgets it when started afresh", async () => {
-    const first = await startDevCluster({ dir });
-    await store(first);
-    await expect(startDevCluster({ dir })).rejects.toThrow(DevClusterRunningError);
-    await first.stop();
-    expect(devClusterStatus(dir).state).toBe("stopped");
-
-    const second = await startDevCluster({ dir });
-    const kept = await stored(second);
-    await second.stop();
-
-    const third = await startDevCluster({ dir, fresh: true });
-    const forgotten = await stored(third);
-
-    expect(kept).toEqual({ namespace: true, row: true });
-    expect(forgotten).toEqual({ namespace: false, row: false });
-  });
-
-  it("is started once when two want to at the same time", async () => {
-    const results = await Promise.allSettled([startDevCluster({ dir }), startDevCluster({ dir })]);
-
-    const reasons = results.flatMap((result) => (result.status === "rejected" ? [result.reason] : []));
-    expect(reasons).toEqual([expect.any(DevClusterRunningError)]);
-    expect(devClusterStatus(dir).state).toBe("running");
-  });
-
-  it("starts again, with its state, after all of its processes were killed", async () => {
-    const first = await startDevCluster({ dir });
-    await store(first);
-    for (const { pid } of devClusterStatus(dir).processes) process.kill(pid, "SIGKILL");
-    await first.failure;
-
-    const second = await startDevCluster({ dir });
-
-    expect(await stored(second)).toEqual({ namespace: true, row: true });
-  });
-
-  it("tells which component ended, and replaces what is left of the cluster at the next start", async () => {
-    const first = await startDevCluster({ dir });
-    const victim = devClusterStatus(dir).processes.find(({ name }) => name === "kube-scheduler");
-    process.kill(victim?.pid as number, "SIGKILL");
-
-    const failure = await first.failure;
-    const damaged = devClusterStatus(dir);
-    await startDevCluster({ dir });
-
-    expect(failure.message).toMatch(/^kube-scheduler ended \(SIGKILL\)/);
-    expect(damaged.state).toBe("damaged");
-    const before = damaged.processes.map(({ pid }) => pid);
-    const after = devClusterStatus(dir);
-    expect(after.state).toBe("running");
-    expect(after.processes.filter(({ pid }) => before.includes(pid))).toEqual([]);
-  });
+  // To start one takes long: each test continues with what the one before has left.
 
   it("leaves nothing running when its start is interrupted", async () => {
     const interruption = new AbortController();
@@ -219,11 +168,66 @@ describe("a cluster of one's own", { timeout: 120_000 }, () => {
     expect(devClusterStatus(dir)).toMatchObject({ state: "stopped", processes: [] });
   });
 
-  it("takes no directory that holds something else", async () => {
-    await fs.writeFile(path.join(dir, "letter.txt"), "dear");
+  it("is started once when two want to at the same time", async () => {
+    const results = await Promise.allSettled([startDevCluster({ dir }), startDevCluster({ dir })]);
 
-    await expect(startDevCluster({ dir, fresh: true })).rejects.toThrow("neither empty nor");
-
-    expect(await fs.readdir(dir)).toEqual(["letter.txt"]);
+    const reasons = results.flatMap((result) => (result.status === "rejected" ? [result.reason] : []));
+    expect(reasons).toEqual([expect.any(DevClusterRunningError)]);
+    expect(devClusterStatus(dir).state).toBe("running");
+    cluster = results.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []))[0] as DevCluster;
   });
+
+  it("tells which component ended, and replaces what is left of the cluster at the next start", async () => {
+    const victim = devClusterStatus(dir).processes.find(({ name }) => name === "kube-scheduler");
+    process.kill(victim?.pid as number, "SIGKILL");
+
+    const failure = await cluster.failure;
+    const damaged = devClusterStatus(dir);
+    cluster = await startDevCluster({ dir });
+
+    expect(failure.message).toMatch(/^kube-scheduler ended \(SIGKILL\)/);
+    expect(damaged.state).toBe("damaged");
+    const before = damaged.processes.map(({ pid }) => pid);
+    const after = devClusterStatus(dir);
+    expect(after.state).toBe("running");
+    expect(after.processes.filter(({ pid }) => before.includes(pid))).toEqual([]);
+  });
+
+  it("starts again, with its state, after all of its processes were killed", async () => {
+    await store(cluster);
+    for (const { pid } of devClusterStatus(dir).processes) process.kill(pid, "SIGKILL");
+    await cluster.failure;
+
+    cluster = await startDevCluster({ dir });
+
+    expect(await stored(cluster)).toEqual({ namespace: true, row: true });
+  });
+
+  it("keeps what it stores when it is stopped", async () => {
+    await expect(startDevCluster({ dir })).rejects.toThrow(DevClusterRunningError);
+    await cluster.stop();
+    expect(devClusterStatus(dir).state).toBe("stopped");
+
+    cluster = await startDevCluster({ dir });
+
+    expect(await stored(cluster)).toEqual({ namespace: true, row: true });
+  });
+
+  it("forgets what it stored when it is started afresh", async () => {
+    await cluster.stop();
+
+    cluster = await startDevCluster({ dir, fresh: true });
+
+    expect(await stored(cluster)).toEqual({ namespace: false, row: false });
+  });
+});
+
+it("a cluster takes no directory that holds something else", async () => {
+  const dir = await fs.mkdtemp(path.join(os.tmpdir(), "kindstack-dev-"));
+  await fs.writeFile(path.join(dir, "letter.txt"), "dear");
+
+  await expect(startDevCluster({ dir, fresh: true })).rejects.toThrow("neither empty nor");
+
+  expect(await fs.readdir(dir)).toEqual(["letter.txt"]);
+  await fs.rm(dir, { recursive: true });
 });

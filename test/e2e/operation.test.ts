@@ -10,8 +10,7 @@ import { apply, client, eventsAbout, remove, TENANT, tenant, uniqueName, untilGo
 import { kindstack, useOperator } from "./operator";
 
 const operator = useOperator({
-  serverPerUpdate: true,
-  args: ["--drift-interval", "1"],
+  args: ["--drift-interval", "1", "--engine-idle", "1"],
   env: { KINDSTACK_PROTECTED_NAMESPACES: "reserved-*" },
 });
 

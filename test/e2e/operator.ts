@@ -1,5 +1,5 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { once } from "node:events";
+import { EventEmitter, once } from "node:events";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
@@ -8,6 +8,7 @@ import { afterAll, afterEach, beforeAll } from "vitest";
 import { membersOf } from "../../src/automation/shared-stack";
 import { eventually } from "../../src/testing/eventually";
 import { controlPlane } from "../control-plane";
+import { StateWatch } from "../faults/state-watch";
 import { filesUnder } from "../files";
 import { removeAllObjects, uniqueName } from "./objects";
 import { childrenOf, processesWith, type RunningProcess } from "./processes";
@@ -16,6 +17,7 @@ const ROOT = path.resolve(__dirname, "../..");
 const MAIN = path.join(ROOT, "dist/src/cli/main.js");
 const START_TIMEOUT_MS = 30_000;
 const STOP_TIMEOUT_MS = 30_000;
+const UPDATE_TIMEOUT_MS = 30_000;
 
 export interface RunSettings {
   /** More words for `kindstack run`. */
@@ -162,7 +164,7 @@ export class TestOperator {
     await this.start(settings);
   }
 
-  /** The processes of updates that run now, whether they still have a parent or not. */
+  /** Its Pulumi server and the processes of that one, whether they still have a parent or not. */
   updates(): RunningProcess[] {
     return processesWith(`PULUMI_HOME=${this.workDirectory}/`);
   }
@@ -208,6 +210,26 @@ export class TestOperator {
   /** The files of its state that have to do with a stack, by a part of their path. */
   stateFiles(part: string): string[] {
     return filesUnder(this.stateDirectory).filter((file) => file.includes(part));
+  }
+
+  /** Of the updates that run now, and of those that were killed. */
+  locks(): string[] {
+    return this.stateFiles("/locks/").filter((file) => file.endsWith(".json"));
+  }
+
+  /** Makes a change and waits until the updates of so many stacks have begun: each locks its stack first. */
+  async untilUpdating(count: number, change: () => Promise<unknown>): Promise<void> {
+    const begun = new EventEmitter();
+    const locked = new Set<string>();
+    const watch = new StateWatch(this.stateDirectory, (file) => {
+      if (file.includes("/locks/")) locked.add(path.dirname(file));
+      if (locked.size >= count) begun.emit("all");
+    });
+    try {
+      await Promise.all([change(), once(begun, "all", { signal: AbortSignal.timeout(UPDATE_TIMEOUT_MS) })]);
+    } finally {
+      watch.close();
+    }
   }
 
   /** The keys of the objects in the state of a shared stack; none when there is no such stack. */

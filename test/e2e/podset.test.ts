@@ -28,7 +28,7 @@ import {
 } from "./objects";
 import { useOperator } from "./operator";
 
-const operator = useOperator({ serverPerUpdate: true, args: ["--concurrency", "8"] });
+const operator = useOperator({ args: ["--concurrency", "8"] });
 
 /** All Pods with the labels of a PodSet, regardless of who made them. */
 async function podsOf(name: string): Promise<LiveObject[]> {
@@ -59,7 +59,7 @@ async function untilSettled(name: string, replicas: number): Promise<string[]> {
     const { podNames = [], ...status } = object.status as { podNames?: string[] };
     expect([...podNames].sort()).toEqual(names);
     expect(status).toMatchObject({ replicas, readyReplicas: replicas, observedGeneration: object.metadata.generation });
-    expect(operator.updates()).toEqual([]);
+    expect(operator.locks()).toEqual([]);
     return names;
   });
 }
@@ -167,8 +167,7 @@ describe("a PodSet that is scaled", () => {
     /** Scales, deletes some of the Pods that were there while the update runs, and looks for them afterwards. */
     const race = async (replicas: number, deletions: number) => {
       const deleted = (await podsOf(name)).slice(0, deletions);
-      await scale(name, replicas);
-      await eventually(() => expect(operator.updates()).not.toEqual([]));
+      await operator.untilUpdating(1, () => scale(name, replicas));
       await Promise.all(deleted.map(remove));
       await eventually(async () => {
         const uids = (await podsOf(name)).map(({ metadata }) => metadata.uid);
@@ -251,13 +250,12 @@ describe("a PodSet whose operator is killed while it is scaled", () => {
   const name = uniqueName("killed");
 
   it.each([
-    [100, 5],
-    [250, 2],
-    [400, 6],
-    [600, 1],
+    [0, 5],
+    [20, 2],
+    [50, 6],
+    [100, 1],
   ])("%i ms into the update to %i has exactly as many Pods after a restart", async (ms, replicas) => {
-    await apply(podSet(name, replicas));
-    await eventually(() => expect(operator.updates()).not.toEqual([]));
+    await operator.untilUpdating(1, () => apply(podSet(name, replicas)));
     await delay(ms);
     await operator.kill();
     await operator.start();

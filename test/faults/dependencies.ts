@@ -39,7 +39,7 @@ const RECOVERY_MS = 90_000;
 
 /** What an operator does while the API server or the database is away, slow, or refuses. */
 export function describeDependencies({ isLong, awayMs, statementMs, rows, attempts, note }: Measure): void {
-  const faulty = useFaultOperator({ serverPerUpdate: true, args: ["--concurrency", "4", "--drift-interval", "5"] });
+  const faulty = useFaultOperator({ args: ["--concurrency", "4", "--drift-interval", "5"] });
   let table: string;
   beforeAll(async () => {
     table = await faulty.createTable();
@@ -82,8 +82,7 @@ export function describeDependencies({ isLong, awayMs, statementMs, rows, attemp
       it("in the middle of updates, makes them succeed later", { timeout: 180_000 }, async () => {
         const { api } = faulty;
         const objects = [newWriter(), newTenant(), newTenant()];
-        await Promise.all(objects.map(apply));
-        await eventually(() => expect(faulty.operator.updates()).not.toEqual([]));
+        await faulty.operator.untilUpdating(1, () => Promise.all(objects.map(apply)));
         api.faults.down = true;
         api.cut();
         await delay(awayMs / 2);
@@ -198,8 +197,7 @@ export function describeDependencies({ isLong, awayMs, statementMs, rows, attemp
         faulty.postgres.faults.delayMs = statementMs;
         const writers = Array.from({ length: rows }, newWriter);
         const served = newTenant();
-        await Promise.all(writers.map(apply));
-        await eventually(() => expect(faulty.operator.updates()).not.toEqual([]));
+        await faulty.operator.untilUpdating(1, () => Promise.all(writers.map(apply)));
         const started = performance.now();
         await apply(served);
         await untilReady(served);

@@ -31,7 +31,7 @@ import { useFaultOperator } from "./fault-operator";
 /** A tenant's owner has the roles `admin` and `capsule-namespace-deleter` in each namespace. */
 const OWNER_BINDINGS = 2;
 
-const faulty = useFaultOperator({ serverPerUpdate: true, args: ["--concurrency", "8"] });
+const faulty = useFaultOperator({ args: ["--concurrency", "8"] });
 
 /** What the operator's lists were at some time, to be shown to it later, when nothing else is. */
 class OldView {
@@ -133,7 +133,7 @@ describe("an operator that starts with the view of an API server that is behind"
         expect(reads[0]?.[1], `${kind} ${metadata.name}`).toBeGreaterThan(1);
       }
     });
-    await eventually(() => expect(operator.updates()).toEqual([]));
+    await eventually(() => expect(operator.locks()).toEqual([]));
     expect(await world()).toEqual(before);
 
     api.faults = {};
@@ -243,7 +243,7 @@ describe("an operator to which its objects are shown as they are, and what they 
       for (const object of [gas, mended]) {
         expect((await get(object)).status).toMatchObject({ lastHandledReconcile: "now" });
       }
-      expect(operator.updates()).toEqual([]);
+      expect(operator.locks()).toEqual([]);
     });
 
     const during = await world();
