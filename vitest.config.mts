@@ -6,30 +6,33 @@ const SLOW = "test/**/*.slow.test.ts";
 const NEEDS_CONTROL_PLANE = ["test/**/*.integration.test.ts", "test/e2e/**/*.test.ts"];
 
 /**
- * For files that need a control plane: as many run side by side, each on its own. Two leave half of two cores idle, as
- * much of a test's time is waiting.
+ * For files that need a control plane: as many run side by side, each on its own. Three leave a sixth of two cores idle,
+ * as much of a test's time is waiting.
  */
 const WITH_CONTROL_PLANES = {
   globalSetup: ["test/control-planes.setup.ts"],
   hookTimeout: 120_000,
   isolate: false, // a worker has one control plane, and loads each module once
-  maxWorkers: 3,
+  maxWorkers: 4,
   expect: { poll: { timeout: 10_000 } }, // on a busy machine an event takes longer than the default of 1 s
 };
 
-/** Scenarios of faults take longest for their size: what begins last would end alone. */
-class FaultsFirst extends BaseSequencer {
+/** What takes over 40 s: begun last, it would end alone. Vitest knows that itself only of what has run here before. */
+const LONG =
+  /faults|waiting|restart|interruption|refused|operation|install|readme|console|dev\/cluster|pulumi-up|hand-over/;
+
+class LongFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const isFault = ({ moduleId }: TestSpecification) => moduleId.includes("/test/faults/");
+    const isLong = ({ moduleId }: TestSpecification) => LONG.test(moduleId.slice(import.meta.dirname.length));
     const sorted = await super.sort(files);
-    return [...sorted.filter(isFault), ...sorted.filter((file) => !isFault(file))];
+    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))];
   }
 }
 
 /** Each is run by itself: between projects of one run, Vitest gives two workers the same number, and so one control plane. */
 export default defineConfig({
   test: {
-    sequence: { sequencer: FaultsFirst },
+    sequence: { sequencer: LongFirst },
     projects: [
       {
         test: {
