@@ -27,7 +27,6 @@ import { type Program, type ProgramOptions, type ServedProgram, serveProgram } f
 import { isStale, parseLocks } from "./lock";
 import { copyStack, cutHistory, listStackRows, removeStackRows } from "./postgres-backend";
 import { type CommandResult, type PulumiOptions, runPulumi } from "./pulumi";
-import { PROJECT } from "./workspace";
 
 /** One thing that went wrong in an update. */
 export interface UpdateFailure {
@@ -108,8 +107,8 @@ export class StackEngine {
   /** Creates or updates what `program` registers; makes the stack when there is none. */
   async up(stack: string, program: Program, options: UpdateOptions = {}): Promise<UpdateResult> {
     const { workspace } = this.#options;
-    if (this.#directory !== undefined && !(await stackExists(this.#directory, PROJECT, stack))) {
-      await createStack(this.#directory, PROJECT, stack, workspace.checkpointTemplate);
+    if (this.#directory !== undefined && !(await stackExists(this.#directory, stack))) {
+      await createStack(this.#directory, stack, workspace.checkpointTemplate);
     }
     const served = await serveProgram(program, options);
     try {
@@ -151,12 +150,12 @@ export class StackEngine {
    */
   async recorded(stack: string, signal?: AbortSignal): Promise<string[] | undefined> {
     const { backendUrl, scratchDirectory } = this.#options.workspace;
-    if (this.#directory !== undefined) return readUrns(checkpointPath(this.#directory, PROJECT, stack));
+    if (this.#directory !== undefined) return readUrns(checkpointPath(this.#directory, stack));
     const scratch = await mkdtemp(join(scratchDirectory, "state-"));
     try {
       if (backendUrl.startsWith("postgres://")) {
-        const exists = await copyStack(backendUrl, scratch, PROJECT, stack, "checkpoint");
-        return exists ? await readUrns(checkpointPath(scratch, PROJECT, stack)) : undefined;
+        const exists = await copyStack(backendUrl, scratch, stack, "checkpoint");
+        return exists ? await readUrns(checkpointPath(scratch, stack)) : undefined;
       }
       const file = join(scratch, "state.json");
       const { exitCode, stderr, error } = await runPulumi(
@@ -177,8 +176,8 @@ export class StackEngine {
 
   /** The names of the stacks that begin like this; none where a process would be needed to tell. */
   async stacks(start: string): Promise<string[]> {
-    if (this.#directory !== undefined) return listStacks(this.#directory, PROJECT, start);
-    return this.isDirect ? listStackRows(this.#options.workspace.backendUrl, PROJECT, start) : [];
+    if (this.#directory !== undefined) return listStacks(this.#directory, start);
+    return this.isDirect ? listStackRows(this.#options.workspace.backendUrl, start) : [];
   }
 
   /** Removes a stack's state and history, and leaves what it made as it is. A stack that does not exist is a success. */
@@ -206,17 +205,17 @@ export class StackEngine {
   async #remove(stack: string): Promise<void> {
     const { backendUrl } = this.#options.workspace;
     checkFence();
-    if (this.#directory !== undefined) await removeStack(this.#directory, PROJECT, stack);
-    else if (this.isDirect) await removeStackRows(backendUrl, PROJECT, stack);
+    if (this.#directory !== undefined) await removeStack(this.#directory, stack);
+    else if (this.isDirect) await removeStackRows(backendUrl, stack);
   }
 
   /** Cuts a stack's history. What cannot be removed in a database now stays until the next update. */
   async #tidy(stack: string): Promise<void> {
     if (currentFence()?.signal.aborted) return; // it is another's stack now
     const { workspace, log } = this.#options;
-    if (this.#directory !== undefined) await pruneHistory(this.#directory, PROJECT, stack);
+    if (this.#directory !== undefined) await pruneHistory(this.#directory, stack);
     else if (workspace.backendUrl.startsWith("postgres://")) {
-      await cutHistory(workspace.backendUrl, PROJECT, stack).catch((error: unknown) =>
+      await cutHistory(workspace.backendUrl, stack).catch((error: unknown) =>
         log.warn({ stack, reason: errorMessageOf(error) }, "failed to clean up the stack's history"),
       );
     }
@@ -277,7 +276,7 @@ export class StackEngine {
     const run = () => this.#command(command, options, { events: true });
     let result = await run();
     if (result.exitCode !== 0 && this.#directory !== undefined) {
-      const torn = await removeTornLocks(this.#directory, PROJECT, stack);
+      const torn = await removeTornLocks(this.#directory, stack);
       if (torn.length > 0) {
         log.warn({ stack, torn }, "removed an incomplete lock");
         result = await run();
@@ -300,7 +299,7 @@ export class StackEngine {
 
   /** What {@link forgetPendingCreates} does; in other backends only the holder of the lock may write a state. */
   async #forgetPendingCreates(stack: string): Promise<void> {
-    if (this.#directory !== undefined) return forgetPendingCreates(this.#directory, PROJECT, stack);
+    if (this.#directory !== undefined) return forgetPendingCreates(this.#directory, stack);
     const scratch = await mkdtemp(join(this.#options.workspace.scratchDirectory, "pending-"));
     const file = join(scratch, "state.json");
     try {

@@ -3,6 +3,7 @@ import { access, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { checkFence } from "../../providers/fence";
+import { PROJECT } from "./project";
 
 /*
  * What Kindstack does by itself in Pulumi's `file://` backend, because the CLI has no flag for it or would need another
@@ -33,15 +34,15 @@ export function crashSafeBackendUrl(backendUrl: string): string {
   return `${path}?${parameters}`;
 }
 
-export function checkpointPath(directory: string, project: string, stack: string): string {
-  return join(directory, "stacks", project, `${stack}.json`);
+export function checkpointPath(directory: string, stack: string): string {
+  return join(directory, "stacks", PROJECT, `${stack}.json`);
 }
 
 /** Makes an empty stack by writing what `pulumi stack init` would write. For a stack that does not exist, see {@link stackExists}. */
-export async function createStack(directory: string, project: string, stack: string, template: string): Promise<void> {
-  const path = checkpointPath(directory, project, stack);
+export async function createStack(directory: string, stack: string, template: string): Promise<void> {
+  const path = checkpointPath(directory, stack);
   const checkpoint = JSON.parse(template) as { checkpoint: { stack: string } };
-  checkpoint.checkpoint.stack = `organization/${project}/${stack}`;
+  checkpoint.checkpoint.stack = `organization/${PROJECT}/${stack}`;
   await mkdir(dirname(path), { recursive: true });
   const meta = join(directory, "meta.yaml");
   // Without its text, as a disk that was full may have left it, the CLI refuses the whole backend.
@@ -54,8 +55,8 @@ export async function createStack(directory: string, project: string, stack: str
  * keep there, and warn of, until a person looks at them; here the next creation does, as it adopts
  * what is there. For a stack without a running update.
  */
-export async function forgetPendingCreates(directory: string, project: string, stack: string): Promise<void> {
-  const path = checkpointPath(directory, project, stack);
+export async function forgetPendingCreates(directory: string, stack: string): Promise<void> {
+  const path = checkpointPath(directory, stack);
   const text = await readFile(path, "utf8").catch(() => undefined);
   if (text === undefined) return;
   const checkpoint = JSON.parse(text) as { checkpoint?: { latest?: { pending_operations?: unknown[] } } };
@@ -77,17 +78,17 @@ async function writeWhole(path: string, text: string): Promise<void> {
   }
 }
 
-export async function stackExists(directory: string, project: string, stack: string): Promise<boolean> {
+export async function stackExists(directory: string, stack: string): Promise<boolean> {
   // Asked before every update, so the checkpoint, which may be large, is not read for it.
-  return access(checkpointPath(directory, project, stack)).then(
+  return access(checkpointPath(directory, stack)).then(
     () => true,
     () => false,
   );
 }
 
 /** The names of the stacks that begin like this. */
-export async function listStacks(directory: string, project: string, start: string): Promise<string[]> {
-  const files = await readdir(join(directory, "stacks", project)).catch(() => []);
+export async function listStacks(directory: string, start: string): Promise<string[]> {
+  const files = await readdir(join(directory, "stacks", PROJECT)).catch(() => []);
   return files.filter((file) => file.startsWith(start) && file.endsWith(".json")).map((file) => file.slice(0, -5));
 }
 
@@ -97,8 +98,8 @@ export async function listStacks(directory: string, project: string, start: stri
  *
  * @returns their names
  */
-export async function removeTornLocks(directory: string, project: string, stack: string): Promise<string[]> {
-  const locks = join(directory, "locks", "organization", project, stack);
+export async function removeTornLocks(directory: string, stack: string): Promise<string[]> {
+  const locks = join(directory, "locks", "organization", PROJECT, stack);
   const torn: string[] = [];
   for (const file of await readdir(locks).catch(() => [])) {
     const text = await readFile(join(locks, file), "utf8").catch(() => undefined); // it may be released at this moment
@@ -119,8 +120,8 @@ function isJson(text: string): boolean {
 }
 
 /** Removes all but the newest entries of a stack's history; Pulumi's own backend never does. */
-export async function pruneHistory(directory: string, project: string, stack: string): Promise<void> {
-  const history = join(directory, "history", project, stack);
+export async function pruneHistory(directory: string, stack: string): Promise<void> {
+  const history = join(directory, "history", PROJECT, stack);
   const entries = new Map<string, string[]>();
   for (const file of await readdir(history).catch(() => [])) {
     const time = /-(\d+)\.(?:history|checkpoint)\.json/.exec(file)?.[1];
@@ -135,17 +136,17 @@ export async function pruneHistory(directory: string, project: string, stack: st
  * Removes a stack: its checkpoint, backups of it, its history and locks, and the temporary files of processes that were
  * killed while they wrote.
  */
-export async function removeStack(directory: string, project: string, stack: string): Promise<void> {
-  const checkpoint = checkpointPath(directory, project, stack);
+export async function removeStack(directory: string, stack: string): Promise<void> {
+  const checkpoint = checkpointPath(directory, stack);
   await rm(checkpoint, { force: true });
   const stacks = dirname(checkpoint);
   const ours = [`${basename(checkpoint)}.`, `.${basename(checkpoint)}.`];
   const files = (await readdir(stacks).catch(() => [])).filter((file) => ours.some((start) => file.startsWith(start)));
   for (const path of [
     ...files.map((file) => join(stacks, file)),
-    join(directory, "backups", project, stack),
-    join(directory, "history", project, stack),
-    join(directory, "locks", "organization", project, stack),
+    join(directory, "backups", PROJECT, stack),
+    join(directory, "history", PROJECT, stack),
+    join(directory, "locks", "organization", PROJECT, stack),
   ]) {
     await rm(path, { recursive: true, force: true });
   }

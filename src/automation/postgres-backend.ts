@@ -6,6 +6,7 @@ import { RetryableError } from "../../providers/errors";
 import { checkFence } from "../../providers/fence";
 import { quoteIdentifier } from "../../providers/postgres/identifier";
 import { HISTORY_LIMIT } from "./file-backend";
+import { PROJECT } from "./project";
 
 /** The table of a `postgres://` backend whose URL names none. */
 const DEFAULT_TABLE = "pulumi_state";
@@ -24,11 +25,10 @@ const ANSWER_TIMEOUT_MS = 30_000;
 export async function copyStack(
   backendUrl: string,
   directory: string,
-  project: string,
   stack: string,
   what: "checkpoint" | "history",
 ): Promise<boolean> {
-  const { root, checkpoint, history } = keysOf(backendUrl, project, stack);
+  const { root, checkpoint, history } = keysOf(backendUrl, stack);
   return withTable(backendUrl, async (client, table) => {
     const { rows } = await client.query<{ key: string; data: string }>(
       `SELECT key, data->>'data' AS data FROM ${table}
@@ -49,8 +49,8 @@ export async function copyStack(
  *
  * @throws RetryableError when the database cannot be reached
  */
-export async function listStackRows(backendUrl: string, project: string, start: string): Promise<string[]> {
-  const { checkpoint } = keysOf(backendUrl, project, "");
+export async function listStackRows(backendUrl: string, start: string): Promise<string[]> {
+  const { checkpoint } = keysOf(backendUrl, "");
   const folder = checkpoint.slice(0, -".json".length);
   return withTable(backendUrl, async (client, table) => {
     const { rows } = await client.query<{ key: string }>(
@@ -68,10 +68,9 @@ export async function listStackRows(backendUrl: string, project: string, start: 
  */
 export async function readCheckpoints(
   backendUrl: string,
-  project: string,
   onCheckpoint: (name: string, text: string) => Promise<void>,
 ): Promise<void> {
-  const { checkpoint } = keysOf(backendUrl, project, "");
+  const { checkpoint } = keysOf(backendUrl, "");
   const folder = checkpoint.slice(0, -".json".length);
   await withTable(backendUrl, async (client, table) => {
     await client.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
@@ -96,8 +95,8 @@ export async function readCheckpoints(
  *
  * @throws RetryableError when the database cannot be reached, or the fence has come down
  */
-export async function cutHistory(backendUrl: string, project: string, stack: string): Promise<void> {
-  const { history } = keysOf(backendUrl, project, stack);
+export async function cutHistory(backendUrl: string, stack: string): Promise<void> {
+  const { history } = keysOf(backendUrl, stack);
   await withTable(backendUrl, async (client, table) => {
     checkFence();
     await client.query(
@@ -118,8 +117,8 @@ export async function cutHistory(backendUrl: string, project: string, stack: str
  *
  * @throws RetryableError when the database cannot be reached, or the fence has come down
  */
-export async function removeStackRows(backendUrl: string, project: string, stack: string): Promise<void> {
-  const { checkpoint, history, locks } = keysOf(backendUrl, project, stack);
+export async function removeStackRows(backendUrl: string, stack: string): Promise<void> {
+  const { checkpoint, history, locks } = keysOf(backendUrl, stack);
   await withTable(backendUrl, async (client, table) => {
     checkFence();
     await client.query(
@@ -135,17 +134,13 @@ function likeAllOf(start: string): string {
 }
 
 /** Where the CLI keeps everything, a stack's state, and what the keys of its history and its locks begin with. */
-function keysOf(
-  backendUrl: string,
-  project: string,
-  stack: string,
-): Record<"root" | "checkpoint" | "history" | "locks", string> {
+function keysOf(backendUrl: string, stack: string): Record<"root" | "checkpoint" | "history" | "locks", string> {
   const root = `${decodeURIComponent(new URL(backendUrl).pathname.slice(1))}/.pulumi/`;
   return {
     root,
-    checkpoint: `${root}stacks/${project}/${stack}.json`,
-    history: `${root}history/${project}/${stack}/`,
-    locks: `${root}locks/organization/${project}/${stack}/`,
+    checkpoint: `${root}stacks/${PROJECT}/${stack}.json`,
+    history: `${root}history/${PROJECT}/${stack}/`,
+    locks: `${root}locks/organization/${PROJECT}/${stack}/`,
   };
 }
 

@@ -10,7 +10,7 @@ import {
 import type { StackEngine, UpdateFailure, UpdateOptions, UpdateResult } from "./engine";
 import { nameOf, type StackResource } from "./event-log";
 import type { Program } from "./language-server";
-import { PROJECT } from "./workspace";
+import { PROJECT } from "./project";
 
 /** An object to update, as a component of a shared stack. */
 export interface Member {

@@ -12,10 +12,10 @@ import { type Program, type ServedProgram, serveProgram } from "./language-serve
 import { type MemberPreview, MemberPreviews, membersProgram } from "./member-previews";
 import { readPlannedChanges } from "./planned-changes";
 import { copyStack } from "./postgres-backend";
+import { PROJECT } from "./project";
 import { type PulumiOptions, runPulumi } from "./pulumi";
 import type { PreviewOptions, StackMember, StackPreview } from "./stack-preview";
 import { type ResourceChange, readUpdateChanges } from "./update-changes";
-import { PROJECT } from "./workspace";
 
 export interface StackReaderOptions extends PulumiOptions {
   /** Previews that run at the same time, of all stacks; 1 by default. */
@@ -150,7 +150,7 @@ export class StackReader {
       if (text === undefined) return undefined;
       const entries = JSON.parse(text) as HistoryEntry[];
       const directory = backendUrl === undefined ? this.#directory : fileBackendDirectory(backendUrl);
-      const changes = directory === undefined ? [] : await readUpdateChanges(directory, PROJECT, stack, entries);
+      const changes = directory === undefined ? [] : await readUpdateChanges(directory, stack, entries);
       return entries.map((entry, index) => ({ ...entry, ...(changes[index] && { changes: changes[index] }) }));
     });
   }
@@ -166,11 +166,11 @@ export class StackReader {
   ): Promise<T | undefined> {
     const { backendUrl } = this.#options.workspace;
     if (this.#directory !== undefined) {
-      return (await stackExists(this.#directory, PROJECT, stack)) ? run(undefined) : undefined;
+      return (await stackExists(this.#directory, stack)) ? run(undefined) : undefined;
     }
     if (!backendUrl.startsWith("postgres://")) return run(undefined);
     return this.#withScratch("copy", async (directory) => {
-      const exists = await copyStack(backendUrl, join(directory, ".pulumi"), PROJECT, stack, what);
+      const exists = await copyStack(backendUrl, join(directory, ".pulumi"), stack, what);
       return exists ? run(pathToFileURL(directory).href) : undefined;
     });
   }
@@ -252,7 +252,7 @@ export class StackReader {
   async #withEmptyStack<T>(stack: string, run: (backendUrl: string) => Promise<T>): Promise<T> {
     const { checkpointTemplate } = this.#options.workspace;
     return this.#withScratch("empty", async (directory) => {
-      await createStack(join(directory, ".pulumi"), PROJECT, stack, checkpointTemplate);
+      await createStack(join(directory, ".pulumi"), stack, checkpointTemplate);
       return run(pathToFileURL(directory).href);
     });
   }

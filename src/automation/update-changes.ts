@@ -4,6 +4,7 @@ import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
 import { isObjectComponent } from "../../stacks/contract/shared-stack";
 import { nameOf } from "./event-log";
+import { PROJECT } from "./project";
 import { isScaffolding } from "./shared-stack";
 
 /** What an update did to one resource. */
@@ -38,11 +39,10 @@ const MAX_BYTES = 1024 * 1024;
  */
 export async function readUpdateChanges(
   directory: string,
-  project: string,
   stack: string,
   entries: readonly { resourceChanges?: Record<string, number> }[],
 ): Promise<(ResourceChange[] | undefined)[]> {
-  const folder = join(directory, "history", project, stack);
+  const folder = join(directory, "history", PROJECT, stack);
   const files = await readdir(folder).catch(() => []);
   const times = [...new Set(files.flatMap((file) => /-(\d+)\.history\.json/.exec(file)?.[1] ?? []))].sort().reverse();
   const checkpoints = await Promise.all(

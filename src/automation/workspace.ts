@@ -4,12 +4,10 @@ import { join, resolve } from "node:path";
 import { TerminalError } from "../../providers/errors";
 import type { StateProtection } from "../config";
 import { crashSafeBackendUrl } from "./file-backend";
+import { PROJECT } from "./project";
 import type { Pulumi, Workspace } from "./pulumi";
 import { PulumiCli } from "./pulumi-cli";
 import { PulumiServer, type PulumiServerTiming } from "./pulumi-server";
-
-/** The Pulumi project that all of Kindstack's stacks belong to. */
-export const PROJECT = "kindstack";
 
 export interface WorkspaceSettings {
   pulumi: PulumiBinary;

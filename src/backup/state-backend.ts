@@ -5,9 +5,10 @@ import { gunzipSync } from "node:zlib";
 import { RetryableError } from "../../providers/errors";
 import { fileBackendDirectory } from "../automation/file-backend";
 import { readCheckpoints } from "../automation/postgres-backend";
+import { PROJECT } from "../automation/project";
 import type { Workspace } from "../automation/pulumi";
 import type { StackState } from "../automation/stack-reader";
-import { openWorkspace, PROJECT, type PulumiBinary } from "../automation/workspace";
+import { openWorkspace, type PulumiBinary } from "../automation/workspace";
 import type { StateConfig } from "../config";
 import type { NamedState } from "./backup-files";
 
@@ -67,7 +68,7 @@ function stateBackend(workspace: Workspace, signal: AbortSignal): StateBackend {
       const onCheckpoint = (name: string, text: string) => onState({ name, state: exported(text) });
       const folder = fileBackendDirectory(backendUrl);
       if (folder !== undefined) return readFiles(join(folder, "stacks", PROJECT), onCheckpoint);
-      if (scheme === "postgres") return readCheckpoints(backendUrl, PROJECT, onCheckpoint);
+      if (scheme === "postgres") return readCheckpoints(backendUrl, onCheckpoint);
       for (const name of await this.names()) {
         const file = join(workspace.scratchDirectory, "export.json");
         await pulumi("stack", "export", "--stack", name, "--file", file);

@@ -68,19 +68,19 @@ describe("what an update that was cut off was about to do", () => {
 
   it("goes from the state, and nothing else does", async () => {
     const checkpoint = { stack: "organization/kindstack/acme", latest: { ...latest, pending_operations: [pending] } };
-    await createStack(directory, "kindstack", "acme", JSON.stringify({ version: 3, checkpoint }));
-    await forgetPendingCreates(directory, "kindstack", "acme");
-    const path = checkpointPath(directory, "kindstack", "acme");
+    await createStack(directory, "acme", JSON.stringify({ version: 3, checkpoint }));
+    await forgetPendingCreates(directory, "acme");
+    const path = checkpointPath(directory, "acme");
     expect(JSON.parse(await readFile(path, "utf8"))).toEqual({ version: 3, checkpoint: { ...checkpoint, latest } });
     expect(await readdir(dirname(path))).toEqual(["acme.json"]);
   });
 
   it("is nothing in a new stack, nor in one that is not there", async () => {
-    await createStack(directory, "kindstack", "acme", TEMPLATE);
-    const path = checkpointPath(directory, "kindstack", "acme");
+    await createStack(directory, "acme", TEMPLATE);
+    const path = checkpointPath(directory, "acme");
     const before = await readFile(path, "utf8");
-    await forgetPendingCreates(directory, "kindstack", "acme");
-    await forgetPendingCreates(directory, "kindstack", "other");
+    await forgetPendingCreates(directory, "acme");
+    await forgetPendingCreates(directory, "other");
     expect(await readFile(path, "utf8")).toBe(before);
     expect(await readdir(dirname(path))).toEqual(["acme.json"]);
   });
@@ -88,24 +88,24 @@ describe("what an update that was cut off was about to do", () => {
 
 describe("createStack", () => {
   it("writes an empty stack of that name, and that the layout is version 1", async () => {
-    await createStack(directory, "kindstack", "acme", TEMPLATE);
-    const checkpoint = JSON.parse(await readFile(checkpointPath(directory, "kindstack", "acme"), "utf8"));
+    await createStack(directory, "acme", TEMPLATE);
+    const checkpoint = JSON.parse(await readFile(checkpointPath(directory, "acme"), "utf8"));
     expect(checkpoint).toEqual({ version: 3, checkpoint: { stack: "organization/kindstack/acme", latest: null } });
     expect(await readFile(join(directory, "meta.yaml"), "utf8")).toBe("version: 1\n");
-    expect(await stackExists(directory, "kindstack", "acme")).toBe(true);
+    expect(await stackExists(directory, "acme")).toBe(true);
   });
 
   it("leaves nothing else behind, and lets no other client read the state", async () => {
-    await createStack(directory, "kindstack", "acme", TEMPLATE);
+    await createStack(directory, "acme", TEMPLATE);
     expect((await filesOf(directory)).sort()).toEqual(["acme.json", "meta.yaml"]);
-    expect((await stat(checkpointPath(directory, "kindstack", "acme"))).mode & 0o077).toBe(0);
+    expect((await stat(checkpointPath(directory, "acme"))).mode & 0o077).toBe(0);
   });
 
   it("never shows half a checkpoint under the stack's name", async () => {
     const large = JSON.stringify({ ...JSON.parse(TEMPLATE), padding: "x".repeat(4_000_000) });
-    const path = checkpointPath(directory, "kindstack", "acme");
+    const path = checkpointPath(directory, "acme");
     let done = false;
-    const creating = createStack(directory, "kindstack", "acme", large).then(() => {
+    const creating = createStack(directory, "acme", large).then(() => {
       done = true;
     });
     while (!done) {
@@ -113,33 +113,33 @@ describe("createStack", () => {
       if (seen !== undefined) expect(() => JSON.parse(seen)).not.toThrow();
     }
     await creating;
-    expect(await stackExists(directory, "kindstack", "acme")).toBe(true);
+    expect(await stackExists(directory, "acme")).toBe(true);
   });
 
   it("leaves nothing behind when it fails", async () => {
-    const path = checkpointPath(directory, "kindstack", "acme");
+    const path = checkpointPath(directory, "acme");
     await mkdir(path, { recursive: true }); // so that it cannot be written
-    await expect(createStack(directory, "kindstack", "acme", TEMPLATE)).rejects.toThrow();
+    await expect(createStack(directory, "acme", TEMPLATE)).rejects.toThrow();
     expect(await filesOf(directory)).toEqual(["meta.yaml"]);
   });
 
   it("says which layout it is also where a full disk has left that file empty", async () => {
     await mkdir(directory, { recursive: true });
     await writeFile(join(directory, "meta.yaml"), "");
-    await createStack(directory, "kindstack", "acme", TEMPLATE);
+    await createStack(directory, "acme", TEMPLATE);
     expect(await readFile(join(directory, "meta.yaml"), "utf8")).toBe("version: 1\n");
   });
 
   it("does not touch what says so", async () => {
     await mkdir(directory, { recursive: true });
     await writeFile(join(directory, "meta.yaml"), "version: 1 # ours\n");
-    await createStack(directory, "kindstack", "acme", TEMPLATE);
+    await createStack(directory, "acme", TEMPLATE);
     expect(await readFile(join(directory, "meta.yaml"), "utf8")).toBe("version: 1 # ours\n");
   });
 
   it("makes several stacks at once in a backend that does not exist yet", async () => {
     const names = Array.from({ length: 10 }, (_, index) => `stack-${index}`);
-    await Promise.all(names.map((name) => createStack(directory, "kindstack", name, TEMPLATE)));
+    await Promise.all(names.map((name) => createStack(directory, name, TEMPLATE)));
     expect((await readdir(join(directory, "stacks", "kindstack"))).sort()).toEqual(names.map((name) => `${name}.json`));
   });
 });
@@ -152,7 +152,7 @@ describe("pruneHistory", () => {
   it(`keeps the ${HISTORY_LIMIT} newest updates, by number and not by text`, async () => {
     const times = Array.from({ length: 30 }, (_, index) => 9_999_999_999_999_999_990n + BigInt(index));
     await touch(...times.flatMap((time) => update("acme", time)));
-    await pruneHistory(directory, "kindstack", "acme");
+    await pruneHistory(directory, "acme");
     const kept = times.slice(-HISTORY_LIMIT).flatMap((time) => update("acme", time));
     expect((await readdir(history("acme"))).sort()).toEqual(
       kept.map((path) => path.slice(history("acme").length + 1)).sort(),
@@ -163,33 +163,33 @@ describe("pruneHistory", () => {
     const names = Array.from({ length: HISTORY_LIMIT + 1 }, (_, index) => `acme-${100 + index}`);
     const suffixes = [".history.json", ".history.json.attrs", ".checkpoint.json.gz"];
     await touch(...names.flatMap((name) => suffixes.map((suffix) => join(history("acme"), name + suffix))));
-    await pruneHistory(directory, "kindstack", "acme");
+    await pruneHistory(directory, "acme");
     expect(await readdir(history("acme"))).toHaveLength(HISTORY_LIMIT * suffixes.length);
   });
 
   it("leaves a short history, other files and other stacks alone", async () => {
     await touch(...update("acme", 1n), join(history("acme"), "README"), ...update("globex", 1n));
-    await pruneHistory(directory, "kindstack", "acme");
+    await pruneHistory(directory, "acme");
     expect(await filesOf(join(directory, "history"))).toHaveLength(5);
   });
 
   it("accepts a stack without history", async () => {
-    await expect(pruneHistory(directory, "kindstack", "nobody")).resolves.toBeUndefined();
+    await expect(pruneHistory(directory, "nobody")).resolves.toBeUndefined();
   });
 });
 
 describe("removeStack", () => {
   it("removes backups, history, locks and temporary files of the stack, and nothing of another whose name begins the same", async () => {
     const filesFor = (stack: string) => [
-      `${checkpointPath(directory, "kindstack", stack)}.bak`,
-      `${checkpointPath(directory, "kindstack", stack)}.bak.18ea03d61181474f.tmp`,
+      `${checkpointPath(directory, stack)}.bak`,
+      `${checkpointPath(directory, stack)}.bak.18ea03d61181474f.tmp`,
       join(directory, "stacks", "kindstack", `.${stack}.json.1.tmp`),
       join(directory, "backups", "kindstack", stack, `${stack}.1.json`),
       join(directory, "history", "kindstack", stack, `${stack}-1.history.json`),
       join(directory, "locks", "organization", "kindstack", stack, "1.json"),
     ];
     await touch(...filesFor("acme"), ...filesFor("acme-2"));
-    await removeStack(directory, "kindstack", "acme");
+    await removeStack(directory, "acme");
     const left = await filesOf(directory);
     expect(left.sort()).toEqual([
       ".acme-2.json.1.tmp",

@@ -53,7 +53,7 @@ describe("the history of a file backend", () => {
   const write = (time: number, what: "history" | "checkpoint", content: string | Buffer, ending = "") =>
     fs.writeFileSync(path.join(directory, `history/kindstack/s/s-${time}.${what}.json${ending}`), content);
   const names = async (entries: { resourceChanges?: Record<string, number> }[]) =>
-    (await readUpdateChanges(directory, "kindstack", "s", entries)).map((changes) =>
+    (await readUpdateChanges(directory, "s", entries)).map((changes) =>
       changes?.map(({ operation, name }) => `${operation} ${name}`),
     );
   const checkpoint = (...names: string[]) =>
@@ -75,7 +75,7 @@ describe("the history of a file backend", () => {
   });
 
   it("is empty where there is none", async () => {
-    expect(await readUpdateChanges(directory, "kindstack", "other", [])).toEqual([]);
+    expect(await readUpdateChanges(directory, "other", [])).toEqual([]);
   });
 });
 
