@@ -33,7 +33,7 @@ export function goOperatorTool(): Tool {
     version: digest.digest("hex").slice(0, 16),
     file: name,
     variable: "KINDSTACK_BENCH_GO_OPERATOR",
-    sources: [goBuild({ module: MODULE, package: ".", file: name, estimatedSeconds: 90 })],
+    sources: [goBuild({ module: MODULE, package: ".", estimatedSeconds: 90 })],
   };
 }
 

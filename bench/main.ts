@@ -79,8 +79,8 @@ async function measure(names: readonly string[], options: BenchOptions): Promise
       stop.abort(new Error("interrupted"));
     });
   }
-  const resolve = async (tool: Parameters<typeof resolveBinary>[0]) =>
-    (await resolveBinary(tool, { signal: stop.signal, observe: progress.observeTools })).path;
+  const resolve = (tool: Parameters<typeof resolveBinary>[0]) =>
+    resolveBinary(tool, { signal: stop.signal, observe: progress.observeTools });
   const context: BenchContext = {
     pulumi: await resolve("pulumi"),
     pulumiServer: await resolve("pulumi-server"),

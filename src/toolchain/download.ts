@@ -23,11 +23,11 @@ type Checksum =
   | { type: "github-release"; repository: string; tag: string };
 
 /** Downloads one file and verifies it; `member` names the file within, when it is an archive. */
-export function vendorDownload(download: { url: string; checksum: Checksum; file: string; member?: string }): Source {
+export function vendorDownload(download: { url: string; checksum: Checksum; member?: string }): Source {
   return {
     label: `download from ${new URL(download.url).host}`,
     estimatedSeconds: 20,
-    async make({ directory, scratch, signal }) {
+    async make({ file, scratch, signal }) {
       const name = path.posix.basename(new URL(download.url).pathname);
       const expected = await publishedChecksum(download.checksum, name, signal);
       const archive = path.join(scratch, name);
@@ -39,9 +39,8 @@ export function vendorDownload(download: { url: string; checksum: Checksum; file
       if (download.member !== undefined) {
         await execa("tar", ["-xf", archive, "-C", scratch, download.member], { cancelSignal: signal });
       }
-      const target = path.join(directory, download.file);
-      await fs.rename(path.join(scratch, download.member ?? name), target);
-      await fs.chmod(target, 0o755);
+      await fs.rename(path.join(scratch, download.member ?? name), file);
+      await fs.chmod(file, 0o755);
     },
   };
 }
@@ -51,12 +50,13 @@ export function pulumiInstaller(): Source {
   return {
     label: "download from get.pulumi.com",
     estimatedSeconds: 30,
-    async make({ directory, scratch, signal }) {
+    async make({ file, scratch, signal }) {
       // The installer itself would wait for minutes for hosts that do not answer.
       await fetchText("https://get.pulumi.com/install.sh", signal);
       await withTimeout(PulumiCommand.install({ root: scratch }), INSTALLER_TIMEOUT_MS);
       const bin = path.join(scratch, "bin");
-      for (const file of await fs.readdir(bin)) await fs.rename(path.join(bin, file), path.join(directory, file));
+      for (const name of await fs.readdir(bin))
+        await fs.rename(path.join(bin, name), path.join(path.dirname(file), name));
     },
   };
 }
@@ -108,10 +108,13 @@ async function get(url: string, signal: AbortSignal) {
   const { host } = new URL(url);
   const known = silentHosts.get(host);
   if (known !== undefined) throw new Error(known);
-  const timeout = AbortSignal.timeout(CONNECT_TIMEOUT_MS + ANSWER_TIMEOUT_MS);
   let response: Awaited<ReturnType<typeof request>>;
   try {
-    response = await raceWith(timeout, request(url, { dispatcher, signal, headers: { "user-agent": "kindstack" } }));
+    // A time limit for the answer alone: a signal given to the request would end the transfer of its body as well.
+    response = await withTimeout(
+      request(url, { dispatcher, signal, headers: { "user-agent": "kindstack" } }),
+      CONNECT_TIMEOUT_MS + ANSWER_TIMEOUT_MS,
+    );
   } catch (error) {
     signal.throwIfAborted();
     const { code, message } = error as { code?: string; message?: string };
@@ -124,14 +127,6 @@ async function get(url: string, signal: AbortSignal) {
     throw new Error(`${url} answered ${response.statusCode}`);
   }
   return response.body;
-}
-
-/** A time limit for the answer alone: a signal given to the request would end the transfer of its body as well. */
-function raceWith<T>(timeout: AbortSignal, answer: Promise<T>): Promise<T> {
-  const expired = new Promise<never>((_, reject) => {
-    timeout.addEventListener("abort", () => reject(new Error("no answer in time")), { once: true });
-  });
-  return Promise.race([answer, expired]);
 }
 
 function withTimeout<T>(work: Promise<T>, milliseconds: number): Promise<T> {

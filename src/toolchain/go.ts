@@ -14,7 +14,6 @@ export function goBuild(build: {
   /** A folder of this package with a go.mod, a go.sum and, unless the program is another module's, its sources. */
   module: string;
   package: string;
-  file: string;
   /** Values of string variables that are set at link time, by their full name. */
   variables?: Readonly<Record<string, string>>;
   tags?: string;
@@ -23,7 +22,7 @@ export function goBuild(build: {
   return {
     label: "go build",
     estimatedSeconds: build.estimatedSeconds,
-    async make({ directory, scratch, signal }) {
+    async make({ file, scratch, signal }) {
       const settings = Object.entries(build.variables ?? {}).map(([name, value]) => ` -X ${name}=${value}`);
       await copyModule(build.module, scratch);
       await go(
@@ -35,7 +34,7 @@ export function goBuild(build: {
           "-ldflags",
           `-s -w${settings.join("")}`,
           "-o",
-          path.join(directory, build.file),
+          file,
           build.package,
         ],
         scratch,
@@ -46,16 +45,16 @@ export function goBuild(build: {
 }
 
 /** Joins text files of a Go module into one, as YAML documents. */
-export function goModuleDocuments(documents: { module: string; path: string; files: string[]; file: string }): Source {
+export function goModuleDocuments(documents: { module: string; path: string; files: string[] }): Source {
   return {
     label: "go mod download",
     estimatedSeconds: 10,
-    async make({ directory, scratch, signal }) {
+    async make({ file, scratch, signal }) {
       await copyModule(documents.module, scratch);
       await go(["mod", "download", documents.path], scratch, signal);
       const home = await go(["list", "-mod=mod", "-m", "-f", "{{.Dir}}", documents.path], scratch, signal);
       const texts = await Promise.all(documents.files.map((file) => fs.readFile(path.join(home, file), "utf8")));
-      await fs.writeFile(path.join(directory, documents.file), texts.join("\n---\n"));
+      await fs.writeFile(file, texts.join("\n---\n"));
     },
   };
 }

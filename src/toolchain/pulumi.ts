@@ -19,12 +19,12 @@ export async function resolvePulumi(
   const named = environment.KINDSTACK_PULUMI_SERVER;
   const useCli = async (reason: string) => {
     options.onFallback?.(reason);
-    return { cli: (await resolveBinary("pulumi", { ...options, make: true })).path };
+    return { cli: await resolveBinary("pulumi", { ...options, make: true }) };
   };
   if (named === NONE) return useCli("KINDSTACK_PULUMI_SERVER=none");
   if (!named && environment.KINDSTACK_PULUMI) return useCli("KINDSTACK_PULUMI names a CLI, and no server is named");
   try {
-    return { server: (await resolveBinary("pulumi-server", options)).path };
+    return { server: await resolveBinary("pulumi-server", options) };
   } catch (error) {
     if (named || !(error instanceof ToolUnavailableError)) throw error;
     return useCli(error.message);

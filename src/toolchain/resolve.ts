@@ -5,7 +5,7 @@ import path from "node:path";
 import { execa } from "execa";
 import lockfile from "proper-lockfile";
 import { errorMessageOf } from "../../providers/errors";
-import { type Binary, type Source, type Tool, type ToolEvent, ToolUnavailableError } from "./tool";
+import { type Source, type Tool, type ToolEvent, ToolUnavailableError } from "./tool";
 import { type ToolName, tools } from "./tools";
 
 export interface ResolveOptions {
@@ -33,9 +33,10 @@ export function cacheDirectory(environment: NodeJS.ProcessEnv = process.env): st
  * Finds a tool, or makes it: the file that its variable names, PATH, the cache, then its sources in their order.
  * Made tools go to `<cache>/<tool>/<version>/`; processes that want the same tool at once make it once.
  *
+ * @returns its file
  * @throws ToolUnavailableError with the reason of every source
  */
-export async function resolveBinary(name: ToolName | Tool, options: ResolveOptions = {}): Promise<Binary> {
+export async function resolveBinary(name: ToolName | Tool, options: ResolveOptions = {}): Promise<string> {
   const tool = typeof name === "string" ? tools[name] : name;
   const environment = options.environment ?? process.env;
 
@@ -47,7 +48,7 @@ export async function resolveBinary(name: ToolName | Tool, options: ResolveOptio
   if (found !== undefined) return found;
 
   const home = path.join(cacheDirectory(environment), tool.name);
-  const cached = await cachedBinary(tool, home);
+  const cached = cachedBinary(tool, home);
   if (cached !== undefined) return cached;
   reasons.push(`cache: no ${path.join(home, tool.version, tool.file)}`);
 
@@ -61,11 +62,11 @@ export async function resolveBinaries<Name extends ToolName>(
   options: ResolveOptions = {},
 ): Promise<Record<Name, string>> {
   const paths: Partial<Record<Name, string>> = {};
-  for (const name of names) paths[name] = (await resolveBinary(name, options)).path;
+  for (const name of names) paths[name] = await resolveBinary(name, options);
   return paths as Record<Name, string>;
 }
 
-async function namedBinary(tool: Tool, file: string): Promise<Binary> {
+async function namedBinary(tool: Tool, file: string): Promise<string> {
   const version = await askVersion(tool, file).catch((error) => {
     throw new ToolUnavailableError(`${tool.variable} names ${file}, which cannot be used: ${errorMessageOf(error)}`);
   });
@@ -75,10 +76,10 @@ async function namedBinary(tool: Tool, file: string): Promise<Binary> {
         `Name another file or unset ${tool.variable}.`,
     );
   }
-  return { path: file, version, origin: "variable" };
+  return file;
 }
 
-async function searchPath(tool: Tool, searched: string, reasons: string[]): Promise<Binary | undefined> {
+async function searchPath(tool: Tool, searched: string, reasons: string[]): Promise<string | undefined> {
   if (tool.versionArguments === undefined) return undefined;
   const unsuitable: string[] = [];
   for (const directory of searched.split(path.delimiter).filter(Boolean)) {
@@ -86,7 +87,7 @@ async function searchPath(tool: Tool, searched: string, reasons: string[]): Prom
     if (!(await isExecutable(file))) continue;
     try {
       const version = await askVersion(tool, file);
-      if (version === tool.version) return { path: file, version, origin: "PATH" };
+      if (version === tool.version) return file;
       unsuitable.push(`${file} is ${version}`);
     } catch (error) {
       unsuitable.push(`${file}: ${errorMessageOf(error)}`);
@@ -96,13 +97,13 @@ async function searchPath(tool: Tool, searched: string, reasons: string[]): Prom
   return undefined;
 }
 
-async function cachedBinary(tool: Tool, home: string): Promise<Binary | undefined> {
+function cachedBinary(tool: Tool, home: string): string | undefined {
   const file = path.join(home, tool.version, tool.file);
   // What lies there was renamed into place when it was complete and had told its version.
-  return existsSync(file) ? { path: file, version: tool.version, origin: "cache" } : undefined;
+  return existsSync(file) ? file : undefined;
 }
 
-async function makeUnderLock(tool: Tool, home: string, reasons: string[], options: ResolveOptions): Promise<Binary> {
+async function makeUnderLock(tool: Tool, home: string, reasons: string[], options: ResolveOptions): Promise<string> {
   await fs.mkdir(home, { recursive: true });
   const lost = new AbortController();
   const signal = options.signal ? AbortSignal.any([options.signal, lost.signal]) : lost.signal;
@@ -113,7 +114,7 @@ async function makeUnderLock(tool: Tool, home: string, reasons: string[], option
     () => options.observe?.({ type: "waiting", tool }),
   );
   try {
-    const cached = await cachedBinary(tool, home); // the former holder of the lock may have made it
+    const cached = cachedBinary(tool, home); // the former holder of the lock may have made it
     if (cached !== undefined) return cached;
     await removeLeftovers(home);
     for (const source of tool.sources) {
@@ -128,7 +129,7 @@ async function makeUnderLock(tool: Tool, home: string, reasons: string[], option
         continue;
       }
       options.observe?.({ type: "made", tool, source });
-      return { path: path.join(home, tool.version, tool.file), version: tool.version, origin: "made" };
+      return path.join(home, tool.version, tool.file);
     }
     throw unavailable(tool, reasons);
   } finally {
@@ -151,9 +152,10 @@ async function make(tool: Tool, source: Source, home: string, signal: AbortSigna
     const [directory, scratch] = [path.join(aside, "made"), path.join(aside, "scratch")];
     await fs.mkdir(directory);
     await fs.mkdir(scratch);
-    await source.make({ directory, scratch, signal });
+    const file = path.join(directory, tool.file);
+    await source.make({ file, scratch, signal });
     signal.throwIfAborted();
-    const version = await askVersion(tool, path.join(directory, tool.file));
+    const version = await askVersion(tool, file);
     if (version !== tool.version) throw new Error(`it is ${version}, not ${tool.version}`);
     await fs.rename(directory, path.join(home, tool.version));
   } finally {

@@ -18,8 +18,8 @@ export interface Source {
   readonly label: string;
   /** How long it takes on two cores, in seconds. */
   readonly estimatedSeconds: number;
-  /** Puts the tool's file into `directory`. `scratch` is another empty folder; both are the caller's to remove. */
-  make(places: { directory: string; scratch: string; signal: AbortSignal }): Promise<void>;
+  /** Puts the tool at `file`, in an empty folder. `scratch` is another one; both are the caller's to remove. */
+  make(places: { file: string; scratch: string; signal: AbortSignal }): Promise<void>;
 }
 
 /** What happens while a tool is sought. */
@@ -28,13 +28,6 @@ export type ToolEvent =
   | { type: "making"; tool: Tool; source: Source }
   | { type: "made"; tool: Tool; source: Source }
   | { type: "failed"; tool: Tool; source: Source; reason: string };
-
-/** A tool of the right version. */
-export interface Binary {
-  readonly path: string;
-  readonly version: string;
-  readonly origin: "variable" | "PATH" | "cache" | "made";
-}
 
 /** A tool could not be had; the message says what each source answered and what the user can do. */
 export class ToolUnavailableError extends Error {

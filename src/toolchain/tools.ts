@@ -28,7 +28,7 @@ export const tools = {
     versionArguments: ["--version"],
     sources: [
       vendorDownload(etcdRelease()),
-      goBuild({ module: "tools/etcd", package: "go.etcd.io/etcd/server/v3", file: "etcd", estimatedSeconds: 50 }),
+      goBuild({ module: "tools/etcd", package: "go.etcd.io/etcd/server/v3", estimatedSeconds: 50 }),
     ],
   },
   "kube-apiserver": kubernetes("kube-apiserver", "KINDSTACK_KUBE_APISERVER", 180),
@@ -38,11 +38,10 @@ export const tools = {
     ...named("kwok", KWOK, "KINDSTACK_KWOK"),
     versionArguments: ["--version"],
     sources: [
-      kwokDownload(`kwok-${platform}-${architecture}`, "kwok"),
+      kwokDownload(`kwok-${platform}-${architecture}`),
       goBuild({
         module: "tools/kwok",
         package: "sigs.k8s.io/kwok/cmd/kwok",
-        file: "kwok",
         variables: { "sigs.k8s.io/kwok/pkg/consts.Version": `v${KWOK}` },
         estimatedSeconds: 40,
       }),
@@ -53,7 +52,7 @@ export const tools = {
     ...named("kwok-stages", KWOK, "KINDSTACK_KWOK_STAGES"),
     file: "stages.yaml",
     sources: [
-      kwokDownload("stage-fast.yaml", "stages.yaml"),
+      kwokDownload("stage-fast.yaml"),
       goModuleDocuments({
         module: "tools/kwok",
         path: "sigs.k8s.io/kwok",
@@ -64,7 +63,6 @@ export const tools = {
           "kustomize/stage/pod/fast/pod-complete.yaml",
           "kustomize/stage/pod/fast/pod-delete.yaml",
         ],
-        file: "stages.yaml",
       }),
     ],
   },
@@ -77,7 +75,6 @@ export const tools = {
       goBuild({
         module: "tools/prometheus",
         package: "github.com/prometheus/prometheus/cmd/promtool",
-        file: "promtool",
         variables: { "github.com/prometheus/common/version.Version": PROMETHEUS },
         tags: "remove_all_sd", // clients of all clouds
         estimatedSeconds: 120,
@@ -93,7 +90,6 @@ export const tools = {
       goBuild({
         module: "tools/helm",
         package: "helm.sh/helm/v3/cmd/helm",
-        file: "helm",
         variables: { "helm.sh/helm/v3/internal/version.version": `v${HELM}` },
         estimatedSeconds: 60,
       }),
@@ -107,7 +103,6 @@ export const tools = {
       goBuild({
         module: "tools/kstatus",
         package: ".",
-        file: "kstatus",
         variables: { "main.Version": CLI_UTILS },
         estimatedSeconds: 20,
       }),
@@ -121,7 +116,6 @@ export const tools = {
       goBuild({
         module: "tools/versitygw",
         package: "github.com/versity/versitygw/cmd/versitygw",
-        file: "versitygw",
         variables: { "main.Version": VERSITYGW },
         estimatedSeconds: 90,
       }),
@@ -134,7 +128,6 @@ export const tools = {
       goBuild({
         module: "tools/fake-gcs-server",
         package: "github.com/fsouza/fake-gcs-server",
-        file: "fake-gcs-server",
         estimatedSeconds: 60,
       }),
     ],
@@ -147,7 +140,6 @@ export const tools = {
       goBuild({
         module: "tools/pulumi",
         package: "github.com/pulumi/pulumi/pkg/v3/cmd/pulumi",
-        file: "pulumi",
         variables: { "github.com/pulumi/pulumi/sdk/v3/go/common/version.Version": `v${PULUMI}` },
         estimatedSeconds: 180,
       }),
@@ -165,7 +157,6 @@ export const tools = {
             goBuild({
               module: "tools/pulumi",
               package: "./server",
-              file: "pulumi-server",
               variables: {
                 "main.Version": PULUMI_SERVER,
                 "github.com/pulumi/pulumi/sdk/v3/go/common/version.Version": `v${PULUMI}`,
@@ -181,7 +172,6 @@ export const tools = {
       goBuild({
         module: "tools/language-nodejs",
         package: "github.com/pulumi/pulumi/sdk/v3/nodejs/cmd/pulumi-language-nodejs",
-        file: "pulumi-language-nodejs",
         estimatedSeconds: 30,
       }),
     ],
@@ -198,7 +188,6 @@ function etcdRelease() {
   return {
     url: `${release}/${folder}.${platform === "linux" ? "tar.gz" : "zip"}`,
     checksum: { type: "list" as const, url: `${release}/SHA256SUMS` },
-    file: "etcd",
     member: `${folder}/etcd`,
   };
 }
@@ -209,7 +198,6 @@ function prometheusRelease() {
   return {
     url: `${release}/${folder}.tar.gz`,
     checksum: { type: "list" as const, url: `${release}/sha256sums.txt` },
-    file: "promtool",
     member: `${folder}/promtool`,
   };
 }
@@ -219,7 +207,6 @@ function helmRelease() {
   return {
     url,
     checksum: { type: "list" as const, url: `${url}.sha256sum` },
-    file: "helm",
     member: `${platform}-${architecture}/helm`,
   };
 }
@@ -230,7 +217,6 @@ function kubernetes(name: string, variable: string, estimatedSeconds: number): T
   const build = goBuild({
     module: "tools/kubernetes",
     package: `k8s.io/kubernetes/cmd/${name}`,
-    file: name,
     variables: {
       "k8s.io/component-base/version.gitVersion": `v${KUBERNETES}`,
       "k8s.io/component-base/version.gitMajor": major,
@@ -239,7 +225,7 @@ function kubernetes(name: string, variable: string, estimatedSeconds: number): T
     },
     estimatedSeconds,
   });
-  const download = vendorDownload({ url, checksum: { type: "file", url: `${url}.sha256` }, file: name });
+  const download = vendorDownload({ url, checksum: { type: "file", url: `${url}.sha256` } });
   return {
     ...named(name, KUBERNETES, variable),
     versionArguments: ["--version"],
@@ -248,11 +234,10 @@ function kubernetes(name: string, variable: string, estimatedSeconds: number): T
   };
 }
 
-function kwokDownload(asset: string, file: string): Source {
+function kwokDownload(asset: string): Source {
   const repository = "kubernetes-sigs/kwok";
   return vendorDownload({
     url: `https://github.com/${repository}/releases/download/v${KWOK}/${asset}`,
     checksum: { type: "github-release", repository, tag: `v${KWOK}` },
-    file,
   });
 }

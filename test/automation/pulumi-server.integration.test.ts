@@ -168,7 +168,7 @@ describe("a server's life", () => {
   });
 
   const start = async (...args: string[]): Promise<ChildProcess> =>
-    spawn((await resolveBinary("pulumi-server")).path, args, { stdio: ["pipe", "ignore", "inherit"] });
+    spawn(await resolveBinary("pulumi-server"), args, { stdio: ["pipe", "ignore", "inherit"] });
 
   it("ends with its input, which ends with the operator", async () => {
     const server = await start();

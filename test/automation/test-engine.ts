@@ -170,7 +170,7 @@ export function summaryOf({ outcome, changes }: UpdateResult): Pick<UpdateResult
 
 /** A script that notes its pid, its arguments and its environment, and then becomes the tool. */
 async function recordingScript(directory: string, tool: "pulumi" | "pulumi-server"): Promise<string> {
-  const { path } = await resolveBinary(tool);
+  const path = await resolveBinary(tool);
   const script = join(directory, tool);
   const record = `{ echo $$; echo "$*"; env; printf '\\f'; } > "$0.$$"; cat "$0.$$" >> '${directory}/starts'; rm "$0.$$"`;
   await writeFile(script, `#!/bin/sh\n${record}\nexec '${path}' "$@"\n`);

@@ -71,7 +71,7 @@ export class ObjectStore {
   async open(buckets: readonly string[]): Promise<void> {
     for (const bucket of buckets) fs.mkdirSync(path.join(this.#folder, "buckets", bucket), { recursive: true });
     fs.mkdirSync(path.join(this.#folder, "metadata"));
-    const { path: file } = await resolveBinary(this.#server.tool);
+    const file = await resolveBinary(this.#server.tool);
     this.#port = await freePort();
     const child = spawn(file, this.#server.args(this.#port, this.#folder), {
       env: { ...process.env, ...this.#server.environment },

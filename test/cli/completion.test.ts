@@ -17,25 +17,27 @@ async function scriptFor(shell: string): Promise<string> {
   return text;
 }
 
-describe("completion", () => {
-  it("knows every command, its options and the kinds", async () => {
-    const completions = new Map(completionsOf(await buildProgram()).map(({ path, words }) => [path, words]));
-    expect(completions.get("kindstack")).toEqual(expect.arrayContaining(["dev", "preview", "state", "--version"]));
-    expect(completions.get("kindstack dev stop")).toContain("--dir");
-    expect(completions.get("kindstack preview")).toEqual(expect.arrayContaining(["--fail-on", "markdown"]));
-    expect(completions.get("kindstack state export")).toEqual(
+describe("completion", async () => {
+  const completions = completionsOf(await buildProgram());
+
+  it("knows every command, its options and the kinds", () => {
+    const wordsOf = new Map(completions.map(({ path, words }) => [path, words]));
+    expect(wordsOf.get("kindstack")).toEqual(expect.arrayContaining(["dev", "preview", "state", "--version"]));
+    expect(wordsOf.get("kindstack dev stop")).toContain("--dir");
+    expect(wordsOf.get("kindstack preview")).toEqual(expect.arrayContaining(["--fail-on", "markdown"]));
+    expect(wordsOf.get("kindstack state export")).toEqual(
       expect.arrayContaining(["tenants", "tenants.multitenancy.codereliant.io", "--namespace"]),
     );
   });
 
-  it("needs no quoting of any word", async () => {
-    const words = completionsOf(await buildProgram()).flatMap(({ words }) => words);
+  it("needs no quoting of any word", () => {
+    const words = completions.flatMap(({ words }) => words);
     expect(words.filter((word) => !/^[\w.-]+$/.test(word))).toEqual([]);
   });
 
   it.each(["zsh", "fish"])("is offered for %s, with every command", async (shell) => {
     const script = await scriptFor(shell);
-    for (const { path } of completionsOf(await buildProgram())) expect(script).toContain(`"${path}"`);
+    for (const { path } of completions) expect(script).toContain(`"${path}"`);
   });
 });
 

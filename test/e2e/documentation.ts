@@ -43,7 +43,7 @@ export class Reader {
     this.#port = await freePort();
     // As in the image: an operator with a home of its own would build the server.
     for (const tool of ["pulumi", "pulumi-server"] as const) {
-      fs.symlinkSync((await resolveBinary(tool)).path, path.join(this.#bin, tool));
+      fs.symlinkSync(await resolveBinary(tool), path.join(this.#bin, tool));
     }
     this.#program(
       "kindstack",

@@ -52,8 +52,8 @@ async function copy(words: string): Promise<void> {
   const [, source = "", target = ""] = /^--from=\S+ (\S+) (\S+)$/.exec(words) ?? [];
   const to = path.join(image, path.resolve("/app", target));
   fs.mkdirSync(path.dirname(to), { recursive: true });
-  if (source === "/pulumi") fs.copyFileSync((await resolveBinary("pulumi")).path, to);
-  else if (source === "/pulumi-server") fs.copyFileSync((await resolveBinary("pulumi-server")).path, to);
+  if (source === "/pulumi") fs.copyFileSync(await resolveBinary("pulumi"), to);
+  else if (source === "/pulumi-server") fs.copyFileSync(await resolveBinary("pulumi-server"), to);
   else if (source === "/app/node_modules") copyProductionPackages(to);
   else if (source === "/app/sbom.cdx.json") fs.writeFileSync(to, runLine("sbom.cdx.json"));
   else fs.cpSync(path.join(ROOT, path.relative("/app", source)), to, { recursive: true });

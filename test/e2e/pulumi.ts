@@ -49,7 +49,7 @@ export class PulumiProject {
       resolveBinary("pulumi"),
       resolveBinary("pulumi-language-nodejs"),
     ]);
-    return new PulumiProject(pulumi.path, languageHost.path, environment);
+    return new PulumiProject(pulumi, languageHost, environment);
   }
 
   /** `pulumi stack init`. */

@@ -49,7 +49,7 @@ describe.each([
    */
   async function witness(): Promise<string> {
     const script = path.join(directory, "pulumi");
-    const { path: pulumi } = await resolveBinary("pulumi");
+    const pulumi = await resolveBinary("pulumi");
     fs.mkdirSync(path.join(directory, "held"));
     fs.writeFileSync(
       script,

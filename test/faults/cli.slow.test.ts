@@ -48,7 +48,7 @@ class FaultyCli {
   readonly #faults = `${this.script}.faults`;
 
   async make(): Promise<void> {
-    const { path: pulumi } = await resolveBinary("pulumi");
+    const pulumi = await resolveBinary("pulumi");
     fs.mkdirSync(this.#faults);
     const choose = `for fault in "$0".faults/*; do case "$*" in *"\${fault##*/}"*) . "$fault" ;; esac; done`;
     fs.writeFileSync(this.script, `#!/bin/sh\n${choose}\nexec '${pulumi}' "$@"\n`, { mode: 0o755 });

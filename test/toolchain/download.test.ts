@@ -38,10 +38,9 @@ function download(type: "file" | "list"): Promise<void> {
   const source = vendorDownload({
     url: `${vendor}/hammer-linux`,
     checksum: { type, url: `${vendor}/sums` },
-    file: "hammer",
   });
   return source.make({
-    directory: path.join(root, "made"),
+    file: path.join(root, "made", "hammer"),
     scratch: path.join(root, "scratch"),
     signal: new AbortController().signal,
   });

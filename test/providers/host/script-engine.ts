@@ -28,7 +28,7 @@ export interface EnginePair {
 /** @param environment what the shell of the `scripted` engine exports for the providers */
 export async function openEnginePair(environment: Record<string, string>): Promise<EnginePair> {
   const directory = await mkdtemp(path.join(tmpdir(), "kindstack-host-"));
-  const pulumi = (await resolveBinary("pulumi")).path;
+  const pulumi = await resolveBinary("pulumi");
   // A project that has Kindstack among its dependencies.
   const modules = path.join(directory, "project", "node_modules");
   await mkdir(modules, { recursive: true });

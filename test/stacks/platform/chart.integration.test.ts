@@ -17,7 +17,7 @@ const folder = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-chart-"));
 let helm: string;
 
 beforeAll(async () => {
-  helm = (await resolveBinary("helm")).path;
+  helm = await resolveBinary("helm");
 });
 afterAll(() => fs.rmSync(folder, { recursive: true, force: true }));
 

@@ -31,7 +31,7 @@ const TABLE: [string, LiveObject, string][] = [
 ];
 
 it("kstatus, which Flux goes by, reads the state of an object from its conditions", async () => {
-  const { path } = await resolveBinary("kstatus");
+  const path = await resolveBinary("kstatus");
   const objects = TABLE.map(([, object]) => object);
   const statuses = JSON.parse(execFileSync(path, { input: JSON.stringify(objects), encoding: "utf8" })) as string[];
 

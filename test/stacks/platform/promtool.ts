@@ -20,7 +20,7 @@ export class Promtool {
   }
 
   static async open(): Promise<Promtool> {
-    return new Promtool((await resolveBinary("promtool")).path);
+    return new Promtool(await resolveBinary("promtool"));
   }
 
   close(): void {
