@@ -118,7 +118,7 @@ export class Manager {
     const { client, logger, kinds, concurrency, gracePeriodMs, driftIntervalMs, recorder, shards } = this.#options;
     const interrupt = new AbortController();
     setMaxListeners(0, interrupt.signal); // each piece of work listens to it
-    const groups = new GroupBackoff<ObjectItem>({ retry: (item) => this.#queue.add(item) });
+    const groups = new GroupBackoff<ObjectItem>((item) => this.#queue.add(item));
     const environment = {
       ...this.#options,
       shards,

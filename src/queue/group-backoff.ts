@@ -22,27 +22,19 @@ interface Group<T> {
   expiry: NodeJS.Timeout | undefined;
 }
 
-export interface GroupBackoffOptions<T> {
-  /** Called with an item that is to be tried. */
-  retry(item: T): void;
-  /** A number from 0 to 1, for the jitter. */
-  random?: () => number;
-}
-
 /**
  * Back-off of objects that fail together, such as those of one stack whose table is missing: a few are tried for all of
  * them, later each time, and all others only when one of these has succeeded.
  */
 export class GroupBackoff<T extends Item> {
   readonly #retry: (item: T) => void;
-  readonly #random: () => number;
   readonly #groups = new Map<string, Group<T>>();
   /** The group's name by the item's id. */
   readonly #groupOf = new Map<string, string>();
 
-  constructor({ retry, random = Math.random }: GroupBackoffOptions<T>) {
+  /** @param retry called with an item that is to be tried */
+  constructor(retry: (item: T) => void) {
     this.#retry = retry;
-    this.#random = random;
   }
 
   /** An item has failed for the reason of a group: it is tried again with the group. */
@@ -105,7 +97,7 @@ export class GroupBackoff<T extends Item> {
 
   #schedule(group: Group<T>): void {
     const capMs = group.members.size > 1 ? GROUP_CAP_MS : SINGLE_CAP_MS;
-    const ms = exponentialBackoff(group.failures++, { baseMs: BASE_MS, capMs }, this.#random);
+    const ms = exponentialBackoff(group.failures++, { baseMs: BASE_MS, capMs });
     group.timer = setTimeout(() => {
       group.timer = undefined;
       const probes = [...group.members.values()].slice(0, PROBES);

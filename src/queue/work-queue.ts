@@ -32,8 +32,6 @@ export interface WorkQueueOptions<T> {
   observer?: WorkQueueObserver;
   /** Whether an item is ours to work on; asked when it is added and again before it is worked on. By default all are. */
   accepts?: (item: T) => boolean;
-  /** A number from 0 to 1, for the jitter. */
-  random?: () => number;
 }
 
 const BACKOFF = { baseMs: 1_000, capMs: 5 * 60_000 };
@@ -64,7 +62,6 @@ interface Pool<T extends Item> {
 export class WorkQueue<T extends Item> {
   readonly #logger: Logger;
   readonly #observer: WorkQueueObserver | undefined;
-  readonly #random: () => number;
   readonly #accepts: (item: T) => boolean;
   readonly #classOf: (item: T) => QueueClass;
 
@@ -81,13 +78,7 @@ export class WorkQueue<T extends Item> {
   #worker: ((item: T) => Promise<void>) | undefined;
   #draining = false;
 
-  constructor({
-    logger,
-    observer,
-    classOf = () => ONE_CLASS,
-    accepts = () => true,
-    random = Math.random,
-  }: WorkQueueOptions<T>) {
+  constructor({ logger, observer, classOf = () => ONE_CLASS, accepts = () => true }: WorkQueueOptions<T>) {
     this.#logger = logger;
     this.#classOf = classOf;
     const pool = (workers: number): Pool<T> => ({
@@ -98,7 +89,6 @@ export class WorkQueue<T extends Item> {
     this.#working = pool(0);
     this.#waiting = pool(MAX_WAITING_WORKERS);
     this.#observer = observer;
-    this.#random = random;
     this.#accepts = accepts;
     this.#drained = new Promise((resolve) => {
       this.#resolveDrained = resolve;
@@ -143,7 +133,7 @@ export class WorkQueue<T extends Item> {
   addRateLimited(item: T): number {
     const failures = this.failures(item);
     this.#failures.set(idOf(item), failures + 1);
-    const ms = exponentialBackoff(failures, BACKOFF, this.#random);
+    const ms = exponentialBackoff(failures, BACKOFF);
     this.#observer?.retried();
     this.addAfter(item, ms);
     return ms;

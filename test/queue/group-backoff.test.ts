@@ -7,12 +7,14 @@ const keys = Array.from({ length: 300 }, (_, index) => `object-${index}`);
 
 beforeEach(() => {
   vi.useFakeTimers();
+  vi.spyOn(Math, "random").mockReturnValue(0.5); // no jitter
   tried = [];
-  backoff = new GroupBackoff<string>({ retry: (key) => tried.push(key), random: () => 0.5 });
+  backoff = new GroupBackoff<string>((key) => tried.push(key));
 });
 afterEach(() => {
   backoff.stop();
   vi.useRealTimers();
+  vi.restoreAllMocks();
 });
 
 /** The keys that are tried within a time. */

@@ -36,7 +36,8 @@ let stop: AbortController;
 
 beforeEach(() => {
   vi.useFakeTimers();
-  queue = new WorkQueue<string>({ logger, random: () => 0.5 });
+  vi.spyOn(Math, "random").mockReturnValue(0.5); // no jitter
+  queue = new WorkQueue<string>({ logger });
   worker = new ManualWorker();
   stop = new AbortController();
 });
@@ -44,6 +45,7 @@ beforeEach(() => {
 afterEach(() => {
   stop.abort();
   vi.useRealTimers();
+  vi.restoreAllMocks();
 });
 
 function run(concurrency: number): Promise<void> {
@@ -174,9 +176,11 @@ describe("WorkQueue.addRateLimited", () => {
 
   it("spreads the wait by 20 % to either side", () => {
     const limits = { baseMs: 1_000, capMs: 10_000 };
-    expect(exponentialBackoff(0, limits, () => 0)).toBe(800);
-    expect(exponentialBackoff(0, limits, () => 1)).toBe(1_200);
-    expect(exponentialBackoff(5_000, limits, () => 0.5)).toBe(10_000);
+    const waits = [0, 1, 0.5].map((number, index) => {
+      vi.spyOn(Math, "random").mockReturnValue(number);
+      return exponentialBackoff(index === 2 ? 5_000 : 0, limits);
+    });
+    expect(waits).toEqual([800, 1_200, 10_000]);
   });
 });
 
@@ -247,7 +251,7 @@ it("tells its observer about additions, retries, depth and durations", async () 
     started: (seconds) => seen.push(["started", seconds]),
     finished: (seconds) => seen.push(["finished", seconds]),
   };
-  queue = new WorkQueue<string>({ logger, observer, random: () => 0.5 });
+  queue = new WorkQueue<string>({ logger, observer });
   queue.add("a");
   await vi.advanceTimersByTimeAsync(2_000);
   void run(1);
