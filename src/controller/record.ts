@@ -181,7 +181,7 @@ async function recordFailedDestroy(
     await writeConditions(reconcile, object, conditions);
     return { requeueAfterMs: await state.blockers.remainingMs(context, reconcile.object) };
   }
-  logger.warn({ failures }, "destroy failed, the object stays");
+  logger.warn({ failures }, facts.gone ? "destroy failed" : "destroy failed, the object stays");
   writer.event(object, "Warning", "DeletionFailed", describeFailures(failures));
   await writeConditions(reconcile, object, conditions);
   return retry(stacks.backoffGroupOf(reconcile.object, failures[0]));

@@ -22,7 +22,7 @@ export interface NewKindNames {
 export function namesOf(kind: string, group: string, plural = pluralOf(kind.toLowerCase())): NewKindNames {
   if (!/^[A-Z][A-Za-z0-9]{0,62}$/.test(kind)) {
     throw new RangeError(
-      `${JSON.stringify(kind)} is no name of a kind: it is a noun in the singular, such as BackupPolicy`,
+      `the name ${JSON.stringify(kind)} must be letters and digits that begin with a capital, such as BackupPolicy`,
     );
   }
   if (!/^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+$/.test(group)) {

@@ -12,9 +12,9 @@ import {
   type Reviewer,
   startAdmissionServer,
 } from "../../src/admission/server";
-import { createAuthority, issueCertificate, openAuthority } from "../../src/tls/certificate";
 import { renew } from "../../src/tls/material";
 import type { AdmissionRequest } from "../../stacks/contract/admission";
+import { TestAuthority } from "../tls/test-authority";
 
 const SECRET = "known-to-the-api-server";
 const reviewed: AdmissionRequest[] = [];
@@ -227,19 +227,13 @@ describe("a stranger, who does not know the secret end of the path", () => {
 
 describe("a server that knows the CA of the API servers", () => {
   it("answers no client without a certificate of it", async () => {
-    const authority = await createAuthority("api-servers", new Date(Date.now() + 3_600_000));
-    const other = await createAuthority("others", new Date(Date.now() + 3_600_000));
-    const identityOf = async (signer: typeof authority) => {
-      const notAfter = new Date(Date.now() + 3_600_000);
-      const issued = await issueCertificate(await openAuthority(signer), {
-        subject: { CN: "a" },
-        usages: ["client"],
-        notAfter,
-      });
-      return { cert: issued.certificate, key: issued.key };
+    const [authority, other] = [await TestAuthority.create(), await TestAuthority.create()];
+    const identityOf = async (signer: TestAuthority) => {
+      const { certificate, key } = await signer.user("a");
+      return { cert: certificate, key };
     };
     await server.close();
-    server = await start({ clientCa: authority.certificate });
+    server = await start({ clientCa: authority.own.certificate });
     const send = (identity: object) =>
       post("allow", review(), identity).then(
         ({ status }) => status,

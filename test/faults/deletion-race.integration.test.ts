@@ -19,7 +19,7 @@ import {
   untilGone,
   untilReady,
 } from "../e2e/objects";
-import { TestAuthority } from "../proxy/fixture";
+import { TestAuthority } from "../tls/test-authority";
 import { useFaultOperator } from "./fault-operator";
 
 /** Deletions wait for this webhook until they are let go. */

@@ -1,17 +1,16 @@
 import { X509Certificate } from "node:crypto";
 import { beforeAll, describe, expect, it } from "vitest";
 import { certificateIdentity, impersonationHeaders, reviewedIdentity } from "../../src/proxy/identity";
-import { type Authority, createAuthority, issueCertificate, openAuthority } from "../../src/tls/certificate";
+import { TestAuthority } from "../tls/test-authority";
 
-const notAfter = new Date(Date.now() + 3_600_000);
-let authority: Authority;
+let authority: TestAuthority;
 
 beforeAll(async () => {
-  authority = await openAuthority(await createAuthority("test", notAfter));
+  authority = await TestAuthority.create();
 });
 
-async function identityOf(subject: { CN: string; O?: string }) {
-  const { certificate } = await issueCertificate(authority, { subject, usages: ["client"], notAfter });
+async function identityOf({ CN, O }: { CN: string; O?: string }) {
+  const { certificate } = await authority.user(CN, O);
   return certificateIdentity(new X509Certificate(certificate).raw, "AB12");
 }
 

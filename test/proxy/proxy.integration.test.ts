@@ -22,7 +22,8 @@ import { controlPlane } from "../control-plane";
 import { noKubectl } from "../e2e/kubectl";
 import { apply, remove, tokenOf } from "../e2e/objects";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
-import { ask, begin, type Question, TestAuthority } from "./fixture";
+import { TestAuthority } from "../tls/test-authority";
+import { ask, begin, type Question } from "./fixture";
 
 /*
  * The proxy with the rights that its ClusterRole gives it and no other, before the real API server. No operator runs:

@@ -11,7 +11,8 @@ import type { CertifiedKey } from "../../src/tls/certificate";
 import { readServingCertificate } from "../../src/tls/certificate-files";
 import { capsuleTenant } from "../../stacks/capsule-tenant/kind";
 import { capsuleNamespaceView } from "../../stacks/capsule-tenant/namespace-view";
-import { ask, begin, FakeApiServer, type Question, TestAuthority, textOf } from "./fixture";
+import { TestAuthority } from "../tls/test-authority";
+import { ask, begin, FakeApiServer, type Question, textOf } from "./fixture";
 
 let authority: TestAuthority;
 let stranger: TestAuthority;

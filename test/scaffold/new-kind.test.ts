@@ -43,7 +43,7 @@ describe("the names of a new kind", () => {
   });
 
   it("are refused where Kubernetes would refuse them", () => {
-    expect(() => namesOf("notice", "example.com")).toThrow('"notice" is no name of a kind');
+    expect(() => namesOf("notice", "example.com")).toThrow('the name "notice" must');
     expect(() => namesOf("Notice", "example")).toThrow("--group example");
     expect(() => namesOf("Notice", "example.com", "No")).toThrow("--plural No");
   });

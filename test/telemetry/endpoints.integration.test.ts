@@ -9,10 +9,10 @@ import { certificateFiles } from "../../src/telemetry/certificate";
 import { type EndpointOptions, type Endpoints, startEndpoints } from "../../src/telemetry/endpoints";
 import { createMetrics } from "../../src/telemetry/metrics";
 import type { Console } from "../../src/telemetry/server";
-import { createAuthority, issueCertificate, openAuthority } from "../../src/tls/certificate";
 import { controlPlane } from "../control-plane";
 import { tokenOf } from "../e2e/objects";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
+import { TestAuthority } from "../tls/test-authority";
 
 const anyone = new Agent({ connect: { rejectUnauthorized: false } });
 let cluster: TestCluster;
@@ -178,14 +178,7 @@ describe("a certificate in a folder", () => {
 
   /** Writes a certificate of that name as a mounted Secret has it. */
   async function write(name: string): Promise<void> {
-    const notAfter = new Date(Date.now() + 3_600_000);
-    const authority = await openAuthority(await createAuthority("test", notAfter));
-    const { certificate, key } = await issueCertificate(authority, {
-      subject: { CN: name },
-      usages: ["server"],
-      names: ["localhost"],
-      notAfter,
-    });
+    const { certificate, key } = await (await TestAuthority.create()).server(name);
     fs.writeFileSync(path.join(folder, "tls.crt"), certificate);
     fs.writeFileSync(path.join(folder, "tls.key"), key);
   }
