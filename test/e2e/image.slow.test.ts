@@ -146,8 +146,8 @@ describe.skipIf(process.getuid?.() !== 0)("the image", () => {
   });
 
   it("loads the large parts of Pulumi's SDKs only when a program needs them", () => {
-    const script = `require(${JSON.stringify(path.join(image, "app/dist/src/cli/program.js"))});
-      console.log(JSON.stringify(Object.keys(require.cache)));`;
+    const script = `require(${JSON.stringify(path.join(image, "app/dist/src/cli/program.js"))}).buildProgram()
+      .then(() => console.log(JSON.stringify(Object.keys(require.cache))));`;
 
     const loaded = JSON.parse(execFileSync(process.execPath, ["-e", script], { encoding: "utf8" })) as string[];
 
