@@ -179,8 +179,11 @@ describe("a certificate in a folder", () => {
   /** Writes a certificate of that name as a mounted Secret has it. */
   async function write(name: string): Promise<void> {
     const { certificate, key } = await (await TestAuthority.create()).server(name);
-    fs.writeFileSync(path.join(folder, "tls.crt"), certificate);
-    fs.writeFileSync(path.join(folder, "tls.key"), key);
+    for (const [file, text] of Object.entries({ "tls.crt": certificate, "tls.key": key })) {
+      const aside = path.join(folder, `${file}.new`);
+      fs.writeFileSync(aside, text);
+      fs.renameSync(aside, path.join(folder, file)); // whoever reads it sees the old or the new one, and no part of it
+    }
   }
 
   /** Whose certificate a server shows. */
