@@ -26,12 +26,11 @@ export default async function setup(project: TestProject): Promise<() => Promise
   };
   try {
     await resolveBinaries(TOOLS, { observe: report });
-    const start = (dir: string) => startDevCluster({ dir, observeTools: report });
-    const [first = "", ...others] = Array.from({ length: project.config.maxWorkers }, (_, worker) =>
-      path.join(directory, String(worker + 1)),
+    const started = await Promise.allSettled(
+      Array.from({ length: project.config.maxWorkers }, (_, worker) =>
+        startDevCluster({ dir: path.join(directory, String(worker + 1)), observeTools: report }),
+      ),
     );
-    running.push(await start(first)); // it makes what is missing of the tools
-    const started = await Promise.allSettled(others.map(start));
     running.push(...started.flatMap((result) => (result.status === "fulfilled" ? [result.value] : [])));
     const failed = started.find((result) => result.status === "rejected");
     if (failed !== undefined) throw failed.reason;

@@ -34,8 +34,21 @@ export function crashSafeBackendUrl(backendUrl: string): string {
   return `${path}?${parameters}`;
 }
 
+/** The folder of all stacks' checkpoints. */
+export function stacksFolder(directory: string): string {
+  return join(directory, "stacks", PROJECT);
+}
+
 export function checkpointPath(directory: string, stack: string): string {
-  return join(directory, "stacks", PROJECT, `${stack}.json`);
+  return join(stacksFolder(directory), `${stack}.json`);
+}
+
+export function historyFolder(directory: string, stack: string): string {
+  return join(directory, "history", PROJECT, stack);
+}
+
+function locksFolder(directory: string, stack: string): string {
+  return join(directory, "locks", "organization", PROJECT, stack);
 }
 
 /** Makes an empty stack by writing what `pulumi stack init` would write. For a stack that does not exist, see {@link stackExists}. */
@@ -88,7 +101,7 @@ export async function stackExists(directory: string, stack: string): Promise<boo
 
 /** The names of the stacks that begin like this. */
 export async function listStacks(directory: string, start: string): Promise<string[]> {
-  const files = await readdir(join(directory, "stacks", PROJECT)).catch(() => []);
+  const files = await readdir(stacksFolder(directory)).catch(() => []);
   return files.filter((file) => file.startsWith(start) && file.endsWith(".json")).map((file) => file.slice(0, -5));
 }
 
@@ -99,7 +112,7 @@ export async function listStacks(directory: string, start: string): Promise<stri
  * @returns their names
  */
 export async function removeTornLocks(directory: string, stack: string): Promise<string[]> {
-  const locks = join(directory, "locks", "organization", PROJECT, stack);
+  const locks = locksFolder(directory, stack);
   const torn: string[] = [];
   for (const file of await readdir(locks).catch(() => [])) {
     const text = await readFile(join(locks, file), "utf8").catch(() => undefined); // it may be released at this moment
@@ -121,7 +134,7 @@ function isJson(text: string): boolean {
 
 /** Removes all but the newest entries of a stack's history; Pulumi's own backend never does. */
 export async function pruneHistory(directory: string, stack: string): Promise<void> {
-  const history = join(directory, "history", PROJECT, stack);
+  const history = historyFolder(directory, stack);
   const entries = new Map<string, string[]>();
   for (const file of await readdir(history).catch(() => [])) {
     const time = /-(\d+)\.(?:history|checkpoint)\.json/.exec(file)?.[1];
@@ -145,8 +158,8 @@ export async function removeStack(directory: string, stack: string): Promise<voi
   for (const path of [
     ...files.map((file) => join(stacks, file)),
     join(directory, "backups", PROJECT, stack),
-    join(directory, "history", PROJECT, stack),
-    join(directory, "locks", "organization", PROJECT, stack),
+    historyFolder(directory, stack),
+    locksFolder(directory, stack),
   ]) {
     await rm(path, { recursive: true, force: true });
   }

@@ -50,8 +50,7 @@ export async function copyStack(
  * @throws RetryableError when the database cannot be reached
  */
 export async function listStackRows(backendUrl: string, start: string): Promise<string[]> {
-  const { checkpoint } = keysOf(backendUrl, "");
-  const folder = checkpoint.slice(0, -".json".length);
+  const { stacks: folder } = keysOf(backendUrl, "");
   return withTable(backendUrl, async (client, table) => {
     const { rows } = await client.query<{ key: string }>(
       `SELECT key FROM ${table} WHERE key LIKE $1 AND key LIKE '%.json'`,
@@ -70,8 +69,7 @@ export async function readCheckpoints(
   backendUrl: string,
   onCheckpoint: (name: string, text: string) => Promise<void>,
 ): Promise<void> {
-  const { checkpoint } = keysOf(backendUrl, "");
-  const folder = checkpoint.slice(0, -".json".length);
+  const { stacks: folder } = keysOf(backendUrl, "");
   await withTable(backendUrl, async (client, table) => {
     await client.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
     const { rows } = await client.query<{ key: string }>(
@@ -133,12 +131,14 @@ function likeAllOf(start: string): string {
   return `${start.replace(/[\\%_]/g, "\\$&")}%`;
 }
 
-/** Where the CLI keeps everything, a stack's state, and what the keys of its history and its locks begin with. */
-function keysOf(backendUrl: string, stack: string): Record<"root" | "checkpoint" | "history" | "locks", string> {
+/** What the keys of everything begin with, of all states, of a stack's history and of its locks; and the key of its state. */
+function keysOf(backendUrl: string, stack: string) {
   const root = `${decodeURIComponent(new URL(backendUrl).pathname.slice(1))}/.pulumi/`;
+  const stacks = `${root}stacks/${PROJECT}/`;
   return {
     root,
-    checkpoint: `${root}stacks/${PROJECT}/${stack}.json`,
+    stacks,
+    checkpoint: `${stacks}${stack}.json`,
     history: `${root}history/${PROJECT}/${stack}/`,
     locks: `${root}locks/organization/${PROJECT}/${stack}/`,
   };

@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
 import { isObjectComponent } from "../../stacks/contract/shared-stack";
 import { nameOf } from "./event-log";
-import { PROJECT } from "./project";
+import { historyFolder } from "./file-backend";
 import { isScaffolding } from "./shared-stack";
 
 /** What an update did to one resource. */
@@ -42,7 +42,7 @@ export async function readUpdateChanges(
   stack: string,
   entries: readonly { resourceChanges?: Record<string, number> }[],
 ): Promise<(ResourceChange[] | undefined)[]> {
-  const folder = join(directory, "history", PROJECT, stack);
+  const folder = historyFolder(directory, stack);
   const files = await readdir(folder).catch(() => []);
   const times = [...new Set(files.flatMap((file) => /-(\d+)\.history\.json/.exec(file)?.[1] ?? []))].sort().reverse();
   const checkpoints = await Promise.all(

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readFile, rename, rm, stat, symlink, writeFile } from "
 import { join, resolve } from "node:path";
 import { TerminalError } from "../../providers/errors";
 import type { StateProtection } from "../config";
-import { crashSafeBackendUrl } from "./file-backend";
+import { checkpointPath, crashSafeBackendUrl } from "./file-backend";
 import { PROJECT } from "./project";
 import type { Pulumi, Workspace } from "./pulumi";
 import { PulumiCli } from "./pulumi-cli";
@@ -92,7 +92,7 @@ async function templates(
     if (result.exitCode !== 0) {
       throw new TerminalError("NoWorkspace", `Pulumi could not make a stack: ${result.stderr || result.stdout}`);
     }
-    await rename(join(aside, ".pulumi", "stacks", PROJECT, "template.json"), join(aside, "checkpoint.json"));
+    await rename(checkpointPath(join(aside, ".pulumi"), "template"), join(aside, "checkpoint.json"));
     await rename(join(projectDirectory, "Pulumi.template.yaml"), join(aside, "stack-config.yaml"));
     await rm(join(aside, ".pulumi"), { recursive: true, force: true });
     await rm(target, { recursive: true, force: true });

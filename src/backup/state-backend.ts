@@ -3,9 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { RetryableError } from "../../providers/errors";
-import { fileBackendDirectory } from "../automation/file-backend";
+import { fileBackendDirectory, stacksFolder } from "../automation/file-backend";
 import { readCheckpoints } from "../automation/postgres-backend";
-import { PROJECT } from "../automation/project";
 import type { Workspace } from "../automation/pulumi";
 import type { StackState } from "../automation/stack-reader";
 import { openWorkspace, type PulumiBinary } from "../automation/workspace";
@@ -67,7 +66,7 @@ function stateBackend(workspace: Workspace, signal: AbortSignal): StateBackend {
     async readAll(onState) {
       const onCheckpoint = (name: string, text: string) => onState({ name, state: exported(text) });
       const folder = fileBackendDirectory(backendUrl);
-      if (folder !== undefined) return readFiles(join(folder, "stacks", PROJECT), onCheckpoint);
+      if (folder !== undefined) return readFiles(stacksFolder(folder), onCheckpoint);
       if (scheme === "postgres") return readCheckpoints(backendUrl, onCheckpoint);
       for (const name of await this.names()) {
         const file = join(workspace.scratchDirectory, "export.json");

@@ -1,7 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 
-/** How often it is asked: the longer it takes, the more rarely. */
-const INTERVALS_MS = { first: 50, last: 250, growth: 0.1 };
+const SHORTEST_INTERVAL_MS = 50;
+const LONGEST_INTERVAL_MS = 250;
+/** The longer it takes, the more rarely it is asked: after this share of the time that it took so far. */
+const INTERVAL_SHARE = 0.1;
 
 /**
  * Repeats an assertion until it holds; a test that passes does not wait for the time-out.
@@ -17,7 +19,7 @@ export async function eventually<T>(assertion: () => T | Promise<T>, timeoutMs =
     } catch (error) {
       if (performance.now() >= started + timeoutMs) throw error;
     }
-    const { first, last, growth } = INTERVALS_MS;
-    await delay(Math.min(Math.max(first, growth * (performance.now() - started)), last));
+    const share = INTERVAL_SHARE * (performance.now() - started);
+    await delay(Math.min(Math.max(SHORTEST_INTERVAL_MS, share), LONGEST_INTERVAL_MS));
   }
 }

@@ -54,9 +54,8 @@ export function pulumiInstaller(): Source {
       // The installer itself would wait for minutes for hosts that do not answer.
       await fetchText("https://get.pulumi.com/install.sh", signal);
       await withTimeout(PulumiCommand.install({ root: scratch }), INSTALLER_TIMEOUT_MS);
-      const bin = path.join(scratch, "bin");
-      for (const name of await fs.readdir(bin))
-        await fs.rename(path.join(bin, name), path.join(path.dirname(file), name));
+      const [bin, folder] = [path.join(scratch, "bin"), path.dirname(file)];
+      for (const name of await fs.readdir(bin)) await fs.rename(path.join(bin, name), path.join(folder, name));
     },
   };
 }

@@ -141,7 +141,7 @@ export class TestOperator {
   async stop(): Promise<void> {
     const exit = await this.#end("SIGTERM");
     if (exit !== 0) throw new Error(`the operator ended with ${exit} after SIGTERM`);
-    const left = this.updates();
+    const left = this.engineProcesses();
     if (left.length > 0) throw new Error(`the operator left processes behind: ${JSON.stringify(left)}`);
   }
 
@@ -165,7 +165,7 @@ export class TestOperator {
   }
 
   /** Its Pulumi server and the processes of that one, whether they still have a parent or not. */
-  updates(): RunningProcess[] {
+  engineProcesses(): RunningProcess[] {
     return processesWith(`PULUMI_HOME=${this.workDirectory}/`);
   }
 
@@ -214,7 +214,7 @@ export class TestOperator {
 
   /** Of the updates that run now, and of those that were killed. */
   locks(): string[] {
-    return this.stateFiles("/locks/").filter((file) => file.endsWith(".json"));
+    return this.stateFiles("/locks/");
   }
 
   /** Makes a change and waits until the updates of so many stacks have begun: each locks its stack first. */

@@ -157,16 +157,16 @@ describe.each([
         const [changed, deleted] = [writers.slice(0, OBJECTS / 3), writers.slice(-OBJECTS / 6)];
         await Promise.all(writers.map(create));
         await eventually(() => expect(updatesOf(first)).toBeGreaterThan(2), 60_000);
-        await eventually(() => expect(first.updates()).not.toEqual([]));
+        await eventually(() => expect(first.engineProcesses()).not.toEqual([]));
 
         const killed = sessionOf(first);
         await first.kill();
         const killedAt = performance.now();
-        await eventually(() => expect(first.updates()).toEqual([]), 2_000);
+        await eventually(() => expect(first.engineProcesses()).toEqual([]), 2_000);
         await untilHeldBy(2, (session) => session === killed);
         await annotate(`taken over ${Math.round(performance.now() - killedAt)} ms after the kill`);
 
-        await eventually(() => expect(second.updates()).not.toEqual([]));
+        await eventually(() => expect(second.engineProcesses()).not.toEqual([]));
         const frozen = sessionOf(second);
         const lostBefore = await lostBy(second); // a machine that is busy enough lets a Lease expire as well
         second.freeze();
@@ -175,9 +175,9 @@ describe.each([
         await Promise.all(deleted.map(remove));
         await untilHeldBy(1, (session) => session === frozen);
         // Its own CLI processes are gone before anybody else works on its stacks, though it has not woken up.
-        expect(second.updates()).toEqual([]);
+        expect(second.engineProcesses()).toEqual([]);
         await annotate(`taken over ${Math.round(performance.now() - frozenAt)} ms after the freeze`);
-        await eventually(() => expect(third.updates()).not.toEqual([]));
+        await eventually(() => expect(third.engineProcesses()).not.toEqual([]));
         second.thaw();
         await untilHeldBy(2, (session) => session === frozen);
 

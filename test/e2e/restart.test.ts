@@ -175,7 +175,7 @@ describe("a SIGKILL in the middle of updates and deletions", () => {
 
   it.each([0, 50])("of the engine alone, after %i ms: the operator tries again", async (ms) => {
     const fresh = await untilInTheMiddle(ms);
-    for (const { pid } of operator.updates()) process.kill(pid, "SIGKILL");
+    for (const { pid } of operator.engineProcesses()) process.kill(pid, "SIGKILL");
     await fresh.expectWhole();
   });
 
@@ -215,7 +215,7 @@ describe("a stop while updates run", () => {
     const pair = new Pair("interrupted");
     await operator.untilUpdating(2, () => pair.apply());
     await operator.stop();
-    expect(operator.stateFiles("/locks/")).toEqual([]);
+    expect(operator.locks()).toEqual([]);
 
     await operator.start();
     await pair.expectWhole();

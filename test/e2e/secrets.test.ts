@@ -104,7 +104,7 @@ function found(text: string): string[] {
 function watchUpdates() {
   const seen = new Map<number, { command: string; environment: string }>();
   const timer = setInterval(() => {
-    for (const { pid, command } of operator.updates()) {
+    for (const { pid, command } of operator.engineProcesses()) {
       const environment = readOrEmpty(`/proc/${pid}/environ`);
       if (!seen.has(pid) && environment !== "") seen.set(pid, { command, environment });
     }

@@ -149,7 +149,7 @@ export class CrashHarness {
   /** Waits until nothing runs, and looks for what crashes may have left where all objects are gone. */
   async expectNothingLeft(): Promise<void> {
     const { workDirectory } = this.operator;
-    await eventually(() => expect(this.operator.updates()).toEqual([]));
+    await eventually(() => expect(this.operator.engineProcesses()).toEqual([]));
     await eventually(async () => {
       expect(await this.#state.files("/locks/")).toEqual([]);
       expect(await this.#state.files("/stacks/")).toEqual([]);
@@ -214,7 +214,7 @@ export class CrashHarness {
     if (crash === undefined || crash.counted !== what || count < crash.after) return true;
     const { victim } = crash;
     if (victim !== "the engine" && !this.operator.runs) return true;
-    const clis = victim === "the operator" ? [] : this.operator.updates();
+    const clis = victim === "the operator" ? [] : this.operator.engineProcesses();
     if (victim === "the engine" && clis.length === 0) return true;
     this.#armed.shift();
     this.#reached.push(count);

@@ -254,7 +254,7 @@ export class Soak {
         this.#postgres.faults = { delayMs: 300 };
         return;
       case "CLI killed":
-        for (const { pid } of this.#operator.updates()) {
+        for (const { pid } of this.#operator.engineProcesses()) {
           try {
             process.kill(pid, "SIGKILL");
           } catch {
@@ -313,8 +313,8 @@ export class Soak {
   /** A stack for each object and one for those that share it; a history that is cut; no lock, process or scratch file. */
   #expectState(wanted: readonly { kind: AnyKind }[]): void {
     const operator = this.#operator;
-    expect(operator.updates()).toEqual([]);
-    expect(operator.stateFiles("/locks/")).toEqual([]);
+    expect(operator.engineProcesses()).toEqual([]);
+    expect(operator.locks()).toEqual([]);
     expect(fs.readdirSync(path.join(operator.workDirectory, "scratch"))).toEqual([]);
     const alone = wanted.filter(({ kind }) => !kind.capabilities.sharedStacks).length;
     const stacks = operator.stateFiles("/stacks/").filter((file) => file.endsWith(".json"));

@@ -12,7 +12,7 @@ const HOUR_MS = 3_600_000;
 export class TestAuthority {
   private constructor(
     readonly own: CertifiedKey,
-    readonly authority: Authority,
+    private readonly authority: Authority,
   ) {}
 
   static async create(): Promise<TestAuthority> {
