@@ -39,6 +39,8 @@ export interface ${kind}Outputs extends ${kind}Inputs {
 interface Stored {
   owner: string;
   text: string;
+  /** It was there before without an owner. The system keeps this too: a crash may come before the state records it. */
+  adopted?: boolean;
 }
 
 const methods: DynamicProvider<${kind}Inputs, ${kind}Outputs> = {
@@ -64,17 +66,18 @@ const methods: DynamicProvider<${kind}Inputs, ${kind}Outputs> = {
     if (found !== undefined && found.owner !== "" && found.owner !== owner) {
       throw new TerminalError("Conflict", \`\${name} belongs to \${found.owner}\`);
     }
-    await store(name, { owner, text });
-    return { id: name, outs: { name, owner, text, created: found?.owner !== "" } };
+    const adopted = found?.owner === "" || found?.adopted === true;
+    await store(name, { owner, text, adopted });
+    return { id: name, outs: { name, owner, text, created: !adopted } };
   },
 
   async read(id, outs) {
     const found = await find(id);
-    return found === undefined ? {} : { id, props: { ...outs, ...found } };
+    return found === undefined ? {} : { id, props: { ...outs, owner: found.owner, text: found.text } };
   },
 
   async update(id, { created }, { name, owner, text }) {
-    await store(id, { owner, text });
+    await store(id, { owner, text, adopted: !created });
     return { outs: { name, owner, text, created } };
   },
 
@@ -89,7 +92,7 @@ const methods: DynamicProvider<${kind}Inputs, ${kind}Outputs> = {
 
   async release(id, outs) {
     const found = await find(id);
-    if (found?.owner === outs.owner) await store(id, { ...found, owner: "" });
+    if (found?.owner === outs.owner) await store(id, { owner: "", text: found.text });
   },
 };
 
@@ -175,13 +178,21 @@ describe("the provider of ${kind}", () => {
     const other = { ...inputs, owner: "default/other" };
     await expect(provider.create(other)).rejects.toMatchObject({ errorClass: "terminal", reason: "Conflict" });
     await provider.delete(id, { ...outs, owner: "default/other" });
-    expect(stored("one")).toEqual({ owner: "default/one", text: "Sunday" });
+    expect(stored("one")).toMatchObject({ owner: "default/one", text: "Sunday" });
   });
 
   it("adopts what has no owner, and leaves it there", async () => {
     writeFileSync(path.join(folder, "one.json"), JSON.stringify({ owner: "", text: "Friday" }));
     const { id, outs } = await provider.create(inputs);
-    expect(stored("one")).toEqual({ owner: "default/one", text: "Sunday" });
+    expect(stored("one")).toMatchObject({ owner: "default/one", text: "Sunday" });
+    await provider.delete(id, outs);
+    expect(stored("one")).toEqual({ owner: "", text: "Sunday" });
+  });
+
+  it("remembers that it adopted when a crash has kept that out of the state", async () => {
+    writeFileSync(path.join(folder, "one.json"), JSON.stringify({ owner: "", text: "Friday" }));
+    await provider.create(inputs);
+    const { id, outs } = await provider.create(inputs);
     await provider.delete(id, outs);
     expect(stored("one")).toEqual({ owner: "", text: "Sunday" });
   });
