@@ -15,8 +15,8 @@ const RETRY_MS = 5_000;
  *
  * @returns how long to wait before the next time, in ms; 0 when it needs no other
  */
-export async function maintain(reconcile: Reconcile, { type }: Pick<Plan, "type">): Promise<number> {
-  if (type !== "nothing" && type !== "backOff" && type !== "update") return 0;
+export async function maintain(reconcile: Reconcile, plan: Plan): Promise<number> {
+  if (!isMaintainedBefore(plan)) return 0;
   const { context, object, state, facts } = reconcile;
   const { kind, client, cache } = context;
   const { stack } = facts.status;
@@ -58,4 +58,9 @@ export async function maintain(reconcile: Reconcile, { type }: Pick<Plan, "type"
     loggerOf(reconcile).warn({ err: error }, "maintenance failed, retrying");
     return RETRY_MS;
   }
+}
+
+/** What a new spec calls for is not fit for resources of the old one: they are maintained after the update. */
+function isMaintainedBefore(plan: Plan): boolean {
+  return plan.type === "nothing" || plan.type === "backOff" || (plan.type === "update" && plan.cause !== "Updating");
 }
