@@ -1,44 +1,16 @@
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import {
-  type ErrorClass,
-  errorClassOf,
-  errorMessageOf,
-  errorReasonOf,
-  type ObjectReference,
-  RetryableError,
-} from "../../providers/errors";
+import { errorMessageOf, errorReasonOf, RetryableError } from "../../providers/errors";
 import { checkFence, currentFence } from "../../providers/fence";
-import type { ResourceFailure, SessionOptions } from "../../providers/host/session";
+import type { SessionOptions } from "../../providers/host/session";
 import { keyOfResource } from "../../stacks/contract/shared-stack";
+import type { Backend } from "./backend";
 import { type EngineReport, nameOf, readEventLog, type StackResource } from "./event-log";
-import {
-  checkpointPath,
-  createStack,
-  fileBackendDirectory,
-  forgetPendingCreates,
-  listStacks,
-  pruneHistory,
-  removeStack,
-  removeTornLocks,
-  stackExists,
-} from "./file-backend";
+import { collectFailures, isRestDone, type UpdateFailure } from "./failures";
 import { type Program, type ProgramOptions, type ServedProgram, serveProgram } from "./language-server";
 import { isStale, parseLocks } from "./lock";
-import { copyStack, cutHistory, listStackRows, removeStackRows } from "./postgres-backend";
+import { openBackend } from "./open-backend";
 import { type CommandResult, type PulumiOptions, runPulumi } from "./pulumi";
-
-/** One thing that went wrong in an update. */
-export interface UpdateFailure {
-  /** The resource's name and URN, when it was about one. */
-  resource?: string;
-  urn?: string;
-  errorClass: ErrorClass;
-  reason: string;
-  message: string;
-  /** The Kubernetes object that it is about, if it names one. */
-  object?: ObjectReference;
-}
 
 /** What an update did. */
 export interface UpdateResult {
@@ -96,20 +68,16 @@ export interface StackEngineOptions extends PulumiOptions {
  */
 export class StackEngine {
   readonly #options: StackEngineOptions;
-  /** The directory of the `file://` backend, when it is one. */
-  readonly #directory: string | undefined;
+  readonly #backend: Backend;
 
   constructor(options: StackEngineOptions) {
     this.#options = options;
-    this.#directory = fileBackendDirectory(options.workspace.backendUrl);
+    this.#backend = openBackend(options);
   }
 
   /** Creates or updates what `program` registers; makes the stack when there is none. */
   async up(stack: string, program: Program, options: UpdateOptions = {}): Promise<UpdateResult> {
-    const { workspace } = this.#options;
-    if (this.#directory !== undefined && !(await stackExists(this.#directory, stack))) {
-      await createStack(this.#directory, stack, workspace.checkpointTemplate);
-    }
+    await this.#backend.createMissing(stack);
     const served = await serveProgram(program, options);
     try {
       const args = ["up", "--client", served.address, "--exec-kind", "auto.inline"];
@@ -136,9 +104,12 @@ export class StackEngine {
   async destroy(stack: string, options: DestroyOptions = {}): Promise<UpdateResult> {
     const args = ["destroy", "--exec-kind", "auto.local", ...sharedFlags(options)];
     const { targets } = options.shared ?? {};
-    if (targets === undefined && !this.isDirect) args.push("--remove");
+    const { isDirect } = this.#backend;
+    // To remove a stack directly takes less than the CLI, which waits 140 ms for a missing file.
+    if (targets === undefined && !isDirect) args.push("--remove");
     const { isMissing, ...result } = await this.#update("destroy", stack, args, options);
-    if (targets === undefined && (isMissing || result.outcome === "succeeded")) await this.#remove(stack);
+    const isRemoved = targets === undefined && (isMissing || result.outcome === "succeeded");
+    if (isRemoved && isDirect) await this.forget(stack);
     else await this.#tidy(stack);
     return isMissing ? { ...result, outcome: "succeeded", failures: [] } : result;
   }
@@ -148,77 +119,38 @@ export class StackEngine {
    *
    * @throws RetryableError `Unreadable`
    */
-  async recorded(stack: string, signal?: AbortSignal): Promise<string[] | undefined> {
-    const { backendUrl, scratchDirectory } = this.#options.workspace;
-    if (this.#directory !== undefined) return readUrns(checkpointPath(this.#directory, stack));
-    const scratch = await mkdtemp(join(scratchDirectory, "state-"));
-    try {
-      if (backendUrl.startsWith("postgres://")) {
-        const exists = await copyStack(backendUrl, scratch, stack, "checkpoint");
-        return exists ? await readUrns(checkpointPath(scratch, stack)) : undefined;
-      }
-      const file = join(scratch, "state.json");
-      const { exitCode, stderr, error } = await runPulumi(
-        this.#options,
-        ["stack", "export", "--file", file, "--stack", stack],
-        { signal },
-      );
-      if (exitCode === 0) return await readUrns(file);
-      if (error?.kind === "stackNotFound") return undefined;
-      throw new RetryableError(
-        "Unreadable",
-        `the stack ${stack} could not be read: ${withoutPasswords(stderr.trim())}`,
-      );
-    } finally {
-      await rm(scratch, { recursive: true, force: true });
-    }
+  recorded(stack: string, signal?: AbortSignal): Promise<string[] | undefined> {
+    return this.#backend.recorded(stack, signal);
   }
 
   /** The names of the stacks that begin like this; none where a process would be needed to tell. */
-  async stacks(start: string): Promise<string[]> {
-    if (this.#directory !== undefined) return listStacks(this.#directory, start);
-    return this.isDirect ? listStackRows(this.#options.workspace.backendUrl, start) : [];
-  }
-
-  /** Removes a stack's state and history, and leaves what it made as it is. A stack that does not exist is a success. */
-  async forget(stack: string, signal?: AbortSignal): Promise<void> {
-    if (this.isDirect) return this.#remove(stack);
-    const args = ["stack", "rm", stack, "--force", "--yes"];
-    const { exitCode, stderr, error } = await runPulumi(this.#options, args, { signal });
-    if (exitCode !== 0 && error?.kind !== "stackNotFound") {
-      throw new RetryableError(
-        "Unreadable",
-        `the stack ${stack} could not be removed: ${withoutPasswords(stderr.trim())}`,
-      );
-    }
+  stacks(start: string): Promise<string[]> {
+    return this.#backend.names(start);
   }
 
   /**
-   * Whether states are read and stacks removed without a process. Removing takes less than the CLI's `--remove`, which
-   * waits 140 ms for a missing file.
+   * Removes a stack's state and history, and leaves what it made as it is. A stack that does not exist is a success.
+   *
+   * @throws RetryableError when the backend cannot be reached, or the fence has come down
    */
-  get isDirect(): boolean {
-    return this.#directory !== undefined || this.#options.workspace.backendUrl.startsWith("postgres://");
-  }
-
-  /** @throws RetryableError when the database of the state cannot be reached, or the fence has come down */
-  async #remove(stack: string): Promise<void> {
-    const { backendUrl } = this.#options.workspace;
+  async forget(stack: string, signal?: AbortSignal): Promise<void> {
     checkFence();
-    if (this.#directory !== undefined) await removeStack(this.#directory, stack);
-    else if (this.isDirect) await removeStackRows(backendUrl, stack);
+    await this.#backend.remove(stack, signal);
   }
 
-  /** Cuts a stack's history. What cannot be removed in a database now stays until the next update. */
+  /** Whether states are read and stacks removed without a process. */
+  get isDirect(): boolean {
+    return this.#backend.isDirect;
+  }
+
+  /** Cuts a stack's history. What cannot be removed now stays until the next update. */
   async #tidy(stack: string): Promise<void> {
     if (currentFence()?.signal.aborted) return; // it is another's stack now
-    const { workspace, log } = this.#options;
-    if (this.#directory !== undefined) await pruneHistory(this.#directory, stack);
-    else if (workspace.backendUrl.startsWith("postgres://")) {
-      await cutHistory(workspace.backendUrl, stack).catch((error: unknown) =>
-        log.warn({ stack, reason: errorMessageOf(error) }, "failed to clean up the stack's history"),
+    await this.#backend
+      .cutHistory(stack)
+      .catch((error: unknown) =>
+        this.#options.log.warn({ stack, reason: errorMessageOf(error) }, "failed to clean up the stack's history"),
       );
-    }
   }
 
   /** @returns with `isMissing`, whether nothing was done because there is no such stack */
@@ -275,14 +207,16 @@ export class StackEngine {
     const { workspace, log } = this.#options;
     const run = () => this.#command(command, options, { events: true });
     let result = await run();
-    if (result.exitCode !== 0 && this.#directory !== undefined) {
-      const torn = await removeTornLocks(this.#directory, stack);
+    if (result.exitCode !== 0) {
+      const torn = await this.#backend.removeTornLocks(stack);
       if (torn.length > 0) {
         log.warn({ stack, torn }, "removed an incomplete lock");
         result = await run();
       }
     }
-    if (result.interrupted !== undefined && result.signal === undefined) await this.#forgetPendingCreates(stack);
+    if (result.interrupted !== undefined && result.signal === undefined) {
+      await this.#backend.forgetPendingCreates(stack);
+    }
     if (result.error?.kind !== "locked") return result;
     const locks = parseLocks(result.error.message);
     if (locks.length === 0 || !locks.every((lock) => isStale(lock, (pid) => workspace.pulumi.owns(pid)))) {
@@ -290,29 +224,8 @@ export class StackEngine {
       throw new RetryableError("Locked", `the stack ${stack} is locked by another process: ${holder}`);
     }
     log.warn({ stack, locks }, "removing the lock of a dead process");
-    // As long as the lock is there, a crash in between leads here again.
-    if (this.#directory !== undefined) await this.#forgetPendingCreates(stack);
-    await this.#command(["cancel", stack, "--yes"], options);
-    if (this.#directory === undefined) await this.#forgetPendingCreates(stack);
+    await this.#backend.unlock(stack, () => this.#command(["cancel", stack, "--yes"], options));
     return run();
-  }
-
-  /** What {@link forgetPendingCreates} does; in other backends only the holder of the lock may write a state. */
-  async #forgetPendingCreates(stack: string): Promise<void> {
-    if (this.#directory !== undefined) return forgetPendingCreates(this.#directory, stack);
-    const scratch = await mkdtemp(join(this.#options.workspace.scratchDirectory, "pending-"));
-    const file = join(scratch, "state.json");
-    try {
-      const { exitCode } = await this.#command(["stack", "export", "--file", file, "--stack", stack], {});
-      if (exitCode !== 0) return; // the update will say what is wrong
-      const state = JSON.parse(await readFile(file, "utf8")) as { deployment?: { pending_operations?: unknown[] } };
-      const { pending_operations: pending = [], ...rest } = state.deployment ?? {};
-      if (pending.length === 0) return;
-      await writeFile(file, JSON.stringify({ ...state, deployment: rest }), { mode: 0o600 });
-      await this.#command(["stack", "import", "--file", file, "--stack", stack], {});
-    } finally {
-      await rm(scratch, { recursive: true, force: true });
-    }
   }
 
   #command(args: string[], { signal, savesOnce }: UpdateOptions, { events = false } = {}): Promise<CommandResult> {
@@ -340,27 +253,6 @@ function meantBy({ shared }: UpdateOptions): (name: string) => boolean {
   return (name) => keys.has(keyOfResource(name));
 }
 
-/** What a command printed without an account of what failed is kept to this length. */
-const MAX_WORDS = 64 * 1024;
-
-const UPDATE_FAILED = /^(update|preview|destroy) failed$/;
-
-/** Whether an update that failed went to its end, and only operations of single resources failed. */
-function isRestDone(
-  { signal, interrupted }: CommandResult,
-  report: EngineReport,
-  refused: readonly ResourceFailure[],
-): boolean {
-  if (signal !== undefined || interrupted !== undefined) return false;
-  const failed = new Set(report.failed);
-  const isOneResources = (urn: string | undefined) => urn !== undefined && failed.has(urn);
-  return (
-    failed.size > 0 &&
-    refused.every(({ urn }) => isOneResources(urn)) &&
-    report.errors.every(({ urn, message }) => isOneResources(urn) || UPDATE_FAILED.test(message))
-  );
-}
-
 /** @throws RetryableError when nothing can be written: then the CLI could not tell what it did, and does not say so */
 async function refuseWithoutRoom(directory: string): Promise<void> {
   try {
@@ -368,69 +260,4 @@ async function refuseWithoutRoom(directory: string): Promise<void> {
   } catch (error) {
     throw new RetryableError(errorReasonOf(error), `the work directory cannot be written to: ${errorMessageOf(error)}`);
   }
-}
-
-/** The URNs in a checkpoint, or an exported state; `undefined` when the file does not exist. */
-async function readUrns(file: string): Promise<string[] | undefined> {
-  const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return undefined;
-    throw error;
-  });
-  if (text === undefined) return undefined;
-  const state = JSON.parse(text) as { checkpoint?: { latest?: Deployment }; deployment?: Deployment };
-  return ((state.checkpoint?.latest ?? state.deployment)?.resources ?? []).map(({ urn }) => urn);
-}
-
-interface Deployment {
-  resources?: { urn: string }[] | null;
-}
-
-/** The most exact account of each failure: the provider's or program's own error where there is one. */
-export function collectFailures(...account: Parameters<typeof findFailures>): UpdateFailure[] {
-  return findFailures(...account).map((failure) => ({ ...failure, message: withoutPasswords(failure.message) }));
-}
-
-function findFailures(
-  result: CommandResult,
-  report: EngineReport,
-  refused: readonly ResourceFailure[],
-  programError: unknown,
-  timeoutMs: number,
-): UpdateFailure[] {
-  if (result.interrupted === "timeout") {
-    return [
-      { errorClass: "retryable", reason: "Timeout", message: `the update took longer than ${timeoutMs / 1000} s` },
-    ];
-  }
-  if (result.signal !== undefined) {
-    const message = `Pulumi was killed by ${result.signal}`;
-    return [{ errorClass: "retryable", reason: "Killed", message }];
-  }
-  const failures: UpdateFailure[] = refused.map(({ urn, ...failure }) => ({ resource: nameOf(urn), urn, ...failure }));
-  if (programError !== undefined) {
-    failures.push({
-      errorClass: errorClassOf(programError),
-      reason: errorReasonOf(programError),
-      message: errorMessageOf(programError),
-    });
-  }
-  if (failures.length > 0) return failures;
-  const errors = report.errors.filter(({ message }) => !UPDATE_FAILED.test(message));
-  if (errors.length === 0) {
-    const output =
-      (result.stderr || result.stdout || result.error?.message || "").trim().slice(-MAX_WORDS) || "no output";
-    const unexplained = result.exitCode === 0 ? "Pulumi exited without reporting what it did: " : "";
-    errors.push({ message: unexplained + output });
-  }
-  return errors.map(({ urn, message }) => ({
-    ...(urn && { resource: nameOf(urn), urn }),
-    errorClass: "retryable",
-    reason: "UpdateFailed",
-    message,
-  }));
-}
-
-/** The CLI quotes its backend's URL in errors, and failures end up in conditions, which many people may read. */
-function withoutPasswords(text: string): string {
-  return text.replace(/(\/\/[^\s:/@]*):[^\s/]*@/g, "$1:***@");
 }

@@ -3,15 +3,34 @@ import { access, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { checkFence } from "../../providers/fence";
+import { type Backend, HISTORY_LIMIT } from "./backend";
 import { PROJECT } from "./project";
 
-/*
- * What Kindstack does by itself in Pulumi's `file://` backend, because the CLI has no flag for it or would need another
- * process for every object: new stacks, pruned history, left-over backups. The layout is the CLI's (`version: 1`).
+/**
+ * Pulumi's `file://` backend, read and written directly. The layout is the CLI's (`version: 1`).
+ *
+ * @param directory its `.pulumi`
+ * @param template an empty stack's checkpoint
  */
-
-/** Updates that are kept in a stack's history. */
-export const HISTORY_LIMIT = 20;
+export function fileBackend(directory: string, template: string): Backend {
+  return {
+    isDirect: true,
+    async createMissing(stack) {
+      if (!(await stackExists(directory, stack))) await createStack(directory, stack, template);
+    },
+    recorded: (stack) => readUrns(checkpointPath(directory, stack)),
+    names: (start) => listStacks(directory, start),
+    remove: (stack) => removeStack(directory, stack),
+    cutHistory: (stack) => pruneHistory(directory, stack),
+    forgetPendingCreates: (stack) => forgetPendingCreates(directory, stack),
+    removeTornLocks: (stack) => removeTornLocks(directory, stack),
+    async unlock(stack, cancel) {
+      await forgetPendingCreates(directory, stack); // as long as the lock is there, a crash in between leads here again
+      await cancel();
+    },
+    look: async (stack, _what, read) => ((await stackExists(directory, stack)) ? read({ directory }) : undefined),
+  };
+}
 
 /** The directory of a `file://` backend, or `undefined` for any other. */
 export function fileBackendDirectory(backendUrl: string): string | undefined {
@@ -63,11 +82,6 @@ export async function createStack(directory: string, stack: string, template: st
   await writeWhole(path, JSON.stringify(checkpoint));
 }
 
-/**
- * Takes out of the state what an update that was cut off was about to do. What it was about to create the engine would
- * keep there, and warn of, until a person looks at them; here the next creation does, as it adopts
- * what is there. For a stack without a running update.
- */
 export async function forgetPendingCreates(directory: string, stack: string): Promise<void> {
   const path = checkpointPath(directory, stack);
   const text = await readFile(path, "utf8").catch(() => undefined);
@@ -99,8 +113,22 @@ export async function stackExists(directory: string, stack: string): Promise<boo
   );
 }
 
-/** The names of the stacks that begin like this. */
-export async function listStacks(directory: string, start: string): Promise<string[]> {
+/** The URNs in a checkpoint, or an exported state; `undefined` when the file does not exist. */
+export async function readUrns(file: string): Promise<string[] | undefined> {
+  const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return undefined;
+    throw error;
+  });
+  if (text === undefined) return undefined;
+  const state = JSON.parse(text) as { checkpoint?: { latest?: Deployment }; deployment?: Deployment };
+  return ((state.checkpoint?.latest ?? state.deployment)?.resources ?? []).map(({ urn }) => urn);
+}
+
+interface Deployment {
+  resources?: { urn: string }[] | null;
+}
+
+async function listStacks(directory: string, start: string): Promise<string[]> {
   const files = await readdir(stacksFolder(directory)).catch(() => []);
   return files.filter((file) => file.startsWith(start) && file.endsWith(".json")).map((file) => file.slice(0, -5));
 }
@@ -111,7 +139,7 @@ export async function listStacks(directory: string, start: string): Promise<stri
  *
  * @returns their names
  */
-export async function removeTornLocks(directory: string, stack: string): Promise<string[]> {
+async function removeTornLocks(directory: string, stack: string): Promise<string[]> {
   const locks = locksFolder(directory, stack);
   const torn: string[] = [];
   for (const file of await readdir(locks).catch(() => [])) {

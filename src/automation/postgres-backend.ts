@@ -1,17 +1,46 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { gunzipSync } from "node:zlib";
-import { Client } from "pg";
+import { Client, type QueryResultRow } from "pg";
 import { RetryableError } from "../../providers/errors";
 import { checkFence } from "../../providers/fence";
+import { sqlStateOf } from "../../providers/postgres/errors";
 import { quoteIdentifier } from "../../providers/postgres/identifier";
-import { HISTORY_LIMIT } from "./file-backend";
+import { type Backend, HISTORY_LIMIT } from "./backend";
+import { commandBackend } from "./command-backend";
+import { checkpointPath, readUrns } from "./file-backend";
 import { PROJECT } from "./project";
+import type { PulumiOptions } from "./pulumi";
+import { withScratch } from "./scratch";
 
 /** The table of a `postgres://` backend whose URL names none. */
 const DEFAULT_TABLE = "pulumi_state";
 /** A database that is slow may be; one that does not answer holds up the turns of objects. */
 const ANSWER_TIMEOUT_MS = 30_000;
+
+/** Pulumi's `postgres://` backend: its table is read and tidied directly; a state is written by commands alone. */
+export function postgresBackend(options: PulumiOptions): Backend {
+  const { backendUrl, scratchDirectory } = options.workspace;
+  return {
+    ...commandBackend(options),
+    isDirect: true,
+    recorded: (stack) =>
+      withScratch(scratchDirectory, "state", async (scratch) => {
+        const exists = await copyStack(backendUrl, scratch, stack, "checkpoint");
+        return exists ? readUrns(checkpointPath(scratch, stack)) : undefined;
+      }),
+    names: (start) => listStackRows(backendUrl, start),
+    remove: (stack) => removeStackRows(backendUrl, stack),
+    cutHistory: (stack) => cutHistory(backendUrl, stack),
+    look: (stack, what, read) =>
+      withScratch(scratchDirectory, "copy", async (scratch) => {
+        const directory = join(scratch, ".pulumi");
+        const exists = await copyStack(backendUrl, directory, stack, what);
+        return exists ? read({ directory, backendUrl: pathToFileURL(scratch).href }) : undefined;
+      }),
+  };
+}
 
 /**
  * Copies a stack from a `postgres://` backend to a `file://` one. The CLI itself cannot be used to look at such a
@@ -22,7 +51,7 @@ const ANSWER_TIMEOUT_MS = 30_000;
  * @returns whether there is such a stack
  * @throws RetryableError when the database cannot be reached
  */
-export async function copyStack(
+async function copyStack(
   backendUrl: string,
   directory: string,
   stack: string,
@@ -30,7 +59,8 @@ export async function copyStack(
 ): Promise<boolean> {
   const { root, checkpoint, history } = keysOf(backendUrl, stack);
   return withTable(backendUrl, async (client, table) => {
-    const { rows } = await client.query<{ key: string; data: string }>(
+    const rows = await rowsOf<{ key: string; data: string }>(
+      client,
       `SELECT key, data->>'data' AS data FROM ${table}
        WHERE key IN ($1, $1 || '.gz') OR $3 AND key LIKE $2 `,
       [checkpoint, likeAllOf(history), what === "history"],
@@ -44,15 +74,11 @@ export async function copyStack(
   });
 }
 
-/**
- * The names of the stacks that begin like this.
- *
- * @throws RetryableError when the database cannot be reached
- */
-export async function listStackRows(backendUrl: string, start: string): Promise<string[]> {
+async function listStackRows(backendUrl: string, start: string): Promise<string[]> {
   const { stacks: folder } = keysOf(backendUrl, "");
   return withTable(backendUrl, async (client, table) => {
-    const { rows } = await client.query<{ key: string }>(
+    const rows = await rowsOf<{ key: string }>(
+      client,
       `SELECT key FROM ${table} WHERE key LIKE $1 AND key LIKE '%.json'`,
       [likeAllOf(folder + start)],
     );
@@ -72,7 +98,8 @@ export async function readCheckpoints(
   const { stacks: folder } = keysOf(backendUrl, "");
   await withTable(backendUrl, async (client, table) => {
     await client.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
-    const { rows } = await client.query<{ key: string }>(
+    const rows = await rowsOf<{ key: string }>(
+      client,
       `SELECT key FROM ${table} WHERE key LIKE $1 AND key ~ '[.]json([.]gz)?$' ORDER BY key`,
       [likeAllOf(folder)],
     );
@@ -88,16 +115,12 @@ export async function readCheckpoints(
   });
 }
 
-/**
- * Removes all but the newest updates from a stack's history. Each holds the whole state, and the CLI never removes one.
- *
- * @throws RetryableError when the database cannot be reached, or the fence has come down
- */
-export async function cutHistory(backendUrl: string, stack: string): Promise<void> {
+async function cutHistory(backendUrl: string, stack: string): Promise<void> {
   const { history } = keysOf(backendUrl, stack);
   await withTable(backendUrl, async (client, table) => {
     checkFence();
-    await client.query(
+    await rowsOf(
+      client,
       `WITH updates AS (
          SELECT key, substring(key FROM '-(\\d+)\\.(?:history|checkpoint)\\.json')::numeric AS time
          FROM ${table} WHERE key LIKE $1
@@ -110,20 +133,27 @@ export async function cutHistory(backendUrl: string, stack: string): Promise<voi
   });
 }
 
-/**
- * Removes a stack: its state, the backup that the CLI makes of one, its history, and the lock of a CLI that was killed.
- *
- * @throws RetryableError when the database cannot be reached, or the fence has come down
- */
-export async function removeStackRows(backendUrl: string, stack: string): Promise<void> {
+/** Removes a stack: its state, the backup that the CLI makes of one, its history, and the lock of a CLI that was killed. */
+async function removeStackRows(backendUrl: string, stack: string): Promise<void> {
   const { checkpoint, history, locks } = keysOf(backendUrl, stack);
   await withTable(backendUrl, async (client, table) => {
     checkFence();
-    await client.query(
+    await rowsOf(
+      client,
       `DELETE FROM ${table} WHERE key IN ($1, $1 || '.gz', $1 || '.bak', $1 || '.gz.bak') OR key LIKE $2 OR key LIKE $3`,
       [checkpoint, likeAllOf(history), likeAllOf(locks)],
     );
   });
+}
+
+/** The rows that a statement returns; none of a table that does not exist, as the CLI makes it with the first stack. */
+async function rowsOf<R extends QueryResultRow>(client: Client, statement: string, values: unknown[]): Promise<R[]> {
+  try {
+    return (await client.query<R>(statement, values)).rows;
+  } catch (error) {
+    if (sqlStateOf(error) === "42P01") return [];
+    throw error;
+  }
 }
 
 /** For LIKE, for which the CLI has made an index: all keys that begin with this. */

@@ -7,8 +7,9 @@ import {
   keyOfResource,
   objectComponent,
 } from "../../stacks/contract/shared-stack";
-import type { StackEngine, UpdateFailure, UpdateOptions, UpdateResult } from "./engine";
+import type { StackEngine, UpdateOptions, UpdateResult } from "./engine";
 import { nameOf, type StackResource } from "./event-log";
+import type { UpdateFailure } from "./failures";
 import type { Program } from "./language-server";
 import { PROJECT } from "./project";
 

@@ -1,5 +1,5 @@
 import type { AnyKind } from "../../stacks/contract/kind";
-import type { UpdateFailure } from "./engine";
+import type { UpdateFailure } from "./failures";
 import type { ProgramOptions } from "./language-server";
 import type { PlannedChange } from "./planned-changes";
 

@@ -1,19 +1,22 @@
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import pLimit, { type LimitFunction } from "p-limit";
 import { RetryableError } from "../../providers/errors";
 import type { Properties } from "../../providers/provider";
 import { belongsTo, componentUrn, isObjectComponent, keyOfResource } from "../../stacks/contract/shared-stack";
-import { collectFailures, targetFlags } from "./engine";
+import type { Backend, ReadableStack } from "./backend";
+import { targetFlags } from "./engine";
 import { nameOf, readEventLog } from "./event-log";
-import { createStack, fileBackendDirectory, stackExists } from "./file-backend";
+import { collectFailures } from "./failures";
+import { createStack } from "./file-backend";
 import { type Program, type ServedProgram, serveProgram } from "./language-server";
 import { type MemberPreview, MemberPreviews, membersProgram } from "./member-previews";
+import { openBackend } from "./open-backend";
 import { readPlannedChanges } from "./planned-changes";
-import { copyStack } from "./postgres-backend";
 import { PROJECT } from "./project";
 import { type PulumiOptions, runPulumi } from "./pulumi";
+import { withScratch } from "./scratch";
 import type { PreviewOptions, StackMember, StackPreview } from "./stack-preview";
 import { type ResourceChange, readUpdateChanges } from "./update-changes";
 
@@ -68,9 +71,7 @@ const HISTORY_PAGE = "100";
  */
 export class StackReader {
   readonly #options: StackReaderOptions;
-  /** The directory of the `file://` backend, when it is one. */
-  readonly #directory: string | undefined;
-
+  readonly #backend: Backend;
   /** By stack, the preview that was asked for last: one at a time, since the providers answer one. */
   readonly #last = new Map<string, Promise<unknown>>();
   readonly #slots: LimitFunction;
@@ -79,7 +80,7 @@ export class StackReader {
   constructor(options: StackReaderOptions) {
     this.#options = options;
     this.#slots = pLimit(options.concurrency ?? 1);
-    this.#directory = fileBackendDirectory(options.workspace.backendUrl);
+    this.#backend = openBackend(options);
   }
 
   /** What `up` with this program would do; of a stack that does not exist, to an empty one. */
@@ -98,7 +99,7 @@ export class StackReader {
   }
 
   async #preview(stack: string, program: Program, options: PlanOptions): Promise<StackPreview> {
-    const attempt = async (backendUrl: string | undefined) => {
+    const attempt = async ({ backendUrl }: ReadableStack) => {
       const served = await serveProgram(program, options);
       try {
         const args = ["preview", "--client", served.address, "--exec-kind", "auto.inline"];
@@ -107,9 +108,9 @@ export class StackReader {
         served.close();
       }
     };
-    const preview = await this.#withStack(stack, "checkpoint", attempt);
+    const preview = await this.#backend.look(stack, "checkpoint", attempt);
     if (preview?.exists) return preview;
-    return this.#withEmptyStack(stack, async (backendUrl) => ({ ...(await attempt(backendUrl)), exists: false }));
+    return this.#withEmptyStack(stack, async (empty) => ({ ...(await attempt(empty)), exists: false }));
   }
 
   /** What `destroy` would do: nothing when there is no such stack. */
@@ -118,7 +119,7 @@ export class StackReader {
     if (member !== undefined && !(await this.#has(stack, member, options.signal))) return NOTHING;
     const planned = { ...others, ...(member && { members: [member] }) };
     const args = ["destroy", "--preview-only", "--exec-kind", "auto.local"];
-    const preview = await this.#withStack(stack, "checkpoint", (backendUrl) =>
+    const preview = await this.#backend.look(stack, "checkpoint", ({ backendUrl }) =>
       this.#plan(stack, args, planned, backendUrl),
     );
     return preview ?? NOTHING;
@@ -132,7 +133,7 @@ export class StackReader {
 
   /** The state, secrets encrypted; `undefined` when there is no such stack. */
   async state(stack: string, signal?: AbortSignal): Promise<StackState | undefined> {
-    return this.#withStack(stack, "checkpoint", (backendUrl) =>
+    return this.#backend.look(stack, "checkpoint", ({ backendUrl }) =>
       // Through a file: what a command prints is cut.
       this.#withScratch("state", async (directory) => {
         const file = join(directory, "state.json");
@@ -145,33 +146,12 @@ export class StackReader {
   /** The updates, newest first; `undefined` when there is no such stack. */
   async history(stack: string, signal?: AbortSignal): Promise<HistoryEntry[] | undefined> {
     const args = ["stack", "history", "--json", "--page-size", HISTORY_PAGE];
-    return this.#withStack(stack, "history", async (backendUrl) => {
+    return this.#backend.look(stack, "history", async ({ backendUrl, directory }) => {
       const text = await this.#ask(stack, args, backendUrl, signal);
       if (text === undefined) return undefined;
       const entries = JSON.parse(text) as HistoryEntry[];
-      const directory = backendUrl === undefined ? this.#directory : fileBackendDirectory(backendUrl);
       const changes = directory === undefined ? [] : await readUpdateChanges(directory, stack, entries);
       return entries.map((entry, index) => ({ ...entry, ...(changes[index] && { changes: changes[index] }) }));
-    });
-  }
-
-  /**
-   * Runs with the URL of a backend that has the stack, or without one for the workspace's own; does not run, and returns
-   * `undefined` where the backend shows without a process that the stack does not exist.
-   */
-  async #withStack<T>(
-    stack: string,
-    what: "checkpoint" | "history",
-    run: (backendUrl: string | undefined) => Promise<T>,
-  ): Promise<T | undefined> {
-    const { backendUrl } = this.#options.workspace;
-    if (this.#directory !== undefined) {
-      return (await stackExists(this.#directory, stack)) ? run(undefined) : undefined;
-    }
-    if (!backendUrl.startsWith("postgres://")) return run(undefined);
-    return this.#withScratch("copy", async (directory) => {
-      const exists = await copyStack(backendUrl, join(directory, ".pulumi"), stack, what);
-      return exists ? run(pathToFileURL(directory).href) : undefined;
     });
   }
 
@@ -248,21 +228,16 @@ export class StackReader {
     throw new RetryableError("Unreadable", `the stack ${stack} could not be read: ${failure?.message}`);
   }
 
-  /** Runs with the URL of a backend that has this one stack, with nothing in it. */
-  async #withEmptyStack<T>(stack: string, run: (backendUrl: string) => Promise<T>): Promise<T> {
+  /** Runs with a backend that has this one stack, with nothing in it. */
+  async #withEmptyStack<T>(stack: string, run: (stack: ReadableStack) => Promise<T>): Promise<T> {
     const { checkpointTemplate } = this.#options.workspace;
     return this.#withScratch("empty", async (directory) => {
       await createStack(join(directory, ".pulumi"), stack, checkpointTemplate);
-      return run(pathToFileURL(directory).href);
+      return run({ backendUrl: pathToFileURL(directory).href });
     });
   }
 
-  async #withScratch<T>(name: string, run: (directory: string) => Promise<T>): Promise<T> {
-    const directory = await mkdtemp(join(this.#options.workspace.scratchDirectory, `${name}-`));
-    try {
-      return await run(directory);
-    } finally {
-      await rm(directory, { recursive: true, force: true });
-    }
+  #withScratch<T>(name: string, work: (directory: string) => Promise<T>): Promise<T> {
+    return withScratch(this.#options.workspace.scratchDirectory, name, work);
   }
 }

@@ -1,7 +1,7 @@
 import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/client";
 import { describeTermination } from "../../providers/kubernetes/termination";
 import { objectId, parseObjectId } from "../../stacks/contract/object";
-import type { UpdateFailure } from "../automation/engine";
+import type { UpdateFailure } from "../automation/failures";
 import type { KindCache } from "./kind-cache";
 
 /** The API server is asked so often for what no cache shows, … */

@@ -3,7 +3,7 @@ import type { LiveObject } from "../../providers/kubernetes/client";
 import { ownerUidOf } from "../../providers/kubernetes/ownership";
 import { ownerDescription, statusOf } from "../../stacks/contract/kind";
 import { type KindObject, objectId, parseObjectId } from "../../stacks/contract/object";
-import type { UpdateFailure } from "../automation/engine";
+import type { UpdateFailure } from "../automation/failures";
 import type { Program } from "../automation/language-server";
 import type { Reconcile } from "./context";
 import { ownedOf } from "./kind-cache";

@@ -1,6 +1,7 @@
 import type { ClassifiedError } from "../../providers/errors";
 import { type Condition, findCondition, type NewCondition } from "../../stacks/contract/condition";
-import type { UpdateFailure, UpdateResult } from "../automation/engine";
+import type { UpdateResult } from "../automation/engine";
+import type { UpdateFailure } from "../automation/failures";
 import { visibleLines } from "../text/plain-text";
 
 /** Why an update runs; the reason of the condition while it does. */

@@ -1,5 +1,6 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
-import type { UpdateFailure, UpdateResult } from "../automation/engine";
+import type { UpdateResult } from "../automation/engine";
+import type { UpdateFailure } from "../automation/failures";
 import { deletingConditions } from "./conditions";
 import { failureOf, isOutdated, loggerOf, type Reconcile } from "./context";
 import type { DestroyPlan } from "./decide";

@@ -1,6 +1,7 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import type { NewCondition } from "../../stacks/contract/condition";
-import type { UpdateFailure, UpdateResult } from "../automation/engine";
+import type { UpdateResult } from "../automation/engine";
+import type { UpdateFailure } from "../automation/failures";
 import type { ClaimedProgram } from "./claimed-program";
 import type { DestroyPlan, UpdatePlan } from "./decide";
 import type { FieldConflict } from "./field-conflict";

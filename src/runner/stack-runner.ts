@@ -3,7 +3,8 @@ import type { LiveObject } from "../../providers/kubernetes/client";
 import { type AnyKind, findsWhatWasCutOff } from "../../stacks/contract/kind";
 import { objectKey, stackName } from "../../stacks/contract/object";
 import type { StackAssignment } from "../../stacks/contract/shared-stack";
-import type { StackEngine, UpdateFailure, UpdateResult } from "../automation/engine";
+import type { StackEngine, UpdateResult } from "../automation/engine";
+import type { UpdateFailure } from "../automation/failures";
 import type { Program } from "../automation/language-server";
 import { isScaffolding, partialResult } from "../automation/shared-stack";
 

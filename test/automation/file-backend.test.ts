@@ -2,13 +2,13 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { HISTORY_LIMIT } from "../../src/automation/backend";
 import {
   checkpointPath,
   crashSafeBackendUrl,
   createStack,
   fileBackendDirectory,
   forgetPendingCreates,
-  HISTORY_LIMIT,
   pruneHistory,
   removeStack,
   stackExists,

@@ -1,5 +1,5 @@
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
-import { HISTORY_LIMIT } from "../../src/automation/file-backend";
+import { HISTORY_LIMIT } from "../../src/automation/backend";
 import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
 import { RUNNERS, summaryOf, TestEngine } from "./test-engine";
@@ -34,6 +34,14 @@ describe.each(RUNNERS)("by the %s", (runner) => {
   const commands = () => engine.takeCommands().map((words) => words.slice(0, 2).join(" "));
 
   describe("the engine on a PostgreSQL backend", () => {
+    it("has no stacks before the first update makes the table", async () => {
+      engine.takeCommands();
+      expect(await engine.engine.stacks("")).toEqual([]);
+      expect(await engine.engine.recorded("first")).toBeUndefined();
+      await engine.engine.forget("first");
+      expect(commands()).toEqual([]);
+    });
+
     it("makes a stack the first time, and needs one process from then on", async () => {
       engine.takeCommands();
       expect(await engine.up("first", { a: "1" })).toMatchObject({ outcome: "succeeded", changes: { create: 1 } });

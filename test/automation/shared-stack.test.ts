@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
-import type { UpdateFailure, UpdateOptions, UpdateResult } from "../../src/automation/engine";
+import type { UpdateOptions, UpdateResult } from "../../src/automation/engine";
 import type { StackResource } from "../../src/automation/event-log";
+import type { UpdateFailure } from "../../src/automation/failures";
 import { destroyMembers, splitResult } from "../../src/automation/shared-stack";
 import { postgresWriter } from "../../stacks/postgres-writer/kind";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { UpdateFailure } from "../../src/automation/engine";
+import type { UpdateFailure } from "../../src/automation/failures";
 import {
   backOffConditions,
   conflictCondition,

@@ -1,0 +1,93 @@
+import {
+  type ErrorClass,
+  errorClassOf,
+  errorMessageOf,
+  errorReasonOf,
+  type ObjectReference,
+} from "../../providers/errors";
+import type { ResourceFailure } from "../../providers/host/session";
+import { type EngineReport, nameOf } from "./event-log";
+import type { CommandResult } from "./pulumi";
+
+/** One thing that went wrong in an update. */
+export interface UpdateFailure {
+  /** The resource's name and URN, when it was about one. */
+  resource?: string;
+  urn?: string;
+  errorClass: ErrorClass;
+  reason: string;
+  message: string;
+  /** The Kubernetes object that it is about, if it names one. */
+  object?: ObjectReference;
+}
+
+/** What a command printed without an account of what failed is kept to this length. */
+const MAX_WORDS = 64 * 1024;
+
+const UPDATE_FAILED = /^(update|preview|destroy) failed$/;
+
+/** Whether an update that failed went to its end, and only operations of single resources failed. */
+export function isRestDone(
+  { signal, interrupted }: CommandResult,
+  report: EngineReport,
+  refused: readonly ResourceFailure[],
+): boolean {
+  if (signal !== undefined || interrupted !== undefined) return false;
+  const failed = new Set(report.failed);
+  const isOneResources = (urn: string | undefined) => urn !== undefined && failed.has(urn);
+  return (
+    failed.size > 0 &&
+    refused.every(({ urn }) => isOneResources(urn)) &&
+    report.errors.every(({ urn, message }) => isOneResources(urn) || UPDATE_FAILED.test(message))
+  );
+}
+
+/** The most exact account of each failure: the provider's or program's own error where there is one. */
+export function collectFailures(...account: Parameters<typeof findFailures>): UpdateFailure[] {
+  return findFailures(...account).map((failure) => ({ ...failure, message: withoutPasswords(failure.message) }));
+}
+
+function findFailures(
+  result: CommandResult,
+  report: EngineReport,
+  refused: readonly ResourceFailure[],
+  programError: unknown,
+  timeoutMs: number,
+): UpdateFailure[] {
+  if (result.interrupted === "timeout") {
+    return [
+      { errorClass: "retryable", reason: "Timeout", message: `the update took longer than ${timeoutMs / 1000} s` },
+    ];
+  }
+  if (result.signal !== undefined) {
+    const message = `Pulumi was killed by ${result.signal}`;
+    return [{ errorClass: "retryable", reason: "Killed", message }];
+  }
+  const failures: UpdateFailure[] = refused.map(({ urn, ...failure }) => ({ resource: nameOf(urn), urn, ...failure }));
+  if (programError !== undefined) {
+    failures.push({
+      errorClass: errorClassOf(programError),
+      reason: errorReasonOf(programError),
+      message: errorMessageOf(programError),
+    });
+  }
+  if (failures.length > 0) return failures;
+  const errors = report.errors.filter(({ message }) => !UPDATE_FAILED.test(message));
+  if (errors.length === 0) {
+    const output =
+      (result.stderr || result.stdout || result.error?.message || "").trim().slice(-MAX_WORDS) || "no output";
+    const unexplained = result.exitCode === 0 ? "Pulumi exited without reporting what it did: " : "";
+    errors.push({ message: unexplained + output });
+  }
+  return errors.map(({ urn, message }) => ({
+    ...(urn && { resource: nameOf(urn), urn }),
+    errorClass: "retryable",
+    reason: "UpdateFailed",
+    message,
+  }));
+}
+
+/** The CLI quotes its backend's URL in errors, and failures end up in conditions, which many people may read. */
+export function withoutPasswords(text: string): string {
+  return text.replace(/(\/\/[^\s:/@]*):[^\s/]*@/g, "$1:***@");
+}
