@@ -15,7 +15,7 @@ export function historyCommand(): Command {
   });
 }
 
-export function historyTable(updates: readonly StackUpdate[]): string {
+function historyTable(updates: readonly StackUpdate[]): string {
   return renderTable(
     ["started", "took", "operation", "result", "changes"],
     updates.map(({ startTime, endTime, kind, result, resourceChanges, changes }) => [

@@ -15,7 +15,7 @@ export function outputsCommand(): Command {
   });
 }
 
-export function outputsTable(resources: readonly ResourceOutputs[]): string {
+function outputsTable(resources: readonly ResourceOutputs[]): string {
   return renderTable(
     ["type", "name", "id", "outputs"],
     resources.map(({ type, name, id, outputs }) => [

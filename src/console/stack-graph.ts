@@ -9,7 +9,7 @@ import type { Tone } from "./parts";
 import type { ConsoleSource } from "./source";
 
 /** One resource of a stack, and what is known of it now. */
-export interface GraphNode {
+interface GraphNode {
   urn: string;
   type: string;
   name: string;

@@ -80,7 +80,7 @@ export class DevClusterRunningError extends Error {
 }
 
 /** Another process is starting or stopping the cluster in that directory. */
-export class DevClusterBusyError extends Error {
+class DevClusterBusyError extends Error {
   override readonly name = "DevClusterBusyError";
 
   constructor(readonly dir: string) {

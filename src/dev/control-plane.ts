@@ -11,7 +11,7 @@ const POD_RANGE = "10.128.0.0/16";
 const NODE_ADDRESS = "10.64.0.1";
 
 /** The annotation of the nodes that kwok pretends to run. */
-export const FAKE_NODE_ANNOTATION = { "kwok.x-k8s.io/node": "fake" } as const;
+const FAKE_NODE_ANNOTATION = { "kwok.x-k8s.io/node": "fake" } as const;
 
 /** What the components of one control plane share. Their arguments are kubeadm's, but bound to 127.0.0.1. */
 interface ControlPlane {

@@ -1,16 +1,7 @@
 import type { Action, ObjectPlan, Report } from "./report";
 
 /** Actions in the order in which they matter to a reader. */
-export const ACTIONS: readonly Action[] = [
-  "invalid",
-  "failed",
-  "delete",
-  "replace",
-  "release",
-  "update",
-  "create",
-  "none",
-];
+const ACTIONS: readonly Action[] = ["invalid", "failed", "delete", "replace", "release", "update", "create", "none"];
 
 /** `1 to delete, 2 to update, 3 unchanged` */
 export function describeSummary({ summary, problems }: Report): string {

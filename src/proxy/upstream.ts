@@ -67,7 +67,7 @@ export class Upstream {
  * Whether a server that decodes and shortens paths could read this one as leading out of what it is appended to: a
  * segment `..`, however it is encoded and with whatever slash.
  */
-export function leavesItsPrefix(target: string): boolean {
+function leavesItsPrefix(target: string): boolean {
   let path = target.split(/[?#]/)[0] ?? "";
   for (let round = 0; round < 4; round++) {
     if (path.split(/[/\\]/).some((segment) => /^\.\.?(;.*)?$/.test(segment))) return true;

@@ -54,7 +54,7 @@ export async function readOperatorStatus(location: MetricsLocation): Promise<Ope
   }
 }
 
-export function operatorStatus(samples: readonly Sample[]): OperatorStatus {
+function operatorStatus(samples: readonly Sample[]): OperatorStatus {
   const named = (name: string, labels: Record<string, string> = {}) =>
     samples.filter(
       (sample) =>

@@ -22,7 +22,7 @@ const LOCK_STALE_MS = 20_000;
 const LOCK_RETRY_MS = 500;
 
 /** `KINDSTACK_CACHE_DIR`, or `kindstack` in the user's cache directory. */
-export function cacheDirectory(environment: NodeJS.ProcessEnv = process.env): string {
+function cacheDirectory(environment: NodeJS.ProcessEnv = process.env): string {
   return path.resolve(
     environment.KINDSTACK_CACHE_DIR ||
       path.join(environment.XDG_CACHE_HOME || path.join(os.homedir(), ".cache"), "kindstack"),

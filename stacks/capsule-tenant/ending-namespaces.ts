@@ -12,7 +12,7 @@ import { type Amount, parseAmount } from "./quantity";
  */
 
 /** On a namespace that is being deleted: what it used last, by item of the tenant's quotas and by resource. */
-export const LAST_USE_ANNOTATION = "kindstack.dev/last-quota-use";
+const LAST_USE_ANNOTATION = "kindstack.dev/last-quota-use";
 
 type Amounts = Record<string, string | number>;
 type LastUse = Record<string, Amounts>;

@@ -208,7 +208,7 @@ function roleBinding(role: string, subjects: readonly object[]): IndexedItem {
 }
 
 /** A tenant's owner as RBAC has it; a ServiceAccount is called `system:serviceaccount:<namespace>:<name>`. */
-export function ownerSubject({ kind, name }: CapsuleTenantSpec["owner"]): object {
+function ownerSubject({ kind, name }: CapsuleTenantSpec["owner"]): object {
   if (kind !== "ServiceAccount") return { apiGroup: RBAC_GROUP, kind, name };
   const [namespace, account] = name.split(":").slice(-2);
   return { kind, name: account, namespace };

@@ -13,7 +13,7 @@ export const NO_CONTROLLER_OF_KUBERNETES = {
 };
 
 /** All namespaces of tenants. */
-export const TENANT_NAMESPACES = {
+const TENANT_NAMESPACES = {
   matchResources: { namespaceSelector: { matchExpressions: [{ key: TENANT_LABEL, operator: "Exists" }] } },
 };
 

@@ -1,6 +1,6 @@
 import type { Manifest } from "../../../providers/kubernetes/index";
 
-export const API_VERSION = "admissionregistration.k8s.io/v1";
+const API_VERSION = "admissionregistration.k8s.io/v1";
 
 /** Which requests a policy is about. */
 export interface ResourceRule {
@@ -42,7 +42,7 @@ export function validatingPolicy(name: string, { rules, variables, validations, 
   };
 }
 
-export function resourceRule({ operations = ["CREATE", "UPDATE"], ...rule }: ResourceRule): object {
+function resourceRule({ operations = ["CREATE", "UPDATE"], ...rule }: ResourceRule): object {
   return { ...rule, apiVersions: ["v1"], operations, scope: "*" };
 }
 
