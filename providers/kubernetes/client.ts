@@ -197,14 +197,14 @@ export class KubernetesClient {
     do {
       const page = await this.json<{
         metadata: { resourceVersion: string; continue?: string };
-        items: LiveObject[];
+        items: LiveObject[] | null;
       }>("GET", collectionPath(type, namespace), {
         query: { labelSelector, limit: PAGE_SIZE, continue: next },
         ...(metadataOnly && { accept: METADATA_ONLY }),
         ...(signal && { signal }),
       });
-      // Lists leave out what they say once for all items.
-      const items = page.items.map((item) => ({ ...item, apiVersion: type.apiVersion, kind: type.kind }));
+      // Lists leave out what they say once for all items; of metadata alone, an empty one is `null`.
+      const items = (page.items ?? []).map((item) => ({ ...item, apiVersion: type.apiVersion, kind: type.kind }));
       yield { items, resourceVersion: page.metadata.resourceVersion };
       next = page.metadata.continue || undefined;
     } while (next !== undefined);

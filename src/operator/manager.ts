@@ -154,8 +154,13 @@ export class Manager {
       shards?.leave();
     };
     if (shards === undefined) for (const { stacks } of controllers()) void stacks.takeOver(() => true);
-    const sharding = shards?.run((includes) => {
-      for (const controller of controllers()) controller.takeOver(includes);
+    const sharding = shards?.run({
+      acquired: (includes) => {
+        for (const controller of controllers()) controller.takeOver(includes);
+      },
+      yielding: (includes) => {
+        for (const { stacks } of controllers()) stacks.release(includes);
+      },
     });
     if (signal.aborted) onStop();
     signal.addEventListener("abort", onStop, { once: true });

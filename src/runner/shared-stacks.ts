@@ -6,6 +6,7 @@ import { FINALIZER, objectKey, stackName } from "../../stacks/contract/object";
 import { recordedAssignment, type StackAssignment, sharedStackName } from "../../stacks/contract/shared-stack";
 import type { UpdateResult } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
+import { partialResult } from "../automation/shared-stack";
 import { WorkQueue } from "../queue/work-queue";
 import { Assignments } from "./assignments";
 import { assignmentId, Batches } from "./batches";
@@ -93,17 +94,22 @@ export class SharedStacks implements StackRunner {
     const former = this.#formerOf(key, found);
     const assignment = this.assignmentOf(found);
     const participant = this.#batches.join(assignment, key);
+    const shard = this.#shardKey(assignment.partition);
+    const request: typeof participant.request = async (request) => {
+      const mayBegin = this.#options.shards?.holds(shard) ?? true;
+      return mayBegin ? participant.request(request) : partialResult(request.operation.type, "interrupted");
+    };
     return {
       stack: { name: sharedStackName(this.#options.kind, assignment), assignment },
       up: (program, { refresh, verified }) =>
-        participant.request({
+        request({
           operation: { type: "up", program, refresh },
           cached: verified ? undefined : found,
           former,
         }),
       destroy: async ({ release, verified }) => {
         const cached = verified ? undefined : found;
-        const result = await participant.request({ operation: { type: "destroy", release }, cached, former });
+        const result = await request({ operation: { type: "destroy", release }, cached, former });
         if (result.outcome === "succeeded") this.#destroyed.add(key);
         return result;
       },
@@ -137,6 +143,12 @@ export class SharedStacks implements StackRunner {
     const { kind, signal } = this.#options;
     const used = new Set(this.#assignments.used().map((assignment) => sharedStackName(kind, assignment)));
     return this.#stale.lookInUnused(used, (partition) => includes(this.#shardKey(partition)), signal);
+  }
+
+  release(includes: (shardKey: string) => boolean): void {
+    for (const assignment of this.#assignments.used()) {
+      if (includes(this.#shardKey(assignment.partition))) this.#batches.release(assignment);
+    }
   }
 
   stop(): Promise<void> {

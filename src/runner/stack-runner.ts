@@ -35,6 +35,8 @@ export interface StackRunner {
   gone(key: string): void;
   /** To be called when all objects are known. @param includes whether a shard ({@link shardKeyOf}) is this replica's now */
   takeOver(includes: (shardKey: string) => boolean): Promise<void>;
+  /** Interrupts what waits for an update of these shards, which go to another replica. */
+  release(includes: (shardKey: string) => boolean): void;
   /** Begins nothing more: what waits is interrupted. Resolves when all that runs has ended. */
   stop(): Promise<void>;
 }
@@ -118,6 +120,9 @@ export class OwnStacks implements StackRunner {
   gone(): void {}
 
   async takeOver(): Promise<void> {}
+
+  /** No more of them wait than there are slots. */
+  release(): void {}
 
   async stop(): Promise<void> {
     this.#stopped = true;

@@ -5,6 +5,14 @@ import { partOf } from "../../stacks/contract/part";
 import { UrgentAbort } from "../automation/interruption";
 import { Replica, type ReplicaOptions, type ShardWorker } from "./replica";
 
+/** Who is told of what happens to shards. @param includes whether a stack is in the shard */
+export interface ShardListener {
+  /** All of it is to be looked at. */
+  acquired(includes: (stack: string) => boolean): void;
+  /** It is given back as soon as the work on it has ended: what has not begun is not to begin. */
+  yielding(includes: (stack: string) => boolean): void;
+}
+
 /** One piece of work that runs. */
 interface Run {
   abort: AbortController;
@@ -17,7 +25,7 @@ export class Shards implements ShardWorker {
   readonly #allow: (ms: number) => void;
   readonly #shards: number;
   readonly #runs = new Map<number, Set<Run>>();
-  #onAcquired: (includes: (stack: string) => boolean) => void = () => {};
+  #listener: ShardListener = { acquired: () => {}, yielding: () => {} };
 
   /** @param options with `allow`, told again and again how long the processes of updates may run from now */
   constructor({ allow, ...options }: Omit<ReplicaOptions, "worker"> & { allow: (ms: number) => void }) {
@@ -73,9 +81,9 @@ export class Shards implements ShardWorker {
     }
   }
 
-  /** Takes part until {@link leave}. @param onAcquired told what has become ours: all of it is to be looked at */
-  run(onAcquired: (includes: (stack: string) => boolean) => void): Promise<void> {
-    this.#onAcquired = onAcquired;
+  /** Takes part until {@link leave}. */
+  run(listener: ShardListener): Promise<void> {
+    this.#listener = listener;
     return this.#replica.run();
   }
 
@@ -85,10 +93,11 @@ export class Shards implements ShardWorker {
   }
 
   acquired(shard: number): void {
-    this.#onAcquired((stack) => partOf(stack, this.#shards) === shard);
+    this.#listener.acquired((stack) => partOf(stack, this.#shards) === shard);
   }
 
   async drained(shard: number): Promise<void> {
+    this.#listener.yielding((stack) => partOf(stack, this.#shards) === shard);
     await Promise.allSettled([...this.#runsOf(shard)].map(({ ended }) => ended));
   }
 

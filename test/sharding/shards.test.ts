@@ -12,7 +12,10 @@ let clock: number;
 let store: LeaseMemory;
 let shards: Shards;
 let fed: number[];
+/** Of each shard that is given back, whether `stack` is in it. */
+let yielding: boolean[];
 beforeEach(async () => {
+  yielding = [];
   clock = 0;
   store = new LeaseMemory();
   fed = [];
@@ -28,9 +31,12 @@ beforeEach(async () => {
   });
   const acquired = new Promise<void>((resolve) => {
     let count = 0;
-    void shards.run(() => {
-      count++;
-      if (count === 4) resolve();
+    void shards.run({
+      acquired: () => {
+        count++;
+        if (count === 4) resolve();
+      },
+      yielding: (includes) => yielding.push(includes("stack")),
     });
   });
   await acquired;
@@ -96,6 +102,27 @@ describe("work on a stack", () => {
       return signal.aborted;
     });
     expect(await working).toBe(true);
+  });
+});
+
+describe("a shard that is given back", () => {
+  it("is told of before the work on it is waited for, so that what has not begun does not begin", async () => {
+    let resume = () => {};
+    const waiting = new Promise<void>((resolve) => {
+      resume = resolve;
+    });
+    void shards.work("stack", forever, () => waiting);
+    let drained = false;
+    shards.leave();
+    const drain = shards.drained(partOf("stack", 4)).then(() => {
+      drained = true;
+    });
+    expect(yielding).toContain(true);
+    expect(shards.holds("stack")).toBe(false);
+    await Promise.resolve();
+    expect(drained).toBe(false);
+    resume();
+    await drain;
   });
 });
 

@@ -57,6 +57,14 @@ describe("list", () => {
     expect(await list(cluster.namespace)).toEqual(["labelled"]);
     expect(await list("default")).toEqual([]);
   });
+
+  it("is empty where there is nothing, also of metadata alone, for which the API server says `null`", async () => {
+    const none = { namespace: cluster.namespace, labelSelector: "there=is-none" };
+    const found: unknown[] = [];
+    for await (const { items } of client.pages(CONFIG_MAP, { ...none, metadataOnly: true })) found.push(items);
+    expect(found).toEqual([[]]);
+    expect((await client.list(CONFIG_MAP, none)).items).toEqual([]);
+  });
 });
 
 describe("discovery", () => {
