@@ -57,6 +57,7 @@ export default defineConfig({
           ...WITH_CONTROL_PLANES,
           name: "slow",
           include: [SLOW],
+          maxWorkers: 3, // each keeps two cores busy by itself; with more, Leases of 8 s expire in between
           testTimeout: 180_000,
           hookTimeout: 180_000,
         },
