@@ -52,7 +52,7 @@ async function measure(
 ): Promise<{ operator: number; bare: number }[]> {
   const tenants = await client.resourceType("multitenancy.codereliant.io/v1", "Tenant");
   const bindings = await client.resourceType("rbac.authorization.k8s.io/v1", "RoleBinding");
-  // An object that is repaired more often counts as contested, and waits.
+  // An object that is repaired more often counts as in conflict, and waits.
   const names = Array.from({ length: Math.ceil(rounds / MAX_REPAIRS_PER_MINUTE) }, (_, index) => `repaired-${index}`);
   const tenantWatch = await ObjectWatch.open(client, tenants, signal);
   const watch = await ObjectWatch.open(client, bindings, signal);

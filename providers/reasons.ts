@@ -32,7 +32,7 @@ const PROGRESS = [
 const OBJECT = [
   "Conflict",
   "DeletionFailed",
-  "FieldContested",
+  "RepairsReverted",
   "Forbidden",
   "Gone",
   "Invalid",

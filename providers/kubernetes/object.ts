@@ -161,7 +161,7 @@ const objects: DynamicProvider<ObjectInputs, ObjectOutputs> = {
   async release(_id, outs) {
     const { client, type } = await locate(outs.manifest);
     const live = await find(client, type, outs.manifest);
-    if (live !== undefined && isStillOurs(live, outs)) await dropMarks(client, type, outs.manifest, live);
+    if (live !== undefined && isStillOurs(live, outs)) await makeUnmanaged(client, type, outs.manifest, live);
   },
 };
 
@@ -355,7 +355,7 @@ async function relinquish(
     });
   } catch (error) {
     if (!(error instanceof ApiError && error.status === 422)) throw error;
-    await dropMarks(client, type, grantsRights(live) ? { ...manifest, subjects: [] } : manifest, live);
+    await makeUnmanaged(client, type, grantsRights(live) ? { ...manifest, subjects: [] } : manifest, live);
   }
 }
 
@@ -402,7 +402,7 @@ function mustBeReplaced(live: LiveObject, manifest: Manifest, owners: readonly s
 }
 
 /** Makes an object unmanaged: it is kept, without ownership labels and owner references. */
-async function dropMarks(
+async function makeUnmanaged(
   client: KubernetesClient,
   type: ResourceType,
   manifest: Manifest,

@@ -31,7 +31,7 @@ type Environment = Type.Static<typeof Environment>;
 
 const validator = Compile(Environment);
 
-/** Living clusters are announced several times in each. */
+/** Living clusters record several heartbeats in each. */
 const SHORTEST_TAKEOVER_SECONDS = 600;
 const CONNECT_TIMEOUT_MS = 5_000;
 const STATEMENT_TIMEOUT_MS = 15_000;

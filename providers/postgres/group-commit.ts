@@ -25,7 +25,7 @@ interface Waiting<Item, Result> {
 export class GroupCommit<Item, Result> {
   readonly #options: GroupCommitOptions<Item, Result>;
   /** What waits for groups that are under way, by fence and likeness: work of different fences does not end together. */
-  readonly #lines = new WeakMap<object, Map<string, Waiting<Item, Result>[]>>();
+  readonly #queues = new WeakMap<object, Map<string, Waiting<Item, Result>[]>>();
 
   constructor(options: GroupCommitOptions<Item, Result>) {
     this.#options = options;
@@ -33,37 +33,37 @@ export class GroupCommit<Item, Result> {
 
   do(item: Item): Promise<Result> {
     const scope = currentFence() ?? this;
-    const lines = this.#lines.get(scope) ?? new Map<string, Waiting<Item, Result>[]>();
-    this.#lines.set(scope, lines);
+    const queues = this.#queues.get(scope) ?? new Map<string, Waiting<Item, Result>[]>();
+    this.#queues.set(scope, queues);
     const likeness = this.#options.likeness(item);
     return new Promise((resolve, reject) => {
       const waiting = { item, resolve, reject };
-      const line = lines.get(likeness);
-      if (line !== undefined) {
-        line.push(waiting);
+      const queue = queues.get(likeness);
+      if (queue !== undefined) {
+        queue.push(waiting);
         return;
       }
       const own = [waiting];
-      lines.set(likeness, own);
-      void this.#workOff(own, () => lines.delete(likeness));
+      queues.set(likeness, own);
+      void this.#drain(own, () => queues.delete(likeness));
     });
   }
 
-  /** @param close called at the very moment when the line is empty, so that no item is added in vain */
-  async #workOff(line: Waiting<Item, Result>[], close: () => void): Promise<void> {
-    for (let [first] = line; first !== undefined; [first] = line) {
-      await this.#settle(line.splice(0, this.#options.atMost(first.item)));
+  /** @param close called at the very moment when the queue is empty, so that no item is added in vain */
+  async #drain(queue: Waiting<Item, Result>[], close: () => void): Promise<void> {
+    for (let [first] = queue; first !== undefined; [first] = queue) {
+      await this.#commit(queue.splice(0, this.#options.atMost(first.item)));
     }
     close();
   }
 
-  async #settle(group: readonly Waiting<Item, Result>[]): Promise<void> {
+  async #commit(group: readonly Waiting<Item, Result>[]): Promise<void> {
     try {
       const result = await this.#options.together(group.map(({ item }) => item));
       for (const { resolve } of group) resolve(result);
     } catch (error) {
       const isForAll = isUnanswered(error) || error instanceof TableUnavailableError;
-      if (group.length > 1 && !isForAll) await Promise.all(group.map((one) => this.#settle([one])));
+      if (group.length > 1 && !isForAll) await Promise.all(group.map((one) => this.#commit([one])));
       else for (const { reject } of group) reject(error);
     }
   }

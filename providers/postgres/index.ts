@@ -1,7 +1,7 @@
 /* `kindstack/providers/postgres`: rows of PostgreSQL as resources, and their drift. */
 
 export { refuseTableName } from "./allow-list";
-export { announceCluster } from "./clusters";
+export { recordHeartbeat } from "./clusters";
 export { findDriftedRows } from "./drift";
 export { parseTableName } from "./identifier";
 export { removeOrphanRows } from "./orphans";

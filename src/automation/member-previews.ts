@@ -22,7 +22,7 @@ interface Waiting extends MemberPreview {
 export class MemberPreviews {
   readonly #run: (stack: string, members: readonly MemberPreview[]) => Promise<StackPreview>;
   /** What waits for the preview of a stack that is running. */
-  readonly #lines = new Map<string, Waiting[]>();
+  readonly #queues = new Map<string, Waiting[]>();
 
   /** @param run previews a stack with these members' programs; the result is of all of them */
   constructor(run: (stack: string, members: readonly MemberPreview[]) => Promise<StackPreview>) {
@@ -32,23 +32,23 @@ export class MemberPreviews {
   preview(stack: string, request: MemberPreview): Promise<StackPreview> {
     return new Promise((resolve, reject) => {
       const waiting = { ...request, resolve, reject };
-      const line = this.#lines.get(stack);
-      if (line !== undefined) line.push(waiting);
-      else void this.#workOff(stack, [waiting]);
+      const queue = this.#queues.get(stack);
+      if (queue !== undefined) queue.push(waiting);
+      else void this.#drain(stack, [waiting]);
     });
   }
 
-  async #workOff(stack: string, line: Waiting[]): Promise<void> {
-    this.#lines.set(stack, line);
-    while (line.length > 0) await this.#settle(stack, line.splice(0));
-    this.#lines.delete(stack);
+  async #drain(stack: string, queue: Waiting[]): Promise<void> {
+    this.#queues.set(stack, queue);
+    while (queue.length > 0) await this.#previewGroup(stack, queue.splice(0));
+    this.#queues.delete(stack);
   }
 
-  async #settle(stack: string, group: readonly Waiting[]): Promise<void> {
+  async #previewGroup(stack: string, group: readonly Waiting[]): Promise<void> {
     try {
       const preview = await this.#run(stack, group);
       if (group.length > 1 && preview.failures.length > 0) {
-        for (const one of group) await this.#settle(stack, [one]);
+        for (const one of group) await this.#previewGroup(stack, [one]);
         return;
       }
       for (const { member, resolve } of group) resolve(shareOf(preview, member));

@@ -16,7 +16,7 @@ import { withScratch } from "./scratch";
 
 /** The table of a `postgres://` backend whose URL names none. */
 const DEFAULT_TABLE = "pulumi_state";
-/** A database that is slow may be; one that does not answer holds up the turns of objects. */
+/** A database that is slow may be; one that does not answer holds up other objects. */
 const ANSWER_TIMEOUT_MS = 30_000;
 
 /** Pulumi's `postgres://` backend: its table is read and tidied directly; a state is written by commands alone. */

@@ -166,7 +166,7 @@ export class StackReader {
     const command = [...args, "--stack", stack];
     if (members !== undefined) command.push(...(await this.#memberFlags(stack, members, refresh, signal)));
     else if (refresh) command.push("--refresh");
-    const { result, session } = await this.#inTurn(stack, async () => {
+    const { result, session } = await this.#oneAtATime(stack, async () => {
       const session = host.openSession(stack);
       const run = () => runPulumi(this.#options, command, { signal, backendUrl, events: true });
       const result = await this.#slots(run).finally(() => session.close());
@@ -188,7 +188,7 @@ export class StackReader {
     return { exists: true, changes, failures };
   }
 
-  #inTurn<T>(stack: string, work: () => Promise<T>): Promise<T> {
+  #oneAtATime<T>(stack: string, work: () => Promise<T>): Promise<T> {
     const done = (this.#last.get(stack) ?? Promise.resolve()).then(work, work);
     this.#last.set(stack, done);
     return done;

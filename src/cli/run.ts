@@ -30,14 +30,14 @@ import { type KindsOption, kindsOption, loadedKinds } from "./kinds-option";
 import { type MetricsOptions, metricsOptions } from "./metrics-options";
 import { percent, positive, seconds, wholeNumber } from "./numbers";
 import { type InspectionOptions, inspectionOptions, serveInspection } from "./serve-inspection";
-import { type SharingOptions, shareWork, sharingOptions } from "./sharing";
+import { openShards, type ShardingOptions, shardingOptions } from "./sharding-options";
 
 /** A page waits for at most this long for a stack. */
 const CONSOLE_TIMEOUT_MS = 30_000;
 /** Of the Service in front of the operator, which the API server calls. */
 const ADMISSION_SERVICE_PORT = 443;
 
-interface RunOptions extends SharingOptions, MetricsOptions, InspectionOptions, KindsOption {
+interface RunOptions extends ShardingOptions, MetricsOptions, InspectionOptions, KindsOption {
   installCrds: boolean;
   watch: boolean;
   httpPort: number;
@@ -90,7 +90,7 @@ export function runCommand(): Command {
       "--admission-owner <clusterrole>",
       "ClusterRole that owns all admission objects, so that they are deleted with it",
     );
-  for (const option of [...metricsOptions(), ...inspectionOptions(), ...sharingOptions(inCluster(process.env))])
+  for (const option of [...metricsOptions(), ...inspectionOptions(), ...shardingOptions(inCluster(process.env))])
     command.addOption(option);
   return command
     .addHelpText(
@@ -159,7 +159,7 @@ async function runOperator(options: RunOptions): Promise<void> {
     log: logger,
     timing: { idleMs: options.engineIdle * 1000 },
   });
-  const shards = shareWork(options, { client, pulumi: workspace.pulumi, metrics, logger });
+  const shards = openShards(options, { client, pulumi: workspace.pulumi, metrics, logger });
   const kinds = [...(await permittedKinds(client, loaded, report))];
   const operator = new Manager({
     kinds,

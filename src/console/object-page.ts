@@ -47,7 +47,7 @@ function conditions(object: LiveObject): Html {
 /** `Reconciling` and the like are True while something is out of the ordinary. */
 function toneOf(type: string, status: string): Tone {
   if (type === "Reconciling") return status === "True" ? "busy" : "idle";
-  if (type === "Stalled" || type === "Contested") return status === "True" ? "bad" : "good";
+  if (type === "Stalled" || type === "FieldConflict") return status === "True" ? "bad" : "good";
   return status === "True" ? "good" : status === "False" ? "bad" : "busy";
 }
 

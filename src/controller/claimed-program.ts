@@ -16,7 +16,7 @@ export interface ClaimedProgram {
   /** @param object the object with its finalizer */
   of(object: LiveObject): Program;
   /** After the update: the object holds what it claims, and nothing else. */
-  settle(): void;
+  retainClaims(): void;
 }
 
 /**
@@ -49,7 +49,7 @@ export function claimProgram(reconcile: Reconcile, parsed: KindObject, inputs: P
       const cached = ownedOf({ ...reconcile, cache });
       return () => kind.program(program, { owner, owned, recorded, watched, cached, ...(cluster && { cluster }) });
     },
-    settle: () => claims.settle(uid, claimed()),
+    retainClaims: () => claims.retain(uid, claimed()),
   };
 }
 

@@ -48,7 +48,7 @@ export class Claims<T extends Item> {
   }
 
   /** After an update that succeeded: `uid` holds `ids` and nothing else. After a destroy: with no ids. */
-  settle(uid: string, ids: readonly string[]): void {
+  retain(uid: string, ids: readonly string[]): void {
     const kept = new Set(ids);
     for (const [id, holder] of this.#holders) {
       if (holder !== uid || kept.has(id)) continue;
@@ -68,7 +68,7 @@ export class Claims<T extends Item> {
     for (const [id, waiting] of this.#waiting) {
       if (waiting.delete(idOf(item)) && waiting.size === 0) this.#waiting.delete(id);
     }
-    this.settle(uid, []);
+    this.retain(uid, []);
   }
 
   /** Wakes who waits for `id`: it may be free. */

@@ -93,12 +93,12 @@ export function resumedConditions(generation: number): NewCondition[] {
 /** While another controller undoes every repair. */
 export function conflictCondition(observedGeneration: number, conflict: string): NewCondition {
   const message = `${conflict}; repairs are delayed more each time`;
-  return { type: "Contested", status: "True", reason: "FieldContested", message, observedGeneration };
+  return { type: "FieldConflict", status: "True", reason: "RepairsReverted", message, observedGeneration };
 }
 
 /** When that is over. */
-export function conflictSettledCondition(observedGeneration: number): NewCondition {
-  return { type: "Contested", status: "False", reason: "Settled", message: "repairs last", observedGeneration };
+export function conflictOverCondition(observedGeneration: number): NewCondition {
+  return { type: "FieldConflict", status: "False", reason: "Settled", message: "repairs last", observedGeneration };
 }
 
 /** While an object's resources cannot be compared with what they should be. `Ready` keeps what it said. */

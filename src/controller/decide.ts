@@ -3,7 +3,7 @@ import type { CommonStatus } from "../../stacks/contract/object";
 import {
   backOffConditions,
   type Cause,
-  conflictSettledCondition,
+  conflictOverCondition,
   isReported,
   isUnfinished,
   resumedConditions,
@@ -88,14 +88,14 @@ export interface UpdatePlan {
   postponed: readonly string[];
   /** Whether an earlier update may have left resources in no state. */
   mayHaveOrphans: boolean;
-  announcement: Announcement;
+  progressReport: ProgressReport;
 }
 
 /**
  * When the status says that an update or a destroy runs: before it begins, where after a crash nothing else would show that
  * it had begun; beside it, which takes no time of its own; or only when it takes long, which saves a write.
  */
-export type Announcement = "before" | "beside" | "late";
+export type ProgressReport = "before" | "beside" | "late";
 
 export interface DestroyPlan {
   type: "destroy";
@@ -106,9 +106,9 @@ export interface DestroyPlan {
   finishUpdate: boolean;
   /** What an earlier destroy waited for may have been all that was left. */
   mayBeEmpty: boolean;
-  /** Whether an earlier destroy has announced itself in the status, or there is no object to announce it on. */
-  announced: boolean;
-  announcement: Announcement;
+  /** Whether an earlier destroy has reported its progress, or there is no object whose status could say it. */
+  progressReported: boolean;
+  progressReport: ProgressReport;
 }
 
 /**
@@ -192,10 +192,10 @@ function nothing(facts: Facts): Plan {
   if (!deletionTimestamp && wasAttempted(facts)) {
     corrected.push(...(lastAttempt?.conditions ?? []).filter((condition) => !isReported(conditions, condition)));
   }
-  const contested = findCondition(conditions, "Contested")?.status === "True";
-  if (contested && backoff.settledMs <= 0) corrected.push(conflictSettledCondition(generation));
+  const inConflict = findCondition(conditions, "FieldConflict")?.status === "True";
+  if (inConflict && backoff.settledMs <= 0) corrected.push(conflictOverCondition(generation));
   if (driftUnknown !== undefined && !isReported(conditions, driftUnknown)) corrected.push(driftUnknown);
-  return { type: "nothing", conditions: corrected, requeueAfterMs: contested ? Math.max(0, backoff.settledMs) : 0 };
+  return { type: "nothing", conditions: corrected, requeueAfterMs: inConflict ? Math.max(0, backoff.settledMs) : 0 };
 }
 
 /** A repair waits while another controller undoes each, and while what it replaces completes as well. */
@@ -220,14 +220,14 @@ function update(facts: Facts, cause: Cause, refresh: boolean): UpdatePlan {
     replaced: [],
     postponed: [],
     mayHaveOrphans: mayHaveOrphans(facts),
-    announcement: announcementOf(cause, facts.sharesStack),
+    progressReport: progressReportOf(cause, facts.sharesStack),
   };
 }
 
-function announcementOf(cause: Cause, sharesStack: boolean): Announcement {
+function progressReportOf(cause: Cause, sharesStack: boolean): ProgressReport {
   // The status that is there says that all is well; of every other cause, the object or its status shows until it is over.
   if (cause === "Repairing") return "before";
-  // In a stack that many share, each announcement is a write.
+  // In a stack that many share, each report is a write.
   return sharesStack && (cause === "Creating" || cause === "Updating") ? "late" : "beside";
 }
 
@@ -243,7 +243,7 @@ function destroy(facts: Facts): DestroyPlan {
     mayHaveOrphans: orphans,
     finishUpdate: !facts.gone && (isUnfinished(status.conditions) || mayBeUnderWay),
     mayBeEmpty: facts.unblocked && !orphans,
-    announced: facts.gone || findCondition(status.conditions, "Reconciling")?.reason === "Deleting",
-    announcement: sharesStack ? "late" : "beside",
+    progressReported: facts.gone || findCondition(status.conditions, "Reconciling")?.reason === "Deleting",
+    progressReport: sharesStack ? "late" : "beside",
   };
 }

@@ -21,11 +21,11 @@ export async function executeDestroy(reconcile: Reconcile, plan: DestroyPlan): P
   }
   if (plan.finishUpdate && !(await finishUpdate(reconcile))) return { type: "stale" };
   let progress: ProgressStatus | undefined;
-  if (!plan.announced) {
+  if (!plan.progressReported) {
     const { namespace, name, generation = 0 } = object.metadata;
     const place = namespace === undefined ? "" : ` from the namespace ${namespace}`;
     writer.event(object, "Normal", "Deleting", `Custom Resource ${name} is being deleted${place}`);
-    progress = new ProgressStatus(reconcile, object, deletingConditions(generation, []), plan.announcement);
+    progress = new ProgressStatus(reconcile, object, deletingConditions(generation, []), plan.progressReport);
   }
   const latest = async (): Promise<LiveObject> => (await progress?.end().catch(() => undefined)) ?? object;
   const run = stacks.open(object, signal);

@@ -134,7 +134,7 @@ export class EventRecorder {
   }
 
   /** Waits until one more may be written. */
-  async #turn(): Promise<void> {
+  async #untilDue(): Promise<void> {
     const waitMs = this.#dueAt - performance.now();
     if (waitMs > 0 && !this.#flushing) {
       await new Promise<void>((resolve) => {
@@ -151,7 +151,7 @@ export class EventRecorder {
   async #writeAll(): Promise<void> {
     await Promise.resolve(); // `event` returns before the first request is made
     while (this.#pending.size > 0) {
-      await this.#turn();
+      await this.#untilDue();
       const pending = [...this.#pending];
       const series = pending.find(({ type }) => type === "Warning") ?? (pending[0] as Series);
       this.#pending.delete(series);

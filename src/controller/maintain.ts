@@ -36,7 +36,7 @@ export async function maintain(reconcile: Reconcile, plan: Plan): Promise<number
     state.maintainedAt = performance.now();
     const type = await client.resourceType(manifest.apiVersion, manifest.kind);
     try {
-      state.maintained.wrote((await client.apply(type, manifest, { fieldManager })).object);
+      state.maintained.record((await client.apply(type, manifest, { fieldManager })).object);
     } catch (error) {
       if (!isOutdated(error)) throw error;
     }
@@ -52,7 +52,7 @@ export async function maintain(reconcile: Reconcile, plan: Plan): Promise<number
     }
   };
   try {
-    const owned = ownedOf({ ...reconcile, cache }).map((owned) => state.maintained.newest(owned));
+    const owned = ownedOf({ ...reconcile, cache }).map((owned) => state.maintained.latest(owned));
     return (await kind.capabilities.maintain(parsed, { owned, apply, tryOut }))?.requeueAfterMs ?? 0;
   } catch (error) {
     loggerOf(reconcile).warn({ err: error }, "maintenance failed, retrying");

@@ -59,7 +59,7 @@ export class ObjectWriter {
       ...(record && { annotations: record }),
       ...(!isRecorded && { resourceVersion }),
     };
-    return writes.wrote((await this.#limit(() => client.apply(type, { apiVersion, kind, metadata }))).object);
+    return writes.record((await this.#limit(() => client.apply(type, { apiVersion, kind, metadata }))).object);
   }
 
   /** Removes the finalizer, regardless of the manager that set it. */
@@ -73,7 +73,7 @@ export class ObjectWriter {
       { op: "remove", path },
     ];
     try {
-      return writes.wrote(await this.#limit(() => client.patchExactly(type, object, operations)));
+      return writes.record(await this.#limit(() => client.patchExactly(type, object, operations)));
     } catch (error) {
       // Another controller's finalizer, which the cache still shows, or not yet, was before ours.
       const live = error instanceof ApiError && error.status === 422 ? await this.read(object) : undefined;
@@ -89,7 +89,7 @@ export class ObjectWriter {
       const owned = ownedOf({ cache, object, state });
       const status = composeStatus(kind, object, owned, change, new Date());
       state.writes.writesStatus(status);
-      return state.writes.wrote(await writeStatus(client, type, object, status));
+      return state.writes.record(await writeStatus(client, type, object, status));
     });
   }
 

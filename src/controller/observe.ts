@@ -29,7 +29,7 @@ export async function observe(
   const { cache, kind, stacks, writer, program } = context;
   const cached = cache.object(item.key);
   const gone = cached === undefined;
-  const shown = gone ? cache.gone(item.key) : state.writes.newest(cached);
+  const shown = gone ? cache.gone(item.key) : state.writes.latest(cached);
   if (shown === undefined) return undefined;
   const blockedMs = (await state.blockers?.remainingMs(context, shown)) ?? 0;
   const unblocked = blockedMs === 0 ? state.blockers : undefined;

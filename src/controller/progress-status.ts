@@ -1,7 +1,7 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import type { NewCondition } from "../../stacks/contract/condition";
 import type { Reconcile } from "./context";
-import type { Announcement } from "./decide";
+import type { ProgressReport } from "./decide";
 
 /** What takes longer than this is reported in any case. */
 const REPORT_AFTER_MS = 10_000;
@@ -16,14 +16,14 @@ export class ProgressStatus {
     { context, state }: Reconcile,
     before: LiveObject,
     conditions: NewCondition[],
-    announcement: Announcement,
+    progressReport: ProgressReport,
   ) {
     this.#before = before;
     const report = () => {
       this.#written = context.writer.writeStatus(before, state, { conditions });
       this.#written.catch(() => {}); // `end` throws it
     };
-    if (announcement === "late") this.#timer = setTimeout(report, REPORT_AFTER_MS);
+    if (progressReport === "late") this.#timer = setTimeout(report, REPORT_AFTER_MS);
     else report();
   }
 

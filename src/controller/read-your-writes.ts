@@ -5,28 +5,28 @@ import { compareResourceVersions, withoutManagedFields } from "../cache/informer
 
 /** The newest states of objects that our own writes returned, until the caches show them. */
 export class ReadYourWrites {
-  readonly #latest = new Map<string, LiveObject>();
+  readonly #recorded = new Map<string, LiveObject>();
   /** The status that was written last: its event may come before the answer. */
   #status: unknown;
 
   /** Takes in an object as our own write returned it. */
-  wrote(object: LiveObject): LiveObject {
+  record(object: LiveObject): LiveObject {
     const latest = withoutManagedFields(object);
-    this.#latest.set(objectId(object), latest);
+    this.#recorded.set(objectId(object), latest);
     return latest;
   }
 
   /** The newer of what a cache shows and what was written last. */
-  newest(cached: LiveObject): LiveObject {
+  latest(cached: LiveObject): LiveObject {
     const id = objectId(cached);
-    const latest = this.#latest.get(id);
+    const latest = this.#recorded.get(id);
     if (
       latest?.metadata.uid === cached.metadata.uid &&
       compareResourceVersions(latest.metadata.resourceVersion, cached.metadata.resourceVersion) > 0
     ) {
       return latest;
     }
-    this.#latest.delete(id);
+    this.#recorded.delete(id);
     return cached;
   }
 

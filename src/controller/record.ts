@@ -95,7 +95,7 @@ async function recordUpdate(
   state.expectations.updated(result);
   const conditions = succeededConditions(generation);
   state.lastAttempt = attemptOf(reconcile, { outcome: "succeeded", drifted: facts.drifted, conditions });
-  program.settle();
+  program.retainClaims();
   const stack = stackRecordOf(reconcile, name, result);
   await cachesCatchUp(reconcile, stack);
   const written = await writer.writeStatus(object, state, { ...handled(reconcile), conditions, stack });
@@ -107,7 +107,7 @@ async function recordUpdate(
   if (conflict !== undefined) {
     const applied = result.resources.flatMap(({ outputs }) => (isObjectOutputs(outputs) ? [outputs.manifest] : []));
     const description = describeConflict(conflict, applied);
-    writer.event(written, "Warning", "Contested", description);
+    writer.event(written, "Warning", "FieldConflict", description);
     logger.warn({ conflict: description }, "another controller undoes every repair, slowing down");
     await writer.writeStatus(written, state, { conditions: [conflictCondition(generation, description)] });
     return { requeueAfterMs: Math.max(0, state.repairs.notBefore - performance.now()) };
@@ -131,7 +131,7 @@ async function recordFailedUpdate(reconcile: Reconcile, { object, failures, part
   const conditions = failedConditions(facts.metadata.generation, failures);
   state.lastAttempt = attemptOf(reconcile, { outcome, drifted, conditions });
   const stack = partial && partialRecordOf(reconcile, partial.result);
-  if (stack !== undefined) partial?.program.settle();
+  if (stack !== undefined) partial?.program.retainClaims();
   for (const { reason, object: about } of refused) {
     if (reason === "Conflict" && about) claims.await(objectId(about), item);
   }
@@ -162,7 +162,7 @@ async function recordDestroy(
     const all = { ...changes, ...(deleted > 0 && { delete: deleted }) };
     writer.event(object, "Normal", "Deleted", describeChanges(all) || "nothing was left to delete");
   }
-  claims.settle(object.metadata.uid, []);
+  claims.retain(object.metadata.uid, []);
   if (!reconcile.facts.gone) await writer.removeFinalizer(object, reconcile.state.writes);
   return "done";
 }

@@ -47,7 +47,7 @@ export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Pro
     if (!isFresh(found, live)) return { type: "stale" };
 
     progress = reportUpdate(reconcile, object, plan);
-    if (plan.announcement === "before") await progress.begun();
+    if (plan.progressReport === "before") await progress.begun();
     const conflict = plan.cause === "Repairing" ? await countRepair(reconcile) : undefined;
     state.lastAttempt = undefined; // of one that is cut off, this process knows no more than the next
     const result = await run.up(program.of(object), { refresh: plan.refresh, verified });
@@ -95,10 +95,10 @@ export async function finishUpdate(reconcile: Reconcile): Promise<boolean> {
   }
 }
 
-function reportUpdate(reconcile: Reconcile, object: LiveObject, { cause, announcement }: UpdatePlan): ProgressStatus {
+function reportUpdate(reconcile: Reconcile, object: LiveObject, { cause, progressReport }: UpdatePlan): ProgressStatus {
   const knownReady = statusOf(object).stack !== undefined;
   const conditions = updatingConditions(object.metadata.generation ?? 0, cause, knownReady);
-  return new ProgressStatus(reconcile, object, conditions, announcement);
+  return new ProgressStatus(reconcile, object, conditions, progressReport);
 }
 
 /** Whether the same objects are there as before, and none of them has begun to be deleted. */

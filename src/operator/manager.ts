@@ -16,9 +16,9 @@ import { WorkQueue } from "../queue/work-queue";
 import type { RunnerEngine } from "../runner/stack-runner";
 import type { Shards } from "../sharding/shards";
 import type { Metrics } from "../telemetry/metrics";
-import { announce } from "./announcer";
 import { type Controller, type ControllerEnvironment, openController } from "./controller";
 import { pollDrift } from "./drift-poller";
+import { sendHeartbeats } from "./heartbeat";
 import { OwnerIndex } from "./owner-index";
 
 export interface ManagerOptions {
@@ -72,7 +72,7 @@ export class Manager {
       logger,
       observer: metrics.workQueue("kindstack"),
       classOf: ({ kind, key }) => ({
-        group: `${kindName(kind)}|${namespaceOf(key)}`,
+        fairnessKey: `${kindName(kind)}|${namespaceOf(key)}`,
         waits: this.#controllerOf(kind)?.stacks.shared ?? false,
       }),
       accepts: ({ kind, key }) => {
@@ -144,7 +144,7 @@ export class Manager {
 
     const polling = [
       pollDrift({ controllers, shards, intervalMs: driftIntervalMs, logger }, signal),
-      announce({ controllers, shards, cluster: environment.cluster, logger }, signal),
+      sendHeartbeats({ controllers, shards, cluster: environment.cluster, logger }, signal),
     ];
     const onStop = () => {
       this.#stopping = true;

@@ -7,17 +7,17 @@ interface Entry<T> {
 }
 
 /**
- * A queue in which groups take turns: within a group the oldest item is first, but a group with a thousand items gets no
- * more turns than one with a single item.
+ * A queue that is fair between keys: of one key the oldest item is first, but a key with a thousand items is served no more
+ * often than one with a single item.
  */
 export class FairQueue<T extends Item> {
-  /** Groups in the order of their turns; of each its items, oldest first. */
-  readonly #groups = new Map<string, Map<string, Entry<T>>>();
-  readonly #groupOf: (item: T) => string;
+  /** By fairness key, the next one first: its items, oldest first. */
+  readonly #queues = new Map<string, Map<string, Entry<T>>>();
+  readonly #fairnessKeyOf: (item: T) => string;
   #size = 0;
 
-  constructor(groupOf: (item: T) => string) {
-    this.#groupOf = groupOf;
+  constructor(fairnessKeyOf: (item: T) => string) {
+    this.#fairnessKeyOf = fairnessKeyOf;
   }
 
   get size(): number {
@@ -25,33 +25,33 @@ export class FairQueue<T extends Item> {
   }
 
   has(item: T): boolean {
-    return this.#groups.get(this.#groupOf(item))?.has(idOf(item)) ?? false;
+    return this.#queues.get(this.#fairnessKeyOf(item))?.has(idOf(item)) ?? false;
   }
 
   add(item: T): void {
-    const group = this.#groupOf(item);
-    const entries = this.#groups.get(group) ?? new Map();
-    this.#groups.set(group, entries);
+    const key = this.#fairnessKeyOf(item);
+    const entries = this.#queues.get(key) ?? new Map();
+    this.#queues.set(key, entries);
     if (!entries.has(idOf(item))) this.#size++;
     entries.set(idOf(item), { item, since: performance.now() });
   }
 
-  /** Takes the next item; its group's next turn follows those of all others. */
+  /** Takes the next item; the others of its key follow one of each other key. */
   take(): Entry<T> | undefined {
-    const [turn] = this.#groups;
-    if (turn === undefined) return undefined;
-    const [group, entries] = turn;
-    this.#groups.delete(group);
+    const [next] = this.#queues;
+    if (next === undefined) return undefined;
+    const [key, entries] = next;
+    this.#queues.delete(key);
     const [first] = entries.values();
     if (first === undefined) return this.take();
     entries.delete(idOf(first.item));
     this.#size--;
-    if (entries.size > 0) this.#groups.set(group, entries);
+    if (entries.size > 0) this.#queues.set(key, entries);
     return first;
   }
 
   clear(): void {
-    this.#groups.clear();
+    this.#queues.clear();
     this.#size = 0;
   }
 }

@@ -19,8 +19,8 @@ export interface WorkQueueObserver {
 
 /** How an item is served. */
 export interface QueueClass {
-  /** The fairness key: groups take turns. */
-  group: string;
+  /** Items of one key do not delay those of another. */
+  fairnessKey: string;
   /** Whether its worker does little but wait for work done elsewhere, so that it is not one of the workers. */
   waits: boolean;
 }
@@ -35,7 +35,7 @@ export interface WorkQueueOptions<T> {
 }
 
 const BACKOFF = { baseMs: 1_000, capMs: 5 * 60_000 };
-const ONE_CLASS: QueueClass = { group: "", waits: false };
+const ONE_CLASS: QueueClass = { fairnessKey: "", waits: false };
 /** Items whose workers wait, at most; several times what is worked on at once. */
 const MAX_WAITING_WORKERS = 4_000;
 /** Longer timers overflow and fire at once. */
@@ -82,7 +82,7 @@ export class WorkQueue<T extends Item> {
     this.#logger = logger;
     this.#classOf = classOf;
     const pool = (workers: number): Pool<T> => ({
-      queue: new FairQueue((item) => classOf(item).group),
+      queue: new FairQueue((item) => classOf(item).fairnessKey),
       running: new Set(),
       workers,
     });

@@ -69,7 +69,7 @@ export class SharedStacks implements StackRunner {
     this.#stale = new StaleMembers({ ...shared, find: options.find, logger });
     this.#queue = new WorkQueue({
       logger,
-      classOf: ({ assignment }) => ({ group: assignment.partition, waits: false }),
+      classOf: ({ assignment }) => ({ fairnessKey: assignment.partition, waits: false }),
     });
     void this.#queue.run(slots.concurrency, (item) => this.#work(item), signal);
   }

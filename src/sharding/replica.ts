@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import { LeaseConflict, type LeaseRecord, type LeaseStore } from "./lease-store";
 import { layoutOf } from "./shard";
-import { type Action, type ReplicaState, SESSION_PREFIX, SHARD_PREFIX, type Sharing, step } from "./step";
+import { type Action, type ReplicaState, SESSION_PREFIX, SHARD_PREFIX, type ShardingConfig, step } from "./step";
 import { killAfterMs, type LeaseTiming, untilNextTry } from "./timing";
 
 /** Who does the work of the shards. */
@@ -60,7 +60,7 @@ export class Replica {
   readonly #yielding = new Map<number, boolean>();
   /** What was last seen of all sessions, and since when. */
   #seen: ReplicaState["seen"] = new Map();
-  readonly #sharing: Sharing;
+  readonly #config: ShardingConfig;
   #session: Session | undefined;
   /** A session that is over, and may hold Leases. */
   #former: LeaseRecord | undefined;
@@ -75,7 +75,7 @@ export class Replica {
   constructor(options: ReplicaOptions) {
     this.#options = options;
     const { shards, partitions, timing } = options;
-    this.#sharing = { shards, layout: layoutOf(shards, partitions), timing };
+    this.#config = { shards, layout: layoutOf(shards, partitions), timing };
     this.#now = options.now ?? (() => performance.now());
   }
 
@@ -127,7 +127,7 @@ export class Replica {
     await this.#releaseDrained(session);
     const leases = await this.#options.store.list();
     if (!this.#isCurrent(session)) return;
-    const { state, actions } = step(this.#stateOf(session), leases, this.#now(), this.#sharing);
+    const { state, actions } = step(this.#stateOf(session), leases, this.#now(), this.#config);
     this.#seen = state.seen;
     this.#standsBack = state.standsBack;
     for (const action of actions) {
@@ -156,7 +156,7 @@ export class Replica {
   async #renew(): Promise<Session | undefined> {
     const { store, timing, id, unique, worker } = this.#options;
     const sentAt = this.#now();
-    const layout = this.#standsBack ? undefined : this.#sharing.layout;
+    const layout = this.#standsBack ? undefined : this.#config.layout;
     const wanted = { layout, leaseDurationMs: timing.leaseDurationMs };
     let session = this.#session;
     if (session === undefined) {
@@ -230,7 +230,7 @@ export class Replica {
         this.#yield(action.shard);
         return true;
       case "standBack": {
-        const facts = { layout: this.#sharing.layout, others: action.others };
+        const facts = { layout: this.#config.layout, others: action.others };
         logger.warn(facts, "waits for replicas with other shards or stack partitions to leave");
         return true;
       }

@@ -1,7 +1,7 @@
 import { setMaxListeners } from "node:events";
 import type { RetryableError } from "../../providers/errors";
 import { type Fence, withinFence } from "../../providers/fence";
-import { partOf } from "../../stacks/contract/part";
+import { bucketOf } from "../../stacks/contract/bucket";
 import { UrgentAbort } from "../automation/interruption";
 import { Replica, type ReplicaOptions, type ShardWorker } from "./replica";
 
@@ -36,7 +36,7 @@ export class Shards implements ShardWorker {
 
   /** Whether work on a stack may begin here and now. */
   holds(stack: string): boolean {
-    return this.#replica.holds(partOf(stack, this.#shards));
+    return this.#replica.holds(bucketOf(stack, this.#shards));
   }
 
   /**
@@ -46,7 +46,7 @@ export class Shards implements ShardWorker {
    * @returns `undefined` when the shard is not ours, or was lost meanwhile
    */
   async work<T>(stack: string, signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T | undefined> {
-    const shard = partOf(stack, this.#shards);
+    const shard = bucketOf(stack, this.#shards);
     if (!this.#replica.holds(shard)) return undefined;
     const abort = new AbortController();
     const forward = () => abort.abort(signal.reason);
@@ -93,11 +93,11 @@ export class Shards implements ShardWorker {
   }
 
   acquired(shard: number): void {
-    this.#listener.acquired((stack) => partOf(stack, this.#shards) === shard);
+    this.#listener.acquired((stack) => bucketOf(stack, this.#shards) === shard);
   }
 
   async drained(shard: number): Promise<void> {
-    this.#listener.yielding((stack) => partOf(stack, this.#shards) === shard);
+    this.#listener.yielding((stack) => bucketOf(stack, this.#shards) === shard);
     await Promise.allSettled([...this.#runsOf(shard)].map(({ ended }) => ended));
   }
 

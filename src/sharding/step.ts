@@ -20,7 +20,7 @@ export interface ReplicaState {
 }
 
 /** What all replicas of an operator have in common, if they are to share its work. */
-export interface Sharing {
+export interface ShardingConfig {
   shards: number;
   layout: string;
   timing: Pick<LeaseTiming, "leaseDurationMs">;
@@ -51,20 +51,20 @@ export function step(
   state: ReplicaState,
   leases: readonly LeaseRecord[],
   now: number,
-  sharing: Sharing,
+  config: ShardingConfig,
 ): { state: ReplicaState; actions: Action[] } {
   const seen = look(state, leases, now);
-  const expired = expiredOf({ ...state, seen }, leases, now, sharing);
+  const expired = expiredOf({ ...state, seen }, leases, now, config);
   const dead = new Set(expired.map(({ session }) => session.name));
   const living = leases.filter(({ name }) => name.startsWith(SESSION_PREFIX) && !dead.has(name));
   const shards = new Map(leases.flatMap(shardRecord));
-  const corrections = correct(state, shards, sharing);
+  const corrections = correct(state, shards, config);
   const next = { ...state, seen };
   const actions: Action[] = [...expired, ...corrections];
   if (corrections.some(({ type }) => type === "lose")) return { state: next, actions };
   const held = heldAfter(state.held, corrections);
-  const { standsBack, actions: shared } = share({ ...next, held }, living, shards, sharing);
-  return { state: { ...next, standsBack }, actions: [...actions, ...shared] };
+  const { standsBack, actions: moves } = balance({ ...next, held }, living, shards, config);
+  return { state: { ...next, standsBack }, actions: [...actions, ...moves] };
 }
 
 /** Since when each session has been as it is. */
@@ -82,7 +82,7 @@ function expiredOf(
   { session: own, seen }: ReplicaState,
   leases: readonly LeaseRecord[],
   now: number,
-  { timing }: Sharing,
+  { timing }: ShardingConfig,
 ): Extract<Action, { type: "expire" }>[] {
   return leases.flatMap((session) => {
     const since = seen.get(session.name)?.since;
@@ -97,7 +97,7 @@ function expiredOf(
 function correct(
   { session, held, yielding }: ReplicaState,
   shards: ReadonlyMap<number, LeaseRecord>,
-  { shards: count }: Sharing,
+  { shards: count }: ShardingConfig,
 ): Action[] {
   const actions: Action[] = [];
   for (const shard of held.keys()) {
@@ -124,11 +124,11 @@ function heldAfter(held: ReplicaState["held"], actions: readonly Action[]): Repl
 }
 
 /** Takes what is free, or gives back, so that each replica has as many shards as any other. */
-function share(
+function balance(
   { session, held, yielding, standsBack, leaving }: ReplicaState,
   living: readonly LeaseRecord[],
   shards: ReadonlyMap<number, LeaseRecord>,
-  { shards: count, layout }: Sharing,
+  { shards: count, layout }: ShardingConfig,
 ): { standsBack: boolean; actions: Action[] } {
   const others = living.filter(({ name }) => name !== session.name);
   const strangers = others.filter((other) => other.layout !== undefined && other.layout !== layout);
@@ -140,7 +140,7 @@ function share(
     return { standsBack: standsBack || yields, actions: yields ? [{ type: "standBack", others: strangers }] : [] };
   }
   if (leaving) return { standsBack, actions: [] };
-  // The next renewal announces the layout, and only the look after it counts.
+  // The next renewal publishes the layout, and only the look after it counts.
   if (session.layout !== layout) return { standsBack: false, actions: [] };
   // What cannot be shared evenly stays where it is, so that nothing moves without need.
   const load = (name: string) => [...shards.values()].filter(({ holder }) => holder === name).length;

@@ -21,7 +21,7 @@ export class ObjectMetrics {
     });
     this.#states = new Gauge({
       name: "kindstack_object_states",
-      help: "Custom resources that are Reconciling, Stalled, Contested, Paused or Deleting. Every replica counts all.",
+      help: "Custom resources that are Reconciling, Stalled, FieldConflict, Paused or Deleting. Every replica counts all.",
       labelNames: ["kind", "state"],
       registers,
     });

@@ -145,7 +145,7 @@ export interface ExternalResources<Spec, Status> {
    *
    * @param cluster its UID
    */
-  announce?(cluster: string): Promise<void>;
+  heartbeat?(cluster: string): Promise<void>;
 }
 
 /** What only some kinds need. */

@@ -12,7 +12,7 @@ export interface Readiness {
   states: ObjectState[];
 }
 
-export const OBJECT_STATES = ["Reconciling", "Stalled", "Contested", "Paused", "Deleting"] as const;
+export const OBJECT_STATES = ["Reconciling", "Stalled", "FieldConflict", "Paused", "Deleting"] as const;
 export type ObjectState = (typeof OBJECT_STATES)[number];
 
 export function readinessOf(object: LiveObject): Readiness {

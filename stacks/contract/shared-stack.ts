@@ -2,9 +2,9 @@ import { createHash } from "node:crypto";
 import type { Resource } from "@pulumi/pulumi/resource";
 import { component } from "../../providers/dynamic";
 import type { LiveObject } from "../../providers/kubernetes/client";
+import { bucketOf } from "./bucket";
 import { type AnyKind, type KindNames, statusOf } from "./kind";
 import { namespaceOf, stackName } from "./object";
-import { partOf } from "./part";
 
 /*
  * Kinds of the granularity `namespace`: the objects of a namespace are components of a few stacks that they share, or
@@ -44,7 +44,7 @@ export interface StackAssignment {
  */
 export function partitionOf(namespace: string, partitions: number | undefined): string {
   if (partitions === undefined) return namespace;
-  return ofSeveral(partOf(namespace, partitions));
+  return ofSeveral(bucketOf(namespace, partitions));
 }
 
 /** The name of a shared stack: as readable and as unmistakable as {@link stackName}. */

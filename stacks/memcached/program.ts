@@ -35,7 +35,7 @@ export async function memcachedProgram(object: KindObject<MemcachedSpec>, { owne
  * The specification of one instance, by the PodBuilder: it knows how ports and the like are written out.
  *
  * Of what it makes only the Pod's specification is used. Its `asDeploymentSpec` selects by the container's name alone,
- * so that two Memcacheds of a namespace would fight over each other's Pods.
+ * so that two Memcacheds of a namespace would take each other's Pods.
  */
 async function podSpec({ containerPort }: MemcachedSpec): Promise<Manifest[string]> {
   // Loaded when the first Memcached comes: it brings all of Pulumi's SDK along, 56 MiB of resident memory.

@@ -1,7 +1,7 @@
 import {
-  announceCluster,
   findDriftedRows,
   parseTableName,
+  recordHeartbeat,
   refuseTableName,
   removeOrphanRows,
 } from "../../providers/postgres/index";
@@ -34,7 +34,7 @@ export const postgresWriter = defineKind({
     external: {
       findDrift: (objects) =>
         findDriftedRows(objects.map((object) => ({ ...wantedRow(object), uid: object.metadata.uid }))),
-      announce: announceCluster,
+      heartbeat: recordHeartbeat,
       removeOrphans: (owner, kept, options) => removeOrphanRows(owner, KEY_COLUMN, kept, options),
     },
   },

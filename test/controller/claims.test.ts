@@ -36,7 +36,7 @@ describe("take", () => {
 
   it("gives what a deleted object took, even after its deletion was reported", () => {
     gone.add("acme");
-    claims.settle("acme", []);
+    claims.retain("acme", []);
     claims.take("acme", ["a"], "queue/acme", nobody);
     expect(claims.take("globex", ["a"], "queue/globex", nobody)).toBeUndefined();
     expect(claims.take("initech", ["a"], "queue/initech", nobody)).toEqual({ id: "a", holder: "globex" });
@@ -67,13 +67,13 @@ describe("who was refused", () => {
   });
 
   it("is woken when the holder no longer wants it, and may then have it", () => {
-    claims.settle("acme", ["b"]);
+    claims.retain("acme", ["b"]);
     expect(woken).toEqual(["queue/globex"]);
     expect(claims.take("globex", ["a"], "queue/globex", nobody)).toBeUndefined();
   });
 
   it("is woken when the holder is destroyed", () => {
-    claims.settle("acme", []);
+    claims.retain("acme", []);
     expect(woken).toEqual(["queue/globex"]);
   });
 
@@ -84,8 +84,8 @@ describe("who was refused", () => {
 
   it("is woken once however often it asked", () => {
     claims.take("globex", ["a"], "queue/globex", nobody);
-    claims.settle("acme", []);
-    claims.settle("acme", []);
+    claims.retain("acme", []);
+    claims.retain("acme", []);
     expect(woken).toEqual(["queue/globex"]);
   });
 
@@ -97,18 +97,18 @@ describe("who was refused", () => {
 
   it("is not woken any more when it is gone", () => {
     claims.forget("globex", "queue/globex");
-    claims.settle("acme", []);
+    claims.retain("acme", []);
     expect(woken).toEqual([]);
   });
 
   it("is not woken while the holder keeps it", () => {
-    claims.settle("acme", ["a", "b"]);
+    claims.retain("acme", ["a", "b"]);
     expect(woken).toEqual([]);
   });
 
   it("is not woken by others releasing theirs", () => {
     claims.take("initech", ["c"], "queue/initech", nobody);
-    claims.settle("initech", []);
+    claims.retain("initech", []);
     expect(woken).toEqual([]);
   });
 });

@@ -3,7 +3,7 @@ import type { UpdateFailure } from "../../src/automation/failures";
 import {
   backOffConditions,
   conflictCondition,
-  conflictSettledCondition,
+  conflictOverCondition,
   deletingConditions,
   describeChanges,
   describeFailures,
@@ -109,9 +109,9 @@ describe("while a user undoes every repair", () => {
   it("an object is contested and names the fields", () => {
     expect([conflictCondition(4, "spec.replicas is also set by someone")]).toEqual([
       {
-        type: "Contested",
+        type: "FieldConflict",
         status: "True",
-        reason: "FieldContested",
+        reason: "RepairsReverted",
         message: "spec.replicas is also set by someone; repairs are delayed more each time",
         observedGeneration: 4,
       },
@@ -119,7 +119,7 @@ describe("while a user undoes every repair", () => {
   });
 
   it("and afterwards, it is not", () => {
-    expect(summary([conflictSettledCondition(4)])).toEqual(["Contested=False"]);
+    expect(summary([conflictOverCondition(4)])).toEqual(["FieldConflict=False"]);
   });
 });
 

@@ -289,11 +289,11 @@ describe("the status of an object that needs nothing", () => {
     ["says no longer that it backs off", having(condition("Reconciling", "BackOff")), ["Reconciling=False"], 0],
     [
       "still says that a conflict continues",
-      { ...having(condition("Contested", "FieldContested")), backoff: settledMs(7_000) },
+      { ...having(condition("FieldConflict", "RepairsReverted")), backoff: settledMs(7_000) },
       [],
       7_000,
     ],
-    ["says that a conflict is over", having(condition("Contested", "FieldContested")), ["Contested=False"], 0],
+    ["says that a conflict is over", having(condition("FieldConflict", "RepairsReverted")), ["FieldConflict=False"], 0],
     ["says that drift is unknown", { driftUnknown: unknown }, ["DriftUnknown=True"], 0],
     ["says that once", { ...having({ ...unknown, lastTransitionTime: "" }), driftUnknown: unknown }, [], 0],
   ];
@@ -310,10 +310,10 @@ describe("how an object is updated and destroyed", () => {
   const unfinished: Partial<Facts> = { status: { ...failed, observedGeneration: 2 } };
   const deleting = [{ ...ready("True", 3)[0], type: "Reconciling", reason: "Deleting" }] as Condition[];
   const cases: [string, Partial<Facts>, object][] = [
-    ["a first update in a stack of its own is announced", { status: {} }, { announcement: "beside" }],
-    ["one in a shared stack only when it takes long", { status: {}, sharesStack: true }, { announcement: "late" }],
-    ["a repair before it begins, as nothing else tells of it", { drifted: ["a"] }, { announcement: "before" }],
-    ["one that is tried again is announced", { status: failed, sharesStack: true }, { announcement: "beside" }],
+    ["a first update in a stack of its own is reported", { status: {} }, { progressReport: "beside" }],
+    ["one in a shared stack only when it takes long", { status: {}, sharesStack: true }, { progressReport: "late" }],
+    ["a repair before it begins, as nothing else tells of it", { drifted: ["a"] }, { progressReport: "before" }],
+    ["one that is tried again is reported", { status: failed, sharesStack: true }, { progressReport: "beside" }],
     [
       "one after a failure may find orphans",
       { status: failed, lastAttempt: attempt({ outcome: "retryable" }) },
@@ -324,17 +324,21 @@ describe("how an object is updated and destroyed", () => {
       { program: "p2", lastAttempt: attempt({ outcome: "succeeded" }) },
       { mayHaveOrphans: false },
     ],
-    ["resources are deleted with it", { metadata: deleted }, { release: false, finishUpdate: false, announced: false }],
+    [
+      "resources are deleted with it",
+      { metadata: deleted },
+      { release: false, finishUpdate: false, progressReported: false },
+    ],
     ["or stay, by its deletion policy", { metadata: deleted, releases: true }, { release: true }],
     [
       "an object that is gone gets no status, and no update",
       { metadata: { ...deleted, generation: 4 }, gone: true, sharesStack: true, ...unfinished },
-      { type: "destroy", announced: true, finishUpdate: false, mayHaveOrphans: true },
+      { type: "destroy", progressReported: true, finishUpdate: false, mayHaveOrphans: true },
     ],
     [
-      "its deletion is announced once",
+      "its deletion is reported once",
       { metadata: deleted, status: { ...status, conditions: deleting } },
-      { announced: true },
+      { progressReported: true },
     ],
     [
       "an update that may have been cut off in a shared stack is finished first",

@@ -67,28 +67,28 @@ describe("what an update deleted", () => {
 describe("the newest of an object", () => {
   it("is what was written last as long as the cache is behind that", () => {
     const writes = new ReadYourWrites();
-    const written = writes.wrote(namespace("acme", { resourceVersion: "1000" }));
-    expect(writes.newest(namespace("acme", { resourceVersion: "999" }))).toBe(written);
+    const written = writes.record(namespace("acme", { resourceVersion: "1000" }));
+    expect(writes.latest(namespace("acme", { resourceVersion: "999" }))).toBe(written);
   });
 
   it("is what the cache shows when that is as new or newer, from then on", () => {
     const writes = new ReadYourWrites();
-    writes.wrote(namespace("acme", { resourceVersion: "1000" }));
+    writes.record(namespace("acme", { resourceVersion: "1000" }));
     const newer = namespace("acme", { resourceVersion: "1001" });
-    expect(writes.newest(newer)).toBe(newer);
+    expect(writes.latest(newer)).toBe(newer);
     const stale = namespace("acme", { resourceVersion: "999" });
-    expect(writes.newest(stale)).toBe(stale);
+    expect(writes.latest(stale)).toBe(stale);
   });
 
   it("is what the cache shows when it is another object of that name", () => {
     const writes = new ReadYourWrites();
-    writes.wrote(namespace("acme", { resourceVersion: "1000" }));
+    writes.record(namespace("acme", { resourceVersion: "1000" }));
     const successor = namespace("acme", { uid: "another", resourceVersion: "999" });
-    expect(writes.newest(successor)).toBe(successor);
+    expect(writes.latest(successor)).toBe(successor);
   });
 
   it("is what the cache shows when nothing was written", () => {
     const shown = namespace("acme");
-    expect(new ReadYourWrites().newest(shown)).toBe(shown);
+    expect(new ReadYourWrites().latest(shown)).toBe(shown);
   });
 });

@@ -7,7 +7,7 @@ import { applied } from "../objects";
 const MINUTE = 60_000;
 const START = Date.UTC(2026, 0, 1);
 
-/** A pace that has seen a fight begin: one repair too many, one second after the other. */
+/** A pace that has seen a conflict begin: one repair too many, one second after the other. */
 function fighting(): { pace: DriftBackoff; now: number } {
   const pace = new DriftBackoff();
   for (let repair = 0; repair <= MAX_REPAIRS_PER_MINUTE; repair++) pace.count(START + repair * 1_000);
@@ -15,7 +15,7 @@ function fighting(): { pace: DriftBackoff; now: number } {
 }
 
 describe("repairs", () => {
-  it("are no fight up to the limit of a minute, and wait for nothing", () => {
+  it("are no conflict up to the limit of a minute, and wait for nothing", () => {
     const pace = new DriftBackoff();
     for (let repair = 0; repair < MAX_REPAIRS_PER_MINUTE; repair++) {
       expect(pace.count(START + repair)).toBe(false);
@@ -23,7 +23,7 @@ describe("repairs", () => {
     }
   });
 
-  it("are no fight when they are spread over time, however many there are", () => {
+  it("are no conflict when they are spread over time, however many there are", () => {
     const pace = new DriftBackoff();
     const fights = Array.from({ length: 100 }, (_, repair) =>
       pace.count(START + repair * (MINUTE / MAX_REPAIRS_PER_MINUTE)),
@@ -31,12 +31,12 @@ describe("repairs", () => {
     expect(fights).not.toContain(true);
   });
 
-  it("beyond the limit are a fight, and the next one has to wait", () => {
+  it("beyond the limit are a conflict, and the next one has to wait", () => {
     const { pace, now } = fighting();
     expect(pace.notBefore).toBe(now + 10_000);
   });
 
-  it("of a fight wait twice as long each time, up to five minutes", () => {
+  it("of a conflict wait twice as long each time, up to five minutes", () => {
     const { pace } = fighting();
     const delays = Array.from({ length: 6 }, () => {
       const at = pace.notBefore;
@@ -64,7 +64,7 @@ describe("repairs", () => {
     expect(pace.count(pace.settledAt - 1)).toBe(true);
   });
 
-  it("after a fight is settled begin again", () => {
+  it("after a conflict is settled begin again", () => {
     const { pace } = fighting();
     const later = pace.settledAt;
     expect(pace.count(later)).toBe(false);

@@ -47,7 +47,7 @@ const update = (cause: Cause): Plan => ({
   replaced: [],
   postponed: [],
   mayHaveOrphans: false,
-  announcement: "beside",
+  progressReport: "beside",
 });
 
 describe("an object is maintained", () => {

@@ -21,7 +21,7 @@ import { memcached } from "../../stacks/memcached/kind";
 import { applied } from "../objects";
 
 /*
- * A reconciler between an API server and an engine that are played: what takes minutes in the harness, a fight with
+ * A reconciler between an API server and an engine that are played: what takes minutes in the harness, a conflict with
  * another controller and its end, takes none here. What it does with the real ones is tested end to end.
  */
 
@@ -160,8 +160,8 @@ class Harness {
     return findCondition(statusOf(this.object).conditions, "Reconciling");
   }
 
-  contested() {
-    return findCondition(statusOf(this.object).conditions, "Contested");
+  fieldConflict() {
+    return findCondition(statusOf(this.object).conditions, "FieldConflict");
   }
 
   #up(): UpdateResult {
@@ -276,16 +276,16 @@ const kindWith = (capabilities: AnyKind["capabilities"]): AnyKind => ({ ...memca
 const counting = (liveState: Omit<LiveState<unknown, unknown>, "reads">) =>
   kindWith({ liveState: { reads: [{ apiVersion: "apps/v1", kind: "Deployment" }], ...liveState } });
 
-describe("a fight", () => {
+describe("a conflict", () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
   /** An object that a user edited right after each repair, one time too often. */
-  async function contested(): Promise<Harness> {
+  async function fieldConflict(): Promise<Harness> {
     const harness = new Harness();
     await harness.reconcile();
     for (let repair = 0; repair <= MAX_REPAIRS_PER_MINUTE; repair++) {
-      expect(harness.contested()).toBeUndefined();
+      expect(harness.fieldConflict()).toBeUndefined();
       harness.edit();
       await harness.reconcile();
     }
@@ -293,13 +293,13 @@ describe("a fight", () => {
   }
 
   it("is told in a condition and an event, with the field and its other manager", async () => {
-    const harness = await contested();
-    expect(harness.contested()).toMatchObject({
+    const harness = await fieldConflict();
+    expect(harness.fieldConflict()).toMatchObject({
       status: "True",
-      reason: "FieldContested",
+      reason: "RepairsReverted",
       message: expect.stringContaining("Deployment cache: spec.replicas is also set by someone"),
     });
-    expect(harness.events.filter((reason) => reason === "Contested")).toHaveLength(1);
+    expect(harness.events.filter((reason) => reason === "FieldConflict")).toHaveLength(1);
   });
 
   it("is also one when what was made is deleted again and again", async () => {
@@ -309,14 +309,14 @@ describe("a fight", () => {
       harness.remove();
       await harness.reconcile();
     }
-    expect(harness.contested()).toMatchObject({
+    expect(harness.fieldConflict()).toMatchObject({
       status: "True",
       message: expect.stringContaining("apps/v1/Deployment/default/cache is deleted by another client"),
     });
   });
 
   it("is not answered until the time has come, and each time later", async () => {
-    const harness = await contested();
+    const harness = await fieldConflict();
     for (const seconds of [10, 20, 40]) {
       harness.edit();
       const before = harness.updates;
@@ -331,7 +331,7 @@ describe("a fight", () => {
   });
 
   it("does not keep a new spec from being applied", async () => {
-    const harness = await contested();
+    const harness = await fieldConflict();
     harness.edit();
     const before = harness.updates;
     harness.changeSpec();
@@ -340,20 +340,20 @@ describe("a fight", () => {
   });
 
   it("is over when nothing was changed for a minute in which it could have been repaired", async () => {
-    const harness = await contested();
+    const harness = await fieldConflict();
     expect(await harness.reconcile()).toEqual({ requeueAfterMs: 70_000 });
     vi.advanceTimersByTime(69_000);
     expect(await harness.reconcile()).toEqual({ requeueAfterMs: 1_000 });
-    expect(harness.contested()?.status).toBe("True");
+    expect(harness.fieldConflict()?.status).toBe("True");
     vi.advanceTimersByTime(1_000);
     expect(await harness.reconcile()).toBe("done");
-    expect(harness.contested()).toMatchObject({ status: "False", reason: "Settled" });
+    expect(harness.fieldConflict()).toMatchObject({ status: "False", reason: "Settled" });
 
     const before = harness.updates;
     harness.edit();
     expect(await harness.reconcile()).toBe("done");
     expect(harness.updates).toBe(before + 1);
-    expect(harness.contested()?.status).toBe("False");
+    expect(harness.fieldConflict()?.status).toBe("False");
   });
 });
 

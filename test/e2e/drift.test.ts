@@ -151,35 +151,35 @@ describe("a Deployment that a user changed by hand", () => {
   });
 });
 
-describe("a fight over a field", () => {
+describe("a conflict over a field", () => {
   it("is seen, told and given way to, and is over when the other one stops", async () => {
-    const { object, deployment } = await settled("contested");
+    const { object, deployment } = await settled("conflicting");
     let fighting = true;
-    const fight = (async () => {
+    const conflict = (async () => {
       while (fighting) {
         if ((await replicasOf(deployment)) === 1) await edit(deployment, { spec: { replicas: 2 } });
         await delay(20);
       }
     })();
     try {
-      const contested = await untilCondition(object, "Contested", "True", "FieldContested");
+      const conflicting = await untilCondition(object, "FieldConflict", "True", "RepairsReverted");
       const text = `Deployment ${deployment.metadata.name}: spec.replicas is also set by someone`;
-      expect(conditionOf(contested, "Contested").message).toContain(text);
+      expect(conditionOf(conflicting, "FieldConflict").message).toContain(text);
       await eventually(async () => {
-        const event = expect.objectContaining({ type: "Warning", reason: "Contested", note: text });
-        expect(await eventsAbout(contested)).toContainEqual(event);
+        const event = expect.objectContaining({ type: "Warning", reason: "FieldConflict", note: text });
+        expect(await eventsAbout(conflicting)).toContainEqual(event);
       });
       const before = await repairs();
       await delay(6_000); // in which there were five repairs or more before
       expect((await repairs()) - before).toBeLessThanOrEqual(1);
     } finally {
       fighting = false;
-      await fight;
+      await conflict;
     }
     await eventually(async () => expect(await replicasOf(deployment)).toBe(1));
     await untilReady(object);
     await operator.restart(); // which knows nothing of earlier repairs and needs no time to see that all is well
-    await untilCondition(object, "Contested", "False", "Settled");
+    await untilCondition(object, "FieldConflict", "False", "Settled");
   });
 });
 

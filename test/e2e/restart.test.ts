@@ -126,7 +126,7 @@ describe("a restart", () => {
 });
 
 describe("the rows of a cluster that was rebuilt", () => {
-  it("are taken over when the former cluster is gone; this one is announced", async () => {
+  it("are taken over when the former cluster is gone; this one has a heartbeat", async () => {
     const name = uniqueName("rebuilt");
     const writer = postgresWriter(name, { table });
     await apply(writer);

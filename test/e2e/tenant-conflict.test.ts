@@ -28,7 +28,7 @@ const ownerOf = async (name: string) => (await get(namespace(name))).metadata.la
 const untilConflict = (name: string) => untilCondition(tenant(name), "Stalled", "True", "Conflict");
 
 /** Waits until all but one say that the one has it, and returns that one first. */
-async function untilSettled(names: string[], contested: string): Promise<LiveObject[]> {
+async function untilSettled(names: string[], claimed: string): Promise<LiveObject[]> {
   return eventually(async () => {
     const objects = await Promise.all(names.map((name) => get(tenant(name))));
     const [winner, ...others] = objects.sort((a, b) => Number(isReady(b)) - Number(isReady(a)));
@@ -37,7 +37,7 @@ async function untilSettled(names: string[], contested: string): Promise<LiveObj
       expect(conditionOf(other, "Stalled")).toMatchObject({ status: "True", reason: "Conflict" });
       expect(conditionOf(other, "Stalled").message).toContain(`Tenant ${winner?.metadata.name}`);
     }
-    expect(await ownerOf(contested)).toBe(winner?.metadata.uid);
+    expect(await ownerOf(claimed)).toBe(winner?.metadata.uid);
     return objects;
   });
 }
@@ -115,24 +115,24 @@ describe.concurrent("a Tenant that claims another one's namespace", () => {
   });
 
   it("is one of them when all come at the same time; one has it and the others wait", async () => {
-    const contested = uniqueName("contested");
+    const claimed = uniqueName("claimed");
     const names = ["a", "b", "c"].map(uniqueName);
-    await Promise.all(names.map((name) => apply(tenant(name, { namespaces: [contested] }))));
+    await Promise.all(names.map((name) => apply(tenant(name, { namespaces: [claimed] }))));
 
-    const [winner] = await untilSettled(names, contested);
+    const [winner] = await untilSettled(names, claimed);
     const left = names.filter((name) => name !== winner?.metadata.name);
     await remove(tenant(winner?.metadata.name ?? ""));
-    await untilSettled(left, contested);
+    await untilSettled(left, claimed);
   });
 });
 
 describe("after a restart, a Tenant that claims another one's namespace", () => {
   it("still waits, and gets it when the other one takes it off its list", async () => {
     const [first, second] = [uniqueName("first"), uniqueName("second")];
-    const contested = uniqueName("contested");
-    await apply(tenant(first, { namespaces: [first, contested] }));
+    const claimed = uniqueName("claimed");
+    await apply(tenant(first, { namespaces: [first, claimed] }));
     await untilReady(tenant(first));
-    await apply(tenant(second, { namespaces: [contested] }));
+    await apply(tenant(second, { namespaces: [claimed] }));
     await untilConflict(second);
 
     await operator.restart();
@@ -146,17 +146,17 @@ describe("after a restart, a Tenant that claims another one's namespace", () => 
 
     await apply(tenant(first));
     const ready = await untilReady(tenant(second));
-    expect(await ownerOf(contested)).toBe(ready.metadata.uid);
+    expect(await ownerOf(claimed)).toBe(ready.metadata.uid);
     expect(isReady(await untilReady(tenant(first)))).toBe(true);
   });
 
   it("gets it or waits, when all were there before the operator", async () => {
     await operator.stop();
-    const contested = uniqueName("contested");
+    const claimed = uniqueName("claimed");
     const names = ["a", "b", "c"].map(uniqueName);
-    await Promise.all(names.map((name) => apply(tenant(name, { namespaces: [contested] }))));
+    await Promise.all(names.map((name) => apply(tenant(name, { namespaces: [claimed] }))));
 
     await operator.start();
-    await untilSettled(names, contested);
+    await untilSettled(names, claimed);
   });
 });

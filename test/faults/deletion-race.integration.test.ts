@@ -76,13 +76,13 @@ class SlowWebhook {
     return { removal };
   }
 
-  letGo(): void {
+  allow(): void {
     this.#isOpen = true;
     for (const answer of this.#waiting.splice(0)) answer();
   }
 
   async stop(): Promise<void> {
-    this.letGo();
+    this.allow();
     await remove(this.#reference());
     this.#server.closeAllConnections();
     this.#server.close();
@@ -138,7 +138,7 @@ describe("a deletion that has begun before the operator adds its finalizer", () 
     expect(await isFinalized(writer)).toBe(true);
     expect(await rowsOf(writer)).toHaveLength(1);
 
-    webhook.letGo();
+    webhook.allow();
     await removal;
     await untilDestroyed(writer);
     expect(await find(writer)).toBeUndefined();
@@ -152,7 +152,7 @@ describe("a deletion that has begun before the operator adds its finalizer", () 
     await untilReady(object);
     expect((await get(made)).apiVersion).toBe(NAMESPACE.apiVersion);
 
-    webhook.letGo();
+    webhook.allow();
     await removal;
     await untilDestroyed(object);
     expect(await find(object)).toBeUndefined();
@@ -166,7 +166,7 @@ describe("a deletion that has begun before the operator adds its finalizer", () 
     const { removal } = await beginDeletion(writer);
     await eventually(async () => expect(await isFinalized(writer)).toBe(true));
 
-    webhook.letGo();
+    webhook.allow();
     await removal;
     await locker.query("COMMIT");
     await locker.end();
@@ -179,7 +179,7 @@ describe("a deletion that has begun before the operator adds its finalizer", () 
     const { removal } = await beginDeletion(writer, () => {
       faulty.api.faults.answered = async ({ method, url }) => {
         if (method !== "PATCH" || !url.pathname.endsWith(`/${writer.metadata.name}/status`)) return true;
-        webhook.letGo();
+        webhook.allow();
         await eventually(() => expect(linesAbout(writer).join()).toContain("deleted in spite of its finalizer"));
         return true;
       };
@@ -194,7 +194,7 @@ describe("a deletion that has begun before the operator adds its finalizer", () 
     const { removal } = await beginDeletion(writer);
     await untilReady(writer);
 
-    webhook.letGo();
+    webhook.allow();
     await removal;
     await create({ ...writer, spec: { ...(writer.spec as object), age: 42 } });
     await untilReady(writer);

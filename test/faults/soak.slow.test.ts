@@ -23,7 +23,7 @@ it("neither leaks nor loses anything", { timeout: (MINUTES + 40) * 60_000 }, asy
     for (let round = 0; round < ROUNDS; round++) {
       const steps = stepsUntil(Date.now() + (MINUTES * 60_000) / ROUNDS, round);
       for await (const step of steps) await soak.take(step);
-      const usage = await soak.settle();
+      const usage = await soak.untilIdle();
       usages.push(usage);
       expectNoBugs(soak.takeLog());
       console.log(`round ${round + 1} of ${ROUNDS}: ${JSON.stringify(soak.takeDone())}, ${JSON.stringify(usage)}`);

@@ -146,7 +146,7 @@ export class Soak {
   }
 
   /** Ends all faults, waits until all is as the objects say, and looks at what the operator uses then. */
-  async settle(): Promise<Usage> {
+  async untilIdle(): Promise<Usage> {
     this.#heal();
     await vi.waitFor(
       async () => {

@@ -319,7 +319,7 @@ describe("groups of keys", () => {
   const groupOf = (key: string) => key.split("/")[0] ?? "";
 
   it("take turns: a group's thousand keys do not delay another's single one by more than one of them", async () => {
-    queue = new WorkQueue<string>({ logger, classOf: (key) => ({ group: groupOf(key), waits: false }) });
+    queue = new WorkQueue<string>({ logger, classOf: (key) => ({ fairnessKey: groupOf(key), waits: false }) });
     for (let index = 0; index < 1_000; index++) queue.add(`many/${index}`);
     queue.add("one/0");
     void run(1);
@@ -328,7 +328,7 @@ describe("groups of keys", () => {
   });
 
   it("are in order within, and no group is left out", async () => {
-    queue = new WorkQueue<string>({ logger, classOf: (key) => ({ group: groupOf(key), waits: false }) });
+    queue = new WorkQueue<string>({ logger, classOf: (key) => ({ fairnessKey: groupOf(key), waits: false }) });
     for (const key of ["a/1", "a/2", "a/3", "b/1", "b/2", "c/1"]) queue.add(key);
     void run(1);
     while (worker.running[0] !== undefined) await worker.finish(worker.running[0]);
@@ -338,7 +338,7 @@ describe("groups of keys", () => {
   it("that wait for the work of others take no worker's place", async () => {
     queue = new WorkQueue<string>({
       logger,
-      classOf: (key) => ({ group: groupOf(key), waits: key.startsWith("waits") }),
+      classOf: (key) => ({ fairnessKey: groupOf(key), waits: key.startsWith("waits") }),
     });
     for (let index = 0; index < 100; index++) queue.add(`waits/${index}`);
     queue.add("works/1");

@@ -32,7 +32,7 @@ function objectOf(key: string): LiveObject {
   };
 }
 
-class World {
+class Harness {
   /** Updates as `up 2 targets`. */
   readonly updates: string[] = [];
   readonly enqueued: unknown[] = [];
@@ -80,177 +80,177 @@ class World {
 
 describe("Batches", () => {
   it("makes one update of what waits for a stack", async () => {
-    const world = new World();
-    const results = Promise.all(["default/a", "default/b", "default/c"].map((k) => world.request(up(k))));
-    await world.batches.run(SHARED, SIGNAL);
+    const harness = new Harness();
+    const results = Promise.all(["default/a", "default/b", "default/c"].map((k) => harness.request(up(k))));
+    await harness.batches.run(SHARED, SIGNAL);
     expect(await results).toMatchObject([{ outcome: "succeeded" }, { outcome: "succeeded" }, { outcome: "succeeded" }]);
-    expect(world.updates).toEqual(["up 3"]);
+    expect(harness.updates).toEqual(["up 3"]);
   });
 
   it("tells those that wait that nothing was done when the stack is given up", async () => {
-    const world = new World();
-    const results = Promise.all([up("default/a"), destroy("default/b")].map((one) => world.request(one)));
-    world.batches.release(SHARED);
-    await world.batches.run(SHARED, SIGNAL);
+    const harness = new Harness();
+    const results = Promise.all([up("default/a"), destroy("default/b")].map((one) => harness.request(one)));
+    harness.batches.release(SHARED);
+    await harness.batches.run(SHARED, SIGNAL);
     expect(await results).toMatchObject([{ outcome: "interrupted" }, { outcome: "interrupted" }]);
-    expect(world.updates).toEqual([]);
+    expect(harness.updates).toEqual([]);
   });
 
   it("does nothing to those that have changed since they were seen, and says so", async () => {
-    const world = new World();
-    world.record("default/b", "default/c");
-    world.changed.add("default/a").add("default/b");
+    const harness = new Harness();
+    harness.record("default/b", "default/c");
+    harness.changed.add("default/a").add("default/b");
     const requests = [up("default/a"), destroy("default/b"), destroy("default/c"), up("default/d")];
-    const results = Promise.all(requests.map((request) => world.request(request)));
-    await world.batches.run(SHARED, SIGNAL);
+    const results = Promise.all(requests.map((request) => harness.request(request)));
+    await harness.batches.run(SHARED, SIGNAL);
     const [nothing, done] = [{ outcome: "interrupted" }, { outcome: "succeeded" }];
     expect(await results).toMatchObject([nothing, nothing, done, done]);
-    expect(world.updates).toEqual(["up 1", "destroy 1"]);
+    expect(harness.updates).toEqual(["up 1", "destroy 1"]);
   });
 
   it("does not ask again about those that were seen to be so", async () => {
-    const world = new World();
-    world.unreachable = new Error("asked");
-    const held = world.request({ ...up("default/a"), cached: undefined });
-    await world.batches.run(SHARED, SIGNAL);
+    const harness = new Harness();
+    harness.unreachable = new Error("asked");
+    const held = harness.request({ ...up("default/a"), cached: undefined });
+    await harness.batches.run(SHARED, SIGNAL);
     expect(await held).toMatchObject({ outcome: "succeeded" });
   });
 
   it("begins nothing while no one can say whether they have changed", async () => {
-    const world = new World();
-    world.unreachable = new Error("away");
-    const waiting = world.request(up("default/a"));
-    await Promise.all([expect(waiting).rejects.toThrow("away"), world.batches.run(SHARED, SIGNAL)]);
-    expect(world.updates).toEqual([]);
+    const harness = new Harness();
+    harness.unreachable = new Error("away");
+    const waiting = harness.request(up("default/a"));
+    await Promise.all([expect(waiting).rejects.toThrow("away"), harness.batches.run(SHARED, SIGNAL)]);
+    expect(harness.updates).toEqual([]);
   });
 
   it("does creations, repairs and deletions in one turn, each in the way that it needs", async () => {
-    const world = new World();
-    world.record("default/b", "default/c", "default/d", "default/kept");
+    const harness = new Harness();
+    harness.record("default/b", "default/c", "default/d", "default/kept");
     const requests = [up("default/a"), up("default/b", true), destroy("default/c"), destroy("default/d", true)];
-    const results = Promise.all(requests.map((request) => world.request(request)));
-    await world.batches.run(SHARED, SIGNAL);
+    const results = Promise.all(requests.map((request) => harness.request(request)));
+    await harness.batches.run(SHARED, SIGNAL);
     await results;
-    expect(world.updates).toEqual(["up 1", "up 2 refresh", "destroy 1", "destroy 1"]);
+    expect(harness.updates).toEqual(["up 1", "up 2 refresh", "destroy 1", "destroy 1"]);
   });
 
   it("removes the stack with the last object in it, and starts nothing for what is not there", async () => {
-    const world = new World();
-    world.record("default/a");
-    void world.request(destroy("default/gone"));
-    await world.batches.run(SHARED, SIGNAL);
-    expect(world.updates).toEqual([]);
-    void world.request(destroy("default/a"));
-    await world.batches.run(SHARED, SIGNAL);
-    expect(world.updates).toEqual(["destroy all"]);
+    const harness = new Harness();
+    harness.record("default/a");
+    void harness.request(destroy("default/gone"));
+    await harness.batches.run(SHARED, SIGNAL);
+    expect(harness.updates).toEqual([]);
+    void harness.request(destroy("default/a"));
+    await harness.batches.run(SHARED, SIGNAL);
+    expect(harness.updates).toEqual(["destroy all"]);
   });
 
   it("leaves what is more than a batch to the next turn, which it asks for", async () => {
-    const world = new World();
-    for (let index = 0; index <= MAX_BATCH; index++) void world.request(up(`default/${index}`));
-    world.enqueued.length = 0;
-    await world.batches.run(SHARED, SIGNAL);
-    expect(world.enqueued).toEqual([SHARED]);
-    await world.batches.run(SHARED, SIGNAL);
-    expect(world.updates).toEqual([`up ${MAX_BATCH}`, "up 1"]);
+    const harness = new Harness();
+    for (let index = 0; index <= MAX_BATCH; index++) void harness.request(up(`default/${index}`));
+    harness.enqueued.length = 0;
+    await harness.batches.run(SHARED, SIGNAL);
+    expect(harness.enqueued).toEqual([SHARED]);
+    await harness.batches.run(SHARED, SIGNAL);
+    expect(harness.updates).toEqual([`up ${MAX_BATCH}`, "up 1"]);
   });
 
   it("forgets the stack that an object had to itself when the shared one has it, and not before", async () => {
-    const world = new World();
+    const harness = new Harness();
     const former = stackOf(postgresWriter, "default/a", undefined);
-    world.failure = new Error("away");
-    const failed = world.request({ ...up("default/a"), former });
-    await world.batches.run(SHARED, SIGNAL);
+    harness.failure = new Error("away");
+    const failed = harness.request({ ...up("default/a"), former });
+    await harness.batches.run(SHARED, SIGNAL);
     await expect(failed).rejects.toThrow("away");
-    expect(world.updates).toEqual([]);
-    world.failure = undefined;
-    void world.request({ ...up("default/a"), former });
-    await world.batches.run(SHARED, SIGNAL);
-    expect(world.updates).toEqual(["up 1", `forget ${former}`]);
+    expect(harness.updates).toEqual([]);
+    harness.failure = undefined;
+    void harness.request({ ...up("default/a"), former });
+    await harness.batches.run(SHARED, SIGNAL);
+    expect(harness.updates).toEqual(["up 1", `forget ${former}`]);
   });
 
   it("deletes an object from both stacks when it goes before it has moved", async () => {
-    const world = new World();
+    const harness = new Harness();
     const former = stackOf(postgresWriter, "default/a", undefined);
-    world.record("default/other");
-    void world.request({ ...destroy("default/a"), former });
-    await world.batches.run(SHARED, SIGNAL);
-    expect(world.updates).toEqual([`destroy ${former} stepwise`]);
+    harness.record("default/other");
+    void harness.request({ ...destroy("default/a"), former });
+    await harness.batches.run(SHARED, SIGNAL);
+    expect(harness.updates).toEqual([`destroy ${former} stepwise`]);
   });
 
   describe("that is asked when it is to begin", () => {
     beforeEach(() => void vi.useFakeTimers({ toFake: ["performance"] }));
     afterEach(() => void vi.useRealTimers());
-    const request = (world: World, name: string) => void world.request(up(`default/${name}`));
+    const request = (harness: Harness, name: string) => void harness.request(up(`default/${name}`));
 
     it("does not make a single object wait", () => {
-      const world = new World();
-      expect(world.batches.gatherMs(SHARED)).toBe(0);
-      request(world, "a");
-      expect(world.batches.gatherMs(SHARED)).toBe(0);
+      const harness = new Harness();
+      expect(harness.batches.gatherMs(SHARED)).toBe(0);
+      request(harness, "a");
+      expect(harness.batches.gatherMs(SHARED)).toBe(0);
     });
 
     it("waits for one that is coming, until it has come or does not any more", () => {
-      const world = new World();
-      const coming = world.batches.join(SHARED, "default/b");
-      expect(world.batches.gatherMs(SHARED), "before anything waits").toBe(0);
-      request(world, "a");
-      expect(world.batches.gatherMs(SHARED)).toBe(100);
+      const harness = new Harness();
+      const coming = harness.batches.join(SHARED, "default/b");
+      expect(harness.batches.gatherMs(SHARED), "before anything waits").toBe(0);
+      request(harness, "a");
+      expect(harness.batches.gatherMs(SHARED)).toBe(100);
       coming.leave();
-      expect(world.batches.gatherMs(SHARED)).toBe(0);
+      expect(harness.batches.gatherMs(SHARED)).toBe(0);
 
       const { key, ...wanted } = up("default/c");
-      const joined = world.batches.join(SHARED, key);
-      expect(world.batches.gatherMs(SHARED)).toBe(100);
+      const joined = harness.batches.join(SHARED, key);
+      expect(harness.batches.gatherMs(SHARED)).toBe(100);
       vi.advanceTimersByTime(99);
       void joined.request(wanted);
-      expect(world.batches.gatherMs(SHARED)).toBe(100);
+      expect(harness.batches.gatherMs(SHARED)).toBe(100);
     });
 
     it("does not wait for itself", () => {
-      const world = new World();
+      const harness = new Harness();
       const { key, ...wanted } = up("default/a");
-      const joined = world.batches.join(SHARED, key);
+      const joined = harness.batches.join(SHARED, key);
       void joined.request(wanted);
-      expect(world.batches.gatherMs(SHARED)).toBe(0);
+      expect(harness.batches.gatherMs(SHARED)).toBe(0);
       joined.leave();
-      expect(world.batches.gatherMs(SHARED)).toBe(0);
+      expect(harness.batches.gatherMs(SHARED)).toBe(0);
     });
 
     it("waits for the end of a burst", () => {
-      const world = new World();
-      request(world, "a");
-      request(world, "b");
-      expect(world.batches.gatherMs(SHARED)).toBe(100);
+      const harness = new Harness();
+      request(harness, "a");
+      request(harness, "b");
+      expect(harness.batches.gatherMs(SHARED)).toBe(100);
       vi.advanceTimersByTime(60);
-      request(world, "c");
-      expect(world.batches.gatherMs(SHARED)).toBe(100);
+      request(harness, "c");
+      expect(harness.batches.gatherMs(SHARED)).toBe(100);
       vi.advanceTimersByTime(100);
-      expect(world.batches.gatherMs(SHARED)).toBe(0);
+      expect(harness.batches.gatherMs(SHARED)).toBe(0);
     });
 
     it("does not wait for the end of a burst that continues, nor for more than a batch can take", async () => {
-      const world = new World();
-      request(world, "a");
+      const harness = new Harness();
+      request(harness, "a");
       for (let index = 0; index < 20; index++) {
-        request(world, `b-${index}`);
-        expect(world.batches.gatherMs(SHARED), `${index * 50} ms`).toBeGreaterThan(0);
+        request(harness, `b-${index}`);
+        expect(harness.batches.gatherMs(SHARED), `${index * 50} ms`).toBeGreaterThan(0);
         vi.advanceTimersByTime(50);
       }
-      expect(world.batches.gatherMs(SHARED)).toBe(0);
-      expect(world.batches.gatherMs(SHARED), "the next turn").toBe(100);
-      for (let index = 0; index < MAX_BATCH; index++) request(world, `c-${index}`);
-      expect(world.batches.gatherMs(SHARED)).toBe(0);
+      expect(harness.batches.gatherMs(SHARED)).toBe(0);
+      expect(harness.batches.gatherMs(SHARED), "the next turn").toBe(100);
+      for (let index = 0; index < MAX_BATCH; index++) request(harness, `c-${index}`);
+      expect(harness.batches.gatherMs(SHARED)).toBe(0);
     });
   });
 
   it("begins nothing after a stop, and says so to those who wait", async () => {
-    const world = new World();
-    const waiting = world.request(up("default/a"));
-    world.batches.stop();
+    const harness = new Harness();
+    const waiting = harness.request(up("default/a"));
+    harness.batches.stop();
     expect(await waiting).toMatchObject({ outcome: "interrupted" });
-    expect(await world.request(up("default/b"))).toMatchObject({ outcome: "interrupted" });
-    await world.batches.run(SHARED, SIGNAL);
-    expect(world.updates).toEqual([]);
+    expect(await harness.request(up("default/b"))).toMatchObject({ outcome: "interrupted" });
+    await harness.batches.run(SHARED, SIGNAL);
+    expect(harness.updates).toEqual([]);
   });
 });

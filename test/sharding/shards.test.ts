@@ -2,7 +2,7 @@ import pino from "pino";
 import { beforeEach, describe, expect, it } from "vitest";
 import { checkFence, currentFence } from "../../providers/fence";
 import { Shards } from "../../src/sharding/shards";
-import { partOf } from "../../stacks/contract/part";
+import { bucketOf } from "../../stacks/contract/bucket";
 import { LeaseMemory } from "./lease-memory";
 
 const timing = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 2_000 };
@@ -114,7 +114,7 @@ describe("a shard that is given back", () => {
     void shards.work("stack", forever, () => waiting);
     let drained = false;
     shards.leave();
-    const drain = shards.drained(partOf("stack", 4)).then(() => {
+    const drain = shards.drained(bucketOf("stack", 4)).then(() => {
       drained = true;
     });
     expect(yielding).toContain(true);
@@ -128,12 +128,12 @@ describe("a shard that is given back", () => {
 
 describe("the shard of a stack", () => {
   it("is the same for ever", () => {
-    expect(["a", "b", "postgreswriter.default.sample"].map((stack) => partOf(stack, 16))).toEqual([2, 6, 4]);
-    expect(partOf("anything", 1)).toBe(0);
+    expect(["a", "b", "postgreswriter.default.sample"].map((stack) => bucketOf(stack, 16))).toEqual([2, 6, 4]);
+    expect(bucketOf("anything", 1)).toBe(0);
   });
 
   it("is any of them equally often", () => {
-    const found = Array.from({ length: 8_000 }, (_, index) => partOf(`stack-${index}`, 8));
+    const found = Array.from({ length: 8_000 }, (_, index) => bucketOf(`stack-${index}`, 8));
     for (let shard = 0; shard < 8; shard++) {
       expect(Math.abs(found.filter((other) => other === shard).length - 1000)).toBeLessThan(150);
     }

@@ -70,7 +70,7 @@ describe("a step of a replica", () => {
       ["standBack"],
     ],
     [
-      "takes nothing before its layout has been announced",
+      "takes nothing before its layout has been published",
       state({ session: session("a", { layout: undefined }), standsBack: true }),
       [],
       [],

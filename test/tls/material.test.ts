@@ -54,21 +54,21 @@ describe("the material of a TLS server", () => {
 
   it("changes its CA in three steps, at each of which the bundle trusts what is shown before and after", async () => {
     const first = await renew(undefined, at(0));
-    const announced = await renew(first, at(61));
-    const waiting = await renew(announced, at(62));
-    const promoted = await renew(announced, at(62, { nextIsKnown: true }));
+    const published = await renew(first, at(61));
+    const waiting = await renew(published, at(62));
+    const promoted = await renew(published, at(62, { nextIsKnown: true }));
     const over = await renew(promoted, at(91));
 
-    expect(announced.next).toBeDefined();
-    expect(announced.ca).toBe(first.ca);
-    expect(waiting).toBe(announced);
-    expect(promoted.ca).toBe(announced.next);
+    expect(published.next).toBeDefined();
+    expect(published.ca).toBe(first.ca);
+    expect(waiting).toBe(published);
+    expect(promoted.ca).toBe(published.next);
     expect(promoted.previous).toBe(first.ca.certificate);
     for (const [shown, trusting] of [
-      [first, announced],
-      [announced, announced],
-      [announced, promoted],
-      [promoted, announced],
+      [first, published],
+      [published, published],
+      [published, promoted],
+      [promoted, published],
     ] as [TlsMaterial, TlsMaterial][]) {
       expect(isTrusted(shown, trusting)).toBe(true);
     }
@@ -89,10 +89,10 @@ describe("the material of a TLS server", () => {
 
   it("is made again when its CA has expired, by the next one if there is one", async () => {
     const material = await renew(undefined, at(0));
-    const announced = await renew(material, at(61));
+    const published = await renew(material, at(61));
 
     expect((await renew(material, at(95))).ca).not.toEqual(material.ca);
-    expect((await renew(announced, at(95))).ca).toBe(announced.next);
+    expect((await renew(published, at(95))).ca).toBe(published.next);
   });
 
   it("is not usable when its parts do not belong together or are no certificates", async () => {

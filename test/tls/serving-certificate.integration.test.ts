@@ -57,9 +57,9 @@ describe("replicas that open a certificate", () => {
     await eventually(() => expect([one.caBundle, other.caBundle].every((text) => text.startsWith(before))).toBe(true));
     await eventually(() => expect(one.caBundle.length).toBeGreaterThan(before.length * 1.5));
     await eventually(() => expect(heard).toContain(one.caBundle));
-    const announced = one.caBundle;
+    const published = one.caBundle;
     now += 2 * DAY;
-    await eventually(() => expect(one.caBundle).not.toBe(announced));
+    await eventually(() => expect(one.caBundle).not.toBe(published));
     await eventually(() => expect(other.caBundle).toBe(one.caBundle));
 
     expect(one.caBundle.endsWith(before)).toBe(true);

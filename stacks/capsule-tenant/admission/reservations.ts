@@ -48,7 +48,7 @@ type Place = FreePlace | { outcome: "full"; quota: number } | { outcome: "unlimi
 /** Holds places in the tenants' quotas for namespaces that are admitted but not yet created. */
 export class QuotaReservations {
   /** By the Tenant's UID: the end of what is being reserved. One after the other, replicas conflict and this one does not. */
-  readonly #turns = new Map<string, Promise<unknown>>();
+  readonly #reserving = new Map<string, Promise<unknown>>();
   /** By the Tenant's UID: as this replica wrote it last. The cache may not show that yet. */
   readonly #written = new LRUCache<string, LiveObject>({ max: MAX_WRITTEN });
   /** By the name of a namespace that is gone: the version of its end. */
@@ -67,13 +67,15 @@ export class QuotaReservations {
    */
   async reserve(view: AdmissionView, tenant: LiveObject, key: string, dryRun: boolean): Promise<number | undefined> {
     const { uid } = tenant.metadata;
-    const turn = (this.#turns.get(uid) ?? Promise.resolve()).then(() => this.#reserve(view, tenant, key, dryRun));
-    const settled = turn.catch(() => {});
-    this.#turns.set(uid, settled);
+    const reserved = (this.#reserving.get(uid) ?? Promise.resolve()).then(() =>
+      this.#reserve(view, tenant, key, dryRun),
+    );
+    const settled = reserved.catch(() => {});
+    this.#reserving.set(uid, settled);
     try {
-      return await turn;
+      return await reserved;
     } finally {
-      if (this.#turns.get(uid) === settled) this.#turns.delete(uid);
+      if (this.#reserving.get(uid) === settled) this.#reserving.delete(uid);
     }
   }
 
@@ -83,7 +85,7 @@ export class QuotaReservations {
    */
   async #reserve(view: AdmissionView, tenant: LiveObject, key: string, dryRun: boolean): Promise<number | undefined> {
     const { name, uid } = tenant.metadata;
-    const cached = this.#newest(uid, view.get("tenants", name));
+    const cached = this.#latest(uid, view.get("tenants", name));
     let place = cached?.metadata.uid === uid ? this.#findPlace(view, cached, key) : undefined;
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       if (place === undefined || place.outcome !== "free") {
@@ -101,7 +103,7 @@ export class QuotaReservations {
   }
 
   /** A dry run, which writes nothing, would not notice that the cached Tenant is stale. */
-  #newest(uid: string, cached: LiveObject | undefined): LiveObject | undefined {
+  #latest(uid: string, cached: LiveObject | undefined): LiveObject | undefined {
     const written = this.#written.get(uid);
     if (written === undefined || cached?.metadata.uid !== uid) return written ?? cached;
     return isOlder(cached.metadata.resourceVersion, written.metadata.resourceVersion) ? written : cached;

@@ -43,7 +43,7 @@ function pod(name: string, image = "a:1"): Manifest {
 }
 
 /** Lets a Pod go that waits for its finalizer. */
-const letGo = (name: string) =>
+const removeFinalizers = (name: string) =>
   cluster.client.mergePatch(POD, name, cluster.namespace, { metadata: { finalizers: null } });
 
 describe("release", () => {
@@ -124,7 +124,7 @@ describe("an object whose deletion is not awaited", () => {
     const outs = await create(pod("leaving"), { awaitDeletion: false });
     await remove(outs);
     expect((await findPod("leaving"))?.metadata.deletionTimestamp).toBeDefined();
-    await letGo("leaving");
+    await removeFinalizers("leaving");
   });
 
   it("is awaited where nothing else is said", async () => {
@@ -135,7 +135,7 @@ describe("an object whose deletion is not awaited", () => {
     });
     await expect.poll(async () => (await findPod("awaited"))?.metadata.deletionTimestamp).toBeDefined();
     expect(removed).toBe(false);
-    await letGo("awaited");
+    await removeFinalizers("awaited");
     await removing;
     expect(await findPod("awaited")).toBeUndefined();
   });
@@ -153,14 +153,14 @@ describe("a Pod whose specification changes", () => {
 
     await remove(olds);
     const creating = create(news);
-    await letGo("changed");
+    await removeFinalizers("changed");
     const made = await creating;
     expect(made.uid).not.toBe(olds.uid);
     expect(await findPod("changed")).toMatchObject({
       metadata: { uid: made.uid },
       spec: { containers: [{ image: "a:2" }] },
     });
-    await letGo("changed");
+    await removeFinalizers("changed");
   });
 });
 

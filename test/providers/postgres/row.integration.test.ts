@@ -3,7 +3,7 @@ import net, { type AddressInfo } from "node:net";
 import fc from "fast-check";
 import type { Client } from "pg";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
-import { announceCluster, forgetAnnouncements } from "../../../providers/postgres/clusters";
+import { forgetHeartbeats, recordHeartbeat } from "../../../providers/postgres/clusters";
 import { findDriftedRows } from "../../../providers/postgres/drift";
 import { quoteIdentifier } from "../../../providers/postgres/identifier";
 import { closePool, withConnection } from "../../../providers/postgres/pool";
@@ -485,10 +485,10 @@ describe("an object of a rebuilt cluster", () => {
     cluster: "gone",
   };
   const rebuilt = { ...former, uid: "uid-new", cluster: "rebuilt" };
-  /** As if the former cluster had announced itself for the last time so long ago. */
+  /** As if the former cluster had recorded its last heartbeat so long ago. */
   const lastSeen = async (seconds: number) => {
-    forgetAnnouncements();
-    await announceCluster("gone");
+    forgetHeartbeats();
+    await recordHeartbeat("gone");
     await database.query(`UPDATE kindstack_ownership.clusters SET seen_at = now() - interval '${seconds} s'`);
   };
 
@@ -505,7 +505,7 @@ describe("an object of a rebuilt cluster", () => {
     ]);
 
     // The former cluster comes back: its object is told of the new one, and its deletion deletes nothing.
-    await announceCluster("rebuilt");
+    await recordHeartbeat("rebuilt");
     await expect(update(outs, rowIn(table, { owner: former }))).rejects.toEqual(
       refused("RowConflict", "retryable", "in cluster rebuilt \\(UID uid-new\\)"),
     );
@@ -515,8 +515,8 @@ describe("an object of a rebuilt cluster", () => {
   });
 
   it.each([
-    ["is announced", () => lastSeen(3_500), {}],
-    ["was never announced", () => database.query("DELETE FROM kindstack_ownership.clusters"), {}],
+    ["has a heartbeat", () => lastSeen(3_500), {}],
+    ["never had a heartbeat", () => database.query("DELETE FROM kindstack_ownership.clusters"), {}],
     ["is gone, but nothing may be taken over", () => lastSeen(1e6), { KINDSTACK_POSTGRES_TAKEOVER_SECONDS: "0" }],
   ])("takes nothing over while the former cluster %s, but as the message says", async (_, prepare, settings) => {
     const table = await database.createStudents();
@@ -569,28 +569,28 @@ describe("an object of a rebuilt cluster", () => {
   });
 });
 
-describe("the announcement of a cluster", () => {
+describe("the heartbeat of a cluster", () => {
   const seen = () =>
     database.query("SELECT uid, now() - seen_at < '1 min' AS lately FROM kindstack_ownership.clusters");
 
   it("is repeated when it is due, not each time", async () => {
     await create(rowIn(await database.createStudents()));
     await database.query("DELETE FROM kindstack_ownership.clusters");
-    forgetAnnouncements();
-    await announceCluster("one");
+    forgetHeartbeats();
+    await recordHeartbeat("one");
     await database.query("UPDATE kindstack_ownership.clusters SET seen_at = '2000-01-01'");
-    await announceCluster("one");
+    await recordHeartbeat("one");
     expect(await seen()).toEqual([{ uid: "one", lately: false }]);
-    forgetAnnouncements();
-    await announceCluster("one");
+    forgetHeartbeats();
+    await recordHeartbeat("one");
     expect(await seen()).toEqual([{ uid: "one", lately: true }]);
   });
 
   it("makes its table beside the records of an earlier version", async () => {
     await create(rowIn(await database.createStudents()));
     await database.query("DROP TABLE kindstack_ownership.clusters");
-    forgetAnnouncements();
-    await announceCluster("one");
+    forgetHeartbeats();
+    await recordHeartbeat("one");
     expect(await seen()).toEqual([{ uid: "one", lately: true }]);
   });
 
@@ -607,8 +607,8 @@ describe("the announcement of a cluster", () => {
     await closePool();
     database.use({ PSQL_USER: role, PSQL_PASSWORD: "quiet" });
     try {
-      forgetAnnouncements();
-      await announceCluster("one");
+      forgetHeartbeats();
+      await recordHeartbeat("one");
       expect(await seen()).toEqual([]);
       await create(rowIn(table, { key: { id: "default/other" } }));
       await expect(create(rowIn(table, { owner: { ...owner, cluster: "two", uid: "uid-2" } }))).rejects.toEqual(

@@ -88,15 +88,15 @@ describe("the shares of a tenant's namespaces", () => {
     fc.record({ type: fc.constant("balance" as const), stale: fc.boolean(), isShared: fc.boolean() }),
   );
 
-  type World = { used: bigint; granted: bigint; enforced: bigint; asked?: { amount: bigint; since: number } };
+  type NamespaceQuota = { used: bigint; granted: bigint; enforced: bigint; asked?: { amount: bigint; since: number } };
 
   /** Rounds until nothing changes any more, all of it enforced after each. */
-  function settle(hard: number, world: World[]): number {
+  function balance(hard: number, quotas: NamespaceQuota[]): number {
     for (let round = 0; round < 10; round++) {
-      const next = grants(BigInt(hard), world, 1n, true);
-      if (next.every((amount, at) => amount === world[at]?.granted)) return round;
-      for (const [at, amount] of next.entries()) (world[at] as World).granted = amount;
-      for (const namespace of world) namespace.enforced = namespace.granted;
+      const next = grants(BigInt(hard), quotas, 1n, true);
+      if (next.every((amount, at) => amount === quotas[at]?.granted)) return round;
+      for (const [at, amount] of next.entries()) (quotas[at] as NamespaceQuota).granted = amount;
+      for (const namespace of quotas) namespace.enforced = namespace.granted;
     }
     return Number.POSITIVE_INFINITY;
   }
@@ -106,18 +106,22 @@ describe("the shares of a tenant's namespaces", () => {
     fc.assert(
       fc.property(uses, fc.nat(60), fc.nat(4), fc.nat(60), fc.nat(4), (uses, left, who, more, rival) => {
         const hard = uses.reduce((sum, use) => sum + use, left);
-        const world: World[] = uses.map((use) => ({ used: BigInt(use), granted: BigInt(use), enforced: BigInt(use) }));
-        settle(hard, world);
-        const asker = world[who % world.length] as World;
-        const other = world[rival % world.length] as World;
+        const quotas: NamespaceQuota[] = uses.map((use) => ({
+          used: BigInt(use),
+          granted: BigInt(use),
+          enforced: BigInt(use),
+        }));
+        balance(hard, quotas);
+        const asker = quotas[who % quotas.length] as NamespaceQuota;
+        const other = quotas[rival % quotas.length] as NamespaceQuota;
         const amount = asker.used + BigInt(Math.min(more, left));
         other.asked = { amount: other.used + 5n, since: 2 };
         asker.asked = { amount, since: 1 };
-        expect(settle(hard, world)).toBeLessThanOrEqual(3);
+        expect(balance(hard, quotas)).toBeLessThanOrEqual(3);
         expect(asker.enforced).toBeGreaterThanOrEqual(amount);
         asker.used = amount;
-        for (const namespace of world) delete namespace.asked;
-        expect(settle(hard, world)).toBeLessThanOrEqual(3);
+        for (const namespace of quotas) delete namespace.asked;
+        expect(balance(hard, quotas)).toBeLessThanOrEqual(3);
       }),
       { seed: 5, numRuns: 2_000 },
     );
@@ -126,24 +130,24 @@ describe("the shares of a tenant's namespaces", () => {
   it("never let the namespaces use more than the whole, whatever is used, freed, enforced and seen late", () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 40 }), fc.array(step, { maxLength: 60 }), (hard, steps) => {
-        const world: World[] = Array.from({ length: 4 }, () => ({ used: 0n, granted: 0n, enforced: 0n }));
-        let seen = world.map((namespace) => ({ ...namespace }));
+        const quotas: NamespaceQuota[] = Array.from({ length: 4 }, () => ({ used: 0n, granted: 0n, enforced: 0n }));
+        let seen = quotas.map((namespace) => ({ ...namespace }));
         for (const event of steps) {
           if (event.type === "balance") {
             // What was granted is known at once, it is our own; what is used and enforced may be seen late.
-            if (!event.stale) seen = world.map((namespace) => ({ ...namespace }));
+            if (!event.stale) seen = quotas.map((namespace) => ({ ...namespace }));
             for (const [at, amount] of grants(BigInt(hard), seen, 1n, event.isShared).entries()) {
-              (world[at] as Slot).granted = amount;
+              (quotas[at] as Slot).granted = amount;
               (seen[at] as Slot).granted = amount;
             }
             continue;
           }
-          const namespace = world[event.index] as World;
+          const namespace = quotas[event.index] as NamespaceQuota;
           if (event.type === "ask") namespace.asked = { amount: BigInt(event.amount), since: event.since };
           else if (event.type === "enforce") namespace.enforced = namespace.granted;
           else if (event.type === "free") namespace.used -= BigInt(Math.min(Number(namespace.used), event.amount));
           else if (namespace.used + BigInt(event.amount) <= namespace.enforced) namespace.used += BigInt(event.amount);
-          expect(world.reduce((sum, { used }) => sum + used, 0n)).toBeLessThanOrEqual(BigInt(hard));
+          expect(quotas.reduce((sum, { used }) => sum + used, 0n)).toBeLessThanOrEqual(BigInt(hard));
         }
       }),
       { seed: 5, numRuns: 2_000 },
@@ -153,16 +157,16 @@ describe("the shares of a tenant's namespaces", () => {
   it("come to rest within a few rounds, and then one that keeps asking can use all that others do not", () => {
     fc.assert(
       fc.property(fc.integer({ min: 6, max: 60 }), fc.integer({ min: 1, max: 6 }), fc.nat(5), (hard, count, who) => {
-        const world = Array.from({ length: count }, () => ({ used: 0n, granted: 0n, enforced: 0n }));
-        const eager = world[who % count] as (typeof world)[number];
+        const quotas = Array.from({ length: count }, () => ({ used: 0n, granted: 0n, enforced: 0n }));
+        const eager = quotas[who % count] as (typeof quotas)[number];
         for (let round = 0; round < 4 * hard + 8; round++) {
-          const next = grants(BigInt(hard), world, 1n, true);
-          for (const [at, amount] of next.entries()) (world[at] as Slot).granted = amount;
-          for (const namespace of world) namespace.enforced = namespace.granted;
+          const next = grants(BigInt(hard), quotas, 1n, true);
+          for (const [at, amount] of next.entries()) (quotas[at] as Slot).granted = amount;
+          for (const namespace of quotas) namespace.enforced = namespace.granted;
           if (eager.used < eager.enforced) eager.used += 1n;
         }
         expect(eager.used).toBe(BigInt(hard));
-        expect(grants(BigInt(hard), world, 1n, true)).toEqual(world.map(({ granted }) => granted));
+        expect(grants(BigInt(hard), quotas, 1n, true)).toEqual(quotas.map(({ granted }) => granted));
       }),
       { seed: 5 },
     );

@@ -19,7 +19,7 @@ describe("the status of a PodSet", () => {
   });
 });
 
-describe("the shortfall of a PodSet", () => {
+describe("whether a PodSet needs a reconcile", () => {
   it("is empty when as many Pods count as there are to be, ready or not", () => {
     expect(podSetNeedsReconcile(podSetObject(2), [pod("a"), pod("b", { ready: false })])).toEqual([]);
     expect(podSetNeedsReconcile(podSetObject(0), [])).toEqual([]);

@@ -5,27 +5,29 @@ import type { DriftPollerOptions } from "./drift-poller";
 
 const INTERVAL_MS = 60_000;
 
-export interface AnnouncerOptions extends Omit<DriftPollerOptions, "intervalMs"> {
+export interface HeartbeatOptions extends Omit<DriftPollerOptions, "intervalMs"> {
   /** See {@link clusterUid}; undefined where it may not be read. */
   cluster: string | undefined;
 }
 
-/** Tells other clusters that this one lives ({@link ExternalResources.announce}), until `signal` is aborted. */
-export async function announce(options: AnnouncerOptions, signal: AbortSignal): Promise<void> {
+/** Tells other clusters that this one lives ({@link ExternalResources.heartbeat}), until `signal` is aborted. */
+export async function sendHeartbeats(options: HeartbeatOptions, signal: AbortSignal): Promise<void> {
   const { controllers, shards, cluster, logger } = options;
   if (cluster === undefined) return;
   while (!signal.aborted) {
     for (const controller of [...controllers()]) {
       const { kind, stacks } = controller;
       const { external } = kind.capabilities;
-      if (external?.announce === undefined) continue;
+      if (external?.heartbeat === undefined) continue;
       const isOurs = controller
         .list()
         .some(({ metadata }) => shards?.holds(stacks.shardKeyOf(objectKey(metadata))) ?? true);
       if (!isOurs) continue;
       await external
-        .announce(cluster)
-        .catch((error: unknown) => logger.warn({ err: error, kind: kindName(kind) }, "could not announce the cluster"));
+        .heartbeat(cluster)
+        .catch((error: unknown) =>
+          logger.warn({ err: error, kind: kindName(kind) }, "failed to record the cluster's heartbeat"),
+        );
     }
     await delay(INTERVAL_MS, undefined, { signal }).catch(() => {});
   }

@@ -11,7 +11,7 @@ import type { Metrics } from "../telemetry/metrics";
 import { seconds } from "./numbers";
 
 /** How the work is shared with other replicas. */
-export interface SharingOptions {
+export interface ShardingOptions {
   leaderElect: boolean;
   shards: number;
   stackPartitions?: number;
@@ -22,7 +22,7 @@ export interface SharingOptions {
 }
 
 /** @param leaderElect whether Leases are used by default */
-export function sharingOptions(leaderElect: boolean): Option[] {
+export function shardingOptions(leaderElect: boolean): Option[] {
   return [
     new Option("--leader-elect", "work only while holding a Lease; the default in a Pod").default(leaderElect),
     new Option("--no-leader-elect", "start without leader election; only if no other operator runs"),
@@ -52,8 +52,8 @@ export function sharingOptions(leaderElect: boolean): Option[] {
  * @returns `undefined` when it works alone
  * @throws TerminalError `Misconfigured`
  */
-export function shareWork(
-  options: SharingOptions,
+export function openShards(
+  options: ShardingOptions,
   { client, pulumi, metrics, logger }: { client: KubernetesClient; pulumi: Pulumi; metrics: Metrics; logger: Logger },
 ): Shards | undefined {
   if (!options.leaderElect && options.shards === 1) return undefined;
