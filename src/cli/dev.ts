@@ -229,7 +229,7 @@ function hints(dir: string, kinds: readonly AnyKind[], { detach, watch }: DevOpt
     "Ready. In a shell:",
     `  . ${shownPath(layout.env)}`,
     `  kubectl get nodes${kinds.map((kind) => `,${kubectlName(kind, kinds)}`).join("")} --all-namespaces`,
-    ...(kinds.some(({ plural }) => plural === "postgreswriters") ? ["  psql -c 'table students'"] : []),
+    "  psql -c 'table students'",
     ...consoleHints(dir),
     ...(watch ? [`  edits: applied as you save; errors are in ${shownPath(logFileOf(layout, "operator"))}`] : []),
     detach ? `To stop it: kindstack dev stop${dirArgument(dir)}` : "To stop it: Ctrl-C",
