@@ -178,13 +178,13 @@ describe("the provider of ${kind}", () => {
     const other = { ...inputs, owner: "default/other" };
     await expect(provider.create(other)).rejects.toMatchObject({ errorClass: "terminal", reason: "Conflict" });
     await provider.delete(id, { ...outs, owner: "default/other" });
-    expect(stored("one")).toMatchObject({ owner: "default/one", text: "Sunday" });
+    expect(stored("one")).toEqual({ owner: "default/one", text: "Sunday", adopted: false });
   });
 
   it("adopts what has no owner, and leaves it there", async () => {
     writeFileSync(path.join(folder, "one.json"), JSON.stringify({ owner: "", text: "Friday" }));
     const { id, outs } = await provider.create(inputs);
-    expect(stored("one")).toMatchObject({ owner: "default/one", text: "Sunday" });
+    expect(stored("one")).toEqual({ owner: "default/one", text: "Sunday", adopted: true });
     await provider.delete(id, outs);
     expect(stored("one")).toEqual({ owner: "", text: "Sunday" });
   });
