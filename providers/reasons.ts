@@ -32,11 +32,11 @@ const PROGRESS = [
 const OBJECT = [
   "Conflict",
   "DeletionFailed",
-  "RepairsReverted",
   "Forbidden",
   "Gone",
   "Invalid",
   "NamespaceProtected",
+  "RepairsReverted",
   "Terminating",
   "TooMany",
 ] as const;

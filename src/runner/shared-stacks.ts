@@ -94,11 +94,10 @@ export class SharedStacks implements StackRunner {
     const former = this.#formerOf(key, found);
     const assignment = this.assignmentOf(found);
     const participant = this.#batches.join(assignment, key);
-    const shard = this.#shardKey(assignment.partition);
-    const request: typeof participant.request = async (request) => {
-      const mayBegin = this.#options.shards?.holds(shard) ?? true;
-      return mayBegin ? participant.request(request) : partialResult(request.operation.type, "interrupted");
-    };
+    const request: typeof participant.request = async (request) =>
+      this.#holds(assignment.partition)
+        ? participant.request(request)
+        : partialResult(request.operation.type, "interrupted");
     return {
       stack: { name: sharedStackName(this.#options.kind, assignment), assignment },
       up: (program, { refresh, verified }) =>
@@ -134,9 +133,7 @@ export class SharedStacks implements StackRunner {
     const former = this.#assignments.get(key);
     this.#assignments.gone(key);
     const isLeft = !this.#destroyed.delete(key) && former !== undefined;
-    if (isLeft && this.#options.shards?.holds(this.#shardKey(former.partition)) !== false) {
-      this.#stale.suspect(key, former);
-    }
+    if (isLeft && this.#holds(former.partition)) this.#stale.suspect(key, former);
   }
 
   takeOver(includes: (shardKey: string) => boolean): Promise<void> {
@@ -159,6 +156,10 @@ export class SharedStacks implements StackRunner {
   #shardKey(partition: string): string {
     const { kind } = this.#options;
     return shardKey(kind, `${kindName(kind)}|${partition}`);
+  }
+
+  #holds(partition: string): boolean {
+    return this.#options.shards?.holds(this.#shardKey(partition)) ?? true;
   }
 
   /** When the stack is another replica's, or becomes it, the objects that wait for its update are interrupted. */

@@ -4,6 +4,7 @@ import type { StackResource } from "../../src/automation/event-log";
 import type { UpdateFailure } from "../../src/automation/failures";
 import { destroyMembers, splitResult } from "../../src/automation/shared-stack";
 import { postgresWriter } from "../../stacks/postgres-writer/kind";
+import { updateResult } from "./update-result";
 
 const urnOf = (name: string) =>
   `urn:pulumi:s::kindstack::kindstack:g/v1:Writer$pulumi-nodejs:dynamic/test:Row::${name}`;
@@ -15,19 +16,6 @@ function resource(name: string, operation: StackResource["operation"], type = "r
 function failure(name: string | undefined, message = "refused"): UpdateFailure {
   const about = name !== undefined && { resource: name, urn: urnOf(name) };
   return { ...about, errorClass: "terminal", reason: "Refused", message };
-}
-
-function result(changes: Partial<UpdateResult>): UpdateResult {
-  return {
-    operation: "up",
-    outcome: "succeeded",
-    changes: {},
-    resources: [],
-    deleted: [],
-    failures: [],
-    durationMs: 1,
-    ...changes,
-  };
 }
 
 const KEYS = ["ns/a", "ns/b", "ns/c"];
@@ -42,14 +30,14 @@ describe("splitResult", () => {
       resource("ns/b", "same"),
       resource("ns/other", "create"),
     ];
-    const shares = splitResult(result({ resources, deleted: [resource("ns/c", "delete")] }), KEYS, undefined);
+    const shares = splitResult(updateResult({ resources, deleted: [resource("ns/c", "delete")] }), KEYS, undefined);
     expect([...shares.values()].map(({ changes }) => changes)).toEqual([{ create: 1, update: 1 }, {}, { delete: 1 }]);
     expect(outcomes(shares)).toEqual(["ns/a succeeded", "ns/b succeeded", "ns/c succeeded"]);
   });
 
   it("lets the failure of one's resource be that one's alone, when the rest was done", () => {
     const shares = splitResult(
-      result({ outcome: "failed", restDone: true, failures: [failure("ns/b", "no such table")] }),
+      updateResult({ outcome: "failed", restDone: true, failures: [failure("ns/b", "no such table")] }),
       KEYS,
       undefined,
     );
@@ -59,17 +47,17 @@ describe("splitResult", () => {
   });
 
   it("says nothing of the others when one's failure ended the update before its end", () => {
-    const ended = result({ outcome: "failed", restDone: false, failures: [failure("ns/b")] });
+    const ended = updateResult({ outcome: "failed", restDone: false, failures: [failure("ns/b")] });
     expect(outcomes(splitResult(ended, KEYS, undefined))).toEqual(["ns/b failed"]);
   });
 
   it("blames an error in a program on the object whose program it was", () => {
-    const ended = result({ outcome: "failed", failures: [failure(undefined, "cannot read properties")] });
+    const ended = updateResult({ outcome: "failed", failures: [failure(undefined, "cannot read properties")] });
     expect(outcomes(splitResult(ended, KEYS, "ns/c"))).toEqual(["ns/c failed"]);
   });
 
   it("counts a failure without an owner for every member", () => {
-    const away = result({ outcome: "failed", failures: [failure(undefined, "the backend is away")] });
+    const away = updateResult({ outcome: "failed", failures: [failure(undefined, "the backend is away")] });
     const shares = splitResult(away, KEYS, undefined);
     expect(outcomes(shares)).toEqual(["ns/a failed", "ns/b failed", "ns/c failed"]);
     expect(shares.get("ns/a")?.failures).toMatchObject([{ message: "the backend is away" }]);
@@ -77,12 +65,17 @@ describe("splitResult", () => {
 
   it("does not take what was reached for done when the update ended in a failure without an owner", () => {
     const failures = [failure("ns/b"), failure(undefined, "the state could not be saved")];
-    const ended = result({ outcome: "failed", restDone: false, failures, resources: [resource("ns/a", "create")] });
+    const ended = updateResult({
+      outcome: "failed",
+      restDone: false,
+      failures,
+      resources: [resource("ns/a", "create")],
+    });
     expect(outcomes(splitResult(ended, KEYS, undefined))).toEqual(["ns/b failed"]);
   });
 
   it("lets an interruption be everybody's", () => {
-    const shares = splitResult(result({ outcome: "interrupted" }), KEYS, undefined);
+    const shares = splitResult(updateResult({ outcome: "interrupted" }), KEYS, undefined);
     expect(outcomes(shares)).toEqual(["ns/a interrupted", "ns/b interrupted", "ns/c interrupted"]);
   });
 });
@@ -113,7 +106,7 @@ describe("destroyMembers", () => {
       up: () => Promise.reject(new Error("there is nothing to be updated")),
       destroy: async (_stack: string, options: UpdateOptions = {}) => {
         named.push(options.shared?.targets);
-        return result({ operation: "destroy" });
+        return updateResult({ operation: "destroy" });
       },
     };
     await destroyMembers(engine, postgresWriter, "s", ["ns/a", "ns/b"], {}, () => {});

@@ -5,6 +5,7 @@ import { Batches, MAX_BATCH, type Request } from "../../src/runner/batches";
 import { objectKey } from "../../stacks/contract/object";
 import { sharedStackName, stackOf } from "../../stacks/contract/shared-stack";
 import { postgresWriter } from "../../stacks/postgres-writer/kind";
+import { updateResult } from "../automation/update-result";
 
 /* Batches between a queue and an engine that are played: what becomes one update, and what comes of whom. */
 
@@ -74,7 +75,7 @@ class Harness {
     const what = shared === undefined ? stack : (shared.targets?.length ?? "all");
     const how = [savesOnce ? [] : "stepwise", refresh ? "refresh" : []].flat();
     this.updates.push([operation, what, ...how].join(" "));
-    return { operation, outcome: "succeeded", changes: {}, resources: [], deleted: [], failures: [], durationMs: 1 };
+    return updateResult({ operation });
   }
 }
 

@@ -6,6 +6,7 @@ import { SharedStacks } from "../../src/runner/shared-stacks";
 import type { RunnerEngine } from "../../src/runner/stack-runner";
 import { objectKey } from "../../stacks/contract/object";
 import { postgresWriter } from "../../stacks/postgres-writer/kind";
+import { updateResult } from "../automation/update-result";
 
 /* One slot for all stacks, and an engine whose updates end when the test says so. */
 
@@ -30,15 +31,7 @@ beforeEach(() => {
       up: async (stack: string) => {
         begun.push(stack.split(".")[1] ?? "");
         await finished;
-        return {
-          operation: "up",
-          outcome: "succeeded",
-          changes: {},
-          resources: [],
-          deleted: [],
-          failures: [],
-          durationMs: 1,
-        };
+        return updateResult();
       },
       recorded: async () => [],
       stacks: async () => [],
