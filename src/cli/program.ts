@@ -23,6 +23,7 @@ const COMMANDS = {
   install: async () => (await import("./install.js")).installCommand(),
   "stack-name": async () => (await import("./stack-name.js")).stackNameCommand(),
   new: async () => (await import("./new.js")).newCommand(),
+  completion: async () => (await import("./completion.js")).completionCommand(),
 };
 
 /**
@@ -49,10 +50,10 @@ Exit codes: 0 done, 1 failed, 2 wrong usage. KINDSTACK_DEBUG=1 prints the stack 
   const [name = ""] = words;
   if (isCommand(name)) {
     program.addCommand(await COMMANDS[name]());
+  } else if (name === "completion-server") {
+    program.addCommand((await import("./completion.js")).completionServerCommand(buildProgram));
   } else {
     for (const load of Object.values(COMMANDS)) program.addCommand(await load());
-    const { completionCommand } = await import("./completion.js");
-    program.addCommand(completionCommand(program));
   }
   throwInsteadOfExit(program, program);
   return program;

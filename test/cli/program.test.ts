@@ -65,7 +65,7 @@ describe("the command line", async () => {
     [["diff"], "name either a kind or --all"],
     [["diff", "tenants", "--all"], "name either a kind or --all"],
     [["history", "nonsense", "a"], "there is no kind nonsense; it can be one of tenants."],
-    [["completion", "tcsh"], "Allowed choices are bash, zsh, fish"],
+    [["completion", "tcsh"], "Allowed choices are bash, fish, pwsh, zsh"],
     [[], "Usage: kindstack"],
   ])("ends with 2 after wrong usage: %j", async (words, said) => {
     expect(await runProgram(words)).toBe(2);
