@@ -86,6 +86,15 @@ describe("folders", () => {
     );
     expect(named).toEqual([]);
   });
+
+  it("of src name no kind but in comments and examples", () => {
+    const names = KIND_FOLDERS.filter((name) => name !== "tenant").map((name) => name.replace("-", ""));
+    const name = new RegExp([...names, "capsule"].join("|"), "i"); // a tenant is also what an example is of
+    const lines = filesUnder(path.join(ROOT, "src")).flatMap((file) => fs.readFileSync(file, "utf8").split("\n"));
+    const code = lines.filter((line) => !/^\s*(\*|\/\*|\/\/|kindstack )/.test(line));
+    expect(code.length).toBeGreaterThan(1000);
+    expect(code.filter((line) => name.test(line))).toEqual([]);
+  });
 });
 
 /** What package.json's `exports` makes public, as sources. */

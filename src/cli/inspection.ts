@@ -35,7 +35,7 @@ Environment:
   PULUMI_BACKEND_URL                where the operator keeps the state
   PULUMI_CONFIG_PASSPHRASE[_FILE], KINDSTACK_SECRETS_PROVIDER
                                     the encryption of secrets in the state
-  PSQL_HOST, …                      the database of PostgresWriters, as for \`kindstack run\``;
+  PSQL_HOST, …                      the database of kinds with rows, as for \`kindstack run\``;
 
 /**
  * Runs something with the state, the cluster and the providers at hand.

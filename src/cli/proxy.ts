@@ -4,6 +4,7 @@ import { Command } from "commander";
 import type { Logger } from "pino";
 import { TerminalError } from "../../providers/errors";
 import { KubernetesClient } from "../../providers/kubernetes/client";
+import { kindName } from "../../stacks/contract/kind";
 import { kinds } from "../../stacks/index";
 import { inCluster } from "../config";
 import { startProxy } from "../proxy/proxy";
@@ -41,10 +42,10 @@ function servedKind() {
 }
 
 export function proxyCommand(): Command {
-  const { view } = servedKind();
+  const { kind, view } = servedKind();
   const everywhere = inCluster(process.env) ? "0.0.0.0" : "127.0.0.1";
   const command = new Command("proxy")
-    .description("run the proxy that lets owners of Capsule's Tenants list and watch their own namespaces")
+    .description(`run the proxy that lets owners of ${kindName(kind)} list and watch their own namespaces`)
     .option("--tls-cert-file <file>", "serving certificate, as PEM; read again when it changes")
     .option("--tls-key-file <file>", "its key")
     .option(

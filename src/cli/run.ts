@@ -9,6 +9,7 @@ import type { KubernetesClient } from "../../providers/kubernetes/client";
 import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
 import { closePool } from "../../providers/postgres/pool";
 import type { AnyKind } from "../../stacks/contract/kind";
+import { kinds as builtInKinds } from "../../stacks/index";
 import type { Admission } from "../admission/admission";
 import { StackEngine } from "../automation/engine";
 import { StackReader } from "../automation/stack-reader";
@@ -113,18 +114,24 @@ Environment:
   KINDSTACK_PULUMI_SERVER              the server that runs its commands in one process (default: from PATH, the cache
                                        or a build; none: a CLI process for each)
   PSQL_HOST, PSQL_PORT, PSQL_DBNAME, PSQL_USER, PSQL_PASSWORD, PGSSLMODE, PSQL_CA_FILE
-                                       the database of PostgresWriters
-  KINDSTACK_POSTGRES_TABLES            tables that PostgresWriters may write, such as "students,app.*"
+                                       the database of kinds with rows
+  KINDSTACK_POSTGRES_TABLES            tables that objects may write, such as "students,app.*"
   KINDSTACK_POSTGRES_TAKEOVER_SECONDS  how long after the last sign of another cluster its rows are taken over by objects
                                        of their names (default: 3600; 0: never)
   KINDSTACK_PROTECTED_NAMESPACES       further namespaces that no tenant may have, besides kube-*, default and the
                                        operator's own, such as "cert-manager,ingress-*"
   KINDSTACK_NAMESPACE                  the namespace of its Secrets (default: the Pod's, else "default")
-  KINDSTACK_CAPSULE_USER_GROUPS        groups that create namespaces through Capsule's Tenants (default: capsule.clastix.io)
   KINDSTACK_LOG_LEVEL, KINDSTACK_LOG_FORMAT
-                                       trace, debug, info, warn, error; json, pretty`,
+                                       trace, debug, info, warn, error; json, pretty
+${kindVariables()}`,
     )
     .action(runOperator);
+}
+
+/** The lines of the help on variables that only one kind reads. */
+function kindVariables(): string {
+  const variables = builtInKinds.flatMap(({ capabilities }) => Object.entries(capabilities.environment ?? {}));
+  return variables.map(([name, meaning]) => `  ${name.padEnd(36)} ${meaning}`).join("\n");
 }
 
 async function runOperator(options: RunOptions): Promise<void> {

@@ -14,8 +14,16 @@ export interface ProxyMetrics {
 
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
-/** Metrics in a registry of their own; `connections` and `lastContact` (by `performance.now()`) are asked at every scrape. */
-export function createProxyMetrics(ask: { connections: () => number; lastContact: () => number }): ProxyMetrics {
+/**
+ * Metrics in a registry of their own.
+ *
+ * @param resource the plural of the objects that are watched
+ * @param ask what is asked at every scrape; `lastContact` by `performance.now()`
+ */
+export function createProxyMetrics(
+  resource: string,
+  ask: { connections: () => number; lastContact: () => number },
+): ProxyMetrics {
   const registry = new Registry();
   const registers = [registry];
   // Its own precision, 10 ms, wakes the process a hundred times a second: more than all else that it does at rest.
@@ -34,7 +42,7 @@ export function createProxyMetrics(ask: { connections: () => number; lastContact
     labelNames: ["resource"],
     registers,
     collect() {
-      this.set({ resource: "tenants" }, (performance.now() - ask.lastContact()) / 1000);
+      this.set({ resource }, (performance.now() - ask.lastContact()) / 1000);
     },
   });
   return {

@@ -57,7 +57,7 @@ export async function startProxy(options: ProxyOptions): Promise<ApiProxy> {
   };
   const owners = new Owners({ client, type, view, logger });
   let server: ProxyServer | undefined;
-  const metrics = createProxyMetrics({
+  const metrics = createProxyMetrics(kind.plural, {
     connections: () => server?.connections ?? 0,
     lastContact: () => owners.lastContact,
   });

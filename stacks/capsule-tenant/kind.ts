@@ -85,6 +85,10 @@ export const capsuleTenant = defineKind({
       const delays = again.flatMap((result) => (result === undefined ? [] : [result.requeueAfterMs]));
       return delays.length === 0 ? undefined : { requeueAfterMs: Math.min(...delays) };
     },
+    environment: {
+      KINDSTACK_CAPSULE_USER_GROUPS:
+        "groups that create namespaces through Capsule's Tenants (default: capsule.clastix.io)",
+    },
     admission: capsuleTenantAdmission(),
     namespaceView: capsuleNamespaceView,
   },

@@ -158,6 +158,8 @@ export interface Capabilities<Spec = unknown, Status = unknown> {
   readonly permissions?: readonly PolicyRule[];
   /** What the program takes from the operator's environment; when it changes, all objects are updated. */
   settings?(): unknown;
+  /** The environment variables that only this kind reads, with their meaning for `kindstack run --help`. */
+  readonly environment?: Readonly<Record<string, string>>;
   /**
    * The objects of a namespace share a few stacks, as components, and what waits for a stack is one update. Every resource
    * is then named by its object's key, or by that with a slash and more. Without, each object has a stack of its own.

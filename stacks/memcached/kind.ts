@@ -1,5 +1,5 @@
 import { defineKind } from "../contract/index";
-import { memcachedImage, memcachedProgram } from "./program";
+import { DEFAULT_IMAGE, memcachedImage, memcachedProgram } from "./program";
 import { memcachedSpec, memcachedStatus } from "./schema";
 import { memcachedConditions } from "./status";
 
@@ -28,6 +28,7 @@ export const memcached = defineKind({
     // An owner reference that blocks its owner's deletion: clusters with OwnerReferencesPermissionEnforcement ask for it.
     permissions: [{ apiGroups: ["cache.example.com"], resources: ["memcacheds/finalizers"], verbs: ["update"] }],
     settings: memcachedImage,
+    environment: { MEMCACHED_IMAGE: `the image of Memcacheds (default: ${DEFAULT_IMAGE})` },
     conditions: memcachedConditions,
   },
 });

@@ -2,9 +2,11 @@ import { KubernetesObject, type Manifest } from "../../providers/kubernetes/inde
 import { controllerReference, type KindObject, type ProgramContext } from "../contract/index";
 import type { MemcachedSpec } from "./schema";
 
+export const DEFAULT_IMAGE = "memcached:1.4.36-alpine";
+
 /** The image of all instances; the operator's environment may name another. */
 export function memcachedImage(): string {
-  return process.env.MEMCACHED_IMAGE || "memcached:1.4.36-alpine";
+  return process.env.MEMCACHED_IMAGE || DEFAULT_IMAGE;
 }
 
 /** A Deployment that passes the restricted Pod security standard. */
