@@ -1,12 +1,12 @@
 import { pino } from "pino";
 import { KubernetesClient, type Manifest } from "../providers/kubernetes/client";
 import { startAdmission } from "../src/admission/admission";
-import { userConfig } from "../src/dev/users";
 import { installKinds } from "../src/operator/install";
 import { capsuleTenant } from "../stacks/capsule-tenant/kind";
 import { DEFAULT_USER_GROUP, TENANT_LABEL } from "../stacks/capsule-tenant/labels";
 import { type BenchContext, withBenchCluster } from "./cluster";
 import { type Section, summary } from "./results";
+import { userConfig } from "./users";
 import { forEachAtOnce } from "./writers";
 
 const FULL = { tenants: 500, rounds: 100 };

@@ -9,10 +9,10 @@ import { closePool } from "../providers/postgres/pool";
 import { type DevCluster, removeDevCluster, startDevCluster } from "../src/dev/cluster";
 import { layoutOf, logFileOf } from "../src/dev/layout";
 import { lastLines } from "../src/dev/process";
-import { userConfig } from "../src/dev/users";
 import { type CountedPulumi, countedPulumi } from "./counted-pulumi";
 import { type GoOperatorOptions, startGoOperator } from "./go-operator";
 import { type OperatorProcess, startOperator, sumOfMetric } from "./operator-process";
+import { userConfig } from "./users";
 
 /** What every bench gets. */
 export interface BenchContext {

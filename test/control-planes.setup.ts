@@ -4,15 +4,16 @@ import os from "node:os";
 import path from "node:path";
 import type { TestProject } from "vitest/node";
 import { type DevCluster, removeDevCluster, startDevCluster } from "../src/dev/cluster";
-import { resolveBinaries } from "../src/toolchain/resolve";
+import { resolveBinaries, resolveBinary } from "../src/toolchain/resolve";
 import type { ToolEvent } from "../src/toolchain/tool";
-
 import { filesUnder } from "./files";
+import { testTools } from "./tools";
 
 const ROOT = path.resolve(__dirname, "..");
 
 /** What tests need besides a control plane: none of them may wait for a build. */
-const TOOLS = ["pulumi", "pulumi-server", "pulumi-language-nodejs", "promtool", "helm", "kstatus"] as const;
+const TOOLS = ["pulumi", "pulumi-server", "pulumi-language-nodejs"] as const;
+const TEST_TOOLS = [testTools.promtool, testTools.helm, testTools.kstatus];
 
 /** One control plane for each worker, so that files with operators run side by side and do not see each other. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
@@ -26,6 +27,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   };
   try {
     await resolveBinaries(TOOLS, { observe: report });
+    for (const tool of TEST_TOOLS) await resolveBinary(tool, { observe: report });
     const started = await Promise.allSettled(
       Array.from({ length: project.config.maxWorkers }, (_, worker) =>
         startDevCluster({ dir: path.join(directory, String(worker + 1)), observeTools: report }),

@@ -78,11 +78,6 @@ export type Action = ObjectPlan["action"];
 export const GATED = ["create", "update", "replace", "delete", "release"] as const;
 export type Gated = (typeof GATED)[number];
 
-/** The schema as it is published. */
-export function publishedSchema(): object {
-  return { $schema: "https://json-schema.org/draft/2020-12/schema", ...JSON.parse(JSON.stringify(reportSchema)) };
-}
-
 export function summarize(objects: readonly ObjectPlan[]): Report["summary"] {
   const summary: Report["summary"] = {};
   for (const { action } of objects) summary[action] = (summary[action] ?? 0) + 1;

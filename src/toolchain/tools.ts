@@ -5,11 +5,6 @@ import type { Source, Tool } from "./tool";
 const ETCD = "3.6.10";
 const KUBERNETES = "1.36.3";
 const KWOK = "0.8.0";
-const PROMETHEUS = "3.13.5";
-const HELM = "3.22.0";
-const CLI_UTILS = "0.37.2";
-const VERSITYGW = "1.8.0";
-const FAKE_GCS_SERVER = "1.56.1";
 const PULUMI = "3.255.0";
 /** The CLI's version and the revision of what `tools/pulumi` has of our own. */
 const PULUMI_SERVER = `${PULUMI}-2`;
@@ -21,7 +16,7 @@ const architecture = process.arch === "x64" ? "amd64" : process.arch;
 
 export type ToolName = keyof typeof tools;
 
-/** Every tool, its version and where it comes from. */
+/** Every tool that Kindstack runs, its version and where it comes from. */
 export const tools = {
   etcd: {
     ...named("etcd", ETCD, "KINDSTACK_ETCD"),
@@ -63,72 +58,6 @@ export const tools = {
           "kustomize/stage/pod/fast/pod-complete.yaml",
           "kustomize/stage/pod/fast/pod-delete.yaml",
         ],
-      }),
-    ],
-  },
-  /** Checks and evaluates the alerting rules; only tests need it. */
-  promtool: {
-    ...named("promtool", PROMETHEUS, "KINDSTACK_PROMTOOL"),
-    versionArguments: ["--version"],
-    sources: [
-      vendorDownload(prometheusRelease()),
-      goBuild({
-        module: "tools/prometheus",
-        package: "github.com/prometheus/prometheus/cmd/promtool",
-        variables: { "github.com/prometheus/common/version.Version": PROMETHEUS },
-        tags: "remove_all_sd", // clients of all clouds
-        estimatedSeconds: 120,
-      }),
-    ],
-  },
-  /** Checks and renders the Helm chart; only tests need it. */
-  helm: {
-    ...named("helm", HELM, "KINDSTACK_HELM"),
-    versionArguments: ["version", "--short"],
-    sources: [
-      vendorDownload(helmRelease()),
-      goBuild({
-        module: "tools/helm",
-        package: "helm.sh/helm/v3/cmd/helm",
-        variables: { "helm.sh/helm/v3/internal/version.version": `v${HELM}` },
-        estimatedSeconds: 60,
-      }),
-    ],
-  },
-  /** Says what Flux and cli-utils make of an object; only tests need it. */
-  kstatus: {
-    ...named("kstatus", CLI_UTILS, "KINDSTACK_KSTATUS"),
-    versionArguments: ["--version"],
-    sources: [
-      goBuild({
-        module: "tools/kstatus",
-        package: ".",
-        variables: { "main.Version": CLI_UTILS },
-        estimatedSeconds: 20,
-      }),
-    ],
-  },
-  /** An S3 server in front of a folder; only tests need it. */
-  versitygw: {
-    ...named("versitygw", VERSITYGW, "KINDSTACK_VERSITYGW"),
-    versionArguments: ["--version"],
-    sources: [
-      goBuild({
-        module: "tools/versitygw",
-        package: "github.com/versity/versitygw/cmd/versitygw",
-        variables: { "main.Version": VERSITYGW },
-        estimatedSeconds: 90,
-      }),
-    ],
-  },
-  /** A server of Google Cloud Storage in front of a folder; only tests need it. It cannot tell its version. */
-  "fake-gcs-server": {
-    ...named("fake-gcs-server", FAKE_GCS_SERVER, "KINDSTACK_FAKE_GCS_SERVER"),
-    sources: [
-      goBuild({
-        module: "tools/fake-gcs-server",
-        package: "github.com/fsouza/fake-gcs-server",
-        estimatedSeconds: 60,
       }),
     ],
   },
@@ -189,25 +118,6 @@ function etcdRelease() {
     url: `${release}/${folder}.${platform === "linux" ? "tar.gz" : "zip"}`,
     checksum: { type: "list" as const, url: `${release}/SHA256SUMS` },
     member: `${folder}/etcd`,
-  };
-}
-
-function prometheusRelease() {
-  const folder = `prometheus-${PROMETHEUS}.${platform}-${architecture}`;
-  const release = `https://github.com/prometheus/prometheus/releases/download/v${PROMETHEUS}`;
-  return {
-    url: `${release}/${folder}.tar.gz`,
-    checksum: { type: "list" as const, url: `${release}/sha256sums.txt` },
-    member: `${folder}/promtool`,
-  };
-}
-
-function helmRelease() {
-  const url = `https://get.helm.sh/helm-v${HELM}-${platform}-${architecture}.tar.gz`;
-  return {
-    url,
-    checksum: { type: "list" as const, url: `${url}.sha256sum` },
-    member: `${platform}-${architecture}/helm`,
   };
 }
 

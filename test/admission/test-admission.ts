@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import path from "node:path";
 import { KubeConfig } from "@kubernetes/client-node";
 import { pino } from "pino";
+import { userConfig } from "../../bench/users";
 import {
   ApiError,
   KubernetesClient,
@@ -10,7 +11,6 @@ import {
   type ResourceType,
 } from "../../providers/kubernetes/client";
 import { type Admission, type AdmissionOptions, startAdmission } from "../../src/admission/admission";
-import { userConfig } from "../../src/dev/users";
 import { installKinds } from "../../src/operator/install";
 import { eventually } from "../../src/testing/eventually";
 import { capsuleTenantAdmission } from "../../stacks/capsule-tenant/admission/admission";

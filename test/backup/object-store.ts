@@ -6,6 +6,7 @@ import path from "node:path";
 import { freePort } from "../../src/dev/ports";
 import { eventually } from "../../src/testing/eventually";
 import { resolveBinary } from "../../src/toolchain/resolve";
+import { testTools } from "../tools";
 
 /** A server of an object store's protocol. In its folder, `buckets` has a folder for each bucket. */
 interface Server {
@@ -71,7 +72,7 @@ export class ObjectStore {
   async open(buckets: readonly string[]): Promise<void> {
     for (const bucket of buckets) fs.mkdirSync(path.join(this.#folder, "buckets", bucket), { recursive: true });
     fs.mkdirSync(path.join(this.#folder, "metadata"));
-    const file = await resolveBinary(this.#server.tool);
+    const file = await resolveBinary(testTools[this.#server.tool]);
     this.#port = await freePort();
     const child = spawn(file, this.#server.args(this.#port, this.#folder), {
       env: { ...process.env, ...this.#server.environment },

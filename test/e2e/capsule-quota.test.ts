@@ -1,8 +1,8 @@
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { userConfig } from "../../bench/users";
 import { ApiError, KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
-import { userConfig } from "../../src/dev/users";
 import { eventually } from "../../src/testing/eventually";
 import { usageOf } from "../../stacks/capsule-tenant/object-usage";
 import { formatAmount, parseAmount } from "../../stacks/capsule-tenant/quantity";

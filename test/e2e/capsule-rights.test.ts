@@ -1,8 +1,8 @@
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, describe, expect, it } from "vitest";
+import { userConfig } from "../../bench/users";
 import { ApiError, KubernetesClient, type Manifest } from "../../providers/kubernetes/client";
-import { userConfig } from "../../src/dev/users";
 import { eventually } from "../../src/testing/eventually";
 import { removeAdmission } from "../admission/leftovers";
 import { controlPlane } from "../control-plane";

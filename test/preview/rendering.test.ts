@@ -4,14 +4,7 @@ import { Check } from "typebox/value";
 import { describe, expect, it } from "vitest";
 import { MARKER, renderMarkdown } from "../../src/preview/render-markdown";
 import { renderText } from "../../src/preview/render-text";
-import {
-  gatedObjects,
-  type ObjectPlan,
-  publishedSchema,
-  type Report,
-  reportSchema,
-  summarize,
-} from "../../src/preview/report";
+import { gatedObjects, type ObjectPlan, type Report, reportSchema, summarize } from "../../src/preview/report";
 import { safeJson } from "../../src/text/plain-text";
 
 function plan(changes: Partial<ObjectPlan> = {}): ObjectPlan {
@@ -203,7 +196,10 @@ describe("the gates", () => {
 describe("the published schema", () => {
   it("is that of the reports", () => {
     const published = readFileSync(join(__dirname, "../../docs/preview.schema.json"), "utf8");
-    expect(JSON.parse(published)).toEqual(publishedSchema());
+    expect(JSON.parse(published)).toEqual({
+      $schema: "https://json-schema.org/draft/2020-12/schema",
+      ...JSON.parse(JSON.stringify(reportSchema)),
+    });
   });
 
   it("takes a report, and nothing else", () => {

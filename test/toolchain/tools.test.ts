@@ -3,8 +3,11 @@ import fs from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { packageRoot } from "../../src/package";
-import { tools } from "../../src/toolchain/tools";
+import { tools as productionTools } from "../../src/toolchain/tools";
 import { filesUnder } from "../files";
+import { testTools } from "../tools";
+
+const tools = { ...productionTools, ...testTools };
 
 const requirements = [
   ["etcd", "etcd", "go.etcd.io/etcd/server/v3"],

@@ -11,13 +11,14 @@ import { kinds } from "../../../stacks/index";
 import { helmChart } from "../../../stacks/platform/chart";
 import { parseConfiguration } from "../../../stacks/platform/configuration";
 import { platformManifests } from "../../../stacks/platform/manifests";
+import { testTools } from "../../tools";
 
 const VERSION = "1.2.3";
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-chart-"));
 let helm: string;
 
 beforeAll(async () => {
-  helm = await resolveBinary("helm");
+  helm = await resolveBinary(testTools.helm);
 });
 afterAll(() => fs.rmSync(folder, { recursive: true, force: true }));
 

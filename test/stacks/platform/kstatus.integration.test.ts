@@ -3,6 +3,7 @@ import { expect, it } from "vitest";
 import type { LiveObject } from "../../../providers/kubernetes/client";
 import { resolveBinary } from "../../../src/toolchain/resolve";
 import { tenantObject, withConditions } from "../../objects";
+import { testTools } from "../../tools";
 
 const ready = withConditions(tenantObject(), { Ready: ["True", "Succeeded"] });
 const TABLE: [string, LiveObject, string][] = [
@@ -31,7 +32,7 @@ const TABLE: [string, LiveObject, string][] = [
 ];
 
 it("kstatus, which Flux goes by, reads the state of an object from its conditions", async () => {
-  const path = await resolveBinary("kstatus");
+  const path = await resolveBinary(testTools.kstatus);
   const objects = TABLE.map(([, object]) => object);
   const statuses = JSON.parse(execFileSync(path, { input: JSON.stringify(objects), encoding: "utf8" })) as string[];
 

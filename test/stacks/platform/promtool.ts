@@ -4,6 +4,7 @@ import os from "node:os";
 import path from "node:path";
 import { parse, stringify } from "yaml";
 import { resolveBinary } from "../../../src/toolchain/resolve";
+import { testTools } from "../../tools";
 
 /** Samples by series, in promtool's notation: `up{job="kindstack"}` and `1+0x90`. */
 export type Series = Readonly<Record<string, string>>;
@@ -20,7 +21,7 @@ export class Promtool {
   }
 
   static async open(): Promise<Promtool> {
-    return new Promtool(await resolveBinary("promtool"));
+    return new Promtool(await resolveBinary(testTools.promtool));
   }
 
   close(): void {

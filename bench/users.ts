@@ -1,8 +1,8 @@
 import fs from "node:fs/promises";
 import path from "node:path";
 import { KubeConfig } from "@kubernetes/client-node";
-import { issueCertificate, openAuthority } from "../tls/certificate";
-import { layoutOf } from "./layout";
+import { layoutOf } from "../src/dev/layout";
+import { issueCertificate, openAuthority } from "../src/tls/certificate";
 
 const LIFETIME_MS = 24 * 3_600_000;
 

@@ -1,0 +1,116 @@
+import { vendorDownload } from "../src/toolchain/download";
+import { goBuild } from "../src/toolchain/go";
+import type { Tool } from "../src/toolchain/tool";
+
+const PROMETHEUS = "3.13.5";
+const HELM = "3.22.0";
+const CLI_UTILS = "0.37.2";
+const VERSITYGW = "1.8.0";
+const FAKE_GCS_SERVER = "1.56.1";
+
+const platform = process.platform;
+const architecture = process.arch === "x64" ? "amd64" : process.arch;
+
+/** The tools that tests need and Kindstack does not. */
+export const testTools = {
+  /** Checks and evaluates the alerting rules. */
+  promtool: {
+    name: "promtool",
+    version: PROMETHEUS,
+    file: "promtool",
+    variable: "KINDSTACK_PROMTOOL",
+    versionArguments: ["--version"],
+    sources: [
+      vendorDownload(prometheusRelease()),
+      goBuild({
+        module: "tools/prometheus",
+        package: "github.com/prometheus/prometheus/cmd/promtool",
+        variables: { "github.com/prometheus/common/version.Version": PROMETHEUS },
+        tags: "remove_all_sd", // clients of all clouds
+        estimatedSeconds: 120,
+      }),
+    ],
+  },
+  /** Checks and renders the Helm chart. */
+  helm: {
+    name: "helm",
+    version: HELM,
+    file: "helm",
+    variable: "KINDSTACK_HELM",
+    versionArguments: ["version", "--short"],
+    sources: [
+      vendorDownload(helmRelease()),
+      goBuild({
+        module: "tools/helm",
+        package: "helm.sh/helm/v3/cmd/helm",
+        variables: { "helm.sh/helm/v3/internal/version.version": `v${HELM}` },
+        estimatedSeconds: 60,
+      }),
+    ],
+  },
+  /** Says what Flux and cli-utils make of an object. */
+  kstatus: {
+    name: "kstatus",
+    version: CLI_UTILS,
+    file: "kstatus",
+    variable: "KINDSTACK_KSTATUS",
+    versionArguments: ["--version"],
+    sources: [
+      goBuild({
+        module: "tools/kstatus",
+        package: ".",
+        variables: { "main.Version": CLI_UTILS },
+        estimatedSeconds: 20,
+      }),
+    ],
+  },
+  /** An S3 server in front of a folder. */
+  versitygw: {
+    name: "versitygw",
+    version: VERSITYGW,
+    file: "versitygw",
+    variable: "KINDSTACK_VERSITYGW",
+    versionArguments: ["--version"],
+    sources: [
+      goBuild({
+        module: "tools/versitygw",
+        package: "github.com/versity/versitygw/cmd/versitygw",
+        variables: { "main.Version": VERSITYGW },
+        estimatedSeconds: 90,
+      }),
+    ],
+  },
+  /** A server of Google Cloud Storage in front of a folder. It cannot tell its version. */
+  "fake-gcs-server": {
+    name: "fake-gcs-server",
+    version: FAKE_GCS_SERVER,
+    file: "fake-gcs-server",
+    variable: "KINDSTACK_FAKE_GCS_SERVER",
+    sources: [
+      goBuild({
+        module: "tools/fake-gcs-server",
+        package: "github.com/fsouza/fake-gcs-server",
+        estimatedSeconds: 60,
+      }),
+    ],
+  },
+} as const satisfies Record<string, Tool>;
+
+function prometheusRelease() {
+  const folder = `prometheus-${PROMETHEUS}.${platform}-${architecture}`;
+  const release = `https://github.com/prometheus/prometheus/releases/download/v${PROMETHEUS}`;
+  return {
+    url: `${release}/${folder}.tar.gz`,
+    checksum: { type: "list" as const, url: `${release}/sha256sums.txt` },
+    member: `${folder}/promtool`,
+  };
+}
+
+function helmRelease() {
+  const url = `https://get.helm.sh/helm-v${HELM}-${platform}-${architecture}.tar.gz`;
+  return {
+    url,
+    checksum: { type: "list" as const, url: `${url}.sha256sum` },
+    member: `${platform}-${architecture}/helm`,
+  };
+}
