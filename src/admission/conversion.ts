@@ -13,7 +13,7 @@ import {
   webhookClientOf,
 } from "../../stacks/contract/crd";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
-import { MalformedReviewError } from "./review";
+import { parseBody } from "../http/body";
 
 /** What is read of a ConversionReview; the API server sends more. */
 const reviewSchema = Compile(
@@ -36,10 +36,11 @@ export function conversionPath(kind: AnyKind): string {
 /**
  * The answer to a ConversionReview: all of its objects in the version that is asked for, or why one cannot be converted.
  *
- * @throws MalformedReviewError
+ * @throws BodyRefusedError
  */
 export function answerConversion(kind: AnyKind, text: string, logger: Logger): object {
-  const { uid, desiredAPIVersion, objects } = parseConversion(text);
+  const { request } = parseBody(reviewSchema, text, "a ConversionReview of apiextensions.k8s.io/v1");
+  const { uid, desiredAPIVersion, objects } = request;
   const answer = (response: object) => ({
     apiVersion: "apiextensions.k8s.io/v1",
     kind: "ConversionReview",
@@ -53,20 +54,6 @@ export function answerConversion(kind: AnyKind, text: string, logger: Logger): o
     const message = `to ${desiredAPIVersion}: ${errorMessageOf(error)}`;
     return answer({ convertedObjects: [], result: { status: "Failure", message } });
   }
-}
-
-function parseConversion(text: string): { uid: string; desiredAPIVersion: string; objects: object[] } {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    throw new MalformedReviewError("the body is not JSON");
-  }
-  if (reviewSchema.Check(value)) return value.request;
-  const [error] = reviewSchema.Errors(value);
-  throw new MalformedReviewError(
-    `the body is not a ConversionReview of apiextensions.k8s.io/v1: ${error?.instancePath || "/"} ${error?.message}`,
-  );
 }
 
 interface ConvertedDefinitions {

@@ -2,6 +2,7 @@ import Type from "typebox";
 import { Compile } from "typebox/compile";
 import type { Manifest } from "../../providers/kubernetes/client";
 import type { AdmissionRequest, Decision } from "../../stacks/contract/admission";
+import { parseBody } from "../http/body";
 
 const objectSchema = Type.Union([Type.Null(), Type.Object({ metadata: Type.Optional(Type.Object({})) })]);
 
@@ -27,26 +28,9 @@ const reviewSchema = Compile(
   }),
 );
 
-/** What was sent is no review. */
-export class MalformedReviewError extends Error {
-  override readonly name = "MalformedReviewError";
-}
-
-/** Parses an AdmissionReview. @throws MalformedReviewError saying where it is wrong */
+/** Parses an AdmissionReview. @throws BodyRefusedError saying where it is wrong */
 export function parseReview(text: string): AdmissionRequest {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    throw new MalformedReviewError("the body is not JSON");
-  }
-  if (!reviewSchema.Check(value)) {
-    const [error] = reviewSchema.Errors(value);
-    throw new MalformedReviewError(
-      `the body is not an AdmissionReview of admission.k8s.io/v1: ${error?.instancePath || "/"} ${error?.message}`,
-    );
-  }
-  const { request } = value;
+  const { request } = parseBody(reviewSchema, text, "an AdmissionReview of admission.k8s.io/v1");
   const { uid, operation, name = "", namespace = "", dryRun = false, userInfo, object, oldObject } = request;
   return {
     uid,

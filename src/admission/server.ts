@@ -4,10 +4,11 @@ import https from "node:https";
 import type { Logger } from "pino";
 import { ClassifiedError, errorMessageOf } from "../../providers/errors";
 import type { AdmissionRequest, Decision } from "../../stacks/contract/admission";
-import { ConnectionLimit } from "../tls/connection-limit";
-import { listenAt } from "../tls/listen";
+import { BodyRefusedError, type Flight, readBody } from "../http/body";
+import { ConnectionLimit } from "../http/connection-limit";
+import { listenAt } from "../http/listen";
 import type { ServingCertificate } from "../tls/serving-certificate";
-import { MalformedReviewError, parseReview, reviewAnswer } from "./review";
+import { parseReview, reviewAnswer } from "./review";
 
 /** Who decides about the requests that are sent to a path. */
 export interface Reviewer {
@@ -25,7 +26,7 @@ export interface AdmissionServerOptions {
   clientCa?: string | undefined;
   /** By path, without the secret at its end. */
   reviewers: ReadonlyMap<string, Reviewer>;
-  /** Who answers ConversionReviews, likewise. @throws MalformedReviewError */
+  /** Who answers ConversionReviews, likewise. @throws BodyRefusedError */
   converters?: ReadonlyMap<string, (review: string) => object>;
   logger: Logger;
 }
@@ -51,7 +52,7 @@ const CLOSING_MS = 5_000;
 /** Answers AdmissionReviews over HTTPS, with whatever certificate is valid at the time. */
 export async function startAdmissionServer(options: AdmissionServerOptions): Promise<AdmissionServer> {
   const { certificate, clientCa, logger } = options;
-  const flight = { bytes: 0 };
+  const flight: Flight = { bytes: 0, maxBytes: MAX_BYTES_IN_FLIGHT };
   const secrets = new SecretSet(() => certificate.sharedSecrets);
   const context = () => ({
     ...certificate.secureContext,
@@ -124,14 +125,13 @@ interface Reply {
 
 async function respond(
   options: AdmissionServerOptions,
-  flight: { bytes: number },
+  flight: Flight,
   path: string | undefined,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
   const answer = await answerTo(options, flight, path, request).catch((error: unknown): Reply => {
-    if (error instanceof MalformedReviewError) return { status: 400, body: error.message };
-    if (error instanceof RefusedBodyError) return { status: error.status, body: error.message };
+    if (error instanceof BodyRefusedError) return { status: error.status, body: error.message };
     options.logger.error({ err: error, path: request.url }, "review failed");
     return { status: 500, body: "internal error" };
   });
@@ -153,7 +153,7 @@ async function respond(
 
 async function answerTo(
   { reviewers, converters, logger }: AdmissionServerOptions,
-  flight: { bytes: number },
+  flight: Flight,
   path: string | undefined,
   request: IncomingMessage,
 ): Promise<Reply> {
@@ -164,7 +164,7 @@ async function answerTo(
   if (!/^application\/json\b/.test(request.headers["content-type"] ?? "")) {
     return { status: 415, body: "the content type must be application/json" };
   }
-  const body = await readBody(request, flight, convert === undefined ? MAX_REVIEW_BYTES : MAX_CONVERSION_BYTES);
+  const body = await readBody(request, convert === undefined ? MAX_REVIEW_BYTES : MAX_CONVERSION_BYTES, flight);
   if (reviewer === undefined) return { status: 200, body: convert?.(body) ?? {} };
   const review = parseReview(body);
   const decision = await decide(reviewer, review, logger.child({ path, user: review.user.username }));
@@ -189,33 +189,4 @@ async function decide(reviewer: Reviewer, request: AdmissionRequest, logger: Log
   } finally {
     clearTimeout(timer);
   }
-}
-
-class RefusedBodyError extends Error {
-  constructor(
-    readonly status: 413 | 503,
-    message: string,
-  ) {
-    super(message);
-  }
-}
-
-async function readBody(request: IncomingMessage, flight: { bytes: number }, maxBytes: number): Promise<string> {
-  const tooLarge = () => new RefusedBodyError(413, `a review has at most ${maxBytes} bytes`);
-  if (Number(request.headers["content-length"] ?? 0) > maxBytes) throw tooLarge();
-  const chunks: Buffer[] = [];
-  let size = 0;
-  try {
-    for await (const chunk of request.iterator({ destroyOnReturn: false })) {
-      const buffer = chunk as Buffer;
-      size += buffer.length;
-      flight.bytes += buffer.length;
-      if (size > maxBytes) throw tooLarge();
-      if (flight.bytes > MAX_BYTES_IN_FLIGHT) throw new RefusedBodyError(503, "too much is being reviewed; try again");
-      chunks.push(buffer);
-    }
-  } finally {
-    flight.bytes -= size;
-  }
-  return Buffer.concat(chunks).toString("utf8");
 }

@@ -1,15 +1,17 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import https from "node:https";
 import type { Logger } from "pino";
+import type { TSchema } from "typebox";
 import { Compile } from "typebox/compile";
 import { errorMessageOf } from "../../providers/errors";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { findKind } from "../../stacks/contract/kind-name";
+import { BodyRefusedError, parseBody, readBody } from "../http/body";
+import { closeAtOnce, listenAt } from "../http/listen";
 import type { Authenticator } from "../proxy/authenticate";
 import { Refusal } from "../proxy/refusal";
 import type { ServedCertificate } from "../telemetry/certificate";
-import { closeAtOnce, listenAt } from "../tls/listen";
 import { type NeededRight, requireRights, rightsForDiff, rightsForPreview, rightsForStack } from "./access";
 import type { Inspector } from "./inspector";
 import { type Selection, selectCandidates } from "./preview";
@@ -59,12 +61,7 @@ const LINGER_MS = 2_000;
 const QUEUE = { waiting: 16, perUser: 4 };
 const TIMEOUT_MS = 5 * 60_000;
 
-const checks = Object.fromEntries(
-  Object.entries(requestSchemas).map(([path, schema]) => [path, Compile(schema)]),
-) as unknown as Record<
-  string,
-  { Check(value: unknown): boolean; Errors(value: unknown): { instancePath: string; message: string }[] }
->;
+const validators = new Map(Object.entries(requestSchemas).map(([path, schema]) => [path, Compile<TSchema>(schema)]));
 
 /**
  * Answers, over TLS, what the command line asks about stacks: previews, differences, history, outputs and states. Callers
@@ -91,6 +88,7 @@ async function respond(
     (value) => ({ code: 200, body: value }),
     (error: unknown) => {
       if (error instanceof Refusal) return { code: error.code, body: { error: error.message } };
+      if (error instanceof BodyRefusedError) return { code: error.status, body: { error: error.message } };
       // What fails is about the stacks that the caller may see.
       return { code: 422, body: { error: errorMessageOf(error) } };
     },
@@ -125,9 +123,10 @@ async function answer(
   const path = request.url ?? "";
   const user = await options.authenticator.authenticate(request); // who is not known learns nothing, not even what exists
   facts.user = user.name;
-  if (!Object.hasOwn(requestSchemas, path)) throw new Refusal(404, "NotFound", "there is no such path");
+  const validator = validators.get(path);
+  if (validator === undefined) throw new Refusal(404, "NotFound", "there is no such path");
   if (request.method !== "POST") throw new Refusal(405, "MethodNotAllowed", "the method must be POST");
-  const body = parseBody(path, await readBody(request));
+  const body = parseBody(validator, await readBody(request, MAX_REQUEST_BYTES), `a request of ${path}`);
   const gone = new AbortController();
   response.once("close", () => gone.abort(new Error("the caller has gone")));
   return queue.run(user.name, gone.signal, async () => {
@@ -190,30 +189,4 @@ function limited({ candidates }: Selection): number {
   if (candidates.length <= MAX_REQUEST_OBJECTS) return candidates.length;
   const message = `a request is for ${MAX_REQUEST_OBJECTS} objects at most, not ${candidates.length}`;
   throw new Refusal(413, "RequestEntityTooLarge", message);
-}
-
-function parseBody(path: string, text: string): unknown {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    throw new Refusal(400, "BadRequest", "the body is not JSON");
-  }
-  const check = checks[path];
-  if (check?.Check(value)) return value;
-  const [error] = check?.Errors(value) ?? [];
-  throw new Refusal(400, "BadRequest", `the body${error?.instancePath ?? ""} ${error?.message ?? "is not understood"}`);
-}
-
-async function readBody(request: IncomingMessage): Promise<string> {
-  const tooLarge = () => new Refusal(413, "RequestEntityTooLarge", `a request has at most ${MAX_REQUEST_BYTES} bytes`);
-  if (Number(request.headers["content-length"] ?? 0) > MAX_REQUEST_BYTES) throw tooLarge();
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
-    size += (chunk as Buffer).length;
-    if (size > MAX_REQUEST_BYTES) throw tooLarge();
-    chunks.push(chunk as Buffer);
-  }
-  return Buffer.concat(chunks).toString("utf8");
 }

@@ -1,6 +1,6 @@
 import http from "node:http";
 import https from "node:https";
-import { closeAtOnce, listenAt } from "../tls/listen";
+import { closeAtOnce, listenAt } from "../http/listen";
 import type { ServedCertificate } from "./certificate";
 
 /** What is sent back. */

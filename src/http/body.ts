@@ -1,0 +1,70 @@
+import type { IncomingMessage } from "node:http";
+
+/** A request's body is not accepted. */
+export class BodyRefusedError extends Error {
+  override readonly name = "BodyRefusedError";
+
+  constructor(
+    readonly status: 400 | 413 | 503,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/** The bytes of bodies that are being read at the same time, and how many may be. */
+export interface Flight {
+  bytes: number;
+  readonly maxBytes: number;
+}
+
+/**
+ * Reads a request's body, and no more of it than `maxBytes`.
+ *
+ * @throws BodyRefusedError 413 for a larger one, 503 when too much is being read at the same time
+ */
+export async function readBody(request: IncomingMessage, maxBytes: number, flight?: Flight): Promise<string> {
+  const tooLarge = () => new BodyRefusedError(413, `a request has at most ${maxBytes} bytes`);
+  if (Number(request.headers["content-length"] ?? 0) > maxBytes) throw tooLarge();
+  const chunks: Buffer[] = [];
+  let size = 0;
+  try {
+    for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+      const { length } = chunk as Buffer;
+      size += length;
+      if (flight !== undefined) flight.bytes += length;
+      if (size > maxBytes) throw tooLarge();
+      if (flight !== undefined && flight.bytes > flight.maxBytes) {
+        throw new BodyRefusedError(503, "too many bytes are being read; try again");
+      }
+      chunks.push(chunk as Buffer);
+    }
+  } finally {
+    if (flight !== undefined) flight.bytes -= size;
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+/** A compiled schema. */
+interface Validator<T> {
+  Check(value: unknown): value is T;
+  Errors(value: unknown): readonly { instancePath: string; message: string }[];
+}
+
+/**
+ * Parses a body of JSON.
+ *
+ * @param what it should be, for the message
+ * @throws BodyRefusedError 400 saying where it is wrong
+ */
+export function parseBody<T>(schema: Validator<T>, text: string, what: string): T {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new BodyRefusedError(400, "the body is not JSON");
+  }
+  if (schema.Check(value)) return value;
+  const [error] = schema.Errors(value);
+  throw new BodyRefusedError(400, `the body is not ${what}: ${error?.instancePath || "/"} ${error?.message}`);
+}

@@ -1,0 +1,41 @@
+import type { IncomingMessage } from "node:http";
+import { Readable } from "node:stream";
+import Type from "typebox";
+import { Compile } from "typebox/compile";
+import { describe, expect, it } from "vitest";
+import { type Flight, parseBody, readBody } from "../../src/http/body";
+
+const schema = Compile(Type.Object({ name: Type.String() }));
+
+function request(chunks: string[], headers: Record<string, string> = {}): IncomingMessage {
+  return Object.assign(Readable.from(chunks.map((chunk) => Buffer.from(chunk))), {
+    headers,
+  }) as unknown as IncomingMessage;
+}
+
+describe("a body", () => {
+  it("is read whole, and gives back what it took of the bytes in flight", async () => {
+    const flight: Flight = { bytes: 0, maxBytes: 10 };
+    expect(await readBody(request(["ab", "cd"]), 4, flight)).toBe("abcd");
+    expect(flight.bytes).toBe(0);
+  });
+
+  it("is refused when it is too large, as it says or as it turns out", async () => {
+    const refusal = { status: 413, message: "a request has at most 3 bytes" };
+    await expect(readBody(request(["a"], { "content-length": "4" }), 3)).rejects.toMatchObject(refusal);
+    await expect(readBody(request(["ab", "cd"]), 3)).rejects.toMatchObject(refusal);
+  });
+
+  it("is refused while too much is being read, and gives back what it took", async () => {
+    const flight: Flight = { bytes: 8, maxBytes: 10 };
+    await expect(readBody(request(["ab", "c"]), 100, flight)).rejects.toMatchObject({ status: 503 });
+    expect(flight.bytes).toBe(8);
+  });
+
+  it("is parsed by its schema, or refused with the place that is wrong", () => {
+    expect(parseBody(schema, '{"name":"a"}', "a name")).toEqual({ name: "a" });
+    expect(() => parseBody(schema, "{", "a name")).toThrow("the body is not JSON");
+    expect(() => parseBody(schema, '{"name":1}', "a name")).toThrow("the body is not a name: /name must be string");
+    expect(() => parseBody(schema, "[]", "a name")).toThrow("the body is not a name: / must be object");
+  });
+});
