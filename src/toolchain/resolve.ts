@@ -2,6 +2,7 @@ import { constants, existsSync } from "node:fs";
 import fs from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { execa } from "execa";
 import lockfile from "proper-lockfile";
 import { errorMessageOf } from "../../providers/errors";
@@ -189,7 +190,7 @@ async function acquire(
     } catch (error) {
       if ((error as { code?: string }).code !== "ELOCKED") throw error;
       if (!waited) onWait();
-      await new Promise((resolve) => setTimeout(resolve, LOCK_RETRY_MS));
+      await delay(LOCK_RETRY_MS);
     }
   }
 }
