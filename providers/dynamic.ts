@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import type { Inputs } from "@pulumi/pulumi/output";
 import { ComponentResource, CustomResource, type CustomResourceOptions, type Resource } from "@pulumi/pulumi/resource";
 import type {} from "@pulumi/pulumi/runtime/state"; // declares the globals
-import { behindEngine, escapeInputs } from "./literal";
+import { behindEngine, escapeReserved } from "./literal";
 import type { DynamicProvider } from "./provider";
 import { currentRegistrations } from "./registration";
 
@@ -93,7 +93,7 @@ export abstract class DynamicResource extends CustomResource {
     options: CustomResourceOptions = {},
   ) {
     const type = `pulumi-nodejs:dynamic/${module}:${typeName}`;
-    const all = { ...escapeInputs(inputs), [PROVIDER_PROPERTY]: stub };
+    const all = { ...escapeReserved(inputs), [PROVIDER_PROPERTY]: stub };
     const parent = options.parent ?? parents.getStore();
     const registrations = currentRegistrations();
     if (registrations !== undefined) {

@@ -52,26 +52,27 @@ export class PendingError extends ClassifiedError {
   readonly errorClass = "pending";
 }
 
-/** The class of any thrown value; an unclassified error is a bug, unless the operating system refused something. */
-export function errorClassOf(error: unknown): ErrorClass {
-  if (error instanceof ClassifiedError) return error.errorClass;
-  return isSystemError(error) ? "retryable" : "bug";
+/** What is told of an error: how it should be handled, and what a condition and an Event say. */
+export interface Failure {
+  errorClass: ErrorClass;
+  reason: string;
+  message: string;
+  /** The Kubernetes object that it is about, if it names one. */
+  object?: ObjectReference;
 }
 
-/** The condition reason of any thrown value. */
-export function errorReasonOf(error: unknown): Reason {
-  if (error instanceof ClassifiedError) return error.reason;
-  return isSystemError(error) ? "SystemError" : "InternalError";
-}
-
-/** What a system call failed with: a full disk, a directory that is not ours, no descriptor left. */
-function isSystemError(error: unknown): boolean {
-  return error instanceof Error && "syscall" in error && "errno" in error;
-}
-
-/** The object that a thrown value is about, if it names one. */
-export function errorObjectOf(error: unknown): ObjectReference | undefined {
-  return error instanceof ClassifiedError ? error.object : undefined;
+/** What is told of any thrown value: an unclassified error is a bug, unless the operating system refused something. */
+export function failureOf(error: unknown): Failure {
+  const message = errorMessageOf(error);
+  if (error instanceof ClassifiedError) {
+    const { errorClass, reason, object } = error;
+    return { errorClass, reason, message, ...(object && { object }) };
+  }
+  // A full disk, a directory that is not ours, no descriptor left.
+  const isSystemError = error instanceof Error && "syscall" in error && "errno" in error;
+  return isSystemError
+    ? { errorClass: "retryable", reason: "SystemError", message }
+    : { errorClass: "bug", reason: "InternalError", message };
 }
 
 /** The text of any thrown value. */

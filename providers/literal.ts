@@ -1,4 +1,4 @@
-import { type Inputs, Output, output } from "@pulumi/pulumi/output";
+import { Output, output } from "@pulumi/pulumi/output";
 import type { CheckFailure, DynamicProvider, Properties } from "./provider";
 
 /*
@@ -22,7 +22,10 @@ const RESERVED = [...UNKNOWN, SIGNATURE_KEY];
 /** With the prefix any number of times, so that what already looks escaped comes back as it was. */
 const NEEDS_PREFIX = new RegExp(`^(?:${PREFIX})*(?:${RESERVED.join("|")})$`);
 
-/** A value, with a prefix before each string and key in it that the engine would not take literally. */
+/**
+ * A value, with a prefix before each string and key in it that the engine would not take literally. What is wrapped in
+ * outputs or promises stays so, and all around it stays plain.
+ */
 export function escapeReserved<T>(value: T): T {
   return mapTexts(value, (text) => (NEEDS_PREFIX.test(text) ? PREFIX + text : text)) as T;
 }
@@ -32,11 +35,6 @@ export function unescapeReserved<T>(value: T): T {
   return mapTexts(value, (text) =>
     text.startsWith(PREFIX) && NEEDS_PREFIX.test(text) ? text.slice(PREFIX.length) : text,
   ) as T;
-}
-
-/** Inputs of a resource, escaped. What is wrapped in outputs or promises stays so, and all around it stays plain. */
-export function escapeInputs(inputs: Inputs): Inputs {
-  return escapeReserved(inputs);
 }
 
 /** Whether a value that the engine gave is not known yet: in a preview, what comes from a resource that is to be made. */

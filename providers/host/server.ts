@@ -1,3 +1,4 @@
+import { promisify } from "node:util";
 import * as grpc from "@grpc/grpc-js";
 import { PluginInfo } from "@pulumi/pulumi/proto/plugin_pb";
 import * as provrpc from "@pulumi/pulumi/proto/provider_grpc_pb";
@@ -6,7 +7,7 @@ import { version } from "@pulumi/pulumi/version";
 import { Empty } from "google-protobuf/google/protobuf/empty_pb";
 import { type JavaScriptValue, Struct } from "google-protobuf/google/protobuf/struct_pb";
 import { PROVIDER_PROPERTY } from "../dynamic";
-import { errorClassOf, errorMessageOf, errorObjectOf, errorReasonOf, RetryableError } from "../errors";
+import { errorMessageOf, failureOf, RetryableError } from "../errors";
 import { withinFence } from "../fence";
 import type { DynamicProvider, Properties } from "../provider";
 import { withoutWaiting } from "../waiting";
@@ -42,11 +43,8 @@ export class ProviderHost {
   }
 
   async start(): Promise<void> {
-    this.#port = await new Promise<number>((resolve, reject) => {
-      this.#server.bindAsync("127.0.0.1:0", grpc.ServerCredentials.createInsecure(), (error, port) =>
-        error ? reject(error) : resolve(port),
-      );
-    });
+    const bind = promisify(this.#server.bindAsync.bind(this.#server));
+    this.#port = await bind("127.0.0.1:0", grpc.ServerCredentials.createInsecure());
   }
 
   /** Serves these providers in place of those given before. */
@@ -106,25 +104,15 @@ export class ProviderHost {
       withinFence(session.fence, () => withoutWaiting(answer)).then(
         (response) => callback(null, response),
         (error: unknown) => {
-          const object = errorObjectOf(error);
-          const failure = {
-            urn,
-            errorClass: errorClassOf(error),
-            reason: errorReasonOf(error),
-            message: errorMessageOf(error),
-            ...(object && { object }),
-          };
-          session.failures.push(failure);
-          callback({ code: grpc.status.UNKNOWN, details: failure.message });
+          session.failures.push({ urn, ...failureOf(error) });
+          callback({ code: grpc.status.UNKNOWN, details: errorMessageOf(error) });
         },
       );
     };
   }
 
+  /** All other methods are answered with UNIMPLEMENTED. */
   #service(): grpc.UntypedServiceImplementation {
-    const unimplemented: grpc.handleUnaryCall<unknown, unknown> = (_call, callback) =>
-      callback({ code: grpc.status.UNIMPLEMENTED, details: "not implemented by dynamic providers" });
-
     return {
       check: this.#unary(async (request: prov.CheckRequest, session) => {
         const [olds, news] = [properties(request.getOlds()), properties(request.getNews())];
@@ -191,16 +179,6 @@ export class ProviderHost {
         callback(null, new prov.ConfigureResponse().setAcceptsecrets(false)),
       getPluginInfo: (_call: unknown, callback: grpc.sendUnaryData<PluginInfo>) =>
         callback(null, new PluginInfo().setVersion(version)),
-      handshake: unimplemented,
-      parameterize: unimplemented,
-      getSchema: unimplemented,
-      checkConfig: unimplemented,
-      diffConfig: unimplemented,
-      invoke: unimplemented,
-      call: unimplemented,
-      construct: unimplemented,
-      getMapping: unimplemented,
-      getMappings: unimplemented,
     };
   }
 }

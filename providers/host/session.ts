@@ -1,15 +1,10 @@
 import { setMaxListeners } from "node:events";
-import { type ErrorClass, type ObjectReference, RetryableError } from "../errors";
+import { type Failure, RetryableError } from "../errors";
 import type { Fence } from "../fence";
 
 /** A resource operation that a provider refused, with the class that is lost on the way through the engine. */
-export interface ResourceFailure {
+export interface ResourceFailure extends Failure {
   urn: string;
-  errorClass: ErrorClass;
-  reason: string;
-  message: string;
-  /** The Kubernetes object that it is about, if it names one. */
-  object?: ObjectReference;
 }
 
 export interface SessionOptions {

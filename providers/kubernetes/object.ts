@@ -91,6 +91,11 @@ export function isObjectOutputs(outputs: Properties): outputs is Properties & Ob
   );
 }
 
+/** The Kubernetes objects among resources, as the state records them. */
+export function objectsAmong(resources: readonly { outputs: Properties }[]): ObjectOutputs[] {
+  return resources.flatMap(({ outputs }) => (isObjectOutputs(outputs) ? [outputs] : []));
+}
+
 /** Whether the manifest can be read: one that is a secret as a whole cannot. */
 function isManifest(value: unknown): value is Manifest {
   return typeof (value as Partial<Manifest> | undefined)?.metadata?.name === "string";
@@ -131,8 +136,7 @@ const objects: DynamicProvider<ObjectInputs, ObjectOutputs> = {
   },
 
   async read(id, outs) {
-    const { client, type } = await locate(outs.manifest);
-    const live = await find(client, type, outs.manifest);
+    const live = await find(await locate(outs.manifest), outs.manifest);
     // What is being deleted is as good as gone: it cannot be repaired, only created again.
     if (live === undefined || live.metadata.deletionTimestamp) return {};
     const drifted = live.metadata.uid !== outs.uid || ownedFieldsDigest(live) !== outs.fields;
@@ -144,24 +148,24 @@ const objects: DynamicProvider<ObjectInputs, ObjectOutputs> = {
   },
 
   async delete(_id, outs) {
-    const { client, type } = await locate(outs.manifest);
-    const live = await find(client, type, outs.manifest);
+    const access = await locate(outs.manifest);
+    const live = await find(access, outs.manifest);
     if (live === undefined || !isStillOurs(live, outs)) return; // gone, or another owner's by now
     if (outs.existing) {
       if (live.metadata.deletionTimestamp) return; // it goes, and is known by its labels until then
-      if (!(await goesWithItsOwner(client, outs.manifest))) await relinquish(client, type, outs.manifest, live);
+      if (!(await goesWithItsOwner(access.client, outs.manifest))) await relinquish(access, outs.manifest, live);
     } else if (outs.created && wasCreated(live)) {
-      await deleteObject(client, type, live);
-      if (outs.awaitDeletion !== false) await untilGone(client, type, live);
+      await deleteObject(access, live);
+      if (outs.awaitDeletion !== false) await untilGone(access, live);
     } else {
-      await relinquish(client, type, outs.manifest, live);
+      await relinquish(access, outs.manifest, live);
     }
   },
 
   async release(_id, outs) {
-    const { client, type } = await locate(outs.manifest);
-    const live = await find(client, type, outs.manifest);
-    if (live !== undefined && isStillOurs(live, outs)) await makeUnmanaged(client, type, outs.manifest, live);
+    const access = await locate(outs.manifest);
+    const live = await find(access, outs.manifest);
+    if (live !== undefined && isStillOurs(live, outs)) await makeUnmanaged(access, outs.manifest, live);
   },
 };
 
@@ -223,8 +227,9 @@ async function applyAsSeen(inputs: ObjectInputs, owners: string[]): Promise<Obje
   if (typeName(inputs.manifest) === "v1/Namespace") {
     refuseProtectedNamespace(inputs.manifest.metadata.name ?? "", "metadata.name");
   }
-  const { client, type } = await locate(inputs.manifest);
-  let live = await find(client, type, inputs.manifest);
+  const access = await locate(inputs.manifest);
+  const { client, type } = access;
+  let live = await find(access, inputs.manifest);
   if (inputs.existing && (live === undefined || live.metadata.deletionTimestamp)) {
     const { kind, metadata } = inputs.manifest;
     throw new RetryableError("Gone", `${kind} ${metadata.name} is ${live ? "being deleted" : "not there any more"}`);
@@ -236,23 +241,23 @@ async function applyAsSeen(inputs: ObjectInputs, owners: string[]): Promise<Obje
     );
   }
   if (live !== undefined && inputs.adopt === "replace" && ownerUidOf(live) === undefined) {
-    await removeUnmanaged(client, type, live);
+    await removeUnmanaged(access, live);
     live = undefined;
   }
   if (live?.metadata.deletionTimestamp) {
     if (grantsRights(live) && describeConflict(live, owners, true) === undefined) {
-      await applyRights(client, type, inputs, live);
+      await applyRights(access, inputs, live);
     }
-    await untilGone(client, type, live);
+    await untilGone(access, live);
     live = undefined;
   }
   if (live !== undefined) refuseForeign(live, owners, inputs.adopt !== false);
   if (live !== undefined && mustBeReplaced(live, inputs.manifest, owners)) {
-    await deleteObject(client, type, live);
-    await untilGone(client, type, live);
+    await deleteObject(access, live);
+    await untilGone(access, live);
     live = undefined;
   }
-  if (live === undefined && inputs.initial !== undefined) live = await createInitial(client, type, inputs);
+  if (live === undefined && inputs.initial !== undefined) live = await createInitial(access, inputs);
   let result = await client.apply(type, marked(inputs, live, live === undefined || wasCreated(live)));
   if (live === undefined && !result.created) {
     // Another client made it between the look and the apply: it is theirs, and only adopted.
@@ -273,11 +278,7 @@ async function applyAsSeen(inputs: ObjectInputs, owners: string[]): Promise<Obje
 }
 
 /** Creates the object with what another manager is to keep. When another client was faster, its object is adopted. */
-async function createInitial(
-  client: KubernetesClient,
-  type: ResourceType,
-  { initial, ...inputs }: ObjectInputs,
-): Promise<LiveObject> {
+async function createInitial({ client, type }: Access, { initial, ...inputs }: ObjectInputs): Promise<LiveObject> {
   const { manifest, fieldManager } = initial as NonNullable<ObjectInputs["initial"]>;
   const { object, created } = await client.apply(type, marked({ ...inputs, manifest }, undefined, true), {
     fieldManager,
@@ -318,7 +319,7 @@ function isStillOurs(live: LiveObject, outs: ObjectOutputs): boolean {
 }
 
 /** Deletes what is not managed, and was made under a name that is reserved; its finalizers would keep it. */
-async function removeUnmanaged(client: KubernetesClient, type: ResourceType, { metadata }: LiveObject): Promise<void> {
+async function removeUnmanaged({ client, type }: Access, { metadata }: LiveObject): Promise<void> {
   const { name, namespace, uid, finalizers = [] } = metadata;
   if (finalizers.length > 0) await client.mergePatch(type, name, namespace, { metadata: { uid, finalizers: null } });
   await client.delete(type, name, namespace, { uid });
@@ -339,32 +340,27 @@ export function describeConflict(live: LiveObject, owners: readonly string[], ad
 }
 
 /** Takes Kindstack's fields off an adopted object; those that it cannot do without stay. */
-async function relinquish(
-  client: KubernetesClient,
-  type: ResourceType,
-  manifest: Manifest,
-  live: LiveObject,
-): Promise<void> {
+async function relinquish(access: Access, manifest: Manifest, live: LiveObject): Promise<void> {
   const { name, namespace, uid } = live.metadata;
   try {
     // Applying nothing removes every field that was ours alone. The UID keeps the apply from creating anything.
-    await client.apply(type, {
+    await access.client.apply(access.type, {
       apiVersion: manifest.apiVersion,
       kind: manifest.kind,
       metadata: { name, ...(namespace !== undefined && { namespace }), uid },
     });
   } catch (error) {
     if (!(error instanceof ApiError && error.status === 422)) throw error;
-    await makeUnmanaged(client, type, grantsRights(live) ? { ...manifest, subjects: [] } : manifest, live);
+    await makeUnmanaged(access, grantsRights(live) ? { ...manifest, subjects: [] } : manifest, live);
   }
 }
 
 /** Asks for the deletion of an object. Of one that a finalizer keeps, the rights that it grants end now. */
-async function deleteObject(client: KubernetesClient, type: ResourceType, live: LiveObject): Promise<void> {
+async function deleteObject(access: Access, live: LiveObject): Promise<void> {
   const { name, namespace, uid, finalizers = [] } = live.metadata;
-  if (grantsRights(live) && finalizers.length > 0) await revokeRights(client, type, live);
+  if (grantsRights(live) && finalizers.length > 0) await revokeRights(access, live);
   const propagationPolicy = HAS_DEPENDENTS.has(typeName(live)) ? "Foreground" : "Background";
-  await client.delete(type, name, namespace, { uid, propagationPolicy });
+  await access.client.delete(access.type, name, namespace, { uid, propagationPolicy });
 }
 
 function grantsRights(object: Manifest): boolean {
@@ -372,17 +368,12 @@ function grantsRights(object: Manifest): boolean {
 }
 
 /** What is being deleted grants rights until it is gone: those that it is to grant, or none if its role is another one. */
-async function applyRights(
-  client: KubernetesClient,
-  type: ResourceType,
-  inputs: ObjectInputs,
-  live: LiveObject,
-): Promise<void> {
-  if (changesImmutableField(live, inputs.manifest)) await revokeRights(client, type, live);
-  else await client.apply(type, marked(inputs, live, wasCreated(live)));
+async function applyRights(access: Access, inputs: ObjectInputs, live: LiveObject): Promise<void> {
+  if (changesImmutableField(live, inputs.manifest)) await revokeRights(access, live);
+  else await access.client.apply(access.type, marked(inputs, live, wasCreated(live)));
 }
 
-async function revokeRights(client: KubernetesClient, type: ResourceType, live: LiveObject): Promise<void> {
+async function revokeRights({ client, type }: Access, live: LiveObject): Promise<void> {
   try {
     await client.patchExactly(type, live, [{ op: "add", path: "/subjects", value: [] }]);
   } catch (error) {
@@ -402,12 +393,7 @@ function mustBeReplaced(live: LiveObject, manifest: Manifest, owners: readonly s
 }
 
 /** Makes an object unmanaged: it is kept, without ownership labels and owner references. */
-async function makeUnmanaged(
-  client: KubernetesClient,
-  type: ResourceType,
-  manifest: Manifest,
-  live: LiveObject,
-): Promise<void> {
+async function makeUnmanaged({ client, type }: Access, manifest: Manifest, live: LiveObject): Promise<void> {
   const { ownerReferences: _, ...metadata } = manifest.metadata;
   await client.apply(type, { ...manifest, metadata: { ...metadata, uid: live.metadata.uid } });
 }
@@ -428,7 +414,7 @@ async function goesWithItsOwner(client: KubernetesClient, { metadata }: Manifest
  *
  * @throws PendingError at once where the call may not wait, RetryableError after 2 min where it may
  */
-async function untilGone(client: KubernetesClient, type: ResourceType, object: LiveObject): Promise<void> {
+async function untilGone({ client, type }: Access, object: LiveObject): Promise<void> {
   const { name, namespace, uid } = object.metadata;
   const deadline = performance.now() + GONE_TIMEOUT_MS;
   for (let wait = 50; ; wait = Math.min(wait * 1.5, 1000)) {
@@ -442,12 +428,18 @@ async function untilGone(client: KubernetesClient, type: ResourceType, object: L
   }
 }
 
-async function locate(manifest: Manifest): Promise<{ client: KubernetesClient; type: ResourceType }> {
+/** With what objects of one type are read and written. */
+interface Access {
+  client: KubernetesClient;
+  type: ResourceType;
+}
+
+async function locate(manifest: Manifest): Promise<Access> {
   const client = connectKubernetes();
   return { client, type: await client.resourceType(manifest.apiVersion, manifest.kind) };
 }
 
-function find(client: KubernetesClient, type: ResourceType, { metadata }: Manifest): Promise<LiveObject | undefined> {
+function find({ client, type }: Access, { metadata }: Manifest): Promise<LiveObject | undefined> {
   return client.get(type, metadata.name ?? "", metadata.namespace);
 }
 

@@ -1,18 +1,18 @@
 import { randomUUID } from "node:crypto";
 import type { Input } from "@pulumi/pulumi/output";
 import type { CustomResourceOptions } from "@pulumi/pulumi/resource";
+import { BatchQueue } from "../batch-queue";
 import { DynamicResource, providerStub } from "../dynamic";
 import { behindEngine } from "../literal";
 import type { DiffResult, DynamicProvider } from "../provider";
 import { type ResolvedTable, refuseTableName } from "./allow-list";
-import { sqlStateOf } from "./errors";
-import { GroupCommit } from "./group-commit";
+import { isUnanswered, sqlStateOf } from "./errors";
 import { formatTableName, parseTableName, quoteIdentifier, quoteTableName, type TableName } from "./identifier";
 import { claimRows, releaseRow, rowConflict, withOwnershipRecords } from "./ownership";
 import { type Connection, withConnection } from "./pool";
 import { checkRow } from "./row-check";
 import type { ColumnValue, RowInputs } from "./row-inputs";
-import { lockTimeoutMs, withTable } from "./table-lock";
+import { lockTimeoutMs, TableUnavailableError, withTable } from "./table-lock";
 
 /** What the state records of one row. `values` are as given where the database says they are equal, else as found. */
 export interface RowOutputs extends RowInputs {
@@ -106,19 +106,26 @@ interface Write {
   isOurs: boolean;
 }
 
-/** In one group; more rows are not written any faster. */
+/** In one batch; more rows are not written any faster. */
 const MOST_ROWS = 64;
 /** What PostgreSQL's protocol has room for in one statement. */
 const MOST_PARAMETERS = 65_535;
 
-const writes = new GroupCommit<Write, ResolvedTable>({
+/** Whether an error of several rows says nothing of any of them. */
+function isForAll(error: unknown): boolean {
+  return isUnanswered(error) || error instanceof TableUnavailableError;
+}
+
+const writes = new BatchQueue<Write, ResolvedTable>({
+  isForAll,
   together: writeRows,
   likeness: ({ inputs, table }) =>
     JSON.stringify([quoteTableName(table), keyOf(inputs).column, Object.keys(inputs.values)]),
   atMost: ({ inputs }) => Math.min(MOST_ROWS, Math.floor(MOST_PARAMETERS / (Object.keys(inputs.values).length + 2))),
 });
 
-const deletions = new GroupCommit<RowOutputs, void>({
+const deletions = new BatchQueue<RowOutputs, void>({
+  isForAll,
   together: (rows) => {
     const [{ location }] = rows as [RowOutputs];
     return writeTable(location, rows, async (connection) => {
@@ -142,8 +149,8 @@ async function writeRow(write: Write): Promise<RowOutputs> {
 }
 
 /** Writes rows of the same columns of one table. */
-function writeRows(group: readonly Write[]): Promise<ResolvedTable> {
-  const rows = inOrder(group, ({ inputs }) => inputs);
+function writeRows(batch: readonly Write[]): Promise<ResolvedTable> {
+  const rows = inOrder(batch, ({ inputs }) => inputs);
   const [{ table: written }] = rows as [Write];
   const claims = rows.map(({ inputs, incarnation }) => ({
     key: keyOf(inputs).value,
@@ -178,7 +185,7 @@ function writeTable<T>(
   );
 }
 
-/** In the same order everywhere, so that of two groups that want the same rows none waits for the other in a circle. */
+/** In the same order everywhere, so that of two batches that want the same rows none waits for the other in a circle. */
 function inOrder<T>(items: readonly T[], rowOf: (item: T) => RowInputs): T[] {
   return [...items].sort((one, other) => (keyOf(rowOf(one)).value < keyOf(rowOf(other)).value ? -1 : 1));
 }

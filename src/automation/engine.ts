@@ -1,6 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { errorMessageOf, errorReasonOf, RetryableError } from "../../providers/errors";
+import { errorMessageOf, RetryableError } from "../../providers/errors";
 import { checkFence, currentFence } from "../../providers/fence";
 import type { SessionOptions } from "../../providers/host/session";
 import { keyOfResource } from "../../stacks/contract/shared-stack";
@@ -258,6 +258,6 @@ async function refuseWithoutRoom(directory: string): Promise<void> {
   try {
     await writeFile(join(directory, "room"), Buffer.alloc(4096));
   } catch (error) {
-    throw new RetryableError(errorReasonOf(error), `the work directory cannot be written to: ${errorMessageOf(error)}`);
+    throw new RetryableError("SystemError", `the work directory cannot be written to: ${errorMessageOf(error)}`);
   }
 }

@@ -1,24 +1,13 @@
-import {
-  type ErrorClass,
-  errorClassOf,
-  errorMessageOf,
-  errorReasonOf,
-  type ObjectReference,
-} from "../../providers/errors";
+import { type Failure, failureOf } from "../../providers/errors";
 import type { ResourceFailure } from "../../providers/host/session";
 import { type EngineReport, nameOf } from "./event-log";
 import type { CommandResult } from "./pulumi";
 
 /** One thing that went wrong in an update. */
-export interface UpdateFailure {
+export interface UpdateFailure extends Failure {
   /** The resource's name and URN, when it was about one. */
   resource?: string;
   urn?: string;
-  errorClass: ErrorClass;
-  reason: string;
-  message: string;
-  /** The Kubernetes object that it is about, if it names one. */
-  object?: ObjectReference;
 }
 
 /** What a command printed without an account of what failed is kept to this length. */
@@ -64,13 +53,7 @@ function findFailures(
     return [{ errorClass: "retryable", reason: "Killed", message }];
   }
   const failures: UpdateFailure[] = refused.map(({ urn, ...failure }) => ({ resource: nameOf(urn), urn, ...failure }));
-  if (programError !== undefined) {
-    failures.push({
-      errorClass: errorClassOf(programError),
-      reason: errorReasonOf(programError),
-      message: errorMessageOf(programError),
-    });
-  }
+  if (programError !== undefined) failures.push(failureOf(programError));
   if (failures.length > 0) return failures;
   const errors = report.errors.filter(({ message }) => !UPDATE_FAILED.test(message));
   if (errors.length === 0) {

@@ -1,3 +1,4 @@
+import { promisify } from "node:util";
 import * as grpc from "@grpc/grpc-js";
 import { type ILanguageRuntimeServer, LanguageRuntimeService } from "@pulumi/pulumi/proto/language_grpc_pb";
 import { GetRequiredPackagesResponse, type RunRequest, RunResponse } from "@pulumi/pulumi/proto/language_pb";
@@ -54,11 +55,8 @@ export async function serveProgram(
       }
     }),
   );
-  const port = await new Promise<number>((resolve, reject) => {
-    server.bindAsync("127.0.0.1:0", grpc.ServerCredentials.createInsecure(), (error, bound) =>
-      error ? reject(error) : resolve(bound),
-    );
-  });
+  const bind = promisify(server.bindAsync.bind(server));
+  const port = await bind("127.0.0.1:0", grpc.ServerCredentials.createInsecure());
   return {
     address: `127.0.0.1:${port}`,
     error: () => thrown,

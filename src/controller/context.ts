@@ -1,9 +1,8 @@
 import type { Logger } from "pino";
-import { errorClassOf, errorMessageOf, errorObjectOf, errorReasonOf } from "../../providers/errors";
+import { type Failure, failureOf } from "../../providers/errors";
 import { ApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import type { UpdateResult } from "../automation/engine";
-import type { UpdateFailure } from "../automation/failures";
 import type { StackRunner } from "../runner/stack-runner";
 import type { Blockers } from "./blockers";
 import type { Claims } from "./claims";
@@ -67,9 +66,9 @@ export function isOutdated(error: unknown): boolean {
   return error instanceof ApiError && (error.status === 404 || error.status === 409);
 }
 
-export function failureOf(error: unknown, logger: Logger): UpdateFailure {
-  const errorClass = errorClassOf(error);
-  if (errorClass === "bug") logger.error({ err: error }, "unexpected error");
-  const object = errorObjectOf(error);
-  return { errorClass, reason: errorReasonOf(error), message: errorMessageOf(error), ...(object && { object }) };
+/** What is told of an error; a bug is logged with its stack. */
+export function loggedFailure(error: unknown, logger: Logger): Failure {
+  const failure = failureOf(error);
+  if (failure.errorClass === "bug") logger.error({ err: error }, "unexpected error");
+  return failure;
 }

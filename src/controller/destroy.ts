@@ -2,7 +2,7 @@ import type { LiveObject } from "../../providers/kubernetes/client";
 import type { UpdateResult } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
 import { deletingConditions } from "./conditions";
-import { failureOf, isOutdated, loggerOf, type Reconcile } from "./context";
+import { isOutdated, loggedFailure, loggerOf, type Reconcile } from "./context";
 import type { DestroyPlan } from "./decide";
 import { removeOrphans } from "./orphans";
 import type { Outcome } from "./outcome";
@@ -43,7 +43,7 @@ export async function executeDestroy(reconcile: Reconcile, plan: DestroyPlan): P
     deleted += result.changes.delete ?? 0;
   } catch (error) {
     if (isOutdated(error) || signal.aborted) return { type: "stale" };
-    failures = [failureOf(error, loggerOf(reconcile))];
+    failures = [loggedFailure(error, loggerOf(reconcile))];
   } finally {
     run.close();
     progress?.cancel();

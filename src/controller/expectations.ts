@@ -1,8 +1,7 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
-import { isObjectOutputs } from "../../providers/kubernetes/object";
+import { objectsAmong } from "../../providers/kubernetes/object";
 import { objectId } from "../../stacks/contract/object";
 import type { UpdateResult } from "../automation/engine";
-import type { StackResource } from "../automation/event-log";
 
 /** Caches that have not shown a deletion after this long never will: the object is another one of that name. */
 const DELETION_MEMORY_MS = 60_000;
@@ -20,10 +19,12 @@ export class Expectations {
 
   /** Takes in what an update did. */
   updated({ resources, deleted }: Pick<UpdateResult, "resources" | "deleted">): void {
-    this.#applied = new Map(resources.flatMap(appliedVersion));
+    this.#applied = new Map(
+      objectsAmong(resources).map(({ manifest, resourceVersion }) => [objectId(manifest), resourceVersion]),
+    );
     const now = performance.now();
     for (const [id, time] of this.#deleted) if (now - time > DELETION_MEMORY_MS) this.#deleted.delete(id);
-    for (const { outputs } of deleted) if (isObjectOutputs(outputs)) this.#deleted.set(objectId(outputs.manifest), now);
+    for (const { manifest } of objectsAmong(deleted)) this.#deleted.set(objectId(manifest), now);
     for (const id of this.#applied.keys()) this.#deleted.delete(id);
   }
 
@@ -31,8 +32,4 @@ export class Expectations {
   hasDeleted(object: LiveObject): boolean {
     return this.#deleted.has(objectId(object));
   }
-}
-
-function appliedVersion({ outputs }: StackResource): [string, string][] {
-  return isObjectOutputs(outputs) ? [[objectId(outputs.manifest), outputs.resourceVersion]] : [];
 }

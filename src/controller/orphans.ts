@@ -1,5 +1,5 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
-import { isObjectOutputs, removeOrphan } from "../../providers/kubernetes/object";
+import { objectsAmong, removeOrphan } from "../../providers/kubernetes/object";
 import { wasApplied } from "../../providers/kubernetes/ownership";
 import { ownerDescription } from "../../stacks/contract/kind";
 import { objectId } from "../../stacks/contract/object";
@@ -28,8 +28,8 @@ export async function removeOrphans(
   options: { release: boolean },
 ): Promise<void> {
   const { uid } = object.metadata;
-  const ids = kept.flatMap(({ outputs }) => (isObjectOutputs(outputs) ? [objectId(outputs.manifest)] : []));
-  for (const orphan of findOrphans(cache.owned(uid), new Set(ids))) await removeOrphan(orphan, options);
+  const ids = new Set(objectsAmong(kept).map(({ manifest }) => objectId(manifest)));
+  for (const orphan of findOrphans(cache.owned(uid), ids)) await removeOrphan(orphan, options);
   const outputs = kept.map(({ outputs }) => outputs);
   await kind.capabilities.external?.removeOrphans(
     { uid, description: ownerDescription(kind, item.key) },

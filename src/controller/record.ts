@@ -1,11 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { LiveObject } from "../../providers/kubernetes/client";
-import { isObjectOutputs } from "../../providers/kubernetes/object";
+import { objectsAmong } from "../../providers/kubernetes/object";
 import { type Condition, findCondition, type NewCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
 import { objectId, type StackRecord } from "../../stacks/contract/object";
 import type { UpdateResult } from "../automation/engine";
-import type { StackResource } from "../automation/event-log";
 import { Blockers } from "./blockers";
 import {
   conflictCondition,
@@ -105,7 +104,7 @@ async function recordUpdate(
   const reason = plan.cause === "Repairing" ? "Repaired" : "Updated";
   if (changes !== "") writer.event(object, "Normal", reason, changes);
   if (conflict !== undefined) {
-    const applied = result.resources.flatMap(({ outputs }) => (isObjectOutputs(outputs) ? [outputs.manifest] : []));
+    const applied = objectsAmong(result.resources).map(({ manifest }) => manifest);
     const description = describeConflict(conflict, applied);
     writer.event(written, "Warning", "FieldConflict", description);
     logger.warn({ conflict: description }, "another controller undoes every repair, slowing down");
@@ -218,8 +217,7 @@ function attemptOf(
 
 function stackRecordOf({ context }: Reconcile, name: string, { resources }: UpdateResult): StackRecord {
   const { program, cache } = context;
-  const watched = resources
-    .flatMap(({ outputs }) => (isObjectOutputs(outputs) ? [outputs] : []))
+  const watched = objectsAmong(resources)
     .map(({ manifest, fields }) => ({ id: objectId(manifest), fields }))
     .filter(({ id }) => cache.view(id) !== undefined)
     .sort((a, b) => (a.id < b.id ? -1 : 1));
@@ -235,13 +233,10 @@ function partialRecordOf(reconcile: Reconcile, result: UpdateResult): StackRecor
   if (result.restDone !== true || before === undefined || reconcile.facts.sharesStack) return undefined;
   reconcile.state.expectations.updated(result);
   const { resources: done = [] } = stackRecordOf(reconcile, before.name, result);
-  const settled = new Set([...done.map(({ id }) => id), ...result.deleted.flatMap(idsOf)]);
+  const deleted = objectsAmong(result.deleted).map(({ manifest }) => objectId(manifest));
+  const settled = new Set([...done.map(({ id }) => id), ...deleted]);
   const left = (before.resources ?? []).filter(({ id }) => !settled.has(id));
   return { ...before, resources: [...done, ...left].sort((a, b) => (a.id < b.id ? -1 : 1)) };
-}
-
-function idsOf({ outputs }: StackResource): string[] {
-  return isObjectOutputs(outputs) ? [objectId(outputs.manifest)] : [];
 }
 
 /** Waits for the caches to show what was just applied, so that a status of what is alive is not of the past. */

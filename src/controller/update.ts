@@ -3,7 +3,7 @@ import { parseObject, statusOf } from "../../stacks/contract/kind";
 import { isFresh } from "../cache/freshness";
 import { claimProgram } from "./claimed-program";
 import { updatingConditions } from "./conditions";
-import { failureOf, isOutdated, loggerOf, type Reconcile } from "./context";
+import { isOutdated, loggedFailure, loggerOf, type Reconcile } from "./context";
 import type { UpdatePlan } from "./decide";
 import { countRepair } from "./field-conflict";
 import { ownedOf } from "./kind-cache";
@@ -61,7 +61,7 @@ export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Pro
     return { type: "updated", plan, object: await progress.end(), result, program, conflict, stack: run.stack.name };
   } catch (error) {
     if (isOutdated(error) || signal.aborted) return { type: "stale" };
-    return await failed([failureOf(error, loggerOf(reconcile))]);
+    return await failed([loggedFailure(error, loggerOf(reconcile))]);
   } finally {
     run.close();
     progress?.cancel();

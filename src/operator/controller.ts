@@ -177,6 +177,11 @@ export class Controller {
     return this.#objects.get(key);
   }
 
+  /** Whether the object of this key is this replica's to work on. */
+  holds(key: string): boolean {
+    return this.#environment.shards?.holds(this.stacks.shardKeyOf(key)) ?? true;
+  }
+
   /** See {@link KindCache.gone}. */
   gone(key: string): LiveObject | undefined {
     return this.#gone.get(key);
@@ -285,8 +290,7 @@ export class Controller {
   #isDeletedInSpiteOfFinalizer(change: Extract<ObjectChange, { type: "deleted" }>): boolean {
     const { finalizers, deletionTimestamp } = change.object.metadata;
     if (change.reported !== true || deletionTimestamp !== undefined || !finalizers?.includes(FINALIZER)) return false;
-    const shardKey = this.stacks.shardKeyOf(objectKey(change.object.metadata));
-    return this.#environment.shards?.holds(shardKey) !== false;
+    return this.holds(objectKey(change.object.metadata));
   }
 
   /** Nothing is left of an object that was deleted in spite of its finalizer, or it is another replica's. */

@@ -4,13 +4,11 @@ import type { LiveObject } from "../../providers/kubernetes/client";
 import { findCondition } from "../../stacks/contract/condition";
 import { kindName, statusOf } from "../../stacks/contract/kind";
 import { type KindObject, objectKey } from "../../stacks/contract/object";
-import type { ShardGuard } from "../runner/shared-stacks";
 import type { Controller } from "./controller";
 
 export interface DriftPollerOptions {
   /** Read at each comparison: controllers may come and go. */
   controllers: () => Iterable<Controller>;
-  shards: Pick<ShardGuard, "holds"> | undefined;
   /** The time between two comparisons. */
   intervalMs: number;
   logger: Logger;
@@ -26,12 +24,13 @@ export async function pollDrift(options: DriftPollerOptions, signal: AbortSignal
 }
 
 /** Compares all objects of a kind that are Ready at once. */
-async function compare(controller: Controller, { shards, logger }: DriftPollerOptions): Promise<void> {
-  const { kind, stacks } = controller;
+async function compare(controller: Controller, { logger }: DriftPollerOptions): Promise<void> {
+  const { kind } = controller;
   const { external } = kind.capabilities;
   if (external === undefined) return;
-  const holds = ({ metadata }: LiveObject) => shards?.holds(stacks.shardKeyOf(objectKey(metadata))) ?? true;
-  const settled = controller.list().filter((object) => isSettled(object) && holds(object));
+  const settled = controller
+    .list()
+    .filter((object) => isSettled(object) && controller.holds(objectKey(object.metadata)));
   if (settled.length === 0) return;
   try {
     const { drifted, unknown } = await external.findDrift(settled as unknown as KindObject[]);

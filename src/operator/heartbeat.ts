@@ -12,17 +12,14 @@ export interface HeartbeatOptions extends Omit<DriftPollerOptions, "intervalMs">
 
 /** Tells other clusters that this one lives ({@link ExternalResources.heartbeat}), until `signal` is aborted. */
 export async function sendHeartbeats(options: HeartbeatOptions, signal: AbortSignal): Promise<void> {
-  const { controllers, shards, cluster, logger } = options;
+  const { controllers, cluster, logger } = options;
   if (cluster === undefined) return;
   while (!signal.aborted) {
     for (const controller of [...controllers()]) {
-      const { kind, stacks } = controller;
+      const { kind } = controller;
       const { external } = kind.capabilities;
       if (external?.heartbeat === undefined) continue;
-      const isOurs = controller
-        .list()
-        .some(({ metadata }) => shards?.holds(stacks.shardKeyOf(objectKey(metadata))) ?? true);
-      if (!isOurs) continue;
+      if (!controller.list().some(({ metadata }) => controller.holds(objectKey(metadata)))) continue;
       await external
         .heartbeat(cluster)
         .catch((error: unknown) =>

@@ -67,7 +67,7 @@ export class Manager {
 
   constructor(options: ManagerOptions) {
     this.#options = options;
-    const { client, logger, metrics, relistIntervalMs, shards } = options;
+    const { client, logger, metrics, relistIntervalMs } = options;
     this.#queue = new WorkQueue({
       logger,
       observer: metrics.workQueue("kindstack"),
@@ -75,10 +75,7 @@ export class Manager {
         fairnessKey: `${kindName(kind)}|${namespaceOf(key)}`,
         waits: this.#controllerOf(kind)?.stacks.shared ?? false,
       }),
-      accepts: ({ kind, key }) => {
-        const controller = this.#controllerOf(kind);
-        return controller !== undefined && (shards?.holds(controller.stacks.shardKeyOf(key)) ?? true);
-      },
+      accepts: ({ kind, key }) => this.#controllerOf(kind)?.holds(key) ?? false,
     });
     this.#claims = new Claims(
       (item) => this.#controllerOf(item.kind)?.reconsider(item),
@@ -143,8 +140,8 @@ export class Manager {
     await onReady?.();
 
     const polling = [
-      pollDrift({ controllers, shards, intervalMs: driftIntervalMs, logger }, signal),
-      sendHeartbeats({ controllers, shards, cluster: environment.cluster, logger }, signal),
+      pollDrift({ controllers, intervalMs: driftIntervalMs, logger }, signal),
+      sendHeartbeats({ controllers, cluster: environment.cluster, logger }, signal),
     ];
     const onStop = () => {
       this.#stopping = true;

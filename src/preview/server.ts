@@ -37,8 +37,6 @@ export interface InspectionServerOptions {
   /** Opened for each request; the signal ends what it does. */
   inspector(signal: AbortSignal): Promise<Inspector>;
   logger: Logger;
-  /** In ms; a request that takes longer is ended. */
-  timeoutMs?: number;
 }
 
 export interface InspectionServer {
@@ -130,7 +128,7 @@ async function answer(
   const gone = new AbortController();
   response.once("close", () => gone.abort(new Error("the caller has gone")));
   return queue.run(user.name, gone.signal, async () => {
-    const timeout = AbortSignal.timeout(options.timeoutMs ?? TIMEOUT_MS);
+    const timeout = AbortSignal.timeout(TIMEOUT_MS);
     const signal = AbortSignal.any([gone.signal, timeout]);
     const allow = (rights: readonly NeededRight[]) => requireRights(options.client, user, rights);
     try {

@@ -1,7 +1,12 @@
 import { DatabaseError } from "pg";
 import { describe, expect, it } from "vitest";
-import { errorClassOf, errorReasonOf, RetryableError } from "../../../providers/errors";
-import { classifyConnectError, classifyStatementError, sqlStateOf } from "../../../providers/postgres/errors";
+import { failureOf, RetryableError } from "../../../providers/errors";
+import {
+  classifyConnectError,
+  classifyStatementError,
+  isUnanswered,
+  sqlStateOf,
+} from "../../../providers/postgres/errors";
 
 function refusal(code: string, message = "no", detail?: string): DatabaseError {
   const error = new DatabaseError(message, 0, "error");
@@ -32,8 +37,9 @@ describe("classifyStatementError", () => {
     ["XX000", "retryable", "DatabaseError"],
   ])("takes SQLSTATE %s as %s, %s", (code, errorClass, reason) => {
     const error = classifyStatementError(refusal(code));
-    expect([errorClassOf(error), errorReasonOf(error)]).toEqual([errorClass, reason]);
+    expect(failureOf(error)).toMatchObject({ errorClass, reason });
     expect(sqlStateOf(error)).toBe(code);
+    expect(isUnanswered(error)).toBe(false);
   });
 
   it("keeps the database's own words", () => {
@@ -55,8 +61,9 @@ describe("classifyStatementError", () => {
       Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" }),
     ]) {
       const classified = classifyStatementError(error);
-      expect([errorClassOf(classified), errorReasonOf(classified)]).toEqual(["retryable", "ConnectionLost"]);
+      expect(failureOf(classified)).toMatchObject({ errorClass: "retryable", reason: "ConnectionLost" });
       expect(sqlStateOf(classified)).toBeUndefined();
+      expect(isUnanswered(classified)).toBe(true);
     }
   });
 
