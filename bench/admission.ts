@@ -66,16 +66,14 @@ export async function admission(context: BenchContext): Promise<Section> {
 }
 
 async function fill(admin: KubernetesClient, count: number): Promise<void> {
-  const tenants = await admin.resourceType("capsule.clastix.io/v1alpha1", "Tenant");
-  const namespaces = await admin.resourceType("v1", "Namespace");
   const indexes = Array.from({ length: count }, (_, index) => index);
   await forEachAtOnce(indexes, async (index) => {
     const name = `tenant-${index}`;
     const spec = { owner: { kind: "User", name: `owner-${index}` }, namespaceQuota: 10_000 };
-    await admin.create(tenants, { apiVersion: tenants.apiVersion, kind: "Tenant", metadata: { name }, spec });
+    await admin.create({ apiVersion: "capsule.clastix.io/v1alpha1", kind: "Tenant", metadata: { name }, spec });
     for (let number = 0; number < NAMESPACES; number++) {
       const metadata = { name: `${name}-${number}`, labels: { [TENANT_LABEL]: name } };
-      await admin.create(namespaces, { apiVersion: "v1", kind: "Namespace", metadata });
+      await admin.create({ apiVersion: "v1", kind: "Namespace", metadata });
     }
   });
 }

@@ -152,7 +152,7 @@ async function addOperatorUser(dev: DevCluster, client: KubernetesClient, folder
     },
   ];
   for (const manifest of manifests) {
-    await client.create(await client.resourceType(manifest.apiVersion, manifest.kind), manifest);
+    await client.create(manifest);
   }
   const file = path.join(folder, "operator.kubeconfig");
   const config = await userConfig(dev.dir, OPERATOR);

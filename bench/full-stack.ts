@@ -29,9 +29,8 @@ export async function fullStack(context: BenchContext): Promise<Section> {
   return withBenchCluster(context, async (cluster) =>
     withOperator(context, cluster, cluster.startOperator, async (measured) => {
       const { client } = cluster;
-      const type = await writerType(client);
       await createNamespaces(client, writers);
-      await forEachAtOnce(writers, (writer) => client.create(type, writerManifest(writer)));
+      await forEachAtOnce(writers, (writer) => client.create(writerManifest(writer)));
       await measured.watch.until(writers.map(keyOf), isReady, (done) => context.detail(`${done} of ${objects} Ready`));
       const changes = await changeOneByOne(measured, writers.slice(0, rounds + 1));
       await expectRows(cluster, rounds + 1, `age = ${CHANGED_AGE}`);

@@ -20,7 +20,7 @@ export async function idle(context: BenchContext): Promise<Section> {
     const writers = writersOf("idle", objects);
     try {
       await createNamespaces(client, writers);
-      await forEachAtOnce(writers, (writer) => client.create(type, writerManifest(writer)));
+      await forEachAtOnce(writers, (writer) => client.create(writerManifest(writer)));
       await watch.until(writers.map(keyOf), isReady, (done) => context.detail(`${done} of ${objects} Ready`));
     } finally {
       watch.close();

@@ -53,7 +53,7 @@ export async function withOperator<T>(
 export async function warmUp({ client }: BenchCluster, watch: ObjectWatch, objects = 1): Promise<void> {
   const writers = writersOf("default", objects);
   const type = await writerType(client);
-  await forEachAtOnce(writers, (writer) => client.create(type, writerManifest(writer)));
+  await forEachAtOnce(writers, (writer) => client.create(writerManifest(writer)));
   await watch.until(writers.map(keyOf), isReady);
   await forEachAtOnce(writers, ({ name, namespace }) => client.delete(type, name, namespace));
   await watch.until(writers.map(keyOf), isGone);
@@ -64,9 +64,7 @@ export async function runLifecycle(measured: Measured, writers: readonly Writer[
   const { client } = measured.cluster;
   const type = await writerType(client);
   await createNamespaces(client, writers);
-  const created = await step(measured, writers, "Ready", isReady, (writer) =>
-    client.create(type, writerManifest(writer)),
-  );
+  const created = await step(measured, writers, "Ready", isReady, (writer) => client.create(writerManifest(writer)));
   await expectRows(measured.cluster, writers.length, "true");
   const changed = await step(measured, writers, "changed", isChanged, ({ name, namespace }) =>
     client.mergePatch(type, name, namespace, { spec: { age: CHANGED_AGE } }),

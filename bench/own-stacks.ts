@@ -123,7 +123,7 @@ async function throughOperator(
     const ready = watch.until(keys, isReady, (done) => detail(`${done} of ${count} ${what} Ready`));
     ready.catch(() => {}); // the creation may fail first
     const started = performance.now();
-    await forEachAtOnce(manifests, (one) => client.create(type, one));
+    await forEachAtOnce(manifests, (one) => client.create(one));
     return (await ready).last - started;
   } finally {
     watch.close();

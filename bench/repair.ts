@@ -59,7 +59,7 @@ async function measure(
   try {
     for (const name of names) {
       const { apiVersion, kind, spec } = tenantObject(name);
-      await client.create(tenants, { apiVersion, kind, metadata: { name }, spec });
+      await client.create({ apiVersion, kind, metadata: { name }, spec });
     }
     await tenantWatch.until(names, isReady);
     const alone = tenantObject("bare-repaired");

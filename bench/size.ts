@@ -56,7 +56,7 @@ async function measureSize(
     const ready = watch.until(keys, isReady, (done) => detail(`${done} of ${writers.length} Ready`));
     ready.catch(() => {}); // the creation may fail first
     const started = performance.now();
-    await forEachAtOnce(writers, (writer) => client.create(type, writerManifest(writer)));
+    await forEachAtOnce(writers, (writer) => client.create(writerManifest(writer)));
     const { last } = await ready;
     const bytes = keys.map((key) => Buffer.byteLength(JSON.stringify(watch.get(key))));
     await delay(SETTLE_MS, undefined, { signal });

@@ -62,9 +62,8 @@ export function writerType(client: KubernetesClient): Promise<ResourceType> {
 }
 
 export async function createNamespaces(client: KubernetesClient, writers: readonly Writer[]): Promise<void> {
-  const type = await client.resourceType("v1", "Namespace");
   for (const name of new Set(writers.map(({ namespace }) => namespace))) {
-    await client.create(type, { apiVersion: "v1", kind: "Namespace", metadata: { name } });
+    await client.create({ apiVersion: "v1", kind: "Namespace", metadata: { name } });
   }
 }
 

@@ -64,13 +64,27 @@ export interface ListOptions {
   signal?: AbortSignal;
 }
 
-/** Where objects of one kind are served. */
-export interface ResourceType {
+/** A type of Kubernetes objects. */
+export interface ObjectType {
   apiVersion: string;
   kind: string;
+}
+
+/** Where objects of one type are served. */
+export interface ResourceType extends ObjectType {
   plural: string;
   namespaced: boolean;
 }
+
+/** Types of Kubernetes itself, which need no discovery. */
+const BUILT_IN: readonly ResourceType[] = [
+  { apiVersion: "v1", kind: "ConfigMap", plural: "configmaps", namespaced: true },
+  { apiVersion: "v1", kind: "Namespace", plural: "namespaces", namespaced: false },
+  { apiVersion: "v1", kind: "Pod", plural: "pods", namespaced: true },
+  { apiVersion: "v1", kind: "Secret", plural: "secrets", namespaced: true },
+  { apiVersion: "events.k8s.io/v1", kind: "Event", plural: "events", namespaced: true },
+  { apiVersion: "coordination.k8s.io/v1", kind: "Lease", plural: "leases", namespaced: true },
+];
 
 /** The API server's refusal, with its own words, status code and reason. */
 export class ApiError extends ClassifiedError {
@@ -144,8 +158,10 @@ export class KubernetesClient {
     return this.#config.getContextObject(this.#config.getCurrentContext())?.namespace || "default";
   }
 
-  /** The type that serves `kind`, by discovery; known types are asked for once. */
+  /** Where `kind` is served, by discovery; known types are asked for once. @throws ApiError 404 when it is not */
   async resourceType(apiVersion: string, kind: string): Promise<ResourceType> {
+    const builtIn = BUILT_IN.find((type) => type.kind === kind && type.apiVersion === apiVersion);
+    if (builtIn !== undefined) return builtIn;
     const known = (await this.#discover(apiVersion)).find((type) => type.kind === kind);
     if (known !== undefined) return known;
     this.#types.delete(apiVersion); // it may be installed later
@@ -174,12 +190,19 @@ export class KubernetesClient {
   }
 
   /** One object, or `undefined` when there is none of that name. */
-  async get(type: ResourceType, name: string, namespace?: string): Promise<LiveObject | undefined> {
-    return this.json<LiveObject>("GET", objectPath(type, name, namespace)).catch(undefinedWhenNotFound);
+  async get(type: ObjectType, name: string, namespace?: string): Promise<LiveObject | undefined> {
+    const path = await this.#objectPath(type, name, namespace);
+    return this.json<LiveObject>("GET", path).catch(undefinedWhenNotFound);
+  }
+
+  /** The object that a manifest names, or `undefined` when there is none. */
+  find(object: ObjectType & { metadata: Pick<ObjectMeta, "name" | "namespace"> }): Promise<LiveObject | undefined> {
+    const { name = "", namespace } = object.metadata;
+    return this.get(object, name, namespace);
   }
 
   /** All objects of a type; `namespace` and `labelSelector` narrow it. */
-  async list(type: ResourceType, options: ListOptions = {}): Promise<ListResult> {
+  async list(type: ObjectType, options: ListOptions = {}): Promise<ListResult> {
     const result: ListResult = { items: [], resourceVersion: "" };
     for await (const { items, resourceVersion } of this.pages(type, options)) {
       result.items.push(...items);
@@ -190,15 +213,16 @@ export class KubernetesClient {
 
   /** What {@link list} gives, page by page. */
   async *pages(
-    type: ResourceType,
+    type: ObjectType,
     { namespace, labelSelector, metadataOnly = false, signal }: ListOptions & { metadataOnly?: boolean } = {},
   ): AsyncGenerator<ListResult> {
+    const path = await this.#collectionPath(type, namespace);
     let next: string | undefined;
     do {
       const page = await this.json<{
         metadata: { resourceVersion: string; continue?: string };
         items: LiveObject[] | null;
-      }>("GET", collectionPath(type, namespace), {
+      }>("GET", path, {
         query: { labelSelector, limit: PAGE_SIZE, continue: next },
         ...(metadataOnly && { accept: METADATA_ONLY }),
         ...(signal && { signal }),
@@ -211,8 +235,8 @@ export class KubernetesClient {
   }
 
   /** Creates an object; the API server completes `generateName`. */
-  async create(type: ResourceType, manifest: Manifest, options: { signal?: AbortSignal } = {}): Promise<LiveObject> {
-    return this.json<LiveObject>("POST", collectionPath(type, manifest.metadata.namespace), {
+  async create(manifest: Manifest, options: { signal?: AbortSignal } = {}): Promise<LiveObject> {
+    return this.json<LiveObject>("POST", await this.#collectionPath(manifest, manifest.metadata.namespace), {
       query: { fieldManager: FIELD_MANAGER },
       body: manifest,
       ...options,
@@ -224,13 +248,12 @@ export class KubernetesClient {
    * names, leaves everyone else's. Creates the object when it does not exist; `created` says so.
    */
   async apply(
-    type: ResourceType,
     manifest: Manifest,
     options: { fieldManager?: string; dryRun?: boolean } = {},
   ): Promise<{ object: LiveObject; created: boolean }> {
     const { name, namespace } = manifest.metadata;
     if (name === undefined) throw new TypeError("server-side apply needs metadata.name");
-    const { status, body } = await this.send("PATCH", objectPath(type, name, namespace), {
+    const { status, body } = await this.send("PATCH", await this.#objectPath(manifest, name, namespace), {
       query: {
         fieldManager: options.fieldManager ?? FIELD_MANAGER,
         force: "true",
@@ -239,7 +262,7 @@ export class KubernetesClient {
       body: manifest,
       contentType: "application/apply-patch+yaml",
     }).catch((error: unknown) => {
-      throw error instanceof ApiError && OTHER_UID.test(error.message) ? anotherObject(type, name) : error;
+      throw error instanceof ApiError && OTHER_UID.test(error.message) ? anotherObject(manifest, name) : error;
     });
     return { object: body as LiveObject, created: status === 201 };
   }
@@ -250,8 +273,8 @@ export class KubernetesClient {
    *
    * @throws ApiError as {@link patchExactly}
    */
-  replaceStatus(type: ResourceType, object: LiveObject, status: object): Promise<LiveObject> {
-    return this.patchExactly(type, object, [{ op: "add", path: "/status", value: status }], "/status");
+  replaceStatus(object: LiveObject, status: object): Promise<LiveObject> {
+    return this.patchExactly(object, [{ op: "add", path: "/status", value: status }], "/status");
   }
 
   /**
@@ -261,14 +284,11 @@ export class KubernetesClient {
    * @throws ApiError with the status 409 when the object of that name is another one by now, 422 when the patch does not
    * fit what it is
    */
-  async patchExactly(
-    type: ResourceType,
-    { metadata: { name, namespace, uid } }: LiveObject,
-    operations: readonly object[],
-    subresource = "",
-  ): Promise<LiveObject> {
+  async patchExactly(object: LiveObject, operations: readonly object[], subresource = ""): Promise<LiveObject> {
+    const { name, namespace, uid } = object.metadata;
+    const path = (await this.#objectPath(object, name, namespace)) + subresource;
     try {
-      return await this.json<LiveObject>("PATCH", objectPath(type, name, namespace) + subresource, {
+      return await this.json<LiveObject>("PATCH", path, {
         query: { fieldManager: FIELD_MANAGER },
         body: [{ op: "test", path: "/metadata/uid", value: uid }, ...operations],
         contentType: "application/json-patch+json",
@@ -276,20 +296,20 @@ export class KubernetesClient {
     } catch (error) {
       // The answer to a test that fails does not say so.
       if (!(error instanceof ApiError && error.status === 422)) throw error;
-      const live = await this.get(type, name, namespace);
-      throw live?.metadata.uid === uid ? error : anotherObject(type, name);
+      const live = await this.find(object);
+      throw live?.metadata.uid === uid ? error : anotherObject(object, name);
     }
   }
 
   /** A JSON merge patch (RFC 7396); with `metadata.resourceVersion` in it, refused when the object changed meanwhile. */
   async mergePatch(
-    type: ResourceType,
+    type: ObjectType,
     name: string,
     namespace: string | undefined,
     patch: object,
     options: { signal?: AbortSignal } = {},
   ): Promise<LiveObject> {
-    return this.json<LiveObject>("PATCH", objectPath(type, name, namespace), {
+    return this.json<LiveObject>("PATCH", await this.#objectPath(type, name, namespace), {
       query: { fieldManager: FIELD_MANAGER },
       body: patch,
       contentType: "application/merge-patch+json",
@@ -299,12 +319,12 @@ export class KubernetesClient {
 
   /** Asks for deletion; `undefined` when it was gone already. `uid` guards against deleting a successor of that name. */
   async delete(
-    type: ResourceType,
+    type: ObjectType,
     name: string,
     namespace?: string,
     options: { uid?: string; propagationPolicy?: "Background" | "Foreground" } = {},
   ): Promise<LiveObject | undefined> {
-    return this.json<LiveObject>("DELETE", objectPath(type, name, namespace), {
+    return this.json<LiveObject>("DELETE", await this.#objectPath(type, name, namespace), {
       body: {
         kind: "DeleteOptions",
         apiVersion: "v1",
@@ -320,7 +340,7 @@ export class KubernetesClient {
    * @throws ApiError when the server refuses, with status 410 when `resourceVersion` is too old
    */
   async watch(
-    type: ResourceType,
+    type: ObjectType,
     options: {
       resourceVersion: string;
       timeoutSeconds: number;
@@ -337,7 +357,8 @@ export class KubernetesClient {
       labelSelector: options.labelSelector,
     };
     const { signal } = options;
-    const response = await this.#request("GET", collectionPath(type, options.namespace), { query, signal }, ENDLESS);
+    const path = await this.#collectionPath(type, options.namespace);
+    const response = await this.#request("GET", path, { query, signal }, ENDLESS);
     if (response.statusCode < 400) return response.body;
     throw errorOf(response.statusCode, await this.#unlessSilent(signal, response.body.text()));
   }
@@ -405,6 +426,18 @@ export class KubernetesClient {
     }
   }
 
+  async #collectionPath({ apiVersion, kind }: ObjectType, namespace: string | undefined): Promise<string> {
+    const { plural, namespaced } = await this.resourceType(apiVersion, kind);
+    const scope = namespaced && namespace !== undefined ? `/namespaces/${encodeURIComponent(namespace)}` : "";
+    return `${groupVersionPath(apiVersion)}${scope}/${plural}`;
+  }
+
+  async #objectPath({ apiVersion, kind }: ObjectType, name: string, namespace: string | undefined): Promise<string> {
+    const { namespaced } = await this.resourceType(apiVersion, kind);
+    if (namespaced && !namespace) throw new TypeError(`${kind} ${name} needs a namespace`);
+    return `${await this.#collectionPath({ apiVersion, kind }, namespace)}/${encodeURIComponent(name)}`;
+  }
+
   close(): Promise<void> {
     return this.#login.close();
   }
@@ -413,7 +446,7 @@ export class KubernetesClient {
 /** What the API server says of an apply that names the UID of a predecessor. */
 const OTHER_UID = /metadata\.uid: Invalid value/;
 
-function anotherObject({ kind }: ResourceType, name: string): ApiError {
+function anotherObject({ kind }: ObjectType, name: string): ApiError {
   return new ApiError(409, "Conflict", `${kind} ${name} is another object by now`);
 }
 
@@ -427,16 +460,6 @@ function yamlSafeJson(body: unknown): string {
 
 function groupVersionPath(apiVersion: string): string {
   return apiVersion.includes("/") ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
-}
-
-function collectionPath(type: ResourceType, namespace?: string): string {
-  const scope = type.namespaced && namespace !== undefined ? `/namespaces/${encodeURIComponent(namespace)}` : "";
-  return `${groupVersionPath(type.apiVersion)}${scope}/${type.plural}`;
-}
-
-function objectPath(type: ResourceType, name: string, namespace?: string): string {
-  if (type.namespaced && !namespace) throw new TypeError(`${type.kind} ${name} needs a namespace`);
-  return `${collectionPath(type, namespace)}/${encodeURIComponent(name)}`;
 }
 
 function errorOf(statusCode: number, text: string): ApiError {

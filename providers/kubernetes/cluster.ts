@@ -1,6 +1,4 @@
-import { ApiError, type KubernetesClient, type ResourceType } from "./client";
-
-const NAMESPACE: ResourceType = { apiVersion: "v1", kind: "Namespace", plural: "namespaces", namespaced: false };
+import { ApiError, type KubernetesClient } from "./client";
 
 /**
  * What tells a cluster from all others: the UID of its namespace `kube-system`, as is usual in the field.
@@ -9,7 +7,7 @@ const NAMESPACE: ResourceType = { apiVersion: "v1", kind: "Namespace", plural: "
  */
 export async function clusterUid(client: Pick<KubernetesClient, "get">): Promise<string | undefined> {
   try {
-    return (await client.get(NAMESPACE, "kube-system"))?.metadata.uid;
+    return (await client.get({ apiVersion: "v1", kind: "Namespace" }, "kube-system"))?.metadata.uid;
   } catch (error) {
     if (error instanceof ApiError && error.status === 403) return undefined;
     throw error;

@@ -6,8 +6,8 @@ export {
   type LiveObject,
   type Manifest,
   type ObjectMeta,
+  type ObjectType,
   type OwnerReference,
-  type ResourceType,
 } from "./client";
 export { KubernetesObject, type ObjectInputs } from "./object";
 export { OWNER_UID_LABEL, type Owner, wasCreated } from "./ownership";

@@ -7,7 +7,7 @@ import { PendingError, RetryableError, TerminalError } from "../errors";
 import { behindEngine } from "../literal";
 import type { CheckFailure, DiffResult, DynamicProvider, Properties } from "../provider";
 import { mayWait } from "../waiting";
-import { ApiError, type KubernetesClient, type LiveObject, type Manifest, type ResourceType } from "./client";
+import { ApiError, type KubernetesClient, type LiveObject, type Manifest } from "./client";
 import { connectKubernetes } from "./connection";
 import {
   CREATED_ANNOTATION,
@@ -136,7 +136,7 @@ const objects: DynamicProvider<ObjectInputs, ObjectOutputs> = {
   },
 
   async read(id, outs) {
-    const live = await find(await locate(outs.manifest), outs.manifest);
+    const live = await connectKubernetes().find(outs.manifest);
     // What is being deleted is as good as gone: it cannot be repaired, only created again.
     if (live === undefined || live.metadata.deletionTimestamp) return {};
     const drifted = live.metadata.uid !== outs.uid || ownedFieldsDigest(live) !== outs.fields;
@@ -148,24 +148,24 @@ const objects: DynamicProvider<ObjectInputs, ObjectOutputs> = {
   },
 
   async delete(_id, outs) {
-    const access = await locate(outs.manifest);
-    const live = await find(access, outs.manifest);
+    const client = connectKubernetes();
+    const live = await client.find(outs.manifest);
     if (live === undefined || !isStillOurs(live, outs)) return; // gone, or another owner's by now
     if (outs.existing) {
       if (live.metadata.deletionTimestamp) return; // it goes, and is known by its labels until then
-      if (!(await goesWithItsOwner(access.client, outs.manifest))) await relinquish(access, outs.manifest, live);
+      if (!(await goesWithItsOwner(client, outs.manifest))) await relinquish(client, outs.manifest, live);
     } else if (outs.created && wasCreated(live)) {
-      await deleteObject(access, live);
-      if (outs.awaitDeletion !== false) await untilGone(access, live);
+      await deleteObject(client, live);
+      if (outs.awaitDeletion !== false) await untilGone(client, live);
     } else {
-      await relinquish(access, outs.manifest, live);
+      await relinquish(client, outs.manifest, live);
     }
   },
 
   async release(_id, outs) {
-    const access = await locate(outs.manifest);
-    const live = await find(access, outs.manifest);
-    if (live !== undefined && isStillOurs(live, outs)) await makeUnmanaged(access, outs.manifest, live);
+    const client = connectKubernetes();
+    const live = await client.find(outs.manifest);
+    if (live !== undefined && isStillOurs(live, outs)) await makeUnmanaged(client, outs.manifest, live);
   },
 };
 
@@ -183,8 +183,7 @@ export async function removeOrphan(live: LiveObject, { release }: { release: boo
   const owner = { uid: ownerUidOf(live) ?? "", description: annotations[OWNER_ANNOTATION] ?? "" };
   const manifest = { apiVersion, kind, metadata: { name, ...(namespace !== undefined && { namespace }) } };
   if (release) {
-    const { client, type } = await locate(manifest);
-    await client.mergePatch(type, name, namespace, {
+    await connectKubernetes().mergePatch(live, name, namespace, {
       metadata: {
         resourceVersion,
         labels: { [OWNER_UID_LABEL]: null },
@@ -227,9 +226,8 @@ async function applyAsSeen(inputs: ObjectInputs, owners: string[]): Promise<Obje
   if (typeName(inputs.manifest) === "v1/Namespace") {
     refuseProtectedNamespace(inputs.manifest.metadata.name ?? "", "metadata.name");
   }
-  const access = await locate(inputs.manifest);
-  const { client, type } = access;
-  let live = await find(access, inputs.manifest);
+  const client = connectKubernetes();
+  let live = await client.find(inputs.manifest);
   if (inputs.existing && (live === undefined || live.metadata.deletionTimestamp)) {
     const { kind, metadata } = inputs.manifest;
     throw new RetryableError("Gone", `${kind} ${metadata.name} is ${live ? "being deleted" : "not there any more"}`);
@@ -241,27 +239,27 @@ async function applyAsSeen(inputs: ObjectInputs, owners: string[]): Promise<Obje
     );
   }
   if (live !== undefined && inputs.adopt === "replace" && ownerUidOf(live) === undefined) {
-    await removeUnmanaged(access, live);
+    await removeUnmanaged(client, live);
     live = undefined;
   }
   if (live?.metadata.deletionTimestamp) {
     if (grantsRights(live) && describeConflict(live, owners, true) === undefined) {
-      await applyRights(access, inputs, live);
+      await applyRights(client, inputs, live);
     }
-    await untilGone(access, live);
+    await untilGone(client, live);
     live = undefined;
   }
   if (live !== undefined) refuseForeign(live, owners, inputs.adopt !== false);
   if (live !== undefined && mustBeReplaced(live, inputs.manifest, owners)) {
-    await deleteObject(access, live);
-    await untilGone(access, live);
+    await deleteObject(client, live);
+    await untilGone(client, live);
     live = undefined;
   }
-  if (live === undefined && inputs.initial !== undefined) live = await createInitial(access, inputs);
-  let result = await client.apply(type, marked(inputs, live, live === undefined || wasCreated(live)));
+  if (live === undefined && inputs.initial !== undefined) live = await createInitial(client, inputs);
+  let result = await client.apply(marked(inputs, live, live === undefined || wasCreated(live)));
   if (live === undefined && !result.created) {
     // Another client made it between the look and the apply: it is theirs, and only adopted.
-    result = await client.apply(type, marked(inputs, result.object, false));
+    result = await client.apply(marked(inputs, result.object, false));
   }
   const { object } = result;
   return {
@@ -278,13 +276,13 @@ async function applyAsSeen(inputs: ObjectInputs, owners: string[]): Promise<Obje
 }
 
 /** Creates the object with what another manager is to keep. When another client was faster, its object is adopted. */
-async function createInitial({ client, type }: Access, { initial, ...inputs }: ObjectInputs): Promise<LiveObject> {
+async function createInitial(client: KubernetesClient, { initial, ...inputs }: ObjectInputs): Promise<LiveObject> {
   const { manifest, fieldManager } = initial as NonNullable<ObjectInputs["initial"]>;
-  const { object, created } = await client.apply(type, marked({ ...inputs, manifest }, undefined, true), {
+  const { object, created } = await client.apply(marked({ ...inputs, manifest }, undefined, true), {
     fieldManager,
   });
   if (created) return object;
-  return (await client.apply(type, marked({ ...inputs, manifest }, object, false), { fieldManager })).object;
+  return (await client.apply(marked({ ...inputs, manifest }, object, false), { fieldManager })).object;
 }
 
 /** Whether a label, or an owner reference, still says that an object is the owner's. */
@@ -319,10 +317,10 @@ function isStillOurs(live: LiveObject, outs: ObjectOutputs): boolean {
 }
 
 /** Deletes what is not managed, and was made under a name that is reserved; its finalizers would keep it. */
-async function removeUnmanaged({ client, type }: Access, { metadata }: LiveObject): Promise<void> {
-  const { name, namespace, uid, finalizers = [] } = metadata;
-  if (finalizers.length > 0) await client.mergePatch(type, name, namespace, { metadata: { uid, finalizers: null } });
-  await client.delete(type, name, namespace, { uid });
+async function removeUnmanaged(client: KubernetesClient, live: LiveObject): Promise<void> {
+  const { name, namespace, uid, finalizers = [] } = live.metadata;
+  if (finalizers.length > 0) await client.mergePatch(live, name, namespace, { metadata: { uid, finalizers: null } });
+  await client.delete(live, name, namespace, { uid });
 }
 
 function refuseForeign(live: LiveObject, owners: string[], adopt: boolean): void {
@@ -340,27 +338,27 @@ export function describeConflict(live: LiveObject, owners: readonly string[], ad
 }
 
 /** Takes Kindstack's fields off an adopted object; those that it cannot do without stay. */
-async function relinquish(access: Access, manifest: Manifest, live: LiveObject): Promise<void> {
+async function relinquish(client: KubernetesClient, manifest: Manifest, live: LiveObject): Promise<void> {
   const { name, namespace, uid } = live.metadata;
   try {
     // Applying nothing removes every field that was ours alone. The UID keeps the apply from creating anything.
-    await access.client.apply(access.type, {
+    await client.apply({
       apiVersion: manifest.apiVersion,
       kind: manifest.kind,
       metadata: { name, ...(namespace !== undefined && { namespace }), uid },
     });
   } catch (error) {
     if (!(error instanceof ApiError && error.status === 422)) throw error;
-    await makeUnmanaged(access, grantsRights(live) ? { ...manifest, subjects: [] } : manifest, live);
+    await makeUnmanaged(client, grantsRights(live) ? { ...manifest, subjects: [] } : manifest, live);
   }
 }
 
 /** Asks for the deletion of an object. Of one that a finalizer keeps, the rights that it grants end now. */
-async function deleteObject(access: Access, live: LiveObject): Promise<void> {
+async function deleteObject(client: KubernetesClient, live: LiveObject): Promise<void> {
   const { name, namespace, uid, finalizers = [] } = live.metadata;
-  if (grantsRights(live) && finalizers.length > 0) await revokeRights(access, live);
+  if (grantsRights(live) && finalizers.length > 0) await revokeRights(client, live);
   const propagationPolicy = HAS_DEPENDENTS.has(typeName(live)) ? "Foreground" : "Background";
-  await access.client.delete(access.type, name, namespace, { uid, propagationPolicy });
+  await client.delete(live, name, namespace, { uid, propagationPolicy });
 }
 
 function grantsRights(object: Manifest): boolean {
@@ -368,14 +366,14 @@ function grantsRights(object: Manifest): boolean {
 }
 
 /** What is being deleted grants rights until it is gone: those that it is to grant, or none if its role is another one. */
-async function applyRights(access: Access, inputs: ObjectInputs, live: LiveObject): Promise<void> {
-  if (changesImmutableField(live, inputs.manifest)) await revokeRights(access, live);
-  else await access.client.apply(access.type, marked(inputs, live, wasCreated(live)));
+async function applyRights(client: KubernetesClient, inputs: ObjectInputs, live: LiveObject): Promise<void> {
+  if (changesImmutableField(live, inputs.manifest)) await revokeRights(client, live);
+  else await client.apply(marked(inputs, live, wasCreated(live)));
 }
 
-async function revokeRights({ client, type }: Access, live: LiveObject): Promise<void> {
+async function revokeRights(client: KubernetesClient, live: LiveObject): Promise<void> {
   try {
-    await client.patchExactly(type, live, [{ op: "add", path: "/subjects", value: [] }]);
+    await client.patchExactly(live, [{ op: "add", path: "/subjects", value: [] }]);
   } catch (error) {
     // Gone, another object by now, or of a role that we may not bind: its deletion is all that is left to do.
     if (!(error instanceof ApiError && [403, 404, 409].includes(error.status))) throw error;
@@ -393,16 +391,15 @@ function mustBeReplaced(live: LiveObject, manifest: Manifest, owners: readonly s
 }
 
 /** Makes an object unmanaged: it is kept, without ownership labels and owner references. */
-async function makeUnmanaged({ client, type }: Access, manifest: Manifest, live: LiveObject): Promise<void> {
+async function makeUnmanaged(client: KubernetesClient, manifest: Manifest, live: LiveObject): Promise<void> {
   const { ownerReferences: _, ...metadata } = manifest.metadata;
-  await client.apply(type, { ...manifest, metadata: { ...metadata, uid: live.metadata.uid } });
+  await client.apply({ ...manifest, metadata: { ...metadata, uid: live.metadata.uid } });
 }
 
 /** Whether an owner that the manifest names is gone or on its way out, and does not leave its dependents behind. */
 async function goesWithItsOwner(client: KubernetesClient, { metadata }: Manifest): Promise<boolean> {
   for (const { apiVersion, kind, name, uid } of metadata.ownerReferences ?? []) {
-    const type = await client.resourceType(apiVersion, kind);
-    const owner = await client.get(type, name, type.namespaced ? metadata.namespace : undefined);
+    const owner = await client.get({ apiVersion, kind }, name, metadata.namespace);
     if (owner?.metadata.uid !== uid) return true;
     if (owner.metadata.deletionTimestamp && !owner.metadata.finalizers?.includes("orphan")) return true;
   }
@@ -414,33 +411,17 @@ async function goesWithItsOwner(client: KubernetesClient, { metadata }: Manifest
  *
  * @throws PendingError at once where the call may not wait, RetryableError after 2 min where it may
  */
-async function untilGone({ client, type }: Access, object: LiveObject): Promise<void> {
-  const { name, namespace, uid } = object.metadata;
+async function untilGone(client: KubernetesClient, object: LiveObject): Promise<void> {
   const deadline = performance.now() + GONE_TIMEOUT_MS;
   for (let wait = 50; ; wait = Math.min(wait * 1.5, 1000)) {
-    const live = await client.get(type, name, namespace);
-    if (live === undefined || live.metadata.uid !== uid) return;
+    const live = await client.find(object);
+    if (live === undefined || live.metadata.uid !== object.metadata.uid) return;
     if (!mayWait()) {
       throw new PendingError("Terminating", await describeTermination(client, live), { object: referenceTo(live) });
     }
     if (performance.now() > deadline) throw new RetryableError("Terminating", await describeTermination(client, live));
     await delay(wait);
   }
-}
-
-/** With what objects of one type are read and written. */
-interface Access {
-  client: KubernetesClient;
-  type: ResourceType;
-}
-
-async function locate(manifest: Manifest): Promise<Access> {
-  const client = connectKubernetes();
-  return { client, type: await client.resourceType(manifest.apiVersion, manifest.kind) };
-}
-
-function find({ client, type }: Access, { metadata }: Manifest): Promise<LiveObject | undefined> {
-  return client.get(type, metadata.name ?? "", metadata.namespace);
 }
 
 /** The id of an object in the state: what cannot change without its becoming another object. */

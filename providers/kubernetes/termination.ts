@@ -1,7 +1,6 @@
 import type { ObjectReference } from "../errors";
-import type { KubernetesClient, LiveObject, ResourceType } from "./client";
+import type { KubernetesClient, LiveObject } from "./client";
 
-const POD: ResourceType = { apiVersion: "v1", kind: "Pod", plural: "pods", namespaced: true };
 /** Of the conditions of a namespace that is being deleted, those that say what keeps it. */
 const NAMESPACE_REMAINS: readonly string[] = [
   "NamespaceDeletionDiscoveryFailure",
@@ -49,7 +48,9 @@ async function podsHeld(
     .join(",");
   if (labelSelector === "") return [];
   // An operator that may not list Pods names none.
-  const { items } = await client.list(POD, { namespace, labelSelector }).catch(() => ({ items: [] }));
+  const { items } = await client
+    .list({ apiVersion: "v1", kind: "Pod" }, { namespace, labelSelector })
+    .catch(() => ({ items: [] }));
   const held = items.filter(({ metadata }) => metadata.deletionTimestamp && metadata.finalizers?.length);
   const named = held
     .slice(0, MAX_PODS_NAMED)

@@ -1,6 +1,6 @@
 import { setMaxListeners } from "node:events";
 import type { Logger } from "pino";
-import type { KubernetesClient, ResourceType } from "../../providers/kubernetes/client";
+import type { KubernetesClient } from "../../providers/kubernetes/client";
 import { type AdmissionView, CERTIFICATE_SECRET, type KindAdmission } from "../../stacks/contract/admission";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import { Informer, withoutManagedFields } from "../cache/informer";
@@ -137,12 +137,11 @@ async function openView(
   logger: Logger,
   signal: AbortSignal,
 ): Promise<AdmissionView> {
-  const caches = new Map<string, { type: ResourceType; informer: Informer }>();
+  const caches = new Map<string, Informer>();
   for (const [name, { apiVersion, kind, labelSelector, indexers, onChange, onDelete }] of Object.entries(watches)) {
-    const type = await client.resourceType(apiVersion, kind);
     const informer = new Informer({
       client,
-      type,
+      type: await client.resourceType(apiVersion, kind),
       logger,
       ...(labelSelector !== undefined && { labelSelector }),
       ...(indexers && { indexers }),
@@ -152,10 +151,10 @@ async function openView(
         else onChange?.(change.object);
       },
     });
-    caches.set(name, { type, informer });
+    caches.set(name, informer);
     void informer.start(signal);
   }
-  await Promise.all([...caches.values()].map(({ informer }) => informer.synced));
+  await Promise.all([...caches.values()].map(({ synced }) => synced));
   const cache = (name: string) => {
     const found = caches.get(name);
     if (found === undefined) throw new TypeError(`nothing is watched as ${name}`);
@@ -163,10 +162,9 @@ async function openView(
   };
   return {
     client,
-    type: (watch) => cache(watch).type,
-    get: (watch, key) => cache(watch).informer.get(key),
-    byIndex: (watch, index, value) => cache(watch).informer.byIndex(index, value),
-    version: (watch) => cache(watch).informer.resourceVersion,
+    get: (watch, key) => cache(watch).get(key),
+    byIndex: (watch, index, value) => cache(watch).byIndex(index, value),
+    version: (watch) => cache(watch).resourceVersion,
   };
 }
 

@@ -72,7 +72,7 @@ export async function applyDefinitions({ kinds, client, webhook }: ConvertedDefi
     const wanted = customResourceDefinition(kind, webhook(kind));
     const live = await client.get(DEFINITION_TYPE, kindName(kind));
     if (live !== undefined && isServed(live, wanted)) continue;
-    await client.apply(DEFINITION_TYPE, wanted);
+    await client.apply(wanted);
   }
 }
 

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import { errorMessageOf, RetryableError } from "../../providers/errors";
-import type { KubernetesClient, LiveObject, Manifest, ResourceType } from "../../providers/kubernetes/client";
+import type { KubernetesClient, LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { ownedFieldsDigest } from "../../providers/kubernetes/ownership";
 import { ADMISSION_LABEL } from "../../stacks/contract/admission";
 import { objectId } from "../../stacks/contract/object";
@@ -29,12 +29,7 @@ interface Applied {
   fields: string;
 }
 
-const CLUSTER_ROLE: ResourceType = {
-  apiVersion: "rbac.authorization.k8s.io/v1",
-  kind: "ClusterRole",
-  plural: "clusterroles",
-  namespaced: false,
-};
+const CLUSTER_ROLE = { apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRole" } as const;
 /** Longer than an edit takes to arrive, so that several in a row are one repair. */
 const REPAIR_DELAY_MS = 100;
 const BACKOFF = { baseMs: 500, capMs: 30_000 };
@@ -82,7 +77,6 @@ export class EnsuredObjects {
   async #ownerReferences(): Promise<Pick<Manifest["metadata"], "ownerReferences">> {
     const { client, ownerRole } = this.#options;
     if (ownerRole === undefined) return {};
-    const { apiVersion, kind } = CLUSTER_ROLE;
     const role = await client.get(CLUSTER_ROLE, ownerRole);
     if (role === undefined) {
       throw new RetryableError(
@@ -90,7 +84,7 @@ export class EnsuredObjects {
         `there is no ClusterRole ${ownerRole}, with which admission is installed`,
       );
     }
-    return { ownerReferences: [{ apiVersion, kind, name: ownerRole, uid: role.metadata.uid }] };
+    return { ownerReferences: [{ ...CLUSTER_ROLE, name: ownerRole, uid: role.metadata.uid }] };
   }
 
   async #apply(manifest: Manifest): Promise<void> {
@@ -107,8 +101,7 @@ export class EnsuredObjects {
         },
       },
     };
-    const type = await client.resourceType(manifest.apiVersion, manifest.kind);
-    const { object } = await client.apply(type, labelled);
+    const { object } = await client.apply(labelled);
     this.#applied.set(objectId(manifest), {
       manifest,
       uid: object.metadata.uid,

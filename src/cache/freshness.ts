@@ -1,5 +1,5 @@
 import pLimit from "p-limit";
-import type { KubernetesClient, LiveObject, ResourceType } from "../../providers/kubernetes/client";
+import type { KubernetesClient, LiveObject, ObjectType } from "../../providers/kubernetes/client";
 import { objectKey } from "../../stacks/contract/object";
 
 /** A list costs less than requests for this part of its objects: 0.1 ms of CPU time for each in it, against 2. */
@@ -26,7 +26,7 @@ export function isFresh(cached: LiveObject, live: LiveObject | undefined): boole
  */
 export async function findFresh(
   client: KubernetesClient,
-  type: ResourceType,
+  type: ObjectType,
   cached: readonly LiveObject[],
   total: (namespace: string) => number,
 ): Promise<Set<string>> {

@@ -100,11 +100,6 @@ export class Informer {
     this.synced.catch(() => {}); // not everyone waits for it
   }
 
-  /** The type of its objects. */
-  get type(): ResourceType {
-    return this.#options.type;
-  }
-
   get hasSynced(): boolean {
     return this.#hasSynced;
   }

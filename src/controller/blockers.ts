@@ -110,7 +110,5 @@ function cachedOf({ cache }: Lookup, { object }: UpdateFailure): LiveObject | un
 /** What names no object can only be tried again. */
 async function isThere({ client }: Lookup, { object }: UpdateFailure): Promise<boolean> {
   if (object === undefined) return false;
-  const { name, namespace, uid } = object.metadata;
-  const live = await client.get(await client.resourceType(object.apiVersion, object.kind), name, namespace);
-  return live?.metadata.uid === uid;
+  return (await client.find(object))?.metadata.uid === object.metadata.uid;
 }

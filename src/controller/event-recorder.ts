@@ -2,7 +2,7 @@ import os from "node:os";
 import { LRUCache } from "lru-cache";
 import type { Logger } from "pino";
 import { withinFence } from "../../providers/fence";
-import { ApiError, type KubernetesClient, type LiveObject, type ResourceType } from "../../providers/kubernetes/client";
+import { ApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
 
 export interface EventRecorderOptions {
   client: Pick<KubernetesClient, "create" | "mergePatch">;
@@ -11,7 +11,7 @@ export interface EventRecorderOptions {
   instance?: string;
 }
 
-const EVENTS: ResourceType = { apiVersion: "events.k8s.io/v1", kind: "Event", plural: "events", namespaced: true };
+const EVENT = { apiVersion: "events.k8s.io/v1", kind: "Event" } as const;
 export const REPORTING_CONTROLLER = "kindstack.dev/operator";
 /** The API server counts bytes. */
 const NOTE_MAX_BYTES = 1024;
@@ -167,15 +167,14 @@ export class EventRecorder {
   async #write(series: Series): Promise<void> {
     if (series.name !== undefined) {
       try {
-        await this.#client.mergePatch(EVENTS, series.name, namespaceOf(series), { series: seriesOf(series) });
+        await this.#client.mergePatch(EVENT, series.name, namespaceOf(series), { series: seriesOf(series) });
         return;
       } catch (error) {
         if (!(error instanceof ApiError && error.notFound)) throw error; // else it has expired
       }
     }
-    const created = await this.#client.create(EVENTS, {
-      apiVersion: EVENTS.apiVersion,
-      kind: EVENTS.kind,
+    const created = await this.#client.create({
+      ...EVENT,
       metadata: { generateName: `${series.regarding.name}-`, namespace: namespaceOf(series) },
       eventTime: microTime(series.firstAt),
       type: series.type,

@@ -33,9 +33,7 @@ async function readLive({ client, cache }: KindContext, ids: readonly string[]):
   const objects = await Promise.all(
     ids.map(async (id) => {
       const seen = cache.view(id)?.object;
-      if (seen === undefined) return undefined;
-      const type = await client.resourceType(seen.apiVersion, seen.kind);
-      return client.get(type, seen.metadata.name, seen.metadata.namespace);
+      return seen && client.find(seen);
     }),
   );
   return objects.filter((object) => object !== undefined);

@@ -34,17 +34,15 @@ export async function maintain(reconcile: Reconcile, plan: Plan): Promise<number
   }
   const apply = async (manifest: Manifest, fieldManager: string) => {
     state.maintainedAt = performance.now();
-    const type = await client.resourceType(manifest.apiVersion, manifest.kind);
     try {
-      state.maintained.record((await client.apply(type, manifest, { fieldManager })).object);
+      state.maintained.record((await client.apply(manifest, { fieldManager })).object);
     } catch (error) {
       if (!isOutdated(error)) throw error;
     }
   };
   const tryOut = async (manifest: Manifest) => {
-    const type = await client.resourceType(manifest.apiVersion, manifest.kind);
     try {
-      await client.apply(type, manifest, { dryRun: true });
+      await client.apply(manifest, { dryRun: true });
       return undefined;
     } catch (error) {
       if (error instanceof ApiError && error.status === 403) return error.message;

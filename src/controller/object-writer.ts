@@ -1,5 +1,5 @@
 import pLimit from "p-limit";
-import { ApiError, type KubernetesClient, type LiveObject, type ResourceType } from "../../providers/kubernetes/client";
+import { ApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { FINALIZER } from "../../stacks/contract/object";
 import { assignmentAnnotations, type StackAssignment } from "../../stacks/contract/shared-stack";
@@ -14,7 +14,6 @@ const REQUESTS_AT_ONCE = 16;
 
 export interface ObjectWriterOptions {
   kind: AnyKind;
-  type: ResourceType;
   client: KubernetesClient;
   cache: Pick<KindCache, "owned">;
   recorder: Pick<EventRecorder, "event">;
@@ -30,9 +29,8 @@ export class ObjectWriter {
   }
 
   /** The object as it is, whatever the cache shows. */
-  read({ metadata: { name, namespace } }: LiveObject): Promise<LiveObject | undefined> {
-    const { client, type } = this.#options;
-    return this.#limit(() => client.get(type, name, namespace));
+  read(object: LiveObject): Promise<LiveObject | undefined> {
+    return this.#limit(() => this.#options.client.find(object));
   }
 
   /**
@@ -49,7 +47,7 @@ export class ObjectWriter {
     const record = assignment && assignmentAnnotations(assignment);
     const isRecorded = Object.entries(record ?? {}).every(([name, value]) => annotations?.[name] === value);
     if (isRecorded && finalizers?.includes(FINALIZER)) return object;
-    const { client, type } = this.#options;
+    const { client } = this.#options;
     const { apiVersion, kind } = object;
     const metadata = {
       name,
@@ -59,21 +57,21 @@ export class ObjectWriter {
       ...(record && { annotations: record }),
       ...(!isRecorded && { resourceVersion }),
     };
-    return writes.record((await this.#limit(() => client.apply(type, { apiVersion, kind, metadata }))).object);
+    return writes.record((await this.#limit(() => client.apply({ apiVersion, kind, metadata }))).object);
   }
 
   /** Removes the finalizer, regardless of the manager that set it. */
   async removeFinalizer(object: LiveObject, writes: ReadYourWrites): Promise<LiveObject> {
     const index = indexOfFinalizer(object);
     if (index < 0) return object;
-    const { client, type } = this.#options;
+    const { client } = this.#options;
     const path = `/metadata/finalizers/${index}`;
     const operations = [
       { op: "test", path, value: FINALIZER },
       { op: "remove", path },
     ];
     try {
-      return writes.record(await this.#limit(() => client.patchExactly(type, object, operations)));
+      return writes.record(await this.#limit(() => client.patchExactly(object, operations)));
     } catch (error) {
       // Another controller's finalizer, which the cache still shows, or not yet, was before ours.
       const live = error instanceof ApiError && error.status === 422 ? await this.read(object) : undefined;
@@ -84,12 +82,12 @@ export class ObjectWriter {
 
   /** Writes a change of the status, and what the kind makes of what is alive. */
   async writeStatus(object: LiveObject, state: ObjectState, change: StatusChange): Promise<LiveObject> {
-    const { kind, client, type, cache } = this.#options;
+    const { kind, client, cache } = this.#options;
     return this.#limit(async () => {
       const owned = ownedOf({ cache, object, state });
       const status = composeStatus(kind, object, owned, change, new Date());
       state.writes.writesStatus(status);
-      return state.writes.record(await writeStatus(client, type, object, status));
+      return state.writes.record(await writeStatus(client, object, status));
     });
   }
 

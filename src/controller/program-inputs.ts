@@ -25,14 +25,13 @@ export async function readProgramInputs(
 ): Promise<ProgramInputs> {
   const description = ownerDescription(kind, key);
   const owned = (kind.capabilities.liveState?.reads ?? []).map(async (read) => {
-    const type = await client.resourceType(read.apiVersion, read.kind);
     const inherited = cached
       .filter((object) => object.apiVersion === read.apiVersion && object.kind === read.kind)
       .filter((object) => ownerUidOf(object) !== uid)
-      .map(({ metadata }) => client.get(type, metadata.name, metadata.namespace));
+      .map((object) => client.find(object));
     const labelSelector = `${OWNER_UID_LABEL}=${uid}`;
     const [{ items }, ...found] = await Promise.all([
-      client.list(type, { labelSelector, ...(namespace !== undefined && { namespace }) }),
+      client.list(read, { labelSelector, ...(namespace !== undefined && { namespace }) }),
       ...inherited,
     ]);
     const others = found.filter(

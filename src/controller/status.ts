@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import type { KubernetesClient, LiveObject, ResourceType } from "../../providers/kubernetes/client";
+import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/client";
 import { type Condition, findCondition, mergeConditions, type NewCondition } from "../../stacks/contract/condition";
 import { type AnyKind, parseObject, statusOf } from "../../stacks/contract/kind";
 import type { CommonStatus, KindObject } from "../../stacks/contract/object";
@@ -53,12 +53,11 @@ export function composeStatus(
 /** Writes a status if it differs from what the object has; returns the object as it then is. */
 export async function writeStatus(
   client: KubernetesClient,
-  type: ResourceType,
   object: LiveObject,
   status: CommonStatus,
 ): Promise<LiveObject> {
   if (isDeepStrictEqual(status, statusOf(object))) return object;
-  return client.replaceStatus(type, object, status);
+  return client.replaceStatus(object, status);
 }
 
 /**

@@ -255,7 +255,7 @@ async function startControlPlane(
     log("starting the controllers, the scheduler and two nodes");
     const client = adminClient(layout.kubeconfig);
     try {
-      for (const manifest of kwokRole) await apply(client, manifest);
+      for (const manifest of kwokRole) await client.apply(manifest, { fieldManager: FIELD_MANAGER });
       const kwokBinaries = { kwok: binaries.kwok, stages: binaries["kwok-stages"] };
       const started = await Promise.allSettled(
         [
@@ -265,7 +265,7 @@ async function startControlPlane(
         ].map((component) => supervisor.start(component, signal)),
       );
       for (const result of started) if (result.status === "rejected") throw result.reason;
-      for (const node of NODES) await apply(client, fakeNode(node));
+      for (const node of NODES) await client.apply(fakeNode(node), { fieldManager: FIELD_MANAGER });
       await untilUsable(client, signal);
     } finally {
       await client.close();
@@ -277,12 +277,10 @@ async function startControlPlane(
 
 /** Waits until Pods can be created and scheduled. */
 async function untilUsable(client: KubernetesClient, signal: AbortSignal): Promise<void> {
-  const nodeType = await client.resourceType("v1", "Node");
-  const accountType = await client.resourceType("v1", "ServiceAccount");
   const deadline = Date.now() + READY_TIMEOUT_MS;
   for (;;) {
-    const nodes = await Promise.all(NODES.map((name) => client.get(nodeType, name)));
-    const account = await client.get(accountType, "default", "default");
+    const nodes = await Promise.all(NODES.map((name) => client.get({ apiVersion: "v1", kind: "Node" }, name)));
+    const account = await client.get({ apiVersion: "v1", kind: "ServiceAccount" }, "default", "default");
     if (account !== undefined && nodes.every(isReadyNode)) return;
     if (Date.now() > deadline) {
       throw new Error(
@@ -298,11 +296,6 @@ function isReadyNode(node: Manifest | undefined): boolean {
   const spec = node?.spec as { taints?: unknown[] } | undefined;
   const ready = status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True") ?? false;
   return ready && (spec?.taints ?? []).length === 0;
-}
-
-async function apply(client: KubernetesClient, manifest: Manifest): Promise<void> {
-  const type = await client.resourceType(manifest.apiVersion, manifest.kind);
-  await client.apply(type, manifest, { fieldManager: FIELD_MANAGER });
 }
 
 /** A client with the rights of the cluster's administrator; close it after use. */

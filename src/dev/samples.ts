@@ -2,10 +2,11 @@ import fs from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { parseAllDocuments } from "yaml";
-import type { KubernetesClient, LiveObject, Manifest, ResourceType } from "../../providers/kubernetes/client";
+import type { KubernetesClient, LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { sampleOf } from "../../stacks/catalog";
 import { type AnyKind, statusOf } from "../../stacks/contract/kind";
+import { objectKey } from "../../stacks/contract/object";
 import { kinds as builtIn } from "../../stacks/index";
 import { packageRoot } from "../package";
 import { type PostgresSettings, withClient } from "./postgres";
@@ -31,22 +32,20 @@ export async function applySamples(
   signal: AbortSignal,
 ): Promise<SampleOutcome[]> {
   const manifests = (await Promise.all(kinds.map(readSample))).flat();
-  const applied: { type: ResourceType; object: LiveObject }[] = [];
+  const applied: LiveObject[] = [];
   for (const manifest of manifests) {
-    const type = await client.resourceType(manifest.apiVersion, manifest.kind);
-    if (type.namespaced) manifest.metadata.namespace ??= "default";
-    const { object } = await client.apply(type, manifest, { fieldManager: FIELD_MANAGER });
-    applied.push({ type, object });
+    const { namespaced } = await client.resourceType(manifest.apiVersion, manifest.kind);
+    if (namespaced) manifest.metadata.namespace ??= "default";
+    applied.push((await client.apply(manifest, { fieldManager: FIELD_MANAGER })).object);
   }
   const deadline = Date.now() + READY_TIMEOUT_MS;
-  return Promise.all(applied.map(({ type, object }) => untilReady(client, type, object, deadline, signal)));
+  return Promise.all(applied.map((object) => untilReady(client, object, deadline, signal)));
 }
 
 /** The namespaces that were made or adopted for an object, with who may do what in them. */
 export async function ownedNamespaces(client: KubernetesClient) {
-  const namespaceType = await client.resourceType("v1", "Namespace");
-  const bindingType = await client.resourceType("rbac.authorization.k8s.io/v1", "RoleBinding");
-  const { items } = await client.list(namespaceType, { labelSelector: OWNER_UID_LABEL });
+  const { items } = await client.list({ apiVersion: "v1", kind: "Namespace" }, { labelSelector: OWNER_UID_LABEL });
+  const bindingType = { apiVersion: "rbac.authorization.k8s.io/v1", kind: "RoleBinding" };
   return Promise.all(
     items.map(async ({ metadata: { name } }) => {
       const bindings = await client.list(bindingType, { namespace: name });
@@ -79,15 +78,13 @@ async function readSample(kind: AnyKind): Promise<Manifest[]> {
 
 async function untilReady(
   client: KubernetesClient,
-  type: ResourceType,
   applied: LiveObject,
   deadline: number,
   signal: AbortSignal,
 ): Promise<SampleOutcome> {
-  const { name, namespace } = applied.metadata;
-  const outcome = { kind: type.kind, name: namespace === undefined ? name : `${namespace}/${name}` };
+  const outcome = { kind: applied.kind, name: objectKey(applied.metadata) };
   for (;;) {
-    const object = await client.get(type, name, namespace);
+    const object = await client.find(applied);
     if (object === undefined) return { ...outcome, ready: false, message: "it was deleted" };
     const condition = statusOf(object).conditions?.find(({ type }) => type === "Ready");
     const current = condition?.observedGeneration === object.metadata.generation;

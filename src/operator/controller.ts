@@ -104,7 +104,6 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
     view: (id) => owners.view(id),
     describeOwner: (uid) => owners.describe(uid),
   };
-  const { type } = objects;
   const metrics = new RunMetrics(kind, environment.metrics);
   const stacks = kind.capabilities.sharedStacks
     ? new SharedStacks({
@@ -112,7 +111,7 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
         kind,
         partitions: environment.stackPartitions,
         find: (key) => objects.get(key),
-        findFresh: (cached, total) => findFresh(client, type, cached, total),
+        findFresh: (cached, total) => findFresh(client, own, cached, total),
         observe: (result) => metrics.updated(result),
         signal: environment.interrupt,
       })
@@ -124,7 +123,7 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
     program: programDigest(kind),
     cache,
     stacks,
-    writer: new ObjectWriter({ kind, type, client, cache, recorder }),
+    writer: new ObjectWriter({ kind, client, cache, recorder }),
     metrics,
   });
   const controller = new Controller(kind, environment, stacks, objects, watched, reconciler);

@@ -25,7 +25,7 @@ export async function installKinds(
     kinds.map(async (kind) => {
       // A conversion that an operator serves stays; the next one that serves it replaces it.
       const live = kind.capabilities.versions && (await client.get(DEFINITION_TYPE, kindName(kind)));
-      return client.apply(DEFINITION_TYPE, customResourceDefinition(kind, live && webhookClientOf(live)));
+      return client.apply(customResourceDefinition(kind, live && webhookClientOf(live)));
     }),
   );
   for (const kind of kinds) await untilServed(client, kind);

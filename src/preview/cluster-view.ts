@@ -1,4 +1,5 @@
 import { KubeConfig } from "@kubernetes/client-node";
+import { errorMessageOf } from "../../providers/errors";
 import { ApiError, KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { clusterUid } from "../../providers/kubernetes/cluster";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
@@ -35,7 +36,7 @@ export class ClusterView {
   static async open(client: KubernetesClient): Promise<ClusterView> {
     const unreachable = await client
       .json("GET", "/version", { signal: AbortSignal.timeout(PROBE_TIMEOUT_MS) })
-      .then(() => undefined, reasonOf);
+      .then(() => undefined, errorMessageOf);
     return new ClusterView(client, unreachable);
   }
 
@@ -57,21 +58,20 @@ export class ClusterView {
   }
 
   /** The object that a manifest names. */
-  async look({ apiVersion, kind, metadata }: Manifest): Promise<Sighting> {
+  async look(manifest: Manifest): Promise<Sighting> {
     if (this.unreachable !== undefined) return { seen: false, why: this.unreachable };
     try {
-      const type = await this.#client.resourceType(apiVersion, kind);
-      return { seen: true, object: await this.#client.get(type, metadata.name ?? "", metadata.namespace) };
+      return { seen: true, object: await this.#client.find(manifest) };
     } catch (error) {
       // Where the type is not installed, there is no object of it.
       if (error instanceof ApiError && error.notFound) return { seen: true, object: undefined };
-      return { seen: false, why: reasonOf(error) };
+      return { seen: false, why: errorMessageOf(error) };
     }
   }
 
   /** All objects of a kind. @throws ApiError when they cannot be read */
   async list(kind: AnyKind, namespace?: string): Promise<LiveObject[]> {
-    const type = await this.#client.resourceType(kindApiVersion(kind), kind.kind);
+    const type = { apiVersion: kindApiVersion(kind), kind: kind.kind };
     return (await this.#client.list(type, namespace === undefined ? {} : { namespace })).items;
   }
 
@@ -79,8 +79,8 @@ export class ClusterView {
   async owned(kind: AnyKind, { uid, namespace }: LiveObject["metadata"]): Promise<LiveObject[] | undefined> {
     try {
       const lists = await Promise.all(
-        kind.owns.map(async ({ apiVersion, kind }) =>
-          this.#client.list(await this.#client.resourceType(apiVersion, kind), {
+        kind.owns.map((type) =>
+          this.#client.list(type, {
             labelSelector: `${OWNER_UID_LABEL}=${uid}`,
             ...(namespace !== undefined && { namespace }), // anybody may write that label on what is his
           }),
@@ -104,12 +104,11 @@ export class ClusterView {
     const { status: _, metadata, ...rest } = manifest;
     const { uid, resourceVersion, generation, creationTimestamp, managedFields, ...written } = metadata;
     try {
-      const type = await this.#client.resourceType(manifest.apiVersion, manifest.kind);
       const dryRun = { dryRun: true, fieldManager: DRY_RUN_MANAGER };
-      await this.#client.apply(type, { ...rest, metadata: written } as Manifest, dryRun);
+      await this.#client.apply({ ...rest, metadata: written } as Manifest, dryRun);
       return { type: "valid" };
     } catch (error) {
-      const message = reasonOf(error);
+      const message = errorMessageOf(error);
       // Fields that the schema does not have, and items that are there twice, are told by the code that merges, as an error
       // of the server.
       // A policy's refusal has the status of a missing permission.
@@ -120,8 +119,4 @@ export class ClusterView {
       return refused ? { type: "invalid", message } : { type: "unknown", why: message };
     }
   }
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

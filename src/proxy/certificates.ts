@@ -1,4 +1,4 @@
-import type { KubernetesClient, ResourceType } from "../../providers/kubernetes/client";
+import type { KubernetesClient } from "../../providers/kubernetes/client";
 
 /** What the listener proves itself with, and by what it knows users; all as PEM. */
 export interface ListenerCertificates {
@@ -8,7 +8,7 @@ export interface ListenerCertificates {
   clientCa: string | undefined;
 }
 
-const CONFIG_MAP: ResourceType = { apiVersion: "v1", kind: "ConfigMap", plural: "configmaps", namespaced: true };
+const CONFIG_MAP = { apiVersion: "v1", kind: "ConfigMap" } as const;
 
 /** The CA of the API server's own users, which it publishes for those who have to know users as it does. */
 export async function publishedClientCa(client: Pick<KubernetesClient, "get">): Promise<string | undefined> {

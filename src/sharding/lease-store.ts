@@ -1,4 +1,4 @@
-import { ApiError, type KubernetesClient, type LiveObject, type ResourceType } from "../../providers/kubernetes/client";
+import { ApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
 
 /** One Lease. */
 export interface LeaseRecord {
@@ -42,12 +42,7 @@ export interface LeaseStore {
   remove(record: LeaseRecord): Promise<void>;
 }
 
-const LEASE: ResourceType = {
-  apiVersion: "coordination.k8s.io/v1",
-  kind: "Lease",
-  plural: "leases",
-  namespaced: true,
-};
+const LEASE = { apiVersion: "coordination.k8s.io/v1", kind: "Lease" } as const;
 const LABEL = "kindstack.dev/lease";
 const LAYOUT_ANNOTATION = "kindstack.dev/shards";
 
@@ -73,8 +68,7 @@ export function kubernetesLeases(client: KubernetesClient, namespace: string, ti
     },
     async create(name, change) {
       const manifest = {
-        apiVersion: LEASE.apiVersion,
-        kind: LEASE.kind,
+        ...LEASE,
         metadata: {
           name,
           namespace,
@@ -83,7 +77,7 @@ export function kubernetesLeases(client: KubernetesClient, namespace: string, ti
         },
         spec: specOf(change),
       };
-      return recordOf(await client.create(LEASE, manifest, options()).catch(conflictOn([409], name)));
+      return recordOf(await client.create(manifest, options()).catch(conflictOn([409], name)));
     },
     async update({ name, uid, version }, change) {
       const metadata = { uid, resourceVersion: version, annotations: annotationsOf(change) };

@@ -59,8 +59,8 @@ function asError(error: unknown): { error: string } {
 
 async function readKind(client: KubernetesClient, kind: AnyKind): Promise<Overview["kinds"][number]> {
   try {
-    const type = await client.resourceType(kindApiVersion(kind), kind.kind);
-    return countObjects(kind, (await client.list(type)).items);
+    const { items } = await client.list({ apiVersion: kindApiVersion(kind), kind: kind.kind });
+    return countObjects(kind, items);
   } catch (error) {
     // One that is not installed is no fault: an operator may serve fewer kinds.
     const isMissing = error instanceof ApiError && error.status === 404;

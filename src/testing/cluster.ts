@@ -1,7 +1,7 @@
 import fs from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
-import type { KubernetesClient, LiveObject, Manifest, ResourceType } from "../../providers/kubernetes/client";
+import type { KubernetesClient, LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { portableWords } from "../../stacks/catalog";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
@@ -76,26 +76,20 @@ export async function startTestCluster({ kinds }: TestClusterOptions): Promise<T
 }
 
 function actionsOf(client: KubernetesClient) {
-  const locate = async ({
-    apiVersion,
-    kind,
-    metadata,
-  }: Reference): Promise<[ResourceType, string, string | undefined]> => {
-    const type = await client.resourceType(apiVersion, kind);
-    return [type, metadata.name ?? "", type.namespaced ? (metadata.namespace ?? "default") : undefined];
+  const placed = async <T extends Reference>(reference: T): Promise<T> => {
+    const { namespaced } = await client.resourceType(reference.apiVersion, reference.kind);
+    return namespaced ? { ...reference, metadata: { namespace: "default", ...reference.metadata } } : reference;
   };
-  const applyAs = async (manifest: Manifest, fieldManager: string) => {
-    const [type, name, namespace] = await locate(manifest);
-    const metadata = { ...manifest.metadata, name, ...(namespace !== undefined && { namespace }) };
-    return (await client.apply(type, { ...manifest, metadata }, { fieldManager })).object;
-  };
-  const find = async (reference: Reference) => client.get(...(await locate(reference)));
+  const applyAs = async (manifest: Manifest, fieldManager: string) =>
+    (await client.apply(await placed(manifest), { fieldManager })).object;
+  const find = async (reference: Reference) => client.find(await placed(reference));
   return {
     apply: (manifest: Manifest) => applyAs(manifest, AUTHOR),
     drift: (manifest: Manifest) => applyAs(manifest, OTHER_MANAGER),
     find,
     remove: async (reference: Reference) => {
-      await client.delete(...(await locate(reference)));
+      const { name, namespace } = (await placed(reference)).metadata;
+      await client.delete(reference, name ?? "", namespace);
     },
     untilReady: (reference: Reference) =>
       eventually(async () => {

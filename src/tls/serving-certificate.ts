@@ -2,13 +2,7 @@ import { createHmac } from "node:crypto";
 import { setInterval } from "node:timers";
 import type { Logger } from "pino";
 import { errorMessageOf, RetryableError } from "../../providers/errors";
-import {
-  ApiError,
-  type KubernetesClient,
-  type LiveObject,
-  type Manifest,
-  type ResourceType,
-} from "../../providers/kubernetes/client";
+import { ApiError, type KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { caBundleOf, isUsable, type Lifetimes, renew, type TlsMaterial } from "./material";
 
 export interface ServingCertificateOptions {
@@ -47,7 +41,7 @@ export interface ServingCertificate {
   close(): void;
 }
 
-const SECRET: ResourceType = { apiVersion: "v1", kind: "Secret", plural: "secrets", namespaced: true };
+const SECRET = { apiVersion: "v1", kind: "Secret" } as const;
 const DAY_MS = 86_400_000;
 const LIFETIMES: Lifetimes = { caMs: 730 * DAY_MS, servingMs: 90 * DAY_MS };
 const POLL_MS = 60_000;
@@ -164,7 +158,7 @@ async function write(
 ): Promise<void> {
   if (previous === undefined) {
     const data = Object.fromEntries(Object.entries(manifest.data).filter(([, value]) => value !== null));
-    await client.create(SECRET, { ...manifest, data });
+    await client.create({ ...manifest, data });
     return;
   }
   const { name, namespace, uid, resourceVersion } = previous.metadata;

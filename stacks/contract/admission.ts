@@ -1,4 +1,4 @@
-import type { KubernetesClient, LiveObject, Manifest, ResourceType } from "../../providers/kubernetes/client";
+import type { KubernetesClient, LiveObject, Manifest } from "../../providers/kubernetes/client";
 
 /** Who asks, as the API server has authenticated it. */
 export interface RequestingUser {
@@ -55,7 +55,6 @@ export interface AdmissionWatch {
 export interface AdmissionView {
   /** The client of the operator, for what must not be stale. */
   readonly client: Pick<KubernetesClient, "get" | "mergePatch" | "json">;
-  type(watch: string): ResourceType;
   get(watch: string, key: string): LiveObject | undefined;
   byIndex(watch: string, index: string, value: string): LiveObject[];
   /** The version up to which the cache of that watch is known to be complete. */

@@ -1,5 +1,5 @@
 import Type from "typebox";
-import type { KubernetesClient, Manifest, ResourceType } from "../../providers/kubernetes/client";
+import type { KubernetesClient, Manifest } from "../../providers/kubernetes/client";
 import { conditionsSchema } from "./condition";
 import { type AnyKind, kindName, type PrinterColumn } from "./kind";
 import { PAUSED_ANNOTATION } from "./object";
@@ -36,12 +36,7 @@ const AGE_COLUMN: PrinterColumn = { name: "Age", type: "date", jsonPath: ".metad
 const LABELS = { "app.kubernetes.io/managed-by": "kindstack", "app.kubernetes.io/part-of": "kindstack" } as const;
 
 /** The type of CustomResourceDefinitions. */
-export const DEFINITION_TYPE: ResourceType = {
-  apiVersion: "apiextensions.k8s.io/v1",
-  kind: "CustomResourceDefinition",
-  plural: "customresourcedefinitions",
-  namespaced: false,
-};
+export const DEFINITION_TYPE = { apiVersion: "apiextensions.k8s.io/v1", kind: "CustomResourceDefinition" } as const;
 
 /** The kinds whose CustomResourceDefinition exists and is another operator's. */
 export async function findForeignDefinitions(
@@ -79,8 +74,7 @@ export function customResourceDefinition(kind: AnyKind, converter?: WebhookClien
   const { versions = [], scale } = kind.capabilities;
   const subresources = { status: {}, ...(scale && { scale }) };
   return {
-    apiVersion: "apiextensions.k8s.io/v1",
-    kind: "CustomResourceDefinition",
+    ...DEFINITION_TYPE,
     metadata: { name: kindName(kind), labels: LABELS },
     spec: {
       group: kind.group,

@@ -34,7 +34,6 @@ export {
   kindName,
   type LiveState,
   type Maintenance,
-  type ObjectType,
   type PrinterColumn,
   type ProgramContext,
   parseObject,

@@ -3,7 +3,7 @@ import { Compile } from "typebox/compile";
 import type { TLocalizedValidationError } from "typebox/error";
 import type { DefinedProvider } from "../../providers/dynamic";
 import { type ClassifiedError, TerminalError } from "../../providers/errors";
-import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
+import type { LiveObject, Manifest, ObjectType } from "../../providers/kubernetes/client";
 import type { Owner } from "../../providers/kubernetes/ownership";
 import type { Properties } from "../../providers/provider";
 import type { KindAdmission } from "./admission";
@@ -196,12 +196,6 @@ export interface Capabilities<Spec = unknown, Status = unknown> {
   readonly admission?: KindAdmission;
   /** The namespaces that an object's owners may list. */
   readonly namespaceView?: NamespaceView;
-}
-
-/** A type of Kubernetes objects. */
-export interface ObjectType {
-  apiVersion: string;
-  kind: string;
 }
 
 /** How a kind is called. */

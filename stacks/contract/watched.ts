@@ -5,8 +5,7 @@ import type { AnyKind } from "./kind";
 export async function watchedObjects(client: KubernetesClient, kind: AnyKind, key: string): Promise<LiveObject[]> {
   const lists = await Promise.all(
     (kind.capabilities.watches ?? []).map(async ({ apiVersion, kind: type, selectorOf, keysOf }) => {
-      const labelSelector = selectorOf(key);
-      const { items } = await client.list(await client.resourceType(apiVersion, type), { labelSelector });
+      const { items } = await client.list({ apiVersion, kind: type }, { labelSelector: selectorOf(key) });
       return items.filter((object) => keysOf(object).includes(key));
     }),
   );

@@ -1,5 +1,5 @@
 import { ApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
-import { findForeignDefinitions } from "../contract/crd";
+import { DEFINITION_TYPE, findForeignDefinitions } from "../contract/crd";
 import { type AnyKind, kindName } from "../contract/kind";
 import { type Configuration, needsPassphrase, usesVolume } from "./configuration";
 import { NAME } from "./labels";
@@ -55,9 +55,9 @@ async function foreignDefinitions(
 async function missingStorageClass(configuration: Configuration, client: Reader): Promise<string | undefined> {
   if (!usesVolume(configuration)) return undefined;
   const { namespace, storageClass } = configuration;
-  const claim = await client.get(await client.resourceType("v1", "PersistentVolumeClaim"), `${NAME}-state`, namespace);
+  const claim = await client.get({ apiVersion: "v1", kind: "PersistentVolumeClaim" }, `${NAME}-state`, namespace);
   if (claim !== undefined) return undefined;
-  const classes = await client.list(await client.resourceType("storage.k8s.io/v1", "StorageClass"));
+  const classes = await client.list({ apiVersion: "storage.k8s.io/v1", kind: "StorageClass" });
   const names = classes.items.map(({ metadata }) => metadata.name);
   const known = names.length > 0 ? `there are ${names.join(", ")}` : "there is none";
   const out = `set storageClass, or keep the state in a database with backendUrl`;
@@ -70,10 +70,7 @@ async function missingStorageClass(configuration: Configuration, client: Reader)
 
 async function missingServiceMonitors({ serviceMonitor }: Configuration, client: Reader): Promise<string | undefined> {
   if (!serviceMonitor) return undefined;
-  const crd = await client.get(
-    await client.resourceType("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
-    SERVICE_MONITORS,
-  );
+  const crd = await client.get(DEFINITION_TYPE, SERVICE_MONITORS);
   if (crd !== undefined) return undefined;
   return `CRD ${SERVICE_MONITORS} does not exist; install the Prometheus operator first, or set serviceMonitor to false`;
 }
@@ -103,7 +100,7 @@ async function missingSecret(
   { name, keys }: NeededSecret,
   client: Reader,
 ): Promise<string | undefined> {
-  const secret = await client.get(await client.resourceType("v1", "Secret"), name, namespace);
+  const secret = await client.get({ apiVersion: "v1", kind: "Secret" }, name, namespace);
   const wanted = keys.length === 0 ? "" : ` with ${keys.join(" and ")}`;
   if (secret === undefined) return `Secret ${namespace}/${name} does not exist; create it${wanted}`;
   const missing = keys.filter((key) => (secret.data as Record<string, string> | undefined)?.[key] === undefined);

@@ -2,11 +2,17 @@ import type { ResourceTransformation } from "@pulumi/pulumi/resource";
 import { registerStackTransformation } from "@pulumi/pulumi/runtime/stack";
 import { withParent, withSdkParent } from "../../providers/dynamic";
 import { TerminalError } from "../../providers/errors";
-import { ApiError, type KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
+import {
+  ApiError,
+  type KubernetesClient,
+  type LiveObject,
+  type Manifest,
+  type ObjectType,
+} from "../../providers/kubernetes/client";
 import { clusterUid } from "../../providers/kubernetes/cluster";
 import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
 import { OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
-import { type AnyKind, kindApiVersion, type ObjectType } from "../contract/kind";
+import { type AnyKind, kindApiVersion } from "../contract/kind";
 import { objectId, objectKey, PAUSED_ANNOTATION } from "../contract/object";
 import { isOfSeveral, objectComponent, sharedStackAssignment, stackOf } from "../contract/shared-stack";
 import { watchedObjects } from "../contract/watched";
@@ -67,11 +73,8 @@ async function liveObjects(
   namespace: string | undefined,
 ): Promise<LiveObject[]> {
   const lists = await Promise.all(
-    types.map(async ({ apiVersion, kind }) =>
-      client.list(await client.resourceType(apiVersion, kind), {
-        labelSelector: OWNER_UID_LABEL,
-        ...(namespace !== undefined && { namespace }),
-      }),
+    types.map((type) =>
+      client.list(type, { labelSelector: OWNER_UID_LABEL, ...(namespace !== undefined && { namespace }) }),
     ),
   );
   return lists
@@ -101,7 +104,7 @@ async function refuseIncomplete(objects: readonly StackObject[], stack: string):
 
 async function listLive(kind: AnyKind, namespace: string | undefined): Promise<LiveObject[]> {
   return whereThereIsACluster(kind, [], async (client) => {
-    const type = await client.resourceType(kindApiVersion(kind), kind.kind);
+    const type = { apiVersion: kindApiVersion(kind), kind: kind.kind };
     return (await client.list(type, { ...(namespace !== undefined && { namespace }) })).items;
   });
 }
@@ -121,7 +124,7 @@ async function refuseWatched({ kind, object, key }: StackObject): Promise<void> 
 /** The object that the cluster has of this name. */
 function findLive(kind: AnyKind, name: string, namespace?: string): Promise<LiveObject | undefined> {
   return whereThereIsACluster(kind, undefined, async (client) =>
-    client.get(await client.resourceType(kindApiVersion(kind), kind.kind), name, namespace),
+    client.get({ apiVersion: kindApiVersion(kind), kind: kind.kind }, name, namespace),
   );
 }
 

@@ -176,7 +176,6 @@ describe("the quota of namespaces", () => {
     const tenant = await admission.tenant(name, { owner: { kind: "User", name: "nobody" }, namespaceQuota: 3 });
     const view: AdmissionView = {
       client: admission.client,
-      type: () => tenants,
       get: () => undefined,
       byIndex: () => [], // as stale as a cache can be
       version: () => "1",
@@ -197,7 +196,6 @@ describe("the quota of namespaces", () => {
     const tenant = await admission.tenant(name, { owner: { kind: "User", name: "nobody" }, namespaceQuota: 1 });
     const view: AdmissionView = {
       client: admission.client,
-      type: () => tenants,
       get: () => tenant,
       byIndex: () => [],
       version: () => "1",

@@ -76,12 +76,9 @@ describe.skipIf(noBrowser)(`the console in a browser (${noBrowser ?? "Chromium"}
 
   it("follows what happens, without being loaded again", async () => {
     await page.evaluate("window.stays = true");
-    await client.mergePatch(
-      { apiVersion: "multitenancy.codereliant.io/v1", kind: "Tenant", plural: "tenants", namespaced: false },
-      ready,
-      undefined,
-      { metadata: { annotations: { "kindstack.dev/paused": "true" } } },
-    );
+    await client.mergePatch({ apiVersion: "multitenancy.codereliant.io/v1", kind: "Tenant" }, ready, undefined, {
+      metadata: { annotations: { "kindstack.dev/paused": "true" } },
+    });
     await page.locator("h1 .badge", { hasText: "Paused" }).waitFor();
     expect(await page.evaluate("window.stays")).toBe(true);
     expect(await text("#live")).toEqual(["live"]);

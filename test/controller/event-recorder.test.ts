@@ -27,7 +27,7 @@ let logs: { level: number; msg: string }[];
 let recorder: EventRecorder;
 
 const client = {
-  async create(_type: unknown, manifest: Manifest): Promise<LiveObject> {
+  async create(manifest: Manifest): Promise<LiveObject> {
     if (createError) throw createError;
     created.push(manifest as Created);
     const metadata = { ...manifest.metadata, name: `event-${created.length}`, uid: "u", resourceVersion: "1" };

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { LiveObject, ResourceType } from "../../providers/kubernetes/client";
+import type { LiveObject } from "../../providers/kubernetes/client";
 import { findFresh } from "../../src/cache/freshness";
 import { ObjectWriter } from "../../src/controller/object-writer";
 import { ReadYourWrites } from "../../src/controller/read-your-writes";
@@ -12,13 +12,11 @@ import { CONFIG_MAP, TestCluster } from "../providers/kubernetes/test-cluster";
 
 let cluster: TestCluster;
 let writer: ObjectWriter;
-const type: ResourceType = CONFIG_MAP;
 
 beforeAll(async () => {
   cluster = await TestCluster.open(controlPlane());
   writer = new ObjectWriter({
     kind: postgresWriter,
-    type,
     client: cluster.client,
     cache: { owned: () => [] },
     recorder: { event: () => {} },
@@ -27,7 +25,7 @@ beforeAll(async () => {
 afterAll(() => cluster.close());
 
 const make = (name: string, finalizers: string[] = []) =>
-  cluster.client.create(type, cluster.configMap(name, {}, { finalizers }));
+  cluster.client.create(cluster.configMap(name, {}, { finalizers }));
 const finalizersOf = async (name: string) => (await cluster.find(name))?.metadata.finalizers;
 const setFinalizers = (name: string, finalizers: string[] | null) => cluster.edit(name, { metadata: { finalizers } });
 
@@ -65,7 +63,7 @@ describe("releasing an object", () => {
   it("does not touch a successor", async () => {
     const first = await make("successor", [FINALIZER]);
     await setFinalizers("successor", null);
-    await cluster.client.delete(type, "successor", cluster.namespace);
+    await cluster.client.delete(CONFIG_MAP, "successor", cluster.namespace);
     await make("successor", [FINALIZER]);
     await expect(writer.removeFinalizer(first, new ReadYourWrites())).rejects.toMatchObject({ status: 409 });
     expect(await finalizersOf("successor")).toEqual([FINALIZER]);
@@ -82,10 +80,10 @@ describe("asking which objects are as they are shown", () => {
     const shown: LiveObject[] = [];
     for (const name of names) shown.push(await make(name));
     const [same = "", gone = "", successor = ""] = names;
-    await cluster.client.delete(type, gone, cluster.namespace);
-    await cluster.client.delete(type, successor, cluster.namespace);
+    await cluster.client.delete(CONFIG_MAP, gone, cluster.namespace);
+    await cluster.client.delete(CONFIG_MAP, successor, cluster.namespace);
     await make(successor);
-    const keys = await findFresh(cluster.client, type, shown, () => total);
+    const keys = await findFresh(cluster.client, CONFIG_MAP, shown, () => total);
     expect(keys).toEqual(new Set([`${cluster.namespace}/${same}`]));
   });
 });

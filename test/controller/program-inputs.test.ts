@@ -29,8 +29,7 @@ function server(listed: LiveObject[], single: LiveObject[] = []) {
   const list = vi.fn(async (..._asked: [unknown, unknown]) => ({ items: listed }));
   const client = {
     list,
-    resourceType: async (apiVersion: string, kind: string) => ({ apiVersion, kind }),
-    get: async (_type: unknown, name: string) => single.find(({ metadata }) => metadata.name === name),
+    find: async (object: LiveObject) => single.find(({ metadata }) => metadata.name === object.metadata.name),
   } as unknown as KubernetesClient;
   return {
     list,
@@ -75,8 +74,7 @@ describe("what a program is shown of the cluster", () => {
   it("is an error, and no unhandled rejection, when what a predecessor had cannot be read while others are listed", async () => {
     const client = {
       list: () => delay(10, { items: [] }),
-      resourceType: async (apiVersion: string, kind: string) => ({ apiVersion, kind }),
-      get: () => Promise.reject(new Error("unavailable")),
+      find: () => Promise.reject(new Error("unavailable")),
     } as unknown as KubernetesClient;
     const unhandled = vi.fn();
     process.on("unhandledRejection", unhandled);

@@ -73,18 +73,17 @@ class Harness {
       describeOwner: () => undefined,
     };
     const client = {
-      apply: async (_type: unknown, { kind }: { kind: string }) => ({
+      apply: async ({ kind }: { kind: string }) => ({
         object: kind === DEPLOYMENT.kind ? this.deployment : this.object,
         created: false,
       }),
-      replaceStatus: async (_type: unknown, _object: unknown, status: object) => {
+      replaceStatus: async (_object: unknown, status: object) => {
         const resourceVersion = String(++this.#version);
         this.object = { ...this.object, status, metadata: { ...this.object.metadata, resourceVersion } };
         return this.object;
       },
-      resourceType: async () => ({ ...TYPE, kind: DEPLOYMENT.kind }),
       list: async () => ({ items: this.#owned }),
-      get: async ({ kind }: { kind: string }) => (kind === TYPE.kind ? this.object : this.deployment),
+      find: async ({ kind }: { kind: string }) => (kind === TYPE.kind ? this.object : this.deployment),
     } as unknown as KubernetesClient;
     const engine: RunnerEngine = {
       up: async (_stack: string, program: () => void) => {
@@ -107,7 +106,6 @@ class Harness {
       stacks: new OwnStacks(played, engine, pLimit(1)),
       writer: new ObjectWriter({
         kind: played,
-        type: TYPE,
         client,
         cache,
         recorder: recorder as unknown as EventRecorder,

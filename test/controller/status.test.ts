@@ -129,7 +129,6 @@ describe("the conditions of a kind's own", () => {
 });
 
 describe("writeStatus", () => {
-  const type = { apiVersion: "v1", kind: "Tenant", plural: "tenants", namespaced: false };
   const refusing = new Proxy({} as never, {
     get: () => {
       throw new Error("no request was expected");
@@ -138,6 +137,6 @@ describe("writeStatus", () => {
 
   it("makes no request when nothing has changed", async () => {
     const object = withStatus(compose(tenantObject(), { conditions: succeededConditions(1) }));
-    await expect(writeStatus(refusing, type, object, { ...(object.status as object) })).resolves.toBe(object);
+    await expect(writeStatus(refusing, object, { ...(object.status as object) })).resolves.toBe(object);
   });
 });

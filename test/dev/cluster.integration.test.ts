@@ -29,7 +29,7 @@ function readConfig(kubeconfig: string): KubeConfig {
 }
 
 async function create(client: KubernetesClient, manifest: Manifest) {
-  return client.create(await client.resourceType(manifest.apiVersion, manifest.kind), manifest);
+  return client.create(manifest);
 }
 
 const podSpec = { containers: [{ name: "main", image: "example.com/anything" }] };

@@ -172,8 +172,6 @@ describe("the quota of a tenant with three namespaces", () => {
 });
 
 describe("a request that is larger than its namespace's share", () => {
-  const CLAIM = { apiVersion: "v1", kind: "PersistentVolumeClaim", plural: "persistentvolumeclaims", namespaced: true };
-
   /** A tenant with two namespaces whose quotas are counted, its owner, and what is used in both together. */
   async function openTenant(hard: Record<string, string | number>) {
     const name = uniqueName("room");
@@ -190,7 +188,7 @@ describe("a request that is larger than its namespace's share", () => {
     // The owner has rights, and the API server asks the webhook: what it asks about is labelled with the namespace.
     await eventually(async () => {
       for (const [resource, amount] of Object.entries(hard)) expect(await granted(resource)).toBe(parseAmount(amount));
-      for (const one of namespaces) await owner.apply(POD, pod("probe", one), { dryRun: true });
+      for (const one of namespaces) await owner.apply(pod("probe", one), { dryRun: true });
     });
     return { name, namespaces: namespaces as [string, string], owner, used };
   }
@@ -219,19 +217,19 @@ describe("a request that is larger than its namespace's share", () => {
     const { namespaces, owner, used } = await openTenant({ "requests.cpu": 4, "requests.storage": "10Gi" });
     const [a, b] = namespaces;
     // A dry run makes no room.
-    await expect(owner.apply(POD, pod("large", a, "3500m"), { dryRun: true })).rejects.toThrow(/exceeded quota/);
+    await expect(owner.apply(pod("large", a, "3500m"), { dryRun: true })).rejects.toThrow(/exceeded quota/);
     for (let round = 0; round < ROUNDS; round++) {
       const target = round % 2 === 0 ? a : b;
-      await owner.create(POD, pod("large", target, "3500m"));
-      await owner.create(CLAIM, claim("large", target, "9Gi"));
+      await owner.create(pod("large", target, "3500m"));
+      await owner.create(claim("large", target, "9Gi"));
       for (const other of [a, b]) {
         const before = performance.now();
-        await expect(owner.create(POD, pod("too-large", other, "600m"))).rejects.toThrow(/exceeded quota/);
-        await expect(owner.create(CLAIM, claim("too-large", other, "2Gi"))).rejects.toThrow(/exceeded quota/);
+        await expect(owner.create(pod("too-large", other, "600m"))).rejects.toThrow(/exceeded quota/);
+        await expect(owner.create(claim("too-large", other, "2Gi"))).rejects.toThrow(/exceeded quota/);
         expect(performance.now() - before).toBeLessThan(REFUSED_WITHIN_MS);
       }
       const small = target === a ? b : a;
-      await owner.create(POD, pod("small", small, "500m"));
+      await owner.create(pod("small", small, "500m"));
       expect(await used("requests.cpu")).toBe(parseAmount(4));
       await owner.delete(POD, "large", target);
       await owner.delete(POD, "small", small);
@@ -303,9 +301,8 @@ describe("a request that is larger than its namespace's share", () => {
     const used = async () => ((await get(quota)) as CountedQuota).status?.used ?? {};
     await eventually(async () => expect(Object.keys(await used()).sort()).toEqual([...resources].sort()));
     const before = await used();
-    for (const [plural, object] of objects) {
-      const type = { apiVersion: "v1", kind: object.kind, plural, namespaced: true };
-      await eventually(() => client.create(type, object)); // Pods when the namespace has its ServiceAccount
+    for (const [, object] of objects) {
+      await eventually(() => client.create(object)); // Pods when the namespace has its ServiceAccount
     }
     const after = await used();
     for (const [resource, amount] of usage.flatMap((amounts) => [...amounts])) {

@@ -58,9 +58,9 @@ async function ownerClient(name: string): Promise<KubernetesClient> {
 }
 
 /** Whether it was made; a refusal is an answer, too. */
-async function attempt(owner: KubernetesClient, type: typeof POD, manifest: Manifest): Promise<boolean> {
+async function attempt(owner: KubernetesClient, manifest: Manifest): Promise<boolean> {
   try {
-    await owner.create(type, manifest);
+    await owner.create(manifest);
     return true;
   } catch (error) {
     if (error instanceof ApiError && error.status === 403) return false;
@@ -83,10 +83,10 @@ async function forbiddenObjectsOf(name: string): Promise<{ forbidden: number; re
   let withRights = 0;
   for (let round = 0; withRights < TRIES_WITH_RIGHTS; round++) {
     await Promise.all([
-      attempt(owner, POD, pod("evil.example.com/app", `evil-${round}`, name)),
-      attempt(owner, CONFIG_MAP, configMap(`more-${round}`, name)),
+      attempt(owner, pod("evil.example.com/app", `evil-${round}`, name)),
+      attempt(owner, configMap(`more-${round}`, name)),
     ]);
-    const allowed = await attempt(owner, POD, pod("nginx", `allowed-${round}`, name));
+    const allowed = await attempt(owner, pod("nginx", `allowed-${round}`, name));
     if (allowed) withRights++;
     await delay(PAUSE_MS);
   }
@@ -94,7 +94,7 @@ async function forbiddenObjectsOf(name: string): Promise<{ forbidden: number; re
   const configMaps = (await client.list(CONFIG_MAP, { namespace: name })).items;
   const evil = pods.filter(({ metadata }) => metadata.name.startsWith("evil")).length;
   const made = configMaps.filter(({ metadata }) => metadata.name.startsWith("more")).length;
-  const last = await owner.create(POD, pod("evil.example.com/app", "evil-last", name)).catch((error) => String(error));
+  const last = await owner.create(pod("evil.example.com/app", "evil-last", name)).catch((error) => String(error));
   await owner.close();
   return { forbidden: evil + Math.max(0, made - 1), refusedByPolicy: String(last).includes("evil.example.com is not") };
 }
@@ -141,17 +141,17 @@ describe("a cordoned tenant", () => {
     const tenant = capsuleTenant(name, { owner: { kind: "User", name } });
     await apply(tenant);
     await create(namespace(name, { labels: { "capsule.clastix.io/tenant": name } }));
-    await eventually(async () => expect(await attempt(owner, CONFIG_MAP, configMap(uniqueName("a"), name))).toBe(true));
+    await eventually(async () => expect(await attempt(owner, configMap(uniqueName("a"), name))).toBe(true));
 
     await edit(tenant, { spec: { cordoned: true } });
     await eventually(async () => expect(conditionOf(await get(tenant), "Cordoned").status).toBe("True"));
     await eventually(async () => {
-      await expect(owner.create(CONFIG_MAP, configMap(uniqueName("a"), name))).rejects.toThrow("is cordoned");
+      await expect(owner.create(configMap(uniqueName("a"), name))).rejects.toThrow("is cordoned");
     });
     await expect(create(pod("nginx", "by-an-administrator", name))).resolves.toBeDefined();
 
     await edit(tenant, { spec: { cordoned: null } });
-    await eventually(async () => expect(await attempt(owner, CONFIG_MAP, configMap(uniqueName("a"), name))).toBe(true));
+    await eventually(async () => expect(await attempt(owner, configMap(uniqueName("a"), name))).toBe(true));
     expect(conditionOf(await get(tenant), "Cordoned").status).toBe("False");
 
     await edit(tenant, { metadata: { labels: { "capsule.clastix.io/cordon": "enabled" } } });

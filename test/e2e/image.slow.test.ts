@@ -193,7 +193,7 @@ describe.skipIf(process.getuid?.() !== 0)("the image", () => {
     try {
       await eventually(() => expect(log).toContain("caches are filled"));
       // Its program is the one that loads most.
-      await client.create(MEMCACHED, {
+      await client.create({
         apiVersion: MEMCACHED.apiVersion,
         kind: MEMCACHED.kind,
         metadata: { name, namespace: "default" },

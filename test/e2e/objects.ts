@@ -177,13 +177,13 @@ type Reference = Pick<Manifest, "kind" | "metadata"> & { apiVersion?: string };
 
 /** Applies a manifest as its author would. */
 export async function apply(manifest: Manifest): Promise<LiveObject> {
-  const { object } = await client.apply(await typeOf(manifest), manifest, { fieldManager: SOMEONE });
+  const { object } = await client.apply(manifest, { fieldManager: SOMEONE });
   return object;
 }
 
 /** Creates an object that does not exist; what `kubectl create`, and `kubectl apply` the first time, do. */
 export async function create(manifest: Manifest): Promise<LiveObject> {
-  return client.create(await typeOf(manifest), manifest);
+  return client.create(manifest);
 }
 
 /** Changes fields of an object as anyone may, by a JSON merge patch. */

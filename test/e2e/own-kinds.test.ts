@@ -131,7 +131,7 @@ const letter = (name: string, text: string): Manifest => ({
   metadata: { name, namespace: "default" },
   spec: { text },
 });
-const apply = (manifest: Manifest) => client.apply(LETTER, manifest, { fieldManager: "test" });
+const apply = (manifest: Manifest) => client.apply(manifest, { fieldManager: "test" });
 const ready = async (name: string) =>
   findCondition(statusOf((await client.get(LETTER, name, "default")) ?? ({} as never)).conditions, "Ready");
 
@@ -165,7 +165,7 @@ describe("kinds of one's own", () => {
     const name = uniqueName("copy");
     const [original, copy] = [path.join(shelf, name), path.join(shelf, `${name}-copy`)];
     const manifest = { ...letter(name, "on Sunday"), kind: COPY.kind };
-    await client.apply(COPY, manifest, { fieldManager: "test" });
+    await client.apply(manifest, { fieldManager: "test" });
     await eventually(() => expect(fs.readFileSync(copy, "utf8")).toBe(`copy of ${original}`));
     expect(fs.readFileSync(original, "utf8")).toBe("on Sunday");
 

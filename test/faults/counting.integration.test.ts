@@ -39,7 +39,7 @@ describe("the proxy of the API server", () => {
   it("tells writes from what is only asked, and says that they were answered once they are done", async () => {
     const [name, done] = [uniqueName("counted"), [] as string[]];
     proxy.faults = { answered: ({ intent, method }, status) => done.push(`${intent} ${method} ${status}`) > 0 };
-    await client.create(CONFIG_MAP, configMap(name));
+    await client.create(configMap(name));
     await client.get(CONFIG_MAP, name, "default");
     await client.list(CONFIG_MAP);
     await client.delete(CONFIG_MAP, name, "default");
@@ -49,7 +49,7 @@ describe("the proxy of the API server", () => {
   it("keeps the answer to a write that was done from who asked for it", async () => {
     const name = uniqueName("cut");
     proxy.faults = { answered: () => false };
-    await expect(client.create(CONFIG_MAP, configMap(name))).rejects.toThrow();
+    await expect(client.create(configMap(name))).rejects.toThrow();
     expect(await find(configMap(name))).toBeDefined();
     await remove(configMap(name));
   });

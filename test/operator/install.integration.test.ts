@@ -95,7 +95,7 @@ it("leaves the CRD of another operator as it is, and names the kinds that remain
   const crds = await definitions();
   const foreign = { ...postgresWriter, group: `foreign-${randomBytes(4).toString("hex")}.example.com` };
   const manifest = customResourceDefinition(foreign);
-  await cluster.client.create(crds, { ...manifest, metadata: { name: kindName(foreign) } });
+  await cluster.client.create({ ...manifest, metadata: { name: kindName(foreign) } });
   try {
     await expect(installKinds(cluster.client, [...kinds, foreign])).rejects.toThrow(
       `${kindName(foreign)}. Leave these kinds to their operator and choose the others: --kinds ${kinds.map(kindName).join(",")}`,

@@ -12,7 +12,7 @@ function clientWith(answers: Error[], definition?: LiveObject) {
   return {
     steps,
     get: async () => definition,
-    apply: async (_type: unknown, object: { metadata: { name?: string } }) => {
+    apply: async (object: { metadata: { name?: string } }) => {
       steps.push(`apply ${object.metadata.name}`);
       return { object: object as never, created: true };
     },

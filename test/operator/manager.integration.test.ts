@@ -118,7 +118,7 @@ const endless = ({ signal }: UpdateOptions) =>
 async function make(holds: string[]): Promise<string> {
   const name = `gadget-${randomBytes(4).toString("hex")}`;
   const metadata = { name, namespace: cluster.namespace };
-  await cluster.client.create(type, { apiVersion: "test.kindstack.dev/v1", kind: "Gadget", metadata, spec: { holds } });
+  await cluster.client.create({ apiVersion: "test.kindstack.dev/v1", kind: "Gadget", metadata, spec: { holds } });
   return name;
 }
 
@@ -177,7 +177,7 @@ describe("what a user took off an object", () => {
     expect(calls).toEqual(["up"]);
 
     const object = (await find(name)) as LiveObject;
-    await cluster.client.replaceStatus(type, object, {});
+    await cluster.client.replaceStatus(object, {});
     await becomes(name, "Ready", "Succeeded");
     await edit(name, { metadata: { finalizers: null } });
     await expect.poll(async () => (await find(name))?.metadata.finalizers, { timeout: 5_000 }).toEqual([FINALIZER]);
@@ -223,7 +223,7 @@ describe("a repair of which an operator never said how it ended", () => {
     const { conditions = [], ...status } = statusOf(object);
     const left = { type: "Reconciling", status: "True", reason: "Repairing", message: "", observedGeneration: 1 };
     const lastTransitionTime = conditions[0]?.lastTransitionTime;
-    await cluster.client.replaceStatus(type, object, {
+    await cluster.client.replaceStatus(object, {
       ...status,
       conditions: [...conditions, { ...left, lastTransitionTime }],
     });

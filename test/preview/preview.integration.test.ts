@@ -116,8 +116,7 @@ function podSet(replicas?: number): Named {
 /** Does what the operator would: the object in the cluster, and an update of its stack. */
 async function make(manifest: Named): Promise<LiveObject> {
   const kind = kindOf(kinds, manifest) as AnyKind;
-  const type = await cluster.client.resourceType(manifest.apiVersion, manifest.kind);
-  const { object } = await cluster.client.apply(type, manifest, { fieldManager: "kubectl" });
+  const { object } = await cluster.client.apply(manifest, { fieldManager: "kubectl" });
   const engine = new StackEngine({ workspace, host, timeoutMs: 60_000, log: { info() {}, warn() {} } });
   const parsed = parseObject(kind, object);
   const key = objectKey(object.metadata);

@@ -148,6 +148,10 @@ export class FakeApiServer {
   async #answer(request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
     const { method = "", url = "", headersDistinct: headers } = request;
     const { pathname, searchParams } = new URL(url, "https://x");
+    if (pathname.endsWith("/apis/capsule.clastix.io/v1alpha1")) {
+      response.end(JSON.stringify({ resources: [{ name: "tenants", kind: "Tenant", namespaced: false }] }));
+      return;
+    }
     if (pathname.endsWith("/tenants")) {
       if (searchParams.has("watch")) {
         this.tenantEvents = response;

@@ -43,13 +43,17 @@ export class AskWriter {
     });
   }
 
-  async #write(view: AdmissionView, { metadata }: LiveObject, asks: ReadonlyMap<string, Ask>): Promise<void> {
+  async #write(
+    view: AdmissionView,
+    { apiVersion, kind, metadata }: LiveObject,
+    asks: ReadonlyMap<string, Ask>,
+  ): Promise<void> {
     const { name, namespace, uid } = metadata;
     this.#written = asks;
     const annotations = {
       ...Object.fromEntries(expiredAsks({ metadata } as LiveObject).map((annotation) => [annotation, null])),
       [this.#annotation]: asks.size === 0 ? null : formatAsks(asks),
     };
-    await view.client.mergePatch(view.type("quotas"), name, namespace, { metadata: { uid, annotations } });
+    await view.client.mergePatch({ apiVersion, kind }, name, namespace, { metadata: { uid, annotations } });
   }
 }

@@ -89,7 +89,7 @@ export class QuotaReservations {
     let place = cached?.metadata.uid === uid ? this.#findPlace(view, cached, key) : undefined;
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       if (place === undefined || place.outcome !== "free") {
-        const current = await view.client.get(view.type("tenants"), name);
+        const current = await view.client.get(tenant, name);
         if (current?.metadata.uid !== uid) throw new RetryableError("Gone", `the tenant ${name} is being deleted`);
         place = this.#findPlace(view, current, key);
       }
@@ -132,7 +132,7 @@ export class QuotaReservations {
     const annotations = { [RESERVATIONS_ANNOTATION]: JSON.stringify({ ...held, [key]: reservation }) };
     try {
       const patch = { metadata: { uid, resourceVersion, annotations } };
-      this.#written.set(uid, await view.client.mergePatch(view.type("tenants"), name, undefined, patch));
+      this.#written.set(uid, await view.client.mergePatch(tenant, name, undefined, patch));
       return true;
     } catch (error) {
       if (error instanceof ApiError && (error.status === 409 || error.status === 404)) return false;

@@ -14,8 +14,7 @@ beforeAll(async () => {
   return () => cluster.close();
 });
 
-const make = (name: string, data: Record<string, string> = {}) =>
-  client.create(CONFIG_MAP, cluster.configMap(name, data));
+const make = (name: string, data: Record<string, string> = {}) => client.create(cluster.configMap(name, data));
 const refusal = (request: Promise<unknown>) =>
   request.then(
     () => undefined,
@@ -36,7 +35,7 @@ describe("list", () => {
       await Promise.all(
         names
           .slice(start, start + 50)
-          .map((name) => client.create(CONFIG_MAP, cluster.configMap(name, {}, { labels: { many: "1" } }))),
+          .map((name) => client.create(cluster.configMap(name, {}, { labels: { many: "1" } }))),
       );
     }
     const { items, resourceVersion } = await client.list(CONFIG_MAP, {
@@ -49,7 +48,7 @@ describe("list", () => {
   });
 
   it("is narrowed by a label selector, and by a namespace", async () => {
-    await client.create(CONFIG_MAP, cluster.configMap("labelled", {}, { labels: { only: "this" } }));
+    await client.create(cluster.configMap("labelled", {}, { labels: { only: "this" } }));
     const list = async (namespace: string) =>
       (await client.list(CONFIG_MAP, { namespace, labelSelector: "only=this" })).items.map(
         ({ metadata }) => metadata.name,
@@ -152,7 +151,7 @@ describe("a conflict", () => {
 describe("a text of any characters", () => {
   it("is applied as it is", async () => {
     const text = "\u0000\u001b\u007f\u0085\u009b\u2028\u202e\ufeff\ufffe\uffff 🇨🇦 \\u0041 \"'";
-    await client.apply(CONFIG_MAP, cluster.configMap("characters", { text }));
+    await client.apply(cluster.configMap("characters", { text }));
     expect((await cluster.find("characters"))?.data).toEqual({ text });
   });
 });
@@ -168,9 +167,8 @@ describe("a refusal", () => {
   });
 
   it("for lack of permission can be tried again, as it may be granted, and names what was not allowed", async () => {
-    const serviceAccount = await client.resourceType("v1", "ServiceAccount");
     const metadata = { name: "powerless", namespace: cluster.namespace };
-    await client.create(serviceAccount, { apiVersion: "v1", kind: "ServiceAccount", metadata });
+    await client.create({ apiVersion: "v1", kind: "ServiceAccount", metadata });
     const powerless = await clientWithToken(await tokenOf(cluster.namespace, "powerless"));
     expect(await refusal(powerless.list(CONFIG_MAP))).toMatchObject({
       status: 403,
@@ -188,7 +186,7 @@ describe("a refusal", () => {
       client.json("POST", `/apis/${rbac}/v1/namespaces/${namespace}/${plural}`, {
         body: { apiVersion: `${rbac}/v1`, kind, metadata: { name }, ...body },
       });
-    await client.create(await client.resourceType("v1", "ServiceAccount"), {
+    await client.create({
       apiVersion: "v1",
       kind: "ServiceAccount",
       metadata: { name, namespace },
@@ -201,7 +199,6 @@ describe("a refusal", () => {
       subjects: [{ kind: "ServiceAccount", name, namespace }],
     });
     const binder = await clientWithToken(await tokenOf(namespace, name));
-    const type = await client.resourceType(`${rbac}/v1`, "RoleBinding");
     const binding = (role: string) => ({
       apiVersion: `${rbac}/v1`,
       kind: "RoleBinding",
@@ -210,9 +207,9 @@ describe("a refusal", () => {
     });
     // The authorizer learns of the new binding a moment later.
     await expect
-      .poll(async () => String(await refusal(binder.create(type, binding("admin")))))
+      .poll(async () => String(await refusal(binder.create(binding("admin")))))
       .toMatch(/is attempting to grant RBAC permissions not currently held/);
-    expect(await refusal(binder.create(type, binding("admin")))).toMatchObject({
+    expect(await refusal(binder.create(binding("admin")))).toMatchObject({
       status: 403,
       errorClass: "retryable",
     });
@@ -222,12 +219,11 @@ describe("a refusal", () => {
   it("by admission is terminal", async () => {
     const namespace = `${cluster.namespace}-restricted`;
     const labels = { "pod-security.kubernetes.io/enforce": "restricted" };
-    await client.create(NAMESPACE, { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace, labels } });
-    const pods = await client.resourceType("v1", "Pod");
+    await client.create({ apiVersion: "v1", kind: "Namespace", metadata: { name: namespace, labels } });
     const metadata = { name: "root", namespace };
     const pod = { apiVersion: "v1", kind: "Pod", metadata, spec: { containers: [{ name: "a", image: "a" }] } };
     await expect
-      .poll(() => refusal(client.create(pods, pod)))
+      .poll(() => refusal(client.create(pod)))
       .toMatchObject({ status: 403, errorClass: "terminal", message: expect.stringContaining("violates PodSecurity") });
     await client.delete(NAMESPACE, namespace);
   });
@@ -240,11 +236,11 @@ describe("a refusal", () => {
 
   it("to make something in a namespace that is on its way out can be tried again", async () => {
     const name = `${cluster.namespace}-leaving`;
-    await client.create(NAMESPACE, { apiVersion: "v1", kind: "Namespace", metadata: { name } });
+    await client.create({ apiVersion: "v1", kind: "Namespace", metadata: { name } });
     const held = cluster.configMap("held", {}, { namespace: name, finalizers: ["example.com/held"] });
-    await client.create(CONFIG_MAP, held);
+    await client.create(held);
     await client.delete(NAMESPACE, name);
-    expect(await refusal(client.create(CONFIG_MAP, cluster.configMap("late", {}, { namespace: name })))).toMatchObject({
+    expect(await refusal(client.create(cluster.configMap("late", {}, { namespace: name })))).toMatchObject({
       status: 403,
       errorClass: "retryable",
       message: expect.stringContaining("is being terminated"),
@@ -289,7 +285,7 @@ describe("a successor of the same name", () => {
     const free = { type: "object", "x-kubernetes-preserve-unknown-fields": true };
     const schema = { openAPIV3Schema: { type: "object", properties: { status: free } } };
     const name = `${plural}.test.kindstack.dev`;
-    await client.create(CRD, {
+    await client.create({
       apiVersion: CRD.apiVersion,
       kind: CRD.kind,
       metadata: { name },
@@ -310,15 +306,15 @@ describe("a successor of the same name", () => {
     metadata: { name, namespace: cluster.namespace },
   });
   const succeeded = async (name: string) => {
-    const first = await client.create(type, manifest(name));
+    const first = await client.create(manifest(name));
     await client.delete(type, name, cluster.namespace);
-    await client.create(type, manifest(name));
+    await client.create(manifest(name));
     return first;
   };
 
   it("does not get the status of the first", async () => {
     const first = await succeeded("told");
-    const told = await refusal(client.replaceStatus(type, first, { made: "everything" }));
+    const told = await refusal(client.replaceStatus(first, { made: "everything" }));
     expect(told).toMatchObject({ status: 409, message: "Successor told is another object by now" });
     expect((await client.get(type, "told", cluster.namespace))?.status).toBeUndefined();
   });
@@ -327,28 +323,28 @@ describe("a successor of the same name", () => {
     const { uid } = (await succeeded("held")).metadata;
     const { metadata, ...rest } = manifest("held");
     const held = { ...rest, metadata: { ...metadata, uid, finalizers: ["example.com/held"] } };
-    expect(await refusal(client.apply(type, held))).toMatchObject({ status: 409 });
+    expect(await refusal(client.apply(held))).toMatchObject({ status: 409 });
     expect((await client.get(type, "held", cluster.namespace))?.metadata.finalizers).toBeUndefined();
   });
 
   it("gets its own status, in place of all that it was", async () => {
-    const object = await client.create(type, manifest("own"));
-    await client.replaceStatus(type, object, { first: 1 });
-    expect(await client.replaceStatus(type, object, { second: 2 })).toMatchObject({ status: { second: 2 } });
+    const object = await client.create(manifest("own"));
+    await client.replaceStatus(object, { first: 1 });
+    expect(await client.replaceStatus(object, { second: 2 })).toMatchObject({ status: { second: 2 } });
     expect((await client.get(type, "own", cluster.namespace))?.status).toEqual({ second: 2 });
   });
 });
 
 describe("apply", () => {
   it("tells whether it made the object", async () => {
-    expect(await client.apply(CONFIG_MAP, cluster.configMap("applied"))).toMatchObject({ created: true });
-    expect(await client.apply(CONFIG_MAP, cluster.configMap("applied"))).toMatchObject({ created: false });
+    expect(await client.apply(cluster.configMap("applied"))).toMatchObject({ created: true });
+    expect(await client.apply(cluster.configMap("applied"))).toMatchObject({ created: false });
   });
 
   it("makes nothing in a dry run, but says what would be refused", async () => {
-    await client.apply(CONFIG_MAP, cluster.configMap("dry"), { dryRun: true });
+    await client.apply(cluster.configMap("dry"), { dryRun: true });
     expect(await cluster.find("dry")).toBeUndefined();
-    const invalid = client.apply(CONFIG_MAP, cluster.configMap("Bad_Name"), { dryRun: true });
+    const invalid = client.apply(cluster.configMap("Bad_Name"), { dryRun: true });
     expect(await refusal(invalid)).toMatchObject({ status: 422 });
   });
 });
@@ -367,7 +363,7 @@ describe("watch", () => {
       labelSelector: "seen=1",
       signal: abort.signal,
     });
-    await client.create(CONFIG_MAP, cluster.configMap("seen", {}, { labels: { seen: "1" } }));
+    await client.create(cluster.configMap("seen", {}, { labels: { seen: "1" } }));
     await client.delete(CONFIG_MAP, "seen", cluster.namespace);
     const events: string[] = [];
     const reading = (async () => {

@@ -248,7 +248,7 @@ describe("delete", () => {
   it("returns when a namespace is really gone, with all that is in it", async () => {
     const name = `${cluster.namespace}-inner`;
     const outs = await create({ apiVersion: "v1", kind: "Namespace", metadata: { name } });
-    await cluster.client.create(CONFIG_MAP, {
+    await cluster.client.create({
       apiVersion: "v1",
       kind: "ConfigMap",
       metadata: { name: "a", namespace: name },
@@ -301,7 +301,7 @@ describe("where it may not wait", () => {
     const name = `${cluster.namespace}-full`;
     const outs = await create({ apiVersion: "v1", kind: "Namespace", metadata: { name } });
     const content = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "a", namespace: name, ...held } };
-    await cluster.client.create(CONFIG_MAP, content);
+    await cluster.client.create(content);
     await expect
       .poll(() => withoutWaiting(() => remove(outs)).catch((error: Error) => error.message), { timeout: 20_000 })
       .toContain("example.com/held in 1 resource instances");
@@ -323,7 +323,7 @@ describe("a RoleBinding", () => {
     ((await live(name))?.subjects as { name: string }[] | undefined)?.map((subject) => subject.name) ?? [];
   const swap = async (name: string, metadata: object = {}) => {
     await cluster.client.delete(type, name, cluster.namespace);
-    await cluster.client.create(type, binding(name, "view", ["gone"], metadata));
+    await cluster.client.create(binding(name, "view", ["gone"], metadata));
   };
 
   it.each([

@@ -32,7 +32,7 @@ export class TestCluster {
   /** Creates the namespace, and makes the cluster the one that the providers use. */
   static async open({ kubeconfig }: { kubeconfig: string }): Promise<TestCluster> {
     const cluster = new TestCluster(kubeconfig);
-    await cluster.client.create(NAMESPACE, {
+    await cluster.client.create({
       apiVersion: "v1",
       kind: "Namespace",
       metadata: { name: cluster.namespace },
@@ -60,8 +60,7 @@ export class TestCluster {
 
   /** What another client does: a server-side apply with another manager, or as `kubectl edit` would, a patch. */
   async applyAs(fieldManager: string, manifest: Manifest): Promise<LiveObject> {
-    const type = await this.client.resourceType(manifest.apiVersion, manifest.kind);
-    return (await this.client.apply(type, manifest, { fieldManager })).object;
+    return (await this.client.apply(manifest, { fieldManager })).object;
   }
 
   async edit(name: string, patch: object): Promise<void> {
