@@ -133,12 +133,12 @@ export class Scenario {
   }
 
   /** Waits until what is there does not change any more. @returns it */
-  async rested(): Promise<unknown> {
-    let before: unknown;
+  async rested(): Promise<Existence> {
+    let before: Existence | undefined;
     return vi.waitFor(
       async () => {
         const found = await this.#found();
-        const rests = isDeepStrictEqual(found, before);
+        const rests = isDeepStrictEqual(found, before) && !awaitsOthers(found);
         before = found;
         if (!rests) throw new Error("it still changes");
         return found;
@@ -178,12 +178,29 @@ export interface Place {
   table: string;
 }
 
+/** What an object made, without what the API server and other controllers add. */
+interface Made {
+  kind: string;
+  spec: { hard?: object };
+  /** Of a ResourceQuota: what the quota controller counts. */
+  counted?: object;
+}
+
 /** All that exists because of objects. */
 export interface Existence {
   objects: { kind: string; finalizers: unknown; generation: unknown; status: Record<string, unknown> }[];
-  made: unknown[];
+  made: Made[];
   rows: { first: unknown[]; second: unknown[]; records: unknown[] };
   states: unknown[];
+}
+
+/** Whether something follows when the API server enforces a policy, or counts a quota, which may take longer than a look. */
+function awaitsOthers({ objects, made }: Existence): boolean {
+  const quotas = made.filter(({ kind }) => kind === "ResourceQuota");
+  return (
+    JSON.stringify(objects).includes('"NotYetEnforced"') ||
+    quotas.some(({ spec, counted }) => !isDeepStrictEqual(spec.hard, counted))
+  );
 }
 
 /**
@@ -280,12 +297,12 @@ function timeless(object: LiveObject): Record<string, unknown> {
   };
 }
 
-/** What an object is, without what the API server and other controllers add. */
-function essence({ kind, metadata, spec, roleRef, subjects }: LiveObject): unknown {
+function essence({ kind, metadata, spec, status, roleRef, subjects }: LiveObject): object {
   const { name, namespace: place, labels, annotations = {} } = metadata;
   const { "deployment.kubernetes.io/revision": _, ...noted } = annotations;
   // A Pod's spec has a volume of a random name.
-  return { kind, name, place, labels, noted, ...(kind !== "Pod" && { spec, roleRef, subjects }) };
+  const counted = kind === "ResourceQuota" && { counted: (status as { hard?: object } | undefined)?.hard };
+  return { kind, name, place, labels, noted, ...(kind !== "Pod" && { spec, roleRef, subjects }), ...counted };
 }
 
 function byText(a: unknown, b: unknown): number {
