@@ -1,5 +1,4 @@
 import { RE2JS } from "re2js";
-import type { KindObject } from "../contract/index";
 import {
   FORBIDDEN_ANNOTATIONS_ANNOTATION,
   FORBIDDEN_ANNOTATIONS_REGEX_ANNOTATION,
@@ -7,7 +6,7 @@ import {
   FORBIDDEN_LABELS_REGEX_ANNOTATION,
   TENANT_LABEL,
 } from "./labels";
-import type { CapsuleTenantSpec } from "./schema";
+import type { CapsuleTenant } from "./schema";
 
 /*
  * Which labels and annotations of a namespace its tenant's owner may set. Expressions are RE2's: the API server
@@ -33,7 +32,7 @@ export interface KeyRules {
   allowed: string;
 }
 
-export function keyRules({ metadata, spec }: KindObject<CapsuleTenantSpec>, map: "labels" | "annotations"): KeyRules {
+export function keyRules({ metadata, spec }: CapsuleTenant, map: "labels" | "annotations"): KeyRules {
   const { forbiddenLabels, forbiddenAnnotations, allowedLabels, allowedAnnotations } = spec.namespacesMetadata ?? {};
   const annotation = (key: string) => metadata.annotations?.[key] ?? "";
   const [forbidden, allowed, exactKey, regexKey] =
@@ -55,11 +54,7 @@ export function keyRules({ metadata, spec }: KindObject<CapsuleTenantSpec>, map:
 }
 
 /** Of the keys that a new namespace is created with, those that its owner may not set. */
-export function refusedKeys(
-  tenant: KindObject<CapsuleTenantSpec>,
-  map: "labels" | "annotations",
-  keys: readonly string[],
-): string[] {
+export function refusedKeys(tenant: CapsuleTenant, map: "labels" | "annotations", keys: readonly string[]): string[] {
   const { forbidden, allowed } = keyRules(tenant, map);
   const matches = (regex: string, key: string) => regex !== "" && RE2JS.compile(regex).matcher(key).find();
   return keys.filter((key) => {
@@ -71,7 +66,7 @@ export function refusedKeys(
 }
 
 /** The rules of a tenant as annotations of its namespaces. */
-export function keyRuleAnnotations(tenant: KindObject<CapsuleTenantSpec>): Record<string, string> {
+export function keyRuleAnnotations(tenant: CapsuleTenant): Record<string, string> {
   return Object.fromEntries(
     (["labels", "annotations"] as const).flatMap((map) =>
       (["forbidden", "allowed"] as const)

@@ -28,15 +28,12 @@ import { keyRuleAnnotations } from "./namespace-metadata";
 import { namespacesOf } from "./namespaces";
 import { policyBindings } from "./policies/policies";
 import { mayHaveRights } from "./rights";
-import type { AllowedList, CapsuleTenantSpec, ResourceQuotaItem } from "./schema";
+import type { AllowedList, CapsuleTenant, CapsuleTenantSpec, ResourceQuotaItem } from "./schema";
 
 const RBAC_GROUP = "rbac.authorization.k8s.io";
 
 /** For each of the tenant's namespaces: its metadata, its limits, and then what its owner may do in it. */
-export function capsuleTenantProgram(
-  object: KindObject<CapsuleTenantSpec>,
-  { owner, owned, watched }: ProgramContext,
-): void {
+export function capsuleTenantProgram(object: CapsuleTenant, { owner, owned, watched }: ProgramContext): void {
   const { spec } = object;
   const bindings = policyBindings(object).map(
     (manifest) => new KubernetesObject(`policy/${manifest.metadata.name}`, { owner, manifest }),
@@ -114,7 +111,7 @@ function registerItem(
 }
 
 /** What each of the tenant's namespaces gets, besides the owner reference. */
-export function namespaceMetadata(object: KindObject<CapsuleTenantSpec>): ObjectMeta {
+export function namespaceMetadata(object: CapsuleTenant): ObjectMeta {
   const { metadata, spec } = object;
   const { nodeSelector, namespacesMetadata, ingressClasses, storageClasses, containerRegistries } = spec;
   const annotations = {
@@ -132,7 +129,7 @@ export function namespaceMetadata(object: KindObject<CapsuleTenantSpec>): Object
 }
 
 /** Selects the namespace for the webhooks. */
-function webhookLabels(object: KindObject<CapsuleTenantSpec>): Record<string, string> {
+function webhookLabels(object: CapsuleTenant): Record<string, string> {
   const scope = collisionScope(object) ?? "Disabled";
   const { servicesMetadata, resourceQuotas = [] } = object.spec;
   return {

@@ -1,10 +1,10 @@
 import type { LiveObject } from "../../providers/kubernetes/index";
-import type { KindObject, Maintenance } from "../contract/index";
+import type { Maintenance } from "../contract/index";
 import { EndingNamespaces, rememberUse } from "./ending-namespaces";
 import { hardAnnotation, QUOTA_MANAGER, RESOURCE_QUOTA_LABEL, usedAnnotation } from "./labels";
 import { type Amount, formatAmount, parseAmount, unitOf } from "./quantity";
 import { asksOn } from "./quota-asks";
-import type { CapsuleTenantSpec } from "./schema";
+import type { CapsuleTenant } from "./schema";
 import { grants, type Slot } from "./shares";
 
 type Amounts = Record<string, string | number>;
@@ -32,7 +32,7 @@ interface Balance {
  * @returns when to look again: what was asked for and not used is free then
  */
 export async function balanceQuotas(
-  tenant: KindObject<CapsuleTenantSpec>,
+  tenant: CapsuleTenant,
   { owned, apply }: Pick<Maintenance, "owned" | "apply">,
 ): Promise<{ requeueAfterMs: number } | undefined> {
   rememberUse(tenant, owned);
@@ -58,7 +58,7 @@ export async function balanceQuotas(
 
 /** What the tenant has left of a resource of an item; `undefined` while that is not known. */
 export function leftOf(
-  tenant: KindObject<CapsuleTenantSpec>,
+  tenant: CapsuleTenant,
   owned: readonly LiveObject[],
   index: number,
   resource: string,

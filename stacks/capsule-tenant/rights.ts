@@ -1,9 +1,9 @@
 import type { LiveObject, Manifest } from "../../providers/kubernetes/index";
-import type { KindObject, Maintenance } from "../contract/index";
+import type { Maintenance } from "../contract/index";
 import { ENFORCED_ANNOTATION, ENFORCEMENT_MANAGER, indexedName, ROLE_BINDING_LABEL, TENANT_LABEL } from "./labels";
 import { namespacesOf } from "./namespaces";
 import { enforcementProbe, isEnforcedFor, isRestricted } from "./policies/tenant-policy";
-import type { CapsuleTenantSpec } from "./schema";
+import type { CapsuleTenant } from "./schema";
 
 /*
  * An owner gets rights in a namespace only when the API server has been seen to enforce the tenant's policy there and to
@@ -15,7 +15,7 @@ const PROBE_INTERVAL_MS = { min: 250, max: 5_000 };
 
 /** Whether the RoleBindings of a namespace are to be there. Rights that are given stay: what is restricted later, holds. */
 export function mayHaveRights(
-  tenant: KindObject<CapsuleTenantSpec>,
+  tenant: CapsuleTenant,
   namespace: string,
   { owned, watched }: { owned: readonly LiveObject[]; watched: readonly LiveObject[] },
 ): boolean {
@@ -35,16 +35,12 @@ export function hasRights(namespace: string, owned: readonly LiveObject[]): bool
 }
 
 /** Whether the API server has been seen to enforce the tenant's policy in this namespace, if it has any. */
-function isEnforcedIn(tenant: KindObject<CapsuleTenantSpec>, { metadata }: LiveObject): boolean {
+function isEnforcedIn(tenant: CapsuleTenant, { metadata }: LiveObject): boolean {
   return !isRestricted(tenant) || metadata.annotations?.[ENFORCED_ANNOTATION] === tenant.metadata.uid;
 }
 
 /** Whether the API server counts what all quotas of the tenant limit: until then it refuses nothing, or everything. */
-function isCountedIn(
-  { metadata, spec }: KindObject<CapsuleTenantSpec>,
-  namespace: string,
-  owned: readonly LiveObject[],
-) {
+function isCountedIn({ metadata, spec }: CapsuleTenant, namespace: string, owned: readonly LiveObject[]) {
   return (spec.resourceQuotas ?? []).every(({ hard = {} }, index) => {
     const quota = owned.find(
       (object) =>
@@ -62,7 +58,7 @@ function isCountedIn(
  * it does. That is a change of the namespace, which leads to the update that gives the rights.
  */
 export async function noteEnforcement(
-  tenant: KindObject<CapsuleTenantSpec>,
+  tenant: CapsuleTenant,
   { owned, apply, tryOut }: Maintenance,
 ): Promise<{ requeueAfterMs: number } | undefined> {
   if (!isRestricted(tenant)) return undefined;
@@ -89,7 +85,7 @@ export async function noteEnforcement(
 }
 
 /** The namespaces whose owner has no rights yet, by name. */
-export function withoutRights(tenant: KindObject<CapsuleTenantSpec>, owned: readonly LiveObject[]): string[] {
+export function withoutRights(tenant: CapsuleTenant, owned: readonly LiveObject[]): string[] {
   return namespacesOf(tenant, owned, []).filter((namespace) => !hasRights(namespace, owned));
 }
 

@@ -1,4 +1,5 @@
 import Type from "typebox";
+import type { KindObject } from "../contract/index";
 
 /*
  * Every list and every string has a bound: the API server counts the cost of the rules with them, and refuses a CRD
@@ -342,6 +343,8 @@ export const capsuleTenantSpec = Type.Object({
   ),
 });
 export type CapsuleTenantSpec = Type.Static<typeof capsuleTenantSpec>;
+/** A Tenant, as the API server has checked it. */
+export type CapsuleTenant = KindObject<CapsuleTenantSpec>;
 
 export const capsuleTenantStatus = Type.Object({
   size: Type.Integer({ description: "Number of the tenant's namespaces.", format: "int32" }),

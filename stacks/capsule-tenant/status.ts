@@ -1,5 +1,5 @@
 import type { LiveObject } from "../../providers/kubernetes/index";
-import type { KindCondition, KindObject } from "../contract/index";
+import type { KindCondition } from "../contract/index";
 import { HOSTNAME_COLLISION_LABEL } from "./labels";
 import { KEY_RULE_ANNOTATIONS } from "./namespace-metadata";
 import { namespacesOf } from "./namespaces";
@@ -7,21 +7,15 @@ import { isCordoned } from "./policies/cordon";
 import { policyBindings } from "./policies/policies";
 import { namespaceMetadata } from "./program";
 import { hasRights, mayHaveRights, withoutRights } from "./rights";
-import type { CapsuleTenantSpec, CapsuleTenantStatus } from "./schema";
+import type { CapsuleTenant, CapsuleTenantStatus } from "./schema";
 
-export function capsuleTenantReport(
-  tenant: KindObject<CapsuleTenantSpec>,
-  owned: readonly LiveObject[],
-): CapsuleTenantStatus {
+export function capsuleTenantReport(tenant: CapsuleTenant, owned: readonly LiveObject[]): CapsuleTenantStatus {
   const namespaces = namespacesOf(tenant, owned, []);
   return { size: namespaces.length, namespaces };
 }
 
 /** Whether the tenant is cordoned, and whether owners wait for the API server to enforce what it restricts. */
-export function capsuleTenantConditions(
-  tenant: KindObject<CapsuleTenantSpec>,
-  owned: readonly LiveObject[],
-): KindCondition[] {
+export function capsuleTenantConditions(tenant: CapsuleTenant, owned: readonly LiveObject[]): KindCondition[] {
   const waiting = withoutRights(tenant, owned);
   const binding = owned.some(({ metadata }) => metadata.name === `capsule-cordon-${tenant.metadata.name}`);
   return [
@@ -51,7 +45,7 @@ export function capsuleTenantConditions(
  * what follows from the Tenant's labels and annotations: these make no new generation.
  */
 export function capsuleTenantNeedsReconcile(
-  tenant: KindObject<CapsuleTenantSpec>,
+  tenant: CapsuleTenant,
   owned: readonly LiveObject[],
   watched: readonly LiveObject[],
 ): string[] {
@@ -73,7 +67,7 @@ export function capsuleTenantNeedsReconcile(
   ];
 }
 
-function changedBindings(tenant: KindObject<CapsuleTenantSpec>, owned: readonly LiveObject[]): string[] {
+function changedBindings(tenant: CapsuleTenant, owned: readonly LiveObject[]): string[] {
   const wanted = policyBindings(tenant).map(({ metadata }) => metadata.name ?? "");
   const made = owned
     .filter(({ kind }) => kind === "ValidatingAdmissionPolicyBinding")
@@ -90,7 +84,7 @@ const RULE_ANNOTATIONS = [
 ];
 
 /** Namespaces whose metadata does not say what the tenant forbids, or in what scope its host names are compared. */
-function changedRules(tenant: KindObject<CapsuleTenantSpec>, owned: readonly LiveObject[]): string[] {
+function changedRules(tenant: CapsuleTenant, owned: readonly LiveObject[]): string[] {
   const { labels, annotations } = namespaceMetadata(tenant);
   const differs = ({ metadata }: LiveObject) =>
     metadata.labels?.[HOSTNAME_COLLISION_LABEL] !== labels?.[HOSTNAME_COLLISION_LABEL] ||

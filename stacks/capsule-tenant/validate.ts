@@ -1,6 +1,6 @@
-import { type KindObject, TerminalError } from "../contract/index";
+import { TerminalError } from "../contract/index";
 import { isAddress, isCidr } from "./cidr";
-import { type CapsuleTenantSpec, isReserved, SERVICE_ACCOUNT_NAME } from "./schema";
+import { type CapsuleTenant, isReserved, SERVICE_ACCOUNT_NAME } from "./schema";
 
 /**
  * What the API server refuses by rules that a schema cannot say, for objects that come from a file. Only whether a
@@ -8,7 +8,7 @@ import { type CapsuleTenantSpec, isReserved, SERVICE_ACCOUNT_NAME } from "./sche
  *
  * @throws TerminalError naming the field, its value and what is allowed
  */
-export function validateCapsuleTenant({ spec }: KindObject<CapsuleTenantSpec>): void {
+export function validateCapsuleTenant({ spec }: CapsuleTenant): void {
   const { owner, namespacesMetadata, externalServiceIPs, networkPolicies = [] } = spec;
   if (owner.kind === "ServiceAccount" && !new RegExp(SERVICE_ACCOUNT_NAME).test(owner.name)) {
     refuse("owner.name", owner.name, "must be system:serviceaccount:<namespace>:<name>");

@@ -1,7 +1,7 @@
 import type { LiveObject, Manifest } from "../../../providers/kubernetes/index";
-import type { AdmissionView, AdmissionWebhook, Decision, KindObject } from "../../contract/index";
+import type { AdmissionView, AdmissionWebhook, Decision } from "../../contract/index";
 import { HOSTNAME_COLLISION_ANNOTATION, HOSTNAME_COLLISION_LABEL, TENANT_LABEL } from "../labels";
-import type { CapsuleTenantSpec } from "../schema";
+import type { CapsuleTenant, CapsuleTenantSpec } from "../schema";
 
 type Scope = NonNullable<CapsuleTenantSpec["hostnameCollisionScope"]>;
 
@@ -10,7 +10,7 @@ const HELD_MS = 10_000;
 const MAX_HELD = 10_000;
 
 /** Within what two Ingresses of a tenant may not have the same host name and path; Capsule's annotation says so, too. */
-export function collisionScope({ metadata, spec }: KindObject<CapsuleTenantSpec>): Scope | undefined {
+export function collisionScope({ metadata, spec }: CapsuleTenant): Scope | undefined {
   return spec.hostnameCollisionScope ?? (metadata.annotations?.[HOSTNAME_COLLISION_ANNOTATION] as Scope | undefined);
 }
 
@@ -38,7 +38,7 @@ export function ingressCollisionWebhook(): AdmissionWebhook {
     sideEffects: "NoneOnDryRun",
     review: ({ object, oldObject, namespace, dryRun }, view) => {
       const tenant = view.get("namespaces", namespace)?.metadata.labels?.[TENANT_LABEL] ?? "";
-      const found = view.get("tenants", tenant) as unknown as KindObject<CapsuleTenantSpec> | undefined;
+      const found = view.get("tenants", tenant) as unknown as CapsuleTenant | undefined;
       const scope = found && collisionScope(found);
       if (object === undefined || scope === undefined || scope === "Disabled") return { allowed: true };
       const self = `${namespace}/${object.metadata.name}`;
@@ -85,7 +85,7 @@ export function tenantHostnamesWebhook(): AdmissionWebhook {
     timeoutSeconds: 5,
     sideEffects: "None",
     review: ({ object, oldObject }, view) => {
-      const tenant = object as unknown as KindObject<CapsuleTenantSpec>;
+      const tenant = object as unknown as CapsuleTenant;
       if (collisionScope(tenant) === "Disabled") return { allowed: true };
       const before = (oldObject?.spec as CapsuleTenantSpec | undefined)?.ingressHostnames?.allowed ?? [];
       for (const host of tenant.spec.ingressHostnames?.allowed ?? []) {
@@ -104,7 +104,7 @@ export function tenantHostnamesWebhook(): AdmissionWebhook {
 }
 
 function scopeOf(tenant: LiveObject): Scope | undefined {
-  return collisionScope(tenant as unknown as KindObject<CapsuleTenantSpec>);
+  return collisionScope(tenant as unknown as CapsuleTenant);
 }
 
 /** Under which a Tenant is found by the host names that it allows by name. */

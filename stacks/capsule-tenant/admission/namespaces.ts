@@ -20,7 +20,7 @@ import { TENANT_LABEL } from "../labels";
 import { refusedKeys } from "../namespace-metadata";
 import { capsuleNamespaceView } from "../namespace-view";
 import { isCordoned } from "../policies/cordon";
-import type { CapsuleTenantSpec } from "../schema";
+import type { CapsuleTenant, CapsuleTenantSpec } from "../schema";
 import { addToMap } from "./patch";
 import type { QuotaReservations } from "./reservations";
 import { ADMINISTERS_TENANTS, isMember, userGroups } from "./user-groups";
@@ -84,7 +84,7 @@ async function reviewNamespace(
     return refuse(`the namespace is the tenant ${tenant.metadata.name}'s and cannot be owned by ${theft.name} as well`);
   }
   const { name: tenantName } = tenant.metadata;
-  const parsed = tenant as unknown as KindObject<CapsuleTenantSpec>;
+  const parsed = tenant as unknown as CapsuleTenant;
   if (isCordoned(parsed)) return refuse(`the tenant ${tenantName} is cordoned: nothing can be created in it`);
   if (parsed.spec.forceTenantPrefix && !hasPrefix(name || generateName, tenantName)) {
     return refuse(`the names of namespaces of the tenant ${tenantName} begin with "${tenantName}-"`);

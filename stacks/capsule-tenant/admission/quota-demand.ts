@@ -1,9 +1,9 @@
 import type { LiveObject } from "../../../providers/kubernetes/index";
-import type { AdmissionRequest, AdmissionView, KindObject } from "../../contract/index";
+import type { AdmissionRequest, AdmissionView } from "../../contract/index";
 import { RESOURCE_QUOTA_LABEL } from "../labels";
 import { growthOf, isInScope, type Usage } from "../object-usage";
 import { leftOf } from "../quota";
-import type { CapsuleTenantSpec } from "../schema";
+import type { CapsuleTenant } from "../schema";
 
 /** What a request adds to one ResourceQuota. */
 export interface Demand {
@@ -39,8 +39,8 @@ export function isLeft(demands: readonly Demand[], name: string, view: Admission
   );
 }
 
-function tenantOf(view: AdmissionView, name: string): KindObject<CapsuleTenantSpec> | undefined {
-  return view.get("tenants", name) as KindObject<CapsuleTenantSpec> | undefined;
+function tenantOf(view: AdmissionView, name: string): CapsuleTenant | undefined {
+  return view.get("tenants", name) as CapsuleTenant | undefined;
 }
 
 export function keyOf({ metadata: { namespace, name } }: LiveObject): string {

@@ -1,8 +1,7 @@
 import type { Manifest } from "../../../providers/kubernetes/index";
-import type { KindObject } from "../../contract/index";
 import { ADMINISTERS_TENANTS, isMember, userGroups } from "../admission/user-groups";
 import { CORDON_LABEL, TENANT_LABEL } from "../labels";
-import type { CapsuleTenantSpec } from "../schema";
+import type { CapsuleTenant } from "../schema";
 import { NO_CONTROLLER_OF_KUBERNETES } from "./managed-objects";
 import { policyBinding, validatingPolicy } from "./policy";
 
@@ -12,7 +11,7 @@ const NAME = "capsule-cordon";
 const MADE_BY_WHAT_RUNS = ["events", "leases", "endpoints", "endpointslices", "localsubjectaccessreviews"];
 
 /** Whether nothing new may be made in the tenant; Capsule's label says so, too. */
-export function isCordoned({ metadata, spec }: KindObject<CapsuleTenantSpec>): boolean {
+export function isCordoned({ metadata, spec }: CapsuleTenant): boolean {
   return spec.cordoned ?? metadata.labels?.[CORDON_LABEL] === "enabled";
 }
 
@@ -40,7 +39,7 @@ export function cordonPolicy(): Manifest {
 }
 
 /** There only while the tenant is cordoned: it concerns every request in its namespaces. */
-export function cordonBindings(tenant: KindObject<CapsuleTenantSpec>): Manifest[] {
+export function cordonBindings(tenant: CapsuleTenant): Manifest[] {
   if (!isCordoned(tenant)) return [];
   const { name } = tenant.metadata;
   return [

@@ -1,6 +1,5 @@
 import type { Manifest } from "../../../providers/kubernetes/index";
-import type { KindObject } from "../../contract/index";
-import type { CapsuleTenantSpec } from "../schema";
+import type { CapsuleTenant } from "../schema";
 import { cordonBindings, cordonPolicy } from "./cordon";
 import { managedObjectPolicy } from "./managed-objects";
 import { namespacePolicy } from "./namespaces";
@@ -12,6 +11,6 @@ export function policies(): Manifest[] {
 }
 
 /** What binds one tenant to the policies that it needs. It is part of the tenant's stack. */
-export function policyBindings(tenant: KindObject<CapsuleTenantSpec>): Manifest[] {
+export function policyBindings(tenant: CapsuleTenant): Manifest[] {
   return [...tenantPolicyBindings(tenant), ...cordonBindings(tenant)];
 }

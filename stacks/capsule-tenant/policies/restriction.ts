@@ -1,11 +1,10 @@
-import type { KindObject } from "../../contract/index";
-import type { CapsuleTenantSpec } from "../schema";
+import type { CapsuleTenant } from "../schema";
 import { celString, type ResourceRule, type Validation } from "./policy";
 
 /** One thing that a tenant restricts its namespaces in; a file of this folder each. */
 export interface Restriction {
   /** Whether a tenant restricts this at all. */
-  appliesTo(tenant: KindObject<CapsuleTenantSpec>): boolean;
+  appliesTo(tenant: CapsuleTenant): boolean;
   /** The requests that it is about. Its validations are evaluated for these alone. */
   rules: readonly ResourceRule[];
   /** Named CEL expressions; no two restrictions use the same name. `params` is the Tenant. */
@@ -70,6 +69,6 @@ export function allowedIn(field: ListField): string {
   return `' in the tenant ' + params.metadata.name + '; allowed: ' + variables.${field}Choice`;
 }
 
-export function hasAnnotation({ metadata }: KindObject<CapsuleTenantSpec>, ...keys: string[]): boolean {
+export function hasAnnotation({ metadata }: CapsuleTenant, ...keys: string[]): boolean {
   return keys.some((key) => (metadata.annotations?.[key] ?? "") !== "");
 }

@@ -1,6 +1,5 @@
-import type { KindObject } from "../../contract/index";
 import { EXTERNAL_NAME_ANNOTATION, LOAD_BALANCER_ANNOTATION, NODE_PORTS_ANNOTATION } from "../labels";
-import type { CapsuleTenantSpec } from "../schema";
+import type { CapsuleTenant, CapsuleTenantSpec } from "../schema";
 import type { Validation } from "./policy";
 import { type Restriction, tenantAnnotation } from "./restriction";
 
@@ -47,7 +46,7 @@ const LOAD_BALANCER: ServiceType = {
 
 const TYPES = [NODE_PORT, EXTERNAL_NAME, LOAD_BALANCER];
 
-function isOff({ metadata, spec }: KindObject<CapsuleTenantSpec>, { field, annotation }: ServiceType): boolean {
+function isOff({ metadata, spec }: CapsuleTenant, { field, annotation }: ServiceType): boolean {
   return !(spec.allowedServices?.[field] ?? metadata.annotations?.[annotation] !== "false");
 }
 

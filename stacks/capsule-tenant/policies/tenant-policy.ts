@@ -1,7 +1,7 @@
 import type { Manifest } from "../../../providers/kubernetes/index";
 import type { KindObject } from "../../contract/index";
 import { PROBE_ANNOTATION, TENANT_LABEL } from "../labels";
-import type { CapsuleTenantSpec } from "../schema";
+import type { CapsuleTenant } from "../schema";
 import { containerRegistries } from "./container-registries";
 import { externalAddresses } from "./external-addresses";
 import { imagePullPolicies } from "./image-pull-policies";
@@ -66,7 +66,7 @@ export function tenantPolicy(): Manifest {
 }
 
 /** What binds a tenant to the policy, if it restricts anything: the policy's parameter is the Tenant itself. */
-export function tenantPolicyBindings(tenant: KindObject<CapsuleTenantSpec>): Manifest[] {
+export function tenantPolicyBindings(tenant: CapsuleTenant): Manifest[] {
   if (!isRestricted(tenant)) return [];
   const { name } = tenant.metadata;
   return [
@@ -78,7 +78,7 @@ export function tenantPolicyBindings(tenant: KindObject<CapsuleTenantSpec>): Man
 }
 
 /** Whether there is anything for the API server to enforce in the tenant's namespaces. */
-export function isRestricted(tenant: KindObject<CapsuleTenantSpec>): boolean {
+export function isRestricted(tenant: CapsuleTenant): boolean {
   return RESTRICTIONS.some((restriction) => restriction.appliesTo(tenant));
 }
 
