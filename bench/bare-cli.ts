@@ -31,7 +31,7 @@ export async function withBareCli<T>(
   try {
     const workspace = await openWorkspace({
       pulumi: { cli: pulumi.cli },
-      directory,
+      workDirectory: directory,
       backendUrl: `file://${path.join(directory, "state")}`,
       protection: { passphrase: { value: "bench" }, keyService: undefined },
       environment: process.env,

@@ -3,6 +3,7 @@ import { createRequire } from "node:module";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import { errorMessageOf, TerminalError } from "../providers/errors";
 import * as kubernetes from "../providers/kubernetes/index";
+import { listItems } from "../providers/pattern";
 import * as postgres from "../providers/postgres/index";
 import * as contract from "./contract/index";
 import type { AnyKind } from "./contract/kind";
@@ -126,15 +127,7 @@ export function describeProblem({ name, message }: KindProblem): string {
 
 /** The words, or those of the environment where there are none. */
 export function chosenWords(words: readonly string[], environment: NodeJS.ProcessEnv = process.env): readonly string[] {
-  return words.length > 0 ? words : wordsOf(environment[KINDS_VARIABLE] ?? "");
-}
-
-/** The words in the text of an option or a variable: `all,./notice`. */
-export function wordsOf(text: string): string[] {
-  return text
-    .split(",")
-    .map((word) => word.trim())
-    .filter((word) => word !== "");
+  return words.length > 0 ? words : listItems(environment[KINDS_VARIABLE] ?? "");
 }
 
 /** Of kinds with the same names, the first stays: two controllers would each undo the other's work. */

@@ -59,9 +59,9 @@ export interface ListResult {
 }
 
 export interface ListOptions {
-  namespace?: string;
-  labelSelector?: string;
-  signal?: AbortSignal;
+  namespace?: string | undefined;
+  labelSelector?: string | undefined;
+  signal?: AbortSignal | undefined;
 }
 
 /** A type of Kubernetes objects. */
@@ -121,7 +121,7 @@ export interface RequestArguments {
   body?: unknown;
   contentType?: string;
   accept?: string;
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
 }
 
 const REQUEST_TIMEOUT_MS = 30_000;
@@ -225,7 +225,7 @@ export class KubernetesClient {
       }>("GET", path, {
         query: { labelSelector, limit: PAGE_SIZE, continue: next },
         ...(metadataOnly && { accept: METADATA_ONLY }),
-        ...(signal && { signal }),
+        signal,
       });
       // Lists leave out what they say once for all items; of metadata alone, an empty one is `null`.
       const items = (page.items ?? []).map((item) => ({ ...item, apiVersion: type.apiVersion, kind: type.kind }));
@@ -344,7 +344,7 @@ export class KubernetesClient {
     options: {
       resourceVersion: string;
       timeoutSeconds: number;
-      labelSelector?: string;
+      labelSelector?: string | undefined;
       namespace?: string;
       signal: AbortSignal;
     },
@@ -380,7 +380,7 @@ export class KubernetesClient {
   ): Promise<{ status: number; body: unknown }> {
     const signals = [options.signal, currentFence()?.signal].filter((signal) => signal !== undefined);
     const signal = signals.length > 1 ? AbortSignal.any(signals) : signals[0];
-    const response = await this.#request(method, path, { ...options, ...(signal && { signal }) }, REQUEST_TIMEOUT_MS);
+    const response = await this.#request(method, path, { ...options, signal }, REQUEST_TIMEOUT_MS);
     const text = await this.#unlessSilent(signal, response.body.text());
     if (response.statusCode >= 400) throw errorOf(response.statusCode, text);
     return { status: response.statusCode, body: text.startsWith("{") ? JSON.parse(text) : text };

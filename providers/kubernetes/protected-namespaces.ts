@@ -1,5 +1,5 @@
 import { TerminalError } from "../errors";
-import { matchesPattern } from "../pattern";
+import { listItems, matchesPattern } from "../pattern";
 import { podNamespace } from "./pod-namespace";
 
 const VARIABLE = "KINDSTACK_PROTECTED_NAMESPACES";
@@ -11,9 +11,9 @@ const ALWAYS = ["kube-*", "default", "kindstack-system"];
  * create tenants would otherwise make himself an administrator of them.
  */
 export function protectedNamespaces(environment: NodeJS.ProcessEnv = process.env, ownNamespaceFile?: string): string[] {
-  const added = (environment[VARIABLE] ?? "").split(",").map((pattern) => pattern.trim());
-  const own = environment.KUBERNETES_SERVICE_HOST === undefined ? "" : (podNamespace(ownNamespaceFile) ?? "");
-  return [...new Set([...ALWAYS, own, ...added])].filter((pattern) => pattern !== "");
+  const added = listItems(environment[VARIABLE] ?? "");
+  const own = environment.KUBERNETES_SERVICE_HOST === undefined ? undefined : podNamespace(ownNamespaceFile);
+  return [...new Set([...ALWAYS, ...(own ? [own] : []), ...added])];
 }
 
 /** Whether no object may claim this namespace; see {@link protectedNamespaces}. */

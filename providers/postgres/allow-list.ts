@@ -1,5 +1,5 @@
 import { TerminalError } from "../errors";
-import { matchesPattern } from "../pattern";
+import { listItems, matchesPattern } from "../pattern";
 import { formatTableName, type TableName } from "./identifier";
 
 const VARIABLE = "KINDSTACK_POSTGRES_TABLES";
@@ -48,14 +48,10 @@ export function refuseTable(table: ResolvedTable, environment: NodeJS.ProcessEnv
 }
 
 function patternsOf(environment: NodeJS.ProcessEnv): TableName[] {
-  return (environment[VARIABLE] ?? "*.*")
-    .split(",")
-    .map((pattern) => pattern.trim())
-    .filter((pattern) => pattern !== "")
-    .map((pattern) => {
-      const dot = pattern.indexOf(".");
-      return dot === -1 ? { name: pattern } : { schema: pattern.slice(0, dot), name: pattern.slice(dot + 1) };
-    });
+  return listItems(environment[VARIABLE] ?? "*.*").map((pattern) => {
+    const dot = pattern.indexOf(".");
+    return dot === -1 ? { name: pattern } : { schema: pattern.slice(0, dot), name: pattern.slice(dot + 1) };
+  });
 }
 
 function notAllowed(table: TableName, environment: NodeJS.ProcessEnv): TerminalError {

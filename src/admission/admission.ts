@@ -143,8 +143,8 @@ async function openView(
       client,
       type: await client.resourceType(apiVersion, kind),
       logger,
-      ...(labelSelector !== undefined && { labelSelector }),
-      ...(indexers && { indexers }),
+      labelSelector,
+      indexers,
       transform: withoutManagedFields,
       onChange: (change) => {
         if (change.type === "deleted") onDelete?.(change.object);

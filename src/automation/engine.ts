@@ -34,7 +34,7 @@ export interface UpdateResult {
 export interface UpdateOptions extends ProgramOptions {
   /** Compare the state with the real world first, so that drift is repaired. */
   refresh?: boolean;
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
   /**
    * Save the state at the end, not after each step. A checkpoint is the whole state: with many steps, or in a large stack,
    * that is most of an update's time. What a killed update made is then in no state; see {@link findsWhatWasCutOff}.

@@ -45,7 +45,7 @@ export async function updateMembers(
   const results =
     unknown.length === 0
       ? new Map<string, UpdateResult>()
-      : await updateMembers(engine, kind, stack, unknown, { ...(signal && { signal }) }, observe);
+      : await updateMembers(engine, kind, stack, unknown, { signal }, observe);
   let left = refresh ? members.filter(isKnown) : members;
   while (left.length > 0) {
     const taking = left;
@@ -62,8 +62,8 @@ export async function updateMembers(
     // A refresh of a component's dependents does not find their provider unless they are named themselves.
     const below = recorded.filter(isBelowAnyOf(keys));
     const targets = [...new Set([...keys.map((key) => componentUrn(kind, PROJECT, stack, key)), ...below])];
-    const options = { refresh, savesOnce: findsWhatWasCutOff(kind), shared: { targets } };
-    const result = await engine.up(stack, program, { ...options, ...(signal && { signal }) });
+    const options = { refresh, signal, savesOnce: findsWhatWasCutOff(kind), shared: { targets } };
+    const result = await engine.up(stack, program, options);
     observe(result);
     const shares = splitResult(result, keys, thrower);
     for (const [key, share] of shares) results.set(key, share);
@@ -98,8 +98,9 @@ export async function destroyMembers(
   const found = new Set(present.filter((urn) => components.has(urn)).map((urn) => keyOfResource(nameOf(urn))));
   // The component of an object that another version of its kind has made has another URN: then all of it is named.
   const targets = present.filter((urn) => components.has(urn) || !found.has(keyOfResource(nameOf(urn))));
-  const options = { release, forget, savesOnce: findsWhatWasCutOff(kind), shared: isLast ? {} : { targets } };
-  const result = await engine.destroy(stack, { ...options, ...(signal && { signal }) });
+  const shared = isLast ? {} : { targets };
+  const savesOnce = findsWhatWasCutOff(kind);
+  const result = await engine.destroy(stack, { release, forget, signal, savesOnce, shared });
   observe(result);
   const shares = splitResult(result, keys, undefined);
   // What was not reached because of another's failure is tried again with that one's next try.

@@ -2,18 +2,15 @@ import { createHash } from "node:crypto";
 import { mkdir, mkdtemp, readFile, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { TerminalError } from "../../providers/errors";
-import type { StateProtection } from "../config";
+import type { StateConfig } from "../config";
 import { checkpointPath, crashSafeBackendUrl } from "./file-backend";
 import { PROJECT } from "./project";
 import type { Pulumi, Workspace } from "./pulumi";
 import { PulumiCli } from "./pulumi-cli";
 import { PulumiServer, type PulumiServerTiming } from "./pulumi-server";
 
-export interface WorkspaceSettings {
+export interface WorkspaceSettings extends StateConfig {
   pulumi: PulumiBinary;
-  directory: string;
-  backendUrl: string;
-  protection: StateProtection;
   environment: NodeJS.ProcessEnv;
   /** Where the providers are ({@link ProviderHost.attachment}). */
   attachment: string;
@@ -33,11 +30,11 @@ const COMMAND_TIMEOUT_MS = 60_000;
  * @throws TerminalError when the passphrase does not fit the one that the work directory was made with
  */
 export async function openWorkspace(settings: WorkspaceSettings): Promise<Workspace> {
-  const { directory, backendUrl } = settings;
-  const projectDirectory = join(directory, "project");
-  const scratchDirectory = join(directory, "scratch");
+  const { workDirectory, backendUrl } = settings;
+  const projectDirectory = join(workDirectory, "project");
+  const scratchDirectory = join(workDirectory, "scratch");
   await rm(scratchDirectory, { recursive: true, force: true });
-  const home = join(directory, "home");
+  const home = join(workDirectory, "home");
   for (const path of [projectDirectory, scratchDirectory, home]) await mkdir(path, { recursive: true });
   await preventLogs(home);
   await linkPlugins(home, settings.environment);
@@ -67,12 +64,12 @@ function openPulumi(settings: WorkspaceSettings, cwd: string, scratchDirectory: 
  * question to the key service, in every update.
  */
 async function templates(
-  { directory, protection: { keyService } }: WorkspaceSettings,
+  { workDirectory, protection: { keyService } }: WorkspaceSettings,
   pulumi: Pulumi,
   projectDirectory: string,
 ): Promise<{ configFile: string; checkpointTemplate: string }> {
   const digest = keyService && createHash("sha256").update(keyService).digest("hex").slice(0, 8);
-  const target = join(directory, digest === undefined ? "template" : `template-${digest}`);
+  const target = join(workDirectory, digest === undefined ? "template" : `template-${digest}`);
   const configFile = join(target, "stack-config.yaml");
   const read = async () => ({
     configFile,
@@ -81,7 +78,7 @@ async function templates(
   const existing = await read().catch(() => undefined);
   if (existing !== undefined) return existing;
 
-  const aside = await mkdtemp(join(directory, "template-"));
+  const aside = await mkdtemp(join(workDirectory, "template-"));
   try {
     const provider = keyService === undefined ? [] : ["--secrets-provider", keyService];
     const result = await pulumi.run({
@@ -107,14 +104,14 @@ async function templates(
 const PROVIDER_SECRETS = /^(PSQL_|PG[A-Z]|KUBECONFIG$|KINDSTACK_)/;
 
 function pulumiEnvironment(settings: WorkspaceSettings): NodeJS.ProcessEnv {
-  const { directory, environment, backendUrl, attachment } = settings;
+  const { workDirectory, environment, backendUrl, attachment } = settings;
   const { passphrase } = settings.protection;
   const inherited = Object.fromEntries(Object.entries(environment).filter(([name]) => !PROVIDER_SECRETS.test(name)));
   delete inherited.PULUMI_CONFIG_PASSPHRASE;
   delete inherited.PULUMI_CONFIG_PASSPHRASE_FILE;
   return {
     ...inherited,
-    PULUMI_HOME: join(directory, "home"),
+    PULUMI_HOME: join(workDirectory, "home"),
     PULUMI_BACKEND_URL: crashSafeBackendUrl(backendUrl),
     PULUMI_DEBUG_PROVIDERS: attachment,
     ...(passphrase !== undefined &&

@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
@@ -6,6 +6,7 @@ import { RetryableError } from "../../providers/errors";
 import { fileBackendDirectory, stacksFolder } from "../automation/file-backend";
 import { readCheckpoints } from "../automation/postgres-backend";
 import type { Workspace } from "../automation/pulumi";
+import { withScratch } from "../automation/scratch";
 import type { StackState } from "../automation/stack-reader";
 import { openWorkspace, type PulumiBinary } from "../automation/workspace";
 import type { StateConfig } from "../config";
@@ -28,29 +29,23 @@ export interface StateBackend {
  * Runs something with the backend that the environment names. A `file://` and a `postgres://` backend are read directly, any
  * other by a command of the CLI for each stack; all are written by the CLI, which takes their locks.
  */
-export async function withStateBackend<T>(
+export function withStateBackend<T>(
   state: StateConfig,
   pulumi: PulumiBinary,
   signal: AbortSignal,
   run: (backend: StateBackend) => Promise<T>,
 ): Promise<T> {
-  const directory = await mkdtemp(join(tmpdir(), "kindstack-backup-"));
-  let workspace: Workspace | undefined;
-  try {
-    workspace = await openWorkspace({
+  return withScratch(tmpdir(), "kindstack-backup", async (workDirectory) => {
+    const workspace = await openWorkspace({
+      ...state,
+      workDirectory,
       pulumi,
-      directory,
-      backendUrl: state.backendUrl,
-      protection: state.protection,
       environment: process.env,
       attachment: "", // no command that runs here asks a provider
       log: console,
     });
-    return await run(stateBackend(workspace, signal));
-  } finally {
-    await workspace?.pulumi.close();
-    await rm(directory, { recursive: true, force: true });
-  }
+    return run(stateBackend(workspace, signal)).finally(() => workspace.pulumi.close());
+  });
 }
 
 function stateBackend(workspace: Workspace, signal: AbortSignal): StateBackend {

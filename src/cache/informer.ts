@@ -22,9 +22,9 @@ export interface InformerObserver {
 export interface InformerOptions {
   client: Pick<KubernetesClient, "list" | "watch">;
   type: ResourceType;
-  labelSelector?: string;
+  labelSelector?: string | undefined;
   /** Named functions from an object to the values under which `byIndex` finds it. */
-  indexers?: Record<string, (object: LiveObject) => string[]>;
+  indexers?: Record<string, (object: LiveObject) => string[]> | undefined;
   /** What the cache keeps of an object, for example without large fields that are not read. */
   transform?: (object: LiveObject) => LiveObject;
   /** Called after the cache has changed, one change at a time, in the order of the API server. */
@@ -151,10 +151,7 @@ export class Informer {
 
   async #relist(signal: AbortSignal): Promise<void> {
     const { client, type, labelSelector, observer } = this.#options;
-    const { items, resourceVersion } = await client.list(type, {
-      ...(labelSelector !== undefined && { labelSelector }),
-      signal,
-    });
+    const { items, resourceVersion } = await client.list(type, { labelSelector, signal });
     this.#lastContact = performance.now();
     this.#listedAt = performance.now();
     if (this.#hasSynced) observer?.relisted();
@@ -190,7 +187,7 @@ export class Informer {
       const chunks = await client.watch(type, {
         resourceVersion: this.#resourceVersion,
         timeoutSeconds: this.#watchSeconds(),
-        ...(labelSelector !== undefined && { labelSelector }),
+        labelSelector,
         signal: watch.signal,
       });
       for await (const lines of linesOf(chunks)) {

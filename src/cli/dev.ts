@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import path from "node:path";
 import { Command } from "commander";
 import pretty from "pino-pretty";
@@ -266,14 +267,8 @@ function terminalLog(): (bytes: Buffer) => void {
 /** From here on, a signal to end is a wish to be obeyed in order and not the end itself. */
 function catchSignals() {
   const controller = new AbortController();
-  let tell = () => {};
-  const signalled = new Promise<undefined>((resolve) => {
-    tell = () => resolve(undefined);
-  });
-  const obey = () => {
-    controller.abort(new Error("interrupted"));
-    tell();
-  };
+  const signalled = once(controller.signal, "abort").then(() => undefined);
+  const obey = () => controller.abort(new Error("interrupted"));
   const names = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
   for (const name of names) process.on(name, obey);
   // Waiting for a signal, or for a child that may outlive it, does not keep a process alive.

@@ -1,7 +1,5 @@
 import { existsSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { errorMessageOf } from "../../providers/errors";
 import { ProviderHost } from "../../providers/host/server";
 import { providersOf } from "../../providers/index";
@@ -10,6 +8,7 @@ import { closePool } from "../../providers/postgres/pool";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { fileBackendDirectory } from "../automation/file-backend";
 import type { Workspace } from "../automation/pulumi";
+import { withScratch } from "../automation/scratch";
 import { StackReader } from "../automation/stack-reader";
 import { openWorkspace } from "../automation/workspace";
 import { readStateConfig } from "../config";
@@ -43,16 +42,18 @@ Environment:
  * It works in a folder of its own: an operator on the same machine may be at work in the one that is configured.
  */
 export function withInspection<T>(options: InspectionOptions, run: (inspector: Inspector) => Promise<T>): Promise<T> {
-  return untilInterrupted((signal) => inspect(options, signal, run));
+  return untilInterrupted((signal) =>
+    withScratch(tmpdir(), "kindstack-inspection", (workDirectory) => inspect(options, workDirectory, signal, run)),
+  );
 }
 
 async function inspect<T>(
   { kinds, concurrency }: InspectionOptions,
+  workDirectory: string,
   signal: AbortSignal,
   run: (inspector: Inspector) => Promise<T>,
 ): Promise<T> {
   const state = readStateConfig(process.env);
-  const directory = await mkdtemp(join(tmpdir(), "kindstack-inspection-"));
   const host = new ProviderHost(providersOf(kinds));
   const progress = new Progress();
   let workspace: Workspace | undefined;
@@ -63,10 +64,9 @@ async function inspect<T>(
     await host.start();
     const opening = openCluster(); // never fails, and needs nothing of the workspace
     workspace = await openWorkspace({
+      ...state,
+      workDirectory,
       pulumi,
-      directory,
-      backendUrl: state.backendUrl,
-      protection: state.protection,
       environment: process.env,
       attachment: host.attachment,
       log: console,
@@ -88,7 +88,6 @@ async function inspect<T>(
     host.stop();
     await closePool();
     await disconnectKubernetes();
-    await rm(directory, { recursive: true, force: true });
   }
 }
 

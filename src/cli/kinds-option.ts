@@ -1,5 +1,6 @@
 import { InvalidArgumentError, Option } from "commander";
-import { describeProblem, type LoadedKinds, loadKinds, wordsOf } from "../../stacks/catalog";
+import { listItems } from "../../providers/pattern";
+import { describeProblem, type LoadedKinds, loadKinds } from "../../stacks/catalog";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { visibleLines } from "../text/plain-text";
 
@@ -19,7 +20,7 @@ export function kindsOption(description: string): Option {
     "--kinds <kinds>",
     `${description}: names, folders or packages, such as all,./notice (default: KINDSTACK_KINDS, or all built-in ones)`,
   ).argParser((text, previous?: ChosenKinds): ChosenKinds => {
-    const words = [...(previous?.words ?? []), ...wordsOf(text)];
+    const words = [...(previous?.words ?? []), ...listItems(text)];
     try {
       return { words, ...loadKinds(words) };
     } catch (error) {

@@ -48,12 +48,7 @@ Examples:
   kindstack new kind Notice                  # stacks/notice, in a clone of Kindstack`,
         )
         .action((name: string, options: NewKindOptions, command: Command) => {
-          let names: NewKindNames;
-          try {
-            names = namesOf(name, options.group, options.plural);
-          } catch (error) {
-            return command.error(`error: ${(error as Error).message}`);
-          }
+          const names = parseNames(command, name, options.group, options.plural);
           process.stdout.write(options.package ? newPackage(names, options.dir) : newFolder(names, options.dir ?? "."));
         }),
     );
@@ -73,14 +68,17 @@ Example:
   kindstack new provider Bucket              # src/bucket.ts and test/bucket.test.ts`,
     )
     .action((name: string, { dir }: { dir: string }, command: Command) => {
-      let names: NewKindNames;
-      try {
-        names = namesOf(name, "example.com");
-      } catch (error) {
-        return command.error(`error: ${(error as Error).message}`);
-      }
-      process.stdout.write(newProvider(names, dir));
+      process.stdout.write(newProvider(parseNames(command, name, "example.com"), dir));
     });
+}
+
+/** Ends the command as wrongly used when one of them is no name. */
+function parseNames(command: Command, ...words: Parameters<typeof namesOf>): NewKindNames {
+  try {
+    return namesOf(...words);
+  } catch (error) {
+    return command.error(`error: ${(error as Error).message}`);
+  }
 }
 
 function newProvider(names: NewKindNames, dir: string): string {

@@ -15,6 +15,7 @@ import { openServingCertificate } from "../tls/serving-certificate";
 import { giveBackMemoryWhenIdle } from "./heap";
 import { type MetricsOptions, metricsOptions } from "./metrics-options";
 import { positive, wholeNumber } from "./numbers";
+import { untilInterrupted } from "./until-interrupted";
 
 interface ProxyCommandOptions extends MetricsOptions {
   port: number;
@@ -76,14 +77,11 @@ Environment:
   KINDSTACK_LOG_LEVEL, KINDSTACK_LOG_FORMAT
                                        trace, debug, info, warn, error; json, pretty`,
     )
-    .action(runProxy);
+    .action((options: ProxyCommandOptions) => untilInterrupted((signal) => runProxy(options, signal)));
 }
 
-async function runProxy(options: ProxyCommandOptions): Promise<void> {
+async function runProxy(options: ProxyCommandOptions, signal: AbortSignal): Promise<void> {
   const logger = createLogger();
-  const stop = new AbortController();
-  for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => stop.abort());
-
   const config = new KubeConfig();
   config.loadFromDefault();
   const client = new KubernetesClient(config);
@@ -107,7 +105,7 @@ async function runProxy(options: ProxyCommandOptions): Promise<void> {
   });
   giveBackMemoryWhenIdle();
   logger.info({ proxy: `${options.host}:${proxy.port}`, ...endpoints.addresses }, "proxy is listening");
-  if (!stop.signal.aborted) await once(stop.signal, "abort");
+  if (!signal.aborted) await once(signal, "abort");
   logger.info("proxy is stopping");
   await proxy.stop(options.gracePeriod * 1000);
   await endpoints.close();

@@ -32,6 +32,7 @@ import { type MetricsOptions, metricsOptions } from "./metrics-options";
 import { percent, positive, seconds, wholeNumber } from "./numbers";
 import { type InspectionOptions, inspectionOptions, serveInspection } from "./serve-inspection";
 import { openShards, type ShardingOptions, shardingOptions } from "./sharding-options";
+import { untilInterrupted } from "./until-interrupted";
 
 /** A page waits for at most this long for a stack. */
 const CONSOLE_TIMEOUT_MS = 30_000;
@@ -125,7 +126,7 @@ Environment:
                                        trace, debug, info, warn, error; json, pretty
 ${kindVariables()}`,
     )
-    .action(runOperator);
+    .action((options: RunOptions) => untilInterrupted((signal) => runOperator(options, signal)));
 }
 
 /** The lines of the help on variables that only one kind reads. */
@@ -134,16 +135,13 @@ function kindVariables(): string {
   return variables.map(([name, meaning]) => `  ${name.padEnd(36)} ${meaning}`).join("\n");
 }
 
-async function runOperator(options: RunOptions): Promise<void> {
+async function runOperator(options: RunOptions, signal: AbortSignal): Promise<void> {
   const logger = createLogger();
-  const stop = new AbortController();
-  for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => stop.abort(new Error(name)));
-
   const state = readStateConfig(process.env);
   const report = (kind: string, reason: string) => logger.error({ kind, reason }, "kind is not served");
   const loaded = loadedKinds(options, report);
   const pulumi = await resolvePulumi({
-    signal: stop.signal,
+    signal,
     observe: (event) =>
       logger.info(
         { event: event.type, tool: event.tool.name, ...("source" in event && { source: event.source.label }) },
@@ -157,10 +155,8 @@ async function runOperator(options: RunOptions): Promise<void> {
   const host = new ProviderHost(providersOf(loaded));
   await host.start();
   const workspace = await openWorkspace({
+    ...state,
     pulumi,
-    directory: state.workDirectory,
-    backendUrl: state.backendUrl,
-    protection: state.protection,
     environment: process.env,
     attachment: host.attachment,
     log: logger,
@@ -198,7 +194,7 @@ async function runOperator(options: RunOptions): Promise<void> {
       admission = await serveAdmission(options, kinds, client, logger);
     };
     const parts = { chosen: options.kinds, kinds, client, host, operator, prepare, restartAdmission, logger };
-    watch = watchKinds(parts, stop.signal);
+    watch = watchKinds(parts, signal);
   };
   try {
     endpoints = await startEndpoints({
@@ -220,7 +216,7 @@ async function runOperator(options: RunOptions): Promise<void> {
     await prepare(client, kinds);
     admission = await serveAdmission(options, kinds, client, logger);
     inspection = await serveInspection(options, { kinds, client, pulumi, state, logger });
-    await operator.run(stop.signal, options.watch ? startWatch : undefined);
+    await operator.run(signal, options.watch ? startWatch : undefined);
     logger.info("operator stopped");
   } finally {
     await watch?.close();

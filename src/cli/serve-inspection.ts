@@ -80,10 +80,9 @@ export async function serveInspection(
   let workspace: Promise<Workspace> | undefined;
   const open = () => {
     workspace ??= openWorkspace({
+      ...state,
+      workDirectory: join(state.workDirectory, "inspection"),
       pulumi,
-      directory: join(state.workDirectory, "inspection"),
-      backendUrl: state.backendUrl,
-      protection: state.protection,
       environment: process.env,
       attachment: providerHost.attachment,
       log: logger,

@@ -30,10 +30,7 @@ export async function readProgramInputs(
       .filter((object) => ownerUidOf(object) !== uid)
       .map((object) => client.find(object));
     const labelSelector = `${OWNER_UID_LABEL}=${uid}`;
-    const [{ items }, ...found] = await Promise.all([
-      client.list(read, { labelSelector, ...(namespace !== undefined && { namespace }) }),
-      ...inherited,
-    ]);
+    const [{ items }, ...found] = await Promise.all([client.list(read, { labelSelector, namespace }), ...inherited]);
     const others = found.filter(
       (object) => object?.metadata.annotations?.[OWNER_ANNOTATION] === description && ownerUidOf(object) !== uid,
     );

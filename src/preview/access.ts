@@ -1,3 +1,4 @@
+import pLimit from "p-limit";
 import { reviewAccess } from "../../providers/kubernetes/access-review";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../../stacks/contract/kind";
@@ -68,16 +69,12 @@ export async function requireRights(
   rights: readonly NeededRight[],
 ): Promise<void> {
   const user = { username, groups, extra, ...(uid !== undefined && { uid }) };
-  let next = 0;
-  const review = async () => {
-    for (let right = rights[next++]; right !== undefined; right = rights[next++]) {
-      const resourceAttributes = { version: "*", ...right };
-      if (await reviewAccess(client, user, { resourceAttributes })) continue;
-      next = rights.length;
-      throw new Refusal(403, "Forbidden", `${username} may not ${describe(right)}`);
-    }
-  };
-  await Promise.all(Array.from({ length: Math.min(CONCURRENT_REVIEWS, rights.length) }, review));
+  const limit = pLimit(CONCURRENT_REVIEWS);
+  await limit.map(rights, async (right) => {
+    if (await reviewAccess(client, user, { resourceAttributes: { version: "*", ...right } })) return;
+    limit.clearQueue();
+    throw new Refusal(403, "Forbidden", `${username} may not ${describe(right)}`);
+  });
 }
 
 function describe({ verb, group, resource, namespace, name }: NeededRight): string {

@@ -72,7 +72,7 @@ export class ClusterView {
   /** All objects of a kind. @throws ApiError when they cannot be read */
   async list(kind: AnyKind, namespace?: string): Promise<LiveObject[]> {
     const type = { apiVersion: kindApiVersion(kind), kind: kind.kind };
-    return (await this.#client.list(type, namespace === undefined ? {} : { namespace })).items;
+    return (await this.#client.list(type, { namespace })).items;
   }
 
   /** What a kind's object made, as it is; `undefined` when that cannot be read. */
@@ -82,7 +82,7 @@ export class ClusterView {
         kind.owns.map((type) =>
           this.#client.list(type, {
             labelSelector: `${OWNER_UID_LABEL}=${uid}`,
-            ...(namespace !== undefined && { namespace }), // anybody may write that label on what is his
+            namespace, // anybody may write that label on what is his
           }),
         ),
       );

@@ -1,3 +1,4 @@
+import pLimit from "p-limit";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import { kindOf } from "../../stacks/contract/kind-name";
@@ -71,17 +72,13 @@ export async function preview(
   { candidates, problems, ignored }: Selection,
   notes: string[] = [],
 ): Promise<Report> {
-  const planned: Planned[] = [];
   const findRowConflict = rowConflictFinder();
-  let [next, done] = [0, 0];
-  const work = async () => {
-    for (let index = next++; index < candidates.length; index = next++) {
-      const candidate = candidates[index] as Candidate;
-      planned[index] = await planObject({ ...options, findRowConflict }, candidate);
-      options.observe?.(++done, candidates.length);
-    }
-  };
-  await Promise.all(Array.from({ length: Math.min(AT_ONCE, candidates.length) }, work));
+  let done = 0;
+  const planned = await pLimit(AT_ONCE).map(candidates, async (candidate) => {
+    const plan = await planObject({ ...options, findRowConflict }, candidate);
+    options.observe?.(++done, candidates.length);
+    return plan;
+  });
   const objects = noteRenamings(withConflicts(planned), candidates);
   return { summary: summarize(objects), objects, problems, ignored, notes: [...notes, ...noteUnseen(planned)] };
 }

@@ -73,9 +73,7 @@ async function liveObjects(
   namespace: string | undefined,
 ): Promise<LiveObject[]> {
   const lists = await Promise.all(
-    types.map((type) =>
-      client.list(type, { labelSelector: OWNER_UID_LABEL, ...(namespace !== undefined && { namespace }) }),
-    ),
+    types.map((type) => client.list(type, { labelSelector: OWNER_UID_LABEL, namespace })),
   );
   return lists
     .flatMap(({ items }) => items)
@@ -105,7 +103,7 @@ async function refuseIncomplete(objects: readonly StackObject[], stack: string):
 async function listLive(kind: AnyKind, namespace: string | undefined): Promise<LiveObject[]> {
   return whereThereIsACluster(kind, [], async (client) => {
     const type = { apiVersion: kindApiVersion(kind), kind: kind.kind };
-    return (await client.list(type, { ...(namespace !== undefined && { namespace }) })).items;
+    return (await client.list(type, { namespace })).items;
   });
 }
 

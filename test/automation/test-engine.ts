@@ -80,7 +80,7 @@ export class TestEngine {
         runner === "server"
           ? { server: await recordingScript(directory, "pulumi-server") }
           : { cli: await recordingScript(directory, "pulumi") },
-      directory: join(directory, "work"),
+      workDirectory: join(directory, "work"),
       backendUrl: backendUrl ?? `file://${join(directory, "state")}`,
       protection: { passphrase: { value: "the-passphrase" }, keyService: undefined },
       environment: { ...process.env, PSQL_PASSWORD: "psql-secret", PGPASSWORD: "pg-secret" },
@@ -159,7 +159,7 @@ export class TestEngine {
 /** A runner of the same kind, with a program of the test's in place of the server or the CLI. */
 export function openRunner({ settings, options }: TestEngine, runner: Runner, file: string): Pulumi {
   const { scratchDirectory } = options.workspace;
-  const common = { file, cwd: settings.directory, environment: settings.environment, log: settings.log };
+  const common = { file, cwd: settings.workDirectory, environment: settings.environment, log: settings.log };
   return runner === "cli" ? new PulumiCli({ ...common, scratchDirectory }) : new PulumiServer(common);
 }
 

@@ -54,7 +54,7 @@ beforeAll(async () => {
   await host.start();
   workspace = await openWorkspace({
     pulumi: await resolvePulumi({}),
-    directory: join(directory, "work"),
+    workDirectory: join(directory, "work"),
     backendUrl: pathToFileURL(join(directory, "state")).href,
     protection: { passphrase: { value: "the-passphrase" }, keyService: undefined },
     environment: process.env,

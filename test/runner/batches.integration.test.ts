@@ -48,7 +48,7 @@ beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), "kindstack-batch-"));
   const workspace = await openWorkspace({
     pulumi: await resolvePulumi({}),
-    directory: join(directory, "work"),
+    workDirectory: join(directory, "work"),
     backendUrl: `file://${join(directory, "state")}`,
     protection: { passphrase: { value: "the-passphrase" }, keyService: undefined },
     environment: process.env,

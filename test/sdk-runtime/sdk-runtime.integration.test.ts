@@ -54,7 +54,7 @@ beforeAll(async () => {
   await host.start();
   workspace = await openWorkspace({
     pulumi: await resolvePulumi({}),
-    directory: path.join(directory, "work"),
+    workDirectory: path.join(directory, "work"),
     backendUrl: pathToFileURL(path.join(directory, "state")).href,
     protection: { passphrase: { value: "the-passphrase" }, keyService: undefined },
     environment: { ...process.env, PATH: `${await installPlugin()}${path.delimiter}${process.env.PATH}` },

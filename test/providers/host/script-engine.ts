@@ -56,7 +56,7 @@ export async function openEnginePair(environment: Record<string, string>): Promi
   await host.start();
   const log = { info: () => {}, warn: () => {}, error: () => {} };
   const settings = {
-    directory,
+    workDirectory: directory,
     backendUrl: `file://${directory}/state`,
     protection: { passphrase: { value: "passphrase" }, keyService: undefined },
     environment: process.env,
