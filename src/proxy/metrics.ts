@@ -1,4 +1,5 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import type { Counter, Histogram, Registry } from "prom-client";
+import { createInstruments, observeLastContact } from "../telemetry/instruments";
 
 /** What the proxy counts. */
 export interface ProxyMetrics {
@@ -24,57 +25,34 @@ export function createProxyMetrics(
   resource: string,
   ask: { connections: () => number; lastContact: () => number },
 ): ProxyMetrics {
-  const registry = new Registry();
-  const registers = [registry];
-  // Its own precision, 10 ms, wakes the process a hundred times a second: more than all else that it does at rest.
-  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 100 });
-  new Gauge({
-    name: "kindstack_proxy_connections",
-    help: "Open connections of clients.",
-    registers,
-    collect() {
-      this.set(ask.connections());
-    },
-  });
-  new Gauge({
-    name: "kindstack_informer_last_contact_seconds",
-    help: "Time since the last contact with the API server in the list or watch of a resource.",
-    labelNames: ["resource"],
-    registers,
-    collect() {
-      this.set({ resource }, (performance.now() - ask.lastContact()) / 1000);
-    },
-  });
+  const { registry, counter, observed, histogram } = createInstruments();
+  observed("kindstack_proxy_connections", "Open connections of clients.", [], (gauge) => gauge.set(ask.connections()));
+  observeLastContact(observed, new Map([[resource, ask.lastContact]]));
   return {
     registry,
-    requests: new Counter({
-      name: "kindstack_proxy_requests_total",
-      help: "Requests that were answered, by how they were passed on.",
-      labelNames: ["view", "type", "code"],
-      registers,
-    }),
-    duration: new Histogram({
-      name: "kindstack_proxy_request_duration_seconds",
-      help: "How long requests took that are neither watches nor upgraded connections.",
-      labelNames: ["view"],
-      buckets: SECONDS,
-      registers,
-    }),
-    tokenReviews: new Counter({
-      name: "kindstack_proxy_token_reviews_total",
-      help: "Tokens that the API server was asked about.",
-      labelNames: ["result"],
-      registers,
-    }),
-    droppedConnections: new Counter({
-      name: "kindstack_proxy_dropped_connections_total",
-      help: "Connections closed because there were too many; the oldest without a known user first.",
-      registers,
-    }),
-    endedWatches: new Counter({
-      name: "kindstack_proxy_ended_watches_total",
-      help: "Watches of namespaces that were ended because their user's ownership changed.",
-      registers,
-    }),
+    requests: counter(
+      "kindstack_proxy_requests_total",
+      "Requests that were answered, by how they were passed on.",
+      ...(["view", "type", "code"] as const),
+    ),
+    duration: histogram(
+      "kindstack_proxy_request_duration_seconds",
+      "How long requests took that are neither watches nor upgraded connections.",
+      SECONDS,
+      "view",
+    ),
+    tokenReviews: counter(
+      "kindstack_proxy_token_reviews_total",
+      "Tokens that the API server was asked about.",
+      "result",
+    ),
+    droppedConnections: counter(
+      "kindstack_proxy_dropped_connections_total",
+      "Connections closed because there were too many; the oldest without a known user first.",
+    ),
+    endedWatches: counter(
+      "kindstack_proxy_ended_watches_total",
+      "Watches of namespaces that were ended because their user's ownership changed.",
+    ),
   };
 }

@@ -1,7 +1,8 @@
-import { Gauge, type Registry } from "prom-client";
+import type { Gauge } from "prom-client";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { readinessOf } from "../../stacks/contract/readiness";
 import type { ObjectChange } from "../cache/informer";
+import type { Instruments } from "./instruments";
 
 /**
  * Counts the objects in the operator's caches by what their conditions say. Each change of a cache moves one object from
@@ -11,20 +12,17 @@ export class ObjectMetrics {
   readonly #objects: Gauge<"kind" | "ready" | "reason">;
   readonly #states: Gauge<"kind" | "state">;
 
-  constructor(registry: Registry) {
-    const registers = [registry];
-    this.#objects = new Gauge({
-      name: "kindstack_objects",
-      help: "Custom resources by status and reason of their Ready condition. Every replica counts all objects.",
-      labelNames: ["kind", "ready", "reason"],
-      registers,
-    });
-    this.#states = new Gauge({
-      name: "kindstack_object_states",
-      help: "Custom resources that are Reconciling, Stalled, FieldConflict, Paused or Deleting. Every replica counts all.",
-      labelNames: ["kind", "state"],
-      registers,
-    });
+  constructor(gauge: Instruments["gauge"]) {
+    this.#objects = gauge(
+      "kindstack_objects",
+      "Custom resources by status and reason of their Ready condition. Every replica counts all objects.",
+      ...(["kind", "ready", "reason"] as const),
+    );
+    this.#states = gauge(
+      "kindstack_object_states",
+      "Custom resources that are Reconciling, Stalled, FieldConflict, Paused or Deleting. Every replica counts all.",
+      ...(["kind", "state"] as const),
+    );
   }
 
   /** Takes in a change of the cache of a kind's objects. */
