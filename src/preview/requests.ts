@@ -1,4 +1,5 @@
 import Type from "typebox";
+import { manifestSchema } from "../../stacks/contract/manifests";
 
 /*
  * What `kindstack preview --server` and its like ask the operator: a JSON body for each path.
@@ -9,21 +10,7 @@ const namespace = Type.String({ minLength: 1, maxLength: 63 });
 const text = Type.String({ maxLength: 4096 });
 
 const manifestsSchema = Type.Object({
-  objects: Type.Array(
-    Type.Object({
-      file: text,
-      manifest: Type.Object({
-        apiVersion: Type.String({ minLength: 1 }),
-        kind: Type.String({ minLength: 1 }),
-        metadata: Type.Object({
-          name: Type.String({ minLength: 1 }),
-          namespace: Type.Optional(Type.String()),
-          labels: Type.Optional(Type.Record(Type.String(), Type.String())),
-          annotations: Type.Optional(Type.Record(Type.String(), Type.String())),
-        }),
-      }),
-    }),
-  ),
+  objects: Type.Array(Type.Object({ file: text, manifest: manifestSchema })),
   problems: Type.Array(Type.Object({ file: text, message: Type.String() })),
 });
 

@@ -33,18 +33,18 @@ const MAX_DEPTH = 200;
 const MAX_ALIASES = 100;
 
 const texts = Type.Optional(Type.Record(Type.String(), Type.String()));
-const manifestSchema = Compile(
-  Type.Object({
-    apiVersion: Type.String({ minLength: 1 }),
-    kind: Type.String({ minLength: 1 }),
-    metadata: Type.Object({
-      name: Type.String({ minLength: 1 }),
-      namespace: Type.Optional(Type.String()),
-      labels: texts,
-      annotations: texts,
-    }),
+/** A manifest with a name, as far as it is read here. */
+export const manifestSchema = Type.Object({
+  apiVersion: Type.String({ minLength: 1 }),
+  kind: Type.String({ minLength: 1 }),
+  metadata: Type.Object({
+    name: Type.String({ minLength: 1 }),
+    namespace: Type.Optional(Type.String()),
+    labels: texts,
+    annotations: texts,
   }),
-);
+});
+const manifestValidator = Compile(manifestSchema);
 const listSchema = Compile(Type.Object({ kind: Type.Literal("List"), items: Type.Array(Type.Unknown()) }));
 
 /**
@@ -192,7 +192,7 @@ function looksLikeObject(value: unknown): boolean {
 /** What is wrong with something that should be an object's manifest. */
 function problemOf(value: unknown): string | undefined {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return "is not a Kubernetes object";
-  const [error] = manifestSchema.Errors(value);
+  const [error] = manifestValidator.Errors(value);
   if (error === undefined) return undefined;
   const path = error.instancePath.split("/").slice(1);
   if (error.keyword === "required") return `${[...path, error.params.requiredProperties[0]].join(".")}: must be given`;

@@ -26,37 +26,13 @@ export function network(configuration: Configuration): Manifest[] {
   ];
   if (networkPolicy) {
     const tcpPorts = [...new Set([...egressPorts, postgresPort])];
-    manifests.push({
-      apiVersion: "networking.k8s.io/v1",
-      kind: "NetworkPolicy",
-      metadata: { name: NAME, namespace, labels: LABELS },
-      spec: {
-        podSelector: { matchLabels: SELECTOR },
-        policyTypes: ["Ingress", "Egress"],
-        ingress: [
-          {
-            ports: [HTTP_PORT, METRICS_PORT, ...(previews ? [PREVIEW_PORT] : [])].map((port) => ({
-              protocol: "TCP",
-              port,
-            })),
-          },
-          ...(admission
-            ? [
-                {
-                  ports: [{ protocol: "TCP", port: ADMISSION_PORT }],
-                  ...(admissionSources.length > 0 && {
-                    from: admissionSources.map((cidr) => ({ ipBlock: { cidr } })),
-                  }),
-                },
-              ]
-            : []),
-        ],
-        egress: [
-          { ports: ["UDP", "TCP"].map((protocol) => ({ protocol, port: DNS_PORT })) },
-          { ports: tcpPorts.map((port) => ({ protocol: "TCP", port })) },
-        ],
-      },
-    });
+    const sources = admissionSources.map((cidr) => ({ ipBlock: { cidr } }));
+    const ingress = [
+      tcp([HTTP_PORT, METRICS_PORT, ...(previews ? [PREVIEW_PORT] : [])]),
+      ...(admission ? [{ ...tcp([ADMISSION_PORT]), ...(sources.length > 0 && { from: sources }) }] : []),
+    ];
+    const dns = { ports: ["UDP", "TCP"].map((protocol) => ({ protocol, port: DNS_PORT })) };
+    manifests.push(policy(NAME, namespace, SELECTOR, { ingress, egress: [dns, tcp(tcpPorts)] }));
   }
   if (serviceMonitor) {
     manifests.push({
@@ -67,6 +43,20 @@ export function network(configuration: Configuration): Manifest[] {
     });
   }
   return manifests;
+}
+
+/** What Pods may be reached by, and reach; nothing else. */
+export function policy(name: string, namespace: string, matchLabels: object, allowed: object): Manifest {
+  return {
+    apiVersion: "networking.k8s.io/v1",
+    kind: "NetworkPolicy",
+    metadata: { name, namespace, labels: LABELS },
+    spec: { podSelector: { matchLabels }, policyTypes: ["Ingress", "Egress"], ...allowed },
+  };
+}
+
+export function tcp(ports: readonly number[]) {
+  return { ports: ports.map((port) => ({ protocol: "TCP", port })) };
 }
 
 /** Prometheus shows the token of its service account, which must have the ClusterRole `kindstack-metrics-reader`. */

@@ -1,8 +1,9 @@
 import type { Manifest } from "../../providers/kubernetes/client";
 import type { Configuration } from "./configuration";
 import { LABELS, NAME } from "./labels";
+import { policy, tcp } from "./network";
 import { PROXY_NAME, PROXY_SECRET, proxyAccess } from "./proxy-access";
-import { CONTAINER_SECURITY, PROBES, USER_ID } from "./workload";
+import { CONTAINER_SECURITY, disruptionBudget, POD_SECURITY, PROBES } from "./workload";
 
 const PORT = 9443;
 const HTTP_PORT = 8081;
@@ -34,26 +35,12 @@ export function proxy(configuration: Configuration): Manifest[] {
         template: { metadata: { labels: { ...LABELS, ...SELECTOR } }, spec: podSpec(configuration) },
       },
     },
-    {
-      apiVersion: "policy/v1",
-      kind: "PodDisruptionBudget",
-      metadata: { name: PROXY_NAME, namespace, labels: LABELS },
-      spec: { maxUnavailable: 1, unhealthyPodEvictionPolicy: "AlwaysAllow", selector: { matchLabels: SELECTOR } },
-    },
+    disruptionBudget(PROXY_NAME, namespace, SELECTOR),
   ];
   if (networkPolicy) {
-    manifests.push({
-      apiVersion: "networking.k8s.io/v1",
-      kind: "NetworkPolicy",
-      metadata: { name: PROXY_NAME, namespace, labels: LABELS },
-      spec: {
-        podSelector: { matchLabels: SELECTOR },
-        policyTypes: ["Ingress", "Egress"],
-        ingress: [{ ports: [PORT, HTTP_PORT, METRICS_PORT].map((port) => ({ protocol: "TCP", port })) }],
-        // The API server, and nothing else; its address is a variable of every Pod.
-        egress: [{ ports: egressPorts.map((port) => ({ protocol: "TCP", port })) }],
-      },
-    });
+    // The API server is reached, and nothing else; its address is a variable of every Pod.
+    const allowed = { ingress: [tcp([PORT, HTTP_PORT, METRICS_PORT])], egress: [tcp(egressPorts)] };
+    manifests.push(policy(PROXY_NAME, namespace, SELECTOR, allowed));
   }
   return manifests;
 }
@@ -66,12 +53,7 @@ function podSpec(configuration: Configuration): object {
     automountServiceAccountToken: true,
     terminationGracePeriodSeconds: TERMINATION_SECONDS,
     ...(imagePullSecrets.length > 0 && { imagePullSecrets: imagePullSecrets.map((name) => ({ name })) }),
-    securityContext: {
-      runAsNonRoot: true,
-      runAsUser: USER_ID,
-      runAsGroup: USER_ID,
-      seccompProfile: { type: "RuntimeDefault" },
-    },
+    securityContext: POD_SECURITY,
     containers: [
       {
         name: "proxy",

@@ -28,6 +28,12 @@ export const PROBES = {
   livenessProbe: { ...probe("/healthz"), periodSeconds: 20, timeoutSeconds: 5, failureThreshold: 3 },
   readinessProbe: { ...probe("/readyz"), periodSeconds: 5, timeoutSeconds: 5 },
 };
+export const POD_SECURITY = {
+  runAsNonRoot: true,
+  runAsUser: USER_ID,
+  runAsGroup: USER_ID,
+  seccompProfile: { type: "RuntimeDefault" },
+};
 export const CONTAINER_SECURITY = {
   allowPrivilegeEscalation: false,
   readOnlyRootFilesystem: true,
@@ -69,14 +75,18 @@ export async function workload(configuration: Configuration): Promise<Manifest[]
         },
       },
     },
-    {
-      apiVersion: "policy/v1",
-      kind: "PodDisruptionBudget",
-      metadata: { name: NAME, namespace, labels: LABELS },
-      // With one Pod, anything stricter would keep a node from ever being drained.
-      spec: { maxUnavailable: 1, unhealthyPodEvictionPolicy: "AlwaysAllow", selector: { matchLabels: SELECTOR } },
-    },
+    disruptionBudget(NAME, namespace, SELECTOR),
   ];
+}
+
+export function disruptionBudget(name: string, namespace: string, matchLabels: object): Manifest {
+  return {
+    apiVersion: "policy/v1",
+    kind: "PodDisruptionBudget",
+    metadata: { name, namespace, labels: LABELS },
+    // With one Pod, anything stricter would keep a node from ever being drained.
+    spec: { maxUnavailable: 1, unhealthyPodEvictionPolicy: "AlwaysAllow", selector: { matchLabels } },
+  };
 }
 
 /** Pods read Secrets when they start; another digest makes the Deployment start new ones. */
@@ -110,13 +120,7 @@ async function podSpec(configuration: Configuration): Promise<unknown> {
     terminationGracePeriodSeconds: TERMINATION_SECONDS,
     ...(configuration.replicas > 1 && { affinity: APART }),
     ...(imagePullSecrets.length > 0 && { imagePullSecrets: imagePullSecrets.map((name) => ({ name })) }),
-    securityContext: {
-      runAsNonRoot: true,
-      runAsUser: USER_ID,
-      runAsGroup: USER_ID,
-      fsGroup: USER_ID,
-      seccompProfile: { type: "RuntimeDefault" },
-    },
+    securityContext: { ...POD_SECURITY, fsGroup: USER_ID },
     containers: [
       {
         name: NAME,
