@@ -119,7 +119,7 @@ export async function startDevCluster(options: DevClusterOptions): Promise<DevCl
     await fs.chmod(layout.directory, process.getuid?.() === 0 ? 0o711 : 0o700);
     const supervisor = new Supervisor(layout);
     try {
-      return await start(layout, binaries, supervisor, log, signal);
+      return await start({ layout, binaries, supervisor, log, signal });
     } catch (error) {
       supervisor.expectEnd();
       await stopRecorded(layout, supervisor.processes, log);
@@ -161,13 +161,17 @@ export function devClusterStatus(dir: string): DevClusterStatus {
   return { dir: layout.directory, state, processes };
 }
 
-async function start(
-  layout: Layout,
-  binaries: Record<(typeof TOOLS)[number], string>,
-  supervisor: Supervisor,
-  log: (message: string) => void,
-  signal: AbortSignal,
-): Promise<DevCluster> {
+/** What all steps of a start need. */
+interface Start {
+  layout: Layout;
+  binaries: Record<(typeof TOOLS)[number], string>;
+  supervisor: Supervisor;
+  log: (message: string) => void;
+  signal: AbortSignal;
+}
+
+async function start(options: Start): Promise<DevCluster> {
+  const { layout, supervisor } = options;
   for (const directory of [layout.logs, layout.state, layout.work]) {
     await fs.mkdir(directory, { recursive: true, mode: 0o700 });
   }
@@ -177,10 +181,7 @@ async function start(
   const pki = await preparePki(layout.pki, API_SERVER_SERVICE_ADDRESS);
 
   // When one of the two fails, the other one must have come to rest before anything is stopped.
-  const [database, controlPlane] = await Promise.allSettled([
-    startPostgres(layout, supervisor, log, signal),
-    startControlPlane(layout, pki, binaries, supervisor, log, signal),
-  ]);
+  const [database, controlPlane] = await Promise.allSettled([startPostgres(options), startControlPlane(options, pki)]);
   if (controlPlane.status === "rejected") throw controlPlane.reason;
   if (database.status === "rejected") throw database.reason;
 
@@ -201,12 +202,7 @@ async function start(
   };
 }
 
-async function startPostgres(
-  layout: Layout,
-  supervisor: Supervisor,
-  log: (message: string) => void,
-  signal: AbortSignal,
-): Promise<PostgresSettings> {
+async function startPostgres({ layout, supervisor, log, signal }: Start): Promise<PostgresSettings> {
   log("starting PostgreSQL");
   const installation = await locatePostgres(layout);
   const password = await initialisePostgres(installation);
@@ -226,14 +222,7 @@ async function startPostgres(
   return settings;
 }
 
-async function startControlPlane(
-  layout: Layout,
-  pki: Pki,
-  binaries: Record<(typeof TOOLS)[number], string>,
-  supervisor: Supervisor,
-  log: (message: string) => void,
-  signal: AbortSignal,
-): Promise<void> {
+async function startControlPlane({ layout, binaries, supervisor, log, signal }: Start, pki: Pki): Promise<void> {
   const etcdProbe = new HealthProbe(pki.etcdCa, pki.apiServerEtcdClient);
   const probe = new HealthProbe(pki.ca, pki.admin);
   const shared = { layout, pki };

@@ -5,8 +5,10 @@ import { parseAllDocuments } from "yaml";
 import type { KubernetesClient, LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { sampleOf } from "../../stacks/catalog";
+import { findCondition } from "../../stacks/contract/condition";
 import { type AnyKind, statusOf } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
+import { isReady } from "../../stacks/contract/readiness";
 import { kinds as builtIn } from "../../stacks/index";
 import { packageRoot } from "../package";
 import { type PostgresSettings, withClient } from "./postgres";
@@ -86,12 +88,10 @@ async function untilReady(
   for (;;) {
     const object = await client.find(applied);
     if (object === undefined) return { ...outcome, ready: false, message: "it was deleted" };
-    const condition = statusOf(object).conditions?.find(({ type }) => type === "Ready");
-    const current = condition?.observedGeneration === object.metadata.generation;
-    if (condition?.status === "True" && current) return { ...outcome, ready: true, message: condition.message };
-    if (Date.now() > deadline) {
-      return { ...outcome, ready: false, message: condition?.message ?? "the operator has not reported on it" };
-    }
+    const { message = "the operator has not reported on it" } =
+      findCondition(statusOf(object).conditions, "Ready") ?? {};
+    const ready = isReady(object);
+    if (ready || Date.now() > deadline) return { ...outcome, ready, message };
     await delay(POLL_MS, undefined, { signal });
   }
 }

@@ -1,9 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
-import type { LiveObject } from "../../providers/kubernetes/client";
-import { findCondition } from "../../stacks/contract/condition";
-import { kindName, statusOf } from "../../stacks/contract/kind";
+import { kindName } from "../../stacks/contract/kind";
 import { type KindObject, objectKey } from "../../stacks/contract/object";
+import { isReady } from "../../stacks/contract/readiness";
 import type { Controller } from "./controller";
 
 export interface DriftPollerOptions {
@@ -30,7 +29,8 @@ async function compare(controller: Controller, { logger }: DriftPollerOptions): 
   if (external === undefined) return;
   const settled = controller
     .list()
-    .filter((object) => isSettled(object) && controller.holds(objectKey(object.metadata)));
+    .filter((object) => isReady(object) && !object.metadata.deletionTimestamp)
+    .filter(({ metadata }) => controller.holds(objectKey(metadata)));
   if (settled.length === 0) return;
   try {
     const { drifted, unknown } = await external.findDrift(settled as unknown as KindObject[]);
@@ -42,10 +42,4 @@ async function compare(controller: Controller, { logger }: DriftPollerOptions): 
   } catch (error) {
     logger.warn({ err: error, kind: kindName(kind) }, "could not look for drift");
   }
-}
-
-function isSettled(object: LiveObject): boolean {
-  const { generation, deletionTimestamp } = object.metadata;
-  const ready = findCondition(statusOf(object).conditions, "Ready");
-  return ready?.status === "True" && ready.observedGeneration === generation && !deletionTimestamp;
 }

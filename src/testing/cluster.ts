@@ -3,8 +3,7 @@ import os from "node:os";
 import path from "node:path";
 import type { KubernetesClient, LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { portableWords } from "../../stacks/catalog";
-import { findCondition } from "../../stacks/contract/condition";
-import { statusOf } from "../../stacks/contract/kind";
+import { isReady } from "../../stacks/contract/readiness";
 import { adminClient, removeDevCluster, startDevCluster } from "../dev/cluster";
 import { layoutOf, logFileOf } from "../dev/layout";
 import { operator } from "../dev/operator";
@@ -94,12 +93,7 @@ function actionsOf(client: KubernetesClient) {
     untilReady: (reference: Reference) =>
       eventually(async () => {
         const object = await find(reference);
-        const ready = object && findCondition(statusOf(object).conditions, "Ready");
-        if (
-          object === undefined ||
-          ready?.status !== "True" ||
-          ready.observedGeneration !== object.metadata.generation
-        ) {
+        if (object === undefined || !isReady(object)) {
           throw new Error(
             `${reference.kind} ${reference.metadata.name} is not Ready: ${JSON.stringify(object?.status)}`,
           );

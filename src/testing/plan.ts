@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { PROVIDER_PROPERTY } from "../../providers/dynamic";
 import { providers } from "../../providers/index";
 import type { KindObject, ProgramContext } from "../../stacks/contract/index";
+import { changedPaths } from "../preview/fields";
 import { type Registration, registrationsOf } from "./registered";
 
 /** What an update would do with one resource. */
@@ -54,15 +55,4 @@ async function changeOf(old: Registration, { name, inputs }: Registration): Prom
   if (!diff.changes) return [];
   const operation = (diff.replaces ?? []).length > 0 ? "replace" : "update";
   return [{ operation, name, inputs: changedPaths(old.inputs, inputs) }];
-}
-
-function changedPaths(before: unknown, after: unknown, path: readonly string[] = []): string[] {
-  if (isDeepStrictEqual(before, after)) return [];
-  if (!isRecord(before) || !isRecord(after)) return [path.join(".")];
-  const keys = [...new Set([...Object.keys(before), ...Object.keys(after)])];
-  return keys.flatMap((key) => changedPaths(before[key], after[key], [...path, key]));
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

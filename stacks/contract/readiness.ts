@@ -15,6 +15,12 @@ export interface Readiness {
 export const OBJECT_STATES = ["Reconciling", "Stalled", "FieldConflict", "Paused", "Deleting"] as const;
 export type ObjectState = (typeof OBJECT_STATES)[number];
 
+/** Whether an object is Ready as it is now specified. */
+export function isReady(object: LiveObject): boolean {
+  const ready = findCondition(statusOf(object).conditions, "Ready");
+  return ready?.status === "True" && ready.observedGeneration === object.metadata.generation;
+}
+
 export function readinessOf(object: LiveObject): Readiness {
   const { conditions } = statusOf(object);
   const { status = "Unknown", reason = "Pending" } = findCondition(conditions, "Ready") ?? {};
