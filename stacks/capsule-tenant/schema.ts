@@ -203,6 +203,16 @@ export function isReserved(key: string): boolean {
 /** How a ServiceAccount is called as a user: `system:serviceaccount:<namespace>:<name>`. */
 export const SERVICE_ACCOUNT_NAME = "^system:serviceaccount:[^:]+:[^:]+$";
 
+const flag = (description: string) => Type.Optional(Type.Boolean({ description }));
+const allowed = (description: string) => Type.Optional(allowedList(description));
+const denied = (description: string) => Type.Optional(deniedList(description));
+const forEachNamespace = <Item extends Type.TSchema>(item: Item, description: string) =>
+  Type.Optional(Type.Array(item, { description, maxItems: 32 }));
+const additionalMetadata = {
+  additionalLabels: Type.Optional(stringMap({ "x-kubernetes-validations": [RESERVED_METADATA] })),
+  additionalAnnotations: Type.Optional(stringMap({ "x-kubernetes-validations": [RESERVED_METADATA] })),
+};
+
 export const capsuleTenantSpec = Type.Object({
   owner: Type.Object(
     {
@@ -229,42 +239,25 @@ export const capsuleTenantSpec = Type.Object({
   namespacesMetadata: Type.Optional(
     Type.Object(
       {
-        additionalLabels: Type.Optional(stringMap({ "x-kubernetes-validations": [RESERVED_METADATA] })),
-        additionalAnnotations: Type.Optional(stringMap({ "x-kubernetes-validations": [RESERVED_METADATA] })),
-        forbiddenLabels: Type.Optional(deniedList("Labels that the owner may not set, in addition to reserved ones.")),
-        forbiddenAnnotations: Type.Optional(
-          deniedList("Annotations that the owner may not set, in addition to reserved ones."),
-        ),
-        allowedLabels: Type.Optional(
-          allowedList("Labels that the owner may set although they are reserved or forbidden."),
-        ),
-        allowedAnnotations: Type.Optional(
-          allowedList("Annotations that the owner may set although they are reserved or forbidden."),
-        ),
+        ...additionalMetadata,
+        forbiddenLabels: denied("Labels that the owner may not set, in addition to reserved ones."),
+        forbiddenAnnotations: denied("Annotations that the owner may not set, in addition to reserved ones."),
+        allowedLabels: allowed("Labels that the owner may set although they are reserved or forbidden."),
+        allowedAnnotations: allowed("Annotations that the owner may set although they are reserved or forbidden."),
       },
       {
         description: "Labels and annotations of each of the tenant's namespaces, and the keys that its owner may set.",
       },
     ),
   ),
-  forceTenantPrefix: Type.Optional(
-    Type.Boolean({
-      description: "Whether names of the tenant's namespaces must begin with the tenant's name and a dash.",
+  forceTenantPrefix: flag("Whether names of the tenant's namespaces must begin with the tenant's name and a dash."),
+  cordoned: flag("Whether creations in the tenant are refused; running workloads continue."),
+  servicesMetadata: Type.Optional(
+    Type.Object(additionalMetadata, {
+      description: "Labels and annotations of the tenant's Services, Endpoints and EndpointSlices.",
     }),
   ),
-  cordoned: Type.Optional(
-    Type.Boolean({ description: "Whether creations in the tenant are refused; running workloads continue." }),
-  ),
-  servicesMetadata: Type.Optional(
-    Type.Object(
-      {
-        additionalLabels: Type.Optional(stringMap({ "x-kubernetes-validations": [RESERVED_METADATA] })),
-        additionalAnnotations: Type.Optional(stringMap({ "x-kubernetes-validations": [RESERVED_METADATA] })),
-      },
-      { description: "Labels and annotations of the tenant's Services, Endpoints and EndpointSlices." },
-    ),
-  ),
-  ingressHostnames: Type.Optional(allowedList("The host names that the tenant's Ingresses may have; all if absent.")),
+  ingressHostnames: allowed("The host names that the tenant's Ingresses may have; all if absent."),
   hostnameCollisionScope: Type.Optional(
     Type.Enum(["Cluster", "Tenant", "Namespace", "Disabled"], {
       type: "string",
@@ -275,9 +268,9 @@ export const capsuleTenantSpec = Type.Object({
   allowedServices: Type.Optional(
     Type.Object(
       {
-        nodePort: Type.Optional(Type.Boolean({ description: "Services with node ports." })),
-        externalName: Type.Optional(Type.Boolean({ description: "Services of the type ExternalName." })),
-        loadBalancer: Type.Optional(Type.Boolean({ description: "Services of the type LoadBalancer." })),
+        nodePort: flag("Services with node ports."),
+        externalName: flag("Services of the type ExternalName."),
+        loadBalancer: flag("Services of the type LoadBalancer."),
       },
       { description: "Types of Services that the tenant may have; a type is allowed unless it is false." },
     ),
@@ -289,10 +282,10 @@ export const capsuleTenantSpec = Type.Object({
       "x-kubernetes-list-type": "set",
     }),
   ),
-  priorityClasses: Type.Optional(allowedList("The priority classes that the tenant's Pods may have; all if absent.")),
-  ingressClasses: Type.Optional(allowedList("The ingress classes that the tenant may use; all if absent.")),
-  storageClasses: Type.Optional(allowedList("The storage classes that the tenant may use; all if absent.")),
-  containerRegistries: Type.Optional(allowedList("The registries that images may come from; all if absent.")),
+  priorityClasses: allowed("The priority classes that the tenant's Pods may have; all if absent."),
+  ingressClasses: allowed("The ingress classes that the tenant may use; all if absent."),
+  storageClasses: allowed("The storage classes that the tenant may use; all if absent."),
+  containerRegistries: allowed("The registries that images may come from; all if absent."),
   externalServiceIPs: Type.Optional(
     Type.Object(
       {
@@ -314,32 +307,15 @@ export const capsuleTenantSpec = Type.Object({
   nodeSelector: Type.Optional(
     stringMap({ description: "Labels of the nodes that the tenant's Pods run on.", maxProperties: 32 }),
   ),
-  limitRanges: Type.Optional(
-    Type.Array(limitRange, {
-      description: "Specs of LimitRanges; each namespace gets one for each item.",
-      maxItems: 32,
-    }),
+  limitRanges: forEachNamespace(limitRange, "Specs of LimitRanges; each namespace gets one for each item."),
+  networkPolicies: forEachNamespace(networkPolicy, "Specs of NetworkPolicies; each namespace gets one for each item."),
+  resourceQuotas: forEachNamespace(
+    resourceQuota,
+    "Quotas for the tenant as a whole; each namespace gets a ResourceQuota with its share of each item.",
   ),
-  networkPolicies: Type.Optional(
-    Type.Array(networkPolicy, {
-      description: "Specs of NetworkPolicies; each namespace gets one for each item.",
-      maxItems: 32,
-    }),
-  ),
-  resourceQuotas: Type.Optional(
-    Type.Array(resourceQuota, {
-      description: "Quotas for the tenant as a whole; each namespace gets a ResourceQuota with its share of each item.",
-      maxItems: 32,
-    }),
-  ),
-  additionalRoleBindings: Type.Optional(
-    Type.Array(
-      Type.Object({
-        clusterRoleName: name(),
-        subjects: Type.Array(subject, { minItems: 1, maxItems: 100 }),
-      }),
-      { description: "Further RoleBindings; each namespace gets one for each item.", maxItems: 32 },
-    ),
+  additionalRoleBindings: forEachNamespace(
+    Type.Object({ clusterRoleName: name(), subjects: Type.Array(subject, { minItems: 1, maxItems: 100 }) }),
+    "Further RoleBindings; each namespace gets one for each item.",
   ),
 });
 export type CapsuleTenantSpec = Type.Static<typeof capsuleTenantSpec>;

@@ -9,6 +9,21 @@ export const STATE_DIRECTORY = "/var/lib/kindstack";
 
 const NAME = { pattern: "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", maxLength: 253 };
 const QUANTITY = { pattern: "^[0-9]+(\\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$" };
+const TEXT = { minLength: 1 };
+
+const flag = (value: boolean, description: string) => Type.Boolean({ default: value, description });
+const named = (value: string, description: string) => Type.String({ ...NAME, default: value, description });
+const quantity = (value: string, description: string) => Type.String({ ...QUANTITY, default: value, description });
+const whole = (value: number, maximum: number, description: string) =>
+  Type.Integer({ default: value, minimum: 1, maximum, description });
+/** A list of texts, empty by default. */
+const list = (item: Type.TStringOptions, description: string, options: Type.TArrayOptions = {}) =>
+  Type.Array(Type.String(item), { default: [], description, ...options });
+/** A text that has no default. */
+const optional = (text: Type.TStringOptions, description: string) =>
+  Type.Optional(Type.String({ ...text, description }));
+const optionalWhole = (minimum: number, maximum: number, description: string) =>
+  Type.Optional(Type.Integer({ minimum, maximum, description }));
 
 /**
  * Every key of the project's stack configuration: `pulumi config set kindstack:<key> <value>`, or
@@ -16,223 +31,143 @@ const QUANTITY = { pattern: "^[0-9]+(\\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$" };
  * --help` prints it.
  */
 export const configurationSchema = Type.Object({
-  install: Type.Boolean({ default: false, description: "`pulumi up` installs Kindstack into the cluster" }),
-  manifests: Type.Array(Type.String({ minLength: 1 }), {
-    default: [],
-    description: "files or folders of custom resources that `pulumi up` runs itself, without the operator",
-  }),
+  install: flag(false, "`pulumi up` installs Kindstack into the cluster"),
+  manifests: list(TEXT, "files or folders of custom resources that `pulumi up` runs itself, without the operator"),
 
-  image: Type.String({ minLength: 1, description: "the operator's image; default kindstack:<version>" }),
+  image: Type.String({ ...TEXT, description: "the operator's image; default kindstack:<version>" }),
   imagePullPolicy: Type.Enum(["Always", "IfNotPresent", "Never"], {
     default: "IfNotPresent",
     description: "pull policy of the image",
   }),
-  imagePullSecrets: Type.Array(Type.String(NAME), {
-    default: [],
-    description: "names of Secrets for the image's registry",
-  }),
+  imagePullSecrets: list(NAME, "names of Secrets for the image's registry"),
   namespace: Type.String({
     default: "kindstack-system",
     pattern: "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
     maxLength: 63,
     description: "the operator's namespace",
   }),
-  kinds: Type.Array(Type.String({ minLength: 1 }), {
-    default: [],
-    description:
-      "kinds to install: names, such as tenants.multitenancy and postgreswriters, or folders or packages of your own; " +
+  kinds: list(
+    TEXT,
+    "kinds to install: names, such as tenants.multitenancy and postgreswriters, or folders or packages of your own; " +
       "by default all built-in ones",
-  }),
-  kindsImage: Type.Optional(
-    Type.String({
-      minLength: 1,
-      description:
-        "image of folders of your own kinds, mounted beside the built-in ones; needs image volumes (Kubernetes 1.35). " +
-        "Otherwise build them into the image",
-    }),
   ),
-  crds: Type.Boolean({ default: true, description: "install the CustomResourceDefinitions as well" }),
+  kindsImage: optional(
+    TEXT,
+    "image of folders of your own kinds, mounted beside the built-in ones; needs image volumes (Kubernetes 1.35). " +
+      "Otherwise build them into the image",
+  ),
+  crds: flag(true, "install the CustomResourceDefinitions as well"),
 
-  backendUrl: Type.Optional(
-    Type.String({
-      pattern: `^(postgres|s3|gs|azblob)://.|^file://${STATE_DIRECTORY}/.`,
-      description: `where the state is: postgres://, s3://, gs://, azblob://; default: a volume at ${STATE_DIRECTORY}`,
-      secret: true,
-    }),
+  backendUrl: optional(
+    { pattern: `^(postgres|s3|gs|azblob)://.|^file://${STATE_DIRECTORY}/.`, secret: true },
+    `where the state is: postgres://, s3://, gs://, azblob://; default: a volume at ${STATE_DIRECTORY}`,
   ),
-  backendFromSecret: Type.Boolean({
-    default: false,
-    description: "take the backend's URL from the key backendUrl of stateSecret",
-  }),
-  stateSecret: Type.String({
-    ...NAME,
-    default: "kindstack-state",
-    description:
-      "Secret with the key passphrase, which encrypts secrets in the state; it must exist unless passphrase or secretsProvider is set",
-  }),
-  passphrase: Type.Optional(
-    Type.String({ minLength: 1, secret: true, description: "creates stateSecret with this passphrase" }),
+  backendFromSecret: flag(false, "take the backend's URL from the key backendUrl of stateSecret"),
+  stateSecret: named(
+    "kindstack-state",
+    "Secret with the key passphrase, which encrypts secrets in the state; it must exist unless passphrase or secretsProvider is set",
   ),
-  secretsProvider: Type.Optional(
-    Type.String({
-      pattern: "^(awskms|azurekeyvault|gcpkms|hashivault)://.",
-      description: "key service in place of a passphrase, such as awskms://alias/kindstack",
-    }),
+  passphrase: optional({ ...TEXT, secret: true }, "creates stateSecret with this passphrase"),
+  secretsProvider: optional(
+    { pattern: "^(awskms|azurekeyvault|gcpkms|hashivault)://." },
+    "key service in place of a passphrase, such as awskms://alias/kindstack",
   ),
-  storageSize: Type.String({ ...QUANTITY, default: "1Gi", description: "size of the volume for the state" }),
-  storageClass: Type.Optional(Type.String({ ...NAME, description: "storage class of that volume" })),
-  keepState: Type.Boolean({
-    default: true,
-    description:
-      "`pulumi destroy` keeps the namespace, the volume and the Secret of the state; to delete them too, set false " +
+  storageSize: quantity("1Gi", "size of the volume for the state"),
+  storageClass: optional(NAME, "storage class of that volume"),
+  keepState: flag(
+    true,
+    "`pulumi destroy` keeps the namespace, the volume and the Secret of the state; to delete them too, set false " +
       "and run `pulumi up` first",
-  }),
-  environmentSecrets: Type.Array(Type.String(NAME), {
-    default: [],
-    description: "Secrets whose keys become variables of the operator, such as a cloud's credentials",
-  }),
+  ),
+  environmentSecrets: list(NAME, "Secrets whose keys become variables of the operator, such as a cloud's credentials"),
   serviceAccountAnnotations: Type.Record(Type.String(), Type.String(), {
     default: {},
     description: "annotations of the service account, such as a cloud's identity",
   }),
 
-  postgresSecret: Type.String({
-    ...NAME,
-    default: "kindstack-postgres",
-    description: "Secret with PSQL_HOST, PSQL_DBNAME, PSQL_USER, PSQL_PASSWORD, …; without it no PostgresWriter works",
-  }),
-  postgresHost: Type.Optional(
-    Type.String({ minLength: 1, description: "creates postgresSecret, with this host and the next five keys" }),
+  postgresSecret: named(
+    "kindstack-postgres",
+    "Secret with PSQL_HOST, PSQL_DBNAME, PSQL_USER, PSQL_PASSWORD, …; without it no PostgresWriter works",
   ),
-  postgresPort: Type.Integer({ default: 5432, minimum: 1, maximum: 65535, description: "the database's port" }),
-  postgresDatabase: Type.Optional(Type.String({ minLength: 1, description: "the database's name" })),
-  postgresUser: Type.Optional(Type.String({ minLength: 1, description: "the user" })),
-  postgresPassword: Type.Optional(Type.String({ minLength: 1, secret: true, description: "the user's password" })),
+  postgresHost: optional(TEXT, "creates postgresSecret, with this host and the next five keys"),
+  postgresPort: whole(5432, 65535, "the database's port"),
+  postgresDatabase: optional(TEXT, "the database's name"),
+  postgresUser: optional(TEXT, "the user"),
+  postgresPassword: optional({ ...TEXT, secret: true }, "the user's password"),
   postgresSslMode: Type.Enum(["disable", "require", "verify-ca", "verify-full"], {
     default: "verify-full",
     description: "TLS mode of the connection",
   }),
-  postgresTables: Type.Optional(
-    Type.String({ minLength: 1, description: "the tables that PostgresWriters may write, such as students,app.*" }),
+  postgresTables: optional(TEXT, "the tables that PostgresWriters may write, such as students,app.*"),
+  postgresTakeoverSeconds: optionalWhole(
+    0,
+    31_536_000,
+    "how long after the last sign of another cluster its rows are taken over by objects of their names",
   ),
-  postgresTakeoverSeconds: Type.Optional(
-    Type.Integer({
-      minimum: 0,
-      maximum: 31_536_000,
-      description: "how long after the last sign of another cluster its rows are taken over by objects of their names",
-    }),
+  protectedNamespaces: list(
+    { pattern: "^[-a-z0-9*]+$", maxLength: 63 },
+    "further namespaces that no tenant may have, besides kube-*, default and the operator's; * matches any characters",
   ),
-  protectedNamespaces: Type.Array(Type.String({ pattern: "^[-a-z0-9*]+$", maxLength: 63 }), {
-    default: [],
-    description:
-      "further namespaces that no tenant may have, besides kube-*, default and the operator's; * matches any characters",
-  }),
-  memcachedImage: Type.Optional(Type.String({ minLength: 1, description: "the image of all Memcacheds" })),
+  memcachedImage: optional(TEXT, "the image of all Memcacheds"),
 
-  admission: Type.Boolean({
-    default: true,
-    description: "webhooks, policies and roles of Capsule's Tenant",
-  }),
-  admissionSources: Type.Array(Type.String({ pattern: "^[0-9a-fA-F.:]+/[0-9]+$" }), {
-    default: [],
-    description: "CIDRs of the API servers; the NetworkPolicy then admits only them to the webhooks",
-  }),
-  capsuleUserGroups: Type.Array(Type.String({ minLength: 1, pattern: "^[^,]+$" }), {
-    default: [DEFAULT_USER_GROUP],
-    minItems: 1,
-    description: "groups whose members create namespaces through Capsule's Tenants",
-  }),
-  previews: Type.Boolean({
-    default: true,
-    description:
-      "serve previews, history, outputs and states to accounts with the right to see them, so that CI needs only a token",
-  }),
-  previewNames: Type.Array(Type.String(NAME), {
-    default: [],
-    description: "host names of previews from outside the cluster, added to their certificate",
-  }),
-  previewSecret: Type.Optional(
-    Type.String({
-      ...NAME,
-      description: "TLS Secret of previews; default: a certificate that the operator creates and renews",
-    }),
+  admission: flag(true, "webhooks, policies and roles of Capsule's Tenant"),
+  admissionSources: list(
+    { pattern: "^[0-9a-fA-F.:]+/[0-9]+$" },
+    "CIDRs of the API servers; the NetworkPolicy then admits only them to the webhooks",
   ),
-  replicas: Type.Integer({
-    default: 1,
-    minimum: 1,
-    maximum: 100,
-    description: "number of operators; more than one needs a backend that all of them reach",
-  }),
-  shards: Type.Integer({
-    default: 1,
-    minimum: 1,
-    maximum: 999,
-    description: "number of parts of the work; with 1, all replicas but one wait. Use 8 for each replica",
-  }),
-  stackPartitions: Type.Optional(
-    Type.Integer({
-      minimum: 1,
-      maximum: 999,
-      description:
-        "number of groups of namespaces whose objects share stacks; default: each namespace is a group. " +
-        "Use 1, or the number of shards",
-    }),
+  capsuleUserGroups: list(
+    { ...TEXT, pattern: "^[^,]+$" },
+    "groups whose members create namespaces through Capsule's Tenants",
+    { default: [DEFAULT_USER_GROUP], minItems: 1 },
   ),
-  concurrency: Type.Integer({
-    default: 4,
-    minimum: 1,
-    maximum: 64,
-    description: "maximum number of objects in work at the same time in a replica; each takes up to 150 MiB",
-  }),
-  rollout: Type.Optional(
-    Type.Integer({
-      minimum: 1,
-      maximum: 100,
-      description:
-        "percentage of a kind's objects that a new version updates before the next ones; by default all at once",
-    }),
+  previews: flag(
+    true,
+    "serve previews, history, outputs and states to accounts with the right to see them, so that CI needs only a token",
   ),
-  driftInterval: Type.Integer({
-    default: 30,
-    minimum: 1,
-    maximum: 86_400,
-    description:
-      "interval in seconds at which rows are compared with their objects; with more than 100,000 rows, a few minutes",
-  }),
+  previewNames: list(NAME, "host names of previews from outside the cluster, added to their certificate"),
+  previewSecret: optional(NAME, "TLS Secret of previews; default: a certificate that the operator creates and renews"),
+  replicas: whole(1, 100, "number of operators; more than one needs a backend that all of them reach"),
+  shards: whole(1, 999, "number of parts of the work; with 1, all replicas but one wait. Use 8 for each replica"),
+  stackPartitions: optionalWhole(
+    1,
+    999,
+    "number of groups of namespaces whose objects share stacks; default: each namespace is a group. " +
+      "Use 1, or the number of shards",
+  ),
+  concurrency: whole(
+    4,
+    64,
+    "maximum number of objects in work at the same time in a replica; each takes up to 150 MiB",
+  ),
+  rollout: optionalWhole(
+    1,
+    100,
+    "percentage of a kind's objects that a new version updates before the next ones; by default all at once",
+  ),
+  driftInterval: whole(
+    30,
+    86_400,
+    "interval in seconds at which rows are compared with their objects; with more than 100,000 rows, a few minutes",
+  ),
   logLevel: Type.Enum(["trace", "debug", "info", "warn", "error"], { default: "info", description: "log level" }),
-  cpuRequest: Type.String({ ...QUANTITY, default: "100m", description: "requested CPU" }),
-  memoryRequest: Type.String({ ...QUANTITY, default: "256Mi", description: "requested memory" }),
-  memoryLimit: Type.String({ ...QUANTITY, default: "1Gi", description: "memory limit" }),
+  cpuRequest: quantity("100m", "requested CPU"),
+  memoryRequest: quantity("256Mi", "requested memory"),
+  memoryLimit: quantity("1Gi", "memory limit"),
 
-  metricsSecret: Type.Optional(
-    Type.String({
-      ...NAME,
-      description: "TLS Secret of /metrics, such as from cert-manager; default: a new certificate at each start",
-    }),
+  metricsSecret: optional(
+    NAME,
+    "TLS Secret of /metrics, such as from cert-manager; default: a new certificate at each start",
   ),
-  proxy: Type.Boolean({ default: false, description: "a proxy that lets owners of tenants list their namespaces" }),
-  proxyNames: Type.Array(Type.String(NAME), {
-    default: [],
-    description: "host names of the proxy from outside the cluster, added to its certificate",
-  }),
-  proxyUserGroups: Type.Array(Type.String({ minLength: 1 }), {
+  proxy: flag(false, "a proxy that lets owners of tenants list their namespaces"),
+  proxyNames: list(NAME, "host names of the proxy from outside the cluster, added to its certificate"),
+  proxyUserGroups: list(TEXT, "groups whose members list their own namespaces through the proxy", {
     default: [DEFAULT_USER_GROUP],
     minItems: 1,
-    description: "groups whose members list their own namespaces through the proxy",
   }),
-  serviceMonitor: Type.Boolean({ default: false, description: "a ServiceMonitor for the Prometheus operator" }),
-  prometheusRule: Type.Boolean({
-    default: false,
-    description: "alerts, as a PrometheusRule of the Prometheus operator",
-  }),
-  grafanaDashboard: Type.Boolean({
-    default: false,
-    description: "a dashboard, as a ConfigMap with the label grafana_dashboard",
-  }),
-  networkPolicy: Type.Boolean({
-    default: true,
-    description: "a NetworkPolicy for the operator's ports and for the connections below",
-  }),
+  serviceMonitor: flag(false, "a ServiceMonitor for the Prometheus operator"),
+  prometheusRule: flag(false, "alerts, as a PrometheusRule of the Prometheus operator"),
+  grafanaDashboard: flag(false, "a dashboard, as a ConfigMap with the label grafana_dashboard"),
+  networkPolicy: flag(true, "a NetworkPolicy for the operator's ports and for the connections below"),
   egressPorts: Type.Array(Type.Integer({ minimum: 1, maximum: 65535 }), {
     default: [443, 6443],
     description: "TCP ports of the API server and the backend; DNS and the database's port are added",
