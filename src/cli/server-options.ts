@@ -32,7 +32,8 @@ export function withServer<T>(
 ): Promise<T> {
   return untilInterrupted(async (signal) => {
     const token = await readToken(tokenFile);
-    const remote = new RemoteInspector({ url: server, token, caFile: serverCa, signal });
+    const ca = serverCa === undefined ? undefined : readOptionFile("--server-ca", serverCa);
+    const remote = new RemoteInspector({ url: server, token, ca, signal });
     try {
       return await ask(remote);
     } finally {
@@ -54,13 +55,7 @@ export function kubeconfigNamespace(): string {
 
 /** @throws TerminalError `Misconfigured` when there is no token anywhere */
 async function readToken(file: string | undefined): Promise<string> {
-  if (file !== undefined) {
-    try {
-      return readFileSync(file, "utf8").trim();
-    } catch (error) {
-      throw new TerminalError("Misconfigured", `--token-file: ${errorMessageOf(error)}`);
-    }
-  }
+  if (file !== undefined) return readOptionFile("--token-file", file).trim();
   if (process.env.KINDSTACK_TOKEN) return process.env.KINDSTACK_TOKEN;
   const token = await kubeconfigToken().catch(() => undefined);
   if (token !== undefined) return token;
@@ -69,6 +64,15 @@ async function readToken(file: string | undefined): Promise<string> {
     "no token for --server: set KINDSTACK_TOKEN or --token-file, for example to what " +
       "`kubectl create token kindstack-preview` prints; the current kubeconfig has none",
   );
+}
+
+/** @throws TerminalError `Misconfigured` naming the option */
+function readOptionFile(option: string, file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    throw new TerminalError("Misconfigured", `${option}: ${errorMessageOf(error)}`);
+  }
 }
 
 /** The token that the kubeconfig's user shows, also one that a plugin fetches. */

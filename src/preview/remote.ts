@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import Type from "typebox";
 import { Compile, type Validator } from "typebox/compile";
 import { Check } from "typebox/value";
@@ -13,8 +12,8 @@ export interface RemoteOptions {
   /** `https://kindstack.example.com` */
   url: string;
   token: string;
-  /** A file with the CAs of the server's certificate; by default those that Node.js trusts. */
-  caFile?: string | undefined;
+  /** The CAs of the server's certificate, as PEM; by default those that Node.js trusts. */
+  ca?: string | undefined;
   signal?: AbortSignal;
 }
 
@@ -34,10 +33,9 @@ export class RemoteInspector {
   readonly #options: RemoteOptions;
   readonly #agent: Agent;
 
-  /** @throws TerminalError `Misconfigured` for a file that cannot be read */
   constructor(options: RemoteOptions) {
     this.#options = options;
-    const connect = options.caFile === undefined ? {} : { ca: readCa(options.caFile) };
+    const connect = options.ca === undefined ? {} : { ca: options.ca };
     this.#agent = new Agent({ connect, headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS });
   }
 
@@ -125,12 +123,4 @@ function checked<P extends RequestPath>(url: string, path: P, answer: unknown): 
     "Refused",
     `cannot read the answer of ${url} to ${path}: ${why}. Is this the operator's address, and is kindstack of its version?`,
   );
-}
-
-function readCa(file: string): string {
-  try {
-    return readFileSync(file, "utf8");
-  } catch (error) {
-    throw new TerminalError("Misconfigured", `--server-ca: ${errorMessageOf(error)}`);
-  }
 }
