@@ -36,7 +36,7 @@ export function conversionPath(kind: AnyKind): string {
 /**
  * The answer to a ConversionReview: all of its objects in the version that is asked for, or why one cannot be converted.
  *
- * @throws BodyRefusedError
+ * @throws Refusal
  */
 export function answerConversion(kind: AnyKind, text: string, logger: Logger): object {
   const { request } = parseBody(reviewSchema, text, "a ConversionReview of apiextensions.k8s.io/v1");

@@ -28,7 +28,7 @@ const reviewSchema = Compile(
   }),
 );
 
-/** Parses an AdmissionReview. @throws BodyRefusedError saying where it is wrong */
+/** Parses an AdmissionReview. @throws Refusal saying where it is wrong */
 export function parseReview(text: string): AdmissionRequest {
   const { request } = parseBody(reviewSchema, text, "an AdmissionReview of admission.k8s.io/v1");
   const { uid, operation, name = "", namespace = "", dryRun = false, userInfo, object, oldObject } = request;

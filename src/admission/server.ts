@@ -4,9 +4,10 @@ import https from "node:https";
 import type { Logger } from "pino";
 import { ClassifiedError, errorMessageOf } from "../../providers/errors";
 import type { AdmissionRequest, Decision } from "../../stacks/contract/admission";
-import { BodyRefusedError, type Flight, readBody } from "../http/body";
+import { type Flight, readBody } from "../http/body";
 import { ConnectionLimit } from "../http/connection-limit";
 import { listenAt } from "../http/listen";
+import { Refusal } from "../http/refusal";
 import type { ServingCertificate } from "../tls/serving-certificate";
 import { parseReview, reviewAnswer } from "./review";
 
@@ -26,7 +27,7 @@ export interface AdmissionServerOptions {
   clientCa?: string | undefined;
   /** By path, without the secret at its end. */
   reviewers: ReadonlyMap<string, Reviewer>;
-  /** Who answers ConversionReviews, likewise. @throws BodyRefusedError */
+  /** Who answers ConversionReviews, likewise. @throws Refusal */
   converters?: ReadonlyMap<string, (review: string) => object>;
   logger: Logger;
 }
@@ -131,7 +132,7 @@ async function respond(
   response: ServerResponse,
 ): Promise<void> {
   const answer = await answerTo(options, flight, path, request).catch((error: unknown): Reply => {
-    if (error instanceof BodyRefusedError) return { status: error.status, body: error.message };
+    if (error instanceof Refusal) return { status: error.code, body: error.message };
     options.logger.error({ err: error, path: request.url }, "review failed");
     return { status: 500, body: "internal error" };
   });

@@ -1,16 +1,5 @@
 import type { IncomingMessage } from "node:http";
-
-/** A request's body is not accepted. */
-export class BodyRefusedError extends Error {
-  override readonly name = "BodyRefusedError";
-
-  constructor(
-    readonly status: 400 | 413 | 503,
-    message: string,
-  ) {
-    super(message);
-  }
-}
+import { Refusal } from "./refusal";
 
 /** The bytes of bodies that are being read at the same time, and how many may be. */
 export interface Flight {
@@ -21,10 +10,10 @@ export interface Flight {
 /**
  * Reads a request's body, and no more of it than `maxBytes`.
  *
- * @throws BodyRefusedError 413 for a larger one, 503 when too much is being read at the same time
+ * @throws Refusal 413 for a larger one, 503 when too much is being read at the same time
  */
 export async function readBody(request: IncomingMessage, maxBytes: number, flight?: Flight): Promise<string> {
-  const tooLarge = () => new BodyRefusedError(413, `a request has at most ${maxBytes} bytes`);
+  const tooLarge = () => new Refusal(413, "RequestEntityTooLarge", `a request has at most ${maxBytes} bytes`);
   if (Number(request.headers["content-length"] ?? 0) > maxBytes) throw tooLarge();
   const chunks: Buffer[] = [];
   let size = 0;
@@ -35,7 +24,7 @@ export async function readBody(request: IncomingMessage, maxBytes: number, fligh
       if (flight !== undefined) flight.bytes += length;
       if (size > maxBytes) throw tooLarge();
       if (flight !== undefined && flight.bytes > flight.maxBytes) {
-        throw new BodyRefusedError(503, "too many bytes are being read; try again");
+        throw new Refusal(503, "ServiceUnavailable", "too many bytes are being read; try again");
       }
       chunks.push(chunk as Buffer);
     }
@@ -55,16 +44,16 @@ interface Validator<T> {
  * Parses a body of JSON.
  *
  * @param what it should be, for the message
- * @throws BodyRefusedError 400 saying where it is wrong
+ * @throws Refusal 400 saying where it is wrong
  */
 export function parseBody<T>(schema: Validator<T>, text: string, what: string): T {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    throw new BodyRefusedError(400, "the body is not JSON");
+    throw new Refusal(400, "BadRequest", "the body is not JSON");
   }
   if (schema.Check(value)) return value;
   const [error] = schema.Errors(value);
-  throw new BodyRefusedError(400, `the body is not ${what}: ${error?.instancePath || "/"} ${error?.message}`);
+  throw new Refusal(400, "BadRequest", `the body is not ${what}: ${error?.instancePath || "/"} ${error?.message}`);
 }

@@ -1,4 +1,4 @@
-import { Refusal } from "../proxy/refusal";
+import { Refusal } from "../http/refusal";
 
 export interface QueueLimits {
   /** Requests that wait for the running one. */

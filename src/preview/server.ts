@@ -7,10 +7,10 @@ import { errorMessageOf } from "../../providers/errors";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { findKind } from "../../stacks/contract/kind-name";
-import { BodyRefusedError, parseBody, readBody } from "../http/body";
+import { parseBody, readBody } from "../http/body";
 import { closeAtOnce, listenAt } from "../http/listen";
+import { Refusal } from "../http/refusal";
 import type { Authenticator } from "../proxy/authenticate";
-import { Refusal } from "../proxy/refusal";
 import type { ServedCertificate } from "../telemetry/certificate";
 import { type NeededRight, requireRights, rightsForDiff, rightsForPreview, rightsForStack } from "./access";
 import type { Inspector } from "./inspector";
@@ -86,7 +86,6 @@ async function respond(
     (value) => ({ code: 200, body: value }),
     (error: unknown) => {
       if (error instanceof Refusal) return { code: error.code, body: { error: error.message } };
-      if (error instanceof BodyRefusedError) return { code: error.status, body: { error: error.message } };
       // What fails is about the stacks that the caller may see.
       return { code: 422, body: { error: errorMessageOf(error) } };
     },

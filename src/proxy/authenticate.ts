@@ -5,8 +5,8 @@ import { LRUCache } from "lru-cache";
 import pLimit from "p-limit";
 import { reviewToken, type UserInfo } from "../../providers/kubernetes/access-review";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
+import { Refusal } from "../http/refusal";
 import { certificateIdentity, type Identity, reviewedIdentity } from "./identity";
-import { Refusal } from "./refusal";
 
 export interface AuthenticatorOptions {
   client: Pick<KubernetesClient, "json">;

@@ -1,4 +1,4 @@
-import { Refusal } from "./refusal";
+import { Refusal } from "../http/refusal";
 
 /** Header lines by lower-case name, as `IncomingMessage.headersDistinct` has them. */
 export type HeaderLines = Readonly<Record<string, readonly string[] | undefined>>;

@@ -1,7 +1,7 @@
 import "reflect-metadata"; // @peculiar/x509 needs it to be there first
 import { X509Certificate as ParsedCertificate } from "@peculiar/x509";
 import type { UserInfo } from "../../providers/kubernetes/access-review";
-import { Refusal } from "./refusal";
+import { Refusal } from "../http/refusal";
 
 /** A user as the API server knows them. */
 export interface Identity {

@@ -1,17 +1,5 @@
 import type { ServerResponse } from "node:http";
-
-/** What the proxy itself says no to, in the words of the API server: a status code, a reason and a message. */
-export class Refusal extends Error {
-  override readonly name = "Refusal";
-
-  constructor(
-    readonly code: number,
-    readonly reason: string,
-    message: string,
-  ) {
-    super(message);
-  }
-}
+import { Refusal } from "../http/refusal";
 
 /** The Status object that tells clients of Kubernetes about a failure. */
 export function failureStatus({ code, reason, message }: Pick<Refusal, "code" | "reason" | "message">) {

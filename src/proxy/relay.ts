@@ -1,7 +1,8 @@
 import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
+import { Refusal } from "../http/refusal";
 import { type HeaderLines, hasBody, responseHeaders } from "./headers";
-import { failureStatus, Refusal } from "./refusal";
+import { failureStatus } from "./refusal";
 
 /** An answer on its way to the client. */
 export interface Relay {

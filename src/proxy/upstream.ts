@@ -1,8 +1,8 @@
 import type { ClientRequest } from "node:http";
 import https from "node:https";
 import type { KubeConfig } from "@kubernetes/client-node";
+import { Refusal } from "../http/refusal";
 import type { OutgoingHeaders } from "./headers";
-import { Refusal } from "./refusal";
 
 const CONNECT_TIMEOUT_MS = 10_000;
 /** Less than the API server keeps a connection that is not used, so that none is closed under a request. */

@@ -1,8 +1,8 @@
 import { reviewAccess } from "../../providers/kubernetes/access-review";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
+import { Refusal } from "../http/refusal";
 import type { Identity } from "./identity";
 import type { Owners } from "./owners";
-import { Refusal } from "./refusal";
 import { ownNamespaces } from "./selector";
 
 /** How a request goes to the API server. */

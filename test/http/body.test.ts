@@ -21,14 +21,14 @@ describe("a body", () => {
   });
 
   it("is refused when it is too large, as it says or as it turns out", async () => {
-    const refusal = { status: 413, message: "a request has at most 3 bytes" };
+    const refusal = { code: 413, message: "a request has at most 3 bytes" };
     await expect(readBody(request(["a"], { "content-length": "4" }), 3)).rejects.toMatchObject(refusal);
     await expect(readBody(request(["ab", "cd"]), 3)).rejects.toMatchObject(refusal);
   });
 
   it("is refused while too much is being read, and gives back what it took", async () => {
     const flight: Flight = { bytes: 8, maxBytes: 10 };
-    await expect(readBody(request(["ab", "c"]), 100, flight)).rejects.toMatchObject({ status: 503 });
+    await expect(readBody(request(["ab", "c"]), 100, flight)).rejects.toMatchObject({ code: 503 });
     expect(flight.bytes).toBe(8);
   });
 

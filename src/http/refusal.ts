@@ -1,0 +1,12 @@
+/** What a server of ours itself says no to, in the words of the API server: a status code, a reason and a message. */
+export class Refusal extends Error {
+  override readonly name = "Refusal";
+
+  constructor(
+    readonly code: number,
+    readonly reason: string,
+    message: string,
+  ) {
+    super(message);
+  }
+}
