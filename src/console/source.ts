@@ -43,7 +43,6 @@ export interface ConsoleOptions {
 
 /** A stack is read when its object is looked at and has changed since, one stack at a time. */
 export function consoleSource({ kinds, server, operator, recorder, reader }: ConsoleOptions): ConsoleSource {
-  const stacks = new LRUCache<string, Promise<StackContents>>({ max: STACKS, ttl: STACK_LIFETIME_MS });
   let last: Promise<unknown> = Promise.resolve();
   const read = (name: string) => {
     const contents = last.then(async () => ({
@@ -54,6 +53,11 @@ export function consoleSource({ kinds, server, operator, recorder, reader }: Con
     last = contents.catch(() => {});
     return contents;
   };
+  const stacks = new LRUCache<string, StackContents, string>({
+    max: STACKS,
+    ttl: STACK_LIFETIME_MS,
+    fetchMethod: (_version, _stale, { context: name }) => read(name),
+  });
   return {
     kinds,
     server,
@@ -63,14 +67,7 @@ export function consoleSource({ kinds, server, operator, recorder, reader }: Con
     events: (object) => recorder.reported(object.metadata.uid),
     stack(kind, object) {
       const name = stackOf(kind, objectKey(object.metadata), object);
-      const version = `${name} ${object.metadata.resourceVersion}`;
-      let contents = stacks.get(version);
-      if (contents === undefined) {
-        contents = read(name);
-        stacks.set(version, contents);
-        contents.catch(() => stacks.delete(version));
-      }
-      return contents;
+      return stacks.forceFetch(`${name} ${object.metadata.resourceVersion}`, { context: name });
     },
   };
 }
