@@ -41,10 +41,10 @@ export interface ControllerEnvironment {
   /** How many updates run at the same time. */
   slots: LimitFunction;
   /** What is this replica's to work on; everything without. */
-  shards: ShardGuard | undefined;
-  stackPartitions: number | undefined;
+  shards?: ShardGuard | undefined;
+  stackPartitions?: number | undefined;
   /** How a new version of a program reaches its objects; without it, all at once. */
-  rollout: RolloutPolicy | undefined;
+  rollout?: RolloutPolicy | undefined;
   informers: InformerFactory;
   owners: OwnerIndex;
   queue: WorkQueue<ObjectItem>;

@@ -118,9 +118,6 @@ export class Manager {
     const groups = new GroupBackoff<ObjectItem>((item) => this.#queue.add(item));
     const environment = {
       ...this.#options,
-      shards,
-      stackPartitions: this.#options.stackPartitions,
-      rollout: this.#options.rollout,
       cluster: await clusterUid(client),
       slots: pLimit(concurrency),
       informers: this.#informers,

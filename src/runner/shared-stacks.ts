@@ -25,7 +25,7 @@ export interface SharedStacksOptions {
   engine: RunnerEngine;
   /** How many updates run at the same time, of all kinds together. */
   slots: LimitFunction;
-  shards: ShardGuard | undefined;
+  shards?: ShardGuard | undefined;
   /** Among how many buckets the namespaces are spread; without it, each is one. */
   partitions: number | undefined;
   /** An object as the cache shows it. */
