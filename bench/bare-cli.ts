@@ -1,6 +1,6 @@
 import path from "node:path";
 import { ProviderHost } from "../providers/host/server";
-import { providers } from "../providers/index";
+import { providersOf } from "../providers/index";
 import { StackEngine } from "../src/automation/engine";
 import type { Program } from "../src/automation/language-server";
 import { openWorkspace } from "../src/automation/workspace";
@@ -26,7 +26,7 @@ export async function withBareCli<T>(
 ): Promise<T> {
   const pulumi = await cluster.countedPulumi("bare");
   const directory = path.join(cluster.scratch, "bare");
-  const host = new ProviderHost(providers);
+  const host = new ProviderHost(providersOf());
   await host.start();
   try {
     const workspace = await openWorkspace({

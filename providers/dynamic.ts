@@ -14,30 +14,15 @@ import { currentRegistrations } from "./registration";
 /** The property under which Pulumi keeps a dynamic provider's code in the state. */
 export const PROVIDER_PROPERTY = "__provider";
 
-/**
- * The code that Pulumi stores with each resource: not the provider, but where to find it.
- *
- * Serializing the provider itself would capture its closures in every resource's state and run last year's code on
- * delete. `createRequire` looks from the project's directory, so that it finds Kindstack as the project itself (its
- * own `exports`) as well as in `node_modules`.
- */
-export function providerStub(module: string): string {
-  return moduleStub(`kindstack/providers/${module}`);
-}
-
-function moduleStub(specifier: string): string {
-  return `exports.handler = () => require("module").createRequire(process.cwd() + "/")(${JSON.stringify(specifier)}).provider;`;
-}
-
 /** A provider as hosts serve it, and the code that the state records to find it. */
-export interface DefinedProvider {
+// biome-ignore lint/suspicious/noExplicitAny: each provider knows the type of its own properties
+export interface DefinedProvider<I extends object = any, O extends object = any> {
   readonly stub: string;
-  // biome-ignore lint/suspicious/noExplicitAny: each provider knows the type of its own properties
-  readonly provider: DynamicProvider<any, any>;
+  readonly provider: DynamicProvider<I, O>;
 }
 
 /**
- * Defines a dynamic provider of a kind's own. Its module exports what this returns: `export const { stub, provider } = …`.
+ * Defines a dynamic provider. Its module exports what this returns: `export const { stub, provider } = …`.
  *
  * @param specifier what `require` in the Pulumi project's directory finds the module by, such as `@acme/kinds/schema`; the
  *   state records it, so it must not change while there are resources
@@ -45,8 +30,12 @@ export interface DefinedProvider {
 export function defineProvider<I extends object, O extends object>(
   specifier: string,
   provider: DynamicProvider<I, O>,
-): DefinedProvider {
-  return { stub: moduleStub(specifier), provider: behindEngine(provider) };
+): DefinedProvider<I, O> {
+  // Serializing the provider itself would capture its closures in every resource's state and run last year's code on
+  // delete. `createRequire` looks from the project's directory, so that it finds Kindstack as the project itself (its
+  // own `exports`) as well as in `node_modules`.
+  const stub = `exports.handler = () => require("module").createRequire(process.cwd() + "/")(${JSON.stringify(specifier)}).provider;`;
+  return { stub, provider: behindEngine(provider) };
 }
 
 const parents = new AsyncLocalStorage<Resource>();
@@ -79,7 +68,7 @@ export function component(type: string, name: string): Resource {
 /** What a program of a kind may say of a resource beside its inputs. */
 const OPTIONS: readonly string[] = ["parent", "dependsOn"] satisfies (keyof CustomResourceOptions)[];
 
-/** A resource whose provider is a {@link providerStub}; the base of every resource that Kindstack defines. */
+/** The base of all resources of dynamic providers; `stub` is what {@link defineProvider} returns. */
 export abstract class DynamicResource extends CustomResource {
   /**
    * In an update of the operator's, what is made is not the SDK's resource but a registration, which takes a third of

@@ -2,9 +2,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import type { Output } from "@pulumi/pulumi/output";
 import type { CustomResourceOptions } from "@pulumi/pulumi/resource";
-import { DynamicResource, PROVIDER_PROPERTY, providerStub } from "../dynamic";
+import { DynamicResource, defineProvider, PROVIDER_PROPERTY } from "../dynamic";
 import { PendingError, RetryableError, TerminalError } from "../errors";
-import { behindEngine } from "../literal";
 import type { CheckFailure, DiffResult, DynamicProvider, Properties } from "../provider";
 import { mayWait } from "../waiting";
 import { ApiError, type KubernetesClient, type LiveObject, type Manifest } from "./client";
@@ -60,8 +59,6 @@ export interface ObjectOutputs extends ObjectInputs {
   /** Set by a refresh that found applied fields changed. */
   drifted: boolean;
 }
-
-export const OBJECT_STUB = providerStub("kubernetes/object");
 
 /**
  * One Kubernetes object, made and kept by server-side apply.
@@ -169,7 +166,7 @@ const objects: DynamicProvider<ObjectInputs, ObjectOutputs> = {
   },
 };
 
-export const provider = behindEngine(objects);
+export const { stub: OBJECT_STUB, provider } = defineProvider("kindstack/providers/kubernetes/object", objects);
 
 /**
  * Removes what an owner has and no state knows, as the deletion of its resource would: what existed before is only given

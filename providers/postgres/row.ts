@@ -2,8 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Input } from "@pulumi/pulumi/output";
 import type { CustomResourceOptions } from "@pulumi/pulumi/resource";
 import { BatchQueue } from "../batch-queue";
-import { DynamicResource, providerStub } from "../dynamic";
-import { behindEngine } from "../literal";
+import { DynamicResource, defineProvider } from "../dynamic";
 import type { DiffResult, DynamicProvider } from "../provider";
 import { type ResolvedTable, refuseTableName } from "./allow-list";
 import { isUnanswered, sqlStateOf } from "./errors";
@@ -24,8 +23,6 @@ export interface RowOutputs extends RowInputs {
    */
   incarnation: string;
 }
-
-export const ROW_STUB = providerStub("postgres/row");
 
 /** One row of a table, and nothing but that row: another owner's row with the same key is refused. */
 export class Row extends DynamicResource {
@@ -95,7 +92,7 @@ export const rows: DynamicProvider<RowInputs, RowOutputs> = {
   },
 };
 
-export const provider = behindEngine(rows);
+export const { stub: ROW_STUB, provider } = defineProvider("kindstack/providers/postgres/row", rows);
 
 /** A row that is to be written, and where. */
 interface Write {

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { PROVIDER_PROPERTY } from "../../providers/dynamic";
-import { providers } from "../../providers/index";
+import { providersOf } from "../../providers/index";
 import type { KindObject, ProgramContext } from "../../stacks/contract/index";
 import { changedPaths } from "../preview/fields";
 import { type Registration, registrationsOf } from "./registered";
@@ -48,7 +48,7 @@ function isSame(one: Registration, other: Registration): boolean {
 }
 
 async function changeOf(old: Registration, { name, inputs }: Registration): Promise<PlannedChange[]> {
-  const provider = providers.get(inputs[PROVIDER_PROPERTY] as string);
+  const provider = providersOf().get(inputs[PROVIDER_PROPERTY] as string);
   const diff = (await provider?.diff(name, old.inputs, inputs)) ?? {
     changes: !isDeepStrictEqual(old.inputs, inputs),
   };

@@ -10,7 +10,7 @@ import { Check } from "typebox/value";
 import { beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { parse, stringify } from "yaml";
 import { ProviderHost } from "../../providers/host/server";
-import { providers } from "../../providers/index";
+import { providersOf } from "../../providers/index";
 import { KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { clusterUid } from "../../providers/kubernetes/cluster";
 import { StackEngine } from "../../src/automation/engine";
@@ -50,7 +50,7 @@ beforeAll(async () => {
   await installKinds(cluster.client, kinds);
   [table, otherTable] = [await database.createStudents(), await database.createStudents()];
   directory = await mkdtemp(join(tmpdir(), "kindstack-preview-"));
-  host = new ProviderHost(providers);
+  host = new ProviderHost(providersOf());
   await host.start();
   workspace = await openWorkspace({
     pulumi: await resolvePulumi({}),

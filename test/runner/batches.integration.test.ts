@@ -4,7 +4,7 @@ import { join } from "node:path";
 import pino from "pino";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { ProviderHost } from "../../providers/host/server";
-import { providers } from "../../providers/index";
+import { providersOf } from "../../providers/index";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { StackEngine, type UpdateResult } from "../../src/automation/engine";
 import type { Pulumi } from "../../src/automation/pulumi";
@@ -28,7 +28,7 @@ const STACK = sharedStackName(postgresWriter, { partition: "school", number: 0 }
 const SIGNAL = new AbortController().signal;
 
 const database = new TestDatabase(controlPlane().env);
-const host = new ProviderHost(providers);
+const host = new ProviderHost(providersOf());
 let directory = "";
 let engine: StackEngine;
 let batches: Batches;

@@ -5,7 +5,7 @@ import { pathToFileURL } from "node:url";
 import { pino } from "pino";
 import { beforeAll, describe, expect, it } from "vitest";
 import { ProviderHost } from "../../providers/host/server";
-import { providers } from "../../providers/index";
+import { providersOf } from "../../providers/index";
 import type { LiveObject, Manifest, ResourceType } from "../../providers/kubernetes/client";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { StackEngine } from "../../src/automation/engine";
@@ -50,7 +50,7 @@ beforeAll(async () => {
   directory = await mkdtemp(path.join(tmpdir(), "kindstack-sdk-"));
   vault.directory = path.join(directory, "vault");
   await mkdir(vault.directory);
-  host = new ProviderHost(providers);
+  host = new ProviderHost(providersOf());
   await host.start();
   workspace = await openWorkspace({
     pulumi: await resolvePulumi({}),

@@ -2,7 +2,7 @@ import { chmod, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { ProviderHost } from "../../../providers/host/server";
-import { providers } from "../../../providers/index";
+import { providersOf } from "../../../providers/index";
 import { StackEngine } from "../../../src/automation/engine";
 import { openWorkspace } from "../../../src/automation/workspace";
 import { environmentFile } from "../../../src/dev/environment";
@@ -52,7 +52,7 @@ export async function openEnginePair(environment: Record<string, string>): Promi
     `PATH='${bin}':"$PATH" exec '${pulumi}' "$@"`,
   );
 
-  const host = new ProviderHost(providers);
+  const host = new ProviderHost(providersOf());
   await host.start();
   const log = { info: () => {}, warn: () => {}, error: () => {} };
   const settings = {
