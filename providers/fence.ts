@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 
-/** The right to write, for work that another replica may have been given meanwhile. */
+/** The right to write, for work of an operator, which another replica may have been given meanwhile. */
 export interface Fence {
   /**
    * To be called right before every write, with nothing awaited in between: a process that was frozen continues in the
@@ -28,4 +28,13 @@ export function currentFence(): Fence | undefined {
 /** @throws RetryableError when the work that is running may not write any more */
 export function checkFence(): void {
   fences.getStore()?.check();
+}
+
+/**
+ * Whether the provider call that is running may wait for something else to end. In an operator, where all work has a
+ * fence, it throws a PendingError instead: a call that waits holds a worker that others need, perhaps to end what is
+ * waited for, and an event leads back. In a plain `pulumi up` nothing would try again.
+ */
+export function mayWait(): boolean {
+  return currentFence() === undefined;
 }

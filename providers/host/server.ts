@@ -6,15 +6,13 @@ import * as prov from "@pulumi/pulumi/proto/provider_pb";
 import { version } from "@pulumi/pulumi/version";
 import { Empty } from "google-protobuf/google/protobuf/empty_pb";
 import { type JavaScriptValue, Struct } from "google-protobuf/google/protobuf/struct_pb";
-import { PROVIDER_PROPERTY } from "../dynamic";
+import { type DefinedProvider, PROVIDER_PROPERTY } from "../dynamic";
 import { errorMessageOf, failureOf, RetryableError } from "../errors";
 import { withinFence } from "../fence";
-import type { DynamicProvider, Properties } from "../provider";
-import { withoutWaiting } from "../waiting";
+import type { Properties } from "../provider";
 import { ProviderSession, type SessionOptions } from "./session";
 
-// biome-ignore lint/suspicious/noExplicitAny: each provider knows the type of its own properties
-type AnyProvider = DynamicProvider<any, any>;
+type AnyProvider = DefinedProvider["provider"];
 
 interface ResourceRequest {
   getUrn(): string;
@@ -101,7 +99,7 @@ export class ProviderHost {
         session.fence.check();
         return run(call.request, session);
       };
-      withinFence(session.fence, () => withoutWaiting(answer)).then(
+      withinFence(session.fence, answer).then(
         (response) => callback(null, response),
         (error: unknown) => {
           session.failures.push({ urn, ...failureOf(error) });
@@ -117,24 +115,17 @@ export class ProviderHost {
       check: this.#unary(async (request: prov.CheckRequest, session) => {
         const [olds, news] = [properties(request.getOlds()), properties(request.getNews())];
         const { inputs, failures } = await this.#providerOf(news, olds).check(olds, news);
-        for (const { property, reason } of failures) {
-          session.failures.push({
-            urn: request.getUrn(),
-            errorClass: "terminal",
-            reason: "Invalid",
-            message: `${property}: ${reason}`,
-          });
-        }
-        return new prov.CheckResponse()
-          .setInputs(struct({ ...inputs, [PROVIDER_PROPERTY]: news[PROVIDER_PROPERTY] }))
-          .setFailuresList(
-            failures.map(({ property, reason }) => new prov.CheckFailure().setProperty(property).setReason(reason)),
-          );
+        const urn = request.getUrn();
+        const refused = failures.map(({ property, reason }) => {
+          session.failures.push({ urn, errorClass: "terminal", reason: "Invalid", message: `${property}: ${reason}` });
+          return new prov.CheckFailure().setProperty(property).setReason(reason);
+        });
+        return new prov.CheckResponse().setInputs(withStub(inputs, news)).setFailuresList(refused);
       }),
       diff: this.#unary(async (request: prov.DiffRequest, session) => {
         const [olds, news] = [properties(request.getOlds()), properties(request.getNews())];
         const result = await this.#providerOf(news, olds).diff(request.getId(), olds, news);
-        if (result.deleteBeforeReplace) session.deletesFirst(request.getUrn());
+        if (result.deleteBeforeReplace) session.deletedFirst.add(request.getUrn());
         const { DIFF_SOME, DIFF_NONE } = prov.DiffResponse.DiffChanges;
         return new prov.DiffResponse()
           .setChanges(result.changes ? DIFF_SOME : DIFF_NONE)
@@ -151,9 +142,7 @@ export class ProviderHost {
         const result = await this.#providerOf(outs).read(request.getId(), outs);
         const response = new prov.ReadResponse();
         if (result.id === undefined) return response;
-        const inputs = request.getInputs();
-        if (inputs !== undefined) response.setInputs(inputs);
-        return response.setId(result.id).setProperties(withStub(result.props, outs));
+        return response.setId(result.id).setProperties(withStub(result.props, outs)).setInputs(request.getInputs());
       }),
       update: this.#unary(async (request: prov.UpdateRequest) => {
         const [olds, news] = [properties(request.getOlds()), properties(request.getNews())];
@@ -161,14 +150,14 @@ export class ProviderHost {
         return new prov.UpdateResponse().setProperties(withStub(outs, news));
       }),
       delete: this.#unary(async (request: prov.DeleteRequest, session) => {
-        if (session.forgets) return new Empty();
+        const { release, forget, onUnreplaced } = session.options;
+        if (forget) return new Empty();
         const outs = properties(request.getProperties());
         const provider = this.#providerOf(outs);
         try {
-          if (session.releases) await provider.release(request.getId(), outs);
-          else await provider.delete(request.getId(), outs);
+          await provider[release ? "release" : "delete"](request.getId(), outs);
         } catch (error) {
-          session.failedToDelete(request.getUrn());
+          if (session.deletedFirst.has(request.getUrn())) onUnreplaced?.(request.getUrn());
           throw error;
         }
         return new Empty();
@@ -187,12 +176,8 @@ function properties(value: Struct | undefined): Properties {
   return value?.toJavaScript() ?? {};
 }
 
-function struct(value: object): Struct {
-  return Struct.fromJavaScript(value as Record<string, JavaScriptValue>);
-}
-
-function withStub(outs: object, source: Properties): Struct {
-  return struct({ ...outs, [PROVIDER_PROPERTY]: source[PROVIDER_PROPERTY] });
+function withStub(values: object, { [PROVIDER_PROPERTY]: stub }: Properties): Struct {
+  return Struct.fromJavaScript({ ...values, [PROVIDER_PROPERTY]: stub } as Record<string, JavaScriptValue>);
 }
 
 /** `urn:pulumi:<stack>::<project>::<type>::<name>` */

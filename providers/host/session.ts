@@ -25,27 +25,20 @@ export interface SessionOptions {
 export class ProviderSession {
   /** What failed so far. */
   readonly failures: ResourceFailure[] = [];
-  readonly releases: boolean;
-  readonly forgets: boolean;
+  /** The URNs of what is deleted before its replacement is made. */
+  readonly deletedFirst = new Set<string>();
   /** Under what its calls are answered: comes down with the update's own fence, and when the session is closed. */
   readonly fence: Fence;
-  /** The URNs of what is deleted before its replacement is made. */
-  readonly #deletedFirst = new Set<string>();
-  readonly #onUnreplaced: (urn: string) => void;
   readonly #end = new AbortController();
-  readonly #outer: Fence | undefined;
   readonly #onClose: () => void;
 
   constructor(
-    { fence, release = false, forget = false, onUnreplaced = () => {} }: SessionOptions,
+    readonly options: SessionOptions,
     onClose: () => void,
   ) {
+    const { fence } = options;
     const { signal } = this.#end;
     setMaxListeners(0, signal); // each connection to a database listens to it
-    this.releases = release;
-    this.forgets = forget;
-    this.#onUnreplaced = onUnreplaced;
-    this.#outer = fence;
     this.#onClose = onClose;
     this.fence = {
       check: () => {
@@ -54,26 +47,15 @@ export class ProviderSession {
       },
       signal,
     };
-    fence?.signal.addEventListener("abort", this.#onOuterAbort);
-    if (fence?.signal.aborted) this.#onOuterAbort();
-  }
-
-  /** Notes that a resource is deleted before its replacement is made. */
-  deletesFirst(urn: string): void {
-    this.#deletedFirst.add(urn);
-  }
-
-  /** Notes that a resource could not be deleted. */
-  failedToDelete(urn: string): void {
-    if (this.#deletedFirst.has(urn)) this.#onUnreplaced(urn);
+    if (fence === undefined) return;
+    const end = () => this.#end.abort(fence.signal.reason);
+    if (fence.signal.aborted) end();
+    else fence.signal.addEventListener("abort", end, { signal });
   }
 
   /** From now on nothing of it writes any more. */
   close(): void {
-    this.#outer?.signal.removeEventListener("abort", this.#onOuterAbort);
     this.#end.abort(new RetryableError("UpdateEnded", "the update that this belongs to has ended"));
     this.#onClose();
   }
-
-  readonly #onOuterAbort = () => this.#end.abort(this.#outer?.signal.reason);
 }

@@ -4,8 +4,8 @@ import type { Output } from "@pulumi/pulumi/output";
 import type { CustomResourceOptions } from "@pulumi/pulumi/resource";
 import { DynamicResource, defineProvider, PROVIDER_PROPERTY } from "../dynamic";
 import { PendingError, RetryableError, TerminalError } from "../errors";
+import { mayWait } from "../fence";
 import type { CheckFailure, DiffResult, DynamicProvider, Properties } from "../provider";
-import { mayWait } from "../waiting";
 import { ApiError, type KubernetesClient, type LiveObject, type Manifest } from "./client";
 import { connectKubernetes } from "./connection";
 import {
