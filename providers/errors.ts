@@ -17,10 +17,6 @@ export interface ObjectReference {
   metadata: { name: string; namespace?: string; uid: string };
 }
 
-interface ClassifiedErrorOptions extends ErrorOptions {
-  object?: ObjectReference;
-}
-
 /** An error that knows how it should be handled and what a condition's `reason` should say (CamelCase). */
 export abstract class ClassifiedError extends Error {
   abstract readonly errorClass: ErrorClass;
@@ -29,7 +25,7 @@ export abstract class ClassifiedError extends Error {
   constructor(
     readonly reason: Reason,
     message: string,
-    { object, ...options }: ClassifiedErrorOptions = {},
+    { object, ...options }: ErrorOptions & { object?: ObjectReference } = {},
   ) {
     super(message, options);
     this.name = new.target.name;

@@ -1,10 +1,9 @@
-/*
+/**
  * Every reason that a condition, an error or a log line can have. `docs/troubleshooting.md` explains each of them. Not
  * here: the reasons of the API server, which are passed on as they are.
  */
-
-/** Of conditions, when nothing has failed. */
-const PROGRESS = [
+export const REASONS = [
+  // Of conditions, when nothing has failed.
   "BackOff",
   "Cordoned",
   "Creating",
@@ -26,10 +25,7 @@ const PROGRESS = [
   "Succeeded",
   "Updating",
   "Waiting",
-] as const;
-
-/** Of objects that are wrong, in conflict, or blocked by another object. */
-const OBJECT = [
+  // Of objects that are wrong, in conflict, or blocked by another object.
   "Conflict",
   "DeletionFailed",
   "Forbidden",
@@ -39,10 +35,7 @@ const OBJECT = [
   "RepairsReverted",
   "Terminating",
   "TooMany",
-] as const;
-
-/** Of the API server and of what it serves. */
-const API_SERVER = [
+  // Of the API server and of what it serves.
   "ForeignDefinition",
   "MissingPrerequisite",
   "NoCluster",
@@ -51,10 +44,7 @@ const API_SERVER = [
   "UnknownKind",
   "Unreachable",
   "WatchError",
-] as const;
-
-/** Of the database of rows. */
-const DATABASE = [
+  // Of the database of rows.
   "AuthenticationFailed",
   "ColumnMissing",
   "ConnectionFailed",
@@ -89,10 +79,7 @@ const DATABASE = [
   "ValueRefused",
   "ValueTooLong",
   "WrongType",
-] as const;
-
-/** Of updates, Pulumi and the state. */
-const UPDATE = [
+  // Of updates, Pulumi and the state.
   "InternalError",
   "Killed",
   "LeaseLost",
@@ -104,10 +91,7 @@ const UPDATE = [
   "Unreadable",
   "UpdateEnded",
   "UpdateFailed",
-] as const;
-
-/** Of the command line alone. */
-const COMMAND_LINE = [
+  // Of the command line alone.
   "BackupExists",
   "Duplicate",
   "Incomplete",
@@ -121,6 +105,4 @@ const COMMAND_LINE = [
   "Unauthorized",
   "Watched",
 ] as const;
-
-export const REASONS = [...PROGRESS, ...OBJECT, ...API_SERVER, ...DATABASE, ...UPDATE, ...COMMAND_LINE];
 export type Reason = (typeof REASONS)[number];

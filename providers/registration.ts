@@ -4,7 +4,7 @@ import { getAllResources, isSecret, output } from "@pulumi/pulumi/output";
 import type { ResourceMonitorClient } from "@pulumi/pulumi/proto/resource_grpc_pb";
 import { RegisterResourceRequest, type RegisterResourceResponse, Result } from "@pulumi/pulumi/proto/resource_pb";
 import type { Resource } from "@pulumi/pulumi/resource";
-import { type JavaScriptValue, Struct } from "google-protobuf/google/protobuf/struct_pb";
+import { Struct } from "google-protobuf/google/protobuf/struct_pb";
 import { isWrapped } from "./literal";
 
 /** What a program says of one resource. */
@@ -187,12 +187,5 @@ async function unwrap(name: string, inputs: object): Promise<object> {
 }
 
 function struct(inputs: object): Struct {
-  return Struct.fromJavaScript(withoutUndefined(inputs) as Record<string, JavaScriptValue>);
-}
-
-function withoutUndefined(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map((item) => withoutUndefined(item ?? null));
-  if (typeof value !== "object" || value === null) return value;
-  const entries = Object.entries(value).filter(([, property]) => property !== undefined);
-  return Object.fromEntries(entries.map(([key, property]) => [key, withoutUndefined(property)]));
+  return Struct.fromJavaScript(JSON.parse(JSON.stringify(inputs))); // without what is undefined
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Input } from "@pulumi/pulumi/output";
 import type { CustomResourceOptions } from "@pulumi/pulumi/resource";
-import { BatchQueue } from "../batch-queue";
+import { batched } from "../batched";
 import { DynamicResource, defineProvider } from "../dynamic";
 import type { DiffResult, DynamicProvider } from "../provider";
 import { type ResolvedTable, refuseTableName } from "./allow-list";
@@ -81,7 +81,7 @@ export const rows: DynamicProvider<RowInputs, RowOutputs> = {
   },
 
   async delete(_id, outs) {
-    await deletions.do(outs).catch(async (error: unknown) => {
+    await deleteBatched(outs).catch(async (error: unknown) => {
       if (sqlStateOf(error) !== "42P01") throw error;
       await withOwnershipRecords((connection) => releaseRow(connection, identityOf(outs)));
     });
@@ -113,24 +113,24 @@ function isForAll(error: unknown): boolean {
   return isUnanswered(error) || error instanceof TableUnavailableError;
 }
 
-const writes = new BatchQueue<Write, ResolvedTable>({
+const writeBatched = batched<Write, ResolvedTable>({
   isForAll,
-  together: writeRows,
-  likeness: ({ inputs, table }) =>
+  run: writeRows,
+  batchKey: ({ inputs, table }) =>
     JSON.stringify([quoteTableName(table), keyOf(inputs).column, Object.keys(inputs.values)]),
-  atMost: ({ inputs }) => Math.min(MOST_ROWS, Math.floor(MOST_PARAMETERS / (Object.keys(inputs.values).length + 2))),
+  maxSize: ({ inputs }) => Math.min(MOST_ROWS, Math.floor(MOST_PARAMETERS / (Object.keys(inputs.values).length + 2))),
 });
 
-const deletions = new BatchQueue<RowOutputs, void>({
+const deleteBatched = batched<RowOutputs, void>({
   isForAll,
-  together: (rows) => {
+  run: (rows) => {
     const [{ location }] = rows as [RowOutputs];
     return writeTable(location, rows, async (connection) => {
       for (const outs of inOrder(rows, (row) => row)) await deleteRow(connection, outs);
     });
   },
-  likeness: ({ location }) => quoteTableName(location),
-  atMost: () => MOST_ROWS,
+  batchKey: ({ location }) => quoteTableName(location),
+  maxSize: () => MOST_ROWS,
 });
 
 /**
@@ -141,7 +141,7 @@ const deletions = new BatchQueue<RowOutputs, void>({
 async function writeRow(write: Write): Promise<RowOutputs> {
   refuseTableName(write.table);
   const { table, key, values, owner } = write.inputs;
-  const { schema, name } = await writes.do(write);
+  const { schema, name } = await writeBatched(write);
   return { table, key, values, owner, location: { schema, name }, incarnation: write.incarnation };
 }
 

@@ -1,4 +1,4 @@
-import { BatchQueue } from "../../providers/batch-queue";
+import { batched } from "../../providers/batched";
 import { withParent } from "../../providers/dynamic";
 import { belongsTo, objectComponent } from "../../stacks/contract/shared-stack";
 import type { Program } from "./language-server";
@@ -19,13 +19,13 @@ class FailedTogether extends Error {}
  * each reads the whole stack. One that fails is repeated object by object, so that each has a result of its own.
  */
 export class MemberPreviews {
-  readonly #queue: BatchQueue<MemberPreview & { stack: string }, StackPreview>;
+  readonly #preview: (request: MemberPreview & { stack: string }) => Promise<StackPreview>;
 
   /** @param run previews a stack with these members' programs; the result is of all of them */
   constructor(run: (stack: string, members: readonly MemberPreview[]) => Promise<StackPreview>) {
-    this.#queue = new BatchQueue({
-      likeness: ({ stack }) => stack,
-      async together(members) {
+    this.#preview = batched({
+      batchKey: ({ stack }) => stack,
+      async run(members) {
         const preview = await run(members[0]?.stack ?? "", members);
         if (members.length > 1 && preview.failures.length > 0) throw new FailedTogether();
         return preview;
@@ -35,7 +35,7 @@ export class MemberPreviews {
   }
 
   async preview(stack: string, request: MemberPreview): Promise<StackPreview> {
-    return shareOf(await this.#queue.do({ stack, ...request }), request.member);
+    return shareOf(await this.#preview({ stack, ...request }), request.member);
   }
 }
 

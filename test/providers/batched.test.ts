@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { BatchQueue } from "../../providers/batch-queue";
+import { batched } from "../../providers/batched";
 import { RetryableError, TerminalError } from "../../providers/errors";
 import { withinFence } from "../../providers/fence";
 
@@ -8,28 +8,28 @@ class HeldBatches {
   readonly begun: string[][] = [];
   readonly #ends: (() => void)[] = [];
   readonly #refuse: (items: readonly string[]) => Error | undefined;
-  readonly queue: BatchQueue<string, string>;
+  readonly do: (item: string) => Promise<string>;
 
   constructor(
     refuse: (items: readonly string[]) => Error | undefined = () => undefined,
     isForAll: (error: unknown) => boolean = () => false,
   ) {
     this.#refuse = refuse;
-    this.queue = new BatchQueue({
+    this.do = batched({
       isForAll,
-      together: async (items) => {
+      run: async (items) => {
         this.begun.push([...items]);
         await new Promise<void>((resolve) => this.#ends.push(resolve));
         const error = this.#refuse(items);
         if (error !== undefined) throw error;
         return `in a batch of ${items.length}`;
       },
-      likeness: (item) => item.slice(0, 1),
-      atMost: () => 3,
+      batchKey: (item) => item.slice(0, 1),
+      maxSize: () => 3,
     });
   }
 
-  /** Ends groups as they come until all that was asked for is settled. */
+  /** Ends batches as they come until all that was asked for is settled. */
   async all<T>(asked: Promise<T>[]): Promise<PromiseSettledResult<T>[]> {
     let isSettled = false;
     const settled = Promise.allSettled(asked).finally(() => {
@@ -46,21 +46,21 @@ class HeldBatches {
 const fulfilled = (value: string) => ({ status: "fulfilled", value });
 const rejected = (reason: Error) => ({ status: "rejected", reason });
 
-describe("BatchQueue", () => {
+describe("batched", () => {
   it("does one at once and those that come meanwhile together, so many at most", async () => {
     const held = new HeldBatches();
 
-    const results = await held.all(["a1", "a2", "a3", "a4", "a5"].map((item) => held.queue.do(item)));
+    const results = await held.all(["a1", "a2", "a3", "a4", "a5"].map((item) => held.do(item)));
 
     expect(held.begun).toEqual([["a1"], ["a2", "a3", "a4"], ["a5"]]);
     expect(results[1]).toEqual(fulfilled("in a batch of 3"));
   });
 
-  it("does what is not alike, or has another fence, apart and at the same time", async () => {
+  it("does what has another key, or another fence, apart and at the same time", async () => {
     const held = new HeldBatches();
     const fence = { check: () => {}, signal: new AbortController().signal };
 
-    const asked = [held.queue.do("a1"), held.queue.do("b1"), withinFence(fence, () => held.queue.do("a2"))];
+    const asked = [held.do("a1"), held.do("b1"), withinFence(fence, () => held.do("a2"))];
 
     expect(held.begun).toEqual([["a1"], ["b1"], ["a2"]]);
     await held.all(asked);
@@ -70,7 +70,7 @@ describe("BatchQueue", () => {
     const refusal = new TerminalError("WrongType", "not a number");
     const held = new HeldBatches((items) => (items.includes("a3") ? refusal : undefined));
 
-    const results = await held.all(["a1", "a2", "a3", "a4"].map((item) => held.queue.do(item)));
+    const results = await held.all(["a1", "a2", "a3", "a4"].map((item) => held.do(item)));
 
     expect(held.begun).toEqual([["a1"], ["a2", "a3", "a4"], ["a2"], ["a3"], ["a4"]]);
     expect(results).toEqual([
@@ -88,7 +88,7 @@ describe("BatchQueue", () => {
       (error) => error === silence,
     );
 
-    const results = await held.all(["a1", "a2", "a3"].map((item) => held.queue.do(item)));
+    const results = await held.all(["a1", "a2", "a3"].map((item) => held.do(item)));
 
     expect(held.begun).toEqual([["a1"], ["a2", "a3"]]);
     expect(results.slice(1)).toEqual([rejected(silence), rejected(silence)]);
@@ -97,11 +97,11 @@ describe("BatchQueue", () => {
   it("takes up what comes at the very moment when a batch ends", async () => {
     const held = new HeldBatches();
 
-    const first = held.queue.do("a1");
-    const chained = [first.then(() => held.queue.do("a2")), first.then(() => {}).then(() => held.queue.do("a3"))];
+    const first = held.do("a1");
+    const chained = [first.then(() => held.do("a2")), first.then(() => {}).then(() => held.do("a3"))];
     const deeper = first.then(async () => {
-      for (let turn = 0; turn < 5; turn++) await undefined;
-      return held.queue.do("a4");
+      for (let tick = 0; tick < 5; tick++) await undefined;
+      return held.do("a4");
     });
 
     const results = await held.all([...chained, deeper]);
