@@ -76,29 +76,18 @@ export function behindEngine<I extends object, O extends object>(
   const [given, told] = [unescapeReserved, escapeReserved];
   return {
     check: async (olds, news) => {
-      const checked = await provider.check(given(olds), given(news));
-      return hasUnknown(news) ? { ...told(checked), ...uncheckedWhereUnknown(news, checked) } : told(checked);
+      const checked = told(await provider.check(given(olds), given(news)));
+      if (!hasUnknown(news)) return checked;
+      // What a preview does not know yet stays so, and cannot be refused.
+      const isKnown = ({ property }: CheckFailure) => !hasUnknown(news[property.split(".", 1)[0] ?? ""]);
+      return { inputs: news, failures: checked.failures.filter(isKnown) };
     },
-    diff: (id, olds, news) => provider.diff(id, given(olds), given(news)),
-    create: async (inputs) => {
-      const { id, outs } = await provider.create(given(inputs));
-      return { id, outs: told(outs) };
-    },
-    read: async (id, outs) => {
-      const live = await provider.read(id, given(outs));
-      return live.id === undefined ? live : { id: live.id, props: told(live.props) };
-    },
-    update: async (id, olds, news) => told(await provider.update(id, given(olds), given(news))),
-    delete: (id, outs) => provider.delete(id, given(outs)),
-    release: (id, outs) => provider.release(id, given(outs)),
-  };
-}
-
-/** Of inputs in a preview that are not all known: what is not known stays so, and cannot be refused yet. */
-function uncheckedWhereUnknown(news: Properties, { failures }: { failures: CheckFailure[] }) {
-  return {
-    inputs: news,
-    failures: failures.filter(({ property }) => !hasUnknown(news[property.split(".", 1)[0] ?? ""])),
+    diff: (id, olds, news) => provider.diff(given(id), given(olds), given(news)),
+    create: async (inputs) => told(await provider.create(given(inputs))),
+    read: async (id, outs) => told(await provider.read(given(id), given(outs))),
+    update: async (id, olds, news) => told(await provider.update(given(id), given(olds), given(news))),
+    delete: (id, outs) => provider.delete(given(id), given(outs)),
+    release: (id, outs) => provider.release(given(id), given(outs)),
   };
 }
 

@@ -30,6 +30,6 @@ export interface DynamicProvider<I extends object = Properties, O extends object
   update(id: string, olds: O, news: I): Promise<{ outs: O }>;
   /** Succeeds when there is nothing left to delete. */
   delete(id: string, outs: O): Promise<void>;
-  /** Instead of `delete` when what was made is to stay: it is no longer anybody's. */
+  /** Instead of `delete` when what was made is to stay, unmanaged. */
   release(id: string, outs: O): Promise<void>;
 }

@@ -34,7 +34,7 @@ const ENGINE_ENDED: readonly unknown[] = [grpc.status.UNAVAILABLE, grpc.status.C
  */
 export class Registrations {
   readonly #monitor: ResourceMonitorClient;
-  readonly #place: string;
+  readonly #urnPrefix: string;
   readonly #stack: Promise<string>;
   readonly #urns: Promise<string>[] = [];
   /** By URN, how to end the wait for the engine's answer. */
@@ -42,15 +42,12 @@ export class Registrations {
 
   constructor(monitor: ResourceMonitorClient, { project, stack }: { project: string; stack: string }) {
     this.#monitor = monitor;
-    this.#place = `urn:pulumi:${stack}::${project}::`;
-    this.#stack = this.#send(requestOf({ type: STACK_TYPE, name: `${project}-${stack}` }));
-    this.#keep(this.#stack);
+    this.#urnPrefix = `urn:pulumi:${stack}::${project}::`;
+    this.#stack = this.#keep(this.#send(requestOf({ type: STACK_TYPE, name: `${project}-${stack}` })));
   }
 
   register(declaration: Declaration): Resource {
-    const urn = this.#register(declaration);
-    this.#keep(urn);
-    return registered(declaration.name, urn);
+    return registered(declaration.name, this.#keep(this.#register(declaration)));
   }
 
   /** Waits no longer for a resource that the engine will not answer for, as it could not delete its predecessor. */
@@ -72,7 +69,10 @@ export class Registrations {
   async #register(declaration: Declaration): Promise<string> {
     const { name, inputs, parent, dependsOn = [] } = declaration;
     const request = requestOf(declaration);
-    if (inputs !== undefined) request.setObject(struct(isWrapped(inputs) ? await unwrap(name, inputs) : inputs));
+    if (inputs !== undefined) {
+      const plain = isWrapped(inputs) ? await unwrap(name, inputs) : inputs;
+      request.setObject(Struct.fromJavaScript(JSON.parse(JSON.stringify(plain)))); // without what is undefined
+    }
     request.setParent(await (parent === undefined ? this.#stack : urnOf(parent)));
     if (dependsOn.length > 0) {
       request.setDependenciesList(await Promise.all(dependsOn.map(urnOf)));
@@ -87,7 +87,7 @@ export class Registrations {
 
   async #send(request: RegisterResourceRequest): Promise<string> {
     const name = request.getName();
-    const expected = `${this.#place}${qualifiedType(request)}::${name}`;
+    const expected = `${this.#urnPrefix}${qualifiedType(request)}::${name}`;
     const response = await new Promise<RegisterResourceResponse>((resolve, reject) => {
       this.#waiting.set(expected, reject);
       this.#monitor.registerResource(request, (error, answer) => (error ? reject(error) : resolve(answer)));
@@ -104,9 +104,10 @@ export class Registrations {
     return urn;
   }
 
-  #keep(urn: Promise<string>): void {
+  #keep(urn: Promise<string>): Promise<string> {
     this.#urns.push(urn);
     urn.catch(() => undefined); // `settled` tells
+    return urn;
   }
 }
 
@@ -184,8 +185,4 @@ async function unwrap(name: string, inputs: object): Promise<object> {
     throw new TypeError(`the inputs of ${JSON.stringify(name)} are a resource's outputs or secret: ${PLAIN}`);
   }
   return new Promise((resolve) => wrapped.apply((values) => resolve(values as object)));
-}
-
-function struct(inputs: object): Struct {
-  return Struct.fromJavaScript(JSON.parse(JSON.stringify(inputs))); // without what is undefined
 }
