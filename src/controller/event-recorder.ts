@@ -1,4 +1,5 @@
 import os from "node:os";
+import timers from "node:timers/promises";
 import { LRUCache } from "lru-cache";
 import type { Logger } from "pino";
 import { withinFence } from "../../providers/fence";
@@ -64,9 +65,8 @@ export class EventRecorder {
   #writing: Promise<void> | undefined;
   /** When the next one is due, on the clock of `performance.now()`; of the past, as far as a burst reaches. */
   #dueAt = Number.NEGATIVE_INFINITY;
-  /** Ends the wait for it. */
-  #hurry: (() => void) | undefined;
-  #flushing = false;
+  /** Ends the wait for it, and all that would follow. */
+  readonly #flushing = new AbortController();
 
   constructor({ client, logger, instance = os.hostname() }: EventRecorderOptions) {
     this.#client = client;
@@ -111,18 +111,12 @@ export class EventRecorder {
     }));
   }
 
-  /** Resolves when what was recorded so far has been written, or after 5 s. */
+  /** To be called at the end: from here on, Events are written at any rate. Resolves when all are, or after 5 s. */
   async flush(): Promise<void> {
-    if (this.#writing === undefined) return;
-    this.#flushing = true;
-    this.#hurry?.();
-    let timer: NodeJS.Timeout | undefined;
-    const timeout = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, FLUSH_TIMEOUT_MS);
-    });
-    await Promise.race([this.#writing, timeout]);
-    clearTimeout(timer);
-    this.#flushing = false;
+    this.#flushing.abort();
+    const written = new AbortController();
+    await Promise.race([this.#writing, pause(FLUSH_TIMEOUT_MS, written.signal)]);
+    written.abort();
   }
 
   #drop(pending: readonly Series[]): void {
@@ -136,15 +130,7 @@ export class EventRecorder {
   /** Waits until one more may be written. */
   async #untilDue(): Promise<void> {
     const waitMs = this.#dueAt - performance.now();
-    if (waitMs > 0 && !this.#flushing) {
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, waitMs);
-        this.#hurry = () => {
-          clearTimeout(timer);
-          resolve();
-        };
-      });
-    }
+    if (waitMs > 0) await pause(waitMs, this.#flushing.signal);
     this.#dueAt = Math.max(this.#dueAt, performance.now() - (BURST_MAX - 1) * INTERVAL_MS) + INTERVAL_MS;
   }
 
@@ -190,6 +176,11 @@ export class EventRecorder {
   }
 }
 
+/** Waits for so long, or until the signal is aborted. */
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await timers.setTimeout(ms, undefined, { signal }).catch(() => {});
+}
+
 function referenceTo({ apiVersion, kind, metadata }: LiveObject) {
   const { namespace, name, uid, resourceVersion } = metadata;
   return { apiVersion, kind, ...(namespace !== undefined && { namespace }), name, uid, resourceVersion };
@@ -213,7 +204,6 @@ function microTime(ms: number): string {
 function truncated(text: string, maxBytes: number): string {
   const bytes = Buffer.from(text);
   if (bytes.length <= maxBytes) return text;
-  let end = maxBytes - Buffer.byteLength("…");
-  while (((bytes[end] ?? 0) & 0xc0) === 0x80) end--; // do not start the rest within a character
-  return `${bytes.subarray(0, end).toString()}…`;
+  const fitting = bytes.subarray(0, maxBytes - Buffer.byteLength("…"));
+  return `${new TextDecoder().decode(fitting, { stream: true })}…`; // a stream leaves out half of a character
 }

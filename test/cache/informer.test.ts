@@ -1,19 +1,8 @@
-import timers from "node:timers/promises";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ApiError, type KubernetesClient, type ListResult, type LiveObject } from "../../providers/kubernetes/client";
 import { compareResourceVersions, Informer, type InformerOptions, type ObjectChange } from "../../src/cache/informer";
-
-/** By the fake clock of these tests, which does not reach `node:timers/promises`. */
-const delay = ((ms: number, _value: unknown, { signal }: { signal: AbortSignal }) =>
-  new Promise<void>((resolve, reject) => {
-    const timer = setTimeout(resolve, ms);
-    const abort = () => {
-      clearTimeout(timer);
-      reject(signal.reason);
-    };
-    signal.addEventListener("abort", abort, { once: true });
-  })) as typeof timers.setTimeout;
+import { fakeDelay } from "../fake-delay";
 
 const type = { apiVersion: "demo.yash.com/v1", kind: "PostgresWriter", plural: "postgreswriters", namespaced: true };
 
@@ -120,7 +109,7 @@ let logs: { level: number; msg: string }[];
 
 beforeEach(() => {
   vi.useFakeTimers({ now: 1_000_000 });
-  vi.spyOn(timers, "setTimeout").mockImplementation(delay);
+  fakeDelay();
   vi.spyOn(Math, "random").mockReturnValue(0.5);
   api = new FakeApi();
   stop = new AbortController();

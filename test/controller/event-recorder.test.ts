@@ -2,6 +2,7 @@ import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ApiError, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { EventRecorder } from "../../src/controller/event-recorder";
+import { fakeDelay } from "../fake-delay";
 
 const writer: LiveObject = {
   apiVersion: "demo.yash.com/v1",
@@ -42,6 +43,7 @@ const client = {
 
 beforeEach(() => {
   vi.useFakeTimers({ now: Date.parse("2026-01-02T03:04:05.678Z") });
+  fakeDelay();
   created.length = patched.length = 0;
   createError = patchError = undefined;
   logs = [];
@@ -52,6 +54,7 @@ beforeEach(() => {
 afterEach(() => {
   expect(vi.getTimerCount()).toBe(0);
   vi.useRealTimers();
+  vi.restoreAllMocks();
 });
 
 async function record(object = writer, message = "2 resources created"): Promise<void> {
