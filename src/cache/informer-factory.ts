@@ -67,11 +67,7 @@ export class InformerFactory {
 
   async #run(informer: Informer, signal: AbortSignal): Promise<void> {
     const stop = new AbortController();
-    const forward = () => stop.abort(signal.reason);
-    if (signal.aborted) forward();
-    signal.addEventListener("abort", forward, { once: true });
     this.#informers.set(informer, stop);
-    await informer.start(stop.signal);
-    signal.removeEventListener("abort", forward);
+    await informer.start(AbortSignal.any([signal, stop.signal]));
   }
 }

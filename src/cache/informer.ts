@@ -173,14 +173,8 @@ export class Informer {
   async #watch(signal: AbortSignal): Promise<void> {
     const { client, type, labelSelector, relistIntervalMs = RELIST_INTERVAL_MS } = this.#options;
     const idleTimeoutMs = Math.min(IDLE_TIMEOUT_MS, relistIntervalMs);
-    const watch = new AbortController();
-    const stop = () => watch.abort(signal.reason);
-    signal.addEventListener("abort", stop, { once: true });
-    let idle = false;
-    const idleTimer = setTimeout(() => {
-      idle = true;
-      watch.abort();
-    }, idleTimeoutMs);
+    const idle = new AbortController();
+    const idleTimer = setTimeout(() => idle.abort(), idleTimeoutMs);
     const startedAt = performance.now();
     let events = 0;
     try {
@@ -188,7 +182,7 @@ export class Informer {
         resourceVersion: this.#resourceVersion,
         timeoutSeconds: this.#watchSeconds(),
         labelSelector,
-        signal: watch.signal,
+        signal: AbortSignal.any([signal, idle.signal]),
       });
       for await (const lines of linesOf(chunks)) {
         this.#lastContact = performance.now();
@@ -201,12 +195,11 @@ export class Informer {
         if (events > 0) this.#recovered();
       }
     } catch (error) {
-      if (!idle) throw error;
+      if (!idle.signal.aborted) throw error;
       this.#logger.info({ idleTimeoutMs }, "watch was silent, starting a new one");
       return;
     } finally {
       clearTimeout(idleTimer);
-      signal.removeEventListener("abort", stop);
     }
     if (events === 0 && performance.now() - startedAt < SHORTEST_WATCH_MS) throw new Error("the watch ended at once");
     this.#recovered();

@@ -1,7 +1,7 @@
 import { ownedFieldsDigest } from "../../providers/kubernetes/ownership";
 import type { OwnedRecord } from "../../stacks/contract/object";
 import { compareResourceVersions } from "../cache/informer";
-import type { OwnedView } from "../cache/owned-view";
+import type { OwnedView } from "./kind-cache";
 
 /** What is not as it was applied, by id. */
 export interface Drift {

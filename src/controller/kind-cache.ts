@@ -1,5 +1,4 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
-import type { OwnedView } from "../cache/owned-view";
 import type { Expectations } from "./expectations";
 
 /** What the caches show of a kind's objects and of what has to do with them. */
@@ -17,15 +16,22 @@ export interface KindCache {
   describeOwner(uid: string): string | undefined;
 }
 
+/** What the caches show of one owned object. */
+export interface OwnedView {
+  object: LiveObject | undefined;
+  /** The newest version that the cache of its type has seen. */
+  cacheVersion: string;
+}
+
 /** What the caches show of what the object owns, without what was deleted since. */
 export function ownedOf({
-  cache,
+  context,
   object,
   state,
 }: {
-  cache: Pick<KindCache, "owned">;
+  context: { cache: Pick<KindCache, "owned"> };
   object: LiveObject;
   state: { expectations: Expectations };
 }): LiveObject[] {
-  return cache.owned(object.metadata.uid).filter((owned) => !state.expectations.hasDeleted(owned));
+  return context.cache.owned(object.metadata.uid).filter((owned) => !state.expectations.hasDeleted(owned));
 }

@@ -1,10 +1,9 @@
 import { ApiError, type Manifest } from "../../providers/kubernetes/client";
 import { parseObject } from "../../stacks/contract/kind";
 import type { KindObject } from "../../stacks/contract/object";
-import type { OwnedView } from "../cache/owned-view";
 import { isOutdated, loggerOf, type Reconcile } from "./context";
 import type { Plan } from "./decide";
-import { ownedOf } from "./kind-cache";
+import { type OwnedView, ownedOf } from "./kind-cache";
 
 /** An object is maintained so often at most: a burst of changes is answered as a whole. */
 export const MAINTAIN_INTERVAL_MS = 200;
@@ -50,7 +49,7 @@ export async function maintain(reconcile: Reconcile, plan: Plan): Promise<number
     }
   };
   try {
-    const owned = ownedOf({ ...reconcile, cache }).map((owned) => state.maintained.latest(owned));
+    const owned = ownedOf(reconcile).map((owned) => state.maintained.latest(owned));
     return (await kind.capabilities.maintain(parsed, { owned, apply, tryOut }))?.requeueAfterMs ?? 0;
   } catch (error) {
     loggerOf(reconcile).warn({ err: error }, "maintenance failed, retrying");

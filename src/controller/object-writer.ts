@@ -82,9 +82,9 @@ export class ObjectWriter {
 
   /** Writes a change of the status, and what the kind makes of what is alive. */
   async writeStatus(object: LiveObject, state: ObjectState, change: StatusChange): Promise<LiveObject> {
-    const { kind, client, cache } = this.#options;
+    const { kind, client } = this.#options;
     return this.#limit(async () => {
-      const owned = ownedOf({ cache, object, state });
+      const owned = ownedOf({ context: this.#options, object, state });
       const status = composeStatus(kind, object, owned, change, new Date());
       state.writes.writesStatus(status);
       return state.writes.record(await writeStatus(client, object, status));

@@ -49,7 +49,7 @@ export async function observe(
   const status = statusOf(object);
   const seen = { context, item, object, state, unblocked };
   const drift = findDrift(status.stack?.resources ?? [], state.expectations.applied, cache.view);
-  const completed = kind.capabilities.liveState?.completed?.(ownedOf({ ...seen, cache })) ?? [];
+  const completed = kind.capabilities.liveState?.completed?.(ownedOf(seen)) ?? [];
   const drifted = driftedOf(seen, drift, []);
   const now = performance.now();
   const { repairs, replacements } = state;
@@ -99,7 +99,7 @@ function lackingOf(seen: Omit<Reconcile, "facts" | "signal">, completed: readonl
   const { liveState } = kind.capabilities;
   if (liveState === undefined || statusOf(seen.object).stack === undefined) return [];
   try {
-    const owned = asRunning(ownedOf({ ...seen, cache }), completed);
+    const owned = asRunning(ownedOf(seen), completed);
     return liveState.needsReconcile(parseObject(kind, seen.object), owned, cache.watched(seen.item.key));
   } catch {
     return []; // an update will say what is wrong with the object

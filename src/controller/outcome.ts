@@ -2,9 +2,9 @@ import type { LiveObject } from "../../providers/kubernetes/client";
 import type { NewCondition } from "../../stacks/contract/condition";
 import type { UpdateResult } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
-import type { ClaimedProgram } from "./claimed-program";
 import type { DestroyPlan, UpdatePlan } from "./decide";
 import type { FieldConflict } from "./field-conflict";
+import type { ClaimedProgram } from "./program";
 
 /** What came of a plan. */
 export type Outcome =

@@ -1,22 +1,20 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { parseObject, statusOf } from "../../stacks/contract/kind";
 import { isFresh } from "../cache/freshness";
-import { claimProgram } from "./claimed-program";
 import { updatingConditions } from "./conditions";
 import { isOutdated, loggedFailure, loggerOf, type Reconcile } from "./context";
 import type { UpdatePlan } from "./decide";
 import { countRepair } from "./field-conflict";
-import { ownedOf } from "./kind-cache";
 import { asRunning } from "./observe";
 import { removeOrphans } from "./orphans";
 import type { Outcome, UpdateFailed } from "./outcome";
-import { readProgramInputs } from "./program-inputs";
+import { claimProgram, readProgramInputs } from "./program";
 import { ProgressStatus } from "./progress-status";
 
 /** Brings an object's stack in line with the object. */
 export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Promise<Outcome> {
   const { context, item, object: found, state, signal } = reconcile;
-  const { kind, stacks, writer, cache, client } = context;
+  const { kind, stacks, writer, cache } = context;
   const { liveState } = kind.capabilities;
   const watched = cache.watched(item.key);
   const { reconsidered } = state;
@@ -32,7 +30,7 @@ export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Pro
   };
   try {
     const parsed = parseObject(kind, found);
-    const inputs = await readProgramInputs(client, kind, item.key, found, ownedOf({ ...reconcile, cache }));
+    const inputs = await readProgramInputs(reconcile);
     inputs.owned = asRunning(inputs.owned, plan.postponed);
     if (plan.onlyLacking && liveState?.needsReconcile(parsed, inputs.owned, inputs.watched).length === 0) {
       return { type: "unneeded" }; // a cache is behind; the event that is still to come leads here again
@@ -76,13 +74,11 @@ export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Pro
  * @returns whether the destroy may follow
  */
 export async function finishUpdate(reconcile: Reconcile): Promise<boolean> {
-  const { context, item, object: found, state, signal } = reconcile;
-  const { kind, metrics, stacks, writer, cache, client } = context;
+  const { context, object: found, state, signal } = reconcile;
+  const { kind, metrics, stacks, writer } = context;
   const run = stacks.open(found, signal);
   try {
-    const parsed = parseObject(kind, found);
-    const inputs = await readProgramInputs(client, kind, item.key, found, ownedOf({ ...reconcile, cache }));
-    const program = claimProgram(reconcile, parsed, inputs);
+    const program = claimProgram(reconcile, parseObject(kind, found), await readProgramInputs(reconcile));
     const object = await writer.addFinalizer(found, state.writes, run.stack.assignment);
     const result = await run.up(program.of(object), { refresh: false, verified: false });
     metrics.ran(result, "Retrying");

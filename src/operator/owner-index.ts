@@ -4,8 +4,8 @@ import { type AnyKind, ownerDescription } from "../../stacks/contract/kind";
 import { namespaceOf, objectId, objectKey, parseObjectId } from "../../stacks/contract/object";
 import type { Informer, ObjectChange } from "../cache/informer";
 import type { InformerFactory } from "../cache/informer-factory";
-import type { OwnedView } from "../cache/owned-view";
 import type { Claims } from "../controller/claims";
+import type { OwnedView } from "../controller/kind-cache";
 import type { ObjectItem } from "../controller/object-item";
 import type { WorkQueue } from "../queue/work-queue";
 

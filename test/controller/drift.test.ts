@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { ownedFieldsDigest } from "../../providers/kubernetes/ownership";
-import type { OwnedView } from "../../src/cache/owned-view";
 import { findDrift } from "../../src/controller/drift";
+import type { OwnedView } from "../../src/controller/kind-cache";
 import { applied, namespace } from "../objects";
 
 const id = "v1/Namespace//acme";

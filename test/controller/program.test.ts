@@ -2,7 +2,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it, vi } from "vitest";
 import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/client";
 import { OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
-import { readProgramInputs } from "../../src/controller/program-inputs";
+import type { Reconcile } from "../../src/controller/context";
+import { Expectations } from "../../src/controller/expectations";
+import { readProgramInputs } from "../../src/controller/program";
 import { capsuleTenant } from "../../stacks/capsule-tenant/kind";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { memcached } from "../../stacks/memcached/kind";
@@ -24,6 +26,13 @@ const pod = (name: string, ownerUid: string, owner = "PodSet.batch.tutorial.kube
     },
   }) as unknown as LiveObject;
 
+/** Reads the inputs of an object whose caches show this of what it owns. */
+function read(client: object, kind: AnyKind, key: string, object: LiveObject, cached: LiveObject[] = []) {
+  const context = { client, kind, cache: { owned: () => cached } };
+  const reconcile = { context, item: { key }, object, state: { expectations: new Expectations() } };
+  return readProgramInputs(reconcile as unknown as Reconcile);
+}
+
 /** An API server that has these Pods, and notes what it is asked for. */
 function server(listed: LiveObject[], single: LiveObject[] = []) {
   const list = vi.fn(async (..._asked: [unknown, unknown]) => ({ items: listed }));
@@ -33,8 +42,7 @@ function server(listed: LiveObject[], single: LiveObject[] = []) {
   } as unknown as KubernetesClient;
   return {
     list,
-    read: (kind: AnyKind, key: string, of: LiveObject, cached: LiveObject[] = []) =>
-      readProgramInputs(client, kind, key, of, cached),
+    read: (kind: AnyKind, key: string, of: LiveObject, cached?: LiveObject[]) => read(client, kind, key, of, cached),
   };
 }
 
@@ -78,9 +86,7 @@ describe("what a program is shown of the cluster", () => {
     } as unknown as KubernetesClient;
     const unhandled = vi.fn();
     process.on("unhandledRejection", unhandled);
-    const reading = readProgramInputs(client, podSet, "default/web", object("web", "default"), [
-      pod("a", "uid-before"),
-    ]);
+    const reading = read(client, podSet, "default/web", object("web", "default"), [pod("a", "uid-before")]);
     await expect(reading).rejects.toThrow("unavailable");
     process.off("unhandledRejection", unhandled);
     expect(unhandled).not.toHaveBeenCalled();

@@ -1,13 +1,20 @@
 import { TerminalError } from "../../providers/errors";
 import type { LiveObject } from "../../providers/kubernetes/client";
-import { ownerUidOf } from "../../providers/kubernetes/ownership";
+import { OWNER_ANNOTATION, OWNER_UID_LABEL, ownerUidOf } from "../../providers/kubernetes/ownership";
 import { ownerDescription, statusOf } from "../../stacks/contract/kind";
 import { type KindObject, objectId, parseObjectId } from "../../stacks/contract/object";
+import { watchedObjects } from "../../stacks/contract/watched";
 import type { UpdateFailure } from "../automation/failures";
 import type { Program } from "../automation/language-server";
 import type { Reconcile } from "./context";
 import { ownedOf } from "./kind-cache";
-import type { ProgramInputs } from "./program-inputs";
+
+/** What a program depends on besides its object. */
+export interface ProgramInputs {
+  /** Of the types in {@link LiveState.reads}. */
+  owned: LiveObject[];
+  watched: LiveObject[];
+}
 
 /** An object's program, after the object has claimed what it may hold alone. */
 export interface ClaimedProgram {
@@ -20,13 +27,42 @@ export interface ClaimedProgram {
 }
 
 /**
+ * Asks the API server what an object's program has to know: what it does not see it does not register, and what is not
+ * registered any more is deleted. Kinds that depend on nothing in the cluster cost no request. What the object has from a
+ * predecessor carries another UID; only the caches lead to it.
+ *
+ * @throws ApiError when the API server cannot tell
+ */
+export async function readProgramInputs(reconcile: Reconcile): Promise<ProgramInputs> {
+  const { client, kind } = reconcile.context;
+  const { uid, namespace } = reconcile.object.metadata;
+  const description = ownerDescription(kind, reconcile.item.key);
+  const isInherited = (object: LiveObject) => ownerUidOf(object) !== uid;
+  const owned = (kind.capabilities.liveState?.reads ?? []).map(async (read) => {
+    const cached = ownedOf(reconcile).filter(
+      (object) => object.apiVersion === read.apiVersion && object.kind === read.kind && isInherited(object),
+    );
+    const [{ items }, ...found] = await Promise.all([
+      client.list(read, { labelSelector: `${OWNER_UID_LABEL}=${uid}`, namespace }),
+      ...cached.map((object) => client.find(object)),
+    ]);
+    const inherited = found
+      .filter((object) => object !== undefined)
+      .filter((object) => object.metadata.annotations?.[OWNER_ANNOTATION] === description && isInherited(object));
+    return [...items, ...inherited];
+  });
+  const [lists, watched] = await Promise.all([Promise.all(owned), watchedObjects(client, kind, reconcile.item.key)]);
+  return { owned: lists.flat(), watched };
+}
+
+/**
  * Claims what an object may hold alone, and prepares the program of its update.
  *
  * @throws TerminalError naming the holder, where the program cannot do without or has never succeeded
  */
 export function claimProgram(reconcile: Reconcile, parsed: KindObject, inputs: ProgramInputs): ClaimedProgram {
   const { context, item, object } = reconcile;
-  const { kind, claims, cache, cluster } = context;
+  const { kind, claims, cluster } = context;
   const exclusive = kind.capabilities.claims;
   const { uid } = object.metadata;
   const { owned, watched } = inputs;
@@ -46,7 +82,7 @@ export function claimProgram(reconcile: Reconcile, parsed: KindObject, inputs: P
     of: (held) => {
       const recorded = new Set(statusOf(held).stack?.resources?.map(({ id }) => id));
       const owner = { uid, description: ownerDescription(kind, item.key) };
-      const cached = ownedOf({ ...reconcile, cache });
+      const cached = ownedOf(reconcile);
       return () => kind.program(program, { owner, owned, recorded, watched, cached, ...(cluster && { cluster }) });
     },
     retainClaims: () => claims.retain(uid, claimed()),
