@@ -46,7 +46,7 @@ export class GroupBackoff<T extends Item> {
     clearTimeout(group.expiry);
     this.#groupOf.set(id, name);
     group.probes.delete(id);
-    group.members.delete(id); // its next turn follows those of all others
+    group.members.delete(id); // its next try follows those of all others
     group.members.set(id, item);
     if (group.timer === undefined && group.probes.size === 0) this.#schedule(group);
   }

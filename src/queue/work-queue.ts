@@ -5,15 +5,15 @@ import { type Item, idOf } from "./item";
 
 /** Where a queue reports what it does; durations are in seconds. */
 export interface WorkQueueObserver {
-  /** A key was put in line. */
+  /** An item was put in the queue. */
   added(): void;
-  /** A key failed and waits for its back-off. */
+  /** An item failed and waits for its back-off. */
   retried(): void;
-  /** The number of keys in line changed. */
+  /** The number of items in the queue changed. */
   depthChanged(depth: number): void;
-  /** A worker took a key that had been in line for so long. */
+  /** A worker took an item that had been in the queue for so long. */
   started(waitedSeconds: number): void;
-  /** A worker is done with a key, well or badly. */
+  /** A worker is done with an item, well or badly. */
   finished(workedSeconds: number): void;
 }
 
@@ -27,7 +27,7 @@ export interface QueueClass {
 
 export interface WorkQueueOptions<T> {
   logger: Logger;
-  /** By default all items work, and are one group. */
+  /** By default all items work, and have one fairness key. */
   classOf?: (item: T) => QueueClass;
   observer?: WorkQueueObserver;
   /** Whether an item is ours to work on; asked when it is added and again before it is worked on. By default all are. */
@@ -51,7 +51,7 @@ interface Pool<T extends Item> {
 /**
  * A queue for level-based reconciling, with the semantics of client-go's work queue.
  *
- * An item is worked on by one worker at a time, groups of items in turns, those of a group in the order of arrival. An
+ * An item is worked on by one worker at a time: the fairness keys in rotation, the items of one in the order of arrival. An
  * item added twice before a worker takes it is worked on once; one added while a worker has it is worked on again
  * afterwards. So every request is followed by a run that starts after it.
  *

@@ -71,7 +71,7 @@ export class Batches {
     this.#options = options;
   }
 
-  /** Announces that an object is about to make a request. */
+  /** Notes that an object is about to make a request. */
   join(stack: StackAssignment, key: string): Participant {
     const id = assignmentId(stack);
     const participant: Participant = {

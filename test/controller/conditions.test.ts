@@ -106,7 +106,7 @@ describe("while an object is paused", () => {
 });
 
 describe("while a user undoes every repair", () => {
-  it("an object is contested and names the fields", () => {
+  it("an object has a field ownership conflict and names the fields", () => {
     expect([conflictCondition(4, "spec.replicas is also set by someone")]).toEqual([
       {
         type: "FieldConflict",

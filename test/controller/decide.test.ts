@@ -222,7 +222,7 @@ describe("an object that is being deleted", () => {
     expect(decide(facts({ metadata: deleted, ...changes }))).toMatchObject({ type: "destroy" });
   });
 
-  it("is destroyed in spite of a pause when it is gone: nobody can end that", () => {
+  it("is destroyed in spite of a pause when it is gone: no one can end that", () => {
     expect(decide(facts({ metadata: deleted, paused: true })).type).toBe("pause");
     expect(decide(facts({ metadata: deleted, paused: true, gone: true })).type).toBe("destroy");
   });

@@ -46,7 +46,7 @@ describe("repairs", () => {
     expect(delays).toEqual([20, 40, 80, 160, 300, 300]);
   });
 
-  it("of which none is free wait from the first one on, which begins again after a minute of peace", () => {
+  it("of which none is free wait from the first one on, which begins again after a minute without one", () => {
     const pace = new DriftBackoff(0);
     expect(pace.notBefore).toBe(Number.NEGATIVE_INFINITY);
     expect(pace.count(START)).toBe(true);

@@ -480,7 +480,7 @@ describe("an update that is refused for good", () => {
 });
 
 describe("an object that is maintained", () => {
-  it("gets another turn after its first update: a predecessor may have made what will bring no event", async () => {
+  it("is reconciled again after its first update: a predecessor may have made what will bring no event", async () => {
     const maintain = vi.fn(async () => undefined);
     const harness = new Harness(kindWith({ maintain }));
 

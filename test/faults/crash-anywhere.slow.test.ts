@@ -17,9 +17,9 @@ import { explain } from "./explain";
 import { ALL_SUBJECTS, type Subject } from "./scenario";
 
 /*
- * All points at which a scenario of each kind can be cut off. In each turn there is one for each kind and each thing that is
- * counted, in a random order that a seed fixes. All turns would take days; as many as `CRASH_MINUTES` leaves time for are
- * tried, from turn `CRASH_FROM` on; with `CRASH_ONLY` those whose name has this in it. `CRASH_BACKEND` is `file` or
+ * All points at which a scenario of each kind can be cut off. In each round there is one for each kind and each thing that is
+ * counted, in a random order that a seed fixes. All rounds would take days; as many as `CRASH_MINUTES` leaves time for are
+ * tried, from round `CRASH_FROM` on; with `CRASH_ONLY` those whose name has this in it. `CRASH_BACKEND` is `file` or
  * `postgres`.
  */
 const MINUTES = Number(process.env.CRASH_MINUTES ?? 30);
@@ -72,14 +72,14 @@ it("changes nothing of how a scenario ends, whatever is killed, and wherever", {
   for (const subject of ALL_SUBJECTS) {
     for (const counted of COUNTED) expect(most(subject, counted)).toBeLessThanOrEqual(MOST[counted]);
   }
-  const turns = allTurns(({ subject, counted, after }) => after <= most(subject, counted));
+  const rounds = allRounds(({ subject, counted, after }) => after <= most(subject, counted));
 
   const end = Date.now() + MINUTES * 60_000;
   const failures: string[] = [];
   const scenarios: Record<string, { scenarios: number; crashes: number }> = {};
-  for (const { turn, subject, manner, ...crash } of turns) {
-    const name = `turn ${turn}: ${crash.victim} killed after ${crash.after} ${crash.counted}: a ${subject} ${manner}`;
-    if (turn < FROM || !name.includes(ONLY)) continue;
+  for (const { round, subject, manner, ...crash } of rounds) {
+    const name = `round ${round}: ${crash.victim} killed after ${crash.after} ${crash.counted}: a ${subject} ${manner}`;
+    if (round < FROM || !name.includes(ONLY)) continue;
     if (Date.now() > end) break;
     const what = `${subject}, ${crash.counted}`;
     scenarios[what] ??= { scenarios: 0, crashes: 0 };
@@ -94,12 +94,12 @@ it("changes nothing of how a scenario ends, whatever is killed, and wherever", {
       console.log(`FAILED ${name}: ${explain(error)}\n${harness.operator.takeLog()}`);
     }
   }
-  console.log(`of ${turns.length} scenarios, these ran:`, scenarios);
+  console.log(`of ${rounds.length} scenarios, these ran:`, scenarios);
   expect(failures).toEqual([]);
 });
 
 /** All points that exist, in the order in which they are tried. */
-function allTurns(exists: (point: Point) => boolean): (Point & { turn: number })[] {
+function allRounds(exists: (point: Point) => boolean): (Point & { round: number })[] {
   const groups = ALL_SUBJECTS.flatMap((subject) =>
     COUNTED.map((counted) => {
       const points = Array.from({ length: MOST[counted] }, (_, index) => index + 1).flatMap((after) =>
@@ -111,8 +111,8 @@ function allTurns(exists: (point: Point) => boolean): (Point & { turn: number })
     }),
   );
   const longest = Math.max(...groups.map(({ length }) => length));
-  return Array.from({ length: longest }, (_, turn) =>
-    groups.flatMap((group) => group.slice(turn, turn + 1).map((point) => ({ ...point, turn }))),
+  return Array.from({ length: longest }, (_, round) =>
+    groups.flatMap((group) => group.slice(round, round + 1).map((point) => ({ ...point, round }))),
   ).flat();
 }
 

@@ -32,14 +32,14 @@ beforeAll(async () => {
 /** After which write, as a share of those that the phase has; the last ones may be others' the next time. */
 const shares = fc.sample(fc.double({ min: 0, max: 0.8, noNaN: true }), { seed: SEED, numRuns: 9 });
 
-/** In each turn another victim, each time after so many of something else. */
-function faultsOf(turn: number): Record<Phase, Fault> {
+/** In each round another victim, each time after so many of something else. */
+function faultsOf(round: number): Record<Phase, Fault> {
   const faults = PHASES.map((phase, index) => {
-    const counted = COUNTED[(turn + index) % COUNTED.length] as Counted;
-    const share = shares[turn * PHASES.length + index] as number;
+    const counted = COUNTED[(round + index) % COUNTED.length] as Counted;
+    const share = shares[round * PHASES.length + index] as number;
     const after = 1 + Math.floor(share * sequence.counts[phase][counted]);
-    // The objects are changed before anybody has seen what was made of them, except in the first turn.
-    return [phase, { crashes: [{ victim: VICTIMS[turn], counted, after }], hurried: turn > 0 && phase === "create" }];
+    // The objects are changed before anyone has seen what was made of them, except in the first round.
+    return [phase, { crashes: [{ victim: VICTIMS[round], counted, after }], hurried: round > 0 && phase === "create" }];
   });
   return Object.fromEntries(faults) as Record<Phase, Fault>;
 }
@@ -48,8 +48,8 @@ describe("a SIGKILL after some write", () => {
   it.each([...VICTIMS.entries()])(
     "%i: of %s changes nothing of how it ends",
     { timeout: SCENARIO_TIMEOUT_MS },
-    async (turn) => {
-      const faults = faultsOf(turn);
+    async (round) => {
+      const faults = faultsOf(round);
       const reached = await harness.run(ALL_KINDS, sequence, faults);
       const missed = PHASES.filter((phase) => reached[phase]?.length !== 1);
       expect(missed, `in which no crash came: ${JSON.stringify(faults)}`).toEqual([]);

@@ -7,8 +7,8 @@ import { explain } from "./explain";
 import { expectNoBugs, follow, sequences, usePlace } from "./generated";
 
 /*
- * Sequences of all kinds at the same time, one turn after the other, as many as `GENERATED_MINUTES` leaves time for, from
- * turn `GENERATED_FROM` on; a turn is always the same. With `GENERATED_ONLY` those of kinds whose name has this in it.
+ * Sequences of all kinds at the same time, one round after the other, as many as `GENERATED_MINUTES` leaves time for, from
+ * round `GENERATED_FROM` on; a round is always the same. With `GENERATED_ONLY` those of kinds whose name has this in it.
  */
 const MINUTES = Number(process.env.GENERATED_MINUTES ?? 10);
 const FROM = Number(process.env.GENERATED_FROM ?? 0);
@@ -23,24 +23,24 @@ it("a spec that was changed and changed back is as if it never had been", {
   const end = Date.now() + MINUTES * 60_000;
   const chosen = changingKinds.filter(({ kind }) => kindName(kind).includes(ONLY));
   const failures: string[] = [];
-  let turn = FROM;
-  for (; Date.now() < end; turn++) {
+  let round = FROM;
+  for (; Date.now() < end; round++) {
     const followed = chosen.map(async (changing) => {
-      const [sequence] = fc.sample(sequences(changing), { seed: SEED + turn, numRuns: 1 });
+      const [sequence] = fc.sample(sequences(changing), { seed: SEED + round, numRuns: 1 });
       if (sequence === undefined) return;
       await follow(changing, sequence, place).catch((error: unknown) => {
-        failures.push(`turn ${turn}: ${kindName(changing.kind)}`);
-        console.log(`FAILED turn ${turn}: ${JSON.stringify(sequence)}\n${explain(error)}`);
+        failures.push(`round ${round}: ${kindName(changing.kind)}`);
+        console.log(`FAILED round ${round}: ${JSON.stringify(sequence)}\n${explain(error)}`);
       });
     });
     await Promise.all(followed);
     const log = place.operator.takeLog();
-    if (failures.at(-1)?.startsWith(`turn ${turn}:`)) {
+    if (failures.at(-1)?.startsWith(`round ${round}:`)) {
       console.log(log);
       await removeAllObjects();
     }
     expectNoBugs(log);
   }
-  console.log(`turns ${FROM} to ${turn - 1}, ${chosen.length} sequences each`);
+  console.log(`rounds ${FROM} to ${round - 1}, ${chosen.length} sequences each`);
   expect(failures).toEqual([]);
 });

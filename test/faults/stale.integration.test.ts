@@ -80,7 +80,7 @@ describe("an operator that starts with the view of an API server that is behind"
     const all = [grown, moved, ...successors, added];
 
     /** What there is, and whose it is. */
-    const world = async () => {
+    const snapshot = async () => {
       const namespaces = (await client.list(NAMESPACE, { labelSelector: OWNER_UID_LABEL })).items
         .filter(({ metadata }) => metadata.name.startsWith(name))
         .map(({ metadata: { name, uid, labels, deletionTimestamp } }) => ({ name, uid, labels, deletionTimestamp }));
@@ -111,7 +111,7 @@ describe("an operator that starts with the view of an API server that is behind"
     await apply(added);
     await faulty.start();
     await Promise.all(all.map(untilReady));
-    const before = await world();
+    const before = await snapshot();
     expect(before.namespaces.map((found) => found.name)).toEqual(
       ["a", "added", "b", "successor"].map((last) => `${name}-${last}`),
     );
@@ -134,13 +134,13 @@ describe("an operator that starts with the view of an API server that is behind"
       }
     });
     await eventually(() => expect(operator.locks()).toEqual([]));
-    expect(await world()).toEqual(before);
+    expect(await snapshot()).toEqual(before);
 
     api.faults = {};
     api.cut();
     await edit(grown, { spec: { namespaces: [`${name}-a`, `${name}-b`, `${name}-c`] } });
     await Promise.all(all.map(untilReady));
-    const after = await world();
+    const after = await snapshot();
     expect(after.namespaces).toEqual(expect.arrayContaining(before.namespaces));
     expect(after).toMatchObject({ rows: before.rows, owners: before.owners });
     expect(await find({ kind: "Namespace", metadata: { name: `${name}-c` } })).toBeDefined();
@@ -165,7 +165,7 @@ describe("an operator to which its objects are shown as they are, and what they 
     const isTested = ({ metadata }: LiveObject) =>
       metadata.name.startsWith(name) || metadata.namespace?.startsWith(name) === true;
     /** What there is, and whose it is. */
-    const world = async () => {
+    const snapshot = async () => {
       const lists = await Promise.all(
         [NAMESPACE, POD, LIMIT_RANGE, RESOURCE_QUOTA, ROLE_BINDING].map((type) => client.list(type)),
       );
@@ -230,7 +230,7 @@ describe("an operator to which its objects are shown as they are, and what they 
     await untilAtRest(oil, ["kept", "new"]);
     await untilAtRest(gas, ["moved"]);
     await operator.stop();
-    const before = await world();
+    const before = await snapshot();
 
     view.show((collection) => ["/api/v1/namespaces", "/api/v1/pods"].includes(collection));
     await faulty.start();
@@ -246,7 +246,7 @@ describe("an operator to which its objects are shown as they are, and what they 
       expect(operator.locks()).toEqual([]);
     });
 
-    const during = await world();
+    const during = await snapshot();
     const added = during.filter(({ uid }) => !before.some((known) => known.uid === uid)).map(({ what }) => what);
     expect(during).toEqual(expect.arrayContaining(before));
     expect(added).toEqual([
@@ -261,7 +261,7 @@ describe("an operator to which its objects are shown as they are, and what they 
     await create(ofTenant("last", gas));
     await eventually(async () => expect(await namespacesIn(gas)).toEqual(["last", "moved"]));
     await Promise.all(all.map(untilReady));
-    expect(await world()).toEqual(expect.arrayContaining(during));
+    expect(await snapshot()).toEqual(expect.arrayContaining(during));
     expect(await podsOf(grown)).toHaveLength(6);
     await remove(namespace(`${name}-released`));
   });

@@ -53,7 +53,7 @@ describe("a change of what an object owns", () => {
     expect(woken).toEqual(["acme"]);
   });
 
-  it("leads to nobody when there is no object of the name, nor for another one's", async () => {
+  it("leads to no object when there is no object of the name, nor for another one's", async () => {
     const { index, woken, changed } = await indexWith(first.uid);
     changed(deleted(owned(globex)));
     index.remove(first.uid);

@@ -315,11 +315,11 @@ it("never has two workers on a key, and runs every key after its last addition (
   );
 });
 
-describe("groups of keys", () => {
-  const groupOf = (key: string) => key.split("/")[0] ?? "";
+describe("fairness keys", () => {
+  const fairnessKeyOf = (key: string) => key.split("/")[0] ?? "";
 
-  it("take turns: a group's thousand keys do not delay another's single one by more than one of them", async () => {
-    queue = new WorkQueue<string>({ logger, classOf: (key) => ({ fairnessKey: groupOf(key), waits: false }) });
+  it("are served in rotation: the thousand items of one do not delay a single item of another by more than one of them", async () => {
+    queue = new WorkQueue<string>({ logger, classOf: (key) => ({ fairnessKey: fairnessKeyOf(key), waits: false }) });
     for (let index = 0; index < 1_000; index++) queue.add(`many/${index}`);
     queue.add("one/0");
     void run(1);
@@ -327,8 +327,8 @@ describe("groups of keys", () => {
     expect(worker.started).toEqual(["many/0", "one/0"]);
   });
 
-  it("are in order within, and no group is left out", async () => {
-    queue = new WorkQueue<string>({ logger, classOf: (key) => ({ fairnessKey: groupOf(key), waits: false }) });
+  it("have their items in order, and none is left out", async () => {
+    queue = new WorkQueue<string>({ logger, classOf: (key) => ({ fairnessKey: fairnessKeyOf(key), waits: false }) });
     for (const key of ["a/1", "a/2", "a/3", "b/1", "b/2", "c/1"]) queue.add(key);
     void run(1);
     while (worker.running[0] !== undefined) await worker.finish(worker.running[0]);
@@ -338,7 +338,7 @@ describe("groups of keys", () => {
   it("that wait for the work of others take no worker's place", async () => {
     queue = new WorkQueue<string>({
       logger,
-      classOf: (key) => ({ fairnessKey: groupOf(key), waits: key.startsWith("waits") }),
+      classOf: (key) => ({ fairnessKey: fairnessKeyOf(key), waits: key.startsWith("waits") }),
     });
     for (let index = 0; index < 100; index++) queue.add(`waits/${index}`);
     queue.add("works/1");
@@ -350,7 +350,7 @@ describe("groups of keys", () => {
 });
 
 describe("a clock that is set forward", () => {
-  it("does not make a later turn look earlier than the one that is asked for", async () => {
+  it("does not make a later run look earlier than the one that is asked for", async () => {
     void queue.run(1, worker.work, stop.signal);
     queue.addAfter("a", 300_000);
 

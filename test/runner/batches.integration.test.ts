@@ -102,8 +102,8 @@ function destroy(name: string, release = false): Request {
   return { key: `school/${name}`, cached: objectOf(name), operation: { type: "destroy", release } };
 }
 
-/** One turn of the stack with these requests; what came of each. */
-function turn(...requests: Request[]): Promise<UpdateResult[]> {
+/** One update of the stack with these requests; what came of each. */
+function batch(...requests: Request[]): Promise<UpdateResult[]> {
   return turnOf(SHARED, ...requests);
 }
 
@@ -128,7 +128,7 @@ const stacks = async () =>
 describe("a batch", () => {
   it("makes what can be made, and the failure of one is that one's alone", async () => {
     await database.query(`INSERT INTO ${table} (id) VALUES ('school/taken')`);
-    const results = await turn(
+    const results = await batch(
       up("alex"),
       up("nowhere", { table: "no_such_table" }),
       up("taken"),
@@ -139,7 +139,7 @@ describe("a batch", () => {
     expect(await rows()).toEqual(["school/alex 23", "school/blake 1", "school/taken null"]);
 
     await database.query(`DELETE FROM ${table} WHERE id = 'school/taken'`);
-    const again = await turn(up("alex"), up("nowhere"), up("taken"), up("blake", { age: 1 }));
+    const again = await batch(up("alex"), up("nowhere"), up("taken"), up("blake", { age: 1 }));
     expect(again.map(({ outcome, changes }) => [outcome, changes])).toEqual([
       ["succeeded", {}],
       ["succeeded", { create: 1 }],
@@ -154,15 +154,15 @@ describe("a batch", () => {
       cached: objectOf("refused"),
       operation: { type: "up", refresh: false, program: () => Promise.reject(new TypeError("cannot read properties")) },
     };
-    const results = await turn(up("alex"), refused, up("blake"));
+    const results = await batch(up("alex"), refused, up("blake"));
     expect(outcomes(results)).toEqual(["succeeded", "InternalError", "succeeded"]);
     expect(await rows()).toEqual(["school/alex 23", "school/blake 23"]);
   });
 
-  it("creates, changes, repairs, deletes and releases in one turn, and leaves the others alone", async () => {
-    await turn(...["changed", "drifted", "deleted", "released", "kept"].map((name) => up(name)));
+  it("creates, changes, repairs, deletes and releases in one batch, and leaves the others alone", async () => {
+    await batch(...["changed", "drifted", "deleted", "released", "kept"].map((name) => up(name)));
     await database.query(`UPDATE ${table} SET age = 99 WHERE id <> 'school/changed'`);
-    const results = await turn(
+    const results = await batch(
       up("new"),
       up("changed", { age: 24 }),
       up("drifted", {}, true),
@@ -184,26 +184,26 @@ describe("a batch", () => {
   });
 
   it("removes the stack with all that belongs to it when its last object goes", async () => {
-    await turn(up("alex"), up("blake"));
+    await batch(up("alex"), up("blake"));
     expect(await stacks()).toHaveLength(1);
-    await turn(destroy("alex"));
+    await batch(destroy("alex"));
     expect(await rows()).toEqual(["school/blake 23"]);
-    await turn(destroy("blake"));
+    await batch(destroy("blake"));
     expect(await rows()).toEqual([]);
     const left = await readdir(join(directory, "state"), { recursive: true, withFileTypes: true });
     expect(left.filter((entry) => entry.isFile() && entry.name.includes("school"))).toEqual([]);
   });
 
   it("keeps an object whose deletion is refused, and only that one", async () => {
-    await turn(up("alex"), up("blake"), up("casey"));
+    await batch(up("alex"), up("blake"), up("casey"));
     await database.query(
       `CREATE TABLE ${table}_refs (id text REFERENCES ${table}); INSERT INTO ${table}_refs VALUES ('school/blake')`,
     );
-    const [alex, blake] = await turn(destroy("alex"), destroy("blake"));
+    const [alex, blake] = await batch(destroy("alex"), destroy("blake"));
     expect([alex?.outcome, blake?.outcome]).toEqual(["succeeded", "failed"]);
     expect(await rows()).toEqual(["school/blake 23", "school/casey 23"]);
     await database.query(`DROP TABLE ${table}_refs`);
-    expect(outcomes(await turn(destroy("blake"), destroy("casey")))).toEqual(["succeeded", "succeeded"]);
+    expect(outcomes(await batch(destroy("blake"), destroy("casey")))).toEqual(["succeeded", "succeeded"]);
     expect(await rows()).toEqual([]);
   });
 });
@@ -216,22 +216,22 @@ describe("a stack that an object had to itself", () => {
     const stack = () => database.query(`SELECT id, name, age, country FROM ${table}`);
     const before = await stack();
 
-    expect(outcomes(await turn({ ...up("alex"), former: own }))).toEqual(["succeeded"]);
+    expect(outcomes(await batch({ ...up("alex"), former: own }))).toEqual(["succeeded"]);
     expect(await stack()).toEqual(before);
     expect(await records()).toBe(1);
     expect(await engine.recorded(own)).toBeUndefined();
     // Once more, as after a crash before that was written down.
-    expect(outcomes(await turn({ ...up("alex"), former: own }))).toEqual(["succeeded"]);
+    expect(outcomes(await batch({ ...up("alex"), former: own }))).toEqual(["succeeded"]);
 
-    await turn(destroy("alex"));
+    await batch(destroy("alex"));
     expect(await rows()).toEqual([]);
     expect(await records()).toBe(0);
   });
 
   it.each(["before", "after"])("is deleted with its object that goes %s the shared one has it", async (when) => {
     await engine.up(own, programOf("alex"));
-    if (when === "after") await turn(up("alex")); // and then the crash, before the former is forgotten
-    expect(outcomes(await turn({ ...destroy("alex"), former: own }))).toEqual(["succeeded"]);
+    if (when === "after") await batch(up("alex")); // and then the crash, before the former is forgotten
+    expect(outcomes(await batch({ ...destroy("alex"), former: own }))).toEqual(["succeeded"]);
     expect(await rows()).toEqual([]);
     expect(await records()).toBe(0);
     expect(await stacks()).toEqual([]);
@@ -270,7 +270,7 @@ describe("a member whose object was made again in another stack", () => {
   });
 
   it("leaves the state of the former stack, once its object is in the other, and nothing else changes", async () => {
-    await turn(up("alex"), up("blake"));
+    await batch(up("alex"), up("blake"));
     await stale.look(SHARED, (key) => key === "school/blake", SIGNAL);
     await stale.remove(SHARED, SIGNAL);
     expect(await membersOfStack(STACK)).toEqual(["school/alex", "school/blake"]); // it may come back
@@ -286,7 +286,7 @@ describe("a member whose object was made again in another stack", () => {
     expect(await membersOfStack(other)).toEqual(["school/alex"]);
     expect([await ownership(table), await rows()]).toEqual([owned, before]);
 
-    await turn(destroy("blake"));
+    await batch(destroy("blake"));
     expect(await rows()).toEqual(["school/alex 24"]);
     await turnOf(OTHER, destroy("alex"));
     expect(await rows()).toEqual([]);
@@ -294,7 +294,7 @@ describe("a member whose object was made again in another stack", () => {
   });
 
   it("takes the stack along when nothing else is in it; a row that was not taken over keeps its record", async () => {
-    await turn(up("alex"));
+    await batch(up("alex"));
     const later = await database.createStudents();
     await turnOf(OTHER, up("alex", { table: later }, false, "uid-again"));
     const owned = await ownership(table, later);
@@ -312,26 +312,26 @@ describe("a member whose object was made again in another stack", () => {
 describe("a SIGKILL of the CLI in the middle of a batch", () => {
   it("loses nothing and doubles nothing", async () => {
     const names = Array.from({ length: 150 }, (_, index) => `writer-${index}`);
-    await turn(up("kept"));
-    const cut = turn(...names.map((name) => up(name)), destroy("kept"));
+    await batch(up("kept"));
+    const cut = batch(...names.map((name) => up(name)), destroy("kept"));
     await expect.poll(async () => (await rows()).length, { timeout: 30_000, interval: 5 }).toBeGreaterThan(10);
     killPulumi();
     const [first, ...others] = await cut;
     expect(first).toMatchObject({ outcome: "failed", failures: [{ reason: "Killed", errorClass: "retryable" }] });
     expect(others.at(-1)?.outcome).toBe("succeeded"); // the deletion is an update of its own
 
-    expect(new Set(outcomes(await turn(...names.map((name) => up(name)))))).toEqual(new Set(["succeeded"]));
+    expect(new Set(outcomes(await batch(...names.map((name) => up(name)))))).toEqual(new Set(["succeeded"]));
     expect(await rows()).toHaveLength(names.length);
     expect(await records()).toBe(names.length);
     const checkpoint = join(directory, "state/.pulumi/stacks/kindstack", `${STACK}.json`);
     const { resources } = JSON.parse(await readFile(checkpoint, "utf8")).checkpoint.latest;
     expect(new Set(resources.map(({ urn }: { urn: string }) => urn)).size).toBe(resources.length);
 
-    const destroying = turn(...names.map((name) => destroy(name)));
+    const destroying = batch(...names.map((name) => destroy(name)));
     await expect.poll(async () => (await rows()).length, { timeout: 30_000, interval: 5 }).toBeLessThan(names.length);
     killPulumi();
     await destroying;
-    expect(new Set(outcomes(await turn(...names.map((name) => destroy(name)))))).toEqual(new Set(["succeeded"]));
+    expect(new Set(outcomes(await batch(...names.map((name) => destroy(name)))))).toEqual(new Set(["succeeded"]));
     expect(await rows()).toEqual([]);
     expect(await records()).toBe(0);
     expect(await stacks()).toEqual([]);

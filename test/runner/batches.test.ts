@@ -125,7 +125,7 @@ describe("Batches", () => {
     expect(harness.updates).toEqual([]);
   });
 
-  it("does creations, repairs and deletions in one turn, each in the way that it needs", async () => {
+  it("does creations, repairs and deletions in one batch, each in the way that it needs", async () => {
     const harness = new Harness();
     harness.record("default/b", "default/c", "default/d", "default/kept");
     const requests = [up("default/a"), up("default/b", true), destroy("default/c"), destroy("default/d", true)];
@@ -146,7 +146,7 @@ describe("Batches", () => {
     expect(harness.updates).toEqual(["destroy all"]);
   });
 
-  it("leaves what is more than a batch to the next turn, which it asks for", async () => {
+  it("leaves what is more than a batch to the next batch, which it asks for", async () => {
     const harness = new Harness();
     for (let index = 0; index <= MAX_BATCH; index++) void harness.request(up(`default/${index}`));
     harness.enqueued.length = 0;
@@ -239,7 +239,7 @@ describe("Batches", () => {
         vi.advanceTimersByTime(50);
       }
       expect(harness.batches.gatherMs(SHARED)).toBe(0);
-      expect(harness.batches.gatherMs(SHARED), "the next turn").toBe(100);
+      expect(harness.batches.gatherMs(SHARED), "the next batch").toBe(100);
       for (let index = 0; index < MAX_BATCH; index++) request(harness, `c-${index}`);
       expect(harness.batches.gatherMs(SHARED)).toBe(0);
     });
