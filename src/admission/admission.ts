@@ -2,8 +2,10 @@ import { setMaxListeners } from "node:events";
 import type { Logger } from "pino";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
 import { type AdmissionView, CERTIFICATE_SECRET, type KindAdmission } from "../../stacks/contract/admission";
+import { customResourceDefinition } from "../../stacks/contract/crd";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import { Informer, withoutManagedFields } from "../cache/informer";
+import type { Address, Listener } from "../http/server";
 import { openServingCertificate, type ServingCertificateOptions } from "../tls/serving-certificate";
 import {
   type AdmissionLocation,
@@ -12,18 +14,21 @@ import {
   webhookConfigurations,
   webhookPath,
 } from "./configuration";
-import { answerConversion, applyDefinitions, conversionPath, keepDefinitions } from "./conversion";
+import {
+  answerConversion,
+  applyDefinitions,
+  conversionPath,
+  keepDefinitions,
+  MAX_CONVERSION_BYTES,
+} from "./conversion";
 import { EnsuredObjects } from "./ensure";
-import { type AdmissionServer, type Reviewer, startAdmissionServer } from "./server";
+import { answerReview, MAX_REVIEW_BYTES, type Reviewer } from "./review";
+import { type ReviewHandler, startAdmissionServer } from "./server";
 
-export interface AdmissionOptions {
+export interface AdmissionOptions extends Address {
   kinds: readonly AnyKind[];
   client: KubernetesClient;
   logger: Logger;
-  /** 0 for any free one. */
-  port: number;
-  /** The address that is listened on. */
-  host: string;
   /** How the API server finds the operator; by default at the host and port, which suits one machine. */
   location?: AdmissionLocation;
   /** The CA of the API servers' client certificates, as PEM. With it, other clients get no answer. */
@@ -36,11 +41,6 @@ export interface AdmissionOptions {
   certificate?: Pick<ServingCertificateOptions, "lifetimes" | "pollMs" | "propagationMs">;
 }
 
-export interface Admission {
-  port: number;
-  close(): Promise<void>;
-}
-
 /** The API server has given up when the answer comes later than this before its own time-out. */
 const ANSWER_MARGIN_MS = 1_000;
 
@@ -50,30 +50,36 @@ const ANSWER_MARGIN_MS = 1_000;
  *
  * @returns undefined when no kind has a say in anything, nor several versions: then nothing is listened to and nothing made
  */
-export async function startAdmission(options: AdmissionOptions): Promise<Admission | undefined> {
-  const { client, host, port, namespace } = options;
+export async function startAdmission(options: AdmissionOptions): Promise<Listener | undefined> {
+  const { client, host, port, namespace, ownerRole } = options;
   const logger = options.logger.child({ component: "admission" });
   const kinds = options.kinds.filter(({ capabilities }) => capabilities.admission !== undefined);
   const converted = options.kinds.filter(({ capabilities }) => capabilities.versions !== undefined);
   if (kinds.length + converted.length === 0) return undefined;
   const stop = new AbortController();
-  setMaxListeners(0, stop.signal); // one for each informer
-  let server: AdmissionServer | undefined;
+  const { signal } = stop;
+  setMaxListeners(0, signal); // one for each informer
+  let server: Listener | undefined;
   const close = async () => {
     stop.abort();
     await server?.close();
   };
   try {
-    const reviewers = new Map<string, Reviewer>();
+    const handlers = new Map<string, ReviewHandler>();
     for (const kind of kinds) {
       const admission = kind.capabilities.admission as KindAdmission;
-      const view = await openView(admission, client, logger, stop.signal);
+      const view = await openView(admission, client, logger, signal);
       for (const webhook of admission.webhooks()) {
-        reviewers.set(webhookPath(kind, webhook), {
-          timeoutMs: webhook.timeoutSeconds * 1000 - ANSWER_MARGIN_MS,
-          review: (request) => webhook.review(request, view),
-        });
+        const path = webhookPath(kind, webhook);
+        const timeoutMs = webhook.timeoutSeconds * 1000 - ANSWER_MARGIN_MS;
+        const reviewer: Reviewer = { timeoutMs, review: (request) => webhook.review(request, view) };
+        const answer = (text: string) => answerReview(reviewer, text, logger.child({ path }));
+        handlers.set(path, { maxBytes: MAX_REVIEW_BYTES, answer });
       }
+    }
+    for (const kind of converted) {
+      const answer = (text: string) => answerConversion(kind, text, logger);
+      handlers.set(conversionPath(kind), { maxBytes: MAX_CONVERSION_BYTES, answer });
     }
     const certificate = await openServingCertificate({
       ...options.certificate,
@@ -83,45 +89,36 @@ export async function startAdmission(options: AdmissionOptions): Promise<Admissi
       dnsNames: locationNames(options.location ?? { url: urlOf(host, port) }),
       logger,
     });
-    stop.signal.addEventListener("abort", () => certificate.close());
-    const converters = new Map(
-      converted.map((kind) => [conversionPath(kind), (review: string) => answerConversion(kind, review, logger)]),
-    );
+    signal.addEventListener("abort", () => certificate.close());
     const { clientCa } = options;
-    server = await startAdmissionServer({ port, host, certificate, reviewers, converters, logger, clientCa });
+    server = await startAdmissionServer({ port, host, certificate, clientCa, handlers, logger });
     const { port: ownPort } = server;
-    const location = options.location ?? { url: urlOf(host, ownPort) };
 
+    const location = options.location ?? { url: urlOf(host, ownPort) };
+    const clientOf = (path: string) =>
+      clientConfig(location, `${path}/${certificate.sharedSecrets[0] ?? ""}`, certificate.caBundle);
     const objects = new EnsuredObjects({
       client,
-      ownerRole: options.ownerRole,
+      ownerRole,
       logger,
-      signal: stop.signal,
+      signal,
       // The webhooks first: no user gets a right, such as to create namespaces, before the webhook guards it.
       manifests: () => [
-        ...kinds.flatMap((kind) =>
-          webhookConfigurations(kind, location, {
-            caBundle: certificate.caBundle,
-            secret: certificate.sharedSecrets[0] ?? "",
-          }),
-        ),
+        ...kinds.flatMap((kind) => webhookConfigurations(kind, clientOf)),
         ...kinds.flatMap((kind) => kind.capabilities.admission?.objects() ?? []),
       ],
     });
-    await objects.start();
-    const definitions = {
-      kinds: converted,
-      client,
-      webhook: (kind: AnyKind) => {
-        const path = `${conversionPath(kind)}/${certificate.sharedSecrets[0] ?? ""}`;
-        return clientConfig(location, path, certificate.caBundle);
-      },
-    };
+    const serveVersions = () =>
+      applyDefinitions(
+        client,
+        converted.map((kind) => customResourceDefinition(kind, clientOf(conversionPath(kind)))),
+      );
     await certificate.follow(async () => {
       await objects.apply();
-      await applyDefinitions(definitions);
+      await serveVersions();
     });
-    if (converted.length > 0) void keepDefinitions(definitions, logger, stop.signal);
+    await objects.watch();
+    if (converted.length > 0) void keepDefinitions(serveVersions, logger, signal);
     logger.info({ port: ownPort, kinds: [...new Set([...kinds, ...converted])].map(kindName) }, "admission is served");
     return { port: ownPort, close };
   } catch (error) {
@@ -138,18 +135,14 @@ async function openView(
   signal: AbortSignal,
 ): Promise<AdmissionView> {
   const caches = new Map<string, Informer>();
-  for (const [name, { apiVersion, kind, labelSelector, indexers, onChange, onDelete }] of Object.entries(watches)) {
+  for (const [name, { apiVersion, kind, onChange, onDelete, ...selection }] of Object.entries(watches)) {
     const informer = new Informer({
+      ...selection,
       client,
       type: await client.resourceType(apiVersion, kind),
       logger,
-      labelSelector,
-      indexers,
       transform: withoutManagedFields,
-      onChange: (change) => {
-        if (change.type === "deleted") onDelete?.(change.object);
-        else onChange?.(change.object);
-      },
+      onChange: ({ type, object }) => (type === "deleted" ? onDelete : onChange)?.(object),
     });
     caches.set(name, informer);
     void informer.start(signal);

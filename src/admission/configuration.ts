@@ -1,5 +1,6 @@
 import type { Manifest } from "../../providers/kubernetes/client";
 import { type AdmissionWebhook, webhookConfigurationKind } from "../../stacks/contract/admission";
+import type { WebhookClient } from "../../stacks/contract/crd";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 
 /** How the API server finds the operator. */
@@ -24,13 +25,9 @@ export function locationNames(location: AdmissionLocation): string[] {
 /**
  * The webhook configurations of a kind: one object for each type of webhook that it has.
  *
- * @param secret the end of each path, which identifies the API server
+ * @param clientOf how the API server reaches a path of the operator
  */
-export function webhookConfigurations(
-  kind: AnyKind,
-  location: AdmissionLocation,
-  { caBundle, secret }: { caBundle: string; secret: string },
-): Manifest[] {
+export function webhookConfigurations(kind: AnyKind, clientOf: (path: string) => WebhookClient): Manifest[] {
   const all = kind.capabilities.admission?.webhooks() ?? [];
   return (["mutating", "validating"] as const).flatMap((type) => {
     const webhooks = all.filter((webhook) => webhook.type === type);
@@ -39,26 +36,23 @@ export function webhookConfigurations(
       apiVersion: "admissionregistration.k8s.io/v1",
       kind: webhookConfigurationKind(type),
       metadata: { name: kindName(kind) },
-      webhooks: webhooks.map((webhook) => ({
-        name: webhook.name,
-        rules: webhook.rules,
-        failurePolicy: webhook.failurePolicy,
-        timeoutSeconds: webhook.timeoutSeconds,
-        sideEffects: webhook.sideEffects,
-        admissionReviewVersions: ["v1"],
-        matchPolicy: "Equivalent",
-        ...(webhook.namespaceSelector && { namespaceSelector: webhook.namespaceSelector }),
-        ...(webhook.matchConditions && { matchConditions: webhook.matchConditions }),
-        // What others change afterwards is looked at once more.
-        ...(type === "mutating" && { reinvocationPolicy: "IfNeeded" }),
-        clientConfig: clientConfig(location, `${webhookPath(kind, webhook)}/${secret}`, caBundle),
-      })),
+      webhooks: webhooks.map((webhook) => {
+        const { type: _, review, ...declared } = webhook;
+        return {
+          ...declared,
+          admissionReviewVersions: ["v1"],
+          matchPolicy: "Equivalent",
+          // What others change afterwards is looked at once more.
+          ...(type === "mutating" && { reinvocationPolicy: "IfNeeded" }),
+          clientConfig: clientOf(webhookPath(kind, webhook)),
+        };
+      }),
     };
   });
 }
 
 /** How the API server reaches a path of the operator, in the form of all webhooks. @param caBundle as PEM */
-export function clientConfig(location: AdmissionLocation, path: string, caBundle: string): Record<string, unknown> {
+export function clientConfig(location: AdmissionLocation, path: string, caBundle: string): WebhookClient {
   const trust = { caBundle: Buffer.from(caBundle).toString("base64") };
   if ("url" in location) return { url: `${location.url.replace(/\/$/, "")}${path}`, ...trust };
   return { service: { ...location.service, path }, ...trust };

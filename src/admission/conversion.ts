@@ -6,14 +6,12 @@ import { Compile } from "typebox/compile";
 import { errorMessageOf } from "../../providers/errors";
 import type { KubernetesClient, Manifest } from "../../providers/kubernetes/client";
 import { convertObject } from "../../stacks/contract/convert";
-import {
-  customResourceDefinition,
-  DEFINITION_TYPE,
-  type WebhookClient,
-  webhookClientOf,
-} from "../../stacks/contract/crd";
+import { DEFINITION_TYPE, webhookClientOf } from "../../stacks/contract/crd";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import { parseBody } from "../http/body";
+
+/** A conversion is of all objects of a list. */
+export const MAX_CONVERSION_BYTES = 32 * 1024 * 1024;
 
 /** What is read of a ConversionReview; the API server sends more. */
 const reviewSchema = Compile(
@@ -56,39 +54,29 @@ export function answerConversion(kind: AnyKind, text: string, logger: Logger): o
   }
 }
 
-interface ConvertedDefinitions {
-  kinds: readonly AnyKind[];
-  client: Pick<KubernetesClient, "get" | "apply">;
-  /** How the API server reaches the converter of a kind; asked again at each {@link applyDefinitions}. */
-  webhook(kind: AnyKind): WebhookClient;
-}
-
 /**
- * Applies the CRDs of these kinds with all their versions served, and the API server told who converts between them.
- * Those that are as they should be cost no write.
+ * Applies CRDs with all their versions served, and the API server told who converts between them. Those that are as they
+ * should be cost no write.
  */
-export async function applyDefinitions({ kinds, client, webhook }: ConvertedDefinitions): Promise<void> {
-  for (const kind of kinds) {
-    const wanted = customResourceDefinition(kind, webhook(kind));
-    const live = await client.get(DEFINITION_TYPE, kindName(kind));
-    if (live !== undefined && isServed(live, wanted)) continue;
-    await client.apply(wanted);
+export async function applyDefinitions(
+  client: Pick<KubernetesClient, "get" | "apply">,
+  definitions: readonly Manifest[],
+): Promise<void> {
+  for (const wanted of definitions) {
+    const live = await client.get(DEFINITION_TYPE, wanted.metadata.name ?? "");
+    if (live === undefined || !isServed(live, wanted)) await client.apply(wanted);
   }
 }
 
 /** How long an installation's own apply of a CRD may leave the other versions out of service. */
 const POLL_MS = 30_000;
 
-/** Keeps them so: an installation that applies its CRDs again does not know the certificate. */
-export async function keepDefinitions(
-  options: ConvertedDefinitions,
-  logger: Logger,
-  signal: AbortSignal,
-): Promise<void> {
+/** Keeps them so by `apply`: an installation that applies its CRDs again does not know the certificate. */
+export async function keepDefinitions(apply: () => Promise<void>, logger: Logger, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     await delay(POLL_MS, undefined, { signal, ref: false }).catch(() => {});
     if (signal.aborted) return;
-    await applyDefinitions(options).catch((error: unknown) =>
+    await apply().catch((error: unknown) =>
       logger.warn({ err: error }, "failed to apply the conversion of a CRD, retrying"),
     );
   }

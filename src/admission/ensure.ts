@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import { errorMessageOf, RetryableError } from "../../providers/errors";
-import type { KubernetesClient, LiveObject, Manifest } from "../../providers/kubernetes/client";
+import type { KubernetesClient, Manifest } from "../../providers/kubernetes/client";
 import { ownedFieldsDigest } from "../../providers/kubernetes/ownership";
 import { ADMISSION_LABEL } from "../../stacks/contract/admission";
 import { objectId } from "../../stacks/contract/object";
@@ -50,10 +50,9 @@ export class EnsuredObjects {
     for (const manifest of this.#options.manifests()) await this.#apply(manifest);
   }
 
-  /** Applies them, and from then on repairs what is changed or deleted. */
-  async start(): Promise<void> {
+  /** Repairs from now on what is changed or deleted of what was applied. */
+  async watch(): Promise<void> {
     const { client, logger, signal } = this.#options;
-    await this.apply();
     const types = new Map<string, Manifest>();
     for (const { manifest } of this.#applied.values()) types.set(`${manifest.apiVersion}/${manifest.kind}`, manifest);
     for (const { apiVersion, kind } of types.values()) {
@@ -79,40 +78,29 @@ export class EnsuredObjects {
     if (ownerRole === undefined) return {};
     const role = await client.get(CLUSTER_ROLE, ownerRole);
     if (role === undefined) {
-      throw new RetryableError(
-        "OwnerMissing",
-        `there is no ClusterRole ${ownerRole}, with which admission is installed`,
-      );
+      const message = `there is no ClusterRole ${ownerRole}, with which admission is installed`;
+      throw new RetryableError("OwnerMissing", message);
     }
     return { ownerReferences: [{ ...CLUSTER_ROLE, name: ownerRole, uid: role.metadata.uid }] };
   }
 
   async #apply(manifest: Manifest): Promise<void> {
-    const { client } = this.#options;
-    const labelled = {
+    const { metadata } = manifest;
+    const labels = { ...metadata.labels, "app.kubernetes.io/managed-by": "kindstack", [ADMISSION_LABEL]: "true" };
+    const { object } = await this.#options.client.apply({
       ...manifest,
-      metadata: {
-        ...manifest.metadata,
-        ...(await this.#ownerReferences()),
-        labels: {
-          ...manifest.metadata.labels,
-          "app.kubernetes.io/managed-by": "kindstack",
-          [ADMISSION_LABEL]: "true",
-        },
-      },
-    };
-    const { object } = await client.apply(labelled);
-    this.#applied.set(objectId(manifest), {
-      manifest,
-      uid: object.metadata.uid,
-      fields: ownedFieldsDigest(object),
+      metadata: { ...metadata, ...(await this.#ownerReferences()), labels },
     });
+    const { uid } = object.metadata;
+    this.#applied.set(objectId(manifest), { manifest, uid, fields: ownedFieldsDigest(object) });
   }
 
   #changed({ type, object }: ObjectChange): void {
     const id = objectId(object);
     const applied = this.#applied.get(id);
-    if (applied !== undefined && (type === "deleted" || isForeign(object, applied))) void this.#repair(id);
+    if (applied === undefined) return;
+    const isAsApplied = object.metadata.uid === applied.uid && ownedFieldsDigest(object) === applied.fields;
+    if (type === "deleted" || !isAsApplied) void this.#repair(id);
   }
 
   async #repair(id: string): Promise<void> {
@@ -135,8 +123,4 @@ export class EnsuredObjects {
       }
     }
   }
-}
-
-function isForeign(object: LiveObject, { uid, fields }: Applied): boolean {
-  return object.metadata.uid !== uid || ownedFieldsDigest(object) !== fields;
 }

@@ -1,8 +1,20 @@
+import type { Logger } from "pino";
 import Type from "typebox";
 import { Compile } from "typebox/compile";
+import { ClassifiedError, errorMessageOf } from "../../providers/errors";
 import type { Manifest } from "../../providers/kubernetes/client";
 import type { AdmissionRequest, Decision } from "../../stacks/contract/admission";
 import { parseBody } from "../http/body";
+
+/** Who decides about requests. */
+export interface Reviewer {
+  /** In ms: what is not decided by then is refused. Shorter than the API server waits. */
+  timeoutMs: number;
+  review(request: AdmissionRequest): Decision | Promise<Decision>;
+}
+
+/** A review holds an object of at most 3 MiB, as the API server accepts it, before and after. */
+export const MAX_REVIEW_BYTES = 8 * 1024 * 1024;
 
 const objectSchema = Type.Union([Type.Null(), Type.Object({ metadata: Type.Optional(Type.Object({})) })]);
 
@@ -28,14 +40,28 @@ const reviewSchema = Compile(
   }),
 );
 
-/** Parses an AdmissionReview. @throws Refusal saying where it is wrong */
-export function parseReview(text: string): AdmissionRequest {
+/**
+ * The answer to an AdmissionReview, as the API server reads it.
+ *
+ * @throws Refusal for a text that is no AdmissionReview
+ */
+export async function answerReview(reviewer: Reviewer, text: string, logger: Logger): Promise<object> {
+  const request = parseReview(text);
+  const decision = await decide(reviewer, request, logger);
+  return {
+    apiVersion: "admission.k8s.io/v1",
+    kind: "AdmissionReview",
+    response: { uid: request.uid, ...(decision.allowed ? allowed(decision.patch ?? []) : refused(decision)) },
+  };
+}
+
+function parseReview(text: string): AdmissionRequest {
   const { request } = parseBody(reviewSchema, text, "an AdmissionReview of admission.k8s.io/v1");
-  const { uid, operation, name = "", namespace = "", dryRun = false, userInfo, object, oldObject } = request;
+  const { uid, operation, resource, name = "", namespace = "", dryRun = false, userInfo, object, oldObject } = request;
   return {
     uid,
     operation,
-    resource: { group: request.resource.group ?? "", name: request.resource.resource },
+    resource: { group: resource.group ?? "", name: resource.resource },
     name,
     namespace,
     dryRun,
@@ -45,13 +71,28 @@ export function parseReview(text: string): AdmissionRequest {
   };
 }
 
-/** The answer to a review, as the API server reads it. */
-export function reviewAnswer(uid: string, decision: Decision): object {
-  return {
-    apiVersion: "admission.k8s.io/v1",
-    kind: "AdmissionReview",
-    response: { uid, ...(decision.allowed ? allowed(decision.patch ?? []) : refused(decision)) },
-  };
+/** Reviewers of an object may read its metadata. */
+function withMetadata(object: { metadata?: object }): Manifest {
+  return { ...object, metadata: object.metadata ?? {} } as Manifest;
+}
+
+/** A review that fails is a refusal with its reason: the API server would show the user less. */
+async function decide({ timeoutMs, review }: Reviewer, request: AdmissionRequest, logger: Logger): Promise<Decision> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<Decision>((resolve) => {
+    const message = "the operator took too long to decide; try again";
+    timer = setTimeout(() => resolve({ allowed: false, code: 503, message }), timeoutMs);
+  });
+  try {
+    return await Promise.race([review(request), late]);
+  } catch (error) {
+    const { username: user } = request.user;
+    logger.warn({ err: error, user, reason: errorMessageOf(error) }, "could not decide about a request");
+    const reason = error instanceof ClassifiedError ? error.message : "internal error";
+    return { allowed: false, code: 503, message: `the operator could not decide: ${reason}` };
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 const REASONS = { 403: "Forbidden", 409: "AlreadyExists", 503: "ServiceUnavailable" } as const;
@@ -63,9 +104,4 @@ function refused({ message, code = 403 }: Extract<Decision, { allowed: false }>)
 function allowed(patch: readonly object[]) {
   if (patch.length === 0) return { allowed: true };
   return { allowed: true, patchType: "JSONPatch", patch: Buffer.from(JSON.stringify(patch)).toString("base64") };
-}
-
-/** Reviewers of an object may read its metadata. */
-function withMetadata(object: { metadata?: object }): Manifest {
-  return { ...object, metadata: object.metadata ?? {} } as Manifest;
 }

@@ -10,7 +10,6 @@ import { connectKubernetes, disconnectKubernetes } from "../../providers/kuberne
 import { closePool } from "../../providers/postgres/pool";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { kinds as builtInKinds } from "../../stacks/index";
-import type { Admission } from "../admission/admission";
 import { StackEngine } from "../automation/engine";
 import { StackReader } from "../automation/stack-reader";
 import { openWorkspace } from "../automation/workspace";
@@ -18,6 +17,7 @@ import { inCluster, operatorNamespace, readStateConfig } from "../config";
 import type { ConsoleOptions } from "../console/source";
 import { EventRecorder } from "../controller/event-recorder";
 import type { KindWatch } from "../dev/kind-watch";
+import type { Listener } from "../http/server";
 import { installKinds, refuseForeignDefinitions } from "../operator/install";
 import { Manager } from "../operator/manager";
 import { permittedKinds } from "../operator/rights";
@@ -183,7 +183,7 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
   });
   giveBackMemoryWhenIdle();
   let endpoints: Endpoints | undefined;
-  let admission: Admission | undefined;
+  let admission: Listener | undefined;
   let inspection: Awaited<ReturnType<typeof serveInspection>>;
   let watch: KindWatch | undefined;
   const prepare = options.installCrds ? installKinds : refuseForeignDefinitions;
@@ -244,7 +244,7 @@ async function serveAdmission(
   kinds: readonly AnyKind[],
   client: KubernetesClient,
   logger: Logger,
-): Promise<Admission | undefined> {
+): Promise<Listener | undefined> {
   if (admissionPort === undefined) return undefined;
   // Loaded here: what makes certificates takes memory, and only this needs it.
   const { startAdmission } = await import("../admission/admission.js");

@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { kindName } from "../../stacks/contract/kind";
+import type { Answer } from "../http/answer";
 import { CONSOLE_PATH } from "../telemetry/console-paths";
-import type { Answer } from "../telemetry/listener";
+
 import type { Console } from "../telemetry/server";
 import type { Html } from "./html";
 import { kindPage } from "./kind-page";

@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import https from "node:https";
 import type { Logger } from "pino";
 import type { TSchema } from "typebox";
 import { Compile } from "typebox/compile";
@@ -7,9 +6,10 @@ import { errorMessageOf } from "../../providers/errors";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { findKind } from "../../stacks/contract/kind-name";
+import { type Answer, sendAnswer } from "../http/answer";
 import { parseBody, readBody } from "../http/body";
-import { closeAtOnce, listenAt } from "../http/listen";
 import { Refusal } from "../http/refusal";
+import { type Address, createTlsServer, type Listener, listenAt } from "../http/server";
 import type { Authenticator } from "../proxy/authenticate";
 import type { ServedCertificate } from "../telemetry/certificate";
 import { type NeededRight, requireRights, rightsForDiff, rightsForPreview, rightsForStack } from "./access";
@@ -26,10 +26,7 @@ import {
   requestSchemas,
 } from "./requests";
 
-export interface InspectionServerOptions {
-  /** 0 for any free port. */
-  port: number;
-  host: string;
+export interface InspectionServerOptions extends Address {
   tls: ServedCertificate;
   kinds: readonly AnyKind[];
   client: Pick<KubernetesClient, "json">;
@@ -39,23 +36,8 @@ export interface InspectionServerOptions {
   logger: Logger;
 }
 
-export interface InspectionServer {
-  port: number;
-  close(): Promise<void>;
-}
-
-const LIMITS = {
-  maxHeaderSize: 16 * 1024,
-  headersTimeout: 5_000,
-  requestTimeout: 30_000,
-  connectionsCheckingInterval: 1_000,
-  keepAliveTimeout: 5_000,
-  handshakeTimeout: 5_000,
-  minVersion: "TLSv1.2",
-} as const;
+const TIMEOUTS = { requestTimeout: 30_000, keepAliveTimeout: 5_000 };
 const MAX_CONNECTIONS = 50;
-/** How long the rest of a refused request may be sent. */
-const LINGER_MS = 2_000;
 const QUEUE = { waiting: 16, perUser: 4 };
 const TIMEOUT_MS = 5 * 60_000;
 
@@ -65,13 +47,16 @@ const validators = new Map(Object.entries(requestSchemas).map(([path, schema]) =
  * Answers, over TLS, what the command line asks about stacks: previews, differences, history, outputs and states. Callers
  * show a bearer token, which the API server reviews; what they may see is what they may see in the cluster.
  */
-export async function startInspectionServer(options: InspectionServerOptions): Promise<InspectionServer> {
+export async function startInspectionServer(options: InspectionServerOptions): Promise<Listener> {
   const queue = new RequestQueue(QUEUE);
-  const server = https.createServer(LIMITS, (request, response) => void respond(options, queue, request, response));
+  const server = await createTlsServer(
+    options.tls,
+    TIMEOUTS,
+    (request, response) => void respond(options, queue, request, response),
+  );
   server.maxConnections = MAX_CONNECTIONS;
   server.on("clientError", (_error, socket) => socket.destroy());
-  await options.tls.follow(() => server.setSecureContext({ ...options.tls.secureContext, minVersion: "TLSv1.2" }));
-  return { port: await listenAt(server, options), close: () => closeAtOnce(server) };
+  return listenAt(server, options);
 }
 
 async function respond(
@@ -82,32 +67,20 @@ async function respond(
 ): Promise<void> {
   const started = performance.now();
   const facts: { user?: string; objects?: number } = {};
-  const { code, body } = await answer(options, queue, request, response, facts).then(
-    (value) => ({ code: 200, body: value }),
-    (error: unknown) => {
-      if (error instanceof Refusal) return { code: error.code, body: { error: error.message } };
+  const { status, body } = await answer(options, queue, request, response, facts).then(
+    (value): Answer => ({ status: 200, body: value }),
+    (error: unknown): Answer => {
       // What fails is about the stacks that the caller may see.
-      return { code: 422, body: { error: errorMessageOf(error) } };
+      const status = error instanceof Refusal ? error.code : 422;
+      return { status, body: { error: errorMessageOf(error) } };
     },
   );
   options.logger.info(
-    { path: request.url, code, ...facts, seconds: Math.round(performance.now() - started) / 1000 },
+    { path: request.url, code: status, ...facts, seconds: Math.round(performance.now() - started) / 1000 },
     "inspection request answered",
   );
-  if (response.destroyed) return;
-  const text = JSON.stringify(body);
-  response.writeHead(code, {
-    "content-type": "application/json",
-    "content-length": Buffer.byteLength(text),
-    "cache-control": "no-store",
-    "x-content-type-options": "nosniff",
-    ...([429, 503].includes(code) && { "retry-after": "10" }),
-  });
-  response.end(text);
-  if (request.complete) return;
-  // What is still being sent is discarded: a connection that ends at once may take the answer with it.
-  const end = setTimeout(() => request.destroy(), LINGER_MS);
-  request.once("close", () => clearTimeout(end));
+  const headers = [429, 503].includes(status) ? { "retry-after": "10" } : {};
+  sendAnswer(response, { status, headers, body });
 }
 
 async function answer(
@@ -116,7 +89,7 @@ async function answer(
   request: IncomingMessage,
   response: ServerResponse,
   facts: { user?: string; objects?: number },
-): Promise<unknown> {
+): Promise<object> {
   const path = request.url ?? "";
   const user = await options.authenticator.authenticate(request); // who is not known learns nothing, not even what exists
   facts.user = user.name;
@@ -146,7 +119,7 @@ async function inspect(
   signal: AbortSignal,
   allow: (rights: readonly NeededRight[]) => Promise<void>,
   facts: { objects?: number },
-): Promise<unknown> {
+): Promise<object> {
   if (path === "/v1/preview") {
     const { namespace, manifests, before, refresh } = body as PreviewRequest;
     const selection = selectCandidates(kinds, namespace, manifests, before);

@@ -6,8 +6,9 @@ import type { TLSSocket } from "node:tls";
 import type { Logger } from "pino";
 import { errorMessageOf } from "../../providers/errors";
 import { ConnectionLimit } from "../http/connection-limit";
-import { listenAt } from "../http/listen";
+
 import { Refusal } from "../http/refusal";
+import { listenAt } from "../http/server";
 import type { Authenticator } from "./authenticate";
 import type { ListenerCertificates } from "./certificates";
 import { type HeaderLines, hasBody, requestHeaders } from "./headers";
@@ -208,7 +209,7 @@ export async function startProxyServer(options: ProxyServerOptions): Promise<Pro
     }
   }
 
-  const port = await listenAt(server, options);
+  const { port } = await listenAt(server, options);
   return {
     port,
     get connections() {

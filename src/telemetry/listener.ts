@@ -1,20 +1,9 @@
 import http from "node:http";
-import https from "node:https";
-import { closeAtOnce, listenAt } from "../http/listen";
+import { type Answer, sendAnswer } from "../http/answer";
+import { type Address, createTlsServer, LIMITS, type Listener, listenAt } from "../http/server";
 import type { ServedCertificate } from "./certificate";
 
-/** What is sent back. */
-export interface Answer {
-  status: number;
-  contentType?: string;
-  headers?: Record<string, string>;
-  body: string;
-}
-
-export interface ListenerOptions {
-  /** 0 for any free port. */
-  port: number;
-  host: string;
+export interface ListenerOptions extends Address {
   /** With it TLS is spoken and nothing else. */
   tls?: ServedCertificate;
   /** Answers a request without a body. What it throws is passed to `failed` only. */
@@ -22,60 +11,26 @@ export interface ListenerOptions {
   failed(error: unknown): void;
 }
 
-export interface Listener {
-  port: number;
-  close(): Promise<void>;
-}
-
-/** Limits for any client: headers of this size, this long to send them, this many connections. */
-const LIMITS = {
-  maxHeaderSize: 16 * 1024,
-  headersTimeout: 5_000,
-  requestTimeout: 10_000,
-  connectionsCheckingInterval: 1_000,
-  keepAliveTimeout: 60_000,
-} as const;
+const TIMEOUTS = { requestTimeout: 10_000, keepAliveTimeout: 60_000 };
 const MAX_CONNECTIONS = 100;
 const MAX_REQUESTS_PER_CONNECTION = 1_000;
-const HANDSHAKE_TIMEOUT_MS = 5_000;
 
 /** Serves short answers to `GET` and `HEAD`, within limits that no client can exceed. */
-export async function listen({ port, host, tls, respond, failed }: ListenerOptions): Promise<Listener> {
-  const onRequest = (request: http.IncomingMessage, response: http.ServerResponse) =>
-    void answer(respond, failed, request, response);
-  const server = tls === undefined ? http.createServer(LIMITS, onRequest) : await createTlsServer(tls, onRequest);
+export async function listen({ tls, respond, failed, ...address }: ListenerOptions): Promise<Listener> {
+  const onRequest: http.RequestListener = async (request, response) => {
+    const answer = await answerTo(respond, request).catch((error: unknown): Answer => {
+      failed(error);
+      return { status: 500, body: "internal error\n" };
+    });
+    sendAnswer(response, answer);
+  };
+  const server =
+    tls === undefined
+      ? http.createServer({ ...LIMITS, ...TIMEOUTS }, onRequest)
+      : await createTlsServer(tls, TIMEOUTS, onRequest);
   server.maxConnections = MAX_CONNECTIONS;
   server.maxRequestsPerSocket = MAX_REQUESTS_PER_CONNECTION;
-  return { port: await listenAt(server, { port, host }), close: () => closeAtOnce(server) };
-}
-
-async function createTlsServer(tls: ServedCertificate, onRequest: http.RequestListener): Promise<https.Server> {
-  const server = https.createServer(
-    { ...LIMITS, handshakeTimeout: HANDSHAKE_TIMEOUT_MS, minVersion: "TLSv1.2" },
-    onRequest,
-  );
-  await tls.follow(() => server.setSecureContext({ ...tls.secureContext, minVersion: "TLSv1.2" }));
-  return server;
-}
-
-async function answer(
-  respond: ListenerOptions["respond"],
-  failed: ListenerOptions["failed"],
-  request: http.IncomingMessage,
-  response: http.ServerResponse,
-): Promise<void> {
-  const { status, contentType, headers, body } = await answerTo(respond, request).catch((error: unknown): Answer => {
-    failed(error);
-    return { status: 500, body: "internal error\n" };
-  });
-  response.writeHead(status, {
-    "content-type": contentType ?? "text/plain; charset=utf-8",
-    "content-length": Buffer.byteLength(body),
-    "cache-control": "no-store",
-    "x-content-type-options": "nosniff",
-    ...headers,
-  });
-  response.end(request.method === "HEAD" ? undefined : body);
+  return listenAt(server, address);
 }
 
 async function answerTo(respond: ListenerOptions["respond"], request: http.IncomingMessage): Promise<Answer> {

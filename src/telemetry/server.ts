@@ -1,7 +1,9 @@
 import type { IncomingMessage } from "node:http";
+import type { Answer } from "../http/answer";
+import type { Address, Listener } from "../http/server";
 import type { ServedCertificate } from "./certificate";
 import { CONSOLE_PATH } from "./console-paths";
-import { type Answer, type Listener, type ListenerOptions, listen } from "./listener";
+import { listen } from "./listener";
 import type { Metrics } from "./metrics";
 import type { Verdict } from "./scrape-access";
 
@@ -10,7 +12,7 @@ interface Log {
   warn(fields: object, message: string): void;
 }
 
-export interface ProbeServerOptions extends Pick<ListenerOptions, "port" | "host"> {
+export interface ProbeServerOptions extends Address {
   /** Why the process should be restarted; `undefined` when all is well. */
   healthy: () => string | undefined;
   /** Why the process does not do its work yet, or any more; `undefined` when it does. */
@@ -25,7 +27,7 @@ export interface ProbeServerOptions extends Pick<ListenerOptions, "port" | "host
 /** Answers a request for one of its pages; `undefined` when it is for none. */
 export type Console = (request: IncomingMessage) => Promise<Answer | undefined>;
 
-export interface MetricsServerOptions extends Pick<ListenerOptions, "port" | "host"> {
+export interface MetricsServerOptions extends Address {
   metrics: Pick<Metrics, "registry">;
   tls: ServedCertificate;
   /** Who may read them, by the `Authorization` header. */

@@ -1,7 +1,8 @@
 import { pino } from "pino";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
-import { type Admission, startAdmission } from "../../src/admission/admission";
+import { startAdmission } from "../../src/admission/admission";
+import type { Listener } from "../../src/http/server";
 import { installKinds } from "../../src/operator/install";
 import { eventually } from "../../src/testing/eventually";
 import { DEFINITION_TYPE } from "../../stacks/contract/crd";
@@ -57,7 +58,7 @@ const fleet = defineKind({
 });
 
 let cluster: TestCluster;
-let admission: Admission | undefined;
+let admission: Listener | undefined;
 
 beforeAll(async () => {
   cluster = await TestCluster.open(controlPlane());

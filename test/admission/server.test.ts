@@ -5,13 +5,9 @@ import tls from "node:tls";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { RetryableError } from "../../providers/errors";
-import {
-  type AdmissionServer,
-  type AdmissionServerOptions,
-  MAX_REVIEW_BYTES,
-  type Reviewer,
-  startAdmissionServer,
-} from "../../src/admission/server";
+import { answerReview, MAX_REVIEW_BYTES, type Reviewer } from "../../src/admission/review";
+import { type AdmissionServerOptions, type ReviewHandler, startAdmissionServer } from "../../src/admission/server";
+import type { Listener } from "../../src/http/server";
 import { renew } from "../../src/tls/material";
 import type { AdmissionRequest } from "../../stacks/contract/admission";
 import { TestAuthority } from "../tls/test-authority";
@@ -51,7 +47,7 @@ const reviewers = new Map<string, Reviewer>([
   ],
 ]);
 
-let server: AdmissionServer;
+let server: Listener;
 let ca: string;
 let secureContext: { cert: string; key: string };
 beforeEach(async () => {
@@ -69,16 +65,20 @@ beforeEach(async () => {
 });
 afterEach(() => server.close());
 
-function start(options: Pick<AdmissionServerOptions, "clientCa"> = {}): Promise<AdmissionServer> {
+function start(options: Pick<AdmissionServerOptions, "clientCa"> = {}): Promise<Listener> {
   const certificate = {
     caBundle: ca,
     secureContext,
     sharedSecrets: [SECRET, "next"],
-    follow: async () => {},
+    follow: async (listener: () => void | Promise<void>) => listener(),
     close: () => {},
   };
   const logger = pino({ level: "silent" });
-  return startAdmissionServer({ port: 0, host: "127.0.0.1", certificate, reviewers, logger, ...options });
+  const handlers = new Map<string, ReviewHandler>();
+  for (const [path, reviewer] of reviewers) {
+    handlers.set(path, { maxBytes: MAX_REVIEW_BYTES, answer: (text) => answerReview(reviewer, text, logger) });
+  }
+  return startAdmissionServer({ port: 0, host: "127.0.0.1", certificate, handlers, logger, ...options });
 }
 
 const review = (request: object = {}) => ({

@@ -10,7 +10,8 @@ import {
   type Manifest,
   type ResourceType,
 } from "../../providers/kubernetes/client";
-import { type Admission, type AdmissionOptions, startAdmission } from "../../src/admission/admission";
+import { type AdmissionOptions, startAdmission } from "../../src/admission/admission";
+import type { Listener } from "../../src/http/server";
 import { installKinds } from "../../src/operator/install";
 import { eventually } from "../../src/testing/eventually";
 import { capsuleTenantAdmission } from "../../stacks/capsule-tenant/admission/admission";
@@ -37,7 +38,7 @@ export class TestAdmission {
   readonly namespace = uniqueName("admission");
   readonly #kubeconfig: string;
   readonly #users: KubernetesClient[] = [];
-  readonly #servers: Admission[] = [];
+  readonly #servers: Listener[] = [];
   readonly #made: Manifest[] = [];
 
   constructor({ kubeconfig }: { kubeconfig: string }) {
@@ -51,7 +52,7 @@ export class TestAdmission {
   }
 
   /** Starts a replica, and waits until the API server asks it. */
-  async serve(options: Partial<AdmissionOptions> = {}): Promise<Admission> {
+  async serve(options: Partial<AdmissionOptions> = {}): Promise<Listener> {
     const admission = await startAdmission({
       kinds: [replica()],
       client: this.client,

@@ -1,6 +1,7 @@
 import net from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { type Listener, listen } from "../../src/telemetry/listener";
+import type { Listener } from "../../src/http/server";
+import { listen } from "../../src/telemetry/listener";
 
 let server: Listener;
 const sockets: net.Socket[] = [];

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { Listener } from "../../src/telemetry/listener";
+import type { Listener } from "../../src/http/server";
 import { createMetrics, type Metrics } from "../../src/telemetry/metrics";
 import { type ProbeServerOptions, startProbeServer } from "../../src/telemetry/server";
 

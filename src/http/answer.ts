@@ -1,0 +1,34 @@
+import type { ServerResponse } from "node:http";
+
+/** What is sent back. */
+export interface Answer {
+  status: number;
+  /** By default that of plain text or, for an object, of JSON. */
+  contentType?: string;
+  headers?: Record<string, string>;
+  body: string | object;
+}
+
+/** How long the rest of a request may be sent that is answered before its end. */
+const LINGER_MS = 2_000;
+
+/** Sends an answer, unless the client has gone. */
+export function sendAnswer(response: ServerResponse, { status, contentType, headers, body }: Answer): void {
+  if (response.destroyed) return;
+  const { req: request } = response;
+  const isText = typeof body === "string";
+  const text = isText ? body : JSON.stringify(body);
+  response.writeHead(status, {
+    "content-type": contentType ?? (isText ? "text/plain; charset=utf-8" : "application/json"),
+    "content-length": Buffer.byteLength(text),
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+    ...headers,
+  });
+  response.end(request.method === "HEAD" ? undefined : text);
+  if (request.complete) return;
+  // What is still being sent is discarded: a connection that ends at once may take the answer with it.
+  request.resume();
+  const end = setTimeout(() => request.destroy(), LINGER_MS);
+  request.once("close", () => clearTimeout(end));
+}

@@ -1,0 +1,66 @@
+import type http from "node:http";
+import https from "node:https";
+import type { AddressInfo } from "node:net";
+import type { ServingCertificate } from "../tls/serving-certificate";
+
+/** Where a server listens. */
+export interface Address {
+  /** 0 for any free port. */
+  port: number;
+  host: string;
+}
+
+/** A server at work. */
+export interface Listener {
+  port: number;
+  close(): Promise<void>;
+}
+
+/** For any client: what it takes to send headers, and how often time-outs are looked after. */
+export const LIMITS = {
+  maxHeaderSize: 16 * 1024,
+  headersTimeout: 5_000,
+  handshakeTimeout: 5_000,
+  connectionsCheckingInterval: 1_000,
+} as const;
+
+/**
+ * Makes a server that speaks TLS within {@link LIMITS}, with whatever certificate is valid at the time.
+ *
+ * @param options how it differs
+ */
+export async function createTlsServer(
+  certificate: Pick<ServingCertificate, "secureContext" | "follow">,
+  options: https.ServerOptions,
+  onRequest: http.RequestListener,
+): Promise<https.Server> {
+  const own: https.ServerOptions = { ...LIMITS, minVersion: "TLSv1.2", ...options };
+  const server = https.createServer(own, onRequest);
+  await certificate.follow(() => server.setSecureContext({ ...own, ...certificate.secureContext }));
+  return server;
+}
+
+/**
+ * Starts to serve.
+ *
+ * @param graceMs how long requests may continue after `close`; connections without one end at once
+ * @throws Error when the address is in use, or is not this machine's
+ */
+export async function listenAt(
+  server: http.Server | https.Server,
+  { port, host }: Address,
+  graceMs = 0,
+): Promise<Listener> {
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, host, resolve);
+  });
+  return {
+    port: (server.address() as AddressInfo).port,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        setTimeout(() => server.closeAllConnections(), graceMs).unref();
+      }),
+  };
+}

@@ -1,0 +1,64 @@
+import { once } from "node:events";
+import http from "node:http";
+import net from "node:net";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { sendAnswer } from "../../src/http/answer";
+import { readBody } from "../../src/http/body";
+import type { Refusal } from "../../src/http/refusal";
+import { type Listener, listenAt } from "../../src/http/server";
+
+let listener: Listener;
+let socket: net.Socket;
+let received: string;
+
+beforeEach(async () => {
+  const server = http.createServer(async (request, response) => {
+    const answer = await readBody(request, 4).then(
+      (body) => ({ status: 200, body: { body } }),
+      (error: Refusal) => ({ status: error.code, body: "no\n" }),
+    );
+    sendAnswer(response, answer);
+  });
+  listener = await listenAt(server, { port: 0, host: "127.0.0.1" });
+  socket = net.connect(listener.port, "127.0.0.1");
+  received = "";
+  socket.setEncoding("utf8").on("data", (text: string) => {
+    received += text;
+  });
+  socket.on("error", () => {}); // a reset is an end, too
+  await once(socket, "connect");
+});
+afterEach(async () => {
+  socket.destroy();
+  await listener.close();
+});
+
+const post = "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n";
+const answers = async (count: number) => {
+  while (received.split("HTTP/1.1 ").length <= count || !/\}|no\n$/.test(received)) await once(socket, "data");
+  return received.split("HTTP/1.1 ").slice(1);
+};
+
+describe("an answer", () => {
+  it("is JSON for an object, and text otherwise", async () => {
+    socket.write(`${post}2\r\nab\r\n0\r\n\r\n`);
+    expect((await answers(1))[0]).toMatch(/^200 OK\r\ncontent-type: application\/json\r\n.*\r\n\r\n\{"body":"ab"\}$/s);
+    socket.write(`${post}5\r\nabcde\r\n0\r\n\r\n`);
+    expect((await answers(2))[1]).toMatch(/^413 Payload Too Large\r\ncontent-type: text\/plain.*\r\n\r\nno\n$/s);
+  });
+
+  it("that comes before the request's end lets it end: another may follow", async () => {
+    socket.write(`${post}5\r\nabcde\r\n`);
+    await answers(1);
+    socket.write(`${"5\r\nabcde\r\n".repeat(10_000)}0\r\n\r\n${post}0\r\n\r\n`);
+    expect((await answers(2)).map((answer) => answer.slice(0, 3))).toEqual(["413", "200"]);
+  });
+
+  it("does not wait for that end for ever", async () => {
+    socket.write(`${post}5\r\nabcde\r\n`);
+    await answers(1);
+    const started = performance.now();
+    await once(socket, "close");
+    expect(performance.now() - started).toBeGreaterThan(1_000);
+  });
+});
