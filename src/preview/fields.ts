@@ -1,16 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
 import { PROVIDER_PROPERTY } from "../../providers/dynamic";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
-import type { Properties } from "../../providers/provider";
 import type { PlannedChange } from "../automation/planned-changes";
-
-/** One field that would change; without `before` it is new, without `after` it goes. */
-export interface FieldChange {
-  /** `metadata.annotations["kindstack.dev/paused"]` */
-  path: string;
-  before?: unknown;
-  after?: unknown;
-}
+import type { FieldChange } from "./report";
 
 /** Properties that say nothing about what a resource is. */
 const HIDDEN: readonly string[] = ["owner", PROVIDER_PROPERTY];
@@ -34,12 +26,16 @@ export function changedFields({ old, inputs }: PlannedChange, live?: LiveObject)
       ),
     );
   if (fields.length === 0 && old.outputs.drifted === true && live !== undefined) {
-    fields.push(...compareApplied(live, inputs.manifest, []));
+    // Only what the manifest names: everything else in a live object belongs to the server or another manager.
+    fields.push(...compare(live, inputs.manifest, [], "named"));
   }
-  const secret = isSecret(inputs);
+  const { kind, apiVersion } = (inputs.manifest ?? {}) as Partial<Manifest>;
+  const hidden = kind === "Secret" && apiVersion === "v1" ? ["data", "stringData"] : [];
   return fields.map(({ path, ...values }) => ({
     path: formatPath(path),
-    ...(secret && /^(data|stringData)$/.test(path[0] ?? "") ? hide(values) : values),
+    ...(hidden.includes(path[0] ?? "")
+      ? Object.fromEntries(Object.keys(values).map((side) => [side, SECRET]))
+      : values),
   }));
 }
 
@@ -48,49 +44,26 @@ export function changedPaths(before: unknown, after: unknown): string[] {
   return compare(before, after, []).map(({ path }) => formatPath(path));
 }
 
-interface Difference {
+interface Difference extends Pick<FieldChange, "before" | "after"> {
   path: string[];
-  before?: unknown;
-  after?: unknown;
 }
 
-function compare(before: unknown, after: unknown, path: string[]): Difference[] {
+/** @param extent with `named`, a field counts only if `after` has it */
+function compare(before: unknown, after: unknown, path: string[], extent: "all" | "named" = "all"): Difference[] {
   if (isDeepStrictEqual(before, after)) return [];
   if (isRecord(before) && isRecord(after)) {
-    const names = new Set([...Object.keys(before), ...Object.keys(after)]);
-    return [...names].flatMap((name) => compare(before[name], after[name], [...path, name]));
+    const names = new Set([...(extent === "all" ? Object.keys(before) : []), ...Object.keys(after)]);
+    return [...names].flatMap((name) => compare(before[name], after[name], [...path, name], extent));
   }
-  if (Array.isArray(before) && Array.isArray(after) && before.length === after.length && before.every(isRecord)) {
-    return before.flatMap((item, index) => compare(item, after[index], [...path, String(index)]));
+  const areLists = Array.isArray(before) && Array.isArray(after) && before.length === after.length;
+  if (areLists && (extent === "named" || before.every(isRecord))) {
+    return before.flatMap((item, index) => compare(item, after[index], [...path, String(index)], extent));
   }
   return [{ path, ...(before !== undefined && { before }), ...(after !== undefined && { after }) }];
 }
 
-/** Only what the manifest names: everything else in a live object belongs to the server or another manager. */
-function compareApplied(live: unknown, applied: unknown, path: string[]): Difference[] {
-  if (isRecord(applied) && isRecord(live)) {
-    return Object.keys(applied).flatMap((name) => compareApplied(live[name], applied[name], [...path, name]));
-  }
-  if (Array.isArray(applied) && Array.isArray(live) && applied.length === live.length) {
-    return applied.flatMap((item, index) => compareApplied(live[index], item, [...path, String(index)]));
-  }
-  return compare(live, applied, path);
-}
-
 function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-function isSecret(inputs: Properties): boolean {
-  const manifest = inputs.manifest as Partial<Manifest> | undefined;
-  return manifest?.kind === "Secret" && manifest.apiVersion === "v1";
-}
-
-function hide(values: Omit<Difference, "path">): Omit<Difference, "path"> {
-  return {
-    ...("before" in values && { before: SECRET }),
-    ...("after" in values && { after: SECRET }),
-  };
 }
 
 function formatPath(path: readonly string[]): string {

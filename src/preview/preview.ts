@@ -6,7 +6,7 @@ import type { Manifests, SourcedManifest } from "../../stacks/contract/manifests
 import { objectKey } from "../../stacks/contract/object";
 import { type Planned, rowConflictFinder, withConflicts } from "./conflicts";
 import { type Candidate, noteRenamings, type PlanOptions, planObject } from "./plan";
-import { type Report, summarize } from "./report";
+import { countActions, type Report } from "./report";
 
 export interface PreviewOptions extends PlanOptions {
   /** Told of every object that is done. */
@@ -80,7 +80,13 @@ export async function preview(
     return plan;
   });
   const objects = noteRenamings(withConflicts(planned), candidates);
-  return { summary: summarize(objects), objects, problems, ignored, notes: [...notes, ...noteUnseen(planned)] };
+  return {
+    summary: countActions(objects.map(({ action }) => action)),
+    objects,
+    problems,
+    ignored,
+    notes: [...notes, ...noteUnseen(planned)],
+  };
 }
 
 /** What could not be looked at mostly has one cause; the first is enough to go by. */

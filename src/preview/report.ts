@@ -4,90 +4,86 @@ import Type from "typebox";
  * What a preview found, as `--output json` prints it. The schema is published in docs/preview.schema.json.
  */
 
-const fieldSchema = Type.Object(
-  {
-    path: Type.String({ description: 'The field, such as `metadata.annotations["example.com/a"]`.' }),
-    before: Type.Optional(Type.Unknown({ description: "Its value in the state; absent if the field is new." })),
-    after: Type.Optional(Type.Unknown({ description: "Its value after the update; absent if the field is removed." })),
-  },
-  { additionalProperties: false },
-);
+/** A gate goes by a report: fields that it does not know could say something else. */
+function closed<T extends Type.TProperties>(properties: T, options: Type.TObjectOptions = {}) {
+  return Type.Object(properties, { ...options, additionalProperties: false });
+}
 
-const resourceSchema = Type.Object(
-  {
-    name: Type.String({ description: "The resource's name in its stack." }),
-    type: Type.String({ description: "Namespace, Row, …" }),
-    operation: Type.Enum(["create", "update", "replace", "delete", "release"], { type: "string" }),
-    fields: Type.Array(fieldSchema, { description: "What an update or a replacement changes. Secrets are hidden." }),
-  },
-  { additionalProperties: false },
-);
+/** What can happen to a resource, which `--fail-on` takes. */
+export const GATED = ["create", "update", "replace", "delete", "release"] as const;
+export type Gated = (typeof GATED)[number];
 
-const objectSchema = Type.Object(
-  {
-    apiVersion: Type.String(),
-    kind: Type.String(),
-    namespace: Type.Optional(Type.String()),
-    name: Type.String(),
-    file: Type.Optional(Type.String({ description: "Where the manifest is, or was." })),
-    stack: Type.String({ description: "The name of the object's Pulumi stack." }),
-    action: Type.Enum(["create", "update", "replace", "delete", "release", "none", "invalid", "failed"], {
+const fieldSchema = closed({
+  path: Type.String({ description: 'The field, such as `metadata.annotations["example.com/a"]`.' }),
+  before: Type.Optional(Type.Unknown({ description: "Its value in the state; absent if the field is new." })),
+  after: Type.Optional(Type.Unknown({ description: "Its value after the update; absent if the field is removed." })),
+});
+
+const resourceSchema = closed({
+  name: Type.String({ description: "The resource's name in its stack." }),
+  type: Type.String({ description: "Namespace, Row, …" }),
+  operation: Type.Enum([...GATED], { type: "string" }),
+  fields: Type.Array(fieldSchema, { description: "What an update or a replacement changes. Secrets are hidden." }),
+});
+
+const objectSchema = closed({
+  apiVersion: Type.String(),
+  kind: Type.String(),
+  namespace: Type.Optional(Type.String()),
+  name: Type.String(),
+  file: Type.Optional(Type.String({ description: "Where the manifest is, or was." })),
+  stack: Type.String({ description: "The name of the object's Pulumi stack." }),
+  action: Type.Enum([...GATED, "none", "invalid", "failed"], {
+    type: "string",
+    description:
+      "What would happen to the object's stack. release: the object is deleted, its resources stay. invalid: the API " +
+      "server would refuse the object. failed: the update would fail, or could not be previewed.",
+  }),
+  validatedBy: Type.Optional(
+    Type.Enum(["server", "schema"], {
       type: "string",
-      description:
-        "What would happen to the object's stack. release: the object is deleted, its resources stay. invalid: the API " +
-        "server would refuse the object. failed: the update would fail, or could not be previewed.",
+      description: "server: by a dry run. schema: by schema and rules, without admission.",
     }),
-    validatedBy: Type.Optional(
-      Type.Enum(["server", "schema"], {
-        type: "string",
-        description: "server: by a dry run. schema: by schema and rules, without admission.",
-      }),
-    ),
-    resources: Type.Array(resourceSchema, { description: "Resources that would change." }),
-    errors: Type.Array(Type.String(), { description: "Why it is invalid or failed." }),
-    notes: Type.Array(Type.String()),
-  },
-  { additionalProperties: false },
-);
+  ),
+  resources: Type.Array(resourceSchema, { description: "Resources that would change." }),
+  errors: Type.Array(Type.String(), { description: "Why it is invalid or failed." }),
+  notes: Type.Array(Type.String()),
+});
 
 /** The schema of a report. */
-export const reportSchema = Type.Object(
+export const reportSchema = closed(
   {
     summary: Type.Record(Type.String(), Type.Integer({ minimum: 0 }), {
       description: "Number of objects of each action.",
     }),
     objects: Type.Array(objectSchema),
-    problems: Type.Array(
-      Type.Object({ file: Type.String(), message: Type.String() }, { additionalProperties: false }),
-      {
-        description: "Files that could not be read.",
-      },
-    ),
+    problems: Type.Array(closed({ file: Type.String(), message: Type.String() }), {
+      description: "Files that could not be read.",
+    }),
     ignored: Type.Integer({ minimum: 0, description: "Objects of kinds that are not Kindstack's." }),
     notes: Type.Array(Type.String(), { description: "What limits the whole report." }),
   },
-  { title: "Kindstack preview", additionalProperties: false },
+  { title: "Kindstack preview" },
 );
 
 export type Report = Type.Static<typeof reportSchema>;
 export type ObjectPlan = Type.Static<typeof objectSchema>;
 export type ResourcePlan = Type.Static<typeof resourceSchema>;
+/** One field that would change. */
+export type FieldChange = Type.Static<typeof fieldSchema>;
 export type Action = ObjectPlan["action"];
 
-/** The operations that `--fail-on` takes. */
-export const GATED = ["create", "update", "replace", "delete", "release"] as const;
-export type Gated = (typeof GATED)[number];
-
-export function summarize(objects: readonly ObjectPlan[]): Report["summary"] {
-  const summary: Report["summary"] = {};
-  for (const { action } of objects) summary[action] = (summary[action] ?? 0) + 1;
-  return summary;
+/** How often there is each action. */
+export function countActions(actions: readonly Action[]): Report["summary"] {
+  const counts: Report["summary"] = {};
+  for (const action of actions) counts[action] = (counts[action] ?? 0) + 1;
+  return counts;
 }
 
 /** The objects that would undergo one of these operations, or have a resource that would. */
 export function gatedObjects({ objects }: Report, operations: readonly Gated[]): ObjectPlan[] {
-  const isGated = (operation: string) => (operations as readonly string[]).includes(operation);
+  const gated: readonly Action[] = operations;
   return objects.filter(
-    ({ action, resources }) => isGated(action) || resources.some(({ operation }) => isGated(operation)),
+    ({ action, resources }) => gated.includes(action) || resources.some(({ operation }) => gated.includes(operation)),
   );
 }

@@ -38,7 +38,6 @@ export interface InspectionServerOptions extends Address {
 
 const TIMEOUTS = { requestTimeout: 30_000, keepAliveTimeout: 5_000 };
 const MAX_CONNECTIONS = 50;
-const QUEUE = { waiting: 16, perUser: 4 };
 const TIMEOUT_MS = 5 * 60_000;
 
 const validators = new Map(Object.entries(requestSchemas).map(([path, schema]) => [path, Compile<TSchema>(schema)]));
@@ -48,7 +47,7 @@ const validators = new Map(Object.entries(requestSchemas).map(([path, schema]) =
  * show a bearer token, which the API server reviews; what they may see is what they may see in the cluster.
  */
 export async function startInspectionServer(options: InspectionServerOptions): Promise<Listener> {
-  const queue = new RequestQueue(QUEUE);
+  const queue = new RequestQueue();
   const server = await createTlsServer(
     options.tls,
     TIMEOUTS,

@@ -1,19 +1,7 @@
-import type { Action, ObjectPlan, Report } from "./report";
+import { type Action, countActions, type ObjectPlan, type Report } from "./report";
 
 /** Actions in the order in which they matter to a reader. */
-const ACTIONS: readonly Action[] = ["invalid", "failed", "delete", "replace", "release", "update", "create", "none"];
-
-/** `1 to delete, 2 to update, 3 unchanged` */
-export function describeSummary({ summary, problems }: Report): string {
-  const parts = ACTIONS.flatMap((action) => {
-    const count = summary[action];
-    return count === undefined ? [] : [`${count} ${WORDS[action]}`];
-  });
-  if (problems.length > 0) parts.push(`${problems.length} ${problems.length === 1 ? "file" : "files"} unreadable`);
-  return parts.join(", ") || "no objects";
-}
-
-const WORDS: Record<Action, string> = {
+const WORDS: Readonly<Record<Action, string>> = {
   invalid: "invalid",
   failed: "failed",
   delete: "to delete",
@@ -23,13 +11,22 @@ const WORDS: Record<Action, string> = {
   create: "to create",
   none: "unchanged",
 };
+const ACTIONS = Object.keys(WORDS);
+
+/** `1 to delete, 2 to update, 3 unchanged` */
+export function describeSummary({ summary, problems }: Report): string {
+  const parts = describeCounts(summary);
+  if (problems.length > 0) parts.push(`${problems.length} ${problems.length === 1 ? "file" : "files"} unreadable`);
+  return parts.join(", ") || "no objects";
+}
 
 /** `1 to create, 2 to update`: what happens to an object's resources. */
 export function describeResources({ resources }: ObjectPlan): string {
-  return ACTIONS.flatMap((action) => {
-    const count = resources.filter(({ operation }) => operation === action).length;
-    return count === 0 ? [] : [`${count} ${WORDS[action]}`];
-  }).join(", ");
+  return describeCounts(countActions(resources.map(({ operation }) => operation))).join(", ");
+}
+
+function describeCounts(counts: Report["summary"]): string[] {
+  return Object.entries(WORDS).flatMap(([action, words]) => (counts[action] ? [`${counts[action]} ${words}`] : []));
 }
 
 /** `namespace/name` */

@@ -4,7 +4,7 @@ import { Check } from "typebox/value";
 import { describe, expect, it } from "vitest";
 import { MARKER, renderMarkdown } from "../../src/preview/render-markdown";
 import { renderText } from "../../src/preview/render-text";
-import { gatedObjects, type ObjectPlan, type Report, reportSchema, summarize } from "../../src/preview/report";
+import { countActions, gatedObjects, type ObjectPlan, type Report, reportSchema } from "../../src/preview/report";
 import { safeJson } from "../../src/text/plain-text";
 
 function plan(changes: Partial<ObjectPlan> = {}): ObjectPlan {
@@ -30,7 +30,14 @@ function plan(changes: Partial<ObjectPlan> = {}): ObjectPlan {
 }
 
 function reportOf(objects: ObjectPlan[], changes: Partial<Report> = {}): Report {
-  return { summary: summarize(objects), objects, problems: [], ignored: 0, notes: [], ...changes };
+  return {
+    summary: countActions(objects.map(({ action }) => action)),
+    objects,
+    problems: [],
+    ignored: 0,
+    notes: [],
+    ...changes,
+  };
 }
 
 const deletion = plan({

@@ -14,7 +14,7 @@ function work() {
 
 describe("the queue of requests", () => {
   it("runs one at a time, in their order, also after one that failed", async () => {
-    const queue = new RequestQueue({ waiting: 8, perUser: 8 });
+    const queue = new RequestQueue();
     const steps: string[] = [];
     const first = work();
     const running = queue.run("a", never, async () => {
@@ -32,16 +32,14 @@ describe("the queue of requests", () => {
   });
 
   it("refuses a user's request when so many of theirs are under way, and others only when it is full", async () => {
-    const queue = new RequestQueue({ waiting: 3, perUser: 2 });
+    const queue = new RequestQueue();
     const first = work();
-    const under = [queue.run("a", never, first.run), queue.run("a", never, async () => {})];
+    const users = ["a", "b", "c", "d"].flatMap((user) => Array<string>(4).fill(user));
+    const under = users.map((user) => queue.run(user, never, first.run));
 
     await expect(queue.run("a", never, async () => {})).rejects.toMatchObject({ code: 429 });
-    under.push(
-      queue.run("b", never, async () => {}),
-      queue.run("c", never, async () => {}),
-    );
-    await expect(queue.run("d", never, async () => {})).rejects.toMatchObject({ code: 503 });
+    under.push(queue.run("e", never, async () => {}));
+    await expect(queue.run("f", never, async () => {})).rejects.toMatchObject({ code: 503 });
 
     first.end();
     await Promise.all(under);
@@ -49,7 +47,7 @@ describe("the queue of requests", () => {
   });
 
   it("does nothing for a caller that has gone meanwhile", async () => {
-    const queue = new RequestQueue({ waiting: 3, perUser: 2 });
+    const queue = new RequestQueue();
     const first = work();
     const gone = new AbortController();
     const running = queue.run("a", never, first.run);
