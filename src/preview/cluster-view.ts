@@ -1,16 +1,9 @@
-import { KubeConfig } from "@kubernetes/client-node";
 import { errorMessageOf } from "../../providers/errors";
-import { ApiError, KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
+import { ApiError, type KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { clusterUid } from "../../providers/kubernetes/cluster";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { type AnyKind, kindApiVersion } from "../../stacks/contract/kind";
 import { watchedObjects } from "../../stacks/contract/watched";
-
-/** An object as far as it can be seen. */
-export type Sighting =
-  | { seen: true; object: LiveObject | undefined }
-  /** It cannot be told whether it is there, and why. */
-  | { seen: false; why: string };
 
 /** What the API server says of a manifest. */
 export type Validation = { type: "valid" } | { type: "invalid"; message: string } | { type: "unknown"; why: string };
@@ -19,13 +12,13 @@ const PROBE_TIMEOUT_MS = 5_000;
 /** The field manager of dry runs: one that owns no fields, so that none count as removed. */
 const DRY_RUN_MANAGER = "kindstack-preview";
 
-/** The cluster as a reader sees it, whose rights may be limited: a refused request counts as unknown. */
+/** The cluster as a reader sees it, whose rights may be limited. */
 export class ClusterView {
-  readonly #client: KubernetesClient;
+  readonly #client: KubernetesClient | undefined;
   #uid: Promise<string | undefined> | undefined;
 
   private constructor(
-    client: KubernetesClient,
+    client: KubernetesClient | undefined,
     /** Why there is no cluster to look at; `undefined` when there is one. */
     readonly unreachable: string | undefined,
   ) {
@@ -37,80 +30,68 @@ export class ClusterView {
     const unreachable = await client
       .json("GET", "/version", { signal: AbortSignal.timeout(PROBE_TIMEOUT_MS) })
       .then(() => undefined, errorMessageOf);
-    return new ClusterView(client, unreachable);
+    return unreachable === undefined ? new ClusterView(client, undefined) : ClusterView.none(unreachable);
   }
 
   /** No cluster, and why. */
   static none(why: string): ClusterView {
-    return new ClusterView(new KubernetesClient(new KubeConfig()), why);
+    return new ClusterView(undefined, why);
   }
 
   /** What tells the cluster from others; `undefined` when that cannot be read. */
   uid(): Promise<string | undefined> {
-    this.#uid ??=
-      this.unreachable === undefined ? clusterUid(this.#client).catch(() => undefined) : Promise.resolve(undefined);
+    this.#uid ??= this.#tryTo(clusterUid);
     return this.#uid;
   }
 
-  find(kind: AnyKind, name: string, namespace: string | undefined): Promise<Sighting> {
+  /** The object of a kind that has this name. @throws Error as {@link look} */
+  find(kind: AnyKind, name: string, namespace: string | undefined): Promise<LiveObject | undefined> {
     const metadata = { name, ...(namespace !== undefined && { namespace }) };
-    return this.look({ apiVersion: kindApiVersion(kind), kind: kind.kind, metadata });
+    return this.look({ ...typeOf(kind), metadata });
   }
 
-  /** The object that a manifest names. */
-  async look(manifest: Manifest): Promise<Sighting> {
-    if (this.unreachable !== undefined) return { seen: false, why: this.unreachable };
+  /** The object that a manifest names; `undefined` when there is none. @throws Error when that cannot be told */
+  async look(manifest: Manifest): Promise<LiveObject | undefined> {
     try {
-      return { seen: true, object: await this.#client.find(manifest) };
+      return await this.#reached().find(manifest);
     } catch (error) {
       // Where the type is not installed, there is no object of it.
-      if (error instanceof ApiError && error.notFound) return { seen: true, object: undefined };
-      return { seen: false, why: errorMessageOf(error) };
+      if (error instanceof ApiError && error.notFound) return undefined;
+      throw error;
     }
   }
 
-  /** All objects of a kind. @throws ApiError when they cannot be read */
-  async list(kind: AnyKind, namespace?: string): Promise<LiveObject[]> {
-    const type = { apiVersion: kindApiVersion(kind), kind: kind.kind };
-    return (await this.#client.list(type, { namespace })).items;
+  /** All objects of a kind. @throws Error when they cannot be read */
+  async list(kind: AnyKind, namespace: string | undefined): Promise<LiveObject[]> {
+    return (await this.#reached().list(typeOf(kind), { namespace })).items;
   }
 
   /** What a kind's object made, as it is; `undefined` when that cannot be read. */
-  async owned(kind: AnyKind, { uid, namespace }: LiveObject["metadata"]): Promise<LiveObject[] | undefined> {
-    try {
-      const lists = await Promise.all(
-        kind.owns.map((type) =>
-          this.#client.list(type, {
-            labelSelector: `${OWNER_UID_LABEL}=${uid}`,
-            namespace, // anybody may write that label on what is his
-          }),
-        ),
-      );
+  owned(kind: AnyKind, { uid, namespace }: LiveObject["metadata"]): Promise<LiveObject[] | undefined> {
+    return this.#tryTo(async (client) => {
+      // In its namespace alone: users may write that label on what is theirs.
+      const selection = { labelSelector: `${OWNER_UID_LABEL}=${uid}`, namespace };
+      const lists = await Promise.all(kind.owns.map((type) => client.list(type, selection)));
       return lists.flatMap(({ items }) => items);
-    } catch {
-      return undefined;
-    }
+    });
   }
 
   /** What a kind observes for the object of this key; `undefined` when that cannot be read. */
-  async observed(kind: AnyKind, key: string): Promise<LiveObject[] | undefined> {
-    if (this.unreachable !== undefined) return undefined;
-    return watchedObjects(this.#client, kind, key).catch(() => undefined);
+  observed(kind: AnyKind, key: string): Promise<LiveObject[] | undefined> {
+    return this.#tryTo((client) => watchedObjects(client, kind, key));
   }
 
   /** Has the API server go through an apply without doing it: schema, rules in CEL, admission. */
   async validate(manifest: Manifest): Promise<Validation> {
-    if (this.unreachable !== undefined) return { type: "unknown", why: this.unreachable };
     const { status: _, metadata, ...rest } = manifest;
     const { uid, resourceVersion, generation, creationTimestamp, managedFields, ...written } = metadata;
     try {
       const dryRun = { dryRun: true, fieldManager: DRY_RUN_MANAGER };
-      await this.#client.apply({ ...rest, metadata: written } as Manifest, dryRun);
+      await this.#reached().apply({ ...rest, metadata: written } as Manifest, dryRun);
       return { type: "valid" };
     } catch (error) {
       const message = errorMessageOf(error);
-      // Fields that the schema does not have, and items that are there twice, are told by the code that merges, as an error
-      // of the server.
+      // Fields that the schema does not have, and duplicate items, are reported as an error of the server.
       // A policy's refusal has the status of a missing permission.
       const refused =
         error instanceof ApiError &&
@@ -119,4 +100,17 @@ export class ClusterView {
       return refused ? { type: "invalid", message } : { type: "unknown", why: message };
     }
   }
+
+  #reached(): KubernetesClient {
+    if (this.#client === undefined) throw new Error(this.unreachable);
+    return this.#client;
+  }
+
+  async #tryTo<T>(read: (client: KubernetesClient) => Promise<T>): Promise<T | undefined> {
+    return this.#client && read(this.#client).catch(() => undefined);
+  }
+}
+
+function typeOf(kind: AnyKind) {
+  return { apiVersion: kindApiVersion(kind), kind: kind.kind };
 }

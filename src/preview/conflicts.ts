@@ -34,16 +34,19 @@ export interface Planned {
   unseen: readonly string[];
 }
 
-/** Where a preview looks for what others have. */
-export interface ConflictSources {
-  cluster: Pick<ClusterView, "look" | "unreachable">;
-  findRowConflict: typeof findRowConflict;
+/** The id of the Kubernetes object that a change is about, if it is about one. */
+export function touchedObject({ inputs, old }: PlannedChange): string | undefined {
+  const manifest = (inputs ?? old?.inputs)?.manifest as Manifest | undefined;
+  return manifest && objectId(manifest);
 }
 
-/** As {@link findRowConflict}; a database that cannot be reached is not tried again for each row. */
-export function rowConflictFinder(): typeof findRowConflict {
+/** Looks for what would make the changes of one stack fail. */
+export type ConflictFinder = (changes: readonly PlannedChange[]) => Promise<Pick<Planned, "conflicts" | "unseen">>;
+
+/** Finds conflicts in the cluster and the database, by looking alone. A database that does not answer is asked once. */
+export function conflictFinder(cluster: ClusterView): ConflictFinder {
   let unreachable: unknown;
-  return async (inputs, claimant) => {
+  const findInDatabase: typeof findRowConflict = async (inputs, claimant) => {
     if (unreachable !== undefined) throw unreachable;
     try {
       return await findRowConflict(inputs, claimant);
@@ -52,65 +55,44 @@ export function rowConflictFinder(): typeof findRowConflict {
       throw error;
     }
   };
+  return async (changes) => {
+    const unseen: string[] = [];
+    const found = await Promise.all(
+      changes.map((change) =>
+        findConflict(change, cluster, findInDatabase).catch((error: unknown) => {
+          unseen.push(errorMessageOf(error));
+          return undefined;
+        }),
+      ),
+    );
+    return { conflicts: found.filter((conflict) => conflict !== undefined), unseen };
+  };
 }
 
-/** The Kubernetes objects that changes are about, with what happens to each. */
-export function touchedObjects(changes: readonly PlannedChange[]): Map<string, PlannedOperation> {
-  return new Map(
-    changes.flatMap(({ inputs, old, operation }) => {
-      const manifest = (inputs ?? old?.inputs)?.manifest as Manifest | undefined;
-      return manifest === undefined ? [] : [[objectId(manifest), operation] as const];
-    }),
-  );
-}
-
-/** Looks in the cluster and the database for conflicts that would make the changes of one stack fail. Only reads. */
-export async function findConflicts(
-  changes: readonly PlannedChange[],
-  sources: ConflictSources,
-): Promise<Pick<Planned, "conflicts" | "unseen">> {
-  const unseen: string[] = [];
-  const found = await Promise.all(
-    changes.map(async (change) => {
-      try {
-        return await findConflict(change, sources);
-      } catch (error) {
-        unseen.push(errorMessageOf(error));
-        return undefined;
-      }
-    }),
-  );
-  return { conflicts: found.filter((conflict) => conflict !== undefined), unseen };
-}
-
-/** @throws when it cannot be told */
+/** @throws Error when it cannot be told */
 async function findConflict(
   { operation, inputs, old }: PlannedChange,
-  { cluster, findRowConflict }: ConflictSources,
+  cluster: ClusterView,
+  findInDatabase: typeof findRowConflict,
 ): Promise<Conflict | undefined> {
   if (inputs === undefined || operation === "same" || operation === "delete") return undefined;
   const stub = inputs[PROVIDER_PROPERTY];
   if (stub === OBJECT_STUB && cluster.unreachable === undefined) {
     const { manifest, owner, adopt = true } = inputs as unknown as ObjectInputs;
-    const sighting = await cluster.look(manifest);
-    if (!sighting.seen) throw new Error(sighting.why);
-    const live = sighting.object;
+    const live = await cluster.look(manifest);
     // What is on its way out is waited for, whosever it is.
     if (live === undefined || live.metadata.deletionTimestamp !== undefined) return undefined;
     const message = describeConflict(live, ownersOf(owner, old), adopt !== false || operation !== "create");
-    const holder = live.metadata.annotations?.[OWNER_ANNOTATION];
     if (message === undefined) return undefined;
+    const holder = live.metadata.annotations?.[OWNER_ANNOTATION];
     return { id: objectId(manifest), ...(holder && { holder }), message: `Conflict: ${message}` };
   }
-  if (stub === ROW_STUB) {
-    const row = inputs as unknown as RowInputs;
-    const incarnation =
-      operation === "update" ? (old?.outputs as Partial<RowOutputs> | undefined)?.incarnation : undefined;
-    const claimant = { owners: ownersOf(row.owner, old), ...(incarnation !== undefined && { incarnation }) };
-    const message = await findRowConflict(row, claimant);
-    return message === undefined ? undefined : { message: `RowConflict: ${message}` };
-  }
-  return undefined;
+  if (stub !== ROW_STUB) return undefined;
+  const row = inputs as unknown as RowInputs;
+  const { incarnation } = (operation === "update" ? (old?.outputs ?? {}) : {}) as Partial<RowOutputs>;
+  const owners = ownersOf(row.owner, old);
+  const message = await findInDatabase(row, { owners, ...(incarnation !== undefined && { incarnation }) });
+  return message === undefined ? undefined : { message: `RowConflict: ${message}` };
 }
 
 /** What the state says of the owner counts as well: an object that is created again takes over what its predecessor had. */
@@ -123,23 +105,19 @@ function ownersOf({ uid }: { uid: string }, old: PlannedChange["old"]): string[]
  * Puts conflicts into the plans: with what is alive, and of new objects with each other. An update that waits only until
  * another one of these updates releases something is no failure.
  */
-export function withConflicts(all: readonly Planned[]): ObjectPlan[] {
-  return all.map((planned) => {
+export function addConflicts(all: readonly Planned[]): void {
+  for (const planned of all) {
     const { plan, conflicts } = planned;
-    const [waits, fails] = [[], []] as [string[], string[]];
-    for (const { id, holder, message } of conflicts) {
-      const freed = all.some(
-        ({ owner, touched }) => owner === holder && id !== undefined && touched.get(id) === "delete",
-      );
-      if (freed) waits.push(`waits until these changes are made there: ${message}`);
+    const fails: string[] = [];
+    for (const { id = "", holder, message } of conflicts) {
+      const isFreed = all.some(({ owner, touched }) => owner === holder && touched.get(id) === "delete");
+      if (isFreed) plan.notes.push(`waits until these changes are made there: ${message}`);
       else fails.push(message);
     }
     fails.push(...rivalries(planned, all));
-    if (waits.length + fails.length === 0) return plan;
-    const notes = [...plan.notes, ...waits];
-    if (fails.length === 0) return { ...plan, notes };
-    return { ...plan, action: "failed" as const, errors: [...plan.errors, ...fails], notes };
-  });
+    if (fails.length > 0) plan.action = "failed";
+    plan.errors.push(...fails);
+  }
 }
 
 /** What an object would make that another one makes as well, or has. */

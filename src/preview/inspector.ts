@@ -14,7 +14,7 @@ import { nameOf } from "../automation/event-log";
 import type { HistoryEntry, StackReader, StackState } from "../automation/stack-reader";
 import type { ResourceOutputs, StackUpdate } from "./answers";
 import type { ClusterView } from "./cluster-view";
-import { candidateOfLive, preview, type Selection } from "./preview";
+import { preview, type Selection } from "./preview";
 import type { Report } from "./report";
 import type { DiffRequest, ObjectRequest } from "./requests";
 
@@ -51,8 +51,7 @@ export class Inspector {
 
   /** What an update would do to the stacks of the selected objects. */
   preview(selection: Selection, refresh: boolean): Promise<Report> {
-    const { reader, cluster, signal, observe, notes } = this.#options;
-    return preview({ reader, cluster, signal, refresh, ...(observe && { observe }) }, selection, notes);
+    return preview({ ...this.#options, refresh }, selection);
   }
 
   /**
@@ -62,19 +61,16 @@ export class Inspector {
    */
   async selectLive({ kind: word, name, namespace }: Omit<DiffRequest, "refresh">): Promise<Selection> {
     const { cluster, kinds } = this.#options;
-    if (cluster.unreachable !== undefined) throw new Error(cluster.unreachable);
     const chosen = word === undefined ? kinds : [findKind(kinds, word)];
-    const found = await Promise.all(
-      chosen.map(async (kind) => {
-        if (name === undefined) return cluster.list(kind, kind.scope === "Cluster" ? undefined : namespace);
-        const sighting = await cluster.find(kind, name, kind.scope === "Cluster" ? undefined : namespace);
-        if (!sighting.seen) throw new Error(sighting.why);
-        if (sighting.object === undefined) throw new Error(`there is no ${kind.kind} ${name}`);
-        return [sighting.object];
-      }),
-    );
-    const candidates = chosen.flatMap((kind, index) => found[index]?.map((one) => candidateOfLive(kind, one)) ?? []);
-    return { candidates, problems: [], ignored: 0 };
+    const candidates = chosen.map(async (kind) => {
+      const where = kind.scope === "Cluster" ? undefined : namespace;
+      const objects = name === undefined ? await cluster.list(kind, where) : [await cluster.find(kind, name, where)];
+      return objects.map((manifest) => {
+        if (manifest === undefined) throw new Error(`there is no ${kind.kind} ${name}`);
+        return { kind, manifest, removed: manifest.metadata.deletionTimestamp !== undefined };
+      });
+    });
+    return { candidates: (await Promise.all(candidates)).flat(), problems: [], ignored: 0 };
   }
 
   async locate(request: ObjectRequest): Promise<LocatedStack> {
@@ -84,8 +80,8 @@ export class Inspector {
     const place = kind.scope === "Cluster" ? undefined : request.namespace;
     const key = place === undefined ? name : `${place}/${name}`;
     // Which of a namespace's stacks an object shares is recorded on the object.
-    const sighting = kind.capabilities.sharedStacks ? await cluster.find(kind, name, place) : undefined;
-    const stack = stackOf(kind, key, sighting?.seen ? sighting.object : undefined);
+    const object = kind.capabilities.sharedStacks && (await cluster.find(kind, name, place).catch(() => undefined));
+    const stack = stackOf(kind, key, object);
     const shared = kind.capabilities.sharedStacks ? sharedStackAssignment(kind, place ?? "", stack) : undefined;
     const sharedBy = shared && (isOfSeveral(shared.partition) ? "namespaces" : "namespace");
     return { kind, name, namespace: place, key, stack, sharedBy };

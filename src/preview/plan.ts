@@ -5,9 +5,9 @@ import { isObjectOutputs } from "../../providers/kubernetes/object";
 import { unescapeReserved } from "../../providers/literal";
 import { apiVersionsOf, convertObject } from "../../stacks/contract/convert";
 import { type AnyKind, ownerDescription, type ProgramContext, statusOf } from "../../stacks/contract/kind";
+import type { SourcedManifest } from "../../stacks/contract/manifests";
 import {
   DELETION_POLICY_ANNOTATION,
-  type KindObject,
   objectId,
   objectKey,
   PAUSED_ANNOTATION,
@@ -17,24 +17,23 @@ import { stackOf } from "../../stacks/contract/shared-stack";
 import type { PlannedChange } from "../automation/planned-changes";
 import type { StackPreview } from "../automation/stack-preview";
 import type { StackReader, StackState } from "../automation/stack-reader";
-import type { ClusterView, Sighting } from "./cluster-view";
-import { type ConflictSources, findConflicts, type Planned, touchedObjects } from "./conflicts";
+import type { ClusterView } from "./cluster-view";
+import { type ConflictFinder, type Planned, touchedObject } from "./conflicts";
 import { changedFields } from "./fields";
 import type { Action, ObjectPlan, ResourcePlan } from "./report";
 import { parseManifest } from "./validate";
 
 /** An object whose stack is to be previewed. */
-export interface Candidate {
+export interface Candidate extends Pick<SourcedManifest, "manifest"> {
   kind: AnyKind;
-  manifest: Manifest & { metadata: { name: string } };
   file?: string;
   /** Whether the object is to go. */
   removed: boolean;
 }
 
 export interface PlanOptions {
-  reader: Pick<StackReader, "preview" | "previewDestroy" | "state">;
-  cluster: Pick<ClusterView, "uid" | "find" | "look" | "owned" | "observed" | "validate" | "unreachable">;
+  reader: StackReader;
+  cluster: ClusterView;
   /** Compare with the real world, so that the repair of drift shows. */
   refresh: boolean;
   signal?: AbortSignal | undefined;
@@ -44,7 +43,11 @@ export interface PlanOptions {
 const NO_UID = "00000000-0000-0000-0000-000000000000";
 
 /** Says what an update would do to the stack of one object, and what of that concerns other objects. */
-export async function planObject(options: PlanOptions & ConflictSources, candidate: Candidate): Promise<Planned> {
+export async function planObject(
+  options: PlanOptions,
+  findConflicts: ConflictFinder,
+  candidate: Candidate,
+): Promise<Planned> {
   const { kind, manifest, file } = candidate;
   const key = objectKey(manifest.metadata);
   const owner = ownerDescription(kind, key);
@@ -62,13 +65,17 @@ export async function planObject(options: PlanOptions & ConflictSources, candida
     notes: [],
   };
   try {
-    const sighting = await options.cluster.find(kind, name, namespace);
-    const live = sighting.seen ? sighting.object : undefined;
-    const stacked = { ...plan, stack: stackOf(kind, key, live) };
+    const live = await options.cluster.find(kind, name, namespace).catch(() => undefined);
+    plan.stack = stackOf(kind, key, live);
     const planStack = candidate.removed ? planRemoval : planUpdate;
-    const { changes, ...planned } = await planStack(options, candidate, stacked, sighting);
-    const found = await findConflicts(changes, options);
-    return { plan: { ...stacked, ...planned }, owner, touched: touchedObjects(changes), ...found };
+    const { changes, ...planned } = await planStack(options, candidate, plan.stack, live);
+    const touched = new Map(
+      changes.flatMap((change) => {
+        const id = touchedObject(change);
+        return id === undefined ? [] : [[id, change.operation]];
+      }),
+    );
+    return { plan: { ...plan, ...planned }, owner, touched, ...(await findConflicts(changes)) };
   } catch (error) {
     options.signal?.throwIfAborted();
     const failed: ObjectPlan = { ...plan, action: "failed", errors: [errorMessageOf(error)] };
@@ -82,18 +89,16 @@ type StackPlan = Partial<ObjectPlan> & { changes: readonly PlannedChange[] };
 async function planRemoval(
   { reader, refresh, signal }: PlanOptions,
   { kind, manifest }: Candidate,
-  plan: ObjectPlan,
-  sighting: Sighting,
+  stack: string,
+  live: LiveObject | undefined,
 ): Promise<StackPlan> {
-  const annotations = ((sighting.seen && sighting.object) || manifest).metadata.annotations;
+  const { annotations } = (live ?? manifest).metadata;
   const released = annotations?.[DELETION_POLICY_ANNOTATION] === "Orphan";
-  const preview = await reader.previewDestroy(plan.stack, { refresh, signal, ...memberOf(kind, plan.stack, manifest) });
+  const preview = await reader.previewDestroy(stack, { refresh, signal, ...memberOf(kind, stack, manifest) });
   const notes = pauseNotes(annotations);
   if (!preview.exists) notes.push("it has no stack, so it has no resources");
-  const resources = inOrder(preview.changes).map((change) => ({
-    ...describeChange(change),
-    ...(released && { operation: "release" as const }),
-  }));
+  const resources = resourcesOf(preview, []);
+  if (released) for (const resource of resources) resource.operation = "release";
   const action = !preview.exists ? "none" : released ? "release" : "delete";
   return { ...outcomeOf(preview, action), resources, notes, changes: preview.changes };
 }
@@ -101,17 +106,16 @@ async function planRemoval(
 async function planUpdate(
   { reader, cluster, refresh, signal }: PlanOptions,
   { kind, manifest: written }: Candidate,
-  plan: ObjectPlan,
-  sighting: Sighting,
+  stack: string,
+  live: LiveObject | undefined,
 ): Promise<StackPlan> {
   const isServed = apiVersionsOf(kind).includes(written.apiVersion); // else it is refused below
   const manifest = isServed ? convertObject(kind, written) : written;
-  const live = sighting.seen ? sighting.object : undefined;
   const owned = live && (await cluster.owned(kind, live.metadata));
-  const known = live === undefined ? undefined : statusOf(live).stack;
+  const known = live && statusOf(live).stack;
   // Where the cluster cannot tell, the state does.
   const isTold = known !== undefined && owned !== undefined;
-  const state = isTold ? undefined : unescapeReserved(await reader.state(plan.stack, signal));
+  const state = isTold ? undefined : unescapeReserved(await reader.state(stack, signal));
   const recorded = recordedObjects(state);
   const key = objectKey(manifest.metadata);
   const uid = live?.metadata.uid ?? recordedOwner(state, key) ?? NO_UID;
@@ -130,18 +134,16 @@ async function planUpdate(
     ...(clusterUid !== undefined && { cluster: clusterUid }),
     owner: { uid, description: ownerDescription(kind, key) },
     owned: owned ?? recorded,
-    recorded: new Set(known?.resources?.map(({ id }) => id) ?? recorded.map((object) => objectId(object))),
+    recorded: new Set(known?.resources?.map(({ id }) => id) ?? recorded.map(objectId)),
     watched: (await cluster.observed(kind, key)) ?? [],
   };
-  const object: KindObject = parsed.object;
-  const preview = await reader.preview(plan.stack, () => kind.program(object, context), {
+  const preview = await reader.preview(stack, () => kind.program(parsed.object, context), {
     refresh,
     signal,
     sdkRuntime: kind.capabilities.sdkRuntime,
-    ...memberOf(kind, plan.stack, manifest),
+    ...memberOf(kind, stack, manifest),
   });
-  const changes = inOrder(preview.changes).filter(({ operation }) => operation !== "same");
-  const resources = changes.map((change) => describeChange(change, findLive(owned ?? [], change)));
+  const resources = resourcesOf(preview, owned ?? []);
   const notes = pauseNotes(manifest.metadata.annotations);
   // Without a cluster that is so of all objects, and said once.
   if (verdict.type === "unknown" && cluster.unreachable === undefined)
@@ -168,26 +170,17 @@ function actionOf(resources: readonly ResourcePlan[]): Action {
   return resources.length > 0 ? "update" : "none";
 }
 
-/** The engine's order is that in which it got round to them; two previews of the same should read the same. */
-function inOrder(changes: readonly PlannedChange[]): PlannedChange[] {
-  return [...changes].sort((a, b) => (a.name < b.name ? -1 : 1));
-}
-
-function describeChange(change: PlannedChange, live?: LiveObject): ResourcePlan {
-  const operation = change.operation === "same" ? "update" : change.operation;
-  return {
-    name: change.name,
-    type: change.type.split(":").at(-1) ?? change.type,
-    operation,
-    fields: operation === "update" || operation === "replace" ? changedFields(change, live) : [],
-  };
-}
-
-function findLive(owned: readonly LiveObject[], { inputs }: PlannedChange): LiveObject | undefined {
-  const manifest = inputs?.manifest as Manifest | undefined;
-  if (manifest === undefined) return undefined;
-  const id = objectId(manifest);
-  return owned.find((object) => objectId(object) === id);
+/** What changes, by name: the engine's order differs from one preview to the next. @param owned the objects as they are */
+function resourcesOf({ changes }: StackPreview, owned: readonly LiveObject[]): ResourcePlan[] {
+  const resources = changes.flatMap((change): ResourcePlan[] => {
+    const { name, type, operation } = change;
+    if (operation === "same") return [];
+    const id = touchedObject(change);
+    const live = owned.find((object) => objectId(object) === id);
+    const fields = operation === "update" || operation === "replace" ? changedFields(change, live) : [];
+    return [{ name, type: type.split(":").at(-1) ?? type, operation, fields }];
+  });
+  return resources.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 function pauseNotes(annotations: Record<string, string> | undefined): string[] {
@@ -220,9 +213,8 @@ function recordedOwner(state: StackState | undefined, key: string): string | und
   return undefined;
 }
 
-/** A removed object and a new one that differ only in their names: the name was changed where a rename was meant. */
-export function noteRenamings(plans: readonly ObjectPlan[], candidates: readonly Candidate[]): ObjectPlan[] {
-  const notes = new Map<ObjectPlan, string>();
+/** Notes where a removed object and a new one differ only in their names: the name was changed where a rename was meant. */
+export function noteRenamings(plans: readonly ObjectPlan[], candidates: readonly Candidate[]): void {
   for (const [index, old] of candidates.entries()) {
     const next = candidates.findIndex(
       (candidate, other) =>
@@ -234,11 +226,7 @@ export function noteRenamings(plans: readonly ObjectPlan[], candidates: readonly
     );
     const [from, to] = [plans[index], plans[next]];
     if (from === undefined || to === undefined) continue;
-    notes.set(from, `renamed to ${to.name}: its resources are not moved there`);
-    notes.set(to, `renamed from ${from.name}: it gets new resources`);
+    from.notes.push(`renamed to ${to.name}: its resources are not moved there`);
+    to.notes.push(`renamed from ${from.name}: it gets new resources`);
   }
-  return plans.map((plan) => {
-    const note = notes.get(plan);
-    return note === undefined ? plan : { ...plan, notes: [...plan.notes, note] };
-  });
 }

@@ -1,16 +1,17 @@
 import pLimit from "p-limit";
-import type { LiveObject } from "../../providers/kubernetes/client";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import { kindOf } from "../../stacks/contract/kind-name";
-import type { Manifests, SourcedManifest } from "../../stacks/contract/manifests";
+import type { Manifests } from "../../stacks/contract/manifests";
 import { objectKey } from "../../stacks/contract/object";
-import { type Planned, rowConflictFinder, withConflicts } from "./conflicts";
+import { addConflicts, conflictFinder, type Planned } from "./conflicts";
 import { type Candidate, noteRenamings, type PlanOptions, planObject } from "./plan";
 import { countActions, type Report } from "./report";
 
 export interface PreviewOptions extends PlanOptions {
+  /** What limits the whole report. */
+  notes?: readonly string[];
   /** Told of every object that is done. */
-  observe?(done: number, total: number): void;
+  observe?: ((done: number, total: number) => void) | undefined;
 }
 
 /** What there is to be previewed, and what was found wrong on the way. */
@@ -32,35 +33,37 @@ export function selectCandidates(
   manifests: Manifests,
   before: Manifests = { objects: [], problems: [] },
 ): Selection {
-  const present = new Map<string, Candidate>();
+  const present = candidatesOf(kinds, namespace, manifests, false);
   const problems = [...manifests.problems];
-  let ignored = 0;
-  for (const source of manifests.objects) {
-    const candidate = candidateOf(kinds, namespace, source, false);
-    if (candidate === undefined) {
-      ignored++;
-      continue;
-    }
+  const candidates = new Map<string, Candidate>();
+  for (const candidate of present) {
     const id = identityOf(candidate);
-    const first = present.get(id);
-    if (first === undefined) present.set(id, candidate);
-    else problems.push({ file: source.file, message: `${id} is in ${first.file} already` });
+    const first = candidates.get(id);
+    if (first === undefined) candidates.set(id, candidate);
+    else problems.push({ file: candidate.file, message: `${id} is in ${first.file} already` });
   }
   // What a file has that cannot be read is not known, so nothing in it counts as removed.
   const unread = new Set(manifests.problems.map(({ file }) => file));
-  const removed = new Map<string, Candidate>();
-  for (const source of before.objects) {
-    const candidate = candidateOf(kinds, namespace, source, true);
-    if (candidate === undefined || unread.has(source.file)) continue;
+  for (const candidate of candidatesOf(kinds, namespace, before, true)) {
     const id = identityOf(candidate);
-    if (!present.has(id)) removed.set(id, candidate);
+    if (!candidates.has(id) && !unread.has(candidate.file)) candidates.set(id, candidate);
   }
-  return { candidates: [...present.values(), ...removed.values()], problems, ignored };
+  return { candidates: [...candidates.values()], problems, ignored: manifests.objects.length - present.length };
 }
 
-/** What is in the cluster, for a comparison with its state. */
-export function candidateOfLive(kind: AnyKind, object: LiveObject): Candidate {
-  return { kind, manifest: object, removed: object.metadata.deletionTimestamp !== undefined };
+function candidatesOf(kinds: readonly AnyKind[], namespace: string, { objects }: Manifests, removed: boolean) {
+  return objects.flatMap(({ manifest, file }) => {
+    const kind = kindOf(kinds, manifest);
+    if (kind === undefined) return [];
+    const { namespace: written, ...metadata } = manifest.metadata;
+    const placed = kind.scope === "Namespaced" ? { namespace: written || namespace, ...metadata } : metadata;
+    return { kind, manifest: { ...manifest, metadata: placed }, file, removed };
+  });
+}
+
+/** `postgreswriters.demo.yash.com/default/sample-student` */
+function identityOf({ kind, manifest }: Candidate): string {
+  return `${kindName(kind)}/${objectKey(manifest.metadata)}`;
 }
 
 /** Objects that are looked at together; how many previews run is the {@link StackReader}'s to say. */
@@ -68,25 +71,21 @@ const AT_ONCE = 64;
 
 /** Previews all of a selection, several at a time. One that fails does not stop the others. */
 export async function preview(
-  options: PreviewOptions,
+  { notes = [], observe, ...options }: PreviewOptions,
   { candidates, problems, ignored }: Selection,
-  notes: string[] = [],
 ): Promise<Report> {
-  const findRowConflict = rowConflictFinder();
+  const findConflicts = conflictFinder(options.cluster);
   let done = 0;
   const planned = await pLimit(AT_ONCE).map(candidates, async (candidate) => {
-    const plan = await planObject({ ...options, findRowConflict }, candidate);
-    options.observe?.(++done, candidates.length);
+    const plan = await planObject(options, findConflicts, candidate);
+    observe?.(++done, candidates.length);
     return plan;
   });
-  const objects = noteRenamings(withConflicts(planned), candidates);
-  return {
-    summary: countActions(objects.map(({ action }) => action)),
-    objects,
-    problems,
-    ignored,
-    notes: [...notes, ...noteUnseen(planned)],
-  };
+  addConflicts(planned);
+  const objects = planned.map(({ plan }) => plan);
+  noteRenamings(objects, candidates);
+  const summary = countActions(objects.map(({ action }) => action));
+  return { summary, objects, problems, ignored, notes: [...notes, ...noteUnseen(planned)] };
 }
 
 /** What could not be looked at mostly has one cause; the first is enough to go by. */
@@ -95,22 +94,4 @@ function noteUnseen(planned: readonly Planned[]): string[] {
   if (why === undefined) return [];
   const more = others.length > 0 ? `; and ${others.length} more` : "";
   return [`could not look up the owners of all resources: ${why}${more}`];
-}
-
-function candidateOf(
-  kinds: readonly AnyKind[],
-  namespace: string,
-  { manifest, file }: SourcedManifest,
-  removed: boolean,
-): Candidate | undefined {
-  const kind = kindOf(kinds, manifest);
-  if (kind === undefined) return undefined;
-  const { namespace: written, ...metadata } = manifest.metadata;
-  const placed = kind.scope === "Namespaced" ? { namespace: written || namespace, ...metadata } : metadata;
-  return { kind, manifest: { ...manifest, metadata: placed }, file, removed };
-}
-
-/** `postgreswriters.demo.yash.com/default/sample-student` */
-function identityOf({ kind, manifest }: Candidate): string {
-  return `${kindName(kind)}/${objectKey(manifest.metadata)}`;
 }
