@@ -109,3 +109,14 @@ export function countsOf(resourceChanges: Readonly<Record<string, number>> = {})
     .map(([operation, count]) => `${count} ${operation}`)
     .join(", ");
 }
+
+/** `create Pod web/a` for each of the first changes, then how many more there are. */
+export function describeChanges(changes: readonly ResourceChange[], most: number): string[] {
+  const lines = changes.slice(0, most).map(({ operation, type, name }) => `${operation} ${type} ${name}`);
+  return changes.length > most ? [...lines, `${changes.length - most} more`] : lines;
+}
+
+/** `1.5 s`: how long an update took, by its history entry; `undefined` for one that has not ended. */
+export function durationOf({ startTime, endTime }: { startTime: string; endTime?: string }): string | undefined {
+  return endTime && `${((Date.parse(endTime) - Date.parse(startTime)) / 1000).toFixed(1)} s`;
+}

@@ -42,7 +42,8 @@ async function consoleAnswer(source: ConsoleSource, request: IncomingMessage): P
   if (kind !== undefined && place === "kinds" && key.length === 0) {
     return page(request, 200, name, kindPage(source, kind, searchParams));
   }
-  const object = kind !== undefined && place === "objects" && key.length > 0 && source.get(kind, key.join("/"));
+  const object =
+    kind !== undefined && place === "objects" && key.length > 0 && source.operator.object(kind, key.join("/"));
   if (kind !== undefined && object) {
     return page(request, 200, key.join("/"), await objectPage(source, kind, object));
   }

@@ -3,7 +3,8 @@ export class Html {
   constructor(readonly text: string) {}
 }
 
-type Value = Html | string | number | undefined | false | readonly Value[];
+/** What a template may hold. */
+export type Value = Html | string | number | undefined | false | readonly Value[];
 
 /** HTML of a template: what is put into it is text, unless it is HTML that this function made. Attributes must be quoted. */
 export function html(parts: TemplateStringsArray, ...values: readonly Value[]): Html {

@@ -11,7 +11,7 @@ const PAGE = 200;
 /** The objects of a kind, or those of a reason, page by page. */
 export function kindPage(source: ConsoleSource, kind: AnyKind, query: URLSearchParams): Html {
   const reason = query.get("reason") ?? undefined;
-  const all = source.list(kind);
+  const all = source.operator.objects(kind);
   const objects = all.filter((object) => reason === undefined || readinessOf(object).reason === reason).sort(byUrgency);
   const pages = Math.max(1, Math.ceil(objects.length / PAGE));
   const page = Math.min(pages, Math.max(1, Number.parseInt(query.get("page") ?? "1", 10) || 1));

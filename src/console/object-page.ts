@@ -3,7 +3,7 @@ import type { LiveObject } from "../../providers/kubernetes/client";
 import { type AnyKind, kindName, statusOf } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
 import type { HistoryEntry } from "../automation/stack-reader";
-import { countsOf } from "../automation/update-changes";
+import { countsOf, describeChanges, durationOf } from "../automation/update-changes";
 import { CONSOLE_PATH, kindHref } from "../telemetry/console-paths";
 import { visibleLines } from "../text/plain-text";
 import { type Html, html } from "./html";
@@ -13,6 +13,7 @@ import { drawing, graphOf, isOwnResource } from "./stack-graph";
 
 const SHOWN_UPDATES = 20;
 const SHOWN_CHANGES = 5;
+const RESULT_TONES: Readonly<Record<string, Tone>> = { succeeded: "good", failed: "bad" };
 
 /** One object: its conditions, the resources of its stack, its updates and Events. */
 export async function objectPage(source: ConsoleSource, kind: AnyKind, object: LiveObject): Promise<Html> {
@@ -34,9 +35,9 @@ function conditions(object: LiveObject): Html {
     "Conditions",
     ["Condition", "Status", "Reason", "Message", "Since"],
     conditions.map(({ type, status, reason, message, lastTransitionTime }) => [
-      html`${type}`,
+      type,
       badge(toneOf(type, status), status),
-      html`${reason}`,
+      reason,
       html`<span class="message">${visibleLines(message)}</span>`,
       time(lastTransitionTime),
     ]),
@@ -53,7 +54,7 @@ function toneOf(type: string, status: string): Tone {
 
 function stackSections(source: ConsoleSource, key: string, { name, state, history }: StackContents): Html {
   if (state === undefined) return html`<section><h2>Stack</h2><p>There is no stack ${name} yet.</p></section>`;
-  const nodes = graphOf(state, key, source.view);
+  const nodes = graphOf(state, key, (id) => source.operator.view(id));
   const isOwn = isOwnResource(state, key);
   return html`<section><h2>Stack</h2><p class="where">${name}</p>
 ${drawing(nodes)}
@@ -61,8 +62,8 @@ ${table(
   `Resources: ${nodes.length}`,
   ["Type", "Name", "State", "Id", "Outputs"],
   nodes.map((node) => [
-    html`${node.type}`,
-    html`${node.name}`,
+    node.type,
+    node.name,
     badge(node.state.tone, node.state.text),
     html`<code>${node.id}</code>`,
     html`${node.outputs.map(([output, value]) => html`<code>${output}=${value}</code> `)}`,
@@ -75,16 +76,12 @@ ${table(
       .slice(0, SHOWN_UPDATES)
       .map((update) => [
         time(update.startTime),
-        html`${durationOf(update)}`,
-        html`${update.kind}`,
-        badge(update.result === "succeeded" ? "good" : update.result === "failed" ? "bad" : "busy", update.result),
+        durationOf(update) ?? "–",
+        update.kind,
+        badge(RESULT_TONES[update.result] ?? "busy", update.result),
         changesOf(update, isOwn),
       ]),
   )}</section>`;
-}
-
-function durationOf({ startTime, endTime }: HistoryEntry): string {
-  return endTime === undefined ? "–" : `${((Date.parse(endTime) - Date.parse(startTime)) / 1000).toFixed(1)} s`;
 }
 
 /** The object's own resources that an update changed; where they are not known, how many of the stack's. */
@@ -92,14 +89,13 @@ function changesOf({ changes, resourceChanges }: HistoryEntry, isOwn: (name: str
   if (changes === undefined) return html`${countsOf(resourceChanges) || "none"}`;
   const own = changes.filter(({ name }) => isOwn(name));
   const others = changes.length - own.length;
-  const lines = own.slice(0, SHOWN_CHANGES).map(({ operation, type, name }) => `${operation} ${type} ${name}`);
-  if (own.length > lines.length) lines.push(`${own.length - lines.length} more`);
+  const lines = describeChanges(own, SHOWN_CHANGES);
   if (others > 0) lines.push(`${others} of other objects`);
   return lines.length === 0 ? html`none` : html`<span class="changes">${visibleLines(lines.join("\n"))}</span>`;
 }
 
 function events(source: ConsoleSource, object: LiveObject): Html {
-  const recorded = source.events(object);
+  const recorded = source.recorder.reported(object.metadata.uid);
   if (recorded.length === 0) return html`<p>This operator has reported none since its start.</p>`;
   return table(
     "Events",
@@ -107,9 +103,9 @@ function events(source: ConsoleSource, object: LiveObject): Html {
     recorded.map(({ time: at, type, reason, note, count }) => [
       time(at),
       badge(type === "Warning" ? "bad" : "good", type),
-      html`${reason}`,
+      reason,
       html`<span class="message">${visibleLines(note)}</span>`,
-      html`${count}`,
+      count,
     ]),
     false,
   );

@@ -7,16 +7,19 @@ import { byUrgency, objectTable } from "./parts";
 import type { ConsoleSource } from "./source";
 
 const MOST_URGENT = 20;
+const SHOWN_STATES = ["Stalled", "Reconciling", "Paused"] as const;
 
 /** All kinds, and what of them is not Ready. */
 export function overviewPage(source: ConsoleSource): Html {
-  const kinds = source.kinds.map((kind) => ({ kind, objects: source.list(kind) }));
-  const counts = kinds.map(({ kind, objects }) => countObjects(kind, objects));
-  const all = counts.reduce((sum, { objects }) => sum + objects, 0);
-  const ready = counts.reduce((sum, count) => sum + count.ready, 0);
+  const kinds = source.kinds.map((kind) => {
+    const objects = source.operator.objects(kind);
+    return { kind, objects, counts: countObjects(kind, objects) };
+  });
+  const all = kinds.reduce((sum, { objects }) => sum + objects.length, 0);
+  const ready = kinds.reduce((sum, { counts }) => sum + counts.ready, 0);
   return html`<h1>${all === ready ? "Everything is ready" : `${all - ready} of ${all} objects are not ready`}</h1>
 <p class="where">${source.server}</p>
-<ul class="cards">${kinds.map(({ kind, objects }) => card(countObjects(kind, objects), kind))}</ul>
+<ul class="cards">${kinds.map(({ kind, counts }) => card(counts, kind))}</ul>
 ${kinds.map(({ kind, objects }) => {
   const urgent = objects.filter((object) => readinessOf(object).ready !== "True").sort(byUrgency);
   if (urgent.length === 0) return "";
@@ -37,9 +40,7 @@ ${
 }
 <ul class="reasons">
 ${notReady.map(({ reason, objects }) => html`<li><a href="${kindHref(name, reason)}">${reason}</a> ${objects}</li>`)}
-${states.Stalled > 0 && html`<li>Stalled ${states.Stalled}</li>`}
-${states.Reconciling > 0 && html`<li>Reconciling ${states.Reconciling}</li>`}
-${states.Paused > 0 && html`<li>Paused ${states.Paused}</li>`}
+${SHOWN_STATES.map((state) => states[state] > 0 && html`<li>${state} ${states[state]}</li>\n`)}
 </ul>
 </li>`;
 }

@@ -4,7 +4,7 @@ import { objectKey } from "../../stacks/contract/object";
 import { readinessOf } from "../../stacks/contract/readiness";
 import { objectHref } from "../telemetry/console-paths";
 import { visible } from "../text/plain-text";
-import { type Html, html } from "./html";
+import { type Html, html, type Value } from "./html";
 
 /** How something stands, in a colour and, for who sees none, a word. */
 export type Tone = "good" | "bad" | "busy" | "idle";
@@ -43,7 +43,7 @@ export function objectTable(kind: AnyKind, objects: readonly LiveObject[], capti
       return [
         html`<a href="${objectHref(kind, key)}">${key}</a>`,
         objectBadge(object),
-        html`${metadata.generation}`,
+        metadata.generation,
         time(metadata.creationTimestamp),
       ];
     }),
@@ -54,7 +54,7 @@ export function objectTable(kind: AnyKind, objects: readonly LiveObject[], capti
 export function table(
   caption: string,
   columns: readonly string[],
-  rows: readonly (readonly Html[])[],
+  rows: readonly (readonly Value[])[],
   isShown = true,
 ): Html {
   return html`<div class="scroll" role="region" aria-label="${caption}" tabindex="0"><table>

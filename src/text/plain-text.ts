@@ -17,7 +17,11 @@ export function visibleLines(text: string): string {
 
 /** A value as JSON, of at most `limit` characters. */
 export function shortValue(value: unknown, limit = 80): string {
-  const text = visible(JSON.stringify(value) ?? "");
+  return shortened(visible(JSON.stringify(value) ?? ""), limit);
+}
+
+/** A text of at most `limit` characters. */
+export function shortened(text: string, limit: number): string {
   return text.length <= limit ? text : `${text.slice(0, limit - 1)}…`;
 }
 
