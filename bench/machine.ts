@@ -14,7 +14,7 @@ export function describeMachine(): Pick<Results, "machine" | "versions"> {
       system: `${os.type()} ${os.release().split("-")[0]}`,
     },
     versions: {
-      Kindstack: packageVersion(),
+      Kindstack: packageVersion,
       "Node.js": process.versions.node,
       Pulumi: tools.pulumi.version,
       Kubernetes: tools["kube-apiserver"].version,

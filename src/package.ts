@@ -1,18 +1,10 @@
-import fs from "node:fs";
 import path from "node:path";
 
-/** The folder of this package's package.json: the same one for the sources and for what they are compiled to. */
-export const packageRoot: string = findRoot(__dirname);
+/** What this package's package.json says; sources and what they are compiled to find it by the package's own name. */
+export const { version: packageVersion, devDependencies = {} } = require("kindstack/package.json") as {
+  version: string;
+  devDependencies?: Record<string, string>;
+};
 
-/** The version in package.json. */
-export function packageVersion(): string {
-  const manifest = JSON.parse(fs.readFileSync(path.join(packageRoot, "package.json"), "utf8")) as { version: string };
-  return manifest.version;
-}
-
-function findRoot(directory: string): string {
-  if (fs.existsSync(path.join(directory, "package.json"))) return directory;
-  const parent = path.dirname(directory);
-  if (parent === directory) throw new Error("no package.json above the code");
-  return findRoot(parent);
-}
+/** The folder of package.json. */
+export const packageRoot: string = path.dirname(require.resolve("kindstack/package.json"));

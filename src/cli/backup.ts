@@ -25,7 +25,7 @@ export function backupCommand(): Command {
     .addHelpText("after", `\nExample:\n  kindstack backup state-backup\n${HELP}`)
     .action(async (directory: string) => {
       await withProgress(`backup to ${directory}`, async (backend, progress) => {
-        const about = { kindstack: packageVersion(), time: new Date().toISOString(), backend: backend.scheme };
+        const about = { kindstack: packageVersion, time: new Date().toISOString(), backend: backend.scheme };
         const { stacks } = await writeBackup(
           directory,
           (onState) => backend.readAll(onState),

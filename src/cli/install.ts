@@ -34,7 +34,7 @@ export function installCommand(): Command {
     .addHelpText("after", () => `\nConfiguration:\n${configurationTable()}\n\n${EXAMPLE}`)
     .action(async ({ print, check, chart, values, set = {}, kinds: option }: InstallOptions, command: Command) => {
       if (!print && !check && chart === undefined) command.error("error: --print, --check or --chart is needed");
-      const parsed = parseConfiguration({ ...values, ...set }, packageVersion());
+      const parsed = parseConfiguration({ ...values, ...set }, packageVersion);
       const { kinds, configuration } = withLoadedKinds(parsed, { words: option?.words });
       if (check) await checkCluster(configuration, kinds);
       if (chart !== undefined) await writeChart(chart, configuration, kinds);
@@ -68,7 +68,7 @@ async function checkCluster(configuration: Configuration, kinds: readonly AnyKin
 /** Writes into a folder that is new or empty, so that nothing of another version stays in it. */
 async function writeChart(folder: string, configuration: Configuration, kinds: readonly AnyKind[]): Promise<void> {
   const { helmChart } = await import("../../stacks/platform/chart.js");
-  const files = await helmChart(configuration, kinds, packageVersion());
+  const files = await helmChart(configuration, kinds, packageVersion);
   mkdirSync(path.join(folder, "templates"), { recursive: true });
   if (readdirSync(folder).length > 1 || readdirSync(path.join(folder, "templates")).length > 0) {
     throw new Error(`--chart: ${folder} is not empty`);

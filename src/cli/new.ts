@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { Command } from "commander";
-import { packageRoot, packageVersion } from "../package";
+import { devDependencies, packageVersion } from "../package";
 import { type Files, folderFiles, packageFiles } from "../scaffold/kind-files";
 import { type NewKindNames, namesOf } from "../scaffold/names";
 import { providerFiles } from "../scaffold/provider-files";
@@ -100,7 +100,9 @@ Next:
 }
 
 function newPackage(names: NewKindNames, dir = names.folder): string {
-  writeNew(dir, packageFiles(names, { kindstack: `^${packageVersion()}`, ...developmentVersions() }));
+  // The kind is compiled and tested with what this package is.
+  const tools = ["@types/node", "typescript", "vitest"].map((tool) => [tool, devDependencies[tool] ?? "latest"]);
+  writeNew(dir, packageFiles(names, { kindstack: `^${packageVersion}`, ...Object.fromEntries(tools) }));
   return `${dir}: the kind ${names.kind}
 
 Next:
@@ -172,14 +174,4 @@ function withManifest(file: string, text: string): string {
     devDependencies: { ...(kindstack && { kindstack }), ...added.devDependencies, ...existing.devDependencies },
   };
   return `${JSON.stringify(merged, null, 2)}\n`;
-}
-
-/** What the kind is compiled and tested with: the versions that this package is. */
-function developmentVersions(): Record<string, string> {
-  const { devDependencies = {} } = JSON.parse(fs.readFileSync(path.join(packageRoot, "package.json"), "utf8")) as {
-    devDependencies?: Record<string, string>;
-  };
-  return Object.fromEntries(
-    ["@types/node", "typescript", "vitest"].map((name) => [name, devDependencies[name] ?? "latest"]),
-  );
 }

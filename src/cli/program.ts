@@ -34,7 +34,7 @@ const COMMANDS = {
 export async function buildProgram(words: readonly string[] = []): Promise<Command> {
   const program = new Command("kindstack")
     .description("A Kubernetes operator in which a custom resource is a Pulumi stack.")
-    .version(packageVersion())
+    .version(packageVersion)
     .enablePositionalOptions() // what follows a subcommand's name is the subcommand's
     .showHelpAfterError("(add --help for the usage)")
     .addHelpText(

@@ -20,7 +20,7 @@ export function layout(title: string, content: Html): Html {
 <a class="skip" href="#content">Skip to content</a>
 <header><nav aria-label="Console"><a class="brand" href="${CONSOLE_PATH}">Kindstack</a></nav><span id="live" role="status">live</span></header>
 <main id="content" tabindex="-1">${content}</main>
-<footer>Kindstack ${packageVersion()} · read-only</footer>
+<footer>Kindstack ${packageVersion} · read-only</footer>
 </body>
 </html>
 `;

@@ -48,7 +48,7 @@ describe("the command line", async () => {
 
   it("tells its version", async () => {
     expect(await runProgram(["--version"])).toBe(0);
-    expect(output.stdout).toBe(`${packageVersion()}\n`);
+    expect(output.stdout).toBe(`${packageVersion}\n`);
   });
 
   it.each([
