@@ -1,23 +1,26 @@
 import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { errorMessageOf } from "../../providers/errors";
-import { ProviderHost } from "../../providers/host/server";
-import { providersOf } from "../../providers/index";
 import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
 import { closePool } from "../../providers/postgres/pool";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { fileBackendDirectory } from "../automation/file-backend";
-import type { Workspace } from "../automation/pulumi";
 import { withScratch } from "../automation/scratch";
 import { StackReader } from "../automation/stack-reader";
-import { openWorkspace } from "../automation/workspace";
 import { readStateConfig } from "../config";
 import { ClusterView } from "../preview/cluster-view";
 import { Inspector } from "../preview/inspector";
+import { selectCandidates } from "../preview/preview";
+import type { RemoteInspector } from "../preview/remote";
 import { resolvePulumi } from "../toolchain/pulumi";
+import { type OpenStacks, openStacks } from "./open-stacks";
 import { PreviewProgress } from "./preview-progress";
 import { Progress } from "./progress";
+import { type ServerOptions, withServer } from "./server-options";
 import { untilInterrupted } from "./until-interrupted";
+
+/** What an operator's server answers, and {@link inspect} without one. */
+export type Inspections = Pick<RemoteInspector, "preview" | "diff" | "history" | "outputs" | "state">;
 
 export interface InspectionOptions {
   kinds: readonly AnyKind[];
@@ -27,68 +30,79 @@ export interface InspectionOptions {
 
 const TIMEOUT_MS = 10 * 60_000;
 
-/** The environment variables of {@link withInspection}, for a command's help. */
+/** The environment variables of {@link inspect}, for a command's help. */
 export const INSPECTION_HELP = `
 Environment:
   KUBECONFIG                        the cluster, if any; read rights suffice
   PULUMI_BACKEND_URL                where the operator keeps the state
   PULUMI_CONFIG_PASSPHRASE[_FILE], KINDSTACK_SECRETS_PROVIDER
                                     the encryption of secrets in the state
-  PSQL_HOST, …                      the database of kinds with rows, as for \`kindstack run\``;
+  PSQL_HOST, …                      the database of kinds with rows, as for \`kindstack run\`
+
+With --server, the command needs only a token:
+  KINDSTACK_TOKEN                   the token, unless --token-file is given or the kubeconfig has one`;
 
 /**
- * Runs something with the state, the cluster and the providers at hand.
+ * Asks the operator at `--server` or, without it, the state, the cluster and the database themselves, which takes a folder
+ * of its own: an operator on the same machine may use the one that is configured. An interruption ends it.
  *
- * It works in a folder of its own: an operator on the same machine may be at work in the one that is configured.
+ * @param local only called without `--server`
  */
-export function withInspection<T>(options: InspectionOptions, run: (inspector: Inspector) => Promise<T>): Promise<T> {
+export function inspect<T>(
+  server: ServerOptions,
+  local: () => InspectionOptions,
+  ask: (inspections: Inspections) => Promise<T>,
+): Promise<T> {
+  if (server.server !== undefined) return untilInterrupted((signal) => withServer(server, signal, ask));
+  const options = local();
   return untilInterrupted((signal) =>
-    withScratch(tmpdir(), "kindstack-inspection", (workDirectory) => inspect(options, workDirectory, signal, run)),
+    withScratch(tmpdir(), "kindstack-inspection", (workDirectory) => inspectHere(options, workDirectory, signal, ask)),
   );
 }
 
-async function inspect<T>(
+async function inspectHere<T>(
   { kinds, concurrency }: InspectionOptions,
   workDirectory: string,
   signal: AbortSignal,
-  run: (inspector: Inspector) => Promise<T>,
+  ask: (inspections: Inspections) => Promise<T>,
 ): Promise<T> {
   const state = readStateConfig(process.env);
-  const host = new ProviderHost(providersOf(kinds));
   const progress = new Progress();
-  let workspace: Workspace | undefined;
+  let stacks: OpenStacks | undefined;
   let previewed: PreviewProgress | undefined;
   try {
     // To make a server takes longer than a look.
     const pulumi = await resolvePulumi({ signal, observe: progress.observeTools, make: false });
-    await host.start();
     const opening = openCluster(); // never fails, and needs nothing of the workspace
-    workspace = await openWorkspace({
-      ...state,
-      workDirectory,
-      pulumi,
-      environment: process.env,
-      attachment: host.attachment,
-      log: console,
-    });
+    stacks = await openStacks(kinds, { ...state, workDirectory, pulumi, log: console });
     const cluster = await opening;
     if (concurrency !== undefined) previewed = new PreviewProgress();
     const inspector = new Inspector({
       kinds,
-      reader: new StackReader({ workspace, host, timeoutMs: TIMEOUT_MS, concurrency: concurrency ?? 1 }),
+      reader: new StackReader({ ...stacks, timeoutMs: TIMEOUT_MS, concurrency: concurrency ?? 1 }),
       cluster,
       signal,
       notes: notesOn(state.backendUrl, cluster),
       ...(previewed && { observe: previewed.show }),
     });
-    return await run(inspector);
+    return await ask(inspections(inspector, kinds));
   } finally {
     previewed?.end();
-    await workspace?.pulumi.close();
-    host.stop();
+    await stacks?.close();
     await closePool();
     await disconnectKubernetes();
   }
+}
+
+function inspections(inspector: Inspector, kinds: readonly AnyKind[]): Inspections {
+  return {
+    preview: ({ manifests, namespace, before, refresh }) =>
+      inspector.preview(selectCandidates(kinds, namespace, manifests, before), refresh),
+    diff: async ({ refresh, ...chosen }) => inspector.preview(await inspector.selectLive(chosen), refresh),
+    history: async (object) => inspector.history(await inspector.locate(object)),
+    outputs: async (object) => inspector.outputs(await inspector.locate(object)),
+    state: async (object) => inspector.state(await inspector.locate(object)),
+  };
 }
 
 /** A kubeconfig that cannot be read is as good as none. */

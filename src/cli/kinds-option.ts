@@ -1,8 +1,10 @@
-import { InvalidArgumentError, Option } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import { listItems } from "../../providers/pattern";
 import { describeProblem, type LoadedKinds, loadKinds } from "../../stacks/catalog";
 import type { AnyKind } from "../../stacks/contract/kind";
+import { findKind } from "../../stacks/contract/kind-name";
 import { visibleLines } from "../text/plain-text";
+import { orWrongUsage } from "./parse-options";
 
 /** What `--kinds` chose, with the words for another process. */
 export interface ChosenKinds extends LoadedKinds {
@@ -41,5 +43,15 @@ export function loadedKinds({ kinds: chosen }: KindsOption, report: (name: strin
   const { kinds, problems } = chosen ?? loadKinds();
   for (const { name, message } of problems) report(visibleLines(name), visibleLines(message));
   if (kinds.length === 0) throw new Error(`no kind can be served: ${problems.map(describeProblem).join("\n")}`);
+  return kinds;
+}
+
+/** For a command's `<kind>`. */
+export const KIND_HELP = "such as Tenant, tenant, tenants or tenants.multitenancy.codereliant.io";
+
+/** The chosen kinds; ends the command as wrongly used when none of them, or more than one, has that name. */
+export function kindsWith(command: Command, options: KindsOption, word: string): readonly AnyKind[] {
+  const kinds = allKinds(options);
+  orWrongUsage(command, () => findKind(kinds, word));
   return kinds;
 }

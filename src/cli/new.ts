@@ -5,6 +5,7 @@ import { devDependencies, packageVersion } from "../package";
 import { type Files, folderFiles, packageFiles } from "../scaffold/kind-files";
 import { type NewKindNames, namesOf } from "../scaffold/names";
 import { providerFiles } from "../scaffold/provider-files";
+import { orWrongUsage } from "./parse-options";
 
 interface NewKindOptions {
   group: string;
@@ -48,7 +49,7 @@ Examples:
   kindstack new kind Notice                  # stacks/notice, in a clone of Kindstack`,
         )
         .action((name: string, options: NewKindOptions, command: Command) => {
-          const names = parseNames(command, name, options.group, options.plural);
+          const names = orWrongUsage(command, () => namesOf(name, options.group, options.plural));
           process.stdout.write(options.package ? newPackage(names, options.dir) : newFolder(names, options.dir ?? "."));
         }),
     );
@@ -68,17 +69,13 @@ Example:
   kindstack new provider Bucket              # src/bucket.ts and test/bucket.test.ts`,
     )
     .action((name: string, { dir }: { dir: string }, command: Command) => {
-      process.stdout.write(newProvider(parseNames(command, name, "example.com"), dir));
+      process.stdout.write(
+        newProvider(
+          orWrongUsage(command, () => namesOf(name, "example.com")),
+          dir,
+        ),
+      );
     });
-}
-
-/** Ends the command as wrongly used when one of them is no name. */
-function parseNames(command: Command, ...words: Parameters<typeof namesOf>): NewKindNames {
-  try {
-    return namesOf(...words);
-  } catch (error) {
-    return command.error(`error: ${(error as Error).message}`);
-  }
 }
 
 function newProvider(names: NewKindNames, dir: string): string {

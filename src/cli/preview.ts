@@ -1,17 +1,16 @@
 import { availableParallelism } from "node:os";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { readManifests } from "../../stacks/contract/manifests";
-import { selectCandidates } from "../preview/preview";
 import { renderMarkdown } from "../preview/render-markdown";
 import { renderText } from "../preview/render-text";
 import { GATED, type Gated, gatedObjects, type Report } from "../preview/report";
 import { readManifestsAt } from "../preview/revision";
 import { fullName } from "../preview/wording";
 import { safeJson } from "../text/plain-text";
-import { INSPECTION_HELP, type InspectionOptions, withInspection } from "./inspection";
+import { INSPECTION_HELP, inspect } from "./inspection";
 import { allKinds, type KindsOption, kindsOption } from "./kinds-option";
-import { positive } from "./numbers";
-import { kubeconfigNamespace, SERVER_HELP, type ServerOptions, withServer, withServerOptions } from "./server-options";
+import { positive } from "./parse-options";
+import { kubeconfigNamespace, type ServerOptions, withServerOptions } from "./server-options";
 
 /** What `preview` and `diff` have in common. */
 export interface ReportOptions extends ServerOptions, KindsOption {
@@ -53,24 +52,18 @@ Examples:
   kindstack preview -f manifests/
   kindstack preview -f manifests/ --prune-against origin/main --output markdown --fail-on replace,delete
   kindstack preview -f manifests/ --server https://kindstack.example.com --token-file token
-${INSPECTION_HELP}
-${SERVER_HELP}`,
+${INSPECTION_HELP}`,
     )
     .action(async (options: PreviewOptions) => {
       const { filename: paths, pruneAgainst, refresh, concurrency } = options;
       const manifests = await readManifests(paths, pruneAgainst !== undefined);
       const before = pruneAgainst === undefined ? undefined : await readManifestsAt(pruneAgainst, paths);
       const namespace = options.namespace ?? kubeconfigNamespace();
-      const previewHere = (inspection: InspectionOptions) =>
-        withInspection(inspection, (inspector) =>
-          inspector.preview(selectCandidates(inspection.kinds, namespace, manifests, before), refresh),
-        );
-      const report =
-        options.server === undefined
-          ? await previewHere({ kinds: allKinds(options), concurrency })
-          : await withServer(options, (remote) =>
-              remote.preview({ manifests, namespace, refresh, ...(before && { before }) }),
-            );
+      const report = await inspect(
+        options,
+        () => ({ kinds: allKinds(options), concurrency }),
+        (inspections) => inspections.preview({ manifests, namespace, refresh, ...(before && { before }) }),
+      );
       print(report, options);
     });
 }

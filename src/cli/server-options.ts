@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs";
 import { KubeConfig } from "@kubernetes/client-node";
 import { type Command, InvalidArgumentError } from "commander";
 import { errorMessageOf, TerminalError } from "../../providers/errors";
+import { connectKubernetes } from "../../providers/kubernetes/connection";
 import { RemoteInspector } from "../preview/remote";
-import { untilInterrupted } from "./until-interrupted";
 
 /** Where a command looks: at an operator, or, without `server`, at the state, the cluster and the database itself. */
 export interface ServerOptions {
@@ -20,36 +20,28 @@ export function withServerOptions(command: Command): Command {
     .option("--token-file <file>", "bearer token for the server (default: KINDSTACK_TOKEN, or the kubeconfig's)");
 }
 
-/** For a command's help. */
-export const SERVER_HELP = `
-With --server, the command needs only a token:
-  KINDSTACK_TOKEN                   the token, unless --token-file is given or the kubeconfig has one`;
-
-/** Asks the operator; an interruption ends the request. */
-export function withServer<T>(
+/** Asks the operator at `server`. */
+export async function withServer<T>(
   { server = "", serverCa, tokenFile }: ServerOptions,
+  signal: AbortSignal,
   ask: (remote: RemoteInspector) => Promise<T>,
 ): Promise<T> {
-  return untilInterrupted(async (signal) => {
-    const token = await readToken(tokenFile);
-    const ca = serverCa === undefined ? undefined : readOptionFile("--server-ca", serverCa);
-    const remote = new RemoteInspector({ url: server, token, ca, signal });
-    try {
-      return await ask(remote);
-    } finally {
-      await remote.close();
-    }
-  });
+  const token = await readToken(tokenFile);
+  const ca = serverCa === undefined ? undefined : readOptionFile("--server-ca", serverCa);
+  const remote = new RemoteInspector({ url: server, token, ca, signal });
+  try {
+    return await ask(remote);
+  } finally {
+    await remote.close();
+  }
 }
 
 /** For objects that name no namespace: the kubeconfig's, as kubectl takes it. */
 export function kubeconfigNamespace(): string {
   try {
-    const config = new KubeConfig();
-    config.loadFromDefault();
-    return config.getContextObject(config.getCurrentContext())?.namespace || "default";
+    return connectKubernetes().namespace;
   } catch {
-    return "default";
+    return "default"; // no kubeconfig that can be read
   }
 }
 

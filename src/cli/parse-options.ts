@@ -1,4 +1,4 @@
-import { InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError } from "commander";
 
 /** Parses an option. @throws InvalidArgumentError for anything but digits */
 export function wholeNumber(text: string): number {
@@ -25,4 +25,13 @@ export function percent(text: string): number {
   const number = positive(text.replace(/ ?%$/, ""));
   if (number > 100) throw new InvalidArgumentError("it must be at most 100.");
   return number;
+}
+
+/** What `parse` returns; ends the command as wrongly used when it throws. */
+export function orWrongUsage<T>(command: Command, parse: () => T): T {
+  try {
+    return parse();
+  } catch (error) {
+    return command.error(`error: ${(error as Error).message}`);
+  }
 }

@@ -1,0 +1,110 @@
+import { Command } from "commander";
+import { countsOf, describeChanges, durationOf } from "../automation/update-changes";
+import type { ResourceOutputs, StackUpdate } from "../preview/answers";
+import type { ObjectRequest } from "../preview/requests";
+import { safeJson, shortValue } from "../text/plain-text";
+import { renderTable } from "../text/table";
+import { INSPECTION_HELP, type Inspections, inspect } from "./inspection";
+import { KIND_HELP, type KindsOption, kindsOption, kindsWith } from "./kinds-option";
+import { kubeconfigNamespace, type ServerOptions, withServerOptions } from "./server-options";
+
+const SHOWN_CHANGES = 3;
+
+export function historyCommand(): Command {
+  return objectCommand({
+    usage: "history",
+    description: "show the updates of an object's stack, newest first; a table on a terminal, JSON elsewhere",
+    ask: (inspections, object) => inspections.history(object),
+    table: historyTable,
+  });
+}
+
+export function outputsCommand(): Command {
+  return objectCommand({
+    usage: "outputs",
+    description:
+      "show the resources of an object and their outputs, from the state; a table on a terminal, JSON elsewhere",
+    ask: (inspections, object) => inspections.outputs(object),
+    table: outputsTable,
+  });
+}
+
+export function stateCommand(): Command {
+  return new Command("state")
+    .description("print the state of an object's stack")
+    .addHelpText("after", "\nExample:\n  kindstack state export tenant.multitenancy acme > acme.json")
+    .addCommand(
+      objectCommand({
+        usage: "state export",
+        description: "print the state of an object's stack, as JSON for `pulumi stack import`; secrets stay encrypted",
+        ask: (inspections, object) => inspections.state(object),
+      }),
+    );
+}
+
+interface ObjectOptions extends ServerOptions, KindsOption {
+  namespace?: string;
+}
+
+/** A command that shows something of one object's stack, which may be one that other objects share. */
+function objectCommand<T>({
+  usage,
+  description,
+  ask,
+  table,
+}: {
+  /** The command with its parents. */
+  usage: string;
+  description: string;
+  ask(inspections: Inspections, object: ObjectRequest): Promise<T>;
+  /** What is printed on a terminal, in place of JSON. */
+  table?(value: T): string;
+}): Command {
+  const command = new Command(usage.split(" ").at(-1))
+    .description(description)
+    .argument("<kind>", KIND_HELP)
+    .argument("<name>", "the object's name")
+    .option("-n, --namespace <namespace>", "the object's namespace (default: the kubeconfig's)")
+    .addOption(kindsOption("kinds to choose from"));
+  return withServerOptions(command)
+    .addHelpText("after", `\nExample:\n  kindstack ${usage} tenant.multitenancy acme\n${INSPECTION_HELP}`)
+    .action(async (kind: string, name: string, options: ObjectOptions) => {
+      const object = { kind, name, namespace: options.namespace ?? kubeconfigNamespace() };
+      const value = await inspect(
+        options,
+        () => ({ kinds: kindsWith(command, options, kind) }),
+        (inspections) => ask(inspections, object),
+      );
+      process.stdout.write(`${(table && process.stdout.isTTY ? table : safeJson)(value)}\n`);
+    });
+}
+
+function historyTable(updates: readonly StackUpdate[]): string {
+  return renderTable(
+    ["started", "took", "operation", "result", "changes"],
+    updates.map((update) => [
+      update.startTime,
+      durationOf(update) ?? "",
+      update.kind,
+      update.result,
+      update.changes === undefined
+        ? countsOf(update.resourceChanges)
+        : describeChanges(update.changes, SHOWN_CHANGES).join(", "),
+    ]),
+  );
+}
+
+function outputsTable(resources: readonly ResourceOutputs[]): string {
+  return renderTable(
+    ["type", "name", "id", "outputs"],
+    resources.map(({ type, name, id, outputs }) => [
+      type,
+      name,
+      id,
+      Object.entries(outputs)
+        .filter(([, value]) => value === null || typeof value !== "object")
+        .map(([property, value]) => `${property}=${shortValue(value, 40)}`)
+        .join(" "),
+    ]),
+  );
+}

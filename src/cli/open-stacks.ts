@@ -1,0 +1,31 @@
+import { ProviderHost } from "../../providers/host/server";
+import { providersOf } from "../../providers/index";
+import type { AnyKind } from "../../stacks/contract/kind";
+import type { PulumiOptions } from "../automation/pulumi";
+import { openWorkspace, type WorkspaceSettings } from "../automation/workspace";
+
+/** A workspace whose stacks the providers of this process serve. */
+export interface OpenStacks extends Pick<PulumiOptions, "workspace" | "host"> {
+  close(): Promise<void>;
+}
+
+/** Starts the providers of kinds, and opens a workspace that uses them. @throws what {@link openWorkspace} throws */
+export async function openStacks(
+  kinds: readonly AnyKind[],
+  settings: Omit<WorkspaceSettings, "environment" | "attachment">,
+): Promise<OpenStacks> {
+  const host = new ProviderHost(providersOf(kinds));
+  await host.start();
+  try {
+    const { attachment } = host;
+    const workspace = await openWorkspace({ ...settings, environment: process.env, attachment });
+    const close = async () => {
+      await workspace.pulumi.close();
+      host.stop();
+    };
+    return { workspace, host, close };
+  } catch (error) {
+    host.stop(); // it would keep the process alive
+    throw error;
+  }
+}
