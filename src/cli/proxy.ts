@@ -6,15 +6,15 @@ import { TerminalError } from "../../providers/errors";
 import { KubernetesClient } from "../../providers/kubernetes/client";
 import { kindName } from "../../stacks/contract/kind";
 import { kinds } from "../../stacks/index";
-import { inCluster } from "../config";
+import { listenAddress } from "../config";
 import { startProxy } from "../proxy/proxy";
 import { startEndpoints } from "../telemetry/endpoints";
 import { createLogger } from "../telemetry/log";
 import { readServingCertificate } from "../tls/certificate-files";
 import { openServingCertificate } from "../tls/serving-certificate";
 import { giveBackMemoryWhenIdle } from "./heap";
-import { type MetricsOptions, metricsOptions } from "./metrics-options";
-import { positive, wholeNumber } from "./numbers";
+import { type MetricsOptions, withMetricsOptions } from "./metrics-options";
+import { positive, wholeNumber } from "./parse-options";
 import { untilInterrupted } from "./until-interrupted";
 
 interface ProxyCommandOptions extends MetricsOptions {
@@ -44,7 +44,6 @@ function servedKind() {
 
 export function proxyCommand(): Command {
   const { kind, view } = servedKind();
-  const everywhere = inCluster(process.env) ? "0.0.0.0" : "127.0.0.1";
   const command = new Command("proxy")
     .description(`run the proxy that lets owners of ${kindName(kind)} list and watch their own namespaces`)
     .option("--tls-cert-file <file>", "serving certificate, as PEM; read again when it changes")
@@ -57,15 +56,14 @@ export function proxyCommand(): Command {
     .option("--tls-names <names...>", "host names and addresses of this certificate", ["localhost", "127.0.0.1"])
     .option("--client-ca-file <file>", "CA of users' certificates (default: the one that the API server publishes)")
     .option("--port <port>", "port of the proxy", wholeNumber, 9443)
-    .option("--host <address>", "listen address", everywhere)
+    .option("--host <address>", "listen address", listenAddress(process.env))
     .option("--http-port <port>", "port of /healthz and /readyz; 0 for any free one", wholeNumber, 8081)
-    .option("--http-host <address>", "address of --http-port and --metrics-port", everywhere)
+    .option("--http-host <address>", "address of --http-port and --metrics-port", listenAddress(process.env))
     .option("--user-group <groups...>", "groups whose members see their own namespaces", [...view.userGroups])
     .option("--refuse-group <groups...>", "groups whose members are refused", ["system:masters"])
     .option("--max-connections <n>", "maximum number of connections", positive, 1000)
     .option("--grace-period <seconds>", "time for open requests after SIGTERM", wholeNumber, 20);
-  for (const option of metricsOptions()) command.addOption(option);
-  return command
+  return withMetricsOptions(command)
     .addHelpText(
       "after",
       `

@@ -1,19 +1,11 @@
-import fs from "node:fs/promises";
 import { availableParallelism } from "node:os";
-import { Command, InvalidArgumentError } from "commander";
-import type { Logger } from "pino";
-import { TerminalError } from "../../providers/errors";
-import { ProviderHost } from "../../providers/host/server";
-import { providersOf } from "../../providers/index";
-import type { KubernetesClient } from "../../providers/kubernetes/client";
+import { Command } from "commander";
 import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
 import { closePool } from "../../providers/postgres/pool";
-import type { AnyKind } from "../../stacks/contract/kind";
 import { kinds as builtInKinds } from "../../stacks/index";
 import { StackEngine } from "../automation/engine";
 import { StackReader } from "../automation/stack-reader";
-import { openWorkspace } from "../automation/workspace";
-import { inCluster, operatorNamespace, readStateConfig } from "../config";
+import { listenAddress, readStateConfig } from "../config";
 import type { ConsoleOptions } from "../console/source";
 import { EventRecorder } from "../controller/event-recorder";
 import type { KindWatch } from "../dev/kind-watch";
@@ -26,20 +18,20 @@ import { createLogger } from "../telemetry/log";
 import { createMetrics } from "../telemetry/metrics";
 import type { Console } from "../telemetry/server";
 import { resolvePulumi } from "../toolchain/pulumi";
+import { type AdmissionOptions, serveAdmission, withAdmissionOptions } from "./admission-options";
 import { giveBackMemoryWhenIdle } from "./heap";
 import { type KindsOption, kindsOption, loadedKinds } from "./kinds-option";
-import { type MetricsOptions, metricsOptions } from "./metrics-options";
-import { percent, positive, seconds, wholeNumber } from "./numbers";
-import { type InspectionOptions, inspectionOptions, serveInspection } from "./serve-inspection";
-import { openShards, type ShardingOptions, shardingOptions } from "./sharding-options";
+import { type MetricsOptions, withMetricsOptions } from "./metrics-options";
+import { openStacks } from "./open-stacks";
+import { percent, positive, seconds, wholeNumber } from "./parse-options";
+import { type InspectionOptions, serveInspection, withInspectionOptions } from "./serve-inspection";
+import { openShards, type ShardingOptions, withShardingOptions } from "./sharding-options";
 import { untilInterrupted } from "./until-interrupted";
 
 /** A page waits for at most this long for a stack. */
 const CONSOLE_TIMEOUT_MS = 30_000;
-/** Of the Service in front of the operator, which the API server calls. */
-const ADMISSION_SERVICE_PORT = 443;
 
-interface RunOptions extends ShardingOptions, MetricsOptions, InspectionOptions, KindsOption {
+interface RunOptions extends AdmissionOptions, MetricsOptions, InspectionOptions, ShardingOptions, KindsOption {
   installCrds: boolean;
   watch: boolean;
   httpPort: number;
@@ -52,12 +44,6 @@ interface RunOptions extends ShardingOptions, MetricsOptions, InspectionOptions,
   driftInterval: number;
   relistInterval: number;
   gracePeriod: number;
-  admissionPort?: number;
-  admissionHost: string;
-  admissionUrl?: string;
-  admissionService?: string;
-  admissionClientCaFile?: string;
-  admissionOwner?: string;
 }
 
 export function runCommand(): Command {
@@ -67,7 +53,7 @@ export function runCommand(): Command {
     .option("--install-crds", "apply the CRDs of these kinds first", false)
     .option("--watch", "for development: apply edits of the kinds' files", false)
     .option("--http-port <port>", "port of /healthz and /readyz; 0 for any free one", wholeNumber, 8080)
-    .option("--http-host <address>", "address of all ports", inCluster(process.env) ? "0.0.0.0" : "127.0.0.1")
+    .option("--http-host <address>", "address of all ports", listenAddress(process.env))
     .option("--concurrency <n>", "maximum number of objects in work at the same time", positive, availableParallelism())
     .option("--rollout <percent>", "share of a kind's objects that get a new program at a time (default: all)", percent)
     .option("--rollout-max-failures <n>", "number of failed objects that stops a rollout", positive, 1)
@@ -75,25 +61,9 @@ export function runCommand(): Command {
     .option("--engine-idle <seconds>", "time without an update after which the Pulumi server exits", seconds, 60)
     .option("--drift-interval <seconds>", "how often rows are compared with their objects", positive, 30)
     .option("--relist-interval <seconds>", "full re-list interval", positive, 1800)
-    .option("--grace-period <seconds>", "time for running updates after SIGTERM", wholeNumber, 20)
-    .option(
-      "--admission-port <port>",
-      "serve admission on this port, 0 for any free one (default: not served)",
-      wholeNumber,
-    )
-    .option("--admission-host <address>", "listen address", inCluster(process.env) ? "0.0.0.0" : "127.0.0.1")
-    .option("--admission-url <url>", "URL for the API server (default: the host and port)", httpsUrl)
-    .option("--admission-service <name>", "in place of the URL: a Service in the operator's namespace")
-    .option(
-      "--admission-client-ca-file <file>",
-      "CA of the API servers' client certificates, as PEM; others are refused (default: no client certificate needed)",
-    )
-    .option(
-      "--admission-owner <clusterrole>",
-      "ClusterRole that owns all admission objects, so that they are deleted with it",
-    );
-  for (const option of [...metricsOptions(), ...inspectionOptions(), ...shardingOptions(inCluster(process.env))])
-    command.addOption(option);
+    .option("--grace-period <seconds>", "time for running updates after SIGTERM", wholeNumber, 20);
+  for (const add of [withAdmissionOptions, withMetricsOptions, withInspectionOptions, withShardingOptions])
+    add(command);
   return command
     .addHelpText(
       "after",
@@ -149,54 +119,40 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
       ),
     onFallback: (reason) => logger.info({ reason }, "no Pulumi server: a CLI process is started for each update"),
   });
-  const client = connectKubernetes();
-  const metrics = createMetrics();
-  const recorder = new EventRecorder({ client, logger });
-  const host = new ProviderHost(providersOf(loaded));
-  await host.start();
-  const workspace = await openWorkspace({
+  const stacks = await openStacks(loaded, {
     ...state,
     pulumi,
-    environment: process.env,
-    attachment: host.attachment,
     log: logger,
     timing: { idleMs: options.engineIdle * 1000 },
   });
-  const shards = openShards(options, { client, pulumi: workspace.pulumi, metrics, logger });
-  const kinds = [...(await permittedKinds(client, loaded, report))];
-  const operator = new Manager({
-    kinds,
-    client,
-    engine: new StackEngine({ workspace, host, timeoutMs: options.updateTimeout * 1000, log: logger }),
-    recorder,
-    metrics,
-    logger,
-    shards,
-    stackPartitions: options.stackPartitions,
-    ...(options.rollout !== undefined && {
-      rollout: { budget: options.rollout / 100, maxFailures: options.rolloutMaxFailures },
-    }),
-    concurrency: options.concurrency,
-    driftIntervalMs: options.driftInterval * 1000,
-    relistIntervalMs: options.relistInterval * 1000,
-    gracePeriodMs: options.gracePeriod * 1000,
-  });
-  giveBackMemoryWhenIdle();
   let endpoints: Endpoints | undefined;
   let admission: Listener | undefined;
   let inspection: Awaited<ReturnType<typeof serveInspection>>;
   let watch: KindWatch | undefined;
-  const prepare = options.installCrds ? installKinds : refuseForeignDefinitions;
-  const startWatch = async () => {
-    const { watchKinds } = await import("./watch-kinds.js");
-    const restartAdmission = async () => {
-      await admission?.close();
-      admission = await serveAdmission(options, kinds, client, logger);
-    };
-    const parts = { chosen: options.kinds, kinds, client, host, operator, prepare, restartAdmission, logger };
-    watch = watchKinds(parts, signal);
-  };
   try {
+    const client = connectKubernetes();
+    const metrics = createMetrics();
+    const recorder = new EventRecorder({ client, logger });
+    const shards = openShards(options, { client, pulumi: stacks.workspace.pulumi, metrics, logger });
+    const kinds = [...(await permittedKinds(client, loaded, report))];
+    const operator = new Manager({
+      kinds,
+      client,
+      engine: new StackEngine({ ...stacks, timeoutMs: options.updateTimeout * 1000, log: logger }),
+      recorder,
+      metrics,
+      logger,
+      shards,
+      stackPartitions: options.stackPartitions,
+      ...(options.rollout !== undefined && {
+        rollout: { budget: options.rollout / 100, maxFailures: options.rolloutMaxFailures },
+      }),
+      concurrency: options.concurrency,
+      driftIntervalMs: options.driftInterval * 1000,
+      relistIntervalMs: options.relistInterval * 1000,
+      gracePeriodMs: options.gracePeriod * 1000,
+    });
+    giveBackMemoryWhenIdle();
     endpoints = await startEndpoints({
       ...options,
       client,
@@ -208,14 +164,25 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
         server: client.server,
         operator,
         recorder,
-        reader: new StackReader({ workspace, host, timeoutMs: CONSOLE_TIMEOUT_MS }),
+        reader: new StackReader({ ...stacks, timeoutMs: CONSOLE_TIMEOUT_MS }),
       }),
       logger,
     });
     logger.info({ server: client.server, ...endpoints.addresses }, "operator starts");
+    const prepare = options.installCrds ? installKinds : refuseForeignDefinitions;
     await prepare(client, kinds);
     admission = await serveAdmission(options, kinds, client, logger);
     inspection = await serveInspection(options, { kinds, client, pulumi, state, logger });
+    const startWatch = async () => {
+      const { watchKinds } = await import("./watch-kinds.js");
+      const restartAdmission = async () => {
+        await admission?.close();
+        admission = await serveAdmission(options, kinds, client, logger);
+      };
+      const { host } = stacks;
+      const parts = { chosen: options.kinds, kinds, client, host, operator, prepare, restartAdmission, logger };
+      watch = watchKinds(parts, signal);
+    };
     await operator.run(signal, options.watch ? startWatch : undefined);
     logger.info("operator stopped");
   } finally {
@@ -223,8 +190,7 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
     await inspection?.close();
     await admission?.close();
     await endpoints?.close();
-    await workspace.pulumi.close();
-    host.stop();
+    await stacks.close();
     await closePool();
     await disconnectKubernetes();
   }
@@ -237,46 +203,4 @@ function lazyConsole(options: ConsoleOptions): Console {
     pages ??= import("../console/console.js").then(({ openConsole }) => openConsole(options));
     return (await pages)(request);
   };
-}
-
-async function serveAdmission(
-  { admissionPort, admissionHost, admissionUrl, admissionService, admissionClientCaFile, admissionOwner }: RunOptions,
-  kinds: readonly AnyKind[],
-  client: KubernetesClient,
-  logger: Logger,
-): Promise<Listener | undefined> {
-  if (admissionPort === undefined) return undefined;
-  // Loaded here: what makes certificates takes memory, and only this needs it.
-  const { startAdmission } = await import("../admission/admission.js");
-  const namespace = operatorNamespace(process.env);
-  const location =
-    admissionService !== undefined
-      ? { service: { namespace, name: admissionService, port: ADMISSION_SERVICE_PORT } }
-      : admissionUrl !== undefined
-        ? { url: admissionUrl }
-        : undefined;
-  if (location === undefined && ["0.0.0.0", "::"].includes(admissionHost)) {
-    throw new TerminalError(
-      "Misconfigured",
-      `--admission-host ${admissionHost} is not an address that the API server can call; set --admission-service or --admission-url`,
-    );
-  }
-  return startAdmission({
-    kinds,
-    client,
-    logger,
-    port: admissionPort,
-    host: admissionHost,
-    namespace,
-    ownerRole: admissionOwner,
-    ...(location && { location }),
-    ...(admissionClientCaFile !== undefined && { clientCa: await fs.readFile(admissionClientCaFile, "utf8") }),
-  });
-}
-
-function httpsUrl(text: string): string {
-  if (!/^https:\/\/[^/?#]+\/?$/.test(text) || !URL.canParse(text)) {
-    throw new InvalidArgumentError("it must be an address such as https://127.0.0.1:8443.");
-  }
-  return text;
 }

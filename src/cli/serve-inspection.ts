@@ -1,17 +1,16 @@
 import { join } from "node:path";
-import { Option } from "commander";
+import type { Command } from "commander";
 import type { Logger } from "pino";
-import { ProviderHost } from "../../providers/host/server";
-import { providersOf } from "../../providers/index";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
 import { INSPECTION_SECRET } from "../../stacks/contract/inspection";
 import type { AnyKind } from "../../stacks/contract/kind";
-import type { Workspace } from "../automation/pulumi";
 import { StackReader } from "../automation/stack-reader";
-import { openWorkspace, type PulumiBinary } from "../automation/workspace";
-import { inCluster, operatorNamespace, type StateConfig } from "../config";
-import { wholeNumber } from "./numbers";
+import type { PulumiBinary } from "../automation/workspace";
+import { listenAddress, operatorNamespace, type StateConfig } from "../config";
+import { type OpenStacks, openStacks } from "./open-stacks";
+import { wholeNumber } from "./parse-options";
 
+/** How an operator serves previews to others. */
 export interface InspectionOptions {
   previewPort?: number;
   previewHost: string;
@@ -19,21 +18,21 @@ export interface InspectionOptions {
   previewCertificate?: string;
 }
 
-/** How an operator serves previews to others. */
-export function inspectionOptions(): Option[] {
-  return [
-    new Option(
+/** Adds the options of {@link InspectionOptions}. */
+export function withInspectionOptions(command: Command): Command {
+  return command
+    .option(
       "--preview-port <port>",
       "serve previews, history, outputs and states on this port, over TLS, for accounts with the right to see them; " +
         "0 for any free one (default: not served)",
-    ).argParser(wholeNumber),
-    new Option("--preview-host <address>", "listen address").default(inCluster(process.env) ? "0.0.0.0" : "127.0.0.1"),
-    new Option("--preview-names <names...>", "host names of its certificate").default(["localhost"]),
-    new Option(
+      wholeNumber,
+    )
+    .option("--preview-host <address>", "listen address", listenAddress(process.env))
+    .option("--preview-names <names...>", "host names of its certificate", ["localhost"])
+    .option(
       "--preview-certificate <folder>",
       `folder with tls.crt and tls.key (default: a certificate in the Secret ${INSPECTION_SECRET})`,
-    ),
-  ];
+    );
 }
 
 interface Collaborators {
@@ -75,22 +74,14 @@ export async function serveInspection(
           dnsNames: names,
           logger,
         });
-  const providerHost = new ProviderHost(providersOf(kinds));
-  await providerHost.start();
-  let workspace: Promise<Workspace> | undefined;
+  let stacks: Promise<OpenStacks> | undefined;
   const open = () => {
-    workspace ??= openWorkspace({
-      ...state,
-      workDirectory: join(state.workDirectory, "inspection"),
-      pulumi,
-      environment: process.env,
-      attachment: providerHost.attachment,
-      log: logger,
-    }).catch((error: unknown) => {
-      workspace = undefined; // the next request tries again
+    const workDirectory = join(state.workDirectory, "inspection");
+    stacks ??= openStacks(kinds, { ...state, workDirectory, pulumi, log: logger }).catch((error: unknown) => {
+      stacks = undefined; // the next request tries again
       throw error;
     });
-    return workspace;
+    return stacks;
   };
   const server = await startInspectionServer({
     port,
@@ -104,7 +95,7 @@ export async function serveInspection(
       new Inspector({
         kinds,
         // One preview after the other: updates come first.
-        reader: new StackReader({ workspace: await open(), host: providerHost, timeoutMs: TIMEOUT_MS }),
+        reader: new StackReader({ ...(await open()), timeoutMs: TIMEOUT_MS }),
         cluster: await ClusterView.open(client),
         signal,
         notes: [],
@@ -116,8 +107,7 @@ export async function serveInspection(
     async close() {
       tls.close();
       await server.close();
-      await (await workspace?.catch(() => undefined))?.pulumi.close();
-      providerHost.stop();
+      await (await stacks?.catch(() => undefined))?.close();
     },
   };
 }

@@ -1,14 +1,15 @@
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
-import { InvalidArgumentError, Option } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Logger } from "pino";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
 import type { Pulumi } from "../automation/pulumi";
+import { inCluster } from "../config";
 import { kubernetesLeases } from "../sharding/lease-store";
 import { Shards } from "../sharding/shards";
 import { checkTiming, type LeaseTiming } from "../sharding/timing";
 import type { Metrics } from "../telemetry/metrics";
-import { seconds } from "./numbers";
+import { seconds } from "./parse-options";
 
 /** How the work is shared with other replicas. */
 export interface ShardingOptions {
@@ -21,29 +22,24 @@ export interface ShardingOptions {
   retryPeriod: number;
 }
 
-/** @param leaderElect whether Leases are used by default */
-export function shardingOptions(leaderElect: boolean): Option[] {
-  return [
-    new Option("--leader-elect", "work only while holding a Lease; the default in a Pod").default(leaderElect),
-    new Option("--no-leader-elect", "start without leader election; only if no other operator runs"),
-    new Option("--shards <n>", "number of parts of the work that replicas share, each with its own Lease")
-      .argParser(partCount)
-      .default(1),
-    new Option(
-      "--stack-partitions <n>",
-      "number of groups of namespaces whose objects share stacks (default: each namespace is a group)",
+/** Adds the options of {@link ShardingOptions}. */
+export function withShardingOptions(command: Command): Command {
+  return command
+    .option("--leader-elect", "work only while holding a Lease; the default in a Pod", inCluster(process.env))
+    .option("--no-leader-elect", "start without leader election; only if no other operator runs")
+    .option("--shards <n>", "number of parts of the work that replicas share, each with its own Lease", partCount, 1)
+    .addOption(
+      new Option(
+        "--stack-partitions <n>",
+        "number of groups of namespaces whose objects share stacks (default: each namespace is a group)",
+      )
+        .env("KINDSTACK_STACK_PARTITIONS")
+        .argParser(partCount),
     )
-      .env("KINDSTACK_STACK_PARTITIONS")
-      .argParser(partCount),
-    new Option("--lease-namespace <name>", "namespace of the Leases (default: the Pod's, or the kubeconfig's)"),
-    new Option("--lease-duration <seconds>", "time without renewal after which other replicas take over")
-      .argParser(seconds)
-      .default(15),
-    new Option("--renew-deadline <seconds>", "time without renewal after which a replica stops its work")
-      .argParser(seconds)
-      .default(10),
-    new Option("--retry-period <seconds>", "time between two renewals").argParser(seconds).default(2),
-  ];
+    .option("--lease-namespace <name>", "namespace of the Leases (default: the Pod's, or the kubeconfig's)")
+    .option("--lease-duration <seconds>", "time without renewal after which other replicas take over", seconds, 15)
+    .option("--renew-deadline <seconds>", "time without renewal after which a replica stops its work", seconds, 10)
+    .option("--retry-period <seconds>", "time between two renewals", seconds, 2);
 }
 
 /**
