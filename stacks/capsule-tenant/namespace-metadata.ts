@@ -1,11 +1,5 @@
 import { RE2JS } from "re2js";
-import {
-  FORBIDDEN_ANNOTATIONS_ANNOTATION,
-  FORBIDDEN_ANNOTATIONS_REGEX_ANNOTATION,
-  FORBIDDEN_LABELS_ANNOTATION,
-  FORBIDDEN_LABELS_REGEX_ANNOTATION,
-  TENANT_LABEL,
-} from "./labels";
+import { TENANT_LABEL } from "./labels";
 import type { CapsuleTenant } from "./schema";
 
 /*
@@ -20,41 +14,49 @@ export const UNRESERVED_KEYS = "^(app|kubectl)\\.kubernetes\\.io/|^kubernetes\\.
 /** Of these, what no tenant can allow: it says whose a namespace is. */
 export const OWNERSHIP_KEYS = "^([-a-z0-9.]+\\.)?(kindstack\\.dev|capsule\\.clastix\\.io)/";
 
+export const METADATA_MAPS = ["labels", "annotations"] as const;
+export type MetadataMap = (typeof METADATA_MAPS)[number];
+
 /** On a namespace, for the API server to read: what its tenant forbids and allows besides, as expressions. */
 export const KEY_RULE_ANNOTATIONS = {
   labels: { forbidden: "kindstack.dev/forbidden-labels", allowed: "kindstack.dev/allowed-labels" },
   annotations: { forbidden: "kindstack.dev/forbidden-annotations", allowed: "kindstack.dev/allowed-annotations" },
 } as const;
 
-/** An expression for what a tenant forbids, and one for what it allows though it is reserved or forbidden; `''` for nothing. */
-export interface KeyRules {
-  forbidden: string;
-  allowed: string;
-}
+/** Where a Tenant has these: in fields, and what it forbids also in annotations of Capsule, which a field excludes. */
+const SOURCES = {
+  labels: {
+    forbidden: "forbiddenLabels",
+    allowed: "allowedLabels",
+    forbiddenAnnotation: "capsule.clastix.io/forbidden-namespace-labels",
+  },
+  annotations: {
+    forbidden: "forbiddenAnnotations",
+    allowed: "allowedAnnotations",
+    forbiddenAnnotation: "capsule.clastix.io/forbidden-namespace-annotations",
+  },
+} as const;
 
-export function keyRules({ metadata, spec }: CapsuleTenant, map: "labels" | "annotations"): KeyRules {
-  const { forbiddenLabels, forbiddenAnnotations, allowedLabels, allowedAnnotations } = spec.namespacesMetadata ?? {};
-  const annotation = (key: string) => metadata.annotations?.[key] ?? "";
-  const [forbidden, allowed, exactKey, regexKey] =
-    map === "labels"
-      ? [forbiddenLabels, allowedLabels, FORBIDDEN_LABELS_ANNOTATION, FORBIDDEN_LABELS_REGEX_ANNOTATION]
-      : [
-          forbiddenAnnotations,
-          allowedAnnotations,
-          FORBIDDEN_ANNOTATIONS_ANNOTATION,
-          FORBIDDEN_ANNOTATIONS_REGEX_ANNOTATION,
-        ];
+/**
+ * An expression for what a tenant forbids, and one for what it allows though it is reserved or forbidden; `""` for
+ * nothing.
+ */
+export function keyRules({ metadata, spec }: CapsuleTenant, map: MetadataMap) {
+  const source = SOURCES[map];
+  const forbidden = spec.namespacesMetadata?.[source.forbidden];
+  const allowed = spec.namespacesMetadata?.[source.allowed];
+  const { [source.forbiddenAnnotation]: keys, [`${source.forbiddenAnnotation}-regexp`]: regex } =
+    metadata.annotations ?? {};
   return {
-    forbidden:
-      forbidden === undefined
-        ? expressionOf(annotation(exactKey).split(","), annotation(regexKey))
-        : expressionOf(forbidden.denied ?? [], forbidden.deniedRegex ?? ""),
-    allowed: expressionOf(allowed?.allowed ?? [], allowed?.allowedRegex ?? ""),
+    forbidden: forbidden
+      ? expressionOf(forbidden.denied, forbidden.deniedRegex)
+      : expressionOf(keys?.split(","), regex),
+    allowed: expressionOf(allowed?.allowed, allowed?.allowedRegex),
   };
 }
 
 /** Of the keys that a new namespace is created with, those that its owner may not set. */
-export function refusedKeys(tenant: CapsuleTenant, map: "labels" | "annotations", keys: readonly string[]): string[] {
+export function refusedKeys(tenant: CapsuleTenant, map: MetadataMap, keys: readonly string[]): string[] {
   const { forbidden, allowed } = keyRules(tenant, map);
   const matches = (regex: string, key: string) => regex !== "" && RE2JS.compile(regex).matcher(key).find();
   return keys.filter((key) => {
@@ -68,7 +70,7 @@ export function refusedKeys(tenant: CapsuleTenant, map: "labels" | "annotations"
 /** The rules of a tenant as annotations of its namespaces. */
 export function keyRuleAnnotations(tenant: CapsuleTenant): Record<string, string> {
   return Object.fromEntries(
-    (["labels", "annotations"] as const).flatMap((map) =>
+    METADATA_MAPS.flatMap((map) =>
       (["forbidden", "allowed"] as const)
         .map((rule) => [KEY_RULE_ANNOTATIONS[map][rule], keyRules(tenant, map)[rule]])
         .filter(([, expression]) => expression !== ""),
@@ -77,7 +79,7 @@ export function keyRuleAnnotations(tenant: CapsuleTenant): Record<string, string
 }
 
 /** One expression for exact values and for what another one matches. */
-function expressionOf(exact: readonly string[], regex: string): string {
+function expressionOf(exact: readonly string[] = [], regex = ""): string {
   const values = exact
     .map((value) => value.trim())
     .filter((value) => value !== "")

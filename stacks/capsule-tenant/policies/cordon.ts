@@ -1,16 +1,19 @@
 import type { Manifest } from "../../../providers/kubernetes/index";
 import { ADMINISTERS_TENANTS, isMember, userGroups } from "../admission/user-groups";
-import { CORDON_LABEL, TENANT_LABEL } from "../labels";
+import { TENANT_LABEL } from "../labels";
 import type { CapsuleTenant } from "../schema";
 import { NO_CONTROLLER_OF_KUBERNETES } from "./managed-objects";
-import { policyBinding, validatingPolicy } from "./policy";
+import { tenantBinding, validatingPolicy } from "./policy";
 
 const NAME = "capsule-cordon";
 
 /** What running Pods make for themselves, and what is asked without being stored. */
 const MADE_BY_WHAT_RUNS = ["events", "leases", "endpoints", "endpointslices", "localsubjectaccessreviews"];
 
-/** Whether nothing new may be made in the tenant; Capsule's label says so, too. */
+/** On a Tenant, with the value `enabled`: Capsule's own way to cordon it. The field of the specification wins. */
+const CORDON_LABEL = "capsule.clastix.io/cordon";
+
+/** Whether nothing new may be made in the tenant. */
 export function isCordoned({ metadata, spec }: CapsuleTenant): boolean {
   return spec.cordoned ?? metadata.labels?.[CORDON_LABEL] === "enabled";
 }
@@ -40,11 +43,5 @@ export function cordonPolicy(): Manifest {
 
 /** There only while the tenant is cordoned: it concerns every request in its namespaces. */
 export function cordonBindings(tenant: CapsuleTenant): Manifest[] {
-  if (!isCordoned(tenant)) return [];
-  const { name } = tenant.metadata;
-  return [
-    policyBinding(NAME, `${NAME}-${name}`, {
-      matchResources: { namespaceSelector: { matchLabels: { [TENANT_LABEL]: name } } },
-    }),
-  ];
+  return isCordoned(tenant) ? [tenantBinding(NAME, tenant)] : [];
 }

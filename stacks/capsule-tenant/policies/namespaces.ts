@@ -2,12 +2,17 @@ import { RE2JS } from "re2js";
 import { type Manifest, protectedNamespaces } from "../../../providers/kubernetes/index";
 import { ADMINISTERS_TENANTS, isMember, userGroups } from "../admission/user-groups";
 import { NODE_SELECTOR_ANNOTATION, TENANT_LABEL } from "../labels";
-import { KEY_RULE_ANNOTATIONS, OWNERSHIP_KEYS, RESERVED_KEYS, UNRESERVED_KEYS } from "../namespace-metadata";
-import { celString, policyBinding, type Validation, validatingPolicy } from "./policy";
+import {
+  KEY_RULE_ANNOTATIONS,
+  METADATA_MAPS,
+  type MetadataMap,
+  OWNERSHIP_KEYS,
+  RESERVED_KEYS,
+  UNRESERVED_KEYS,
+} from "../namespace-metadata";
+import { celString, policyBinding, validatingPolicy } from "./policy";
 
 const NAME = "capsule-namespaces";
-
-type MetadataMap = "labels" | "annotations";
 
 const mapOf = (object: string, map: MetadataMap) => `(${object} == null ? {} : ${object}.metadata.?${map}.orValue({}))`;
 const metadataValue = (object: string, map: MetadataMap, key: string) =>
@@ -18,8 +23,15 @@ const tenantReferences = (object: string) =>
   `${object} == null ? [] : ${object}.metadata.?ownerReferences.orValue([])` +
   ".filter(owner, owner.kind == 'Tenant' && owner.apiVersion.startsWith('capsule.clastix.io/')).map(owner, owner.uid)";
 
-/** Members of the groups do not choose the tenant of what they create: the webhook has done so. */
-const isAssigned = () => `(request.operation == 'CREATE' && ${isMember(userGroups())})`;
+/** Of the keys of kindstack.dev, none is added, changed or removed. */
+const keepsKindstackKeys = (map: MetadataMap) => {
+  const [before, after] = [mapOf("oldObject", map), mapOf("object", map)];
+  return (
+    `${after}.all(key, !key.startsWith('kindstack.dev/') || (key in ${before} && ${before}[key] == ${after}[key])) && ` +
+    `${before}.all(key, !key.startsWith('kindstack.dev/') || key in ${after})`
+  );
+};
+
 /** Who may change any namespace runs the cluster, or a part of it. */
 const ADMINISTERS_NAMESPACES = "authorizer.group('').resource('namespaces').check('patch').allowed()";
 
@@ -29,17 +41,53 @@ const ADMINISTERS_NAMESPACES = "authorizer.group('').resource('namespaces').chec
  * subresources, too.
  */
 export function namespacePolicy(): Manifest[] {
+  // Members of the groups do not choose the tenant of what they create: the webhook has done so.
+  const isAssigned = `(request.operation == 'CREATE' && ${isMember(userGroups())})`;
+  const by = `'the operator protects ${protectedNamespaces().join(", ")} (KINDSTACK_PROTECTED_NAMESPACES)'`;
   const policy = validatingPolicy(NAME, {
     rules: [{ apiGroups: [""], resources: ["namespaces", "namespaces/status", "namespaces/finalize"] }],
     variables: {
       tenant: metadataValue("oldObject", "labels", TENANT_LABEL),
       ownersBefore: tenantReferences("oldObject"),
       ownersAfter: tenantReferences("object"),
+      // By now the name is known, also one that was to be generated.
       isProtected: `object != null && object.metadata.name.matches(${celString(protectedNames())})`,
       ...refusedKeys("labels"),
       ...refusedKeys("annotations"),
     },
-    validations: [...protectedNameValidations(), ...ownershipValidations(), ...metadataValidations()],
+    validations: [
+      {
+        expression: `!variables.isProtected || !${isAssigned} || ${ADMINISTERS_TENANTS}`,
+        messageExpression: `'the namespace ' + object.metadata.name + ' cannot be a tenant\\'s: ' + ${by}`,
+      },
+      {
+        expression:
+          `!variables.isProtected || ((${metadataValue("object", "labels", TENANT_LABEL)} == '' || ${isUnchanged("labels", TENANT_LABEL)})` +
+          " && variables.ownersAfter.all(uid, uid in variables.ownersBefore))",
+        messageExpression: `'the namespace ' + object.metadata.name + ' cannot be given to a tenant: ' + ${by}`,
+      },
+      {
+        expression: `${isUnchanged("labels", TENANT_LABEL)} || ${isAssigned} || ${ADMINISTERS_TENANTS}`,
+        messageExpression: `'the label ${TENANT_LABEL} says whose a namespace is; it cannot be set, changed or removed' + (variables.tenant == '' ? '' : ': this namespace is of the tenant ' + variables.tenant)`,
+      },
+      {
+        expression: `variables.ownersBefore == variables.ownersAfter || ${isAssigned} || ${ADMINISTERS_TENANTS}`,
+        messageExpression:
+          "'a namespace keeps its tenant: owner references to a Tenant cannot be set, changed or removed'",
+      },
+      {
+        expression: `(${keepsKindstackKeys("labels")} && ${keepsKindstackKeys("annotations")}) || ${ADMINISTERS_TENANTS}`,
+        messageExpression: "'labels and annotations of kindstack.dev are set by Kindstack alone'",
+      },
+      {
+        expression: `variables.tenant == '' || ${isUnchanged("annotations", NODE_SELECTOR_ANNOTATION)} || ${ADMINISTERS_TENANTS}`,
+        messageExpression: `'the annotation ${NODE_SELECTOR_ANNOTATION} follows the nodeSelector of the tenant ' + variables.tenant`,
+      },
+      ...METADATA_MAPS.map((map) => ({
+        expression: `size(variables.refused_${map}) == 0 || ${ADMINISTERS_TENANTS} || ${ADMINISTERS_NAMESPACES}`,
+        messageExpression: `'the ${map} ' + variables.refused_${map}.join(', ') + ' of a namespace of the tenant ' + variables.tenant + ' cannot be changed by its owner'`,
+      })),
+    ],
   });
   return [policy, policyBinding(NAME, NAME)];
 }
@@ -53,53 +101,6 @@ function protectedNames(): string {
       .join(".*"),
   );
   return `^(${patterns.join("|")})$`;
-}
-
-/** By now the name is known, also one that was to be generated. */
-function protectedNameValidations(): Validation[] {
-  const by = `'the operator protects ${protectedNamespaces().join(", ")} (KINDSTACK_PROTECTED_NAMESPACES)'`;
-  return [
-    {
-      expression: `!variables.isProtected || !${isAssigned()} || ${ADMINISTERS_TENANTS}`,
-      messageExpression: `'the namespace ' + object.metadata.name + ' cannot be a tenant\\'s: ' + ${by}`,
-    },
-    {
-      expression:
-        `!variables.isProtected || ((${metadataValue("object", "labels", TENANT_LABEL)} == '' || ${isUnchanged("labels", TENANT_LABEL)})` +
-        " && variables.ownersAfter.all(uid, uid in variables.ownersBefore))",
-      messageExpression: `'the namespace ' + object.metadata.name + ' cannot be given to a tenant: ' + ${by}`,
-    },
-  ];
-}
-
-const keepsKindstackKeys = (map: MetadataMap) => {
-  const [before, after] = [mapOf("oldObject", map), mapOf("object", map)];
-  return (
-    `${after}.all(key, !key.startsWith('kindstack.dev/') || (key in ${before} && ${before}[key] == ${after}[key])) && ` +
-    `${before}.all(key, !key.startsWith('kindstack.dev/') || key in ${after})`
-  );
-};
-
-function ownershipValidations(): Validation[] {
-  return [
-    {
-      expression: `${isUnchanged("labels", TENANT_LABEL)} || ${isAssigned()} || ${ADMINISTERS_TENANTS}`,
-      messageExpression: `'the label ${TENANT_LABEL} says whose a namespace is; it cannot be set, changed or removed' + (variables.tenant == '' ? '' : ': this namespace is of the tenant ' + variables.tenant)`,
-    },
-    {
-      expression: `variables.ownersBefore == variables.ownersAfter || ${isAssigned()} || ${ADMINISTERS_TENANTS}`,
-      messageExpression:
-        "'a namespace keeps its tenant: owner references to a Tenant cannot be set, changed or removed'",
-    },
-    {
-      expression: `(${keepsKindstackKeys("labels")} && ${keepsKindstackKeys("annotations")}) || ${ADMINISTERS_TENANTS}`,
-      messageExpression: "'labels and annotations of kindstack.dev are set by Kindstack alone'",
-    },
-    {
-      expression: `variables.tenant == '' || ${isUnchanged("annotations", NODE_SELECTOR_ANNOTATION)} || ${ADMINISTERS_TENANTS}`,
-      messageExpression: `'the annotation ${NODE_SELECTOR_ANNOTATION} follows the nodeSelector of the tenant ' + variables.tenant`,
-    },
-  ];
 }
 
 /** Keys that an update sets, changes or removes against the rules; what the tenant adds to these stands in annotations. */
@@ -119,11 +120,4 @@ function refusedKeys(map: MetadataMap): Record<string, string> {
       `.filter(key, (${isReserved} || ${matches(`variables.forbidden_${map}`)}) && ` +
       `(key.matches(${celString(OWNERSHIP_KEYS)}) || !${matches(`variables.allowed_${map}`)}))`,
   };
-}
-
-function metadataValidations(): Validation[] {
-  return (["labels", "annotations"] as const).map((map) => ({
-    expression: `size(variables.refused_${map}) == 0 || ${ADMINISTERS_TENANTS} || ${ADMINISTERS_NAMESPACES}`,
-    messageExpression: `'the ${map} ' + variables.refused_${map}.join(', ') + ' of a namespace of the tenant ' + variables.tenant + ' cannot be changed by its owner'`,
-  }));
 }

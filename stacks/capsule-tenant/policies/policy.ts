@@ -1,4 +1,6 @@
 import type { Manifest } from "../../../providers/kubernetes/index";
+import type { KindObject } from "../../contract/index";
+import { TENANT_LABEL } from "../labels";
 
 const API_VERSION = "admissionregistration.k8s.io/v1";
 
@@ -19,7 +21,7 @@ export interface Validation {
 export interface PolicySpec {
   rules: readonly ResourceRule[];
   /** Named CEL expressions, evaluated when they are first used. */
-  variables: Record<string, string>;
+  variables: Readonly<Record<string, string>>;
   validations: readonly Validation[];
   /** More fields of the policy's specification. */
   [field: string]: unknown;
@@ -34,16 +36,19 @@ export function validatingPolicy(name: string, { rules, variables, validations, 
     spec: {
       // An expression that cannot be evaluated refuses: it guards what tenants may do to each other.
       failurePolicy: "Fail",
-      matchConstraints: { resourceRules: rules.map(resourceRule) },
+      matchConstraints: {
+        resourceRules: rules.map((rule) => ({
+          operations: ["CREATE", "UPDATE"],
+          ...rule,
+          apiVersions: ["v1"],
+          scope: "*",
+        })),
+      },
       variables: Object.entries(variables).map(([variable, expression]) => ({ name: variable, expression })),
       validations: validations.map((validation) => ({ ...validation, reason: "Forbidden" })),
       ...rest,
     },
   };
-}
-
-function resourceRule({ operations = ["CREATE", "UPDATE"], ...rule }: ResourceRule): object {
-  return { ...rule, apiVersions: ["v1"], operations, scope: "*" };
 }
 
 export function policyBinding(policyName: string, name: string, spec: object = {}): Manifest {
@@ -53,6 +58,12 @@ export function policyBinding(policyName: string, name: string, spec: object = {
     metadata: { name },
     spec: { policyName, validationActions: ["Deny"], ...spec },
   };
+}
+
+/** Binds a policy to the namespaces of one tenant. It is part of the tenant's stack. */
+export function tenantBinding(policyName: string, { metadata: { name } }: KindObject, spec: object = {}): Manifest {
+  const matchResources = { namespaceSelector: { matchLabels: { [TENANT_LABEL]: name } } };
+  return policyBinding(policyName, `${policyName}-${name}`, { matchResources, ...spec });
 }
 
 /** A string literal of CEL. */

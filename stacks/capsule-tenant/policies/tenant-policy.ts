@@ -1,33 +1,14 @@
 import type { Manifest } from "../../../providers/kubernetes/index";
 import type { KindObject } from "../../contract/index";
-import { PROBE_ANNOTATION, TENANT_LABEL } from "../labels";
 import type { CapsuleTenant } from "../schema";
-import { containerRegistries } from "./container-registries";
-import { externalAddresses } from "./external-addresses";
-import { imagePullPolicies } from "./image-pull-policies";
-import { ingressClasses } from "./ingress-classes";
-import { ingressHostnames } from "./ingress-hostnames";
-import { policyBinding, type ResourceRule, validatingPolicy } from "./policy";
-import { priorityClasses } from "./priority-classes";
-import type { Restriction } from "./restriction";
-import { serviceTypes } from "./service-types";
-import { storageClasses } from "./storage-classes";
+import type { Restriction } from "./allowed-list";
+import { tenantBinding, validatingPolicy } from "./policy";
+import { RESTRICTIONS } from "./restrictions";
 
 const NAME = "capsule-tenants";
 
-/** All that a tenant may be restricted in. What is in use already stays so when a list becomes shorter. */
-const RESTRICTIONS: readonly Restriction[] = [
-  ingressClasses,
-  ingressHostnames,
-  storageClasses,
-  containerRegistries,
-  imagePullPolicies,
-  priorityClasses,
-  externalAddresses,
-  serviceTypes,
-];
-
-const TENANT_KIND = { apiVersion: "capsule.clastix.io/v1alpha1", kind: "Tenant" };
+/** On a request that asks whether a tenant's policy is enforced; it is never stored. */
+const PROBE_ANNOTATION = "kindstack.dev/enforcement-probe";
 
 /**
  * Shows that the policy is enforced: a LimitRange with this annotation is refused, with what the API server goes by in the
@@ -35,8 +16,7 @@ const TENANT_KIND = { apiVersion: "capsule.clastix.io/v1alpha1", kind: "Tenant" 
  */
 const PROBE: Restriction = {
   appliesTo: () => false,
-  rules: [{ apiGroups: [""], resources: ["limitranges"], operations: ["CREATE"] }],
-  variables: {},
+  rule: { apiGroups: [""], resources: ["limitranges"], operations: ["CREATE"] },
   validations: [
     {
       expression: `!has(object.metadata.annotations) || !('${PROBE_ANNOTATION}' in object.metadata.annotations)`,
@@ -53,12 +33,12 @@ const PROBE: Restriction = {
 export function tenantPolicy(): Manifest {
   const all = [PROBE, ...RESTRICTIONS];
   return validatingPolicy(NAME, {
-    paramKind: TENANT_KIND,
-    rules: distinct(all.flatMap(({ rules }) => rules)),
+    paramKind: { apiVersion: "capsule.clastix.io/v1alpha1", kind: "Tenant" },
+    rules: [...new Set(all.map(({ rule }) => rule))],
     variables: Object.assign({}, ...all.map(({ variables }) => variables)),
-    validations: all.flatMap(({ rules, validations }) =>
+    validations: all.flatMap(({ rule, validations }) =>
       validations.map(({ expression, messageExpression }) => ({
-        expression: `!(${isAbout(rules)}) || (${expression})`,
+        expression: `!(request.resource.resource == '${rule.resources[0]}') || (${expression})`,
         messageExpression,
       })),
     ),
@@ -67,14 +47,8 @@ export function tenantPolicy(): Manifest {
 
 /** What binds a tenant to the policy, if it restricts anything: the policy's parameter is the Tenant itself. */
 export function tenantPolicyBindings(tenant: CapsuleTenant): Manifest[] {
-  if (!isRestricted(tenant)) return [];
-  const { name } = tenant.metadata;
-  return [
-    policyBinding(NAME, `${NAME}-${name}`, {
-      paramRef: { name, parameterNotFoundAction: "Deny" },
-      matchResources: { namespaceSelector: { matchLabels: { [TENANT_LABEL]: name } } },
-    }),
-  ];
+  const paramRef = { name: tenant.metadata.name, parameterNotFoundAction: "Deny" };
+  return isRestricted(tenant) ? [tenantBinding(NAME, tenant, { paramRef })] : [];
 }
 
 /** Whether there is anything for the API server to enforce in the tenant's namespaces. */
@@ -96,14 +70,4 @@ export function enforcementProbe(namespace: string): Manifest {
 export function isEnforcedFor({ metadata: { uid, generation = 0 } }: KindObject, refusal: string): boolean {
   const [, seenUid, seenGeneration] = /enforced for (\S+) of generation (\d+)/.exec(refusal) ?? [];
   return seenUid === uid && Number(seenGeneration) >= generation;
-}
-
-/** In CEL: whether a request is one of these. */
-function isAbout(rules: readonly ResourceRule[]): string {
-  const resources = new Set(rules.flatMap(({ resources }) => resources.map((name) => name.split("/")[0])));
-  return [...resources].map((resource) => `request.resource.resource == '${resource}'`).join(" || ");
-}
-
-function distinct(rules: readonly ResourceRule[]): ResourceRule[] {
-  return [...new Map(rules.map((rule) => [JSON.stringify(rule), rule])).values()];
 }
