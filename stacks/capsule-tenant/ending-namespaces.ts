@@ -1,25 +1,23 @@
 import { LRUCache } from "lru-cache";
 import Type from "typebox";
-import { Compile } from "typebox/compile";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/index";
 import type { KindObject } from "../contract/index";
+import { jsonReader } from "./annotation-json";
 import { RESOURCE_QUOTA_LABEL } from "./labels";
-import { type Amount, parseAmount } from "./quantity";
+import { type Amount, type Amounts, parseAmount, QUANTITY } from "./quantity";
 
 /*
- * What a namespace that is being deleted still uses counts until it is gone. Its ResourceQuotas go before what has
- * finalizers does, so that what they said last is kept on the namespace itself.
+ * What a namespace that is being deleted still uses counts until it is gone. Its ResourceQuotas are deleted before what has
+ * finalizers, so their last status is kept on the namespace itself.
  */
 
 /** On a namespace that is being deleted: what it used last, by item of the tenant's quotas and by resource. */
 const LAST_USE_ANNOTATION = "kindstack.dev/last-quota-use";
 
-type Amounts = Record<string, string | number>;
 type LastUse = Record<string, Amounts>;
 
-const lastUseSchema = Compile(
-  Type.Record(Type.String(), Type.Record(Type.String(), Type.Union([Type.String(), Type.Number()]))),
-);
+const quantity = Type.Union([Type.String({ pattern: QUANTITY }), Type.Number({ minimum: 0 })]);
+const parseLastUse = jsonReader(Type.Record(Type.String(), Type.Record(Type.String(), quantity)));
 
 /** What ResourceQuotas said last, by tenant and namespace: their end may be seen before that of their namespace. */
 const seen = new LRUCache<string, LastUse>({ max: 10_000 });
@@ -28,16 +26,22 @@ const seen = new LRUCache<string, LastUse>({ max: 10_000 });
 export class EndingNamespaces {
   /** By namespace; `undefined` while what it uses is not known. */
   readonly #lastUse = new Map<string, LastUse | undefined>();
-  readonly #toNote: LiveObject[] = [];
+  /** What is to be written on them, so that it is known after a restart. */
+  readonly notes: Manifest[] = [];
 
   /** @param owned the tenant's namespaces and ResourceQuotas, among others */
-  constructor({ metadata: { uid } }: KindObject, owned: readonly LiveObject[]) {
+  constructor({ metadata: { uid: tenant } }: KindObject, owned: readonly LiveObject[]) {
     const useOf = useByNamespace(owned);
-    for (const namespace of owned.filter(({ kind, metadata }) => kind === "Namespace" && metadata.deletionTimestamp)) {
-      const { name } = namespace.metadata;
-      const noted = notedUse(namespace);
-      this.#lastUse.set(name, useOf.get(name) ?? noted ?? seen.get(`${uid}/${name}`));
-      if (noted === undefined && this.#lastUse.get(name) !== undefined) this.#toNote.push(namespace);
+    for (const { apiVersion, kind, metadata } of owned) {
+      if (kind !== "Namespace" || metadata.deletionTimestamp === undefined) continue;
+      const { name, uid } = metadata;
+      const noted = parseLastUse(metadata.annotations?.[LAST_USE_ANNOTATION]);
+      const use = useOf.get(name) ?? noted ?? seen.get(`${tenant}/${name}`);
+      this.#lastUse.set(name, use);
+      if (noted === undefined && use !== undefined) {
+        const annotations = { [LAST_USE_ANNOTATION]: JSON.stringify(use) };
+        this.notes.push({ apiVersion, kind, metadata: { name, uid, annotations } });
+      }
     }
   }
 
@@ -54,15 +58,6 @@ export class EndingNamespaces {
     }
     return sum;
   }
-
-  /** What is to be written on them, so that it is known after a restart. */
-  notes(): Manifest[] {
-    return this.#toNote.map(({ apiVersion, kind, metadata: { name, uid } }) => ({
-      apiVersion,
-      kind,
-      metadata: { name, uid, annotations: { [LAST_USE_ANNOTATION]: JSON.stringify(this.#lastUse.get(name)) } },
-    }));
-  }
 }
 
 /** Remembers what the tenant's ResourceQuotas say. */
@@ -72,23 +67,12 @@ export function rememberUse({ metadata: { uid } }: KindObject, owned: readonly L
 
 function useByNamespace(owned: readonly LiveObject[]): Map<string, LastUse> {
   const useOf = new Map<string, LastUse>();
-  for (const quota of owned) {
-    const index = quota.metadata.labels?.[RESOURCE_QUOTA_LABEL];
-    if (quota.kind !== "ResourceQuota" || index === undefined) continue;
-    const { used } = (quota.status ?? {}) as { used?: Amounts };
-    const namespace = quota.metadata.namespace ?? "";
+  for (const { kind, metadata, status } of owned) {
+    const index = metadata.labels?.[RESOURCE_QUOTA_LABEL];
+    if (kind !== "ResourceQuota" || index === undefined) continue;
+    const { used } = (status ?? {}) as { used?: Amounts };
+    const namespace = metadata.namespace ?? "";
     useOf.set(namespace, { ...useOf.get(namespace), ...(used && { [index]: used }) });
   }
   return useOf;
-}
-
-function notedUse({ metadata }: LiveObject): LastUse | undefined {
-  const note = metadata.annotations?.[LAST_USE_ANNOTATION];
-  if (note === undefined) return undefined;
-  try {
-    const value: unknown = JSON.parse(note);
-    return lastUseSchema.Check(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
 }

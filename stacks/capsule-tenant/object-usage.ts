@@ -1,6 +1,13 @@
+import type {
+  V1Container,
+  V1PersistentVolumeClaimSpec,
+  V1PodSpec,
+  V1ResourceRequirements,
+  V1ServiceSpec,
+} from "@kubernetes/client-node";
 import type { Manifest } from "../../providers/kubernetes/index";
 import type { AdmissionRequest } from "../contract/index";
-import { type Amount, parseAmount } from "./quantity";
+import { type Amount, type Amounts, max, parseAmount } from "./quantity";
 import type { ResourceQuotaItem } from "./schema";
 
 /*
@@ -10,33 +17,6 @@ import type { ResourceQuotaItem } from "./schema";
 
 /** By the resource's name in a quota. */
 export type Usage = Map<string, Amount>;
-
-type ResourceList = Record<string, string | number>;
-interface Resources {
-  requests?: ResourceList;
-  limits?: ResourceList;
-}
-interface Container {
-  resources?: Resources;
-  restartPolicy?: string;
-}
-interface PodSpec {
-  containers?: Container[];
-  initContainers?: Container[];
-  resources?: Resources;
-  overhead?: ResourceList;
-  activeDeadlineSeconds?: number;
-  priorityClassName?: string;
-}
-interface ServiceSpec {
-  type?: string;
-  ports?: { nodePort?: number }[];
-  allocateLoadBalancerNodePorts?: boolean;
-}
-interface ClaimSpec {
-  storageClassName?: string;
-  resources?: Resources;
-}
 
 const ONE = parseAmount(1);
 /** Of the core group: what is counted by its plain name as well. */
@@ -68,9 +48,8 @@ export function usageOf({ group, name }: AdmissionRequest["resource"], object: M
   const usage: Usage = new Map([[`count/${group === "" ? name : `${name}.${group}`}`, ONE]]);
   if (group !== "") return usage;
   if (COUNTED_BY_NAME.includes(name)) usage.set(name, ONE);
-  const spec = object.spec ?? {};
-  if (name === "pods") addPod(usage, spec);
-  if (name === "services") addService(usage, spec);
+  if (name === "pods") addPod(usage, object.spec as V1PodSpec);
+  if (name === "services") addService(usage, object.spec as V1ServiceSpec);
   if (name === "persistentvolumeclaims") addClaim(usage, object);
   return usage;
 }
@@ -86,7 +65,7 @@ export function isInScope(
     ...(scopeSelector?.matchExpressions ?? []),
   ];
   if (selectors.length > 0 && resource !== "pods") return false;
-  const pod: PodSpec = object.spec ?? {};
+  const pod = object.spec as V1PodSpec;
   return selectors.every(({ scopeName, operator, values = [] }) => {
     if (scopeName === "Terminating") return isTerminating(pod);
     if (scopeName === "NotTerminating") return !isTerminating(pod);
@@ -100,17 +79,17 @@ export function isInScope(
   });
 }
 
-function isTerminating({ activeDeadlineSeconds }: PodSpec): boolean {
+function isTerminating({ activeDeadlineSeconds }: V1PodSpec): boolean {
   return activeDeadlineSeconds !== undefined && activeDeadlineSeconds >= 0;
 }
 
-function isBestEffort({ containers = [], initContainers = [], resources }: PodSpec): boolean {
+function isBestEffort({ containers = [], initContainers = [], resources }: V1PodSpec): boolean {
   return [...containers, ...initContainers, { resources }].every(({ resources: { requests, limits } = {} }) =>
     [requests, limits].every((list) => ["cpu", "memory"].every((name) => parseAmount(list?.[name] ?? 0) === 0n)),
   );
 }
 
-function addPod(usage: Usage, pod: PodSpec): void {
+function addPod(usage: Usage, pod: V1PodSpec): void {
   const requests = podTotal(pod, "requests");
   const limits = podTotal(pod, "limits");
   for (const [name, amount] of parsed(pod.overhead)) {
@@ -129,22 +108,25 @@ function addPod(usage: Usage, pod: PodSpec): void {
 }
 
 /** Init containers run one after the other before the others, beside those of them that keep running. */
-function podTotal({ containers = [], initContainers = [], resources }: PodSpec, what: keyof Resources): Usage {
-  const listOf = (of: Container) => parsed(of.resources?.[what]);
+function podTotal(
+  { containers = [], initContainers = [], resources }: V1PodSpec,
+  what: keyof Pick<V1ResourceRequirements, "requests" | "limits">,
+): Usage {
+  const listOf = (of: V1Container) => parsed(of.resources?.[what]);
   let running: Usage = new Map();
   let most: Usage = new Map();
   for (const container of initContainers) {
     const now = combined(running, listOf(container), add);
     if (container.restartPolicy === "Always") running = now;
-    most = combined(most, now, larger);
+    most = combined(most, now, max);
   }
   const all = containers.reduce((total, container) => combined(total, listOf(container), add), running);
-  const total = combined(all, most, larger);
+  const total = combined(all, most, max);
   for (const [name, amount] of parsed(resources?.[what])) total.set(name, amount);
   return total;
 }
 
-function addService(usage: Usage, { type, ports = [], allocateLoadBalancerNodePorts }: ServiceSpec): void {
+function addService(usage: Usage, { type, ports = [], allocateLoadBalancerNodePorts }: V1ServiceSpec): void {
   const isBalancer = type === "LoadBalancer";
   if (isBalancer) usage.set("services.loadbalancers", ONE);
   if (type !== "NodePort" && !isBalancer) return;
@@ -154,7 +136,7 @@ function addService(usage: Usage, { type, ports = [], allocateLoadBalancerNodePo
 }
 
 function addClaim(usage: Usage, { metadata, spec }: Manifest): void {
-  const { storageClassName = "", resources }: ClaimSpec = spec ?? {};
+  const { storageClassName = "", resources } = spec as V1PersistentVolumeClaimSpec;
   const storageClass = metadata.annotations?.[STORAGE_CLASS_ANNOTATION] ?? storageClassName;
   const counted: Usage = new Map([["persistentvolumeclaims", ONE]]);
   const { storage } = resources?.requests ?? {};
@@ -165,7 +147,7 @@ function addClaim(usage: Usage, { metadata, spec }: Manifest): void {
   }
 }
 
-function parsed(list: ResourceList = {}): Usage {
+function parsed(list: Amounts = {}): Usage {
   return new Map(Object.entries(list).map(([name, quantity]) => [name, parseAmount(quantity)]));
 }
 
@@ -176,4 +158,3 @@ function combined(first: Usage, second: Usage, combine: (a: Amount, b: Amount) =
 }
 
 const add = (a: Amount, b: Amount) => a + b;
-const larger = (a: Amount, b: Amount) => (a > b ? a : b);

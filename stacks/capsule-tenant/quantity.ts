@@ -5,23 +5,21 @@
 /** An amount in billionths, the finest that Kubernetes knows. */
 export type Amount = bigint;
 
+/** Amounts of a list, by resource, as Kubernetes writes them. */
+export type Amounts = Record<string, string | number>;
+
+/** What may be written as an amount: `200m`, `16Gi`, none below zero. */
+export const QUANTITY = "^\\+?([0-9]+(\\.[0-9]*)?|\\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})?$";
+
 const NANO = 1_000_000_000n;
+const DECIMAL = Object.fromEntries(
+  ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"].map((suffix, i) => [suffix, 1000n ** BigInt(i)]),
+);
+const BINARY = Object.fromEntries(
+  ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"].map((suffix, i) => [suffix, NANO << BigInt(10 * i)]),
+);
 const MEBI = NANO << 20n;
-const BINARY = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
-/** Powers of ten, as exponents. */
-const DECIMAL: Readonly<Record<string, number>> = {
-  n: -9,
-  u: -6,
-  m: -3,
-  "": 0,
-  k: 3,
-  M: 6,
-  G: 9,
-  T: 12,
-  P: 15,
-  E: 18,
-};
-const FORM = /^([+-]?)(\d*)(?:\.(\d*))?([KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?$/;
+const FORM = /^([+-]?)(\d*)(?:\.(\d*))?(?:([KMGTPE]i|[numkMGTPE])|[eE]([+-]?\d+))?$/;
 
 /**
  * Parses `8`, `100m`, `1.5Gi`, `1e3`. What is finer than a billionth is rounded away from zero, as Kubernetes does.
@@ -29,19 +27,13 @@ const FORM = /^([+-]?)(\d*)(?:\.(\d*))?([KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?$/;
  * @throws RangeError when it is not an amount
  */
 export function parseAmount(quantity: string | number): Amount {
-  const match = FORM.exec(String(quantity));
-  const [, sign = "", whole = "", fraction = "", suffix = ""] = match ?? [];
-  if (match === null || whole + fraction === "") throw new RangeError(`${quantity} is not an amount`);
-  const digits = BigInt(whole + fraction) * NANO;
-  const binary = BINARY.indexOf(suffix);
-  const exponent = (binary >= 0 ? 0 : (DECIMAL[suffix] ?? Number(suffix.slice(1)))) - fraction.length;
-  const scaled = binary > 0 ? digits << BigInt(10 * binary) : digits;
-  const amount = exponent >= 0 ? scaled * 10n ** BigInt(exponent) : divideUp(scaled, 10n ** BigInt(-exponent));
+  const [match, sign, whole = "", fraction = "", suffix = "", exponent = "0"] = FORM.exec(String(quantity)) ?? [];
+  if (match === undefined || whole + fraction === "") throw new RangeError(`${quantity} is not an amount`);
+  const places = fraction.length - Number(exponent);
+  const scaled = BigInt(whole + fraction) * (DECIMAL[suffix] ?? BINARY[suffix] ?? 0n);
+  const divisor = 10n ** BigInt(Math.max(0, places));
+  const amount = (scaled * 10n ** BigInt(Math.max(0, -places)) + divisor - 1n) / divisor;
   return sign === "-" ? -amount : amount;
-}
-
-function divideUp(dividend: bigint, divisor: bigint): bigint {
-  return (dividend + divisor - 1n) / divisor;
 }
 
 /**
@@ -49,19 +41,10 @@ function divideUp(dividend: bigint, divisor: bigint): bigint {
  * `like`, an amount of the same resource, is written with them.
  */
 export function formatAmount(amount: Amount, like: string | number = ""): string {
-  if (String(like).endsWith("i") && amount % NANO === 0n) return withSuffix(amount / NANO, 1024n, BINARY);
-  if (amount % NANO === 0n) return withSuffix(amount / NANO, 1000n, ["", "k", "M", "G", "T", "P", "E"]);
-  return withSuffix(amount, 1000n, ["n", "u", "m"]);
-}
-
-function withSuffix(value: bigint, base: bigint, suffixes: readonly string[]): string {
-  let index = 0;
-  let rest = value;
-  while (index < suffixes.length - 1 && rest !== 0n && rest % base === 0n) {
-    rest /= base;
-    index++;
-  }
-  return `${rest}${suffixes[index]}`;
+  if (amount === 0n) return "0";
+  const suffixes = String(like).endsWith("i") && amount % NANO === 0n ? BINARY : DECIMAL;
+  const [suffix, size] = Object.entries(suffixes).findLast(([, size]) => amount % size === 0n) ?? ["n", 1n];
+  return `${amount / size}${suffix}`;
 }
 
 /**
@@ -71,4 +54,16 @@ function withSuffix(value: bigint, base: bigint, suffixes: readonly string[]): s
 export function unitOf(resource: string, whole: string | number): Amount {
   if (/(^|\.)cpu$/.test(resource)) return NANO / 1000n;
   return String(whole).endsWith("i") && parseAmount(whole) % MEBI === 0n ? MEBI : NANO;
+}
+
+export function sum(amounts: readonly Amount[]): Amount {
+  return amounts.reduce((total, amount) => total + amount, 0n);
+}
+
+export function max(first: Amount, ...others: Amount[]): Amount {
+  return others.reduce((a, b) => (a > b ? a : b), first);
+}
+
+export function min(first: Amount, ...others: Amount[]): Amount {
+  return others.reduce((a, b) => (a < b ? a : b), first);
 }

@@ -1,13 +1,15 @@
 import Type from "typebox";
-import { Compile } from "typebox/compile";
 import type { LiveObject } from "../../providers/kubernetes/index";
-import { ASK_ANNOTATION_PREFIX } from "./labels";
-import { type Amount, formatAmount, parseAmount } from "./quantity";
+import { jsonReader } from "./annotation-json";
+import { type Amount, formatAmount, min, parseAmount, QUANTITY } from "./quantity";
 
 /*
  * A request that is larger than its namespace's share asks for room: an annotation on the namespace's ResourceQuota says
  * how much, whichever replica balances the tenant. Each process of the operator has an annotation of its own.
  */
+
+/** On a ResourceQuota, and then the process that asks: what requests that wait need. */
+export const ASK_ANNOTATION_PREFIX = "ask.kindstack.dev/";
 
 /** An ask holds room for so long: longer than its request waits, and until it is counted. */
 export const ASK_MS = 5_000;
@@ -26,17 +28,13 @@ export interface Ask {
   until: number;
 }
 
-const quantity = Type.String({ maxLength: 64 });
-const schema = Compile(
-  Type.Record(
-    Type.String(),
-    Type.Object({ used: quantity, more: quantity, since: Type.Number(), until: Type.Number() }),
-  ),
-);
+const quantity = Type.String({ maxLength: 64, pattern: QUANTITY });
+const ask = Type.Object({ used: quantity, more: quantity, since: Type.Number(), until: Type.Number() });
+const readAsks = jsonReader(Type.Record(Type.String(), ask));
 
 export function formatAsks(asks: ReadonlyMap<string, Ask>): string {
-  const entries = [...asks].map(([resource, { used, more, since, until }]) => {
-    return [resource, { used: formatAmount(used), more: formatAmount(more), since, until }];
+  const entries = [...asks].map(([resource, { used, more, ...times }]) => {
+    return [resource, { used: formatAmount(used), more: formatAmount(more), ...times }];
   });
   return JSON.stringify(Object.fromEntries(entries));
 }
@@ -50,49 +48,40 @@ export function asksOn(
   quota: LiveObject,
   now = Date.now(),
 ): Map<string, { amount: Amount; since: number; until: number }> {
-  const found = new Map<string, Ask[]>();
-  for (const text of askAnnotations(quota).values()) {
-    for (const [resource, ask] of parseAsks(text)) {
-      if (isInForce(ask, now)) found.set(resource, [...(found.get(resource) ?? []), ask]);
-    }
+  const found = new Map<string, Ask>();
+  for (const [resource, ask] of [...asksByAnnotation(quota, now).values()].flat()) {
+    const { used, more, since, until } = found.get(resource) ?? { ...ask, more: 0n };
+    found.set(resource, {
+      // What one process saw used may contain what another one still asks for.
+      used: min(used, ask.used),
+      more: more + ask.more,
+      since: Math.min(since, ask.since),
+      until: Math.min(until, ask.until),
+    });
   }
   return new Map(
-    [...found].map(([resource, asks]) => {
-      // What one process saw used may contain what another one still asks for.
-      const used = asks.reduce((least, ask) => (ask.used < least ? ask.used : least), asks[0]?.used ?? 0n);
-      const amount = asks.reduce((total, { more }) => total + more, used);
-      const since = Math.min(...asks.map((ask) => ask.since));
-      return [resource, { amount, since, until: Math.min(...asks.map(({ until }) => until)) }];
-    }),
+    [...found].map(([resource, { used, more, ...times }]) => [resource, { amount: used + more, ...times }]),
   );
 }
 
 /** The annotations of processes that no longer ask for anything. */
 export function expiredAsks(quota: LiveObject, now = Date.now()): string[] {
-  return [...askAnnotations(quota)]
-    .filter(([, text]) => ![...parseAsks(text).values()].some((ask) => isInForce(ask, now)))
-    .map(([name]) => name);
+  return [...asksByAnnotation(quota, now)].filter(([, asks]) => asks.length === 0).map(([name]) => name);
 }
 
-function askAnnotations({ metadata }: LiveObject): Map<string, string> {
-  return new Map(Object.entries(metadata.annotations ?? {}).filter(([name]) => name.startsWith(ASK_ANNOTATION_PREFIX)));
-}
-
-/** Nothing when the text is something else. */
-function parseAsks(text: string): Map<string, Ask> {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (!schema.Check(value)) return new Map();
-    return new Map(
-      Object.entries(value).map(([resource, { used, more, since, until }]) => {
-        return [resource, { used: parseAmount(used), more: parseAmount(more), since, until }];
-      }),
-    );
-  } catch {
-    return new Map();
-  }
-}
-
-function isInForce({ until }: Ask, now: number): boolean {
-  return until > now && until <= now + ASK_MS + CLOCK_SKEW_MS;
+/** What is asked for by each annotation and still counts. */
+function asksByAnnotation({ metadata }: LiveObject, now: number): Map<string, [resource: string, ask: Ask][]> {
+  const annotations = Object.entries(metadata.annotations ?? {}).filter(([name]) =>
+    name.startsWith(ASK_ANNOTATION_PREFIX),
+  );
+  return new Map(
+    annotations.map(([name, text]) => [
+      name,
+      Object.entries(readAsks(text) ?? {})
+        .filter(([, { until }]) => until > now && until <= now + ASK_MS + CLOCK_SKEW_MS)
+        .map(([resource, { used, more, ...times }]) => {
+          return [resource, { used: parseAmount(used), more: parseAmount(more), ...times }];
+        }),
+    ]),
+  );
 }

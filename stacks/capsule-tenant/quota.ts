@@ -1,13 +1,11 @@
 import type { LiveObject } from "../../providers/kubernetes/index";
 import type { Maintenance } from "../contract/index";
 import { EndingNamespaces, rememberUse } from "./ending-namespaces";
-import { hardAnnotation, QUOTA_MANAGER, RESOURCE_QUOTA_LABEL, usedAnnotation } from "./labels";
-import { type Amount, formatAmount, parseAmount, unitOf } from "./quantity";
+import { QUOTA_MANAGER, RESOURCE_QUOTA_LABEL } from "./labels";
+import { type Amount, type Amounts, formatAmount, parseAmount, sum, unitOf } from "./quantity";
 import { asksOn } from "./quota-asks";
 import type { CapsuleTenant } from "./schema";
 import { grants, type Slot } from "./shares";
-
-type Amounts = Record<string, string | number>;
 
 /** A ResourceQuota as the API server has it. */
 export interface LiveQuota extends LiveObject {
@@ -37,7 +35,7 @@ export async function balanceQuotas(
 ): Promise<{ requeueAfterMs: number } | undefined> {
   rememberUse(tenant, owned);
   const ending = new EndingNamespaces(tenant, owned);
-  await Promise.all(ending.notes().map((note) => apply(note, QUOTA_MANAGER)));
+  await Promise.all(ending.notes.map((note) => apply(note, QUOTA_MANAGER)));
   const due = (tenant.spec.resourceQuotas ?? []).flatMap(({ hard = {} }, index) => {
     const { quotas, lost } = quotasOfItem(owned, ending, index);
     return balances(hard, quotas, lost).filter(isDue);
@@ -67,26 +65,26 @@ export function leftOf(
   const hard = tenant.spec.resourceQuotas?.[index]?.hard?.[resource];
   const lostAmount = lost(resource);
   if (hard === undefined || lostAmount === undefined) return undefined;
-  return parseAmount(hard) - lostAmount - total(quotas.map((quota) => slotOf(quota, resource)));
+  return parseAmount(hard) - lostAmount - usedIn(quotas, resource);
 }
 
 /**
- * The ResourceQuotas among which the amounts of an item are shared. `lost` is what is used of a resource where nothing
+ * The ResourceQuotas among which the amounts of an item are divided. `lost` is what is used of a resource where nothing
  * more is granted; `undefined` while that is not known.
  */
 function quotasOfItem(owned: readonly LiveObject[], ending: EndingNamespaces, index: number) {
-  const present = (owned as LiveQuota[])
-    .filter(
-      ({ kind, metadata }) => kind === "ResourceQuota" && metadata.labels?.[RESOURCE_QUOTA_LABEL] === String(index),
-    )
-    .filter(({ metadata }) => !ending.has(metadata.namespace ?? ""))
-    .sort(byNamespace);
-  const left = present.filter(isEnding);
+  const present = (owned as LiveQuota[]).filter(
+    ({ kind, metadata }) =>
+      kind === "ResourceQuota" &&
+      metadata.labels?.[RESOURCE_QUOTA_LABEL] === String(index) &&
+      !ending.has(metadata.namespace ?? ""),
+  );
+  const isEnding = ({ metadata }: LiveQuota) => metadata.deletionTimestamp !== undefined;
   const lost = (resource: string) => {
     const used = ending.used(index, resource);
-    return used === undefined ? undefined : used + total(left.map((quota) => slotOf(quota, resource)));
+    return used === undefined ? undefined : used + usedIn(present.filter(isEnding), resource);
   };
-  return { quotas: present.filter((quota) => !isEnding(quota)), lost };
+  return { quotas: present.filter((quota) => !isEnding(quota)).sort(byNamespace), lost };
 }
 
 function untilAsksEnd(owned: readonly LiveObject[]): { requeueAfterMs: number } | undefined {
@@ -101,26 +99,26 @@ function balances(
   quotas: readonly LiveQuota[],
   lost: (resource: string) => Amount | undefined,
 ): Balance[] {
-  const due = quotas.map((quota): Balance => ({ quota, hard: {}, annotations: {}, lowers: false }));
+  const balances = quotas.map((quota): Balance => ({ quota, hard: {}, annotations: {}, lowers: false }));
   for (const [resource, limit] of Object.entries(hard)) {
     const slots = quotas.map((quota) => slotOf(quota, resource));
     const lostAmount = lost(resource);
-    const mostOfAll = formatAmount(parseAmount(limit), limit);
-    const isShared = quotas.every(({ metadata }) => metadata.annotations?.[hardAnnotation(resource)] === mostOfAll);
+    const whole = formatAmount(parseAmount(limit), limit);
+    const isShared = quotas.every(({ metadata }) => metadata.annotations?.[annotationOf("hard", resource)] === whole);
     const granted =
       lostAmount === undefined
         ? slots.map(({ granted = 0n }) => granted)
         : grants(parseAmount(limit) - lostAmount, slots, unitOf(resource, limit), isShared);
-    const used = formatAmount(total(slots) + (lostAmount ?? 0n), limit);
-    for (const [index, balance] of due.entries()) {
+    const used = formatAmount(usedIn(quotas, resource) + (lostAmount ?? 0n), limit);
+    for (const [index, balance] of balances.entries()) {
       const amount = granted[index] as Amount;
       balance.hard[resource] = formatAmount(amount, limit);
-      balance.annotations[usedAnnotation(resource)] = used;
-      balance.annotations[hardAnnotation(resource)] = mostOfAll;
+      balance.annotations[annotationOf("used", resource)] = used;
+      balance.annotations[annotationOf("hard", resource)] = whole;
       balance.lowers ||= amount < (slots[index]?.granted ?? amount);
     }
   }
-  return due;
+  return balances;
 }
 
 export function slotOf(quota: LiveQuota, resource: string): Slot {
@@ -137,8 +135,8 @@ export function slotOf(quota: LiveQuota, resource: string): Slot {
   };
 }
 
-function total(slots: readonly Slot[]): Amount {
-  return slots.reduce((sum, { used = 0n }) => sum + used, 0n);
+function usedIn(quotas: readonly LiveQuota[], resource: string): Amount {
+  return sum(quotas.map((quota) => slotOf(quota, resource).used ?? 0n));
 }
 
 function isDue({ quota: { metadata, spec }, hard, annotations }: Balance): boolean {
@@ -153,10 +151,14 @@ function isSame(a: string | number | undefined, b: string | number | undefined):
   return a === undefined || b === undefined ? a === b : parseAmount(a) === parseAmount(b);
 }
 
-function isEnding({ metadata }: LiveObject): boolean {
-  return metadata.deletionTimestamp !== undefined;
-}
-
 function byNamespace(a: LiveObject, b: LiveObject): number {
   return (a.metadata.namespace ?? "") < (b.metadata.namespace ?? "") ? -1 : 1;
+}
+
+/**
+ * On a ResourceQuota: what the tenant's namespaces use of a resource together, or may use. A resource's name may have a
+ * slash in it (`count/deployments.apps`); the name of an annotation may not.
+ */
+function annotationOf(what: "used" | "hard", resource: string): string {
+  return `quota.capsule.clastix.io/${`${what}-${resource.replaceAll("/", "_")}`.slice(0, 63)}`;
 }

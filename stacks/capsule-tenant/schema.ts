@@ -1,5 +1,6 @@
 import Type from "typebox";
 import type { KindObject } from "../contract/index";
+import { type Amounts, QUANTITY } from "./quantity";
 
 /*
  * Every list and every string has a bound: the API server counts the cost of the rules with them, and refuses a CRD
@@ -15,11 +16,8 @@ const stringMap = (options: Record<string, unknown> = {}) =>
     ...options,
   });
 
-/** As Kubernetes writes amounts, `200m` or `16Gi`, but none below zero. */
-const QUANTITY = "^\\+?([0-9]+(\\.[0-9]*)?|\\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})?$";
-
 const amounts = (description: string) =>
-  Type.Unsafe<Record<string, string | number>>({
+  Type.Unsafe<Amounts>({
     type: "object",
     description,
     additionalProperties: {

@@ -1,4 +1,4 @@
-import type { Amount } from "./quantity";
+import { type Amount, max, min, sum } from "./quantity";
 
 /** What one namespace has of one resource, of one item of the tenant's quotas. */
 export interface Slot {
@@ -15,10 +15,10 @@ export interface Slot {
 /**
  * What each namespace is to be granted now, so that all of them together cannot use more than `hard`.
  *
- * Each is to get what it uses, what it asks for as far as that is left, the earliest first, and a share of the rest. A namespace that gets less than it has is lowered at once;
- * one that gets more is raised only out of what is free for certain: the lower grant of another counts when the
- * API server is seen to enforce it. So the sum of what *can* be used never rises above `hard`, whatever is created
- * meanwhile; the raise follows in a later round.
+ * Each is to get what it uses, what it asks for as far as that is left, the earliest first, and an equal part of the
+ * rest. A namespace that gets less than it has is lowered at once; one that gets more is raised only out of what is free
+ * for certain: the lower grant of another counts when the API server is seen to enforce it. So the sum of what *can* be
+ * used never rises above `hard`, whatever is created meanwhile; the raise follows in a later round.
  *
  * As long as everybody has what it asks for and at least half a share of the same `hard` in hand, nothing is changed: each
  * change makes the API server count again. When nothing is left, each is granted what it uses.
@@ -52,32 +52,19 @@ function reach({ used = 0n, granted = 0n, enforced = 0n }: Slot): Amount {
 
 /** What is used, what is asked for, and an equal share of the rest; what cannot be shared goes to those who use most. */
 function targetsOf(hard: Amount, slots: readonly Slot[], unit: Amount): Amount[] {
-  const used = slots.map((slot) => slot.used ?? 0n);
-  let left = max(0n, hard - sum(used));
-  const targets = [...used];
-  for (const { index, amount } of inOrderOfAsking(slots)) {
-    const more = min(max(0n, amount - (used[index] as Amount)), left);
-    targets[index] = (used[index] as Amount) + more;
-    left -= more;
-  }
+  const targets = slots.map(({ used = 0n, asked }) => ({ used, asked, target: used }));
+  let left = max(0n, hard - sum(targets.map(({ used }) => used)));
+  const give = (to: { target: Amount }, amount: Amount) => {
+    const part = max(0n, min(amount, left));
+    to.target += part;
+    left -= part;
+  };
+  const byTime = [...targets].sort((a, b) => (a.asked?.since ?? 0) - (b.asked?.since ?? 0));
+  for (const slot of byTime) give(slot, (slot.asked?.amount ?? 0n) - slot.used);
   const share = wholeUnits(left / BigInt(Math.max(1, slots.length)), unit);
-  let rest = left - share * BigInt(slots.length);
-  for (const index of targets.keys()) targets[index] = (targets[index] as Amount) + share;
-  const byUse = [...used.keys()].sort((a, b) =>
-    used[a] === used[b] ? a - b : (used[a] ?? 0n) > (used[b] ?? 0n) ? -1 : 1,
-  );
-  for (const index of byUse) {
-    const part = min(unit, rest);
-    targets[index] = (targets[index] as Amount) + part;
-    rest -= part;
-  }
-  return targets;
-}
-
-function inOrderOfAsking(slots: readonly Slot[]): { index: number; amount: Amount; since: number }[] {
-  return slots
-    .flatMap(({ asked }, index) => (asked === undefined ? [] : [{ index, ...asked }]))
-    .sort((a, b) => a.since - b.since);
+  for (const slot of targets) give(slot, share);
+  for (const slot of [...targets].sort((a, b) => compare(b.used, a.used))) give(slot, unit);
+  return targets.map(({ target }) => target);
 }
 
 /** Whether a namespace has what it asks for, as far as it can, and at least half of what it should have in hand. */
@@ -90,14 +77,6 @@ function wholeUnits(amount: Amount, unit: Amount): Amount {
   return amount - (amount % unit);
 }
 
-function sum(amounts: readonly Amount[]): Amount {
-  return amounts.reduce((total, amount) => total + amount, 0n);
-}
-
-function max(first: Amount, ...others: Amount[]): Amount {
-  return others.reduce((a, b) => (a > b ? a : b), first);
-}
-
-function min(a: Amount, b: Amount): Amount {
-  return a < b ? a : b;
+function compare(a: Amount, b: Amount): number {
+  return a === b ? 0 : a < b ? -1 : 1;
 }
