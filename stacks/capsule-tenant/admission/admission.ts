@@ -1,3 +1,4 @@
+import type { LiveObject } from "../../../providers/kubernetes/index";
 import type { KindAdmission } from "../../contract/index";
 import { TENANT_LABEL } from "../labels";
 import { capsuleNamespaceView } from "../namespace-view";
@@ -5,8 +6,8 @@ import { policies } from "../policies/policies";
 import { endpointsOf, hostnamesOf, ingressCollisionWebhook, tenantHostnamesWebhook } from "./hostnames";
 import { namespaceWebhook } from "./namespaces";
 import { QuotaRoom } from "./quota-room";
-import { namespaceOf, quotaWebhooks } from "./quotas";
-import { QuotaReservations, tenantOf } from "./reservations";
+import { quotaWebhooks } from "./quotas";
+import { QuotaReservations } from "./reservations";
 import { namespaceRoles } from "./roles";
 import { servicesMetadataWebhook } from "./services-metadata";
 
@@ -31,14 +32,14 @@ export function capsuleTenantAdmission(): KindAdmission {
       namespaces: {
         apiVersion: "v1",
         kind: "Namespace",
-        indexers: { tenant: tenantOf },
+        indexers: { tenant: tenantLabel },
         onDelete: (namespace) => reservations.ended(namespace),
       },
       quotas: {
         apiVersion: "v1",
         kind: "ResourceQuota",
         labelSelector: TENANT_LABEL,
-        indexers: { tenant: tenantOf, namespace: namespaceOf },
+        indexers: { tenant: tenantLabel, namespace: ({ metadata: { namespace = "" } }) => [namespace] },
         onChange: (quota) => room.changed(quota),
         onDelete: (quota) => room.gone(quota),
       },
@@ -52,4 +53,9 @@ export function capsuleTenantAdmission(): KindAdmission {
     objects: () => [...policies(), ...namespaceRoles()],
     webhooks: () => webhooks,
   };
+}
+
+function tenantLabel({ metadata: { labels } }: LiveObject): string[] {
+  const tenant = labels?.[TENANT_LABEL];
+  return tenant === undefined ? [] : [tenant];
 }

@@ -1,5 +1,5 @@
 import type { Usage } from "../object-usage";
-import type { Amount } from "../quantity";
+import { type Amount, min, sum } from "../quantity";
 
 /** What is let through is counted within so long, or never. */
 export const COUNTED_WITHIN_MS = 1_000;
@@ -21,7 +21,7 @@ export class ExpectedUse {
       let more = amount - (this.#used.get(resource) ?? amount);
       for (const { growth } of this.#requests) {
         const expected = growth.get(resource) ?? 0n;
-        const part = more < expected ? more : expected;
+        const part = min(more, expected);
         if (part <= 0n) continue;
         growth.set(resource, expected - part);
         more -= part;
@@ -31,14 +31,10 @@ export class ExpectedUse {
   }
 
   of(resource: string): Amount {
-    return this.#pending().reduce((sum, { growth }) => sum + (growth.get(resource) ?? 0n), 0n);
-  }
-
-  #pending() {
     const now = Date.now();
     this.#requests = this.#requests.filter(
       ({ growth, until }) => until > now && [...growth.values()].some((rest) => rest > 0n),
     );
-    return this.#requests;
+    return sum(this.#requests.map(({ growth }) => growth.get(resource) ?? 0n));
   }
 }

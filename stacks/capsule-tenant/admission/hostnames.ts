@@ -1,15 +1,21 @@
+import type { V1IngressSpec } from "@kubernetes/client-node";
+import { LRUCache } from "lru-cache";
 import type { LiveObject, Manifest } from "../../../providers/kubernetes/index";
-import type { AdmissionView, AdmissionWebhook, Decision } from "../../contract/index";
-import { HOSTNAME_COLLISION_ANNOTATION, HOSTNAME_COLLISION_LABEL, TENANT_LABEL } from "../labels";
+import { type AdmissionWebhook, objectKey } from "../../contract/index";
+import { HOSTNAME_COLLISION_LABEL } from "../labels";
 import type { CapsuleTenant, CapsuleTenantSpec } from "../schema";
+import { tenantNameOf, tenantOf } from "./tenants";
+
+/** On a Tenant: Capsule's own way to say the scope. The specification has a field for it, which wins. */
+const HOSTNAME_COLLISION_ANNOTATION = "ingress.capsule.clastix.io/hostname-collision-scope";
+
+/** Longer than it takes until an Ingress that was allowed is in the cache. */
+const ADMITTED_MS = 10_000;
+const MAX_ADMITTED = 10_000;
 
 type Scope = NonNullable<CapsuleTenantSpec["hostnameCollisionScope"]>;
 
-/** Longer than it takes until an Ingress that was allowed is in the cache. */
-const HELD_MS = 10_000;
-const MAX_HELD = 10_000;
-
-/** Within what two Ingresses of a tenant may not have the same host name and path; Capsule's annotation says so, too. */
+/** Within what two Ingresses of a tenant may not have the same host name and path. */
 export function collisionScope({ metadata, spec }: CapsuleTenant): Scope | undefined {
   return spec.hostnameCollisionScope ?? (metadata.annotations?.[HOSTNAME_COLLISION_ANNOTATION] as Scope | undefined);
 }
@@ -19,7 +25,8 @@ export function collisionScope({ metadata, spec }: CapsuleTenant): Scope | undef
  * server can compare objects; only namespaces of tenants that ask for it are concerned.
  */
 export function ingressCollisionWebhook(): AdmissionWebhook {
-  const held = new Map<string, { holder: string; until: number }>();
+  /** Ingresses that were allowed a moment ago, by key: the cache may not have them yet. */
+  const admitted = new LRUCache<string, Manifest>({ max: MAX_ADMITTED, ttl: ADMITTED_MS });
   return {
     name: "ingresses.capsule.clastix.io",
     type: "validating",
@@ -37,25 +44,29 @@ export function ingressCollisionWebhook(): AdmissionWebhook {
     timeoutSeconds: 5,
     sideEffects: "NoneOnDryRun",
     review: ({ object, oldObject, namespace, dryRun }, view) => {
-      const tenant = view.get("namespaces", namespace)?.metadata.labels?.[TENANT_LABEL] ?? "";
-      const found = view.get("tenants", tenant) as unknown as CapsuleTenant | undefined;
-      const scope = found && collisionScope(found);
-      if (object === undefined || scope === undefined || scope === "Disabled") return { allowed: true };
-      const self = `${namespace}/${object.metadata.name}`;
+      const tenant = tenantOf(namespace, view);
+      if (object === undefined || tenant === undefined) return { allowed: true };
+      const scope = collisionScope(tenant) ?? "Disabled";
+      if (scope === "Disabled") return { allowed: true };
+      const key = objectKey(object.metadata);
+      const isRival = ({ metadata }: Manifest) => {
+        if (objectKey(metadata) === key) return false;
+        if (scope === "Namespace") return metadata.namespace === namespace;
+        const other = tenantNameOf(metadata.namespace ?? "", view);
+        return scope === "Tenant" ? other === tenant.metadata.name : other !== undefined;
+      };
       const before = oldObject === undefined ? [] : endpointsOf(oldObject);
-      const now = Date.now();
-      for (const [key, { until }] of held) if (until < now) held.delete(key);
-      const added = endpointsOf(object).filter((endpoint) => !before.includes(endpoint));
-      for (const endpoint of added) {
-        const other = holderOf(view, endpoint, { namespace, tenant, scope }, self);
-        const holder = other ?? held.get(keyOf(endpoint, { namespace, tenant, scope }))?.holder;
-        if (holder !== undefined && holder !== self) return refuse(endpoint, scope, tenant);
+      const taken = endpointsOf(object).find((endpoint) => {
+        if (before.includes(endpoint)) return false;
+        const recent = [...admitted.values()].filter((ingress) => endpointsOf(ingress).includes(endpoint));
+        return [...view.byIndex("ingresses", "endpoint", endpoint), ...recent].some(isRival);
+      });
+      if (taken !== undefined) {
+        const tenantScope = `the tenant ${tenant.metadata.name}`;
+        const within = { Cluster: "the cluster", Tenant: tenantScope, Namespace: "this namespace" }[scope];
+        return { allowed: false, message: `another Ingress in ${within} has ${taken} already` };
       }
-      if (!dryRun && held.size < MAX_HELD) {
-        for (const endpoint of added) {
-          held.set(keyOf(endpoint, { namespace, tenant, scope }), { holder: self, until: now + HELD_MS });
-        }
-      }
+      if (!dryRun) admitted.set(key, object);
       return { allowed: true };
     },
   };
@@ -85,15 +96,14 @@ export function tenantHostnamesWebhook(): AdmissionWebhook {
     timeoutSeconds: 5,
     sideEffects: "None",
     review: ({ object, oldObject }, view) => {
-      const tenant = object as unknown as CapsuleTenant;
+      const tenant = object as Manifest as CapsuleTenant & LiveObject;
       if (collisionScope(tenant) === "Disabled") return { allowed: true };
-      const before = (oldObject?.spec as CapsuleTenantSpec | undefined)?.ingressHostnames?.allowed ?? [];
-      for (const host of tenant.spec.ingressHostnames?.allowed ?? []) {
-        if (before.includes(host)) continue;
-        const other = view
-          .byIndex("tenants", "hostname", host)
-          .find((one) => one.metadata.name !== tenant.metadata.name && scopeOf(one) !== "Disabled");
-        if (other !== undefined) {
+      const before = oldObject === undefined ? [] : hostnamesOf(oldObject);
+      for (const host of hostnamesOf(tenant)) {
+        const other = (view.byIndex("tenants", "hostname", host) as (CapsuleTenant & LiveObject)[]).find(
+          (one) => one.metadata.name !== tenant.metadata.name && collisionScope(one) !== "Disabled",
+        );
+        if (other !== undefined && !before.includes(host)) {
           const message = `spec.ingressHostnames.allowed: "${host}" is allowed in the tenant ${other.metadata.name} already; with hostnameCollisionScope Disabled in one of them, both may have it`;
           return { allowed: false, message };
         }
@@ -103,57 +113,16 @@ export function tenantHostnamesWebhook(): AdmissionWebhook {
   };
 }
 
-function scopeOf(tenant: LiveObject): Scope | undefined {
-  return collisionScope(tenant as unknown as CapsuleTenant);
-}
-
 /** Under which a Tenant is found by the host names that it allows by name. */
-export function hostnamesOf(tenant: LiveObject): string[] {
-  return (tenant.spec as CapsuleTenantSpec).ingressHostnames?.allowed ?? [];
+export function hostnamesOf({ spec }: Manifest): string[] {
+  return (spec as CapsuleTenantSpec).ingressHostnames?.allowed ?? [];
 }
 
-interface Rules {
-  rules?: { host?: string; http?: { paths?: { path?: string }[] } }[];
-}
-
-/** Under which an Ingress is found: each host name with each path, `*` for all. */
+/** Under which an Ingress is found: each host name with each path, `*` for all hosts. */
 export function endpointsOf({ spec }: Manifest): string[] {
-  const { rules = [] } = (spec ?? {}) as Rules;
+  const { rules = [] } = (spec ?? {}) as Partial<V1IngressSpec>;
   return rules.flatMap(({ host = "*", http }) => {
-    const paths = http?.paths ?? [{}];
+    const paths: { path?: string }[] = http?.paths ?? [{}];
     return paths.map(({ path = "/" }) => `${host}${path}`);
   });
-}
-
-interface Place {
-  namespace: string;
-  tenant: string;
-  scope: Scope;
-}
-
-/** Another Ingress within the scope that has this host name and path. */
-function holderOf(view: AdmissionView, endpoint: string, place: Place, self: string): string | undefined {
-  const tenantOf = (namespace: string | undefined) =>
-    view.get("namespaces", namespace ?? "")?.metadata.labels?.[TENANT_LABEL];
-  return view
-    .byIndex("ingresses", "endpoint", endpoint)
-    .filter(({ metadata: { namespace } }) => {
-      if (place.scope === "Namespace") return namespace === place.namespace;
-      const tenant = tenantOf(namespace);
-      return place.scope === "Tenant" ? tenant === place.tenant : tenant !== undefined;
-    })
-    .map(({ metadata: { namespace, name } }) => `${namespace}/${name}`)
-    .find((holder) => holder !== self);
-}
-
-function keyOf(endpoint: string, { namespace, tenant, scope }: Place): string {
-  const within = { Cluster: "", Tenant: tenant, Namespace: namespace, Disabled: "" }[scope];
-  return `${scope} ${within} ${endpoint}`;
-}
-
-function refuse(endpoint: string, scope: Scope, tenant: string): Decision {
-  const within = { Cluster: "the cluster", Tenant: `the tenant ${tenant}`, Namespace: "this namespace", Disabled: "" }[
-    scope
-  ];
-  return { allowed: false, message: `another Ingress in ${within} has ${endpoint} already` };
 }

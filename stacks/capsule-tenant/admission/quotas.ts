@@ -1,4 +1,3 @@
-import type { LiveObject } from "../../../providers/kubernetes/index";
 import type { AdmissionWebhook } from "../../contract/index";
 import { QUOTAS_LABEL } from "../labels";
 import type { QuotaRoom } from "./quota-room";
@@ -71,9 +70,4 @@ export function quotaWebhooks(room: QuotaRoom): AdmissionWebhook[] {
       ],
     },
   ];
-}
-
-/** Under which namespace a ResourceQuota is found. */
-export function namespaceOf({ metadata: { namespace = "" } }: LiveObject): string[] {
-  return [namespace];
 }

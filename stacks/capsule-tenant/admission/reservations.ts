@@ -1,9 +1,9 @@
 import { LRUCache } from "lru-cache";
+import pLimit, { type LimitFunction } from "p-limit";
 import Type from "typebox";
-import { Compile } from "typebox/compile";
 import { ApiError, type LiveObject } from "../../../providers/kubernetes/index";
 import { type AdmissionView, RetryableError } from "../../contract/index";
-import { TENANT_LABEL } from "../labels";
+import { jsonReader } from "../annotation-json";
 import type { CapsuleTenantSpec } from "../schema";
 
 /** On a Tenant: the namespaces that were admitted a moment ago, so that every replica counts them. */
@@ -21,36 +21,28 @@ const MAX_ATTEMPTS = 10;
 const MAX_HELD = 500;
 /** Ends of namespaces that are remembered, the newest: of a forgotten one, the place is held for its minute. */
 const MAX_ENDED = 10_000;
-/** Tenants that are remembered as they were written last; a forgotten one is taken from the cache. */
-const MAX_WRITTEN = 1_000;
+/** Tenants that are remembered as they were written last, and in their order; a forgotten one is taken from the cache. */
+const MAX_TENANTS = 1_000;
 
-const reservationsSchema = Type.Record(
-  Type.String(),
-  Type.Object({
-    /** ms since the epoch */
-    until: Type.Number(),
-    /** The version up to which the cache was complete that did not have the namespace yet. */
-    version: Type.String(),
-  }),
+const readReservations = jsonReader(
+  Type.Record(
+    Type.String(),
+    Type.Object({
+      /** ms since the epoch */
+      until: Type.Number(),
+      /** The version up to which the cache was complete that did not have the namespace yet. */
+      version: Type.String(),
+    }),
+  ),
 );
-type Reservations = Type.Static<typeof reservationsSchema>;
-const validator = Compile(reservationsSchema);
-
-interface FreePlace {
-  outcome: "free";
-  /** As it was when the place was found. */
-  tenant: LiveObject;
-  held: Reservations;
-}
-
-type Place = FreePlace | { outcome: "full"; quota: number } | { outcome: "unlimited" };
+type Reservations = NonNullable<ReturnType<typeof readReservations>>;
 
 /** Holds places in the tenants' quotas for namespaces that are admitted but not yet created. */
 export class QuotaReservations {
-  /** By the Tenant's UID: the end of what is being reserved. One after the other, replicas conflict and this one does not. */
-  readonly #reserving = new Map<string, Promise<unknown>>();
+  /** By the Tenant's UID. One after the other, replicas conflict and this one does not. */
+  readonly #inOrder = new LRUCache<string, LimitFunction>({ max: MAX_TENANTS, memoMethod: () => pLimit(1) });
   /** By the Tenant's UID: as this replica wrote it last. The cache may not show that yet. */
-  readonly #written = new LRUCache<string, LiveObject>({ max: MAX_WRITTEN });
+  readonly #written = new LRUCache<string, LiveObject>({ max: MAX_TENANTS });
   /** By the name of a namespace that is gone: the version of its end. */
   readonly #ended = new LRUCache<string, string>({ max: MAX_ENDED });
 
@@ -65,18 +57,8 @@ export class QuotaReservations {
    * @param key its name, or something else that is unique while it has none
    * @returns undefined, or the quota that is used up
    */
-  async reserve(view: AdmissionView, tenant: LiveObject, key: string, dryRun: boolean): Promise<number | undefined> {
-    const { uid } = tenant.metadata;
-    const reserved = (this.#reserving.get(uid) ?? Promise.resolve()).then(() =>
-      this.#reserve(view, tenant, key, dryRun),
-    );
-    const settled = reserved.catch(() => {});
-    this.#reserving.set(uid, settled);
-    try {
-      return await reserved;
-    } finally {
-      if (this.#reserving.get(uid) === settled) this.#reserving.delete(uid);
-    }
+  reserve(view: AdmissionView, tenant: LiveObject, key: string, dryRun: boolean): Promise<number | undefined> {
+    return this.#inOrder.memo(tenant.metadata.uid)(() => this.#reserve(view, tenant, key, dryRun));
   }
 
   /**
@@ -85,19 +67,17 @@ export class QuotaReservations {
    */
   async #reserve(view: AdmissionView, tenant: LiveObject, key: string, dryRun: boolean): Promise<number | undefined> {
     const { name, uid } = tenant.metadata;
-    const cached = this.#latest(uid, view.get("tenants", name));
-    let place = cached?.metadata.uid === uid ? this.#findPlace(view, cached, key) : undefined;
+    let current = this.#latest(uid, view.get("tenants", name));
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-      if (place === undefined || place.outcome !== "free") {
-        const current = await view.client.get(tenant, name);
+      let others = current?.metadata.uid === uid ? this.#placeBeside(view, current, key) : undefined;
+      if (current === undefined || others === undefined) {
+        current = await view.client.get(tenant, name);
         if (current?.metadata.uid !== uid) throw new RetryableError("Gone", `the tenant ${name} is being deleted`);
-        place = this.#findPlace(view, current, key);
+        others = this.#placeBeside(view, current, key);
       }
-      if (place.outcome === "unlimited") return undefined;
-      if (place.outcome === "full") return place.quota;
-      if (dryRun) return undefined;
-      if (await this.#takePlace(view, place, key)) return undefined;
-      place = undefined;
+      if (others === undefined) return quotaOf(current);
+      if (dryRun || (await this.#takePlace(view, current, others, key))) return undefined;
+      current = undefined;
     }
     throw new RetryableError("Conflict", `the tenant ${name} keeps changing; try again`);
   }
@@ -109,18 +89,17 @@ export class QuotaReservations {
     return isOlder(cached.metadata.resourceVersion, written.metadata.resourceVersion) ? written : cached;
   }
 
-  #findPlace(view: AdmissionView, tenant: LiveObject, key: string): Place {
-    const { namespaceQuota: quota } = tenant.spec as CapsuleTenantSpec;
-    if (quota === undefined) return { outcome: "unlimited" };
-    const held = this.#valid(reservationsOf(tenant));
+  /** What is held already where there is a place left; `undefined` when there is none, or no quota. */
+  #placeBeside(view: AdmissionView, tenant: LiveObject, key: string): Reservations | undefined {
+    const held = this.#valid(readReservations(tenant.metadata.annotations?.[RESERVATIONS_ANNOTATION]) ?? {});
     const names = view.byIndex("namespaces", "tenant", tenant.metadata.name).map(({ metadata }) => metadata.name);
     const others = new Set([...names, ...Object.keys(held)]);
     others.delete(key);
-    return others.size >= quota ? { outcome: "full", quota } : { outcome: "free", tenant, held };
+    return others.size < (quotaOf(tenant) ?? 0) ? held : undefined;
   }
 
   /** @returns whether the Tenant was still as it was read */
-  async #takePlace(view: AdmissionView, { tenant, held }: FreePlace, key: string): Promise<boolean> {
+  async #takePlace(view: AdmissionView, tenant: LiveObject, held: Reservations, key: string): Promise<boolean> {
     const { name, uid, resourceVersion } = tenant.metadata;
     if (Object.keys(held).length >= MAX_HELD) {
       throw new RetryableError(
@@ -152,23 +131,11 @@ export class QuotaReservations {
   }
 }
 
-/** What a Tenant's annotation says; nothing when it holds something else. */
-function reservationsOf(tenant: LiveObject): Reservations {
-  try {
-    const value: unknown = JSON.parse(tenant.metadata.annotations?.[RESERVATIONS_ANNOTATION] ?? "{}");
-    return validator.Check(value) ? value : {};
-  } catch {
-    return {};
-  }
+function quotaOf(tenant: LiveObject): number | undefined {
+  return (tenant.spec as CapsuleTenantSpec).namespaceQuota;
 }
 
 /** Versions of one type are decimal numbers of any length. */
 function isOlder(version: string, than: string): boolean {
   return version.length === than.length ? version < than : version.length < than.length;
-}
-
-/** Under which tenant a namespace is found. */
-export function tenantOf({ metadata: { labels } }: LiveObject): string[] {
-  const tenant = labels?.[TENANT_LABEL];
-  return tenant === undefined ? [] : [tenant];
 }

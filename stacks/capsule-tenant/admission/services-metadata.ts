@@ -1,7 +1,7 @@
-import type { AdmissionView, AdmissionWebhook, Decision, PatchOperation } from "../../contract/index";
-import { SERVICES_METADATA_LABEL, TENANT_LABEL } from "../labels";
-import type { CapsuleTenantSpec } from "../schema";
+import type { AdmissionWebhook } from "../../contract/index";
+import { SERVICES_METADATA_LABEL } from "../labels";
 import { addToMap } from "./patch";
+import { tenantOf } from "./tenants";
 
 /**
  * Puts the tenant's `servicesMetadata` on Services, Endpoints and EndpointSlices whenever they are created or changed.
@@ -23,20 +23,17 @@ export function servicesMetadataWebhook(): AdmissionWebhook {
     namespaceSelector: { matchExpressions: [{ key: SERVICES_METADATA_LABEL, operator: "Exists" }] },
     timeoutSeconds: 5,
     sideEffects: "None",
-    review: ({ object, namespace }, view): Decision => {
-      const { additionalLabels = {}, additionalAnnotations = {} } = specOf(view, namespace)?.servicesMetadata ?? {};
+    review: ({ object, namespace }, view) => {
+      const { additionalLabels = {}, additionalAnnotations = {} } =
+        tenantOf(namespace, view)?.spec.servicesMetadata ?? {};
       const { labels, annotations } = object?.metadata ?? {};
-      const patch: PatchOperation[] = [
-        ...addToMap("/metadata/labels", labels, additionalLabels),
-        ...addToMap("/metadata/annotations", annotations, additionalAnnotations),
-      ];
-      return { allowed: true, patch };
+      return {
+        allowed: true,
+        patch: [
+          ...addToMap("/metadata/labels", labels, additionalLabels),
+          ...addToMap("/metadata/annotations", annotations, additionalAnnotations),
+        ],
+      };
     },
   };
-}
-
-/** The specification of the tenant that a namespace is of. */
-export function specOf(view: AdmissionView, namespace: string): CapsuleTenantSpec | undefined {
-  const tenant = view.get("namespaces", namespace)?.metadata.labels?.[TENANT_LABEL];
-  return tenant === undefined ? undefined : (view.get("tenants", tenant)?.spec as CapsuleTenantSpec | undefined);
 }
