@@ -25,3 +25,8 @@ export function namespacesOf(
     .map(({ metadata }) => metadata.name);
   return [...new Set(names)].sort();
 }
+
+/** Of the objects, the namespaces that are not being deleted. */
+export function presentNamespaces(objects: readonly LiveObject[]): LiveObject[] {
+  return objects.filter(({ kind, metadata }) => kind === "Namespace" && metadata.deletionTimestamp === undefined);
+}

@@ -1,7 +1,7 @@
-import type { LiveObject, Manifest } from "../../providers/kubernetes/index";
+import type { LiveObject } from "../../providers/kubernetes/index";
 import type { Maintenance } from "../contract/index";
-import { ENFORCED_ANNOTATION, ENFORCEMENT_MANAGER, indexedName, ROLE_BINDING_LABEL, TENANT_LABEL } from "./labels";
-import { namespacesOf } from "./namespaces";
+import { indexedName, ROLE_BINDING_LABEL, TENANT_LABEL } from "./labels";
+import { namespacesOf, presentNamespaces } from "./namespaces";
 import { enforcementProbe, isEnforcedFor, isRestricted } from "./policies/tenant-policy";
 import type { CapsuleTenant } from "./schema";
 
@@ -9,6 +9,11 @@ import type { CapsuleTenant } from "./schema";
  * An owner gets rights in a namespace only when the API server has been seen to enforce the tenant's policy there and to
  * count its quotas. A policy holds up to a second after its binding is made, a quota from when its status has amounts.
  */
+
+/** On a namespace: the UID of the tenant whose policy the API server has been seen to enforce in it. */
+const ENFORCED_ANNOTATION = "kindstack.dev/enforced-tenant";
+/** The field manager of that annotation. */
+const ENFORCEMENT_MANAGER = "kindstack-enforcement";
 
 /** A policy is enforced a second after its binding is made, as a rule; where no server enforces it, never. */
 const PROBE_INTERVAL_MS = { min: 250, max: 5_000 };
@@ -20,8 +25,10 @@ export function mayHaveRights(
   { owned, watched }: { owned: readonly LiveObject[]; watched: readonly LiveObject[] },
 ): boolean {
   if (hasRights(namespace, owned)) return true;
-  const live = [...watched, ...owned].filter((object) => isNamespace(object, namespace));
-  return live.some((object) => isEnforcedIn(tenant, object)) && isCountedIn(tenant, namespace, owned);
+  const isEnforced = [...watched, ...owned].some(
+    (object) => object.kind === "Namespace" && object.metadata.name === namespace && isEnforcedIn(tenant, object),
+  );
+  return isEnforced && isCountedIn(tenant, namespace, owned);
 }
 
 export function hasRights(namespace: string, owned: readonly LiveObject[]): boolean {
@@ -62,19 +69,18 @@ export async function noteEnforcement(
   { owned, apply, tryOut }: Maintenance,
 ): Promise<{ requeueAfterMs: number } | undefined> {
   if (!isRestricted(tenant)) return undefined;
-  const waiting = owned.filter(
+  const waiting = presentNamespaces(owned).filter(
     (object) =>
-      object.kind === "Namespace" &&
-      object.metadata.deletionTimestamp === undefined &&
       object.metadata.labels?.[TENANT_LABEL] === tenant.metadata.name &&
       !hasRights(object.metadata.name, owned) &&
       !isEnforcedIn(tenant, object),
   );
   const isEnforced = await Promise.all(
-    waiting.map(async (namespace) => {
-      const refusal = await tryOut(enforcementProbe(namespace.metadata.name));
+    waiting.map(async ({ apiVersion, kind, metadata: { name, uid } }) => {
+      const refusal = await tryOut(enforcementProbe(name));
       if (refusal === undefined || !isEnforcedFor(tenant, refusal)) return false;
-      await apply(enforcedMark(namespace, tenant.metadata.uid), ENFORCEMENT_MANAGER);
+      const annotations = { [ENFORCED_ANNOTATION]: tenant.metadata.uid };
+      await apply({ apiVersion, kind, metadata: { name, uid, annotations } }, ENFORCEMENT_MANAGER);
       return true;
     }),
   );
@@ -87,16 +93,4 @@ export async function noteEnforcement(
 /** The namespaces whose owner has no rights yet, by name. */
 export function withoutRights(tenant: CapsuleTenant, owned: readonly LiveObject[]): string[] {
   return namespacesOf(tenant, owned, []).filter((namespace) => !hasRights(namespace, owned));
-}
-
-function enforcedMark({ apiVersion, kind, metadata }: LiveObject, uid: string): Manifest {
-  return {
-    apiVersion,
-    kind,
-    metadata: { name: metadata.name, uid: metadata.uid, annotations: { [ENFORCED_ANNOTATION]: uid } },
-  };
-}
-
-function isNamespace({ kind, metadata }: LiveObject, name: string): boolean {
-  return kind === "Namespace" && metadata.name === name;
 }

@@ -2,7 +2,7 @@ import type { LiveObject } from "../../providers/kubernetes/index";
 import type { KindCondition } from "../contract/index";
 import { HOSTNAME_COLLISION_LABEL } from "./labels";
 import { KEY_RULE_ANNOTATIONS } from "./namespace-metadata";
-import { namespacesOf } from "./namespaces";
+import { namespacesOf, presentNamespaces } from "./namespaces";
 import { isCordoned } from "./policies/cordon";
 import { policyBindings } from "./policies/policies";
 import { namespaceMetadata } from "./program";
@@ -50,46 +50,41 @@ export function capsuleTenantNeedsReconcile(
   watched: readonly LiveObject[],
 ): string[] {
   const wanted = namespacesOf(tenant, owned, watched);
-  const made = owned.filter(({ kind }) => kind === "Namespace").map(({ metadata }) => metadata.name);
+  const made = namesOf("Namespace", owned);
   const ready = wanted.filter(
     (name) => made.includes(name) && !hasRights(name, owned) && mayHaveRights(tenant, name, { owned, watched }),
   );
+  const present = presentNamespaces(owned).map(({ metadata }) => metadata.name);
+  const wantedBindings = policyBindings(tenant).map(({ metadata }) => metadata.name ?? "");
+  const madeBindings = namesOf("ValidatingAdmissionPolicyBinding", owned);
   return [
     ...ready.map((name) => `namespace ${name} is enforced and counted`),
-    ...wanted.filter((name) => !made.includes(name)).map((name) => `namespace ${name} is new`),
-    ...owned
-      .filter(
-        ({ kind, metadata }) => kind === "Namespace" && !metadata.deletionTimestamp && !wanted.includes(metadata.name),
-      )
-      .map(({ metadata }) => `namespace ${metadata.name} has left`),
-    ...changedBindings(tenant, owned),
+    ...without(wanted, made).map((name) => `namespace ${name} is new`),
+    ...without(present, wanted).map((name) => `namespace ${name} has left`),
+    ...without(wantedBindings, madeBindings).map((name) => `policy binding ${name} is missing`),
+    ...without(madeBindings, wantedBindings).map((name) => `policy binding ${name} is not needed`),
     ...changedRules(tenant, owned),
   ];
 }
 
-function changedBindings(tenant: CapsuleTenant, owned: readonly LiveObject[]): string[] {
-  const wanted = policyBindings(tenant).map(({ metadata }) => metadata.name ?? "");
-  const made = owned
-    .filter(({ kind }) => kind === "ValidatingAdmissionPolicyBinding")
-    .map(({ metadata }) => metadata.name);
-  return [
-    ...wanted.filter((name) => !made.includes(name)).map((name) => `policy binding ${name} is missing`),
-    ...made.filter((name) => !wanted.includes(name)).map((name) => `policy binding ${name} is not needed`),
-  ];
+function namesOf(wanted: string, objects: readonly LiveObject[]): string[] {
+  return objects.filter(({ kind }) => kind === wanted).map(({ metadata }) => metadata.name);
 }
 
-const RULE_ANNOTATIONS = [
-  ...Object.values(KEY_RULE_ANNOTATIONS.labels),
-  ...Object.values(KEY_RULE_ANNOTATIONS.annotations),
-];
+function without(names: readonly string[], others: readonly string[]): string[] {
+  return names.filter((name) => !others.includes(name));
+}
+
+const RULE_ANNOTATIONS = Object.values(KEY_RULE_ANNOTATIONS).flatMap((annotations) => Object.values(annotations));
 
 /** Namespaces whose metadata does not say what the tenant forbids, or in what scope its host names are compared. */
 function changedRules(tenant: CapsuleTenant, owned: readonly LiveObject[]): string[] {
   const { labels, annotations } = namespaceMetadata(tenant);
-  const differs = ({ metadata }: LiveObject) =>
-    metadata.labels?.[HOSTNAME_COLLISION_LABEL] !== labels?.[HOSTNAME_COLLISION_LABEL] ||
-    RULE_ANNOTATIONS.some((name) => metadata.annotations?.[name] !== annotations?.[name]);
-  return owned
-    .filter((object) => object.kind === "Namespace" && !object.metadata.deletionTimestamp && differs(object))
+  return presentNamespaces(owned)
+    .filter(
+      ({ metadata }) =>
+        metadata.labels?.[HOSTNAME_COLLISION_LABEL] !== labels?.[HOSTNAME_COLLISION_LABEL] ||
+        RULE_ANNOTATIONS.some((name) => metadata.annotations?.[name] !== annotations?.[name]),
+    )
     .map(({ metadata }) => `namespace ${metadata.name} has other rules`);
 }

@@ -1,5 +1,6 @@
+import ipaddr from "ipaddr.js";
 import { TerminalError } from "../contract/index";
-import { isAddress, isCidr } from "./cidr";
+import { ipBlocksOf } from "./network-policy";
 import { type CapsuleTenant, isReserved, SERVICE_ACCOUNT_NAME } from "./schema";
 
 /**
@@ -19,16 +20,13 @@ export function validateCapsuleTenant({ spec }: CapsuleTenant): void {
     }
   }
   for (const [index, address] of (externalServiceIPs?.allowed ?? []).entries()) {
-    if (!isAddress(address) && !isCidr(address)) {
+    if (!ipaddr.isValid(address) && !ipaddr.isValidCIDR(address)) {
       refuse(`externalServiceIPs.allowed.${index}`, address, "must be an address or a CIDR");
     }
   }
-  for (const [index, { ingress = [], egress = [] }] of networkPolicies.entries()) {
-    const peers = [...ingress.flatMap(({ from = [] }) => from), ...egress.flatMap(({ to = [] }) => to)];
-    for (const { ipBlock } of peers) {
-      for (const cidr of ipBlock === undefined ? [] : [ipBlock.cidr, ...(ipBlock.except ?? [])]) {
-        if (!isCidr(cidr)) refuse(`networkPolicies.${index}`, cidr, "must be a CIDR");
-      }
+  for (const [index, policy] of networkPolicies.entries()) {
+    for (const cidr of ipBlocksOf(policy).flatMap(({ cidr, except = [] }) => [cidr, ...except])) {
+      if (!ipaddr.isValidCIDR(cidr)) refuse(`networkPolicies.${index}`, cidr, "must be a CIDR");
     }
   }
 }
