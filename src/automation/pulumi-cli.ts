@@ -1,7 +1,8 @@
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { runCommand } from "./command";
 import type { Command, CommandError, CommandResult, Pulumi } from "./pulumi";
+import { withScratch } from "./scratch";
 import { Watchdog } from "./watchdog";
 
 export interface PulumiProcessOptions {
@@ -14,9 +15,8 @@ export interface PulumiProcessOptions {
   log: { error(fields: object, message: string): void };
 }
 
-/** The CLI's own exit codes (`cmd/pulumi/cmd/exit_codes.go`). */
+/** The CLI's own exit code (`cmd/pulumi/cmd/exit_codes.go`). */
 const EXIT_STACK_NOT_FOUND = 6;
-const EXIT_CANCELLED = 8;
 
 /** Runs each command in a process of the stock CLI. */
 export class PulumiCli implements Pulumi {
@@ -28,13 +28,12 @@ export class PulumiCli implements Pulumi {
     this.#watchdog = new Watchdog(options.log);
   }
 
-  async run({ args, timeoutMs, signal, backendUrl, savesOnce, events = false }: Command): Promise<CommandResult> {
+  run({ args, timeoutMs, signal, backendUrl, savesOnce, events }: Command): Promise<CommandResult> {
     const { file, cwd, environment, scratchDirectory } = this.#options;
-    const scratch = events ? await mkdtemp(join(scratchDirectory, "events-")) : undefined;
-    const eventLog = scratch && join(scratch, "events.ndjson");
-    const flags = [...(eventLog ? ["--event-log", eventLog] : []), "--non-interactive", "--color", "never"];
-    let forget = () => {};
-    try {
+    return withScratch(scratchDirectory, "events", async (scratch) => {
+      const eventLog = join(scratch, "events.ndjson");
+      const flags = [...(events ? ["--event-log", eventLog] : []), "--non-interactive", "--color", "never"];
+      let forget = () => {};
       const result = await runCommand(file, [...args, ...flags], {
         cwd,
         env: {
@@ -49,14 +48,11 @@ export class PulumiCli implements Pulumi {
         onStart: (pid) => {
           forget = this.#watchdog.watch(pid);
         },
-      });
-      const told = eventLog === undefined ? "" : await readFile(eventLog, "utf8").catch(() => "");
+      }).finally(() => forget());
+      const told = await readFile(eventLog, "utf8").catch(() => "");
       const error = errorOf(result.exitCode, result.stderr, told);
       return { ...result, events: told, ...(error && { error }) };
-    } finally {
-      forget();
-      if (scratch !== undefined) await rm(scratch, { recursive: true, force: true });
-    }
+    });
   }
 
   owns(): boolean {
@@ -75,8 +71,7 @@ export class PulumiCli implements Pulumi {
 /** A lock has no exit code of its own; but then the command has not begun, and there is no event that quotes a user. */
 function errorOf(exitCode: number, stderr: string, events: string): CommandError | undefined {
   if (exitCode === 0) return undefined;
-  if (exitCode === EXIT_STACK_NOT_FOUND) return { kind: "stackNotFound", message: stderr.trim() };
-  if (exitCode === EXIT_CANCELLED) return { kind: "cancelled", message: stderr.trim() };
   const isLocked = events === "" && /^error: the stack is currently locked by /m.test(stderr);
-  return { kind: isLocked ? "locked" : "other", message: stderr.trim() };
+  const kind = exitCode === EXIT_STACK_NOT_FOUND ? "stackNotFound" : isLocked ? "locked" : "other";
+  return { kind, message: stderr.trim() };
 }

@@ -3,9 +3,8 @@ import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 import Type from "typebox";
 import { Compile } from "typebox/compile";
-import { checkFence } from "../../providers/fence";
 import { collect, signalGroup } from "./command";
-import { Interruption } from "./interruption";
+import { type ProcessResult, type RunningCommand, runInterruptible } from "./interruption";
 import { parseJson } from "./parse-json";
 import type { Command, CommandResult, Pulumi } from "./pulumi";
 import type { PulumiProcessOptions } from "./pulumi-cli";
@@ -53,11 +52,14 @@ const answerSchema = Compile(
 
 const EVENT = /^\{"id":(\d+),"event":/;
 
-type Child = ChildProcessByStdio<Writable, Readable, Readable>;
+type ServerCommand = Pick<Command, "args" | "backendUrl" | "savesOnce" | "events">;
+/** How a command ended, besides its events. */
+type Exit = ProcessResult & Pick<CommandResult, "error">;
 
 interface Call {
   events: string[];
-  end(result: Omit<CommandResult, "events" | "interrupted">): void;
+  resolve(exit: Exit): void;
+  reject(error: Error): void;
 }
 
 /**
@@ -67,7 +69,6 @@ interface Call {
 export class PulumiServer implements Pulumi {
   readonly #options: PulumiServerOptions;
   #process: ServerProcess | undefined;
-  #idle: NodeJS.Timeout | undefined;
   /** On the clock of `performance.now()`. */
   #allowedUntil: number | undefined;
 
@@ -75,25 +76,14 @@ export class PulumiServer implements Pulumi {
     this.#options = options;
   }
 
-  async run(command: Command): Promise<CommandResult> {
-    if (command.signal?.aborted) {
-      return { exitCode: -1, stdout: "", stderr: "", events: "", interrupted: "aborted" };
-    }
-    checkFence();
-    clearTimeout(this.#idle);
-    const server = this.#running();
-    try {
-      return await server.run(command);
-    } finally {
-      if (this.#process === server && server.isIdle) {
-        clearTimeout(this.#idle);
-        this.#idle = setTimeout(() => this.#stop(), this.#options.idleMs ?? IDLE_MS).unref();
-      }
-    }
+  async run({ timeoutMs, signal, ...command }: Command): Promise<CommandResult> {
+    const events: string[] = [];
+    const exit = await runInterruptible({ timeoutMs, signal }, () => this.#running().run(command, events));
+    return { ...exit, events: events.join("\n") };
   }
 
   owns(pid: number): boolean {
-    return this.#process?.pid === pid;
+    return this.#process?.isOver === false && this.#process.pid === pid;
   }
 
   allow(ms: number): void {
@@ -102,125 +92,98 @@ export class PulumiServer implements Pulumi {
   }
 
   async close(): Promise<void> {
-    clearTimeout(this.#idle);
-    await this.#stop();
+    await this.#process?.stop();
   }
 
   #running(): ServerProcess {
-    if (this.#process?.hasEnded === false) return this.#process;
-    const ttlMs = this.#allowedUntil === undefined ? undefined : Math.max(1, this.#allowedUntil - performance.now());
-    const server = new ServerProcess(this.#options, ttlMs);
-    this.#process = server;
-    return server;
-  }
-
-  #stop(): Promise<void> | undefined {
-    const server = this.#process;
-    this.#process = undefined;
-    return server?.stop();
+    if (this.#process?.isOver === false) return this.#process;
+    const ttlMs = this.#allowedUntil === undefined ? undefined : this.#allowedUntil - performance.now();
+    this.#process = new ServerProcess(this.#options, ttlMs);
+    return this.#process;
   }
 }
 
 class ServerProcess {
   readonly #options: PulumiServerOptions;
-  readonly #child: Child;
+  readonly #child: ChildProcessByStdio<Writable, Readable, Readable>;
   readonly #calls = new Map<number, Call>();
   readonly #ended: Promise<void>;
   readonly #stderr: () => string;
   #lastId = 0;
-  #hasEnded = false;
-  #isStopping = false;
-  #isKilled = false;
-  /** What kept it from starting. */
-  #error: Error | undefined;
-  #pings: NodeJS.Timeout | undefined;
+  #isOver: boolean;
+  /** Of the end, while there is no work; else of questions for a sign of life. */
+  #timer: NodeJS.Timeout | undefined;
   #unanswered = 0;
 
   constructor(options: PulumiServerOptions, ttlMs: number | undefined) {
     this.#options = options;
     const { file, cwd, environment } = options;
-    this.#child = spawn(file, ttlMs === undefined ? [] : [`--ttl-ms=${Math.ceil(ttlMs)}`], {
+    const child = spawn(file, ttlMs === undefined ? [] : [`--ttl-ms=${wholeMs(ttlMs)}`], {
       cwd,
       env: environment,
       detached: true, // a Ctrl-C meant for this process does not reach it
       stdio: ["pipe", "pipe", "pipe"],
     });
-    this.#child.stdin.on("error", () => undefined); // it has ended, as the event below says
-    this.#stderr = collect(this.#child.stderr, KEPT_STDERR);
-    createInterface({ input: this.#child.stdout, crlfDelay: Number.POSITIVE_INFINITY }).on("line", this.#onLine);
+    this.#child = child;
+    this.#isOver = child.pid === undefined; // it could not be started
+    this.#stderr = collect(child.stderr, KEPT_STDERR);
     this.#ended = new Promise((resolve) => {
-      this.#child.once("error", (error) => {
-        this.#error = error;
-        if (this.#child.pid === undefined) this.#end(null, null, resolve);
+      child.once("error", (error) => {
+        if (child.pid !== undefined) return;
+        for (const { reject } of this.#takeCalls()) reject(error);
+        resolve();
       });
-      this.#child.once("close", (code, signal) => this.#end(code, signal, resolve));
+      child.once("close", (code, signal) => resolve(this.#end(code, signal)));
     });
+    if (this.#isOver) return;
+    child.stdin.on("error", () => undefined); // it has ended, as the event above says
+    createInterface({ input: child.stdout, crlfDelay: Number.POSITIVE_INFINITY }).on("line", this.#onLine);
   }
 
   get pid(): number | undefined {
     return this.#child.pid;
   }
 
-  get hasEnded(): boolean {
-    return this.#hasEnded || this.#isStopping;
+  /** Whether it takes no more commands. */
+  get isOver(): boolean {
+    return this.#isOver;
   }
 
-  get isIdle(): boolean {
-    return this.#calls.size === 0;
-  }
-
-  /** @throws Error when the process could not be started */
-  run({ args, timeoutMs, signal, backendUrl, savesOnce, events }: Command): Promise<CommandResult> {
+  /** @param events gets the engine's events */
+  run({ args, ...command }: ServerCommand, events: string[]): RunningCommand<Exit> {
     const id = ++this.#lastId;
-    return new Promise((resolve, reject) => {
-      const interruption = new Interruption(
-        {
-          interrupt: () => this.#send({ id, cancel: "interrupt" }),
-          terminate: () => this.#send({ id, cancel: "terminate" }),
-          kill: () => this.kill(),
-        },
-        { timeoutMs, signal },
-      );
-      const call: Call = {
-        events: [],
-        end: (result) => {
-          interruption.dispose();
-          this.#calls.delete(id);
-          if (this.isIdle) clearInterval(this.#pings);
-          if (this.#error !== undefined && this.pid === undefined) return reject(this.#error);
-          const interrupted = interruption.reason;
-          resolve({ ...result, events: call.events.join("\n"), ...(interrupted && { interrupted }) });
-        },
-      };
-      this.#calls.set(id, call);
-      if (this.#calls.size === 1) this.#watch();
-      this.#send({
-        id,
-        run: { args: [...args, "--non-interactive", "--color", "never"], backendUrl, savesOnce, events },
-      });
-    });
+    const ended = new Promise<Exit>((resolve, reject) => this.#calls.set(id, { events, resolve, reject }));
+    if (this.#calls.size === 1) this.#watch();
+    this.#send({ id, run: { args: [...args, "--non-interactive", "--color", "never"], ...command } });
+    return {
+      ended,
+      interrupt: () => this.#send({ id, cancel: "interrupt" }),
+      terminate: () => this.#send({ id, cancel: "terminate" }),
+      kill: () => this.#kill(),
+    };
   }
 
   allow(ms: number): void {
-    this.#send({ ttlMs: Math.max(1, Math.ceil(ms)) });
-  }
-
-  kill(): void {
-    this.#isKilled = true;
-    signalGroup(this.pid, "SIGKILL");
+    this.#send({ ttlMs: wholeMs(ms) });
   }
 
   /** Closes its input, upon which it ends. */
   async stop(): Promise<void> {
-    this.#isStopping = true;
-    this.#child.stdin.end();
-    const kill = setTimeout(() => this.kill(), 1_000);
+    clearInterval(this.#timer);
+    if (!this.#isOver) this.#child.stdin.end();
+    this.#isOver = true;
+    const kill = setTimeout(() => this.#kill(), 1_000);
     await this.#ended;
     clearTimeout(kill);
   }
 
+  #kill(): void {
+    this.#isOver = true;
+    signalGroup(this.pid, "SIGKILL");
+  }
+
   #send(message: object): void {
-    if (!this.#hasEnded) this.#child.stdin.write(`${JSON.stringify(message)}\n`);
+    if (!this.#isOver) this.#child.stdin.write(`${JSON.stringify(message)}\n`);
   }
 
   readonly #onLine = (line: string) => {
@@ -233,37 +196,52 @@ class ServerProcess {
     const answer = parseJson(answerSchema, line);
     if (answer === undefined) {
       this.#options.log.error({ line: line.slice(0, 200) }, "killing the Pulumi server: invalid output");
-      this.kill();
+      this.#kill();
     } else if ("exit" in answer) {
-      const { code, stdout, stderr, error } = answer.exit;
-      this.#calls.get(answer.id)?.end({ exitCode: code, stdout, stderr, ...(error && { error }) });
+      const { code: exitCode, ...exit } = answer.exit;
+      this.#calls.get(answer.id)?.resolve({ exitCode, ...exit });
+      this.#calls.delete(answer.id);
+      if (this.#calls.size === 0) this.#endWhenIdle();
     }
   };
 
   /** Asks for a sign of life while there is work. Counts questions, not time: this process may have stood still itself. */
   #watch(): void {
-    clearInterval(this.#pings);
+    clearInterval(this.#timer);
     this.#unanswered = 0;
-    this.#pings = setInterval(() => {
+    this.#timer = setInterval(() => {
       if (this.#unanswered++ < PINGS) return this.#send({ ping: 1 });
       this.#options.log.error({ pid: this.pid }, "killing the Pulumi server: it does not answer");
-      this.kill();
+      this.#kill();
     }, this.#options.pingMs ?? PING_MS);
   }
 
-  #end(code: number | null, signal: NodeJS.Signals | null, resolve: () => void): void {
-    if (this.#hasEnded) return;
-    this.#hasEnded = true;
-    clearInterval(this.#pings);
-    signalGroup(this.pid, "SIGKILL"); // what it may have started
-    if (!this.#isStopping && !this.#isKilled && this.#error === undefined) {
-      const told = this.#stderr().trim();
-      const updates = this.#calls.size;
-      this.#options.log.error({ code, signal, updates, stderr: told }, "the Pulumi server has ended unexpectedly");
-    }
-    for (const call of [...this.#calls.values()]) {
-      call.end({ exitCode: -1, stdout: "", stderr: "", signal: signal ?? "SIGKILL" });
-    }
-    resolve();
+  #endWhenIdle(): void {
+    clearInterval(this.#timer);
+    this.#timer = setTimeout(() => void this.stop(), this.#options.idleMs ?? IDLE_MS).unref();
   }
+
+  #takeCalls(): Call[] {
+    clearInterval(this.#timer);
+    this.#isOver = true;
+    const calls = [...this.#calls.values()];
+    this.#calls.clear();
+    return calls;
+  }
+
+  #end(code: number | null, signal: NodeJS.Signals | null): void {
+    signalGroup(this.pid, "SIGKILL"); // what it may have started
+    if (!this.#isOver) {
+      const facts = { code, signal, updates: this.#calls.size, stderr: this.#stderr().trim() };
+      this.#options.log.error(facts, "the Pulumi server has ended unexpectedly");
+    }
+    for (const { resolve } of this.#takeCalls()) {
+      resolve({ exitCode: -1, stdout: "", stderr: "", signal: signal ?? "SIGKILL" });
+    }
+  }
+}
+
+/** To the server, no time left would mean for ever. */
+function wholeMs(ms: number): number {
+  return Math.max(1, Math.ceil(ms));
 }

@@ -1,6 +1,6 @@
 import { ClassifiedError, errorMessageOf, RetryableError } from "../../providers/errors";
 import type { ProviderHost } from "../../providers/host/server";
-import type { ProcessResult } from "./command";
+import type { ProcessResult } from "./interruption";
 
 /** Where and how Pulumi's commands run. */
 export interface Workspace {
