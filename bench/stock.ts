@@ -3,7 +3,7 @@ import path from "node:path";
 import { PulumiCommand } from "@pulumi/pulumi/automation/cmd";
 import { LocalWorkspace } from "@pulumi/pulumi/automation/localWorkspace";
 import pLimit from "p-limit";
-import { PROJECT } from "../src/automation/project";
+import { PROJECT } from "../src/automation/backend";
 import { packageRoot } from "../src/package";
 import type { BenchCluster, BenchContext } from "./cluster";
 import { type Writer, writersProgram } from "./writers";

@@ -1,5 +1,11 @@
+import type { StackState } from "./stack-state";
+
+/** The Pulumi project that all of Kindstack's stacks belong to. */
+export const PROJECT = "kindstack";
 /** Updates that are kept in a stack's history. Each holds the whole state, and the CLI never removes one. */
 export const HISTORY_LIMIT = 20;
+
+export type OnState = (name: string, state: StackState) => Promise<void>;
 
 /** Where commands find a stack that is only looked at. */
 export interface ReadableStack {
@@ -20,10 +26,12 @@ export interface Backend {
   readonly isDirect: boolean;
   /** Makes an empty stack where there is none; not where only a command could, which an update tells to be needed. */
   createMissing(stack: string): Promise<void>;
-  /** The URNs in a stack's state, parents first; `undefined` when there is no such stack. */
-  recorded(stack: string, signal?: AbortSignal): Promise<string[] | undefined>;
-  /** The names of the stacks that begin like this; none where only a command could tell. */
-  names(start: string): Promise<string[]>;
+  /** A stack's state; `undefined` when there is no such stack. */
+  state(stack: string, signal?: AbortSignal): Promise<StackState | undefined>;
+  /** The names of the stacks that begin like this. */
+  names(start: string, signal?: AbortSignal): Promise<string[]>;
+  /** Reads every stack's state. On `postgres://` they are of one moment; elsewhere each is of a moment of its own. */
+  readAll(onState: OnState, signal?: AbortSignal): Promise<void>;
   /** Removes a stack's state, history and locks. A stack that does not exist is a success. */
   remove(stack: string, signal?: AbortSignal): Promise<void>;
   /** Removes all but the newest entries of a stack's history. */
@@ -47,4 +55,16 @@ export interface Backend {
     what: "checkpoint" | "history",
     read: (stack: ReadableStack) => Promise<T>,
   ): Promise<T | undefined>;
+}
+
+/** {@link Backend.readAll} of a backend whose states are read one by one. */
+export async function readEach(
+  backend: Pick<Backend, "names" | "state">,
+  onState: OnState,
+  signal?: AbortSignal,
+): Promise<void> {
+  for (const name of (await backend.names("", signal)).sort()) {
+    const state = await backend.state(name, signal);
+    if (state !== undefined) await onState(name, state); // its object may be deleted just now
+  }
 }

@@ -2,6 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { errorMessageOf, RetryableError } from "../../providers/errors";
 import { checkFence, currentFence } from "../../providers/fence";
+import type { ProviderHost } from "../../providers/host/server";
 import type { SessionOptions } from "../../providers/host/session";
 import { keyOfResource } from "../../stacks/contract/shared-stack";
 import type { Backend } from "./backend";
@@ -11,6 +12,7 @@ import { type Program, type ProgramOptions, type ServedProgram, serveProgram } f
 import { isStale, parseLocks } from "./lock";
 import { openBackend } from "./open-backend";
 import { type CommandResult, type PulumiOptions, runPulumi } from "./pulumi";
+import { urnsIn } from "./stack-state";
 
 /** What an update did. */
 export interface UpdateResult {
@@ -56,7 +58,8 @@ type DestroyOptions = UpdateOptions & Pick<SessionOptions, "release" | "forget">
 const PARALLEL = 64;
 
 export interface StackEngineOptions extends PulumiOptions {
-  log: { info(fields: object, message: string): void; warn(fields: object, message: string): void };
+  host: ProviderHost;
+  log: { warn(fields: object, message: string): void };
 }
 
 /**
@@ -119,13 +122,14 @@ export class StackEngine {
    *
    * @throws RetryableError `Unreadable`
    */
-  recorded(stack: string, signal?: AbortSignal): Promise<string[] | undefined> {
-    return this.#backend.recorded(stack, signal);
+  async recorded(stack: string, signal?: AbortSignal): Promise<string[] | undefined> {
+    const state = await this.#backend.state(stack, signal);
+    return state && urnsIn(state);
   }
 
   /** The names of the stacks that begin like this; none where a process would be needed to tell. */
-  stacks(start: string): Promise<string[]> {
-    return this.#backend.names(start);
+  async stacks(start: string): Promise<string[]> {
+    return this.isDirect ? this.#backend.names(start) : [];
   }
 
   /**

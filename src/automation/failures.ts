@@ -1,7 +1,7 @@
 import { type Failure, failureOf } from "../../providers/errors";
 import type { ResourceFailure } from "../../providers/host/session";
 import { type EngineReport, nameOf } from "./event-log";
-import type { CommandResult } from "./pulumi";
+import { type CommandResult, withoutPasswords } from "./pulumi";
 
 /** One thing that went wrong in an update. */
 export interface UpdateFailure extends Failure {
@@ -68,9 +68,4 @@ function findFailures(
     reason: "UpdateFailed",
     message,
   }));
-}
-
-/** The CLI quotes its backend's URL in errors, and failures end up in conditions, which many people may read. */
-export function withoutPasswords(text: string): string {
-  return text.replace(/(\/\/[^\s:/@]*):[^\s/]*@/g, "$1:***@");
 }

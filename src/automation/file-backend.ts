@@ -3,33 +3,112 @@ import { access, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { checkFence } from "../../providers/fence";
-import { type Backend, HISTORY_LIMIT } from "./backend";
-import { PROJECT } from "./project";
+import { type Backend, HISTORY_LIMIT, type OnState, PROJECT, type ReadableStack, readEach } from "./backend";
+import { type StackState, stateOf } from "./stack-state";
 
-/**
- * Pulumi's `file://` backend, read and written directly. The layout is the CLI's (`version: 1`).
- *
- * @param directory its `.pulumi`
- * @param template an empty stack's checkpoint
- */
-export function fileBackend(directory: string, template: string): Backend {
-  return {
-    isDirect: true,
-    async createMissing(stack) {
-      if (!(await stackExists(directory, stack))) await createStack(directory, stack, template);
-    },
-    recorded: (stack) => readUrns(checkpointPath(directory, stack)),
-    names: (start) => listStacks(directory, start),
-    remove: (stack) => removeStack(directory, stack),
-    cutHistory: (stack) => pruneHistory(directory, stack),
-    forgetPendingCreates: (stack) => forgetPendingCreates(directory, stack),
-    removeTornLocks: (stack) => removeTornLocks(directory, stack),
-    async unlock(stack, cancel) {
-      await forgetPendingCreates(directory, stack); // as long as the lock is there, a crash in between leads here again
-      await cancel();
-    },
-    look: async (stack, _what, read) => ((await stackExists(directory, stack)) ? read({ directory }) : undefined),
-  };
+/** Pulumi's `file://` backend, read and written directly. The layout is the CLI's (`version: 1`). */
+export class FileBackend implements Backend {
+  readonly isDirect = true;
+  readonly #directory: string;
+  readonly #template: string;
+
+  /**
+   * @param directory its `.pulumi`
+   * @param template an empty stack's checkpoint
+   */
+  constructor(directory: string, template: string) {
+    this.#directory = directory;
+    this.#template = template;
+  }
+
+  async createMissing(stack: string): Promise<void> {
+    if (!(await this.#has(stack))) await createStack(this.#directory, stack, this.#template);
+  }
+
+  async state(stack: string): Promise<StackState | undefined> {
+    const path = checkpointPath(this.#directory, stack);
+    const checkpoint = (await readIfThere(path)) ?? (await readIfThere(`${path}.gz`));
+    return checkpoint && stateOf(checkpoint);
+  }
+
+  async names(start: string): Promise<string[]> {
+    const files = await readdir(stacksFolder(this.#directory)).catch(() => []);
+    const names = files.flatMap((file) => /^([^.].*)\.json(\.gz)?$/.exec(file)?.[1] ?? []);
+    return names.filter((name) => name.startsWith(start));
+  }
+
+  readAll(onState: OnState): Promise<void> {
+    return readEach(this, onState);
+  }
+
+  /** Removes also the CLI's backups, and the temporary files of processes that were killed while they wrote. */
+  async remove(stack: string): Promise<void> {
+    const checkpoint = checkpointPath(this.#directory, stack);
+    await rm(checkpoint, { force: true });
+    const ours = [`${basename(checkpoint)}.`, `.${basename(checkpoint)}.`];
+    const stacks = stacksFolder(this.#directory);
+    const beside = (await readdir(stacks).catch(() => [])).filter((file) =>
+      ours.some((start) => file.startsWith(start)),
+    );
+    for (const path of [
+      ...beside.map((file) => join(stacks, file)),
+      join(this.#directory, "backups", PROJECT, stack),
+      historyFolder(this.#directory, stack),
+      locksFolder(this.#directory, stack),
+    ]) {
+      await rm(path, { recursive: true, force: true });
+    }
+  }
+
+  async cutHistory(stack: string): Promise<void> {
+    const outdated = (await historyOf(this.#directory, stack)).slice(HISTORY_LIMIT);
+    for (const file of outdated.flat()) await rm(file, { force: true });
+  }
+
+  async forgetPendingCreates(stack: string): Promise<void> {
+    const path = checkpointPath(this.#directory, stack);
+    const text = await readFile(path, "utf8").catch(() => undefined);
+    if (text === undefined) return;
+    const checkpoint = JSON.parse(text) as { checkpoint?: { latest?: { pending_operations?: unknown[] } } };
+    if (!checkpoint.checkpoint?.latest?.pending_operations?.length) return;
+    delete checkpoint.checkpoint.latest.pending_operations;
+    await writeWhole(path, JSON.stringify(checkpoint));
+  }
+
+  /**
+   * A process that was killed, or had no room, while it wrote a lock leaves a file that the CLI takes for one, cannot read,
+   * and fails on for ever (`unexpected end of JSON input`).
+   */
+  async removeTornLocks(stack: string): Promise<string[]> {
+    const locks = locksFolder(this.#directory, stack);
+    const torn: string[] = [];
+    for (const file of await readdir(locks).catch(() => [])) {
+      const text = await readFile(join(locks, file), "utf8").catch(() => undefined); // it may be released at this moment
+      if (text === undefined || isJson(text)) continue;
+      await rm(join(locks, file), { force: true });
+      torn.push(file);
+    }
+    return torn;
+  }
+
+  async unlock(stack: string, cancel: () => Promise<unknown>): Promise<void> {
+    await this.forgetPendingCreates(stack); // as long as the lock is there, a crash in between leads here again
+    await cancel();
+  }
+
+  async look<T>(
+    stack: string,
+    _what: "checkpoint" | "history",
+    read: (stack: ReadableStack) => Promise<T>,
+  ): Promise<T | undefined> {
+    return (await this.#has(stack)) ? read({ directory: this.#directory }) : undefined;
+  }
+
+  /** Asked before every update, so the checkpoint, which may be large, is not read for it. */
+  async #has(stack: string): Promise<boolean> {
+    const path = checkpointPath(this.#directory, stack);
+    return (await isThere(path)) || isThere(`${path}.gz`);
+  }
 }
 
 /** The directory of a `file://` backend, or `undefined` for any other. */
@@ -53,8 +132,7 @@ export function crashSafeBackendUrl(backendUrl: string): string {
   return `${path}?${parameters}`;
 }
 
-/** The folder of all stacks' checkpoints. */
-export function stacksFolder(directory: string): string {
+function stacksFolder(directory: string): string {
   return join(directory, "stacks", PROJECT);
 }
 
@@ -62,7 +140,7 @@ export function checkpointPath(directory: string, stack: string): string {
   return join(stacksFolder(directory), `${stack}.json`);
 }
 
-export function historyFolder(directory: string, stack: string): string {
+function historyFolder(directory: string, stack: string): string {
   return join(directory, "history", PROJECT, stack);
 }
 
@@ -70,7 +148,7 @@ function locksFolder(directory: string, stack: string): string {
   return join(directory, "locks", "organization", PROJECT, stack);
 }
 
-/** Makes an empty stack by writing what `pulumi stack init` would write. For a stack that does not exist, see {@link stackExists}. */
+/** Makes an empty stack by writing what `pulumi stack init` would write. For a stack that does not exist. */
 export async function createStack(directory: string, stack: string, template: string): Promise<void> {
   const path = checkpointPath(directory, stack);
   const checkpoint = JSON.parse(template) as { checkpoint: { stack: string } };
@@ -82,14 +160,16 @@ export async function createStack(directory: string, stack: string, template: st
   await writeWhole(path, JSON.stringify(checkpoint));
 }
 
-export async function forgetPendingCreates(directory: string, stack: string): Promise<void> {
-  const path = checkpointPath(directory, stack);
-  const text = await readFile(path, "utf8").catch(() => undefined);
-  if (text === undefined) return;
-  const checkpoint = JSON.parse(text) as { checkpoint?: { latest?: { pending_operations?: unknown[] } } };
-  if (!checkpoint.checkpoint?.latest?.pending_operations?.length) return;
-  delete checkpoint.checkpoint.latest.pending_operations;
-  await writeWhole(path, JSON.stringify(checkpoint));
+/** The files of each update in a stack's history, the newest first. */
+export async function historyOf(directory: string, stack: string): Promise<string[][]> {
+  const folder = historyFolder(directory, stack);
+  const updates = new Map<bigint, string[]>();
+  for (const file of await readdir(folder).catch(() => [])) {
+    const [, time] = /-(\d+)\.(?:history|checkpoint)\.json/.exec(file) ?? [];
+    if (time === undefined) continue;
+    updates.set(BigInt(time), [...(updates.get(BigInt(time)) ?? []), join(folder, file)]);
+  }
+  return [...updates].sort(([a], [b]) => (a < b ? 1 : -1)).map(([, files]) => files);
 }
 
 /** Writes a file atomically: readers see the old or the new content, also when writing fails. */
@@ -105,50 +185,18 @@ async function writeWhole(path: string, text: string): Promise<void> {
   }
 }
 
-export async function stackExists(directory: string, stack: string): Promise<boolean> {
-  // Asked before every update, so the checkpoint, which may be large, is not read for it.
-  return access(checkpointPath(directory, stack)).then(
+function isThere(path: string): Promise<boolean> {
+  return access(path).then(
     () => true,
     () => false,
   );
 }
 
-/** The URNs in a checkpoint, or an exported state; `undefined` when the file does not exist. */
-export async function readUrns(file: string): Promise<string[] | undefined> {
-  const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
+function readIfThere(path: string): Promise<Buffer | undefined> {
+  return readFile(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return undefined;
     throw error;
   });
-  if (text === undefined) return undefined;
-  const state = JSON.parse(text) as { checkpoint?: { latest?: Deployment }; deployment?: Deployment };
-  return ((state.checkpoint?.latest ?? state.deployment)?.resources ?? []).map(({ urn }) => urn);
-}
-
-interface Deployment {
-  resources?: { urn: string }[] | null;
-}
-
-async function listStacks(directory: string, start: string): Promise<string[]> {
-  const files = await readdir(stacksFolder(directory)).catch(() => []);
-  return files.filter((file) => file.startsWith(start) && file.endsWith(".json")).map((file) => file.slice(0, -5));
-}
-
-/**
- * Removes what is no whole lock of a stack: a process that was killed, or had no room, while it wrote one leaves a file
- * that the CLI takes for a lock, cannot read, and fails on for ever (`unexpected end of JSON input`).
- *
- * @returns their names
- */
-async function removeTornLocks(directory: string, stack: string): Promise<string[]> {
-  const locks = locksFolder(directory, stack);
-  const torn: string[] = [];
-  for (const file of await readdir(locks).catch(() => [])) {
-    const text = await readFile(join(locks, file), "utf8").catch(() => undefined); // it may be released at this moment
-    if (text === undefined || isJson(text)) continue;
-    await rm(join(locks, file), { force: true });
-    torn.push(file);
-  }
-  return torn;
 }
 
 function isJson(text: string): boolean {
@@ -157,38 +205,5 @@ function isJson(text: string): boolean {
     return true;
   } catch {
     return false;
-  }
-}
-
-/** Removes all but the newest entries of a stack's history; Pulumi's own backend never does. */
-export async function pruneHistory(directory: string, stack: string): Promise<void> {
-  const history = historyFolder(directory, stack);
-  const entries = new Map<string, string[]>();
-  for (const file of await readdir(history).catch(() => [])) {
-    const time = /-(\d+)\.(?:history|checkpoint)\.json/.exec(file)?.[1];
-    if (time !== undefined) entries.set(time, [...(entries.get(time) ?? []), file]);
-  }
-  const outdated = [...entries.keys()].sort((a, b) => Number(BigInt(b) - BigInt(a))).slice(HISTORY_LIMIT);
-  for (const file of outdated.flatMap((time) => entries.get(time) ?? []))
-    await rm(join(history, file), { force: true });
-}
-
-/**
- * Removes a stack: its checkpoint, backups of it, its history and locks, and the temporary files of processes that were
- * killed while they wrote.
- */
-export async function removeStack(directory: string, stack: string): Promise<void> {
-  const checkpoint = checkpointPath(directory, stack);
-  await rm(checkpoint, { force: true });
-  const stacks = dirname(checkpoint);
-  const ours = [`${basename(checkpoint)}.`, `.${basename(checkpoint)}.`];
-  const files = (await readdir(stacks).catch(() => [])).filter((file) => ours.some((start) => file.startsWith(start)));
-  for (const path of [
-    ...files.map((file) => join(stacks, file)),
-    join(directory, "backups", PROJECT, stack),
-    historyFolder(directory, stack),
-    locksFolder(directory, stack),
-  ]) {
-    await rm(path, { recursive: true, force: true });
   }
 }

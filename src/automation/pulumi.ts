@@ -1,5 +1,4 @@
 import { ClassifiedError, errorMessageOf, RetryableError } from "../../providers/errors";
-import type { ProviderHost } from "../../providers/host/server";
 import type { ProcessResult } from "./interruption";
 
 /** Where and how Pulumi's commands run. */
@@ -56,7 +55,6 @@ export interface Pulumi {
 /** What every command needs. */
 export interface PulumiOptions {
   workspace: Workspace;
-  host: ProviderHost;
   /** After this long a command is interrupted. */
   timeoutMs: number;
 }
@@ -81,4 +79,28 @@ export async function runPulumi(
     // It may be there again, as may the memory or the process number that it lacked; nothing would tell us.
     throw new RetryableError("NoPulumi", `Pulumi could not be started: ${errorMessageOf(error)}`);
   }
+}
+
+/**
+ * What a command about a stack prints; `undefined` when there is no such stack.
+ *
+ * @param failure says in the error what could not be done
+ * @throws RetryableError `Unreadable` when the command fails; as {@link runPulumi}
+ */
+export async function askPulumi(
+  options: PulumiOptions,
+  args: readonly string[],
+  failure: string,
+  call: Omit<Command, "args" | "timeoutMs">,
+): Promise<string | undefined> {
+  const { exitCode, stdout, stderr, signal, interrupted, error } = await runPulumi(options, args, call);
+  if (exitCode === 0) return stdout;
+  if (error?.kind === "stackNotFound") return undefined;
+  const words = stderr.trim() || stdout.trim() || (interrupted ?? signal ?? `exit code ${exitCode}`);
+  throw new RetryableError("Unreadable", `${failure}: ${withoutPasswords(words)}`);
+}
+
+/** The CLI quotes its backend's URL in errors, and failures end up in conditions, which many people may read. */
+export function withoutPasswords(text: string): string {
+  return text.replace(/(\/\/[^\s:/@]*):[^\s/]*@/g, "$1:***@");
 }

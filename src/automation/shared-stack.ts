@@ -7,11 +7,11 @@ import {
   keyOfResource,
   objectComponent,
 } from "../../stacks/contract/shared-stack";
+import { PROJECT } from "./backend";
 import type { StackEngine, UpdateOptions, UpdateResult } from "./engine";
 import { nameOf, type StackResource } from "./event-log";
 import type { UpdateFailure } from "./failures";
 import type { Program } from "./language-server";
-import { PROJECT } from "./project";
 
 /** An object to update, as a component of a shared stack. */
 export interface Member {

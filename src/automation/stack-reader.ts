@@ -1,11 +1,10 @@
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import pLimit, { type LimitFunction } from "p-limit";
 import { RetryableError } from "../../providers/errors";
-import type { Properties } from "../../providers/provider";
+import type { ProviderHost } from "../../providers/host/server";
 import { belongsTo, componentUrn, isObjectComponent, keyOfResource } from "../../stacks/contract/shared-stack";
-import type { Backend, ReadableStack } from "./backend";
+import { type Backend, PROJECT, type ReadableStack } from "./backend";
 import { targetFlags } from "./engine";
 import { nameOf, readEventLog } from "./event-log";
 import { collectFailures } from "./failures";
@@ -14,32 +13,16 @@ import { type Program, type ServedProgram, serveProgram } from "./language-serve
 import { type MemberPreview, MemberPreviews, membersProgram } from "./member-previews";
 import { openBackend } from "./open-backend";
 import { readPlannedChanges } from "./planned-changes";
-import { PROJECT } from "./project";
-import { type PulumiOptions, runPulumi } from "./pulumi";
+import { askPulumi, type PulumiOptions, runPulumi } from "./pulumi";
 import { withScratch } from "./scratch";
 import type { PreviewOptions, StackMember, StackPreview } from "./stack-preview";
+import { type StackState, urnsIn } from "./stack-state";
 import { type ResourceChange, readUpdateChanges } from "./update-changes";
 
 export interface StackReaderOptions extends PulumiOptions {
+  host: ProviderHost;
   /** Previews that run at the same time, of all stacks; 1 by default. */
   concurrency?: number;
-}
-
-/** One resource in a stack's state. */
-export interface RecordedResource {
-  urn: string;
-  type: string;
-  id?: string;
-  parent?: string;
-  dependencies?: string[];
-  inputs?: Properties;
-  outputs?: Properties;
-}
-
-/** A stack's state, in the form that `pulumi stack import` takes. */
-export interface StackState {
-  version: number;
-  deployment: { resources?: RecordedResource[] | null; [field: string]: unknown };
 }
 
 /** One update of a stack, as the CLI's history has it. */
@@ -126,28 +109,21 @@ export class StackReader {
   }
 
   async #has(stack: string, { kind, key }: StackMember, signal: AbortSignal | undefined): Promise<boolean> {
-    const urn = componentUrn(kind, PROJECT, stack, key);
     const state = await this.state(stack, signal);
-    return state?.deployment.resources?.some((resource) => resource.urn === urn) ?? false;
+    return state !== undefined && urnsIn(state).includes(componentUrn(kind, PROJECT, stack, key));
   }
 
   /** The state, secrets encrypted; `undefined` when there is no such stack. */
-  async state(stack: string, signal?: AbortSignal): Promise<StackState | undefined> {
-    return this.#backend.look(stack, "checkpoint", ({ backendUrl }) =>
-      // Through a file: what a command prints is cut.
-      this.#withScratch("state", async (directory) => {
-        const file = join(directory, "state.json");
-        const found = await this.#ask(stack, ["stack", "export", "--file", file], backendUrl, signal);
-        return found === undefined ? undefined : (JSON.parse(await readFile(file, "utf8")) as StackState);
-      }),
-    );
+  state(stack: string, signal?: AbortSignal): Promise<StackState | undefined> {
+    return this.#backend.state(stack, signal);
   }
 
   /** The updates, newest first; `undefined` when there is no such stack. */
   async history(stack: string, signal?: AbortSignal): Promise<HistoryEntry[] | undefined> {
-    const args = ["stack", "history", "--json", "--page-size", HISTORY_PAGE];
+    const args = ["stack", "history", "--json", "--page-size", HISTORY_PAGE, "--stack", stack];
     return this.#backend.look(stack, "history", async ({ backendUrl, directory }) => {
-      const text = await this.#ask(stack, args, backendUrl, signal);
+      const failure = `the stack ${stack} could not be read`;
+      const text = await askPulumi(this.#options, args, failure, { signal, backendUrl });
       if (text === undefined) return undefined;
       const entries = JSON.parse(text) as HistoryEntry[];
       const changes = directory === undefined ? [] : await readUpdateChanges(directory, stack, entries);
@@ -206,38 +182,17 @@ export class StackReader {
   ): Promise<string[]> {
     const state = refresh ? await this.state(stack, signal) : undefined;
     const keys = new Set(members.map(({ key }) => key));
-    const below = (state?.deployment.resources ?? [])
-      .map(({ urn }) => urn)
-      .filter((urn) => keys.has(keyOfResource(nameOf(urn))));
+    const below = (state ? urnsIn(state) : []).filter((urn) => keys.has(keyOfResource(nameOf(urn))));
     const targets = new Set([...members.map(({ kind, key }) => componentUrn(kind, PROJECT, stack, key)), ...below]);
     return [...(below.length > 0 ? ["--refresh"] : []), ...targetFlags([...targets])];
   }
 
-  /** The output of a command about a stack; `undefined` when there is no such stack. */
-  async #ask(
-    stack: string,
-    args: readonly string[],
-    backendUrl: string | undefined,
-    signal?: AbortSignal,
-  ): Promise<string | undefined> {
-    const { timeoutMs } = this.#options;
-    const result = await runPulumi(this.#options, [...args, "--stack", stack], { signal, backendUrl });
-    if (result.exitCode === 0) return result.stdout;
-    if (result.error?.kind === "stackNotFound") return undefined;
-    const [failure] = collectFailures(result, readEventLog(""), [], undefined, timeoutMs);
-    throw new RetryableError("Unreadable", `the stack ${stack} could not be read: ${failure?.message}`);
-  }
-
   /** Runs with a backend that has this one stack, with nothing in it. */
   async #withEmptyStack<T>(stack: string, run: (stack: ReadableStack) => Promise<T>): Promise<T> {
-    const { checkpointTemplate } = this.#options.workspace;
-    return this.#withScratch("empty", async (directory) => {
+    const { scratchDirectory, checkpointTemplate } = this.#options.workspace;
+    return withScratch(scratchDirectory, "empty", async (directory) => {
       await createStack(join(directory, ".pulumi"), stack, checkpointTemplate);
       return run({ backendUrl: pathToFileURL(directory).href });
     });
-  }
-
-  #withScratch<T>(name: string, work: (directory: string) => Promise<T>): Promise<T> {
-    return withScratch(this.#options.workspace.scratchDirectory, name, work);
   }
 }

@@ -1,11 +1,9 @@
-import { readdir, readFile, stat } from "node:fs/promises";
-import { join } from "node:path";
-import { promisify } from "node:util";
-import { gunzip } from "node:zlib";
+import { readFile, stat } from "node:fs/promises";
 import { isObjectComponent } from "../../stacks/contract/shared-stack";
 import { nameOf } from "./event-log";
-import { historyFolder } from "./file-backend";
+import { historyOf } from "./file-backend";
 import { isScaffolding } from "./shared-stack";
+import { type RecordedResource, stateOf } from "./stack-state";
 
 /** What an update did to one resource. */
 export interface ResourceChange {
@@ -14,21 +12,12 @@ export interface ResourceChange {
   name: string;
 }
 
-/** A resource in a checkpoint, as far as it shows what an update did. */
-interface CheckpointResource {
-  urn: string;
-  type: string;
-  id?: string;
-  /** When the engine last changed it, ISO 8601. */
-  modified?: string;
-  /** It was replaced, and its deletion is pending. */
-  delete?: boolean;
-}
-
 /** For the newest updates only: each needs its checkpoint and the one before. */
 const NAMED_UPDATES = 10;
 /** A larger checkpoint, of a shared stack, takes too long to parse for a page. */
 const MAX_BYTES = 1024 * 1024;
+const HISTORY = /\.history\.json(\.gz)?$/;
+const CHECKPOINT = /\.checkpoint\.json(\.gz)?$/;
 
 /**
  * The changes of the newest updates in a file backend, newest first, by comparing the checkpoints that its history keeps;
@@ -42,17 +31,15 @@ export async function readUpdateChanges(
   stack: string,
   entries: readonly { resourceChanges?: Record<string, number> }[],
 ): Promise<(ResourceChange[] | undefined)[]> {
-  const folder = historyFolder(directory, stack);
-  const files = await readdir(folder).catch(() => []);
-  const times = [...new Set(files.flatMap((file) => /-(\d+)\.history\.json/.exec(file)?.[1] ?? []))].sort().reverse();
+  const updates = (await historyOf(directory, stack)).filter((files) => files.some((file) => HISTORY.test(file)));
   const checkpoints = await Promise.all(
-    times.slice(0, NAMED_UPDATES + 1).map((time) => {
-      const file = files.find((name) => name.includes(`-${time}.checkpoint.json`));
-      return file === undefined ? undefined : readResources(join(folder, file));
+    updates.slice(0, NAMED_UPDATES + 1).map((files) => {
+      const file = files.find((file) => CHECKPOINT.test(file));
+      return file === undefined ? undefined : readResources(file);
     }),
   );
   return checkpoints.slice(0, NAMED_UPDATES).map((after, index) => {
-    const isFirst = index === times.length - 1 && hasOnlyCreated(entries[index]);
+    const isFirst = index === updates.length - 1 && hasOnlyCreated(entries[index]);
     const before = isFirst ? [] : checkpoints[index + 1];
     return before !== undefined && after !== undefined ? changesBetween(before, after) : undefined;
   });
@@ -64,20 +51,15 @@ function hasOnlyCreated(entry: { resourceChanges?: Record<string, number> } | un
   return operations.length > 0 && operations.every((operation) => operation === "create");
 }
 
-async function readResources(file: string): Promise<CheckpointResource[] | undefined> {
+async function readResources(file: string): Promise<readonly RecordedResource[] | undefined> {
   if ((await stat(file)).size > MAX_BYTES) return undefined;
-  const bytes = await readFile(file);
-  const text = file.endsWith(".gz") ? await promisify(gunzip)(bytes) : bytes;
-  const { checkpoint } = JSON.parse(text.toString("utf8")) as {
-    checkpoint?: { latest?: { resources?: CheckpointResource[] | null } | null };
-  };
-  return checkpoint?.latest?.resources ?? [];
+  return stateOf(await readFile(file)).deployment.resources ?? [];
 }
 
 /** What led from one state to the next, in the order of the resources' names; without the stack, providers and components. */
 export function changesBetween(
-  before: readonly CheckpointResource[],
-  after: readonly CheckpointResource[],
+  before: readonly RecordedResource[],
+  after: readonly RecordedResource[],
 ): ResourceChange[] {
   const [old, now] = [byUrn(before), byUrn(after)];
   const changes: ResourceChange[] = [];
@@ -91,14 +73,14 @@ export function changesBetween(
   return changes.sort((a, b) => a.name.localeCompare(b.name, "en"));
 }
 
-function byUrn(resources: readonly CheckpointResource[]): Map<string, CheckpointResource> {
+function byUrn(resources: readonly RecordedResource[]): Map<string, RecordedResource> {
   const counted = resources.filter(({ urn, type, ...rest }) => {
     return rest.delete !== true && !isScaffolding(urn) && !isObjectComponent(type);
   });
   return new Map(counted.map((resource) => [resource.urn, resource]));
 }
 
-function changeOf(operation: ResourceChange["operation"], { urn, type }: CheckpointResource): ResourceChange {
+function changeOf(operation: ResourceChange["operation"], { urn, type }: RecordedResource): ResourceChange {
   return { operation, type: type.split(":").at(-1) ?? type, name: nameOf(urn) };
 }
 

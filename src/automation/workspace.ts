@@ -3,8 +3,8 @@ import { mkdir, mkdtemp, readFile, rename, rm, stat, symlink, writeFile } from "
 import { join, resolve } from "node:path";
 import { TerminalError } from "../../providers/errors";
 import type { StateConfig } from "../config";
+import { PROJECT } from "./backend";
 import { checkpointPath, crashSafeBackendUrl } from "./file-backend";
-import { PROJECT } from "./project";
 import type { Pulumi, Workspace } from "./pulumi";
 import { PulumiCli } from "./pulumi-cli";
 import { PulumiServer, type PulumiServerTiming } from "./pulumi-server";

@@ -1,10 +1,8 @@
 import { Command } from "commander";
 import { TerminalError } from "../../providers/errors";
-import { writeBackup } from "../backup/backup-files";
-import { restore } from "../backup/restore";
+import { restore, writeBackup } from "../backup/backup";
 import { type StateBackend, withStateBackend } from "../backup/state-backend";
 import { readStateConfig } from "../config";
-import { packageVersion } from "../package";
 import { resolvePulumi } from "../toolchain/pulumi";
 import { Progress } from "./progress";
 import { untilInterrupted } from "./until-interrupted";
@@ -25,16 +23,10 @@ export function backupCommand(): Command {
     .addHelpText("after", `\nExample:\n  kindstack backup state-backup\n${HELP}`)
     .action(async (directory: string) => {
       await withProgress(`backup to ${directory}`, async (backend, progress) => {
-        const about = { kindstack: packageVersion, time: new Date().toISOString(), backend: backend.scheme };
-        const { stacks } = await writeBackup(
-          directory,
-          (onState) => backend.readAll(onState),
-          about,
-          (count) => {
-            if (count % STEP === 0) progress.detail(`${count} stacks`);
-          },
-        );
-        return `wrote ${Object.keys(stacks).length} stacks to ${directory}`;
+        const count = await writeBackup(directory, backend, (count) => {
+          if (count % STEP === 0) progress.detail(`${count} stacks`);
+        });
+        return `wrote ${count} stacks to ${directory}`;
       });
     });
 }

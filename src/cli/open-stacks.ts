@@ -1,11 +1,13 @@
 import { ProviderHost } from "../../providers/host/server";
 import { providersOf } from "../../providers/index";
 import type { AnyKind } from "../../stacks/contract/kind";
-import type { PulumiOptions } from "../automation/pulumi";
+import type { Workspace } from "../automation/pulumi";
 import { openWorkspace, type WorkspaceSettings } from "../automation/workspace";
 
 /** A workspace whose stacks the providers of this process serve. */
-export interface OpenStacks extends Pick<PulumiOptions, "workspace" | "host"> {
+export interface OpenStacks {
+  workspace: Workspace;
+  host: ProviderHost;
   close(): Promise<void>;
 }
 

@@ -4,7 +4,8 @@ import type { LiveObject } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
 import { stackOf } from "../../stacks/contract/shared-stack";
-import type { HistoryEntry, StackReader, StackState } from "../automation/stack-reader";
+import type { HistoryEntry, StackReader } from "../automation/stack-reader";
+import type { StackState } from "../automation/stack-state";
 import type { EventRecorder } from "../controller/event-recorder";
 import type { Manager } from "../operator/manager";
 

@@ -3,7 +3,7 @@ import { maskSecrets } from "../../providers/literal";
 import { objectId } from "../../stacks/contract/object";
 import { belongsTo, isObjectComponent } from "../../stacks/contract/shared-stack";
 import { nameOf } from "../automation/event-log";
-import type { RecordedResource, StackState } from "../automation/stack-reader";
+import type { RecordedResource, StackState } from "../automation/stack-state";
 import type { Manager } from "../operator/manager";
 import { shortened, visible } from "../text/plain-text";
 import { type Html, html } from "./html";

@@ -11,7 +11,8 @@ import {
   stackOf,
 } from "../../stacks/contract/shared-stack";
 import { nameOf } from "../automation/event-log";
-import type { HistoryEntry, StackReader, StackState } from "../automation/stack-reader";
+import type { HistoryEntry, StackReader } from "../automation/stack-reader";
+import type { StackState } from "../automation/stack-state";
 import type { ResourceOutputs, StackUpdate } from "./answers";
 import type { ClusterView } from "./cluster-view";
 import { preview, type Selection } from "./preview";

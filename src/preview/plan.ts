@@ -16,7 +16,8 @@ import {
 import { stackOf } from "../../stacks/contract/shared-stack";
 import type { PlannedChange } from "../automation/planned-changes";
 import type { StackPreview } from "../automation/stack-preview";
-import type { StackReader, StackState } from "../automation/stack-reader";
+import type { StackReader } from "../automation/stack-reader";
+import type { StackState } from "../automation/stack-state";
 import type { ClusterView } from "./cluster-view";
 import { type ConflictFinder, type Planned, touchedObject } from "./conflicts";
 import { changedFields } from "./fields";

@@ -3,7 +3,7 @@ import { Compile, type Validator } from "typebox/compile";
 import { Check } from "typebox/value";
 import { Agent, request } from "undici";
 import { errorMessageOf, RetryableError, TerminalError } from "../../providers/errors";
-import type { StackState } from "../automation/stack-reader";
+import type { StackState } from "../automation/stack-state";
 import { type Answers, answerSchemas, type ResourceOutputs, type StackUpdate } from "./answers";
 import type { Report } from "./report";
 import type { DiffRequest, ObjectRequest, PreviewRequest, RequestPath } from "./requests";

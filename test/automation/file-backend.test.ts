@@ -1,17 +1,15 @@
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { HISTORY_LIMIT } from "../../src/automation/backend";
 import {
   checkpointPath,
   crashSafeBackendUrl,
   createStack,
+  FileBackend,
   fileBackendDirectory,
-  forgetPendingCreates,
-  pruneHistory,
-  removeStack,
-  stackExists,
 } from "../../src/automation/file-backend";
 
 const TEMPLATE = JSON.stringify({ version: 3, checkpoint: { stack: "organization/kindstack/template", latest: null } });
@@ -21,6 +19,8 @@ beforeEach(async () => {
   directory = join(await mkdtemp(join(tmpdir(), "kindstack-")), ".pulumi");
 });
 afterEach(() => rm(dirname(directory), { recursive: true }));
+
+const backend = () => new FileBackend(directory, TEMPLATE);
 
 async function touch(...paths: string[]): Promise<void> {
   for (const path of paths) {
@@ -69,7 +69,7 @@ describe("what an update that was cut off was about to do", () => {
   it("goes from the state, and nothing else does", async () => {
     const checkpoint = { stack: "organization/kindstack/acme", latest: { ...latest, pending_operations: [pending] } };
     await createStack(directory, "acme", JSON.stringify({ version: 3, checkpoint }));
-    await forgetPendingCreates(directory, "acme");
+    await backend().forgetPendingCreates("acme");
     const path = checkpointPath(directory, "acme");
     expect(JSON.parse(await readFile(path, "utf8"))).toEqual({ version: 3, checkpoint: { ...checkpoint, latest } });
     expect(await readdir(dirname(path))).toEqual(["acme.json"]);
@@ -79,10 +79,23 @@ describe("what an update that was cut off was about to do", () => {
     await createStack(directory, "acme", TEMPLATE);
     const path = checkpointPath(directory, "acme");
     const before = await readFile(path, "utf8");
-    await forgetPendingCreates(directory, "acme");
-    await forgetPendingCreates(directory, "other");
+    await backend().forgetPendingCreates("acme");
+    await backend().forgetPendingCreates("other");
     expect(await readFile(path, "utf8")).toBe(before);
     expect(await readdir(dirname(path))).toEqual(["acme.json"]);
+  });
+});
+
+describe("a compressed checkpoint", () => {
+  it("is a stack's, with its name and state, and no empty stack is made beside it", async () => {
+    const path = `${checkpointPath(directory, "acme")}.gz`;
+    const latest = { resources: [{ urn: "urn:pulumi:acme::kindstack::t::a", type: "t" }] };
+    await mkdir(dirname(path), { recursive: true });
+    await writeFile(path, gzipSync(JSON.stringify({ version: 3, checkpoint: { latest } })));
+    await backend().createMissing("acme");
+    expect(await readdir(dirname(path))).toEqual(["acme.json.gz"]);
+    expect(await backend().names("a")).toEqual(["acme"]);
+    expect(await backend().state("acme")).toEqual({ version: 3, deployment: latest });
   });
 });
 
@@ -92,7 +105,7 @@ describe("createStack", () => {
     const checkpoint = JSON.parse(await readFile(checkpointPath(directory, "acme"), "utf8"));
     expect(checkpoint).toEqual({ version: 3, checkpoint: { stack: "organization/kindstack/acme", latest: null } });
     expect(await readFile(join(directory, "meta.yaml"), "utf8")).toBe("version: 1\n");
-    expect(await stackExists(directory, "acme")).toBe(true);
+    expect(await backend().state("acme")).toMatchObject({ deployment: {} });
   });
 
   it("leaves nothing else behind, and lets no other client read the state", async () => {
@@ -113,7 +126,7 @@ describe("createStack", () => {
       if (seen !== undefined) expect(() => JSON.parse(seen)).not.toThrow();
     }
     await creating;
-    expect(await stackExists(directory, "acme")).toBe(true);
+    expect(await backend().state("acme")).toMatchObject({ deployment: {} });
   });
 
   it("leaves nothing behind when it fails", async () => {
@@ -144,7 +157,7 @@ describe("createStack", () => {
   });
 });
 
-describe("pruneHistory", () => {
+describe("cutHistory", () => {
   const history = (stack: string) => join(directory, "history", "kindstack", stack);
   const update = (stack: string, time: bigint) =>
     ["history.json", "checkpoint.json"].map((kind) => join(history(stack), `${stack}-${time}.${kind}`));
@@ -152,7 +165,7 @@ describe("pruneHistory", () => {
   it(`keeps the ${HISTORY_LIMIT} newest updates, by number and not by text`, async () => {
     const times = Array.from({ length: 30 }, (_, index) => 9_999_999_999_999_999_990n + BigInt(index));
     await touch(...times.flatMap((time) => update("acme", time)));
-    await pruneHistory(directory, "acme");
+    await backend().cutHistory("acme");
     const kept = times.slice(-HISTORY_LIMIT).flatMap((time) => update("acme", time));
     expect((await readdir(history("acme"))).sort()).toEqual(
       kept.map((path) => path.slice(history("acme").length + 1)).sort(),
@@ -163,22 +176,22 @@ describe("pruneHistory", () => {
     const names = Array.from({ length: HISTORY_LIMIT + 1 }, (_, index) => `acme-${100 + index}`);
     const suffixes = [".history.json", ".history.json.attrs", ".checkpoint.json.gz"];
     await touch(...names.flatMap((name) => suffixes.map((suffix) => join(history("acme"), name + suffix))));
-    await pruneHistory(directory, "acme");
+    await backend().cutHistory("acme");
     expect(await readdir(history("acme"))).toHaveLength(HISTORY_LIMIT * suffixes.length);
   });
 
   it("leaves a short history, other files and other stacks alone", async () => {
     await touch(...update("acme", 1n), join(history("acme"), "README"), ...update("globex", 1n));
-    await pruneHistory(directory, "acme");
+    await backend().cutHistory("acme");
     expect(await filesOf(join(directory, "history"))).toHaveLength(5);
   });
 
   it("accepts a stack without history", async () => {
-    await expect(pruneHistory(directory, "nobody")).resolves.toBeUndefined();
+    await expect(backend().cutHistory("nobody")).resolves.toBeUndefined();
   });
 });
 
-describe("removeStack", () => {
+describe("remove", () => {
   it("removes backups, history, locks and temporary files of the stack, and nothing of another whose name begins the same", async () => {
     const filesFor = (stack: string) => [
       `${checkpointPath(directory, stack)}.bak`,
@@ -189,7 +202,7 @@ describe("removeStack", () => {
       join(directory, "locks", "organization", "kindstack", stack, "1.json"),
     ];
     await touch(...filesFor("acme"), ...filesFor("acme-2"));
-    await removeStack(directory, "acme");
+    await backend().remove("acme");
     const left = await filesOf(directory);
     expect(left.sort()).toEqual([
       ".acme-2.json.1.tmp",

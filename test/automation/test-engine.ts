@@ -88,7 +88,7 @@ export class TestEngine {
       log: { error: (_fields: object, message: string) => void errors.push(message) },
       ...different,
     };
-    const log = { info: () => {}, warn: (_fields: object, message: string) => void warnings.push(message) };
+    const log = { warn: (_fields: object, message: string) => void warnings.push(message) };
     const options = { workspace: await openWorkspace(settings), host, timeoutMs: 60_000, log };
     const engine = new TestEngine(directory, settings, options, things, warnings, errors);
     await engine.takeStarts();

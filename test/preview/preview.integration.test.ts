@@ -117,7 +117,7 @@ function podSet(replicas?: number): Named {
 async function make(manifest: Named): Promise<LiveObject> {
   const kind = kindOf(kinds, manifest) as AnyKind;
   const { object } = await cluster.client.apply(manifest, { fieldManager: "kubectl" });
-  const engine = new StackEngine({ workspace, host, timeoutMs: 60_000, log: { info() {}, warn() {} } });
+  const engine = new StackEngine({ workspace, host, timeoutMs: 60_000, log: { warn() {} } });
   const parsed = parseObject(kind, object);
   const key = objectKey(object.metadata);
   const owner = { uid: object.metadata.uid, description: `${kind.kind}.${kind.group}/${key}` };

@@ -56,7 +56,7 @@ beforeEach(async () => {
     log: { error: () => {} },
   });
   pulumi = workspace.pulumi;
-  const log = { info: () => {}, warn: () => {} };
+  const log = { warn: () => {} };
   engine = new StackEngine({ workspace, host, timeoutMs: 60_000, log });
   batches = new Batches({
     kind: postgresWriter,

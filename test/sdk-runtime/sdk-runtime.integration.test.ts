@@ -240,7 +240,7 @@ describe("a program in the SDK's runtime", () => {
     await cluster.client.mergePatch(logins, "handed", cluster.namespace, {
       metadata: { annotations: { [PAUSED_ANNOTATION]: "true" } },
     });
-    const engine = new StackEngine({ workspace, host, timeoutMs: 60_000, log: { info() {}, warn() {} } });
+    const engine = new StackEngine({ workspace, host, timeoutMs: 60_000, log: { warn() {} } });
     const up = async (stack: string, objects: ReturnType<typeof manifestOf>[]) => {
       const manifests = objects.map((manifest) => ({ manifest, file: "login.yaml" }));
       const declared = await declaredObjects(manifests, [login], stack);

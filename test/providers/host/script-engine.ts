@@ -54,7 +54,7 @@ export async function openEnginePair(environment: Record<string, string>): Promi
 
   const host = new ProviderHost(providersOf());
   await host.start();
-  const log = { info: () => {}, warn: () => {}, error: () => {} };
+  const log = { warn: () => {}, error: () => {} };
   const settings = {
     workDirectory: directory,
     backendUrl: `file://${directory}/state`,

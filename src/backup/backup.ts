@@ -1,18 +1,15 @@
 import { createHash } from "node:crypto";
-import { mkdir, mkdtemp, readdir, readFile, rename, rm, rmdir, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rename, rmdir, writeFile } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import Type from "typebox";
 import { Compile } from "typebox/compile";
 import { TerminalError } from "../../providers/errors";
 import { parseJson } from "../automation/parse-json";
-import type { StackState } from "../automation/stack-reader";
+import { withScratch } from "../automation/scratch";
+import { packageVersion } from "../package";
+import type { StateBackend } from "./state-backend";
 
-/** A stack and its state, secrets encrypted. */
-export interface NamedState {
-  name: string;
-  state: StackState;
-}
-
+const SHOWN = 5;
 const LIST = "backup.json";
 const NAME = /^[a-zA-Z0-9._-]{1,100}$/;
 const listSchema = Type.Object({
@@ -28,46 +25,44 @@ const listSchema = Type.Object({
 const listValidator = Compile(listSchema);
 
 /** What a backup says of itself. */
-export type BackupList = Type.Static<typeof listSchema>;
+type BackupList = Type.Static<typeof listSchema>;
 
 /**
  * Writes a backup: a file for each stack, in the form that `pulumi stack import` takes, and a list of them. It appears under
  * its name when it is complete; until then, and when it fails, nothing is there.
  *
+ * @returns how many stacks it has
  * @throws TerminalError `BackupExists` when there is something in the directory
  */
 export async function writeBackup(
   directory: string,
-  readAll: (onState: (state: NamedState) => Promise<void>) => Promise<void>,
-  about: Omit<BackupList, "stacks">,
+  backend: Pick<StateBackend, "scheme" | "readAll">,
   onStack: (count: number) => void,
-): Promise<BackupList> {
+): Promise<number> {
   const target = resolve(directory);
   if ((await readdir(target).catch(() => [])).length > 0) {
     throw new TerminalError("BackupExists", `${directory} is not empty: name another directory`);
   }
+  const time = new Date().toISOString();
   await mkdir(dirname(target), { recursive: true });
-  const aside = await mkdtemp(join(dirname(target), `.${basename(target)}-`));
-  try {
-    const list: BackupList = { ...about, stacks: {} };
-    await readAll(async ({ name, state }) => {
+  return withScratch(dirname(target), `.${basename(target)}`, async (aside) => {
+    const stacks: Record<string, string> = {};
+    await backend.readAll(async (name, state) => {
       const text = `${JSON.stringify(state, undefined, 1)}\n`;
       await writeFile(join(aside, fileOf(name)), text, { mode: 0o600 });
-      list.stacks[name] = digestOf(text);
-      onStack(Object.keys(list.stacks).length);
+      stacks[name] = digestOf(text);
+      onStack(Object.keys(stacks).length);
     });
+    const list: BackupList = { kindstack: packageVersion, time, backend: backend.scheme, stacks };
     await writeFile(join(aside, LIST), `${JSON.stringify(list, undefined, 1)}\n`, { mode: 0o600 });
     await rmdir(target).catch(() => {}); // an empty one may be there
     await rename(aside, target);
-    return list;
-  } catch (error) {
-    await rm(aside, { recursive: true, force: true });
-    throw error;
-  }
+    return Object.keys(stacks).length;
+  });
 }
 
 /** @throws TerminalError `NoBackup` when there is none, or it is not whole */
-export async function readBackup(directory: string): Promise<BackupList> {
+async function readBackup(directory: string): Promise<BackupList> {
   const text = await readFile(join(directory, LIST), "utf8").catch(() => undefined);
   if (text === undefined) throw new TerminalError("NoBackup", `${directory} is not a backup: it has no ${LIST}`);
   const list = parseJson(listValidator, text);
@@ -84,9 +79,35 @@ export async function readBackup(directory: string): Promise<BackupList> {
   return list;
 }
 
-/** The file of a stack in a backup. */
-export function backupFile(directory: string, name: string): string {
-  return join(resolve(directory), fileOf(name));
+/**
+ * Writes the stacks of a backup into a backend; stacks that the backup does not have are left alone. Nothing is written unless
+ * all of the backup is whole and none of its stacks is there, or may be overwritten.
+ *
+ * @returns how many were written
+ * @throws TerminalError `NoBackup`, or `StackExists` naming the stacks that are in the way
+ */
+export async function restore(
+  directory: string,
+  backend: StateBackend,
+  { overwrite, onStack }: { overwrite: boolean; onStack: (count: number, all: number) => void },
+): Promise<number> {
+  const { stacks } = await readBackup(directory);
+  const names = Object.keys(stacks);
+  const present = new Set(await backend.names());
+  const inTheWay = names.filter((name) => present.has(name));
+  if (inTheWay.length > 0 && !overwrite) {
+    const more = inTheWay.length > SHOWN ? `, and ${inTheWay.length - SHOWN} more` : "";
+    throw new TerminalError(
+      "StackExists",
+      `${inTheWay.length} of ${names.length} stacks exist in the backend: ${inTheWay.slice(0, SHOWN).join(", ")}${more}. ` +
+        "Nothing was written; --overwrite replaces their state",
+    );
+  }
+  for (const [index, name] of names.entries()) {
+    await backend.write(name, join(resolve(directory), fileOf(name)), { exists: present.has(name) });
+    onStack(index + 1, names.length);
+  }
+  return names.length;
 }
 
 function fileOf(name: string): string {
