@@ -1,108 +1,83 @@
 /** The headings of this page are the names of the alerts. */
 const RUNBOOK = "docs/alerts.md";
 
-/** One alerting rule, as Prometheus has it. */
-interface AlertingRule {
-  alert: string;
-  expr: string;
-  /** How long it must hold. */
-  for: string;
-  labels: { severity: "critical" | "warning" };
-  annotations: { summary: string; runbook: string };
-}
-
-/** A file of rules, and the spec of a PrometheusRule. */
-export interface RuleGroups {
-  groups: { name: string; rules: AlertingRule[] }[];
-}
+const critical = ruleOf("critical");
+const warning = ruleOf("warning");
 
 /**
- * The alerts of an operator. Every replica counts all objects, so these are compared by `max` and not added up.
+ * The alerts of an operator: the spec of a PrometheusRule. Every replica counts all objects, so these are compared by `max`
+ * and not added up.
  *
  * @param shards how many the installation has
  */
-export function alertingRules({ shards }: { shards: number }): RuleGroups {
-  return {
-    groups: [
-      {
-        name: "kindstack",
-        rules: [
-          critical("KindstackDown", "absent(kindstack_shards_held)", "10m", "No operator answers Prometheus."),
-          critical(
-            "KindstackShardsNotHeld",
-            `sum(kindstack_shards_held) < ${shards}`,
-            "5m",
-            `Only {{ $value }} of ${shards} shards have an operator; objects of the others are not reconciled.`,
-          ),
-          critical(
-            "KindstackInformerSilent",
-            "max by (resource) (kindstack_informer_last_contact_seconds) > 180",
-            "5m",
-            "No contact with the API server for {{ $value | humanizeDuration }} in the watch of {{ $labels.resource }}.",
-          ),
-          warning(
-            "KindstackObjectsStalled",
-            'max by (kind) (kindstack_object_states{state="Stalled"}) > 0',
-            "15m",
-            "{{ $value }} {{ $labels.kind }} are stalled: they are not retried until the object, or what blocks it, changes.",
-          ),
-          warning(
-            "KindstackObjectsNotReady",
-            'max by (kind, reason) (kindstack_objects{ready!="True"}) > 0',
-            "1h",
-            "{{ $value }} {{ $labels.kind }} have not been Ready for an hour: {{ $labels.reason }}.",
-          ),
-          warning(
-            "KindstackUpdatesFailing",
-            'sum by (kind) (rate(kindstack_updates_total{result="failed"}[15m])) / sum by (kind) (rate(kindstack_updates_total[15m])) > 0.5',
-            "30m",
-            "{{ $value | humanizePercentage }} of the updates of {{ $labels.kind }} fail.",
-          ),
-          warning(
-            "KindstackRolloutStopped",
-            "max by (kind) (kindstack_rollout_stopped) > 0",
-            "5m",
-            "The rollout of a new version to {{ $labels.kind }} has stopped: too many objects failed.",
-          ),
-          warning(
-            "KindstackUpdatesSlow",
-            "histogram_quantile(0.9, sum by (kind, le) (rate(kindstack_update_duration_seconds_bucket[30m]))) > 300",
-            "30m",
-            "A tenth of the updates of {{ $labels.kind }} take longer than {{ $value | humanizeDuration }}.",
-          ),
-          warning(
-            "KindstackQueueDelayed",
-            'histogram_quantile(0.9, sum by (le) (rate(workqueue_queue_duration_seconds_bucket{name="kindstack"}[15m]))) > 60',
-            "30m",
-            "A tenth of the objects wait longer than {{ $value | humanizeDuration }} for a worker.",
-          ),
-          warning(
-            "KindstackDriftReturns",
-            "sum by (kind) (increase(kindstack_drift_repairs_total[1h])) > 20",
-            "1h",
-            "Drift of {{ $labels.kind }} was corrected {{ $value | humanize }} times in an hour; another controller may undo it.",
-          ),
-        ],
-      },
-    ],
-  };
+export function alertingRules({ shards }: { shards: number }) {
+  const rules = [
+    critical("KindstackDown", "absent(kindstack_shards_held)", "10m", "No operator answers Prometheus."),
+    critical(
+      "KindstackShardsNotHeld",
+      `sum(kindstack_shards_held) < ${shards}`,
+      "5m",
+      `Only {{ $value }} of ${shards} shards have an operator; objects of the others are not reconciled.`,
+    ),
+    critical(
+      "KindstackInformerSilent",
+      "max by (resource) (kindstack_informer_last_contact_seconds) > 180",
+      "5m",
+      "No contact with the API server for {{ $value | humanizeDuration }} in the watch of {{ $labels.resource }}.",
+    ),
+    warning(
+      "KindstackObjectsStalled",
+      'max by (kind) (kindstack_object_states{state="Stalled"}) > 0',
+      "15m",
+      "{{ $value }} {{ $labels.kind }} are stalled: they are not retried until the object, or what blocks it, changes.",
+    ),
+    warning(
+      "KindstackObjectsNotReady",
+      'max by (kind, reason) (kindstack_objects{ready!="True"}) > 0',
+      "1h",
+      "{{ $value }} {{ $labels.kind }} have not been Ready for an hour: {{ $labels.reason }}.",
+    ),
+    warning(
+      "KindstackUpdatesFailing",
+      'sum by (kind) (rate(kindstack_updates_total{result="failed"}[15m])) / sum by (kind) (rate(kindstack_updates_total[15m])) > 0.5',
+      "30m",
+      "{{ $value | humanizePercentage }} of the updates of {{ $labels.kind }} fail.",
+    ),
+    warning(
+      "KindstackRolloutStopped",
+      "max by (kind) (kindstack_rollout_stopped) > 0",
+      "5m",
+      "The rollout of a new version to {{ $labels.kind }} has stopped: too many objects failed.",
+    ),
+    warning(
+      "KindstackUpdatesSlow",
+      "histogram_quantile(0.9, sum by (kind, le) (rate(kindstack_update_duration_seconds_bucket[30m]))) > 300",
+      "30m",
+      "A tenth of the updates of {{ $labels.kind }} take longer than {{ $value | humanizeDuration }}.",
+    ),
+    warning(
+      "KindstackQueueDelayed",
+      'histogram_quantile(0.9, sum by (le) (rate(workqueue_queue_duration_seconds_bucket{name="kindstack"}[15m]))) > 60',
+      "30m",
+      "A tenth of the objects wait longer than {{ $value | humanizeDuration }} for a worker.",
+    ),
+    warning(
+      "KindstackDriftReturns",
+      "sum by (kind) (increase(kindstack_drift_repairs_total[1h])) > 20",
+      "1h",
+      "Drift of {{ $labels.kind }} was corrected {{ $value | humanize }} times in an hour; another controller may undo it.",
+    ),
+  ];
+  return { groups: [{ name: "kindstack", rules }] };
 }
 
-function critical(alert: string, expr: string, duration: string, summary: string): AlertingRule {
-  return rule(alert, expr, duration, "critical", summary);
-}
-
-function warning(alert: string, expr: string, duration: string, summary: string): AlertingRule {
-  return rule(alert, expr, duration, "warning", summary);
-}
-
-function rule(
-  alert: string,
-  expr: string,
-  duration: string,
-  severity: AlertingRule["labels"]["severity"],
-  summary: string,
-): AlertingRule {
-  const runbook = `${RUNBOOK}#${alert.toLowerCase()}`;
-  return { alert, expr, for: duration, labels: { severity }, annotations: { summary, runbook } };
+/** @returns a function that makes rules; `duration` is how long `expr` must hold */
+function ruleOf(severity: "critical" | "warning") {
+  return (alert: string, expr: string, duration: string, summary: string) => ({
+    alert,
+    expr,
+    for: duration,
+    labels: { severity },
+    annotations: { summary, runbook: `${RUNBOOK}#${alert.toLowerCase()}` },
+  });
 }

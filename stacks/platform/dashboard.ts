@@ -1,23 +1,40 @@
-/** A Grafana dashboard, as far as it is written here. */
-export interface Dashboard {
-  uid: string;
-  title: string;
-  panels: Panel[];
-  [field: string]: unknown;
-}
-
-interface Panel {
-  title: string;
-  targets: { expr: string; legendFormat: string; refId: string }[];
-  [field: string]: unknown;
-}
-
-const COLUMNS = 24;
-const HEIGHT = 8;
 const DATASOURCE = { type: "prometheus", uid: "$datasource" };
+const KIND = 'kind=~"$kind"';
 
-/** The operator at a glance: objects, updates, queue, shards and processes. */
-export function dashboard(): Dashboard {
+/** The operator at a glance, as a Grafana dashboard: objects, updates, queue, shards and processes. */
+export function dashboard() {
+  const stats = [
+    stat("Objects", `sum(max by (kind, ready, reason) (kindstack_objects{${KIND}}))`),
+    stat("Not Ready", `sum(max by (kind, ready, reason) (kindstack_objects{${KIND},ready!="True"}))`, "orange"),
+    stat("Stalled", `sum(max by (kind) (kindstack_object_states{${KIND},state="Stalled"}))`, "red"),
+    stat("Paused", `sum(max by (kind) (kindstack_object_states{${KIND},state="Paused"}))`, "blue"),
+    stat("In the queue", 'sum(workqueue_depth{name="kindstack"})'),
+    stat("Shards held", "sum(kindstack_shards_held)"),
+  ];
+  const graphs = [
+    graph("Objects by kind", "short", {
+      "{{kind}}": `sum by (kind) (max by (kind, ready, reason) (kindstack_objects{${KIND}}))`,
+    }),
+    graph("Not Ready, by reason", "short", {
+      "{{kind}} {{reason}}": `max by (kind, reason) (kindstack_objects{${KIND},ready!="True"}) > 0`,
+    }),
+    graph("Updates", "ops", rates("kindstack_updates_total", KIND, "operation", "result")),
+    graph("Duration of updates", "s", quantiles("kindstack_update_duration_seconds", KIND)),
+    graph("Resources changed", "ops", rates("kindstack_resource_operations_total", KIND, "operation")),
+    graph("Drift corrected", "ops", rates("kindstack_drift_repairs_total", KIND, "kind")),
+    graph("Queue", "short", {
+      waiting: 'sum(workqueue_depth{name="kindstack"})',
+      "being reconciled": "sum(controller_runtime_active_workers)",
+      "workers of a replica": "max(controller_runtime_max_concurrent_reconciles)",
+    }),
+    graph("Time in the queue", "s", quantiles("workqueue_queue_duration_seconds", 'name="kindstack"')),
+    graph("Reconciles", "ops", rates("controller_runtime_reconcile_total", 'controller=~"$kind"', "result")),
+    graph("Last contact with the API server", "s", {
+      "{{resource}}": "max by (resource) (kindstack_informer_last_contact_seconds)",
+    }),
+    graph("Memory", "bytes", { "{{pod}}": 'process_resident_memory_bytes{job="kindstack"}' }),
+    graph("CPU", "short", { "{{pod}}": 'rate(process_cpu_seconds_total{job="kindstack"}[$__rate_interval])' }),
+  ];
   return {
     uid: "kindstack",
     title: "Kindstack",
@@ -43,111 +60,48 @@ export function dashboard(): Dashboard {
         },
       ],
     },
-    panels: arranged([
-      stat("Objects", 'sum(max by (kind, ready, reason) (kindstack_objects{kind=~"$kind"}))'),
-      stat("Not Ready", 'sum(max by (kind, ready, reason) (kindstack_objects{kind=~"$kind",ready!="True"}))', "orange"),
-      stat("Stalled", 'sum(max by (kind) (kindstack_object_states{kind=~"$kind",state="Stalled"}))', "red"),
-      stat("Paused", 'sum(max by (kind) (kindstack_object_states{kind=~"$kind",state="Paused"}))', "blue"),
-      stat("In the queue", 'sum(workqueue_depth{name="kindstack"})'),
-      stat("Shards held", "sum(kindstack_shards_held)"),
-      graph("Objects by kind", "short", [
-        ['sum by (kind) (max by (kind, ready, reason) (kindstack_objects{kind=~"$kind"}))', "{{kind}}"],
-      ]),
-      graph("Not Ready, by reason", "short", [
-        ['max by (kind, reason) (kindstack_objects{kind=~"$kind",ready!="True"}) > 0', "{{kind}} {{reason}}"],
-      ]),
-      graph("Updates", "ops", [
-        [
-          'sum by (operation, result) (rate(kindstack_updates_total{kind=~"$kind"}[$__rate_interval]))',
-          "{{operation}} {{result}}",
-        ],
-      ]),
-      graph("Duration of updates", "s", [
-        [quantile(0.5, "kindstack_update_duration_seconds", 'kind=~"$kind"'), "median"],
-        [quantile(0.99, "kindstack_update_duration_seconds", 'kind=~"$kind"'), "99 %"],
-      ]),
-      graph("Resources changed", "ops", [
-        [
-          'sum by (operation) (rate(kindstack_resource_operations_total{kind=~"$kind"}[$__rate_interval]))',
-          "{{operation}}",
-        ],
-      ]),
-      graph("Drift corrected", "ops", [
-        ['sum by (kind) (rate(kindstack_drift_repairs_total{kind=~"$kind"}[$__rate_interval]))', "{{kind}}"],
-      ]),
-      graph("Queue", "short", [
-        ['sum(workqueue_depth{name="kindstack"})', "waiting"],
-        ["sum(controller_runtime_active_workers)", "being reconciled"],
-        ["max(controller_runtime_max_concurrent_reconciles)", "workers of a replica"],
-      ]),
-      graph("Time in the queue", "s", [
-        [quantile(0.5, "workqueue_queue_duration_seconds", 'name="kindstack"'), "median"],
-        [quantile(0.99, "workqueue_queue_duration_seconds", 'name="kindstack"'), "99 %"],
-      ]),
-      graph("Reconciles", "ops", [
-        [
-          'sum by (result) (rate(controller_runtime_reconcile_total{controller=~"$kind"}[$__rate_interval]))',
-          "{{result}}",
-        ],
-      ]),
-      graph("Last contact with the API server", "s", [
-        ["max by (resource) (kindstack_informer_last_contact_seconds)", "{{resource}}"],
-      ]),
-      graph("Memory", "bytes", [['process_resident_memory_bytes{job="kindstack"}', "{{pod}}"]]),
-      graph("CPU", "short", [['rate(process_cpu_seconds_total{job="kindstack"}[$__rate_interval])', "{{pod}}"]]),
-    ]),
+    // One row of numbers, then two graphs in each row; a row is 24 units wide.
+    panels: [
+      ...stats.map((panel, index) => ({ ...panel, gridPos: { x: 4 * index, y: 0, w: 4, h: 4 } })),
+      ...graphs.map((panel, index) => ({
+        ...panel,
+        gridPos: { x: 12 * (index % 2), y: 4 + 8 * Math.floor(index / 2), w: 12, h: 8 },
+      })),
+    ].map((panel, index) => ({ id: index + 1, ...panel })),
   };
 }
 
-function quantile(q: number, histogram: string, selector: string): string {
-  return `histogram_quantile(${q}, sum by (le) (rate(${histogram}_bucket{${selector}}[$__rate_interval])))`;
+/** What is drawn, by its legend. */
+type Queries = Record<string, string>;
+
+/** How often a counter grows, for each value of these labels. */
+function rates(counter: string, selector: string, ...labels: string[]): Queries {
+  const legend = labels.map((label) => `{{${label}}}`).join(" ");
+  return { [legend]: `sum by (${labels.join(", ")}) (rate(${counter}{${selector}}[$__rate_interval]))` };
 }
 
-function stat(title: string, expr: string, colour = "green"): Panel {
-  return {
-    type: "stat",
-    title,
-    datasource: DATASOURCE,
-    targets: [{ expr, legendFormat: "", refId: "A" }],
-    fieldConfig: {
-      defaults: {
-        thresholds: {
-          mode: "absolute",
-          steps: [
-            { color: "green", value: null },
-            { color: colour, value: 1 },
-          ],
-        },
-      },
-      overrides: [],
-    },
-    size: { w: 4, h: 4 },
-  };
+function quantiles(histogram: string, selector: string): Queries {
+  const buckets = `sum by (le) (rate(${histogram}_bucket{${selector}}[$__rate_interval]))`;
+  return { median: `histogram_quantile(0.5, ${buckets})`, "99 %": `histogram_quantile(0.99, ${buckets})` };
 }
 
-function graph(title: string, unit: string, queries: readonly (readonly [expr: string, legend: string])[]): Panel {
-  return {
-    type: "timeseries",
-    title,
-    datasource: DATASOURCE,
-    targets: queries.map(([expr, legendFormat], index) => ({
-      expr,
-      legendFormat,
-      refId: String.fromCharCode("A".charCodeAt(0) + index),
-    })),
-    fieldConfig: { defaults: { unit, min: 0 }, overrides: [] },
-    size: { w: COLUMNS / 2, h: HEIGHT },
-  };
+function stat(title: string, expr: string, colour = "green") {
+  const steps = [
+    { color: "green", value: null },
+    { color: colour, value: 1 },
+  ];
+  return panel("stat", title, { "": expr }, { thresholds: { mode: "absolute", steps } });
 }
 
-/** Gives each panel its place, from left to right and from top to bottom. */
-function arranged(panels: Panel[]): Panel[] {
-  let [x, y, rowHeight] = [0, 0, 0];
-  return panels.map(({ size, ...panel }, index) => {
-    const { w, h } = size as { w: number; h: number };
-    if (x + w > COLUMNS) [x, y, rowHeight] = [0, y + rowHeight, 0];
-    const gridPos = { x, y, w, h };
-    [x, rowHeight] = [x + w, Math.max(rowHeight, h)];
-    return { id: index + 1, ...panel, gridPos } as Panel;
-  });
+function graph(title: string, unit: string, queries: Queries) {
+  return panel("timeseries", title, queries, { unit, min: 0 });
+}
+
+function panel(type: "stat" | "timeseries", title: string, queries: Queries, defaults: object) {
+  const targets = Object.entries(queries).map(([legendFormat, expr], index) => ({
+    expr,
+    legendFormat,
+    refId: String.fromCharCode("A".charCodeAt(0) + index),
+  }));
+  return { type, title, datasource: DATASOURCE, targets, fieldConfig: { defaults, overrides: [] } };
 }

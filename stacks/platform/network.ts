@@ -7,8 +7,7 @@ const DNS_PORT = 53;
 
 /** How the operator is reached, for metrics and by the probes of its node, and what it may reach. */
 export function network(configuration: Configuration): Manifest[] {
-  const { namespace, serviceMonitor, networkPolicy, egressPorts, postgresPort, admission, admissionSources, previews } =
-    configuration;
+  const { namespace, networkPolicy, egressPorts, postgresPort, admission, admissionSources, previews } = configuration;
   const manifests: Manifest[] = [
     {
       apiVersion: "v1",
@@ -34,14 +33,6 @@ export function network(configuration: Configuration): Manifest[] {
     const dns = { ports: ["UDP", "TCP"].map((protocol) => ({ protocol, port: DNS_PORT })) };
     manifests.push(policy(NAME, namespace, SELECTOR, { ingress, egress: [dns, tcp(tcpPorts)] }));
   }
-  if (serviceMonitor) {
-    manifests.push({
-      apiVersion: "monitoring.coreos.com/v1",
-      kind: "ServiceMonitor",
-      metadata: { name: NAME, namespace, labels: LABELS },
-      spec: { selector: { matchLabels: SELECTOR }, endpoints: [scraping(configuration)] },
-    });
-  }
   return manifests;
 }
 
@@ -57,18 +48,4 @@ export function policy(name: string, namespace: string, matchLabels: object, all
 
 export function tcp(ports: readonly number[]) {
   return { ports: ports.map((port) => ({ protocol: "TCP", port })) };
-}
-
-/** Prometheus shows the token of its service account, which must have the ClusterRole `kindstack-metrics-reader`. */
-function scraping({ namespace, metricsSecret }: Configuration): object {
-  return {
-    port: "metrics",
-    path: "/metrics",
-    scheme: "https",
-    bearerTokenFile: "/var/run/secrets/kubernetes.io/serviceaccount/token",
-    tlsConfig:
-      metricsSecret === undefined
-        ? { insecureSkipVerify: true } // made at each start; clients cannot verify it
-        : { serverName: `${NAME}.${namespace}.svc`, ca: { secret: { name: metricsSecret, key: "ca.crt" } } },
-  };
 }
