@@ -25,17 +25,6 @@ export function findKind(kinds: readonly AnyKind[], name: string): AnyKind {
   return kind;
 }
 
-/**
- * The kinds that these names choose, in the order of `kinds`; all of them where nothing is chosen.
- *
- * @throws RangeError as {@link findKind}
- */
-export function selectKinds(kinds: readonly AnyKind[], names: readonly string[] = []): readonly AnyKind[] {
-  if (names.length === 0) return kinds;
-  const chosen = new Set(names.map((name) => findKind(kinds, name)));
-  return kinds.filter((kind) => chosen.has(kind));
-}
-
 /** The kind of a manifest, in whatever version; `undefined` when it is none of these. */
 export function kindOf(kinds: readonly AnyKind[], { apiVersion, kind }: Manifest): AnyKind | undefined {
   return kinds.find((candidate) => candidate.kind === kind && candidate.group === apiVersion.split("/")[0]);

@@ -1,4 +1,5 @@
 import { TerminalError } from "../../providers/errors";
+import { capsuleTenant } from "../capsule-tenant/kind";
 import { chosenWords, requireKinds } from "../catalog";
 import { type AnyKind, kindName } from "../contract/kind";
 import type { Configuration } from "./configuration";
@@ -8,18 +9,22 @@ import type { Configuration } from "./configuration";
  * their kinds: in the operator's image they lie elsewhere.
  *
  * @param words in place of the key `kinds`
- * @throws TerminalError `Misconfigured` for a kind that does not exist or cannot be loaded
+ * @throws TerminalError `Misconfigured` for a kind that does not exist, cannot be loaded, or is needed and not chosen
  */
 export function withLoadedKinds(
   configuration: Configuration,
   { words, directory }: { words?: readonly string[] | undefined; directory?: string } = {},
 ): { configuration: Configuration; kinds: readonly AnyKind[] } {
   const chosen = chosenWords(words ?? configuration.kinds);
+  let kinds: readonly AnyKind[];
   try {
-    const kinds = requireKinds(chosen, directory === undefined ? {} : { directory });
-    return { configuration: { ...configuration, kinds: chosen.length > 0 ? kinds.map(kindName) : [] }, kinds };
+    kinds = requireKinds(chosen, directory === undefined ? {} : { directory });
   } catch (error) {
     if (error instanceof RangeError) throw new TerminalError("Misconfigured", `kindstack:kinds: ${error.message}`);
     throw error;
   }
+  if (configuration.proxy && !kinds.includes(capsuleTenant)) {
+    throw new TerminalError("Misconfigured", `kindstack:proxy: true needs ${kindName(capsuleTenant)} among the kinds`);
+  }
+  return { configuration: { ...configuration, kinds: chosen.length > 0 ? kinds.map(kindName) : [] }, kinds };
 }

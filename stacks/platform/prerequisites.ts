@@ -3,32 +3,33 @@ import { DEFINITION_TYPE, findForeignDefinitions } from "../contract/crd";
 import { type AnyKind, kindName } from "../contract/kind";
 import { type Configuration, needsPassphrase, usesVolume } from "./configuration";
 import { NAME } from "./labels";
-import { chosenKinds } from "./manifests";
 import { BACKEND_URL_KEY, PASSPHRASE_KEY } from "./secrets";
 
 const DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class";
 const SERVICE_MONITORS = "servicemonitors.monitoring.coreos.com";
 
-type Reader = Pick<KubernetesClient, "get" | "list" | "resourceType">;
+type Reader = Pick<KubernetesClient, "get" | "list">;
 
 /**
  * What an installation needs and the cluster does not have, each with the way out; otherwise it would wait in silence for
  * what never comes. What may not be read, or a cluster that cannot be reached, counts as in order: the installation itself
  * finds out.
+ *
+ * @param kinds the kinds to install
  */
 export async function missingPrerequisites(
   configuration: Configuration,
   kinds: readonly AnyKind[],
   client: Reader,
 ): Promise<string[]> {
-  const found = await Promise.all(
-    [
-      () => foreignDefinitions(configuration, kinds, client),
-      () => missingStorageClass(configuration, client),
-      () => missingServiceMonitors(configuration, client),
-      ...neededSecrets(configuration).map((secret) => () => missingSecret(configuration, secret, client)),
-    ].map((check) => check().catch(inOrderWhereUnseen)),
-  );
+  const { namespace, serviceMonitor } = configuration;
+  const checks = [
+    foreignDefinitions(kinds, client),
+    ...(usesVolume(configuration) ? [missingStorageClass(configuration, client)] : []),
+    ...(serviceMonitor ? [missingServiceMonitors(client)] : []),
+    ...neededSecrets(configuration).map(([name, keys]) => missingSecret(namespace, name, keys, client)),
+  ];
+  const found = await Promise.all(checks.map((check) => check.catch(inOrderWhereUnseen)));
   return found.filter((problem) => problem !== undefined);
 }
 
@@ -37,67 +38,57 @@ function inOrderWhereUnseen(error: unknown): undefined {
   throw error;
 }
 
-async function foreignDefinitions(
-  configuration: Configuration,
-  kinds: readonly AnyKind[],
-  client: Reader,
-): Promise<string | undefined> {
-  const chosen = chosenKinds(configuration, kinds);
-  const foreign = await findForeignDefinitions(client, chosen);
+async function foreignDefinitions(kinds: readonly AnyKind[], client: Reader): Promise<string | undefined> {
+  const foreign = await findForeignDefinitions(client, kinds);
   if (foreign.length === 0) return undefined;
-  const others = chosen.filter((kind) => !foreign.includes(kind)).map(kindName);
+  const others = kinds.filter((kind) => !foreign.includes(kind)).map(kindName);
   return (
     `CRDs of these names were not installed by Kindstack: ${foreign.map(kindName).join(", ")}; ` +
     `set kinds to the others: ${others.join(", ") || "there are none"}`
   );
 }
 
-async function missingStorageClass(configuration: Configuration, client: Reader): Promise<string | undefined> {
-  if (!usesVolume(configuration)) return undefined;
-  const { namespace, storageClass } = configuration;
+async function missingStorageClass(
+  { namespace, storageClass }: Configuration,
+  client: Reader,
+): Promise<string | undefined> {
   const claim = await client.get({ apiVersion: "v1", kind: "PersistentVolumeClaim" }, `${NAME}-state`, namespace);
   if (claim !== undefined) return undefined;
-  const classes = await client.list({ apiVersion: "storage.k8s.io/v1", kind: "StorageClass" });
-  const names = classes.items.map(({ metadata }) => metadata.name);
-  const known = names.length > 0 ? `there are ${names.join(", ")}` : "there is none";
-  const out = `set storageClass, or keep the state in a database with backendUrl`;
-  if (storageClass !== undefined) {
-    return names.includes(storageClass) ? undefined : `StorageClass ${storageClass} does not exist (${known}); ${out}`;
-  }
-  const isDefault = ({ metadata }: LiveObject) => metadata.annotations?.[DEFAULT_CLASS] === "true";
-  return classes.items.some(isDefault) ? undefined : `no StorageClass is the default (${known}); ${out}`;
+  const { items } = await client.list({ apiVersion: "storage.k8s.io/v1", kind: "StorageClass" });
+  const suits = ({ metadata: { name, annotations } }: LiveObject) =>
+    storageClass === undefined ? annotations?.[DEFAULT_CLASS] === "true" : name === storageClass;
+  if (items.some(suits)) return undefined;
+  const problem =
+    storageClass === undefined ? "no StorageClass is the default" : `StorageClass ${storageClass} does not exist`;
+  const known =
+    items.length > 0 ? `there are ${items.map(({ metadata }) => metadata.name).join(", ")}` : "there is none";
+  return `${problem} (${known}); set storageClass, or keep the state in a database with backendUrl`;
 }
 
-async function missingServiceMonitors({ serviceMonitor }: Configuration, client: Reader): Promise<string | undefined> {
-  if (!serviceMonitor) return undefined;
+async function missingServiceMonitors(client: Reader): Promise<string | undefined> {
   const crd = await client.get(DEFINITION_TYPE, SERVICE_MONITORS);
   if (crd !== undefined) return undefined;
   return `CRD ${SERVICE_MONITORS} does not exist; install the Prometheus operator first, or set serviceMonitor to false`;
 }
 
-/** A Secret that the configuration refers to and does not make, with the keys that it must have. */
-interface NeededSecret {
-  name: string;
-  keys: readonly string[];
-}
-
-function neededSecrets(configuration: Configuration): NeededSecret[] {
+/** The Secrets that the configuration refers to and does not make, each with the keys that it must have. */
+function neededSecrets(configuration: Configuration): (readonly [name: string, keys: readonly string[]])[] {
   const { stateSecret, passphrase, backendFromSecret, environmentSecrets, imagePullSecrets } = configuration;
   const certificates = [configuration.metricsSecret, configuration.previewSecret].filter((name) => name !== undefined);
   const stateKeys = [
     ...(needsPassphrase(configuration) ? [PASSPHRASE_KEY] : []),
     ...(backendFromSecret ? [BACKEND_URL_KEY] : []),
   ];
-  const others = [...environmentSecrets, ...imagePullSecrets, ...certificates];
   return [
-    ...(passphrase === undefined && stateKeys.length > 0 ? [{ name: stateSecret, keys: stateKeys }] : []),
-    ...others.map((name) => ({ name, keys: [] })),
+    ...(passphrase === undefined && stateKeys.length > 0 ? [[stateSecret, stateKeys] as const] : []),
+    ...[...environmentSecrets, ...imagePullSecrets, ...certificates].map((name) => [name, []] as const),
   ];
 }
 
 async function missingSecret(
-  { namespace }: Configuration,
-  { name, keys }: NeededSecret,
+  namespace: string,
+  name: string,
+  keys: readonly string[],
   client: Reader,
 ): Promise<string | undefined> {
   const secret = await client.get({ apiVersion: "v1", kind: "Secret" }, name, namespace);

@@ -14,6 +14,7 @@ import { type AnyKind, kindName, statusOf } from "../../stacks/contract/kind";
 import type { PolicyRule } from "../../stacks/contract/policy-rule";
 import { kinds } from "../../stacks/index";
 import { parseConfiguration } from "../../stacks/platform/configuration";
+import { withLoadedKinds } from "../../stacks/platform/kinds";
 import { platformManifests } from "../../stacks/platform/manifests";
 import { removeAdmission } from "../admission/leftovers";
 import { controlPlane } from "../control-plane";
@@ -487,9 +488,10 @@ describe("an operator of chosen kinds under the rights of their installation", (
   let recorder: ApiRecorder;
 
   beforeAll(async () => {
-    const configuration = parseConfiguration({ kinds: "podsets", namespace, crds: "false", passphrase: "p" }, "1.2.3");
+    const values = { kinds: "podsets", namespace, crds: "false", passphrase: "p" };
+    const { configuration, kinds: podSets } = withLoadedKinds(parseConfiguration(values, "1.2.3"));
     // The name of cluster-wide objects is the same for every namespace; others are as installed above.
-    chosen = (await platformManifests(configuration, kinds)).filter(({ kind }) => kind !== "Deployment");
+    chosen = (await platformManifests(configuration, podSets)).filter(({ kind }) => kind !== "Deployment");
     for (const manifest of chosen) await apply(manifest);
     recorder = await ApiRecorder.start(controlPlane().kubeconfig);
     const kubeconfig = recordedKubeconfig(recorder, await tokenOf(namespace, "kindstack"), operator.directory);

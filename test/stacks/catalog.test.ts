@@ -42,7 +42,7 @@ describe("loadKinds", () => {
   it("takes names of built-in kinds, all of them by default", () => {
     expect(load()).toEqual({ kinds: builtIn, problems: [], entries: [], files: [] });
     expect(namesOf("all")).toEqual(builtIn.map(kindName));
-    expect(namesOf("podsets", "memcached")).toEqual([
+    expect(namesOf("memcached", "podsets", "podset")).toEqual([
       "podsets.batch.tutorial.kubebuilder.io",
       "memcacheds.cache.example.com",
     ]);

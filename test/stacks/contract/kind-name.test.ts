@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { AnyKind } from "../../../stacks/contract/kind";
-import { findKind, kindOf, selectKinds } from "../../../stacks/contract/kind-name";
+import { findKind, kindOf } from "../../../stacks/contract/kind-name";
 import { kinds } from "../../../stacks/index";
 
 const tenant = kinds.find(({ kind }) => kind === "Tenant") as AnyKind;
@@ -42,20 +42,5 @@ describe("the kind of a manifest", () => {
     const manifest = (apiVersion: string) => ({ apiVersion, kind: "Tenant", metadata: {} });
     expect(kindOf([otherTenant, tenant], manifest("multitenancy.codereliant.io/v9"))).toBe(tenant);
     expect(kindOf([tenant], manifest("example.com/v1"))).toBeUndefined();
-  });
-});
-
-describe("a choice of kinds", () => {
-  it("is all of them where nothing is chosen, and otherwise those, in the order in which they are declared", () => {
-    expect(selectKinds(kinds)).toEqual(kinds);
-    expect(selectKinds(kinds, ["podsets", "tenant.multitenancy", "podset"]).map(({ plural }) => plural)).toEqual([
-      "tenants",
-      "podsets",
-    ]);
-  });
-
-  it("is refused when one of them is none or ambiguous", () => {
-    expect(() => selectKinds(kinds, ["podsets", "sheep"])).toThrow("there is no kind sheep");
-    expect(() => selectKinds(kinds, ["tenants"])).toThrow("name the group");
   });
 });

@@ -7,9 +7,9 @@ import { parseAllDocuments } from "yaml";
 import type { Manifest } from "../../../providers/kubernetes/client";
 import { resolveBinary } from "../../../src/toolchain/resolve";
 import { objectId } from "../../../stacks/contract/object";
-import { kinds } from "../../../stacks/index";
 import { helmChart } from "../../../stacks/platform/chart";
 import { parseConfiguration } from "../../../stacks/platform/configuration";
+import { withLoadedKinds } from "../../../stacks/platform/kinds";
 import { platformManifests } from "../../../stacks/platform/manifests";
 import { testTools } from "../../tools";
 
@@ -25,7 +25,8 @@ afterAll(() => fs.rmSync(folder, { recursive: true, force: true }));
 async function write(name: string, values: Record<string, string>): Promise<string> {
   const chart = path.join(folder, name);
   fs.mkdirSync(path.join(chart, "templates"), { recursive: true });
-  const files = await helmChart(parseConfiguration(values, VERSION), kinds, VERSION);
+  const { configuration, kinds } = withLoadedKinds(parseConfiguration(values, VERSION));
+  const files = await helmChart(configuration, kinds, VERSION);
   for (const [file, text] of Object.entries(files)) fs.writeFileSync(path.join(chart, file), text);
   return chart;
 }
@@ -53,7 +54,8 @@ function byId(manifests: readonly Manifest[]): Map<string, unknown> {
 
 /** What `install --print` prints, without the namespace, which is Helm's to make. */
 async function printed(values: Record<string, string>): Promise<Map<string, unknown>> {
-  const manifests = await platformManifests(parseConfiguration({ ...values, namespace: "ops" }, VERSION), kinds);
+  const { configuration, kinds } = withLoadedKinds(parseConfiguration({ ...values, namespace: "ops" }, VERSION));
+  const manifests = await platformManifests(configuration, kinds);
   return byId(manifests.filter(({ kind }) => kind !== "Namespace"));
 }
 

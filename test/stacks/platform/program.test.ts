@@ -5,7 +5,7 @@ import { kindName } from "../../../stacks/contract/kind";
 import { admissionRules, operatorRules } from "../../../stacks/contract/rbac";
 import { kinds } from "../../../stacks/index";
 import { parseConfiguration } from "../../../stacks/platform/configuration";
-import { platformManifests } from "../../../stacks/platform/manifests";
+import { withLoadedKinds } from "../../../stacks/platform/kinds";
 import { installPlatform } from "../../../stacks/platform/program";
 import { type Registration, registrationsOf } from "./mocked-engine";
 
@@ -14,8 +14,10 @@ const labels = { "app.kubernetes.io/name": "kindstack", "app.kubernetes.io/part-
 const selector = { "app.kubernetes.io/name": "kindstack", "app.kubernetes.io/component": "operator" };
 const metadata = { name: "kindstack", namespace, labels };
 
-const install = (values: Record<string, string> = {}) =>
-  registrationsOf(() => installPlatform(parseConfiguration({ install: "true", ...values }, "1.2.3"), kinds));
+const install = (values: Record<string, string> = {}) => {
+  const { configuration, kinds: chosen } = withLoadedKinds(parseConfiguration({ install: "true", ...values }, "1.2.3"));
+  return registrationsOf(() => installPlatform(configuration, chosen));
+};
 
 function find(registrations: Registration[], name: string): Registration {
   const found = registrations.find((registration) => registration.name === name);
@@ -542,10 +544,11 @@ describe("an installation of chosen kinds", () => {
     expect(podOf(await install()).spec.containers[0]?.volumeMounts).not.toContainEqual(mount);
   });
 
-  it("refuses a kind that does not exist, and a proxy without the tenants that it is for", async () => {
-    const manifests = (values: Record<string, string>) => platformManifests(parseConfiguration(values, "1.2.3"), kinds);
-    await expect(manifests({ kinds: "sheep" })).rejects.toThrow("kindstack:kinds: there is no kind sheep");
-    await expect(manifests({ kinds: "podsets", proxy: "true" })).rejects.toThrow(
+  it("refuses a kind that does not exist, and a proxy without the tenants that it is for", () => {
+    const load = (values: Record<string, string>) => withLoadedKinds(parseConfiguration(values, "1.2.3"));
+    expect(() => load({ kinds: "sheep" })).toThrow("kindstack:kinds: there is no kind sheep");
+    expect(() => load({ kinds: "tenants" })).toThrow("name the group");
+    expect(() => load({ kinds: "podsets", proxy: "true" })).toThrow(
       "kindstack:proxy: true needs tenants.capsule.clastix.io among the kinds",
     );
   });
