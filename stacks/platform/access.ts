@@ -9,18 +9,32 @@ import { LABELS, NAME } from "./labels";
 
 const RBAC = "rbac.authorization.k8s.io";
 
-interface Subject {
-  kind: string;
-  name: string;
-  namespace: string;
+/** The ClusterRole of admission; it is the owner of the cluster-wide objects that the operator makes. */
+export const ADMISSION_ROLE = `${NAME}-admission`;
+
+/** Who the operator is, and what it may do: exactly what the kinds call for, and to share the work with its like. */
+export function access(configuration: Configuration, kinds: readonly AnyKind[]): Manifest[] {
+  const { namespace, serviceAccountAnnotations, admission, previews } = configuration;
+  const account = { name: NAME, namespace };
+  return [
+    serviceAccount(account, serviceAccountAnnotations),
+    ...grant("ClusterRole", account, [...operatorRules(kinds), ...(previews ? inspectionRules(kinds) : [])]),
+    // Admission's own role: what the operator makes for admission is garbage-collected with it.
+    ...(admission ? grant("ClusterRole", account, admissionRules(kinds, ADMISSION_ROLE), ADMISSION_ROLE) : []),
+    // Not bound here: for Prometheus' service account, and for people who look at the console.
+    reader("metrics"),
+    reader("console"),
+    ...grant("Role", account, [LEASE_RULE, ...certificateRules(configuration)]),
+  ];
 }
 
 /** Leases are made, held, and removed when who held them is gone. */
-const LEASE_RULE = {
+const LEASE_RULE: PolicyRule = {
   apiGroups: ["coordination.k8s.io"],
   resources: ["leases"],
   verbs: ["get", "list", "create", "patch", "delete"],
 };
+
 /** The Secrets of its certificates are the only ones that it may read; a creation cannot be limited to a name. */
 function certificateRules({ admission, previews, previewSecret }: Configuration): PolicyRule[] {
   const names = [
@@ -34,71 +48,51 @@ function certificateRules({ admission, previews, previewSecret }: Configuration)
   ];
 }
 
-/** The ClusterRole of admission; it is the owner of the cluster-wide objects that the operator makes. */
-export const ADMISSION_ROLE = `${NAME}-admission`;
-
-/** Who the operator is, and what it may do: exactly what the kinds call for, and to share the work with its like. */
-export function access(configuration: Configuration, kinds: readonly AnyKind[]): Manifest[] {
-  const { namespace, serviceAccountAnnotations, admission, previews } = configuration;
-  const subjects = [{ kind: "ServiceAccount", name: NAME, namespace }];
-  const annotated = Object.keys(serviceAccountAnnotations).length > 0;
-  return [
-    {
-      apiVersion: "v1",
-      kind: "ServiceAccount",
-      metadata: {
-        name: NAME,
-        namespace,
-        labels: LABELS,
-        ...(annotated && { annotations: serviceAccountAnnotations }),
-      },
-      automountServiceAccountToken: false, // the operator's Pod asks for it
-    },
-    ...clusterWide(NAME, [...operatorRules(kinds), ...(previews ? inspectionRules(kinds) : [])], subjects),
-    // Admission's own role: what the operator makes for admission is garbage-collected with it.
-    ...(admission ? clusterWide(ADMISSION_ROLE, admissionRules(kinds, ADMISSION_ROLE), subjects) : []),
-    // Not bound here: for Prometheus' service account, and for people who look at the console.
-    reader("metrics", ["/metrics"]),
-    reader("console", ["/console"]),
-    {
-      apiVersion: `${RBAC}/v1`,
-      kind: "Role",
-      metadata: { name: NAME, namespace, labels: LABELS },
-      rules: [LEASE_RULE, ...certificateRules(configuration)],
-    },
-    roleBinding(NAME, namespace, NAME, subjects),
-  ];
-}
-
-function reader(of: string, nonResourceURLs: string[]): Manifest {
+/** Lets whom it is bound to read a path of the operator. */
+function reader(path: string): Manifest {
   return {
     apiVersion: `${RBAC}/v1`,
     kind: "ClusterRole",
-    metadata: { name: `${NAME}-${of}-reader`, labels: LABELS },
-    rules: [{ nonResourceURLs, verbs: ["get"] }],
+    metadata: { name: `${NAME}-${path}-reader`, labels: LABELS },
+    rules: [{ nonResourceURLs: [`/${path}`], verbs: ["get"] }],
   };
 }
 
-/** Rules in all namespaces. */
-export function clusterWide(name: string, rules: readonly PolicyRule[], subjects: readonly Subject[]): Manifest[] {
-  return [
-    { apiVersion: `${RBAC}/v1`, kind: "ClusterRole", metadata: { name, labels: LABELS }, rules },
-    {
-      apiVersion: `${RBAC}/v1`,
-      kind: "ClusterRoleBinding",
-      metadata: { name, labels: LABELS },
-      roleRef: { apiGroup: RBAC, kind: "ClusterRole", name },
-      subjects,
-    },
-  ];
+/** The name of a service account. */
+interface Account {
+  name: string;
+  namespace: string;
 }
 
-export function roleBinding(name: string, namespace: string, role: string, subjects: readonly Subject[]): Manifest {
+/** The account of a program, whose Pods ask for its token. */
+export function serviceAccount(account: Account, annotations: Record<string, string> = {}): Manifest {
+  const isAnnotated = Object.keys(annotations).length > 0;
+  return {
+    apiVersion: "v1",
+    kind: "ServiceAccount",
+    metadata: { ...account, labels: LABELS, ...(isAnnotated && { annotations }) },
+    automountServiceAccountToken: false,
+  };
+}
+
+/** A role with these rules, in all namespaces or in the account's own, and its binding. */
+export function grant(
+  kind: "ClusterRole" | "Role",
+  account: Account,
+  rules: readonly PolicyRule[],
+  name = account.name,
+): Manifest[] {
+  const metadata = { name, ...(kind === "Role" && { namespace: account.namespace }), labels: LABELS };
+  return [{ apiVersion: `${RBAC}/v1`, kind, metadata, rules }, bind({ kind, name }, metadata, account)];
+}
+
+/** The binding of a role that exists. */
+export function bind(role: { kind: string; name: string }, metadata: Manifest["metadata"], account: Account): Manifest {
   return {
     apiVersion: `${RBAC}/v1`,
-    kind: "RoleBinding",
-    metadata: { name, namespace, labels: LABELS },
-    roleRef: { apiGroup: RBAC, kind: "Role", name: role },
-    subjects,
+    kind: `${role.kind}Binding`,
+    metadata,
+    roleRef: { apiGroup: RBAC, ...role },
+    subjects: [{ kind: "ServiceAccount", ...account }],
   };
 }

@@ -28,7 +28,7 @@ export async function platformManifests(configured: Configuration, kinds: readon
     ...(await workload(configuration)),
     ...network(configuration),
     ...monitoring(configuration),
-    ...proxy(configuration),
+    ...(await proxy(configuration)),
   ];
 }
 

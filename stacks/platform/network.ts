@@ -7,43 +7,57 @@ const DNS_PORT = 53;
 
 /** How the operator is reached, for metrics and by the probes of its node, and what it may reach. */
 export function network(configuration: Configuration): Manifest[] {
-  const { namespace, networkPolicy, egressPorts, postgresPort, admission, admissionSources, previews } = configuration;
-  const manifests: Manifest[] = [
-    {
-      apiVersion: "v1",
-      kind: "Service",
-      metadata: { name: NAME, namespace, labels: { ...LABELS, ...SELECTOR } },
-      spec: {
-        selector: SELECTOR,
-        ports: [
-          { name: "metrics", port: METRICS_PORT, targetPort: "metrics" },
-          ...(admission ? [{ name: "admission", port: 443, targetPort: "admission" }] : []),
-          ...(previews ? [{ name: "previews", port: PREVIEW_PORT, targetPort: "previews" }] : []),
-        ],
-      },
-    },
+  const { egressPorts, postgresPort, admission, admissionSources, previews } = configuration;
+  const sources = admissionSources.map((cidr) => ({ ipBlock: { cidr } }));
+  const ingress = [
+    tcp([HTTP_PORT, METRICS_PORT, ...(previews ? [PREVIEW_PORT] : [])]),
+    ...(admission ? [{ ...tcp([ADMISSION_PORT]), ...(sources.length > 0 && { from: sources }) }] : []),
   ];
-  if (networkPolicy) {
-    const tcpPorts = [...new Set([...egressPorts, postgresPort])];
-    const sources = admissionSources.map((cidr) => ({ ipBlock: { cidr } }));
-    const ingress = [
-      tcp([HTTP_PORT, METRICS_PORT, ...(previews ? [PREVIEW_PORT] : [])]),
-      ...(admission ? [{ ...tcp([ADMISSION_PORT]), ...(sources.length > 0 && { from: sources }) }] : []),
-    ];
-    const dns = { ports: ["UDP", "TCP"].map((protocol) => ({ protocol, port: DNS_PORT })) };
-    manifests.push(policy(NAME, namespace, SELECTOR, { ingress, egress: [dns, tcp(tcpPorts)] }));
-  }
-  return manifests;
+  const dns = { ports: ["UDP", "TCP"].map((protocol) => ({ protocol, port: DNS_PORT })) };
+  return [
+    service(configuration, NAME, SELECTOR, [
+      { name: "metrics", port: METRICS_PORT },
+      ...(admission ? [{ name: "admission", port: 443 }] : []),
+      ...(previews ? [{ name: "previews", port: PREVIEW_PORT }] : []),
+    ]),
+    ...networkPolicies(configuration, NAME, SELECTOR, {
+      ingress,
+      egress: [dns, tcp([...new Set([...egressPorts, postgresPort])])],
+    }),
+  ];
 }
 
-/** What Pods may be reached by, and reach; nothing else. */
-export function policy(name: string, namespace: string, matchLabels: object, allowed: object): Manifest {
+/** A Service whose ports lead to those of the same names. */
+export function service(
+  { namespace }: Configuration,
+  name: string,
+  selector: Readonly<Record<string, string>>,
+  ports: readonly { name: string; port: number }[],
+): Manifest {
   return {
-    apiVersion: "networking.k8s.io/v1",
-    kind: "NetworkPolicy",
-    metadata: { name, namespace, labels: LABELS },
-    spec: { podSelector: { matchLabels }, policyTypes: ["Ingress", "Egress"], ...allowed },
+    apiVersion: "v1",
+    kind: "Service",
+    metadata: { name, namespace, labels: { ...LABELS, ...selector } },
+    spec: { selector, ports: ports.map((port) => ({ ...port, targetPort: port.name })) },
   };
+}
+
+/** What Pods may be reached by, and reach; nothing else. None where the configuration wants no NetworkPolicy. */
+export function networkPolicies(
+  { namespace, networkPolicy }: Configuration,
+  name: string,
+  matchLabels: Readonly<Record<string, string>>,
+  allowed: { ingress: object[]; egress: object[] },
+): Manifest[] {
+  if (!networkPolicy) return [];
+  return [
+    {
+      apiVersion: "networking.k8s.io/v1",
+      kind: "NetworkPolicy",
+      metadata: { name, namespace, labels: LABELS },
+      spec: { podSelector: { matchLabels }, policyTypes: ["Ingress", "Egress"], ...allowed },
+    },
+  ];
 }
 
 export function tcp(ports: readonly number[]) {

@@ -1,10 +1,15 @@
 import type { Manifest } from "../../providers/kubernetes/client";
+import type { PolicyRule } from "../contract/policy-rule";
+import { bind, grant, serviceAccount } from "./access";
 import type { Configuration } from "./configuration";
+import { deployment, options } from "./deployment";
 import { LABELS, NAME } from "./labels";
-import { policy, tcp } from "./network";
-import { PROXY_NAME, PROXY_SECRET, proxyAccess } from "./proxy-access";
-import { CONTAINER_SECURITY, disruptionBudget, POD_SECURITY, PROBES } from "./workload";
+import { networkPolicies, service, tcp } from "./network";
 
+/** What the proxy and all that belongs to it is called. */
+const PROXY_NAME = `${NAME}-proxy`;
+/** The Secret of its certificate, which it makes itself. */
+const PROXY_SECRET = `${PROXY_NAME}-tls`;
 const PORT = 9443;
 const HTTP_PORT = 8081;
 const METRICS_PORT = 8443;
@@ -13,72 +18,71 @@ const SELECTOR = { "app.kubernetes.io/name": NAME, "app.kubernetes.io/component"
 const TERMINATION_SECONDS = 30;
 
 /** The proxy through which owners of tenants see their own namespaces; nothing, unless it is asked for. */
-export function proxy(configuration: Configuration): Manifest[] {
-  const { namespace, networkPolicy, egressPorts } = configuration;
+export async function proxy(configuration: Configuration): Promise<Manifest[]> {
   if (!configuration.proxy) return [];
-  const manifests: Manifest[] = [
+  const { namespace, egressPorts, proxyNames, proxyUserGroups, logLevel } = configuration;
+  const host = `${PROXY_NAME}.${namespace}.svc`;
+  return [
     ...proxyAccess(namespace),
-    {
-      apiVersion: "v1",
-      kind: "Service",
-      metadata: { name: PROXY_NAME, namespace, labels: { ...LABELS, ...SELECTOR } },
-      spec: { selector: SELECTOR, ports: [{ name: "https", port: 443, targetPort: "https" }] },
-    },
-    {
-      apiVersion: "apps/v1",
-      kind: "Deployment",
-      metadata: { name: PROXY_NAME, namespace, labels: LABELS },
-      spec: {
-        replicas: 2,
-        revisionHistoryLimit: 3,
-        selector: { matchLabels: SELECTOR },
-        template: { metadata: { labels: { ...LABELS, ...SELECTOR } }, spec: podSpec(configuration) },
-      },
-    },
-    disruptionBudget(PROXY_NAME, namespace, SELECTOR),
-  ];
-  if (networkPolicy) {
-    // The API server is reached, and nothing else; its address is a variable of every Pod.
-    const allowed = { ingress: [tcp([PORT, HTTP_PORT, METRICS_PORT])], egress: [tcp(egressPorts)] };
-    manifests.push(policy(PROXY_NAME, namespace, SELECTOR, allowed));
-  }
-  return manifests;
-}
-
-function podSpec(configuration: Configuration): object {
-  const { namespace, image, imagePullPolicy, imagePullSecrets, proxyNames, proxyUserGroups, logLevel } = configuration;
-  const service = `${PROXY_NAME}.${namespace}.svc`;
-  return {
-    serviceAccountName: PROXY_NAME,
-    automountServiceAccountToken: true,
-    terminationGracePeriodSeconds: TERMINATION_SECONDS,
-    ...(imagePullSecrets.length > 0 && { imagePullSecrets: imagePullSecrets.map((name) => ({ name })) }),
-    securityContext: POD_SECURITY,
-    containers: [
-      {
+    service(configuration, PROXY_NAME, SELECTOR, [{ name: "https", port: 443 }]),
+    ...(await deployment(configuration, {
+      name: PROXY_NAME,
+      selector: SELECTOR,
+      replicas: 2,
+      pod: { terminationGracePeriodSeconds: TERMINATION_SECONDS },
+      container: {
         name: "proxy",
-        image,
-        imagePullPolicy,
         args: [
           "proxy",
-          ...["--port", String(PORT), "--http-port", String(HTTP_PORT), "--metrics-port", String(METRICS_PORT)],
-          ...["--tls-secret", `${namespace}/${PROXY_SECRET}`],
-          ...["--tls-names", service, `${service}.cluster.local`, ...proxyNames],
-          ...["--user-group", ...proxyUserGroups],
+          ...options({
+            port: PORT,
+            "http-port": HTTP_PORT,
+            "metrics-port": METRICS_PORT,
+            "tls-secret": `${namespace}/${PROXY_SECRET}`,
+            "tls-names": [host, `${host}.cluster.local`, ...proxyNames],
+            "user-group": proxyUserGroups,
+          }),
         ],
-        env: [
-          { name: "KINDSTACK_LOG_LEVEL", value: logLevel },
-          { name: "KINDSTACK_LOG_FORMAT", value: "json" },
-        ],
-        ports: [
-          { name: "https", containerPort: PORT },
-          { name: "http", containerPort: HTTP_PORT },
-          { name: "metrics", containerPort: METRICS_PORT },
-        ],
-        ...PROBES,
+        env: { KINDSTACK_LOG_LEVEL: logLevel, KINDSTACK_LOG_FORMAT: "json" },
+        ports: { https: PORT, http: HTTP_PORT, metrics: METRICS_PORT },
         resources: { requests: { cpu: "50m", memory: "128Mi" }, limits: { memory: "512Mi" } },
-        securityContext: CONTAINER_SECURITY,
       },
-    ],
-  };
+    })),
+    // The API server is reached, and nothing else; its address is a variable of every Pod.
+    ...networkPolicies(configuration, PROXY_NAME, SELECTOR, {
+      ingress: [tcp([PORT, HTTP_PORT, METRICS_PORT])],
+      egress: [tcp(egressPorts)],
+    }),
+  ];
+}
+
+/**
+ * All that the proxy may do. To act as any user is as much as to be the cluster's administrator: RBAC has no way to
+ * leave out some groups. What it may do under its own name is little.
+ */
+const PROXY_RULES: readonly PolicyRule[] = [
+  { apiGroups: [""], resources: ["users", "groups", "serviceaccounts"], verbs: ["impersonate"] },
+  // Users' UIDs, and what authenticators say of them besides, under names that only they know.
+  { apiGroups: ["authentication.k8s.io"], resources: ["*"], verbs: ["impersonate"] },
+  { apiGroups: ["authentication.k8s.io"], resources: ["tokenreviews"], verbs: ["create"] },
+  { apiGroups: ["authorization.k8s.io"], resources: ["subjectaccessreviews"], verbs: ["create"] },
+  { apiGroups: [""], resources: ["namespaces"], verbs: ["list", "watch"] },
+  { apiGroups: ["capsule.clastix.io"], resources: ["tenants"], verbs: ["list", "watch"] },
+];
+
+/** Who the proxy is, and what it may do. */
+export function proxyAccess(namespace: string): Manifest[] {
+  const account = { name: PROXY_NAME, namespace };
+  const published = { kind: "Role", name: "extension-apiserver-authentication-reader" };
+  return [
+    serviceAccount(account),
+    ...grant("ClusterRole", account, PROXY_RULES),
+    ...grant("Role", account, [
+      { apiGroups: [""], resources: ["secrets"], resourceNames: [PROXY_SECRET], verbs: ["get", "patch"] },
+      // What does not exist yet has no name that a rule could go by.
+      { apiGroups: [""], resources: ["secrets"], verbs: ["create"] },
+    ]),
+    // The CA of users' certificates, where the API server publishes it.
+    bind(published, { name: PROXY_NAME, namespace: "kube-system", labels: LABELS }, account),
+  ];
 }

@@ -12,7 +12,7 @@ import { tools } from "../../src/toolchain/tools";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
 import { kinds } from "../../stacks/index";
-import { USER_ID } from "../../stacks/platform/workload";
+import { USER_ID } from "../../stacks/platform/deployment";
 import { controlPlane } from "../control-plane";
 import { client, uniqueName } from "./objects";
 

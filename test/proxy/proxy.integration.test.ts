@@ -17,7 +17,7 @@ import { readServingCertificate } from "../../src/tls/certificate-files";
 import { capsuleTenant } from "../../stacks/capsule-tenant/kind";
 import { capsuleNamespaceView } from "../../stacks/capsule-tenant/namespace-view";
 import { customResourceDefinition } from "../../stacks/contract/crd";
-import { proxyAccess } from "../../stacks/platform/proxy-access";
+import { proxyAccess } from "../../stacks/platform/proxy";
 import { controlPlane } from "../control-plane";
 import { noKubectl } from "../e2e/kubectl";
 import { apply, remove, tokenOf } from "../e2e/objects";

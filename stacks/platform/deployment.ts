@@ -1,0 +1,112 @@
+import type { PodBuilder, types } from "@pulumi/kubernetesx";
+import type { Manifest } from "../../providers/kubernetes/client";
+import type { Configuration } from "./configuration";
+import { LABELS } from "./labels";
+
+/** The image's own user; see the Dockerfile. */
+export const USER_ID = 65532;
+
+const probe = (path: string) => ({ httpGet: { path, port: "http" } });
+const PROBES = {
+  startupProbe: { ...probe("/healthz"), periodSeconds: 2, failureThreshold: 30 },
+  livenessProbe: { ...probe("/healthz"), periodSeconds: 20, timeoutSeconds: 5, failureThreshold: 3 },
+  readinessProbe: { ...probe("/readyz"), periodSeconds: 5, timeoutSeconds: 5 },
+};
+const POD_SECURITY = {
+  runAsNonRoot: true,
+  runAsUser: USER_ID,
+  runAsGroup: USER_ID,
+  seccompProfile: { type: "RuntimeDefault" },
+};
+const CONTAINER_SECURITY = {
+  allowPrivilegeEscalation: false,
+  readOnlyRootFilesystem: true,
+  capabilities: { drop: ["ALL"] },
+};
+
+/** What runs of the operator's image. */
+export interface Program {
+  /** Of the Deployment and of its service account. */
+  name: string;
+  /** The labels by which its Pods are selected. */
+  selector: Readonly<Record<string, string>>;
+  replicas: number;
+  strategy?: object;
+  /** Of its Pods. */
+  annotations?: Record<string, string>;
+  pod: Omit<types.PodSpec, "containers" | "securityContext">;
+  /** Whether its volumes belong to the group of the image's user. */
+  ownsVolumes?: boolean;
+  /** It answers probes on its port `http`. */
+  container: types.Container;
+}
+
+/** A Deployment by the restricted Pod security standard, and a budget that keeps it available and its nodes drainable. */
+export async function deployment(
+  { namespace, image, imagePullPolicy, imagePullSecrets }: Configuration,
+  { name, selector, replicas, strategy, annotations, pod, ownsVolumes, container }: Program,
+): Promise<Manifest[]> {
+  // Loaded here: it brings the whole of Pulumi's SDKs along, and only an installation needs it.
+  const { PodBuilder } = await import("@pulumi/kubernetesx");
+  const { name: containerName = name, resources, volumeMounts = [], ...rest } = container;
+  const builder = new PodBuilder({
+    serviceAccountName: name,
+    automountServiceAccountToken: true,
+    ...pod,
+    imagePullSecrets: imagePullSecrets.map((secret) => ({ name: secret })),
+    securityContext: { ...POD_SECURITY, ...(ownsVolumes && { fsGroup: USER_ID }) },
+    containers: [
+      {
+        name: containerName,
+        image,
+        imagePullPolicy,
+        ...rest,
+        ...PROBES,
+        resources,
+        securityContext: CONTAINER_SECURITY,
+        volumeMounts,
+      },
+    ],
+  });
+  return [
+    {
+      apiVersion: "apps/v1",
+      kind: "Deployment",
+      metadata: { name, namespace, labels: LABELS },
+      spec: {
+        replicas,
+        ...(strategy && { strategy }),
+        revisionHistoryLimit: 3,
+        selector: { matchLabels: selector },
+        template: {
+          metadata: { labels: { ...LABELS, ...selector }, ...(annotations && { annotations }) },
+          spec: await podSpecOf(builder),
+        },
+      },
+    },
+    {
+      apiVersion: "policy/v1",
+      kind: "PodDisruptionBudget",
+      metadata: { name, namespace, labels: LABELS },
+      // With one Pod, anything stricter would keep a node from ever being drained.
+      spec: { maxUnavailable: 1, unhealthyPodEvictionPolicy: "AlwaysAllow", selector: { matchLabels: selector } },
+    },
+  ];
+}
+
+/** What the builder has made, without the empty lists and the `undefined` that it writes for what is not there. */
+function podSpecOf({ podSpec }: PodBuilder): Promise<object> {
+  const withoutBlanks = (_key: string, value: unknown) =>
+    Array.isArray(value) && value.length === 0 ? undefined : value;
+  return new Promise((resolve) => {
+    podSpec.apply((spec) => resolve(JSON.parse(JSON.stringify(spec, withoutBlanks))));
+  });
+}
+
+/** Options of the command line: `--name value`, or several values; none for what is `undefined` or an empty list. */
+export function options(values: Record<string, string | number | readonly string[] | undefined>): string[] {
+  return Object.entries(values).flatMap(([name, value]) => {
+    const words = value === undefined ? [] : [value].flat().map(String);
+    return words.length === 0 ? [] : [`--${name}`, ...words];
+  });
+}
