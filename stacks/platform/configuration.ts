@@ -11,6 +11,8 @@ const NAME = { pattern: "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", maxLength: 253 };
 const QUANTITY = { pattern: "^[0-9]+(\\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$" };
 const TEXT = { minLength: 1 };
 
+const choice = <const T extends string[]>(value: T[number], allowed: T, description: string) =>
+  Type.Enum(allowed, { default: value, description });
 const flag = (value: boolean, description: string) => Type.Boolean({ default: value, description });
 const named = (value: string, description: string) => Type.String({ ...NAME, default: value, description });
 const quantity = (value: string, description: string) => Type.String({ ...QUANTITY, default: value, description });
@@ -35,10 +37,7 @@ export const configurationSchema = Type.Object({
   manifests: list(TEXT, "files or folders of custom resources that `pulumi up` runs itself, without the operator"),
 
   image: Type.String({ ...TEXT, description: "the operator's image; default kindstack:<version>" }),
-  imagePullPolicy: Type.Enum(["Always", "IfNotPresent", "Never"], {
-    default: "IfNotPresent",
-    description: "pull policy of the image",
-  }),
+  imagePullPolicy: choice("IfNotPresent", ["Always", "IfNotPresent", "Never"], "pull policy of the image"),
   imagePullSecrets: list(NAME, "names of Secrets for the image's registry"),
   namespace: Type.String({
     default: "kindstack-system",
@@ -94,10 +93,11 @@ export const configurationSchema = Type.Object({
   postgresDatabase: optional(TEXT, "the database's name"),
   postgresUser: optional(TEXT, "the user"),
   postgresPassword: optional({ ...TEXT, secret: true }, "the user's password"),
-  postgresSslMode: Type.Enum(["disable", "require", "verify-ca", "verify-full"], {
-    default: "verify-full",
-    description: "TLS mode of the connection",
-  }),
+  postgresSslMode: choice(
+    "verify-full",
+    ["disable", "require", "verify-ca", "verify-full"],
+    "TLS mode of the connection",
+  ),
   postgresTables: optional(TEXT, "the tables that PostgresWriters may write, such as students,app.*"),
   postgresTakeoverSeconds: optionalWhole(
     0,
@@ -149,7 +149,7 @@ export const configurationSchema = Type.Object({
     86_400,
     "interval in seconds at which rows are compared with their objects; with more than 100,000 rows, a few minutes",
   ),
-  logLevel: Type.Enum(["trace", "debug", "info", "warn", "error"], { default: "info", description: "log level" }),
+  logLevel: choice("info", ["trace", "debug", "info", "warn", "error"], "log level"),
   cpuRequest: quantity("100m", "requested CPU"),
   memoryRequest: quantity("256Mi", "requested memory"),
   memoryLimit: quantity("1Gi", "memory limit"),
@@ -176,7 +176,6 @@ export const configurationSchema = Type.Object({
 export type Configuration = Type.Static<typeof configurationSchema>;
 
 const validator = Compile(configurationSchema);
-const properties = configurationSchema.properties as unknown as Record<string, KeySchema>;
 
 /** What is read of a key's schema besides its validation. */
 interface KeySchema {
@@ -185,21 +184,18 @@ interface KeySchema {
   default?: unknown;
   /** Its value is not shown in messages. */
   secret?: boolean;
-  pattern?: string;
 }
 
-/** One key as people read about it. */
-export interface ConfigurationDescription {
-  key: string;
-  default: string;
-  description: string;
-}
+/** The schema of each key, in the order in which they are declared. */
+export const keySchemas: ReadonlyMap<string, KeySchema> = new Map(
+  Object.entries<KeySchema>(configurationSchema.properties as never),
+);
 
-/** All keys, in the order in which they are declared. */
-export function describeConfiguration(): ConfigurationDescription[] {
-  return Object.entries(properties).map(([key, { default: value, description }]) => ({
+/** All keys as people read about them; without a default, it is empty. */
+export function describeConfiguration(): { key: string; default: string; description: string }[] {
+  return [...keySchemas].map(([key, { default: value = "", description }]) => ({
     key,
-    default: value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value),
+    default: typeof value === "string" ? value : JSON.stringify(value),
     description,
   }));
 }
@@ -215,16 +211,15 @@ export function parseConfiguration(values: Readonly<Record<string, string>>, ver
   const problems: string[] = [];
   const given: Record<string, unknown> = { image: `kindstack:${version}` };
   for (const [key, text] of Object.entries(values)) {
-    const schema = properties[key];
-    if (schema === undefined)
-      problems.push(`${key} is not a key of the configuration: ${Object.keys(properties).join(", ")}`);
-    else given[key] = parseText(schema, text);
+    const schema = keySchemas.get(key);
+    if (schema !== undefined) given[key] = parseText(schema, text);
+    else problems.push(`${key} is not a key of the configuration: ${[...keySchemas.keys()].join(", ")}`);
   }
   const parsed = Value.Default(configurationSchema, given) as Configuration;
   const refused = new Map<string, string>();
   for (const error of validator.Errors(parsed)) {
     const key = error.instancePath.split("/")[1] ?? "";
-    const shown = properties[key]?.secret ? "its value" : JSON.stringify(values[key]);
+    const shown = keySchemas.get(key)?.secret ? "its value" : JSON.stringify(values[key]);
     const allowed =
       error.keyword === "enum" ? `must be one of ${error.params.allowedValues.join(", ")}` : error.message;
     refused.set(key, refused.get(key) ?? `${key}: ${shown} ${allowed}`);
@@ -251,46 +246,41 @@ export function hasPassword(url: string): boolean {
   return /^[a-z]+:\/\/[^/@]*:[^/@]*@/.test(url);
 }
 
-function parseText(schema: KeySchema, text: string): unknown {
-  if (schema.type === "boolean" && /^(true|false)$/.test(text)) return text === "true";
-  if (schema.type === "integer" && /^\d+$/.test(text)) return Number(text);
-  if (schema.type !== "array" && schema.type !== "object") return text;
+function parseText({ type }: KeySchema, text: string): unknown {
+  if (type === "boolean" && /^(true|false)$/.test(text)) return text === "true";
+  if (type === "integer" && /^\d+$/.test(text)) return Number(text);
+  if (type !== "array" && type !== "object") return text;
   try {
     const value: unknown = JSON.parse(text);
-    return schema.type === "array" && !Array.isArray(value) ? [value] : value;
+    return type === "array" ? [value].flat() : value;
   } catch {
-    return schema.type === "array" ? [text] : text;
+    return type === "array" ? [text] : text;
   }
 }
 
 /** What the schema cannot say: keys that need or exclude each other. */
 function contradictions(parsed: Configuration): string[] {
-  const problems: string[] = [];
-  const { backendUrl, backendFromSecret, passphrase, postgresHost } = parsed;
-  if (backendUrl !== undefined && backendFromSecret) {
-    problems.push("backendFromSecret: true and backendUrl exclude each other");
-  }
-  if (backendFromSecret && passphrase !== undefined) {
-    problems.push(
+  const { backendUrl, backendFromSecret, passphrase, postgresHost, replicas } = parsed;
+  const holdsPassword = backendUrl !== undefined && hasPassword(backendUrl);
+  const checks: [refused: boolean, problem: string][] = [
+    [backendUrl !== undefined && backendFromSecret, "backendFromSecret: true and backendUrl exclude each other"],
+    [
+      backendFromSecret && passphrase !== undefined,
       "backendFromSecret: true needs an existing Secret, but passphrase creates it; set backendUrl instead",
-    );
-  }
-  if (backendUrl !== undefined && hasPassword(backendUrl) && passphrase === undefined) {
-    problems.push(
+    ],
+    [
+      holdsPassword && passphrase === undefined,
       "backendUrl: its value has a password; put it under the key backendUrl into stateSecret and set backendFromSecret, " +
         "or also set passphrase, to create the Secret from both",
-    );
-  }
-  if (parsed.replicas > 1 && usesVolume(parsed)) {
-    problems.push(
-      `replicas: ${parsed.replicas} need a backendUrl of postgres://, s3://, gs:// or azblob://; a volume is for one`,
-    );
-  }
-  const needed = ["postgresDatabase", "postgresUser", "postgresPassword"] as const;
-  for (const key of needed) {
-    if ((postgresHost === undefined) !== (parsed[key] === undefined)) {
-      problems.push(`${key}: ${postgresHost === undefined ? "needs postgresHost" : "must be given with postgresHost"}`);
-    }
-  }
-  return problems;
+    ],
+    [
+      replicas > 1 && usesVolume(parsed),
+      `replicas: ${replicas} need a backendUrl of postgres://, s3://, gs:// or azblob://; a volume is for one`,
+    ],
+    ...(["postgresDatabase", "postgresUser", "postgresPassword"] as const).map((key): [boolean, string] => [
+      (postgresHost === undefined) !== (parsed[key] === undefined),
+      `${key}: ${postgresHost === undefined ? "needs postgresHost" : "must be given with postgresHost"}`,
+    ]),
+  ];
+  return checks.filter(([refused]) => refused).map(([, problem]) => problem);
 }

@@ -1,32 +1,10 @@
-import { apiextensions, apps, core, networking, policy, rbac } from "@pulumi/kubernetes";
+import * as sdk from "@pulumi/kubernetes";
 import { ComponentResource, type CustomResourceOptions, type Resource } from "@pulumi/pulumi/resource";
 import type { Manifest } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../contract/kind";
 import { objectKey } from "../contract/object";
 import type { Configuration } from "./configuration";
 import { platformManifests } from "./manifests";
-
-type ResourceClass = new (name: string, args: never, options: CustomResourceOptions) => Resource;
-
-/** The SDK's class of each type that is installed. */
-const CLASSES: Readonly<Record<string, ResourceClass>> = {
-  "v1/Namespace": core.v1.Namespace,
-  "v1/ServiceAccount": core.v1.ServiceAccount,
-  "v1/Secret": core.v1.Secret, // it marks its contents as secret, so that the state holds them encrypted
-  "v1/PersistentVolumeClaim": core.v1.PersistentVolumeClaim,
-  "v1/Service": core.v1.Service,
-  "v1/ConfigMap": core.v1.ConfigMap,
-  "apiextensions.k8s.io/v1/CustomResourceDefinition": apiextensions.v1.CustomResourceDefinition,
-  "rbac.authorization.k8s.io/v1/ClusterRole": rbac.v1.ClusterRole,
-  "rbac.authorization.k8s.io/v1/ClusterRoleBinding": rbac.v1.ClusterRoleBinding,
-  "rbac.authorization.k8s.io/v1/Role": rbac.v1.Role,
-  "rbac.authorization.k8s.io/v1/RoleBinding": rbac.v1.RoleBinding,
-  "apps/v1/Deployment": apps.v1.Deployment,
-  "policy/v1/PodDisruptionBudget": policy.v1.PodDisruptionBudget,
-  "networking.k8s.io/v1/NetworkPolicy": networking.v1.NetworkPolicy,
-  "monitoring.coreos.com/v1/ServiceMonitor": apiextensions.CustomResource,
-  "monitoring.coreos.com/v1/PrometheusRule": apiextensions.CustomResource,
-};
 
 /**
  * Whether `destroy`, or a configuration without it, leaves an object in the cluster. Unlike a protected one, that lets
@@ -64,7 +42,14 @@ function withoutClaimAwait(manifest: Manifest): Manifest {
 }
 
 function register(manifest: Manifest, options: CustomResourceOptions): Resource {
-  const resourceClass = CLASSES[`${manifest.apiVersion}/${manifest.kind}`];
-  if (resourceClass === undefined) throw new TypeError(`no class is known for ${manifest.apiVersion} ${manifest.kind}`);
-  return new resourceClass(`${manifest.kind}/${objectKey(manifest.metadata)}`, manifest as never, options);
+  return new (classOf(manifest))(`${manifest.kind}/${objectKey(manifest.metadata)}`, manifest as never, options);
+}
+
+type ResourceClass = new (name: string, args: never, options: CustomResourceOptions) => Resource;
+
+/** The SDK's class of a type; that of Secrets has the state hold their contents encrypted. */
+function classOf({ apiVersion, kind }: Manifest): ResourceClass {
+  const [version = "", group = "core"] = apiVersion.split("/").reverse();
+  const groups = sdk as unknown as Record<string, Record<string, Record<string, ResourceClass>>>;
+  return groups[group.split(".", 1)[0] ?? ""]?.[version]?.[kind] ?? sdk.apiextensions.CustomResource;
 }

@@ -49,6 +49,7 @@ describe("the configuration", () => {
     [{ egressPorts: '["https"]' }, "kindstack:egressPorts: "],
     [{ backendUrl: "file:///elsewhere", passphrase: "p" }, "kindstack:backendUrl: its value must match pattern"],
     [{ replicsa: "2" }, "kindstack:replicsa is not a key of the configuration: install, manifests, image"],
+    [{ constructor: "2" }, "kindstack:constructor is not a key of the configuration"],
     [{ replicas: "2" }, "kindstack:replicas: 2 need a backendUrl of postgres://"],
     [{ replicas: "0" }, 'kindstack:replicas: "0" must be >= 1'],
     [{ backendFromSecret: "true", backendUrl: "s3://bucket" }, "backendUrl exclude each other"],
