@@ -41,7 +41,7 @@ export interface Program {
   container: types.Container;
 }
 
-/** A Deployment by the restricted Pod security standard, and a budget that keeps it available and its nodes drainable. */
+/** A Deployment by the restricted Pod security standard, and a budget by which its nodes can be drained. */
 export async function deployment(
   { namespace, image, imagePullPolicy, imagePullSecrets }: Configuration,
   { name, selector, replicas, strategy, annotations, pod, ownsVolumes, container }: Program,
