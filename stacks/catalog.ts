@@ -6,8 +6,7 @@ import * as kubernetes from "../providers/kubernetes/index";
 import { listItems } from "../providers/pattern";
 import * as postgres from "../providers/postgres/index";
 import * as contract from "./contract/index";
-import type { AnyKind } from "./contract/kind";
-import { kindName } from "./contract/kind";
+import { type AnyKind, kindName } from "./contract/kind";
 import { findKind } from "./contract/kind-name";
 import { definitionProblem } from "./definition";
 import { kinds as builtIn } from "./index";
@@ -29,6 +28,8 @@ export interface KindProblem {
 }
 
 export interface LoadedKinds {
+  /** What chose them, see {@link loadKinds}; empty for all. */
+  words: readonly string[];
   kinds: readonly AnyKind[];
   /** The modules that export the kinds which are not built in. */
   entries: readonly string[];
@@ -55,18 +56,19 @@ interface Source {
  * @throws RangeError for a word that is none of these, or may be more than one kind
  */
 export function loadKinds(
-  words: readonly string[] = [],
+  given: readonly string[] = [],
   {
     directory = process.cwd(),
     environment = process.env,
   }: { directory?: string; environment?: NodeJS.ProcessEnv } = {},
 ): LoadedKinds {
+  const words = given.length > 0 ? given : listItems(environment[KINDS_VARIABLE] ?? "");
   const problems: KindProblem[] = [];
   const entries: string[] = [];
   const before = new Set(Object.keys(require.cache));
-  const load = (name: string, entryOf: () => string): Source => {
+  const load = (name: string, findEntry: () => string): Source => {
     try {
-      const entry = entryOf();
+      const entry = findEntry();
       entries.push(entry);
       return { name, kinds: kindsIn(entry) };
     } catch (error) {
@@ -74,40 +76,32 @@ export function loadKinds(
       return { name, kinds: [] };
     }
   };
-  const loaded = (sources: readonly Source[]): LoadedKinds => {
-    const read = Object.keys(require.cache).filter((file) => !before.has(file) && !/[/\\]node_modules[/\\]/.test(file));
-    const files = entries.length === 0 ? [] : [...new Set([...entries, ...read])];
-    return { ...distinct(sources, problems), entries, files };
-  };
   const mounted = foldersIn(environment[DIRECTORY_VARIABLE]).map((folder) => load(folder, () => entryOf(folder)));
-  const chosen = chosenWords(words, environment);
-  if (chosen.length === 0) return loaded([{ name: "Kindstack", kinds: builtIn }, ...mounted]);
-
   const known = [...builtIn, ...mounted.flatMap(({ kinds }) => kinds)];
   const named = new Set<AnyKind>();
-  const sources: Source[] = [];
-  for (const word of chosen) {
+  const others: Source[] = [];
+  for (const word of words) {
     if (word === ALL) for (const kind of builtIn) named.add(kind);
-    else if (isPath(word)) sources.push(load(word, () => entryOf(resolve(directory, word))));
-    else if (isPackage(word, directory)) sources.push(load(word, () => packageEntry(word, directory)));
+    else if (isPath(word)) others.push(load(word, () => entryOf(resolve(directory, word))));
+    else if (isPackage(word, directory)) others.push(load(word, () => packageEntry(word, directory)));
     else named.add(findKind(known, word));
   }
-  return loaded([{ name: "Kindstack", kinds: known.filter((kind) => named.has(kind)) }, ...sources]);
+  const kinds =
+    words.length > 0
+      ? distinct([{ name: "Kindstack", kinds: known.filter((kind) => named.has(kind)) }, ...others], problems)
+      : distinct([{ name: "Kindstack", kinds: builtIn }, ...mounted], problems);
+  const read = Object.keys(require.cache).filter((file) => !before.has(file) && !/[/\\]node_modules[/\\]/.test(file));
+  return { words, kinds, entries, files: entries.length === 0 ? [] : [...new Set([...entries, ...read])], problems };
 }
 
 /** {@link loadKinds} as the files are now: modules of these files are evaluated again. @param files of an earlier load */
-export function reloadKinds(files: readonly string[], ...parameters: Parameters<typeof loadKinds>): LoadedKinds {
+export function reloadKinds(files: readonly string[], words: readonly string[]): LoadedKinds {
   for (const file of files) delete require.cache[file];
-  return loadKinds(...parameters);
+  return loadKinds(words);
 }
 
-/**
- * {@link loadKinds} for what must be complete.
- *
- * @throws TerminalError `Misconfigured` naming all that cannot be loaded
- */
-export function requireKinds(...parameters: Parameters<typeof loadKinds>): readonly AnyKind[] {
-  const { kinds, problems } = loadKinds(...parameters);
+/** All kinds that were chosen. @throws TerminalError `Misconfigured` naming all that cannot be loaded */
+export function requireKinds({ kinds, problems }: LoadedKinds): readonly AnyKind[] {
   if (problems.length === 0) return kinds;
   throw new TerminalError("Misconfigured", problems.map(describeProblem).join("\n"));
 }
@@ -125,31 +119,26 @@ export function describeProblem({ name, message }: KindProblem): string {
   return `${name}: ${message}`;
 }
 
-/** The words, or those of the environment where there are none. */
-export function chosenWords(words: readonly string[], environment: NodeJS.ProcessEnv = process.env): readonly string[] {
-  return words.length > 0 ? words : listItems(environment[KINDS_VARIABLE] ?? "");
-}
-
 /** Of kinds with the same names, the first stays: two controllers would each undo the other's work. */
-function distinct(sources: readonly Source[], problems: KindProblem[]): Pick<LoadedKinds, "kinds" | "problems"> {
-  const kinds = new Map<string, { kind: AnyKind; source: string }>();
+function distinct(sources: readonly Source[], problems: KindProblem[]): AnyKind[] {
+  const kinds = new Map<AnyKind, string>();
   for (const { name: source, kinds: found } of sources) {
     for (const kind of found) {
-      const same = [...kinds.values()].find(
-        ({ kind: other }) =>
+      const same = [...kinds].find(
+        ([other]) =>
           other !== kind && other.group === kind.group && (other.plural === kind.plural || other.kind === kind.kind),
       );
-      if (same === undefined) kinds.set(kindName(kind), { kind, source });
+      if (same === undefined) kinds.set(kind, source);
       else {
-        const name = `${kindName(kind)} (${kind.kind})`;
+        const [other, first] = same;
         problems.push({
-          name,
-          message: `${source} declares it, and so does ${same.source}, whose ${kindName(same.kind)} is taken; give one of them another name or group`,
+          name: `${kindName(kind)} (${kind.kind})`,
+          message: `${source} declares it, and so does ${first}, whose ${kindName(other)} is taken; give one of them another name or group`,
         });
       }
     }
   }
-  return { kinds: [...kinds.values()].map(({ kind }) => kind), problems };
+  return [...kinds.keys()];
 }
 
 /** The kinds that a module exports, each or as a list. @throws Error when it does not load or exports none */

@@ -1,19 +1,14 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { listItems } from "../../providers/pattern";
-import { describeProblem, type LoadedKinds, loadKinds } from "../../stacks/catalog";
+import { describeProblem, type LoadedKinds, loadKinds, requireKinds } from "../../stacks/catalog";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { findKind } from "../../stacks/contract/kind-name";
 import { visibleLines } from "../text/plain-text";
 import { orWrongUsage } from "./parse-options";
 
-/** What `--kinds` chose, with the words for another process. */
-export interface ChosenKinds extends LoadedKinds {
-  words: readonly string[];
-}
-
 /** The value of {@link kindsOption}, as commands get it. */
 export interface KindsOption {
-  kinds?: ChosenKinds;
+  kinds?: LoadedKinds;
 }
 
 /** `--kinds tenants.multitenancy,./notice`, which may be repeated. */
@@ -21,21 +16,18 @@ export function kindsOption(description: string): Option {
   return new Option(
     "--kinds <kinds>",
     `${description}: names, folders or packages, such as all,./notice (default: KINDSTACK_KINDS, or all built-in ones)`,
-  ).argParser((text, previous?: ChosenKinds): ChosenKinds => {
-    const words = [...(previous?.words ?? []), ...listItems(text)];
+  ).argParser((text, previous?: LoadedKinds): LoadedKinds => {
     try {
-      return { words, ...loadKinds(words) };
+      return loadKinds([...(previous?.words ?? []), ...listItems(text)]);
     } catch (error) {
       throw new InvalidArgumentError(`${(error as Error).message}.`);
     }
   });
 }
 
-/** The chosen kinds, for a command that needs all of them. @throws Error naming those that cannot be loaded */
+/** The chosen kinds, for a command that needs all of them. @throws TerminalError naming those that cannot be loaded */
 export function allKinds({ kinds: chosen }: KindsOption): readonly AnyKind[] {
-  const { kinds, problems } = chosen ?? loadKinds();
-  if (problems.length === 0) return kinds;
-  throw new Error(problems.map(describeProblem).join("\n"));
+  return requireKinds(chosen ?? loadKinds());
 }
 
 /** The chosen kinds, for a command that serves them. What cannot be loaded is reported, and the others are served. */

@@ -3,16 +3,15 @@ import { TerminalError } from "../../providers/errors";
 import type { ProviderHost } from "../../providers/host/server";
 import { providersOf } from "../../providers/index";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
-import { loadKinds } from "../../stacks/catalog";
+import { type LoadedKinds, loadKinds } from "../../stacks/catalog";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import { KindWatch } from "../dev/kind-watch";
 import type { Manager } from "../operator/manager";
 import { permittedKinds } from "../operator/rights";
-import type { ChosenKinds } from "./kinds-option";
 
 /** The parts of an operator that know its kinds. */
 export interface WatchingOperator {
-  chosen: ChosenKinds | undefined;
+  chosen: LoadedKinds | undefined;
   /** The served kinds; kept up to date. */
   kinds: AnyKind[];
   client: KubernetesClient;
@@ -27,7 +26,7 @@ export interface WatchingOperator {
 
 /** Puts edited kinds in force in an operator that runs. @param signal ends it */
 export function watchKinds(parts: WatchingOperator, signal: AbortSignal): KindWatch {
-  const { chosen = { ...loadKinds(), words: [] }, kinds, client, host, operator, prepare, logger } = parts;
+  const { chosen = loadKinds(), kinds, client, host, operator, prepare, logger } = parts;
   const exchange = async (name: string, successor: AnyKind[]) => {
     const index = kinds.findIndex((kind) => kindName(kind) === name);
     const previous = kinds.splice(index === -1 ? kinds.length : index, 1, ...successor);
@@ -36,7 +35,6 @@ export function watchKinds(parts: WatchingOperator, signal: AbortSignal): KindWa
   };
   return new KindWatch({
     loaded: chosen,
-    words: chosen.words,
     served: kinds,
     signal,
     logger: logger.child({ component: "watch" }),

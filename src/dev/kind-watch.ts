@@ -15,9 +15,8 @@ const QUIET_MS = 100;
 const SOURCE = /^[^.].*\.([cm]?[jt]sx?|json)$/;
 
 export interface KindWatchOptions {
-  /** What was loaded at first, and the words for it. */
+  /** What was loaded at first. */
   loaded: LoadedKinds;
-  words: readonly string[];
   /** The kinds that are served. */
   served: readonly AnyKind[];
   /** Makes a kind the served one of its name. @param all what is loaded now */
@@ -114,7 +113,7 @@ export class KindWatch {
   }
 
   async #take(): Promise<void> {
-    const { words, logger, serve, withdraw, signal } = this.#options;
+    const { loaded, logger, serve, withdraw, signal } = this.#options;
     if (signal.aborted) return;
     const editedAt = this.#editedAt ?? performance.now();
     this.#editedAt = undefined;
@@ -124,7 +123,7 @@ export class KindWatch {
       logger.error({ errors }, "edit has type errors; the kinds before it are served");
       return;
     }
-    const { kinds, problems, files } = reloadKinds([...this.#files], words);
+    const { kinds, problems, files } = reloadKinds([...this.#files], loaded.words);
     this.#watch(files);
     for (const { name, message } of problems) {
       if (!this.#reported.has(describeProblem({ name, message }))) {

@@ -1,6 +1,7 @@
 import type Type from "typebox";
 import { Compile } from "typebox/compile";
 import type { TLocalizedValidationError } from "typebox/error";
+import { Pointer } from "typebox/value";
 import type { DefinedProvider } from "../../providers/dynamic";
 import { type ClassifiedError, TerminalError } from "../../providers/errors";
 import type { LiveObject, Manifest, ObjectType } from "../../providers/kubernetes/client";
@@ -296,24 +297,23 @@ export function parseObject<Spec, Status>(kind: Kind<Spec, Status>, object: Live
   }
   const spec = object.spec;
   const [error] = validator.Errors(spec);
-  if (error !== undefined) throw new TerminalError("Invalid", describeError(error, spec));
+  if (error !== undefined) throw new TerminalError("Invalid", describeError(error, spec, "spec"));
   const parsed = object as unknown as KindObject<Spec, Status>;
   kind.validate?.(parsed);
   return parsed;
 }
 
-/** `spec.age: -1 must be >= 0` */
-function describeError(error: TLocalizedValidationError, spec: unknown): string {
-  const path = error.instancePath.split("/").slice(1);
-  let allowed = error.message;
+/** `spec.age: -1 must be >= 0`, of what a schema refuses. @param root the path of the validated value */
+export function describeError(error: TLocalizedValidationError, validated: unknown, ...root: string[]): string {
+  let { instancePath: pointer, message: allowed } = error;
   if (error.keyword === "required") {
-    path.push(error.params.requiredProperties[0] ?? "");
+    pointer += `/${error.params.requiredProperties[0]}`;
     allowed = "must be given";
   } else if (error.keyword === "enum") {
     allowed = `must be one of ${error.params.allowedValues.map((value) => JSON.stringify(value)).join(", ")}`;
   }
-  const value = path.reduce<unknown>((part, name) => (part as Record<string, unknown> | undefined)?.[name], spec);
-  return `${["spec", ...path].join(".")}: ${JSON.stringify(value)?.slice(0, 200) ?? "missing,"} ${allowed}`;
+  const path = [...root, ...Pointer.Indices(pointer)].join(".");
+  return `${path}: ${JSON.stringify(Pointer.Get(validated, pointer))?.slice(0, 200) ?? "missing,"} ${allowed}`;
 }
 
 /** The status of an object as an untyped record; empty when it has none yet. */

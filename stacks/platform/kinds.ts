@@ -1,6 +1,6 @@
 import { TerminalError } from "../../providers/errors";
 import { capsuleTenant } from "../capsule-tenant/kind";
-import { chosenWords, requireKinds } from "../catalog";
+import { type LoadedKinds, loadKinds, requireKinds } from "../catalog";
 import { type AnyKind, kindName } from "../contract/kind";
 import type { Configuration } from "./configuration";
 
@@ -15,16 +15,16 @@ export function withLoadedKinds(
   configuration: Configuration,
   { words, directory }: { words?: readonly string[] | undefined; directory?: string } = {},
 ): { configuration: Configuration; kinds: readonly AnyKind[] } {
-  const chosen = chosenWords(words ?? configuration.kinds);
-  let kinds: readonly AnyKind[];
+  let loaded: LoadedKinds;
   try {
-    kinds = requireKinds(chosen, directory === undefined ? {} : { directory });
+    loaded = loadKinds(words ?? configuration.kinds, directory === undefined ? {} : { directory });
   } catch (error) {
     if (error instanceof RangeError) throw new TerminalError("Misconfigured", `kindstack:kinds: ${error.message}`);
     throw error;
   }
+  const kinds = requireKinds(loaded);
   if (configuration.proxy && !kinds.includes(capsuleTenant)) {
     throw new TerminalError("Misconfigured", `kindstack:proxy: true needs ${kindName(capsuleTenant)} among the kinds`);
   }
-  return { configuration: { ...configuration, kinds: chosen.length > 0 ? kinds.map(kindName) : [] }, kinds };
+  return { configuration: { ...configuration, kinds: loaded.words.length > 0 ? kinds.map(kindName) : [] }, kinds };
 }

@@ -40,7 +40,7 @@ const namesOf = (...words: string[]) => load(...words).kinds.map(kindName);
 
 describe("loadKinds", () => {
   it("takes names of built-in kinds, all of them by default", () => {
-    expect(load()).toEqual({ kinds: builtIn, problems: [], entries: [], files: [] });
+    expect(load()).toEqual({ words: [], kinds: builtIn, problems: [], entries: [], files: [] });
     expect(namesOf("all")).toEqual(builtIn.map(kindName));
     expect(namesOf("memcached", "podsets", "podset")).toEqual([
       "podsets.batch.tutorial.kubebuilder.io",
@@ -120,7 +120,7 @@ export const notice = defineKind({
     expect(messages[2]).toContain("build it first");
     expect(messages[3]).toContain('Notice: plural: "No Tices" must match pattern');
     expect(messages[4]).toContain("there is no");
-    expect(() => requireKinds(["./empty"], { directory })).toThrow("./empty: ");
+    expect(() => requireKinds(load("./empty"))).toThrow("./empty: ");
   });
 
   it("reports a kind of the same name as another, which stays", () => {

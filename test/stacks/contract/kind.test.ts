@@ -25,6 +25,7 @@ const gadget = defineKind({
   spec: Type.Object({
     size: Type.Integer({ minimum: 1, maximum: 9 }),
     colour: Type.Optional(Type.Enum(["red", "blue"], { type: "string" })),
+    sizes: Type.Optional(Type.Record(Type.String(), Type.Integer())),
     parts: Type.Array(Type.Object({ name: Type.String({ minLength: 1 }) }), { maxItems: 3 }),
   }),
   status: Type.Object({}),
@@ -69,6 +70,7 @@ describe("parseObject", () => {
     ["an item of a list", { size: 1, parts: [...one, { name: 7 }] }, "spec.parts.1.name: 7 must be string"],
     ["too many items", { size: 1, parts: [1, 2, 3, 4].map(() => one[0]) }, "must not have more than 3 items"],
     ["a value that is none of those allowed", { size: 1, parts: one, colour: "green" }, 'spec.colour: "green" must be'],
+    ["a value by its key", { size: 1, parts: one, sizes: { "a/b": "x" } }, 'spec.sizes.a/b: "x" must be integer'],
     ["a missing field", { parts: one }, "spec.size: missing, must be given"],
     ["a missing field of an item", { size: 1, parts: [{}] }, "spec.parts.0.name: missing, must be given"],
     ["a missing spec", undefined, "spec: missing, must be object"],
