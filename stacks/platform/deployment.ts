@@ -28,7 +28,7 @@ const CONTAINER_SECURITY = {
 export interface Program {
   /** Of the Deployment and of its service account. */
   name: string;
-  /** The labels by which its Pods are selected. */
+  /** The labels that select its Pods. */
   selector: Readonly<Record<string, string>>;
   replicas: number;
   strategy?: object;
@@ -41,7 +41,7 @@ export interface Program {
   container: types.Container;
 }
 
-/** A Deployment by the restricted Pod security standard, and a budget by which its nodes can be drained. */
+/** A Deployment that passes the restricted Pod security standard, and a budget that lets its nodes be drained. */
 export async function deployment(
   { namespace, image, imagePullPolicy, imagePullSecrets }: Configuration,
   { name, selector, replicas, strategy, annotations, pod, ownsVolumes, container }: Program,
