@@ -10,7 +10,7 @@ import { listenAddress } from "../config";
 import { startProxy } from "../proxy/proxy";
 import { startEndpoints } from "../telemetry/endpoints";
 import { createLogger } from "../telemetry/log";
-import { readServingCertificate } from "../tls/certificate-files";
+import { readServingCertificate, type SecureContext } from "../tls/served-certificate";
 import { openServingCertificate } from "../tls/serving-certificate";
 import { giveBackMemoryWhenIdle } from "./heap";
 import { type MetricsOptions, withMetricsOptions } from "./metrics-options";
@@ -97,7 +97,6 @@ async function runProxy(options: ProxyCommandOptions, signal: AbortSignal): Prom
     ...options,
     client,
     metrics: proxy.metrics,
-    healthy: () => undefined, // a process that can answer is healthy; what it waits for, a restart would not bring
     ready: () => proxy.notReady,
     logger,
   });
@@ -117,7 +116,7 @@ async function openCertificate(
   { tlsCertFile, tlsKeyFile, tlsSecret, tlsNames }: ProxyCommandOptions,
   client: KubernetesClient,
   logger: Logger,
-): Promise<{ read: () => Promise<{ cert: string; key: string }>; close: () => void }> {
+): Promise<{ read: () => Promise<SecureContext>; close: () => void }> {
   if (tlsCertFile !== undefined && tlsKeyFile !== undefined) {
     return { read: () => readServingCertificate(tlsCertFile, tlsKeyFile), close: () => {} };
   }
@@ -129,6 +128,5 @@ async function openCertificate(
     );
   }
   const certificate = await openServingCertificate({ client, namespace, name, dnsNames: tlsNames, logger });
-  await certificate.follow(() => {}); // clients take the CA from the Secret itself
-  return { read: async () => certificate.secureContext, close: () => certificate.close() };
+  return { read: async () => certificate.current, close: certificate.close }; // clients take the CA from the Secret itself
 }

@@ -14,9 +14,9 @@ import { installKinds, refuseForeignDefinitions } from "../operator/install";
 import { Manager } from "../operator/manager";
 import { permittedKinds } from "../operator/rights";
 import { type Endpoints, startEndpoints } from "../telemetry/endpoints";
+import type { Console } from "../telemetry/listener";
 import { createLogger } from "../telemetry/log";
 import { createMetrics } from "../telemetry/metrics";
-import type { Console } from "../telemetry/server";
 import { resolvePulumi } from "../toolchain/pulumi";
 import { type AdmissionOptions, serveAdmission, withAdmissionOptions } from "./admission-options";
 import { giveBackMemoryWhenIdle } from "./heap";
@@ -157,7 +157,6 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
       ...options,
       client,
       metrics,
-      healthy: () => undefined, // a process that can answer is healthy; what it waits for, a restart would not bring
       ready: () => operator.notReady,
       console: lazyConsole({
         kinds,

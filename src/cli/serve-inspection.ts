@@ -59,14 +59,13 @@ export async function serveInspection(
       import("../preview/inspector.js"),
       import("../preview/cluster-view.js"),
       import("../proxy/authenticate.js"),
-      import("../telemetry/certificate.js"),
+      import("../tls/served-certificate.js"),
       import("../tls/serving-certificate.js"),
     ]);
   const logger = parent.child({ component: "inspection" });
-  const failed = (error: unknown) => logger.warn({ err: error }, "certificate of previews could not be renewed");
   const tls =
     folder !== undefined
-      ? await certificates.certificateFiles(folder, { failed })
+      ? await certificates.certificateFiles("--preview-certificate", folder, logger)
       : await serving.openServingCertificate({
           client,
           namespace: operatorNamespace(process.env),

@@ -4,7 +4,7 @@ import { kindName } from "../../stacks/contract/kind";
 import type { Answer } from "../http/answer";
 import { CONSOLE_PATH } from "../telemetry/console-paths";
 
-import type { Console } from "../telemetry/server";
+import type { Console } from "../telemetry/listener";
 import type { Html } from "./html";
 import { kindPage } from "./kind-page";
 import { layout, messagePage } from "./layout";

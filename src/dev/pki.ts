@@ -1,15 +1,8 @@
+import { generateKeyPairSync } from "node:crypto";
 import { existsSync } from "node:fs";
 import fs from "node:fs/promises";
 import path from "node:path";
-import {
-  type Authority,
-  type CertificateRequest,
-  type CertifiedKey,
-  createAuthority,
-  createSigningKey,
-  issueCertificate,
-  openAuthority,
-} from "../tls/certificate";
+import { type CertificateRequest, type CertifiedKey, createAuthority, issueCertificate } from "../tls/certificate";
 
 /** A certificate and its key, as files and as text. */
 export interface Credential extends CertifiedKey {
@@ -48,7 +41,7 @@ export async function preparePki(directory: string, apiServerServiceAddress: str
   const ca = await loadOrCreateCa(directory, "ca");
   const etcdCa = await loadOrCreateCa(directory, "etcd-ca");
   const notAfter = daysFromNow(LEAF_DAYS);
-  const signed = async (name: string, by: Authority, request: Omit<CertificateRequest, "notAfter">) =>
+  const signed = async (name: string, by: CertifiedKey, request: Omit<CertificateRequest, "notAfter">) =>
     writeCredential(directory, name, await issueCertificate(by, { ...request, notAfter }));
   const client = (name: string, user: string, group?: string) =>
     signed(name, ca, { subject: { CN: user, ...(group && { O: group }) }, usages: ["client"] });
@@ -57,8 +50,8 @@ export async function preparePki(directory: string, apiServerServiceAddress: str
     apiServerServiceAddress,
   ];
   return {
-    ca: ca.credential,
-    etcdCa: etcdCa.credential,
+    ca,
+    etcdCa,
     // As a peer, etcd is a client too.
     etcd: await signed("etcd", etcdCa, { subject: { CN: "etcd" }, usages: ["server", "client"], names: LOCAL }),
     apiServerEtcdClient: await signed("apiserver-etcd-client", etcdCa, {
@@ -82,14 +75,13 @@ export async function preparePki(directory: string, apiServerServiceAddress: str
 /** The user that kwok is to the API server. */
 export const KWOK_USER = "system:kwok";
 
-async function loadOrCreateCa(directory: string, name: string): Promise<Authority & { credential: Credential }> {
+async function loadOrCreateCa(directory: string, name: string): Promise<Credential> {
   const [certificateFile, keyFile] = [path.join(directory, `${name}.crt`), path.join(directory, `${name}.key`)];
   if (!existsSync(certificateFile) || !existsSync(keyFile)) {
     await writeCredential(directory, name, await createAuthority(`kindstack-dev-${name}`, daysFromNow(CA_DAYS)));
   }
   const [certificate, key] = [await fs.readFile(certificateFile, "utf8"), await fs.readFile(keyFile, "utf8")];
-  const credential = { certificateFile, keyFile, certificate, key };
-  return { credential, ...(await openAuthority(credential)) };
+  return { certificateFile, keyFile, certificate, key };
 }
 
 async function loadOrCreateServiceAccountKey(
@@ -98,7 +90,11 @@ async function loadOrCreateServiceAccountKey(
   const serviceAccountKeyFile = path.join(directory, "service-account.key");
   const serviceAccountPublicKeyFile = path.join(directory, "service-account.pub");
   if (!existsSync(serviceAccountKeyFile) || !existsSync(serviceAccountPublicKeyFile)) {
-    const { privateKey, publicKey } = await createSigningKey();
+    const { privateKey, publicKey } = generateKeyPairSync("ec", {
+      namedCurve: "P-256",
+      privateKeyEncoding: { type: "pkcs8", format: "pem" },
+      publicKeyEncoding: { type: "spki", format: "pem" },
+    });
     await fs.writeFile(serviceAccountKeyFile, privateKey, { mode: 0o600 });
     await fs.writeFile(serviceAccountPublicKeyFile, publicKey);
   }

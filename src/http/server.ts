@@ -1,7 +1,8 @@
 import type http from "node:http";
 import https from "node:https";
 import type { AddressInfo } from "node:net";
-import type { ServingCertificate } from "../tls/serving-certificate";
+import type { SecureContextOptions } from "node:tls";
+import type { Polled } from "../tls/poll";
 
 /** Where a server listens. */
 export interface Address {
@@ -30,13 +31,13 @@ export const LIMITS = {
  * @param options how it differs
  */
 export async function createTlsServer(
-  certificate: Pick<ServingCertificate, "secureContext" | "follow">,
+  certificate: Pick<Polled<SecureContextOptions>, "follow">,
   options: https.ServerOptions,
   onRequest: http.RequestListener,
 ): Promise<https.Server> {
   const own: https.ServerOptions = { ...LIMITS, minVersion: "TLSv1.2", ...options };
   const server = https.createServer(own, onRequest);
-  await certificate.follow(() => server.setSecureContext({ ...own, ...certificate.secureContext }));
+  await certificate.follow((context) => server.setSecureContext({ ...own, ...context }));
   return server;
 }
 

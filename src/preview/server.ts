@@ -11,7 +11,7 @@ import { parseBody, readBody } from "../http/body";
 import { Refusal } from "../http/refusal";
 import { type Address, createTlsServer, type Listener, listenAt } from "../http/server";
 import type { Authenticator } from "../proxy/authenticate";
-import type { ServedCertificate } from "../telemetry/certificate";
+import type { ServedCertificate } from "../tls/served-certificate";
 import { type NeededRight, requireRights, rightsForDiff, rightsForPreview, rightsForStack } from "./access";
 import type { Inspector } from "./inspector";
 import { type Selection, selectCandidates } from "./preview";

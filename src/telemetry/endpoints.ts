@@ -1,21 +1,25 @@
+import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 import type { Logger } from "pino";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
+import type { Answer } from "../http/answer";
+import type { Listener } from "../http/server";
 import { CONSOLE_PATH } from "./console-paths";
+import { type Console, listen } from "./listener";
 import type { Metrics } from "./metrics";
-import { scrapeAccess } from "./scrape-access";
-import { type Console, startMetricsServer, startProbeServer } from "./server";
+import { scrapeAccess, type Verdict } from "./scrape-access";
 
 export interface EndpointOptions {
+  /** 0 for any free port. */
   httpPort: number;
   httpHost: string;
   /** Protects the metrics, on this port. */
   metricsPort?: number;
   /** A folder with `tls.crt` and `tls.key`. */
   metricsCertificate?: string;
-  client: KubernetesClient;
+  client: Pick<KubernetesClient, "json">;
   metrics: Pick<Metrics, "registry">;
-  healthy: () => string | undefined;
+  /** Why the process does not do its work yet, or any more; `undefined` when it does. */
   ready: () => string | undefined;
   /** Served beside the metrics, to whom the cluster lets `get` its path. */
   console?: Console;
@@ -34,37 +38,15 @@ export interface Endpoints {
  * @throws TerminalError `Misconfigured` for a certificate that cannot be used
  */
 export async function startEndpoints(options: EndpointOptions): Promise<Endpoints> {
-  const { httpHost: host, httpPort, metricsPort, metricsCertificate, client, metrics, logger: log } = options;
-  const open = metricsPort === undefined && isLoopback(host);
-  const probes = await startProbeServer({
-    host,
-    port: httpPort,
-    healthy: options.healthy,
-    ready: options.ready,
-    log,
-    ...(open && { openMetrics: metrics, console: options.console }),
-  });
+  const { httpHost: host, metricsPort } = options;
+  const probes = await startProbes(options);
   const http = `${host}:${probes.port}`;
   if (metricsPort === undefined) return { addresses: { http }, close: probes.close };
-  const failed = (error: unknown) => log.warn({ err: error }, "failed to renew the certificate of the metrics");
   try {
-    // Loaded here: what makes certificates takes time and memory, and only this needs it.
-    const { certificateFiles, ownCertificate } = await import("./certificate.js");
-    const tls = await (metricsCertificate === undefined
-      ? ownCertificate({ failed })
-      : certificateFiles(metricsCertificate, { failed }));
-    const access = scrapeAccess({ client, log });
-    const console = options.console && {
-      pages: options.console,
-      access: scrapeAccess({ client, log, path: CONSOLE_PATH }),
-    };
-    const scraped = await startMetricsServer({ host, port: metricsPort, metrics, tls, access, console, log });
+    const metrics = await startProtectedMetrics(options, metricsPort);
     return {
-      addresses: { http, metrics: `${host}:${scraped.port}` },
-      async close() {
-        tls.close();
-        await Promise.all([probes.close(), scraped.close()]);
-      },
+      addresses: { http, metrics: `${host}:${metrics.port}` },
+      close: async () => void (await Promise.all([probes.close(), metrics.close()])),
     };
   } catch (error) {
     await probes.close(); // it would keep the process alive
@@ -72,6 +54,90 @@ export async function startEndpoints(options: EndpointOptions): Promise<Endpoint
   }
 }
 
+const OK: Answer = { status: 200, body: "ok" };
+const NOT_FOUND: Answer = { status: 404, body: "not found\n" };
+const REFUSALS: Record<Exclude<Verdict, "allowed">, Answer> = {
+  unauthenticated: { status: 401, headers: { "www-authenticate": "Bearer" }, body: "unauthorized\n" },
+  forbidden: { status: 403, body: "forbidden\n" },
+  unknown: { status: 503, headers: { "retry-after": "5" }, body: "unavailable\n" },
+};
+/** A browser asks its user for a name and a password; the token is the latter. */
+const ASK_FOR_TOKEN = { "www-authenticate": 'Basic realm="Kindstack: token as the password", charset="UTF-8"' };
+
+/**
+ * Serves `/healthz` and `/readyz` to anybody; on a port that is not reachable from outside also metrics and console,
+ * unless these have a port of their own.
+ */
+function startProbes(options: EndpointOptions): Promise<Listener> {
+  const { httpPort: port, httpHost: host, metricsPort, metrics, ready, console, logger } = options;
+  const isOpen = metricsPort === undefined && isLoopback(host);
+  return listen({
+    port,
+    host,
+    logger,
+    async respond(request) {
+      const path = pathOf(request);
+      // A process that can answer is healthy; what it waits for, a restart would not bring.
+      if (path === "/healthz") return OK;
+      if (path === "/readyz") {
+        const reason = ready();
+        if (reason === undefined) return OK;
+        logger.debug({ probe: path, reason }, "probe failed"); // the reason is not for the client
+        return { status: 503, body: "not ok" };
+      }
+      if (!isOpen) return NOT_FOUND;
+      if (path === "/metrics") return scrape(metrics);
+      return (isLocal(request.headers.host) && (await console?.(request))) || NOT_FOUND;
+    },
+  });
+}
+
+/** Serves `/metrics` and the console over TLS, each to those whom the cluster lets `get` its path. */
+async function startProtectedMetrics(options: EndpointOptions, port: number): Promise<Listener> {
+  const { httpHost: host, metricsCertificate, client, metrics, console } = options;
+  const logger = options.logger.child({ component: "metrics" });
+  // Loaded here: what makes certificates takes time and memory, and only this needs it.
+  const { certificateFiles, ownCertificate } = await import("../tls/served-certificate.js");
+  const tls = await (metricsCertificate === undefined
+    ? ownCertificate(logger)
+    : certificateFiles("--metrics-certificate", metricsCertificate, logger));
+  const verdictOnMetrics = scrapeAccess("/metrics", client, logger);
+  const verdictOnConsole = scrapeAccess(CONSOLE_PATH, client, logger);
+  return listen({
+    port,
+    host,
+    tls,
+    logger,
+    async respond(request) {
+      const path = pathOf(request);
+      const { authorization } = request.headers;
+      if (console !== undefined && (path === CONSOLE_PATH || path.startsWith(`${CONSOLE_PATH}/`))) {
+        const verdict = await verdictOnConsole(authorization);
+        if (verdict === "allowed") return (await console(request)) ?? NOT_FOUND;
+        const refusal = REFUSALS[verdict];
+        return verdict === "unauthenticated" ? { ...refusal, headers: ASK_FOR_TOKEN } : refusal;
+      }
+      // Before anything else, so that the answer does not tell which paths exist.
+      const verdict = await verdictOnMetrics(authorization);
+      if (verdict !== "allowed") return REFUSALS[verdict];
+      return path === "/metrics" ? scrape(metrics) : NOT_FOUND;
+    },
+  });
+}
+
+async function scrape({ registry }: Pick<Metrics, "registry">): Promise<Answer> {
+  return { status: 200, contentType: registry.contentType, body: await registry.metrics() };
+}
+
+function pathOf({ url = "" }: IncomingMessage): string {
+  return url.split("?", 1)[0] ?? "";
+}
+
 function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || (isIP(host) === 4 && host.startsWith("127."));
+}
+
+/** Whether a page of this machine's own was asked for: another site's name may resolve to it, and its scripts ask us then. */
+function isLocal(host = ""): boolean {
+  return /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/.test(host);
 }

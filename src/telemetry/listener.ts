@@ -1,14 +1,18 @@
 import http from "node:http";
+import type { Logger } from "pino";
 import { type Answer, sendAnswer } from "../http/answer";
 import { type Address, createTlsServer, LIMITS, type Listener, listenAt } from "../http/server";
-import type { ServedCertificate } from "./certificate";
+import type { ServedCertificate } from "../tls/served-certificate";
+
+/** Answers a request for one of its pages; `undefined` when it is for none. */
+export type Console = (request: http.IncomingMessage) => Promise<Answer | undefined>;
 
 export interface ListenerOptions extends Address {
   /** With it TLS is spoken and nothing else. */
   tls?: ServedCertificate;
-  /** Answers a request without a body. What it throws is passed to `failed` only. */
+  /** Answers a request without a body. What it throws is logged only. */
   respond(request: http.IncomingMessage): Promise<Answer>;
-  failed(error: unknown): void;
+  logger: Pick<Logger, "warn">;
 }
 
 const TIMEOUTS = { requestTimeout: 10_000, keepAliveTimeout: 60_000 };
@@ -16,10 +20,11 @@ const MAX_CONNECTIONS = 100;
 const MAX_REQUESTS_PER_CONNECTION = 1_000;
 
 /** Serves short answers to `GET` and `HEAD`, within limits that no client can exceed. */
-export async function listen({ tls, respond, failed, ...address }: ListenerOptions): Promise<Listener> {
+export async function listen(options: ListenerOptions): Promise<Listener> {
+  const { tls } = options;
   const onRequest: http.RequestListener = async (request, response) => {
-    const answer = await answerTo(respond, request).catch((error: unknown): Answer => {
-      failed(error);
+    const answer = await answerTo(options, request).catch((error: unknown): Answer => {
+      options.logger.warn({ err: error }, "failed to answer a request");
       return { status: 500, body: "internal error\n" };
     });
     sendAnswer(response, answer);
@@ -30,10 +35,17 @@ export async function listen({ tls, respond, failed, ...address }: ListenerOptio
       : await createTlsServer(tls, TIMEOUTS, onRequest);
   server.maxConnections = MAX_CONNECTIONS;
   server.maxRequestsPerSocket = MAX_REQUESTS_PER_CONNECTION;
-  return listenAt(server, address);
+  const { port, close } = await listenAt(server, options);
+  return {
+    port,
+    close() {
+      tls?.close();
+      return close();
+    },
+  };
 }
 
-async function answerTo(respond: ListenerOptions["respond"], request: http.IncomingMessage): Promise<Answer> {
+async function answerTo({ respond }: ListenerOptions, request: http.IncomingMessage): Promise<Answer> {
   const { method, headers } = request;
   if (method !== "GET" && method !== "HEAD") {
     return { status: 405, headers: { allow: "GET, HEAD", connection: "close" }, body: "method not allowed\n" };

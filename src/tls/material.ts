@@ -1,15 +1,15 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
-import { type CertifiedKey, createAuthority, issueCertificate, openAuthority } from "./certificate";
+import { type CertifiedKey, createAuthority, issueCertificate } from "./certificate";
 
 /** Everything that a TLS server of ours stands on, as it is stored. */
 export interface TlsMaterial {
   /** The CA that signs. */
   ca: CertifiedKey;
   /** The CA that will sign next: already trusted, so that clients know it before it is used. */
-  next?: CertifiedKey | undefined;
+  next: CertifiedKey | undefined;
   /** The certificate of the CA that signed before; trusted while a server may still show what it signed. */
-  previous?: string | undefined;
+  previous: string | undefined;
   serving: CertifiedKey;
 }
 
@@ -48,36 +48,29 @@ export function caBundleOf({ ca, next, previous }: TlsMaterial): string {
  * @param material what is stored; `undefined` when there is nothing that could be used
  */
 export async function renew(material: TlsMaterial | undefined, renewal: Renewal): Promise<TlsMaterial> {
-  const { name, lifetimes, now, nextIsKnown } = renewal;
-  let current = material;
-  const newAuthority = () => createAuthority(name, new Date(now + lifetimes.caMs));
-  if (current === undefined || leftMs(current.ca.certificate, now) <= 0) {
+  const { names, lifetimes, now } = renewal;
+  const isExpired = (certificate: string) => endOf(certificate) <= now;
+  const isDue = (certificate: string, lifetimeMs: number) => endOf(certificate) - now < lifetimeMs / 3;
+  const newAuthority = () => createAuthority(renewal.name, new Date(now + lifetimes.caMs));
+  if (material === undefined || isExpired(material.ca.certificate)) {
     // No client trusts an expired CA, so it can be replaced at once.
-    const ca = current?.next ?? (await newAuthority());
-    return { ca, serving: await sign(ca, renewal) };
+    const ca = material?.next ?? (await newAuthority());
+    return { ca, next: undefined, previous: undefined, serving: await sign(ca, renewal) };
   }
-  if (current.next !== undefined && nextIsKnown) {
-    current = {
-      ca: current.next,
-      previous: current.ca.certificate,
-      serving: await sign(current.next, renewal, current.serving),
-    };
-  } else if (current.next === undefined && leftMs(current.ca.certificate, now) < lifetimes.caMs / 3) {
+  let current = material;
+  if (current.next !== undefined && renewal.nextIsKnown) {
+    const { ca, next, serving } = current;
+    current = { ca: next, next: undefined, previous: ca.certificate, serving: await sign(next, renewal, serving) };
+  } else if (current.next === undefined && isDue(current.ca.certificate, lifetimes.caMs)) {
     current = { ...current, next: await newAuthority() };
   }
-  if (current.previous !== undefined && leftMs(current.previous, now) <= 0) {
-    current = { ...current, previous: undefined };
-  }
-  if (
-    leftMs(current.serving.certificate, now) < lifetimes.servingMs / 3 ||
-    !isGoodFor(current.serving, renewal.names)
-  ) {
-    // One that ends with its CA cannot be made to last longer: it is replaced when the next CA signs.
-    const servingEnds = endOf(current.serving.certificate);
-    const caEnds = endOf(current.ca.certificate);
-    if (servingEnds < caEnds || !isGoodFor(current.serving, renewal.names)) {
-      current = { ...current, serving: await sign(current.ca, renewal, current.serving) };
-    }
+  if (current.previous !== undefined && isExpired(current.previous)) current = { ...current, previous: undefined };
+
+  const { ca, serving } = current;
+  // One that ends with its CA cannot be made to last longer: it is replaced when the next CA signs.
+  const canLastLonger = endOf(serving.certificate) < endOf(ca.certificate);
+  if ((isDue(serving.certificate, lifetimes.servingMs) && canLastLonger) || !isGoodFor(serving, names)) {
+    current = { ...current, serving: await sign(ca, renewal, serving) };
   }
   return current;
 }
@@ -86,11 +79,11 @@ export async function renew(material: TlsMaterial | undefined, renewal: Renewal)
 export function isUsable({ ca, next, previous, serving }: TlsMaterial): boolean {
   try {
     if (previous !== undefined) new X509Certificate(previous);
-    const pairs = [ca, serving, ...(next === undefined ? [] : [next])];
-    const certificate = new X509Certificate(serving.certificate);
     return (
-      pairs.every((pair) => new X509Certificate(pair.certificate).checkPrivateKey(createPrivateKey(pair.key))) &&
-      certificate.verify(new X509Certificate(ca.certificate).publicKey)
+      [ca, serving, next].every(
+        (pair) =>
+          pair === undefined || new X509Certificate(pair.certificate).checkPrivateKey(createPrivateKey(pair.key)),
+      ) && new X509Certificate(serving.certificate).verify(new X509Certificate(ca.certificate).publicKey)
     );
   } catch {
     return false;
@@ -102,14 +95,13 @@ async function sign(
   { names, lifetimes, now }: Renewal,
   before?: CertifiedKey,
 ): Promise<CertifiedKey> {
-  const caEnds = endOf(ca.certificate);
-  // Names of before are kept: replicas that know other names of themselves would take turns otherwise.
-  const all = [...new Set([...names, ...(before === undefined ? [] : namesOf(before.certificate))])];
-  return issueCertificate(await openAuthority(ca), {
+  // Names of before are kept: replicas with other names would replace each other's certificate again and again otherwise.
+  const kept = before === undefined ? [] : namesOf(before.certificate);
+  return issueCertificate(ca, {
     subject: { CN: "kindstack" },
     usages: ["server"],
-    names: all,
-    notAfter: new Date(Math.min(now + lifetimes.servingMs, caEnds)),
+    names: [...new Set([...names, ...kept])],
+    notAfter: new Date(Math.min(now + lifetimes.servingMs, endOf(ca.certificate))),
   });
 }
 
@@ -118,19 +110,12 @@ function endOf(certificate: string): number {
   return Date.parse(new X509Certificate(certificate).validTo);
 }
 
-function leftMs(certificate: string, now: number): number {
-  return endOf(certificate) - now;
-}
-
 function isGoodFor({ certificate }: CertifiedKey, names: readonly string[]): boolean {
   const parsed = new X509Certificate(certificate);
   return names.every((name) => (isIP(name) ? parsed.checkIP(name) : parsed.checkHost(name)) !== undefined);
 }
 
 function namesOf(certificate: string): string[] {
-  const { subjectAltName = "" } = new X509Certificate(certificate);
-  return subjectAltName
-    .split(", ")
-    .map((entry) => entry.replace(/^(DNS|IP Address):/, ""))
-    .filter((name) => name !== "");
+  const { subjectAltName } = new X509Certificate(certificate);
+  return subjectAltName?.split(", ").map((entry) => entry.replace(/^(DNS|IP Address):/, "")) ?? [];
 }

@@ -1,9 +1,10 @@
 import { createHmac } from "node:crypto";
-import { setInterval } from "node:timers";
 import type { Logger } from "pino";
-import { errorMessageOf, RetryableError } from "../../providers/errors";
-import { ApiError, type KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
+import { RetryableError } from "../../providers/errors";
+import { ApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
 import { caBundleOf, isUsable, type Lifetimes, renew, type TlsMaterial } from "./material";
+import { poll } from "./poll";
+import type { ServedCertificate } from "./served-certificate";
 
 export interface ServingCertificateOptions {
   client: Pick<KubernetesClient, "get" | "create" | "mergePatch">;
@@ -18,27 +19,20 @@ export interface ServingCertificateOptions {
   pollMs?: number;
   /** How long after a CA was made known it may sign. All replicas and API servers must have learned of it by then. */
   propagationMs?: number;
-  /** ms since the epoch */
-  now?: () => number;
 }
 
-/** A certificate that is always valid, shared with all replicas by a Secret. */
-export interface ServingCertificate {
+/**
+ * A certificate that is always valid, shared with all replicas by a Secret. A listener that makes the bundle known must
+ * reject when it could not: a new CA waits for it.
+ */
+export interface ServingCertificate extends ServedCertificate {
   /** All CAs that a client has to trust, as PEM. */
   readonly caBundle: string;
-  /** For `https.createServer` and `server.setSecureContext`. */
-  readonly secureContext: { cert: string; key: string };
   /**
    * Secrets that only the replicas know. The first is the current one, handed to clients that authenticate with it.
    * They change with the CA.
    */
   readonly sharedSecrets: readonly string[];
-  /**
-   * Calls the listener now, and again at every change of the certificate or the bundle. One that makes the bundle known
-   * must reject when it could not: it is called again, and a new CA waits for it.
-   */
-  follow(listener: () => void | Promise<void>): Promise<void>;
-  close(): void;
 }
 
 const SECRET = { apiVersion: "v1", kind: "Secret" } as const;
@@ -59,57 +53,25 @@ const MAX_ATTEMPTS = 5;
  * @throws ApiError when the Secret can be neither read nor made
  */
 export async function openServingCertificate(options: ServingCertificateOptions): Promise<ServingCertificate> {
-  const { logger, pollMs = POLL_MS, propagationMs = PROPAGATION_MS, now = Date.now } = options;
-  let held = await agree(options, undefined, false);
-  let published: { bundle: string; at: number } | undefined;
-  const listeners: (() => void | Promise<void>)[] = [];
-
-  const publish = async () => {
-    const bundle = caBundleOf(held);
-    for (const listener of listeners) await listener();
-    published = { bundle, at: now() };
-  };
-  const refresh = async () => {
-    const isKnown = published?.bundle === caBundleOf(held) && now() - published.at >= propagationMs;
-    const latest = await agree(options, held, isKnown);
-    const changed = caBundleOf(latest) !== caBundleOf(held) || latest.serving.certificate !== held.serving.certificate;
-    held = latest;
-    if (changed) logger.info({ secret: options.name }, "certificate was renewed");
-    if (changed || published?.bundle !== caBundleOf(held)) {
-      published = undefined;
-      await publish();
-    }
-  };
-
-  let refreshing = false;
-  const timer = setInterval(async () => {
-    if (refreshing) return;
-    refreshing = true;
-    try {
-      await refresh();
-    } catch (error) {
-      logger.warn({ err: error, reason: errorMessageOf(error) }, "failed to maintain the certificate");
-    } finally {
-      refreshing = false;
-    }
-  }, pollMs).unref();
-
+  const { name, logger, pollMs = POLL_MS, propagationMs = PROPAGATION_MS } = options;
+  const material = await poll<TlsMaterial>((held, knownMs) => agree(options, held, knownMs >= propagationMs), {
+    intervalMs: pollMs,
+    logger: logger.child({ secret: name }),
+  });
+  const contextOf = ({ serving }: TlsMaterial) => ({ cert: serving.certificate, key: serving.key });
   return {
     get caBundle() {
-      return caBundleOf(held);
+      return caBundleOf(material.current);
     },
-    get secureContext() {
-      return { cert: held.serving.certificate, key: held.serving.key };
+    get current() {
+      return contextOf(material.current);
     },
     get sharedSecrets() {
-      return [held.ca, held.next].flatMap((ca) => (ca === undefined ? [] : [secretOf(ca.key)]));
+      const { ca, next } = material.current;
+      return [ca, next].flatMap((authority) => (authority === undefined ? [] : [secretOf(authority.key)]));
     },
-    async follow(listener) {
-      listeners.push(listener);
-      published = undefined; // the newcomer has to make the bundle known, too
-      await listener();
-    },
-    close: () => clearInterval(timer),
+    follow: (listener) => material.follow((latest) => listener(contextOf(latest))),
+    close: material.close,
   };
 }
 
@@ -123,7 +85,7 @@ async function agree(
   held: TlsMaterial | undefined,
   nextIsKnown: boolean,
 ): Promise<TlsMaterial> {
-  const { client, namespace, name, dnsNames, lifetimes = LIFETIMES, now = Date.now } = options;
+  const { client, namespace, name, dnsNames, lifetimes = LIFETIMES } = options;
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     const secret = await client.get(SECRET, name, namespace);
     // What was deleted or damaged is restored as it was: clients trust it.
@@ -133,13 +95,13 @@ async function agree(
       name: `${name}-ca`,
       names: dnsNames,
       lifetimes,
-      now: now(),
+      now: Date.now(),
       // What others have written meanwhile, this replica has not made known.
       nextIsKnown: nextIsKnown && current?.next?.certificate === held?.next?.certificate,
     });
     if (wanted === stored) return stored;
     try {
-      await write(client, manifestOf(wanted, namespace, name), secret);
+      await write(options, wanted, secret);
       return wanted;
     } catch (error) {
       if (!(error instanceof ApiError && (error.status === 409 || error.notFound))) throw error;
@@ -151,43 +113,30 @@ async function agree(
   );
 }
 
+/** The names of the Secret's keys are those that other TLS Secrets have. */
 async function write(
-  client: ServingCertificateOptions["client"],
-  manifest: Manifest & { data: Record<string, string | null> },
-  previous: LiveObject | undefined,
+  { client, namespace, name }: ServingCertificateOptions,
+  { ca, next, previous, serving }: TlsMaterial,
+  stored: LiveObject | undefined,
 ): Promise<void> {
-  if (previous === undefined) {
-    const data = Object.fromEntries(Object.entries(manifest.data).filter(([, value]) => value !== null));
-    await client.create({ ...manifest, data });
+  const absent = stored === undefined ? undefined : null; // what a merge patch removes
+  const base64 = (text: string | undefined) => (text === undefined ? absent : Buffer.from(text).toString("base64"));
+  const data = {
+    "tls.crt": base64(serving.certificate),
+    "tls.key": base64(serving.key),
+    "ca.crt": base64(ca.certificate),
+    "ca.key": base64(ca.key),
+    "next-ca.crt": base64(next?.certificate),
+    "next-ca.key": base64(next?.key),
+    "previous-ca.crt": base64(previous),
+  };
+  if (stored === undefined) {
+    const labels = { "app.kubernetes.io/managed-by": "kindstack" };
+    await client.create({ ...SECRET, metadata: { name, namespace, labels }, data });
     return;
   }
-  const { name, namespace, uid, resourceVersion } = previous.metadata;
-  await client.mergePatch(SECRET, name, namespace, { metadata: { uid, resourceVersion }, data: manifest.data });
-}
-
-/** The names of the Secret's keys are those that other TLS Secrets have. */
-function manifestOf(material: TlsMaterial, namespace: string, name: string) {
-  const { ca, next, previous, serving } = material;
-  const texts: Record<string, string | undefined> = {
-    "tls.crt": serving.certificate,
-    "tls.key": serving.key,
-    "ca.crt": ca.certificate,
-    "ca.key": ca.key,
-    "next-ca.crt": next?.certificate,
-    "next-ca.key": next?.key,
-    "previous-ca.crt": previous,
-  };
-  return {
-    apiVersion: "v1",
-    kind: "Secret",
-    metadata: { name, namespace, labels: { "app.kubernetes.io/managed-by": "kindstack" } },
-    data: Object.fromEntries(
-      Object.entries(texts).map(([key, text]) => [
-        key,
-        text === undefined ? null : Buffer.from(text).toString("base64"),
-      ]),
-    ),
-  };
+  const { uid, resourceVersion } = stored.metadata;
+  await client.mergePatch(SECRET, name, namespace, { metadata: { uid, resourceVersion }, data });
 }
 
 /** What a Secret holds; `undefined` when it is not usable. */
@@ -201,8 +150,8 @@ function materialOf(secret: LiveObject): TlsMaterial | undefined {
     const [certificate, key] = [text(`${name}.crt`), text(`${name}.key`)];
     return certificate === undefined || key === undefined ? undefined : { certificate, key };
   };
-  const [ca, serving, next, previous] = [pair("ca"), pair("tls"), pair("next-ca"), text("previous-ca.crt")];
+  const [ca, serving] = [pair("ca"), pair("tls")];
   if (ca === undefined || serving === undefined) return undefined;
-  const material: TlsMaterial = { ca, serving, ...(next && { next }), ...(previous !== undefined && { previous }) };
+  const material = { ca, serving, next: pair("next-ca"), previous: text("previous-ca.crt") };
   return isUsable(material) ? material : undefined;
 }

@@ -49,7 +49,7 @@ const reviewers = new Map<string, Reviewer>([
 
 let server: Listener;
 let ca: string;
-let secureContext: { cert: string; key: string };
+let current: { cert: string; key: string };
 beforeEach(async () => {
   reviewed.length = 0;
   const material = await renew(undefined, {
@@ -60,7 +60,7 @@ beforeEach(async () => {
     nextIsKnown: false,
   });
   ca = material.ca.certificate;
-  secureContext = { cert: material.serving.certificate, key: material.serving.key };
+  current = { cert: material.serving.certificate, key: material.serving.key };
   server = await start();
 });
 afterEach(() => server.close());
@@ -68,9 +68,9 @@ afterEach(() => server.close());
 function start(options: Pick<AdmissionServerOptions, "clientCa"> = {}): Promise<Listener> {
   const certificate = {
     caBundle: ca,
-    secureContext,
+    current,
     sharedSecrets: [SECRET, "next"],
-    follow: async (listener: () => void | Promise<void>) => listener(),
+    follow: async (listener: (context: typeof current) => void | Promise<void>) => listener(current),
     close: () => {},
   };
   const logger = pino({ level: "silent" });

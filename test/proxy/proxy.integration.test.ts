@@ -13,7 +13,7 @@ import { installKinds } from "../../src/operator/install";
 import { type ApiProxy, startProxy } from "../../src/proxy/proxy";
 import { eventually } from "../../src/testing/eventually";
 import type { CertifiedKey } from "../../src/tls/certificate";
-import { readServingCertificate } from "../../src/tls/certificate-files";
+import { readServingCertificate } from "../../src/tls/served-certificate";
 import { capsuleTenant } from "../../stacks/capsule-tenant/kind";
 import { capsuleNamespaceView } from "../../stacks/capsule-tenant/namespace-view";
 import { customResourceDefinition } from "../../stacks/contract/crd";
@@ -90,7 +90,7 @@ beforeAll(async () => {
   const pki = path.join(path.dirname(controlPlane().kubeconfig), "pki");
   const file = (name: string) => path.join(pki, name);
   ca = fs.readFileSync(file("ca.crt"), "utf8");
-  const authority = await TestAuthority.open({ certificate: ca, key: fs.readFileSync(file("ca.key"), "utf8") });
+  const authority = new TestAuthority({ certificate: ca, key: fs.readFileSync(file("ca.key"), "utf8") });
   users.alice = await authority.user("proxy-alice", GROUP);
   users.bob = await authority.user("proxy-bob", GROUP);
   users.carol = await authority.user("proxy-carol");

@@ -8,7 +8,7 @@ import { type DestinationStream, pino } from "pino";
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type ApiProxy, type ProxyOptions, startProxy } from "../../src/proxy/proxy";
 import type { CertifiedKey } from "../../src/tls/certificate";
-import { readServingCertificate } from "../../src/tls/certificate-files";
+import { readServingCertificate } from "../../src/tls/served-certificate";
 import { capsuleTenant } from "../../stacks/capsule-tenant/kind";
 import { capsuleNamespaceView } from "../../stacks/capsule-tenant/namespace-view";
 import { TestAuthority } from "../tls/test-authority";

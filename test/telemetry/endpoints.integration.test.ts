@@ -5,10 +5,10 @@ import tls from "node:tls";
 import { pino } from "pino";
 import { Agent, request } from "undici";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { certificateFiles } from "../../src/telemetry/certificate";
 import { type EndpointOptions, type Endpoints, startEndpoints } from "../../src/telemetry/endpoints";
+import type { Console } from "../../src/telemetry/listener";
 import { createMetrics } from "../../src/telemetry/metrics";
-import type { Console } from "../../src/telemetry/server";
+import { certificateFiles } from "../../src/tls/served-certificate";
 import { controlPlane } from "../control-plane";
 import { tokenOf } from "../e2e/objects";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
@@ -42,7 +42,6 @@ async function open(options: Partial<EndpointOptions> = {}): Promise<{ http: str
     metricsPort: 0,
     client: cluster.client,
     metrics: createMetrics(),
-    healthy: () => undefined,
     ready: () => undefined,
     logger: pino({ level: "silent" }),
     ...options,
@@ -158,7 +157,6 @@ describe("open metrics", () => {
           httpHost,
           client: cluster.client,
           metrics: createMetrics(),
-          healthy: () => undefined,
           ready: () => undefined,
           logger: pino({ level: "silent" }),
         });
@@ -203,6 +201,9 @@ describe("a certificate in a folder", () => {
       reason: "Misconfigured",
       message: expect.stringContaining("--metrics-certificate: ENOENT"),
     });
+    await expect(certificateFiles("--preview-certificate", "missing", pino({ level: "silent" }))).rejects.toThrow(
+      "--preview-certificate: ENOENT",
+    );
     await write("first");
     expect(await nameAt((await open({ metricsCertificate: folder })).metrics)).toBe("first");
   });
@@ -210,18 +211,19 @@ describe("a certificate in a folder", () => {
   it("is read again when it changes, and kept while what is there cannot be used", async () => {
     await write("old");
     const failures: unknown[] = [];
-    const served = await certificateFiles(folder, { failed: (error) => failures.push(error), pollMs: 10 });
+    const logger = { info() {}, warn: (fields: unknown) => failures.push(fields) } as never;
+    const served = await certificateFiles("--metrics-certificate", folder, logger, 10);
     let changes = 0;
     await served.follow(() => void changes++);
-    const { cert } = served.secureContext;
+    const { cert } = served.current;
 
     fs.writeFileSync(path.join(folder, "tls.key"), "no key");
     await expect.poll(() => failures.length).toBeGreaterThan(0);
-    expect(served.secureContext.cert).toBe(cert);
+    expect(served.current.cert).toBe(cert);
 
     await write("new");
     await expect.poll(() => changes).toBe(2);
-    expect(served.secureContext.cert).not.toBe(cert);
+    expect(served.current.cert).not.toBe(cert);
     served.close();
   });
 });

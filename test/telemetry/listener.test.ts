@@ -11,7 +11,7 @@ beforeEach(async () => {
     port: 0,
     host: "127.0.0.1",
     respond: async () => ({ status: 200, body: "ok" }),
-    failed: () => {},
+    logger: { warn() {} },
   });
 });
 afterEach(async () => {
@@ -94,7 +94,7 @@ describe("a listener", () => {
       port: 0,
       host: "127.0.0.1",
       respond: () => Promise.reject(new Error("postgres://user:password@host")),
-      failed: (error) => failures.push(error),
+      logger: { warn: (fields: unknown) => failures.push(fields) },
     });
     const { answer } = await converse("GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
     expect(answer).toMatch(/^HTTP\/1\.1 500 /);

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { ApiError } from "../../providers/kubernetes/client";
 import { scrapeAccess } from "../../src/telemetry/scrape-access";
 
@@ -26,11 +26,21 @@ function reviewer(users: Record<string, string>, allowed: readonly string[]) {
 
 function access(users: Record<string, string> = { good: "prometheus", poor: "mallory" }, allowed = ["prometheus"]) {
   const { state, client } = reviewer(users, allowed);
-  const clock = { ms: 1 }; // lru-cache takes 0 for no time at all
-  const warnings: string[] = [];
-  const log = { warn: (_fields: object, message: string) => warnings.push(message) };
-  return { state, clock, warnings, may: scrapeAccess({ client, log, clock: { now: () => clock.ms } }) };
+  const warnings: unknown[] = [];
+  const logger = { warn: (...line: unknown[]) => void warnings.push(line) };
+  return { state, warnings, may: scrapeAccess("/metrics", client, logger) };
 }
+
+/** Sets the clock of the cache. @param ms not 0, which lru-cache takes for no time at all */
+function setClock(ms: number): void {
+  vi.spyOn(performance, "now").mockReturnValue(ms);
+  vi.advanceTimersByTime(1); // for so long it believes in what it read before
+}
+
+afterEach(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+});
 
 describe("who may read the metrics", () => {
   it("is a user whom the cluster lets get /metrics", async () => {
@@ -68,18 +78,19 @@ describe("who may read the metrics", () => {
   });
 
   it("is asked once a minute, and sooner again when it was refused", async () => {
-    const { may, state, clock } = access();
+    vi.useFakeTimers({ toFake: ["setTimeout"] });
+    const { may, state } = access();
     for (const ms of [1, 1_000, 59_000]) {
-      clock.ms = ms;
+      setClock(ms);
       expect(await may("Bearer good")).toBe("allowed");
     }
     expect(state.asked).toHaveLength(2);
-    clock.ms = 61_000;
+    setClock(61_000);
     await may("Bearer good");
     expect(state.asked).toHaveLength(4);
 
     await may("Bearer poor");
-    clock.ms += 11_000;
+    setClock(72_000);
     await may("Bearer poor");
     expect(state.asked).toHaveLength(8);
   });
@@ -113,11 +124,10 @@ describe("who may read the metrics", () => {
   });
 
   it("holds no token in a warning", async () => {
-    const { state, client } = reviewer({}, []);
+    const { may, state, warnings } = access();
     state.unreachable = true;
-    const logged: unknown[] = [];
-    const may = scrapeAccess({ client, log: { warn: (...line) => logged.push(line) } });
     await may("Bearer canary-token");
-    expect(JSON.stringify(logged)).not.toContain("canary-token");
+    expect(warnings).toHaveLength(1);
+    expect(JSON.stringify(warnings)).not.toContain("canary-token");
   });
 });

@@ -1,5 +1,5 @@
 import { pino } from "pino";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import type { ResourceType } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
 import { openServingCertificate, type ServingCertificateOptions } from "../../src/tls/serving-certificate";
@@ -15,6 +15,17 @@ beforeAll(async () => {
   cluster = await TestCluster.open(controlPlane());
 });
 afterAll(() => cluster.close());
+afterEach(() => {
+  vi.useRealTimers();
+  for (const certificate of opened.splice(0)) certificate.close();
+});
+
+/** Moves the clock of the certificates on. */
+function pass(days: number): void {
+  const now = Date.now();
+  vi.useFakeTimers({ toFake: ["Date"] });
+  vi.setSystemTime(now + days * DAY);
+}
 
 async function open(name: string, options: Partial<ServingCertificateOptions> = {}) {
   const certificate = await openServingCertificate({
@@ -29,22 +40,17 @@ async function open(name: string, options: Partial<ServingCertificateOptions> = 
   opened.push(certificate);
   return certificate;
 }
-afterAll(() => {
-  for (const certificate of opened) certificate.close();
-});
 
 describe("replicas that open a certificate", () => {
   it("at the same time all have the one that was stored first", async () => {
     const replicas = await Promise.all(Array.from({ length: 5 }, () => open("race")));
 
-    const [first, ...others] = replicas.map(({ secureContext, caBundle }) => ({ ...secureContext, caBundle }));
+    const [first, ...others] = replicas.map(({ current, caBundle }) => ({ ...current, caBundle }));
     for (const other of others) expect(other).toEqual(first);
   });
 
   it("go through the change of a CA together, and a listener hears of each step", async () => {
-    let now = Date.now();
     const options = {
-      now: () => now,
       lifetimes: { caMs: 90 * DAY, servingMs: 60 * DAY },
       propagationMs: DAY,
     };
@@ -53,22 +59,22 @@ describe("replicas that open a certificate", () => {
     const heard: string[] = [];
     await one.follow(() => void heard.push(one.caBundle));
 
-    now += 70 * DAY;
+    pass(70);
     await eventually(() => expect([one.caBundle, other.caBundle].every((text) => text.startsWith(before))).toBe(true));
     await eventually(() => expect(one.caBundle.length).toBeGreaterThan(before.length * 1.5));
     await eventually(() => expect(heard).toContain(one.caBundle));
     const published = one.caBundle;
-    now += 2 * DAY;
+    pass(2);
     await eventually(() => expect(one.caBundle).not.toBe(published));
     await eventually(() => expect(other.caBundle).toBe(one.caBundle));
 
     expect(one.caBundle.endsWith(before)).toBe(true);
-    expect(other.secureContext).toEqual(one.secureContext);
+    expect(other.current).toEqual(one.current);
   });
 
   it("put back what a user deleted or damaged, as it was", async () => {
     const certificate = await open("damage");
-    const { cert } = certificate.secureContext;
+    const { cert } = certificate.current;
     const stored = async () => {
       const data = (await cluster.client.get(SECRET, "damage", cluster.namespace))?.data as Record<string, string>;
       return Buffer.from(data?.["tls.crt"] ?? "", "base64").toString();
@@ -79,13 +85,11 @@ describe("replicas that open a certificate", () => {
     await cluster.client.delete(SECRET, "damage", cluster.namespace);
     await eventually(async () => expect(await stored()).toBe(cert));
 
-    expect(certificate.secureContext.cert).toBe(cert);
+    expect(certificate.current.cert).toBe(cert);
   });
 
   it("wait with a new CA for a listener that could not make it known", async () => {
-    let now = Date.now();
     const certificate = await open("deaf", {
-      now: () => now,
       lifetimes: { caMs: 90 * DAY, servingMs: 60 * DAY },
       propagationMs: DAY,
     });
@@ -96,9 +100,9 @@ describe("replicas that open a certificate", () => {
       if (calls > 1) throw new Error("unreachable");
     });
 
-    now += 70 * DAY;
+    pass(70);
     await eventually(() => expect(certificate.caBundle).not.toBe(before));
-    now += 10 * DAY;
+    pass(10);
     const called = calls;
     await eventually(() => expect(calls).toBeGreaterThan(called + 3));
 

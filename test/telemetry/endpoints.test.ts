@@ -1,35 +1,34 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { Listener } from "../../src/http/server";
+import { type EndpointOptions, type Endpoints, startEndpoints } from "../../src/telemetry/endpoints";
 import { createMetrics, type Metrics } from "../../src/telemetry/metrics";
-import { type ProbeServerOptions, startProbeServer } from "../../src/telemetry/server";
 
 let metrics: Metrics;
-let server: Listener;
-let unhealthy: string | undefined;
+let server: Endpoints;
 let unready: string | undefined;
 let logged: object[];
 
-const start = (options: Partial<ProbeServerOptions> = {}) =>
-  startProbeServer({
-    port: 0,
-    host: "127.0.0.1",
-    healthy: () => unhealthy,
+const start = (options: Partial<EndpointOptions> = {}) =>
+  startEndpoints({
+    httpPort: 0,
+    httpHost: "127.0.0.1",
+    client: { json: () => Promise.reject(new Error("the API server is not asked")) },
     ready: () => unready,
-    openMetrics: metrics,
-    log: { debug: (fields) => logged.push(fields), warn: (fields) => logged.push(fields) },
+    metrics,
+    logger: { debug: (fields: object) => logged.push(fields), warn: (fields: object) => logged.push(fields) } as never,
     ...options,
   });
+const portOf = ({ addresses }: Endpoints) => Number(addresses.http.split(":").at(-1));
 
 beforeEach(async () => {
   metrics = createMetrics();
-  unhealthy = unready = undefined;
+  unready = undefined;
   logged = [];
   server = await start();
 });
 afterEach(() => server.close());
 
 async function get(path: string, init: RequestInit = {}): Promise<{ status: number; body: string; headers: Headers }> {
-  const response = await fetch(`http://127.0.0.1:${server.port}${path}`, init);
+  const response = await fetch(`http://127.0.0.1:${portOf(server)}${path}`, init);
   return { status: response.status, body: await response.text(), headers: response.headers };
 }
 
@@ -44,9 +43,6 @@ describe("the probes", () => {
     expect(await get("/readyz")).toMatchObject({ status: 503, body: "not ok" });
     expect((await get("/healthz")).status).toBe(200);
     expect(logged).toEqual([{ probe: "/readyz", reason: unready }]);
-
-    unhealthy = "the watch of tenants is silent";
-    expect(await get("/healthz")).toMatchObject({ status: 503, body: "not ok" });
   });
 
   it("answer HEAD without a body", async () => {
@@ -62,7 +58,7 @@ describe("the probes", () => {
   });
 
   it("fail to start on a port that is taken", async () => {
-    await expect(start({ port: server.port })).rejects.toThrow(/EADDRINUSE/);
+    await expect(start({ httpPort: portOf(server) })).rejects.toThrow(/EADDRINUSE/);
   });
 
   it("are not there any more after close, even for a client that keeps its connection", async () => {
@@ -81,15 +77,9 @@ describe("open metrics", () => {
     expect(body).toContain('kindstack_drift_repairs_total{kind="Tenant"} 1');
   });
 
-  it("are not there unless they are asked for", async () => {
+  it("are not there on a port that others may reach", async () => {
     await server.close();
-    server = await startProbeServer({
-      port: 0,
-      host: "127.0.0.1",
-      healthy: () => undefined,
-      ready: () => undefined,
-      log: { debug: () => {}, warn: () => {} },
-    });
+    server = await start({ httpHost: "0.0.0.0" });
     expect((await get("/metrics")).status).toBe(404);
   });
 
