@@ -13,7 +13,6 @@ export interface LoggerOptions {
 }
 
 const LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"];
-const FORMATS = ["json", "pretty"];
 const SECRETS = ["password", "passphrase", "token", "authorization"];
 
 /**
@@ -32,12 +31,16 @@ export function createLogger({
   terminal = process.stdout.isTTY === true,
   stream = destination({ dest: 1, sync: true }),
 }: LoggerOptions = {}): Logger {
-  const level = oneOf("KINDSTACK_LOG_LEVEL", environment.KINDSTACK_LOG_LEVEL || "info", LEVELS);
-  const format = oneOf(
-    "KINDSTACK_LOG_FORMAT",
-    environment.KINDSTACK_LOG_FORMAT || (terminal ? "pretty" : "json"),
-    FORMATS,
-  );
+  const choose = (variable: string, fallback: string, allowed: string[]): string => {
+    const value = environment[variable] || fallback;
+    if (allowed.includes(value)) return value;
+    throw new TerminalError(
+      "InvalidConfiguration",
+      `${variable} is "${value}", but must be one of ${allowed.join(", ")}`,
+    );
+  };
+  const level = choose("KINDSTACK_LOG_LEVEL", "info", LEVELS);
+  const format = choose("KINDSTACK_LOG_FORMAT", terminal ? "pretty" : "json", ["json", "pretty"]);
   return pino(
     {
       level,
@@ -49,31 +52,21 @@ export function createLogger({
     // In this thread: lines written by a worker thread are lost when the process ends in a hurry.
     format === "pretty"
       ? harmless(pretty({ destination: stream as NodeJS.WritableStream, sync: true, colorize: terminal }), asText)
-      : harmless(stream, asJson),
+      : harmless(stream, visibleLines),
   );
 }
 
-/** Messages are ours, but fields quote objects and servers: none of their characters takes effect on a terminal. */
+/**
+ * Messages are ours, but fields quote objects and servers: none of their characters takes effect on a terminal. A line of
+ * JSON says the same when what JSON itself does not escape is escaped.
+ */
 function harmless(stream: DestinationStream, change: (line: string) => string): DestinationStream {
   return { write: (line) => stream.write(change(line)) };
 }
 
-/** A line of JSON says the same: what JSON itself does not escape is escaped. */
-function asJson(line: string): string {
-  return visibleLines(line);
-}
-
 /** A line of JSON that is going to be read and printed: control characters are printed as their escapes. */
 function asText(line: string): string {
-  return asJson(line).replace(/\\(?:u[0-9a-f]{4}|.)/g, (sequence) =>
+  return visibleLines(line).replace(/\\(?:u[0-9a-f]{4}|.)/g, (sequence) =>
     /^\\[ubfr]/.test(sequence) ? `\\${sequence}` : sequence,
-  );
-}
-
-function oneOf(variable: string, value: string, allowed: string[]): string {
-  if (allowed.includes(value)) return value;
-  throw new TerminalError(
-    "InvalidConfiguration",
-    `${variable} is "${value}", but must be one of ${allowed.join(", ")}`,
   );
 }
