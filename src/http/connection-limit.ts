@@ -24,6 +24,11 @@ export class ConnectionLimit {
     this.#forgetStranger(addressOf(socket), idOf(socket));
   }
 
+  /** Ends all connections, whatever they carry. */
+  endAll(): void {
+    for (const socket of this.#sockets.values()) socket.destroy();
+  }
+
   #add(socket: Socket): void {
     const [address, id] = [addressOf(socket), idOf(socket)];
     this.#sockets.set(id, socket);

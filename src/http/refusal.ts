@@ -9,4 +9,10 @@ export class Refusal extends Error {
   ) {
     super(message);
   }
+
+  /** The Status object that tells clients of Kubernetes about it. */
+  get status(): object {
+    const { message, reason, code } = this;
+    return { kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", message, reason, code };
+  }
 }

@@ -224,7 +224,7 @@ export class Controller {
     informers.remove([this.#objects, ...this.#watched]);
     await this.stacks.stop();
     for (const object of this.list()) {
-      metrics.objects.changed(kindName(this.kind), { type: "deleted", object, previous: object });
+      metrics.objectChanged(kindName(this.kind), { type: "deleted", object, previous: object });
     }
   }
 
@@ -250,7 +250,7 @@ export class Controller {
 
   objectChanged(change: ObjectChange): void {
     const { claims, groups, logger, metrics, owners, queue } = this.#environment;
-    metrics.objects.changed(kindName(this.kind), change);
+    metrics.objectChanged(kindName(this.kind), change);
     const { uid } = change.object.metadata;
     const item = objectItem(this.kind, objectKey(change.object.metadata));
     if (change.type === "deleted") {

@@ -18,7 +18,7 @@ const TOKEN_TTL_MS = 10_000;
 const MAX_TOKENS = 4096;
 /** Longer than tokens with hundreds of groups are. Longer ones are rejected without a TokenReview. */
 const MAX_TOKEN_LENGTH = 16_384;
-/** Tokens that the API server is asked about at the same time; others wait for their turn. */
+/** Tokens that the API server is asked about at the same time; others wait. */
 const MAX_REVIEWS = 32;
 
 /**
@@ -28,56 +28,36 @@ const MAX_REVIEWS = 32;
 export class Authenticator {
   readonly #options: AuthenticatorOptions;
   /** By the digest of the token, so that memory holds none. Answers are shared by requests that come at once. */
-  readonly #reviews: LRUCache<string, { identity: Identity | undefined }, string>;
+  readonly #reviews: LRUCache<string, Identity, string>;
   /** Rejected tokens, by digest: kept apart, so that they do not evict valid ones. */
-  readonly #refused: LRUCache<string, true>;
-  readonly #limit = pLimit(MAX_REVIEWS);
-  readonly #certificates = new WeakMap<TLSSocket, { identity: Identity | undefined; notAfter: number }>();
+  readonly #refused = new LRUCache<string, true>({ max: MAX_TOKENS, ttl: TOKEN_TTL_MS });
 
   constructor(options: AuthenticatorOptions) {
     this.#options = options;
-    this.#refused = new LRUCache({ max: MAX_TOKENS, ttl: TOKEN_TTL_MS });
+    const limit = pLimit(MAX_REVIEWS);
     this.#reviews = new LRUCache({
       max: MAX_TOKENS,
       ttl: TOKEN_TTL_MS,
-      fetchMethod: async (_digest, _stale, { context: token }) => ({
-        identity: await this.#limit(() => this.#review(token)),
-      }),
+      fetchMethod: (_digest, _stale, { context: token }) => limit(() => this.#review(token)),
     });
   }
 
   /** @throws Refusal 401 for an unknown user, 503 when the API server could not be asked */
   async authenticate(request: IncomingMessage): Promise<Identity> {
-    const byCertificate = this.#ofCertificate(request.socket as TLSSocket);
-    if (byCertificate !== undefined) return byCertificate;
     const token = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? "")?.[1];
-    const identity = token && token.length <= MAX_TOKEN_LENGTH && (await this.#ofToken(token));
+    const identity =
+      ofCertificate(request.socket as TLSSocket) ??
+      (token && token.length <= MAX_TOKEN_LENGTH && (await this.#ofToken(token)));
     if (!identity) throw new Refusal(401, "Unauthorized", "Unauthorized");
     return identity;
   }
 
   async #ofToken(token: string): Promise<Identity | undefined> {
-    const digest = digestOf(token);
+    const digest = createHash("sha256").update(token).digest("base64");
     if (this.#refused.has(digest)) return undefined;
-    const review = await this.#reviews.fetch(digest, { context: token });
-    if (review?.identity !== undefined) return review.identity;
-    this.#reviews.delete(digest);
-    this.#refused.set(digest, true);
-    return undefined;
-  }
-
-  /** A connection may outlive the certificate that it began with. */
-  #ofCertificate(socket: TLSSocket): Identity | undefined {
-    if (!socket.authorized) return undefined;
-    let known = this.#certificates.get(socket);
-    if (known === undefined) {
-      const certificate = socket.getPeerX509Certificate();
-      if (certificate === undefined) return undefined;
-      const identity = certificateIdentity(certificate.raw, certificate.fingerprint256.replaceAll(":", ""));
-      known = { identity, notAfter: Date.parse(certificate.validTo) };
-      this.#certificates.set(socket, known);
-    }
-    return Date.now() < known.notAfter ? known.identity : undefined;
+    const identity = await this.#reviews.fetch(digest, { context: token });
+    if (identity === undefined) this.#refused.set(digest, true);
+    return identity;
   }
 
   async #review(token: string): Promise<Identity | undefined> {
@@ -95,6 +75,9 @@ export class Authenticator {
   }
 }
 
-function digestOf(token: string): string {
-  return createHash("sha256").update(token).digest("base64");
+/** The user of a verified certificate. A connection may outlive the certificate that it began with. */
+function ofCertificate(socket: TLSSocket): Identity | undefined {
+  const certificate = socket.authorized ? socket.getPeerX509Certificate()?.toLegacyObject() : undefined;
+  if (certificate === undefined || Date.parse(certificate.valid_to) <= Date.now()) return undefined;
+  return certificateIdentity(certificate);
 }

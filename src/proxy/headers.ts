@@ -1,7 +1,7 @@
 import { Refusal } from "../http/refusal";
 
 /** Header lines by lower-case name, as `IncomingMessage.headersDistinct` has them. */
-export type HeaderLines = Readonly<Record<string, readonly string[] | undefined>>;
+type HeaderLines = NodeJS.Dict<string[]>;
 export type OutgoingHeaders = Record<string, string | string[]>;
 
 /** For one connection only (RFC 9110, section 7.6.1), and what older peers use likewise. */
@@ -60,14 +60,9 @@ export function requestHeaders(headers: HeaderLines, remoteAddress: string | und
     delete forwarded["content-length"];
     forwarded["transfer-encoding"] = "chunked";
   } else if (headers["content-length"] !== undefined) {
-    forwarded["content-length"] = [...headers["content-length"]];
+    forwarded["content-length"] = headers["content-length"];
   }
   return forwarded;
-}
-
-/** The headers of the API server's answer as the client gets them. */
-export function responseHeaders(headers: HeaderLines): OutgoingHeaders {
-  return withoutHopByHop(headers);
 }
 
 /** Whether a request has a body. */
@@ -77,12 +72,13 @@ export function hasBody(headers: HeaderLines): boolean {
   );
 }
 
-function withoutHopByHop(headers: HeaderLines): OutgoingHeaders {
+/** The headers that are not for one connection only; those of the API server's answers go to the client so. */
+export function withoutHopByHop(headers: HeaderLines): OutgoingHeaders {
   const named = (headers.connection ?? []).flatMap((line) => line.split(",")).map((name) => name.trim().toLowerCase());
   const dropped = new Set([...HOP_BY_HOP, ...named]);
   const kept: OutgoingHeaders = {};
   for (const [name, lines] of Object.entries(headers)) {
-    if (lines !== undefined && !dropped.has(name)) kept[name] = [...lines];
+    if (lines !== undefined && !dropped.has(name)) kept[name] = lines;
   }
   return kept;
 }

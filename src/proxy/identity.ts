@@ -1,5 +1,4 @@
-import "reflect-metadata"; // @peculiar/x509 needs it to be there first
-import { X509Certificate as ParsedCertificate } from "@peculiar/x509";
+import type { PeerCertificate } from "node:tls";
 import type { UserInfo } from "../../providers/kubernetes/access-review";
 import { Refusal } from "../http/refusal";
 
@@ -21,17 +20,18 @@ const CREDENTIAL_ID = "authentication.kubernetes.io/credential-id";
  * The user of a client certificate, as the API server reads it: the common name is the user, the organizations are
  * the groups. `undefined` when it names no user, or more than one.
  *
- * @param raw the certificate in DER; that it is valid has been verified
- * @param fingerprint its SHA-256, in hexadecimal digits without colons
+ * @param certificate that it is valid has been verified
  */
-export function certificateIdentity(raw: Buffer, fingerprint: string): Identity | undefined {
-  const subject = new ParsedCertificate(raw).subjectName;
-  const [name, another] = subject.getField("CN");
-  if (!name || another !== undefined) return undefined;
+export function certificateIdentity({
+  subject,
+  fingerprint256,
+}: Pick<PeerCertificate, "subject" | "fingerprint256">): Identity | undefined {
+  const { CN: name, O: groups = [] } = subject;
+  if (typeof name !== "string" || name === "") return undefined;
   return known({
     name,
-    groups: subject.getField("O"),
-    extra: { [CREDENTIAL_ID]: [`X509SHA256=${fingerprint.toLowerCase()}`] },
+    groups: [groups].flat(),
+    extra: { [CREDENTIAL_ID]: [`X509SHA256=${fingerprint256.replaceAll(":", "").toLowerCase()}`] },
   });
 }
 

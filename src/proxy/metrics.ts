@@ -1,17 +1,7 @@
-import type { Counter, Histogram, Registry } from "prom-client";
-import { createInstruments, observeLastContact } from "../telemetry/instruments";
+import { createInstruments } from "../telemetry/instruments";
 
 /** What the proxy counts. */
-export interface ProxyMetrics {
-  registry: Registry;
-  /** `view`: user, own-namespaces, or none for what was refused. `type`: request, watch or upgrade. */
-  requests: Counter<"view" | "type" | "code">;
-  /** Seconds; of requests only, as watches and upgraded connections last as long as the client wants. */
-  duration: Histogram<"view">;
-  tokenReviews: Counter<"result">;
-  droppedConnections: Counter;
-  endedWatches: Counter;
-}
+export type ProxyMetrics = ReturnType<typeof createProxyMetrics>;
 
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
@@ -19,39 +9,41 @@ const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60
  * Metrics in a registry of their own.
  *
  * @param resource the plural of the objects that are watched
- * @param ask what is asked at every scrape; `lastContact` by `performance.now()`
+ * @param lastContact by `performance.now()`; asked at every scrape
  */
-export function createProxyMetrics(
-  resource: string,
-  ask: { connections: () => number; lastContact: () => number },
-): ProxyMetrics {
-  const { registry, counter, observed, histogram } = createInstruments();
-  observed("kindstack_proxy_connections", "Open connections of clients.", [], (gauge) => gauge.set(ask.connections()));
-  observeLastContact(observed, new Map([[resource, ask.lastContact]]));
+export function createProxyMetrics(resource: string, lastContact: () => number) {
+  const { registry, counter, gauge, histogram, informer } = createInstruments();
+  informer(resource, lastContact);
   return {
     registry,
+    /** `view`: user, own-namespaces, or none for what was refused. `type`: request, watch or upgrade. */
     requests: counter(
       "kindstack_proxy_requests_total",
+      ["view", "type", "code"],
       "Requests that were answered, by how they were passed on.",
-      ...(["view", "type", "code"] as const),
     ),
+    /** Watches and upgraded connections last as long as the client wants. */
     duration: histogram(
       "kindstack_proxy_request_duration_seconds",
+      ["view"],
       "How long requests took that are neither watches nor upgraded connections.",
       SECONDS,
-      "view",
     ),
+    /** `result`: authenticated, refused or failed. */
     tokenReviews: counter(
       "kindstack_proxy_token_reviews_total",
+      ["result"],
       "Tokens that the API server was asked about.",
-      "result",
     ),
+    connections: gauge("kindstack_proxy_connections", [], "Open connections of clients."),
     droppedConnections: counter(
       "kindstack_proxy_dropped_connections_total",
+      [],
       "Connections closed because there were too many; the oldest without a known user first.",
     ),
     endedWatches: counter(
       "kindstack_proxy_ended_watches_total",
+      [],
       "Watches of namespaces that were ended because their user's ownership changed.",
     ),
   };

@@ -1,34 +1,29 @@
 import fs from "node:fs/promises";
 import type { KubeConfig } from "@kubernetes/client-node";
-import type { Logger } from "pino";
 import { KubernetesClient } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../../stacks/contract/kind";
 import type { NamespaceView } from "../../stacks/contract/namespace-view";
+import { poll } from "../tls/poll";
+import type { SecureContext } from "../tls/served-certificate";
 import { Authenticator } from "./authenticate";
-import { publishedClientCa } from "./certificates";
 import { createProxyMetrics, type ProxyMetrics } from "./metrics";
 import { Owners } from "./owners";
-import { type ProxyServer, startProxyServer } from "./server";
+import { type ListenerCertificates, type ProxyServerOptions, startProxyServer } from "./server";
 import { Upstream } from "./upstream";
 
-export interface ProxyOptions {
+export interface ProxyOptions
+  extends Pick<ProxyServerOptions, "port" | "host" | "userGroups" | "refusedGroups" | "maxConnections" | "logger"> {
   /** The API server, and the proxy's own credentials for it. */
   config: KubeConfig;
-  port: number;
-  host: string;
-  /** What the proxy proves itself with, as PEM; asked for again and again, as it may be renewed. */
-  servingCertificate: () => Promise<{ cert: string; key: string }>;
+  /** What the proxy proves itself with; asked for again and again, as it may be renewed. */
+  servingCertificate: () => Promise<SecureContext>;
   /** By default what the API server publishes as the CA of its own users. */
   clientCaFile?: string;
   /** Whose owners list their namespaces. */
   kind: Pick<AnyKind, "group" | "version" | "kind" | "plural" | "scope">;
   view: NamespaceView;
-  userGroups: readonly string[];
-  refusedGroups: readonly string[];
-  maxConnections: number;
   /** How often certificates are asked for again. */
   reloadMs?: number;
-  logger: Logger;
 }
 
 export interface ApiProxy {
@@ -40,15 +35,18 @@ export interface ApiProxy {
   stop(graceMs: number): Promise<void>;
 }
 
+const RELOAD_MS = 30_000;
+const CONFIG_MAP = { apiVersion: "v1", kind: "ConfigMap" } as const;
+
 /**
  * Starts a reverse proxy for the API server, through which owners of objects list and watch their own namespaces.
  *
  * @throws TerminalError when the certificate cannot be used; ApiError when the API server cannot be reached
  */
 export async function startProxy(options: ProxyOptions): Promise<ApiProxy> {
-  const { config, logger, clientCaFile, kind, view } = options;
+  const { config, logger, clientCaFile, kind, view, reloadMs = RELOAD_MS } = options;
   const client = new KubernetesClient(config);
-  const upstream = new Upstream(config);
+  const upstream = new Upstream(config, client.server);
   const type = {
     apiVersion: `${kind.group}/${kind.version}`,
     kind: kind.kind,
@@ -56,18 +54,14 @@ export async function startProxy(options: ProxyOptions): Promise<ApiProxy> {
     namespaced: kind.scope === "Namespaced",
   };
   const owners = new Owners({ client, type, view, logger });
-  let server: ProxyServer | undefined;
-  const metrics = createProxyMetrics(kind.plural, {
-    connections: () => server?.connections ?? 0,
-    lastContact: () => owners.lastContact,
+  const metrics = createProxyMetrics(kind.plural, () => owners.lastContact);
+  const readCertificates = async (): Promise<ListenerCertificates> => ({
+    ...(await options.servingCertificate()),
+    ca: clientCaFile === undefined ? await publishedClientCa(client) : await fs.readFile(clientCaFile, "utf8"),
   });
-  const stop = new AbortController();
-  server = await startProxyServer({
+  const server = await startProxyServer({
     ...options,
-    certificates: async () => ({
-      ...(await options.servingCertificate()),
-      clientCa: clientCaFile === undefined ? await publishedClientCa(client) : await fs.readFile(clientCaFile, "utf8"),
-    }),
+    certificates: await poll(readCertificates, { intervalMs: reloadMs, logger }),
     authenticator: new Authenticator({ client, observe: (result) => metrics.tokenReviews.inc({ result }) }),
     owners,
     label: view.label,
@@ -75,10 +69,10 @@ export async function startProxy(options: ProxyOptions): Promise<ApiProxy> {
     upstream,
     metrics,
   });
-  const { port } = server;
+  const stop = new AbortController();
   const watching = owners.start(stop.signal);
   return {
-    port,
+    port: server.port,
     metrics,
     get notReady() {
       if (stop.signal.aborted) return "the proxy is stopping";
@@ -86,10 +80,17 @@ export async function startProxy(options: ProxyOptions): Promise<ApiProxy> {
     },
     async stop(graceMs) {
       stop.abort(new Error("the proxy is stopping"));
-      await server?.close(graceMs);
+      await server.close(graceMs);
       await watching;
       upstream.close();
       await client.close();
     },
   };
+}
+
+/** The CA of the API server's own users, which it publishes for those who have to know users as it does. */
+async function publishedClientCa(client: KubernetesClient): Promise<ListenerCertificates["ca"]> {
+  const published = await client.get(CONFIG_MAP, "extension-apiserver-authentication", "kube-system");
+  const ca = (published?.data as Record<string, string> | undefined)?.["client-ca-file"];
+  return ca || [];
 }

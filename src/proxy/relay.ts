@@ -1,8 +1,8 @@
 import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
+import { sendAnswer } from "../http/answer";
 import { Refusal } from "../http/refusal";
-import { type HeaderLines, hasBody, responseHeaders } from "./headers";
-import { failureStatus } from "./refusal";
+import { hasBody, withoutHopByHop } from "./headers";
 
 /** An answer on its way to the client. */
 export interface Relay {
@@ -41,8 +41,7 @@ export function answerOf(upstream: ClientRequest, request: IncomingMessage): Pro
 
 /** Passes an answer on as it comes. One that is cut off is cut off for the client, too: it must not look whole. */
 export function relay(message: IncomingMessage, response: ServerResponse): Relay {
-  const headers = responseHeaders(message.headersDistinct as HeaderLines);
-  response.writeHead(message.statusCode ?? 502, message.statusMessage, headers);
+  response.writeHead(message.statusCode ?? 502, message.statusMessage, withoutHopByHop(message.headersDistinct));
   response.flushHeaders(); // a watch may have nothing to say for a long time
   const isEvents =
     /^application\/json\b/.test(message.headers["content-type"] ?? "") && !message.headers["content-encoding"];
@@ -65,7 +64,7 @@ export function relay(message: IncomingMessage, response: ServerResponse): Relay
       message.destroy();
       // Within an event nothing can be said any more.
       if (last !== undefined && isEvents && lastByte === NEWLINE) {
-        response.write(`${JSON.stringify({ type: "ERROR", object: failureStatus(last) })}\n`);
+        response.write(`${JSON.stringify({ type: "ERROR", object: last.status })}\n`);
       }
       response.end();
     },
@@ -89,4 +88,20 @@ export function join(client: Duplex, clientHead: Buffer, answer: Relayed & { typ
     from.once("close", () => to.destroy());
     from.pipe(to);
   }
+}
+
+/** Answers with the refusal; anything else is a fault of the proxy, whose details are not disclosed. */
+export function refuse(response: ServerResponse, error: unknown): void {
+  const refusal =
+    error instanceof Refusal ? error : new Refusal(500, "InternalError", "the proxy failed to answer this request");
+  sendAnswer(response, {
+    status: refusal.code,
+    headers: {
+      "cache-control": "no-cache, private",
+      // A body that was sent along may never have been read, and would be taken for the next request.
+      connection: "close",
+      ...(refusal.code === 503 && { "retry-after": "1" }),
+    },
+    body: refusal.status,
+  });
 }

@@ -1,38 +1,32 @@
 import { constants } from "node:crypto";
 import { type IncomingMessage, ServerResponse } from "node:http";
-import https from "node:https";
-import type { Duplex } from "node:stream";
-import type { TLSSocket } from "node:tls";
+import type { Socket } from "node:net";
 import type { Logger } from "pino";
-import { errorMessageOf } from "../../providers/errors";
 import { ConnectionLimit } from "../http/connection-limit";
-
 import { Refusal } from "../http/refusal";
-import { listenAt } from "../http/server";
+import { type Address, createTlsServer, listenAt } from "../http/server";
+import type { Polled } from "../tls/poll";
+import type { SecureContext } from "../tls/served-certificate";
 import type { Authenticator } from "./authenticate";
-import type { ListenerCertificates } from "./certificates";
-import { type HeaderLines, hasBody, requestHeaders } from "./headers";
+import { hasBody, requestHeaders } from "./headers";
 import { type Identity, impersonationHeaders } from "./identity";
 import type { ProxyMetrics } from "./metrics";
 import type { Owners } from "./owners";
-import { refuse } from "./refusal";
-import { answerOf, join, type Relay, relay } from "./relay";
+import { answerOf, join, type Relay, refuse, relay } from "./relay";
 import type { Upstream } from "./upstream";
 import { expired, isWatch, type Passage, passageOf, type ViewOptions } from "./view";
 
-export interface ProxyServerOptions {
-  /** 0 for any free port. */
-  port: number;
-  host: string;
-  /** Asked now, and again and again for what was renewed. */
-  certificates: () => Promise<ListenerCertificates>;
-  reloadMs?: number;
+/** What the listener proves itself with, and by what it knows users; all as PEM. */
+export interface ListenerCertificates extends SecureContext {
+  /** Those whose certificates are users'. Without, users have tokens only; `undefined` would mean all public CAs. */
+  ca: string | [];
+}
+
+export interface ProxyServerOptions extends ViewOptions, Address {
+  certificates: Polled<ListenerCertificates>;
   authenticator: Authenticator;
   owners: Owners;
-  label: ViewOptions["label"];
-  client: ViewOptions["client"];
   upstream: Upstream;
-  userGroups: readonly string[];
   /** Members of these groups are refused. */
   refusedGroups: readonly string[];
   maxConnections: number;
@@ -42,13 +36,16 @@ export interface ProxyServerOptions {
 
 export interface ProxyServer {
   readonly port: number;
-  /** Open connections of clients. */
-  readonly connections: number;
   /** Ends watches and takes no more connections; other requests may continue for `graceMs`. */
   close(graceMs: number): Promise<void>;
 }
 
-const LIMITS = {
+const SERVER_OPTIONS = {
+  requestCert: true,
+  rejectUnauthorized: false, // who has no certificate may have a token
+  secureOptions: constants.SSL_OP_NO_TICKET, // no session is resumed: a client certificate is verified for each connection
+  keepAlive: true,
+  noDelay: true,
   headersTimeout: 10_000,
   /** For all of a request, its body included; an answer may take as long as it likes. */
   requestTimeout: 300_000,
@@ -58,7 +55,6 @@ const LIMITS = {
   maxHeaderSize: 65_536,
   handshakeTimeout: 10_000,
 } as const;
-const RELOAD_MS = 30_000;
 
 /** How far a request has come; written to the access log when it is over. */
 interface AccessRecord {
@@ -67,73 +63,51 @@ interface AccessRecord {
   upgraded?: boolean;
 }
 
-/** Starts the listener. @throws when there is no usable certificate, or the port is taken */
+/** Starts the listener. @throws when the port is taken */
 export async function startProxyServer(options: ProxyServerOptions): Promise<ProxyServer> {
-  const { logger, metrics } = options;
-  let current = await options.certificates();
+  const { logger, metrics, certificates } = options;
   let stopping = false;
-  /** Connections whose certificate was verified with a CA that is no longer the one. */
-  const outdated = new WeakSet<TLSSocket>();
-  const secured = new Set<TLSSocket>();
-  const upgraded = new Set<Duplex>();
+  /** With which CA a connection's certificate was verified. */
+  const verifiedWith = new WeakMap<Socket, ListenerCertificates["ca"]>();
+  const isOutdated = (socket: Socket) => verifiedWith.get(socket) !== certificates.current.ca;
   const watches = new Set<Relay>();
 
-  const server = https.createServer({
-    ...LIMITS,
-    ...secureContext(current),
-    requestCert: true,
-    rejectUnauthorized: false, // who has no certificate may have a token
-    keepAlive: true,
-    noDelay: true,
-  });
-  const limit = new ConnectionLimit(server, options.maxConnections, () => metrics.droppedConnections.inc());
-  server.on("secureConnection", (socket) => {
-    secured.add(socket);
-    socket.once("close", () => secured.delete(socket));
-  });
-  server.on("request", (request, response) => {
+  const server = await createTlsServer(certificates, SERVER_OPTIONS, (request, response) => {
     response.once("finish", () => {
-      if (stopping || outdated.has(request.socket as TLSSocket)) request.socket.destroySoon();
+      if (stopping || isOutdated(request.socket)) request.socket.destroySoon();
     });
     void serve(request, response);
   });
-  server.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-    upgraded.add(socket);
-    socket.once("close", () => upgraded.delete(socket));
+  const limit = new ConnectionLimit(server, options.maxConnections, () => metrics.droppedConnections.inc());
+  server.on("secureConnection", (socket) => {
+    verifiedWith.set(socket, certificates.current.ca);
+    metrics.connections.inc();
+    socket.once("close", () => metrics.connections.dec());
+  });
+  server.on("upgrade", (request: IncomingMessage, _socket, head: Buffer) => {
+    const { socket } = request;
     socket.on("error", () => {}); // "close" follows
     // Until the API server agrees to the other protocol, this is a request that is answered like any other.
     const response = new ServerResponse(request);
     response.shouldKeepAlive = false;
-    response.assignSocket(socket as TLSSocket);
-    response.once("finish", () => (socket as TLSSocket).destroySoon());
-    void serve(request, response, { socket, head });
+    response.assignSocket(socket);
+    response.once("finish", () => socket.destroySoon());
+    void serve(request, response, head);
   });
 
-  const reload = async () => {
-    const latest = await options.certificates();
-    if (JSON.stringify(latest) === JSON.stringify(current)) return;
-    server.setSecureContext(secureContext(latest));
-    if (latest.clientCa !== current.clientCa) {
-      for (const socket of secured) outdated.add(socket);
-      server.closeIdleConnections();
-    }
-    current = latest;
-    logger.info("certificates were reloaded");
-  };
-  const reloading = setInterval(() => {
-    reload().catch((error: unknown) => logger.warn({ reason: errorMessageOf(error) }, "failed to reload certificates"));
-  }, options.reloadMs ?? RELOAD_MS);
+  let trusted = certificates.current.ca;
+  await certificates.follow(({ ca }) => {
+    if (ca !== trusted) server.closeIdleConnections();
+    trusted = ca;
+  });
 
-  async function serve(
-    request: IncomingMessage,
-    response: ServerResponse,
-    upgrade?: { socket: Duplex; head: Buffer },
-  ): Promise<void> {
+  /** @param upgradeHead of a request for another protocol: what followed it already */
+  async function serve(request: IncomingMessage, response: ServerResponse, upgradeHead?: Buffer): Promise<void> {
     const startedAt = performance.now();
     const target = request.url ?? "";
-    const type = upgrade ? "upgrade" : isWatch(target) ? "watch" : "request";
+    const type = upgradeHead ? "upgrade" : isWatch(target) ? "watch" : "request";
     const progress: AccessRecord = {};
-    (upgrade?.socket ?? response).once("close", () => {
+    response.once("close", () => {
       const { user, view = "none" } = progress;
       const code = progress.upgraded ? 101 : response.headersSent ? response.statusCode : 499;
       const seconds = (performance.now() - startedAt) / 1000;
@@ -143,11 +117,11 @@ export async function startProxyServer(options: ProxyServerOptions): Promise<Pro
       logger.info({ method: request.method, path, type, user, view, code, seconds }, "answered");
     });
     try {
-      await passOn(request, response, progress, upgrade);
+      await passOn(request, response, progress, upgradeHead);
     } catch (error) {
       if (!(error instanceof Refusal)) logger.error({ err: error }, "request failed");
       if (response.headersSent) response.destroy();
-      else if (!(upgrade?.socket ?? response).destroyed) refuse(response, error);
+      else refuse(response, error);
     }
   }
 
@@ -155,89 +129,71 @@ export async function startProxyServer(options: ProxyServerOptions): Promise<Pro
     request: IncomingMessage,
     response: ServerResponse,
     progress: AccessRecord,
-    upgrade: { socket: Duplex; head: Buffer } | undefined,
+    upgradeHead: Buffer | undefined,
   ): Promise<void> {
-    if (outdated.has(request.socket as TLSSocket)) throw new Refusal(401, "Unauthorized", "Unauthorized");
+    if (isOutdated(request.socket)) throw new Refusal(401, "Unauthorized", "Unauthorized");
     const identity = await options.authenticator.authenticate(request);
     progress.user = identity.name;
     limit.recognize(request.socket);
     refuseGroups(identity, options.refusedGroups);
-    const lines = request.headersDistinct as HeaderLines;
-    const headers = requestHeaders(lines, request.socket.remoteAddress);
+    const headers = requestHeaders(request.headersDistinct, request.socket.remoteAddress);
     const { method = "GET", url = "" } = request;
-    if (upgrade) {
-      if (hasBody(lines)) throw new Refusal(400, "BadRequest", "an upgrade request must not have a body");
+    if (upgradeHead) {
+      if (hasBody(request.headersDistinct)) {
+        throw new Refusal(400, "BadRequest", "an upgrade request must not have a body");
+      }
       headers.connection = "Upgrade";
       headers.upgrade = request.headers.upgrade ?? "";
     }
-    const passage: Passage = upgrade ? { view: "user", path: url } : await passageOf(options, identity, method, url);
+    const passage: Passage = upgradeHead
+      ? { view: "user", path: url }
+      : await passageOf(options, identity, method, url);
     progress.view = passage.view;
-    const isOwnWatch = passage.view === "own-namespaces" && passage.watches;
     if (passage.view === "user") Object.assign(headers, impersonationHeaders(identity));
 
     const upstream = await options.upstream.request(method, passage.path, headers);
-    const client = upgrade?.socket ?? response;
     const abandon = () => upstream.destroy();
-    client.once("close", abandon);
-    if (client.destroyed) abandon(); // it went away meanwhile
+    response.once("close", abandon);
+    if (response.destroyed) abandon(); // the client went away meanwhile
     let ended: Refusal | undefined;
     let relayed: Relay | undefined;
-    const unfollow = isOwnWatch
-      ? options.owners.follow(identity, passage.owned, () => {
-          metrics.endedWatches.inc();
-          ended = expired();
-          relayed?.end(ended);
-        })
-      : undefined;
-    if (unfollow) client.once("close", unfollow);
+    if (passage.view === "own-namespaces" && passage.watches) {
+      const unfollow = options.owners.follow(identity, passage.owned, () => {
+        metrics.endedWatches.inc();
+        ended = expired();
+        relayed?.end(ended);
+      });
+      response.once("close", unfollow);
+    }
 
     const answer = await answerOf(upstream, request);
     if (answer.type === "upgrade") {
-      if (upgrade === undefined)
-        throw new Error("the API server changed to a protocol that the client did not request");
+      if (!upgradeHead) throw new Error("the API server changed to a protocol that the client did not request");
       progress.upgraded = true;
-      response.detachSocket(upgrade.socket as TLSSocket);
-      join(upgrade.socket, upgrade.head, answer);
+      join(request.socket, upgradeHead, answer);
       return;
     }
-    relayed = relay(answer.message, response);
+    const passed = relay(answer.message, response);
+    relayed = passed;
     if (isWatch(url)) {
-      const watch = relayed;
-      watches.add(watch);
-      client.once("close", () => watches.delete(watch));
-      if (ended !== undefined || stopping) watch.end(ended);
+      watches.add(passed);
+      response.once("close", () => watches.delete(passed));
+      if (ended !== undefined || stopping) passed.end(ended);
     }
   }
 
   const { port } = await listenAt(server, options);
   return {
     port,
-    get connections() {
-      return secured.size;
-    },
     async close(graceMs) {
       stopping = true;
-      clearInterval(reloading);
+      certificates.close();
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       for (const watch of watches) watch.end();
-      const cut = setTimeout(() => {
-        server.closeAllConnections();
-        for (const socket of upgraded) socket.destroy();
-      }, graceMs);
+      const cut = setTimeout(() => limit.endAll(), graceMs);
       await closed;
       clearTimeout(cut);
     },
-  };
-}
-
-/** No session is resumed: a client certificate is verified for each connection. */
-function secureContext({ cert, key, clientCa }: ListenerCertificates) {
-  return {
-    cert,
-    key,
-    ca: clientCa === undefined ? [] : clientCa, // empty: trust no CA; undefined would mean all public CAs
-    minVersion: "TLSv1.2" as const,
-    secureOptions: constants.SSL_OP_NO_TICKET,
   };
 }
 

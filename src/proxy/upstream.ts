@@ -11,10 +11,13 @@ const IDLE_TIMEOUT_MS = 30_000;
 /** The API server, as the proxy reaches it: with the credentials of its kubeconfig or of its Pod. */
 export class Upstream {
   readonly #config: KubeConfig;
+  readonly #server: URL;
   readonly #agent = new https.Agent({ keepAlive: true, timeout: IDLE_TIMEOUT_MS });
 
-  constructor(config: KubeConfig) {
+  /** @param server the URL of the API server */
+  constructor(config: KubeConfig, server: string) {
     this.#config = config;
+    this.#server = new URL(server);
   }
 
   /**
@@ -25,30 +28,21 @@ export class Upstream {
    */
   async request(method: string, path: string, headers: OutgoingHeaders): Promise<ClientRequest> {
     if (!path.startsWith("/")) throw new Refusal(400, "BadRequest", "the request's target must be a path");
-    const server = this.#config.getCurrentCluster()?.server;
-    if (server === undefined) throw new Error("the kubeconfig names no current cluster");
-    const url = new URL(server);
-    const prefix = url.pathname.replace(/\/$/, "");
+    const prefix = this.#server.pathname.replace(/\/$/, "");
     if (prefix !== "" && leavesItsPrefix(path)) {
       throw new Refusal(400, "BadRequest", "the request's path must not have segments such as ..");
     }
     // Credentials may be rotated, so they are asked for at every request; the agent keeps their connections apart.
-    const options: https.RequestOptions = { headers: {} };
-    await this.#config.applyToHTTPSOptions(options);
-    const own = options.headers as Record<string, string>;
-    const authorization = options.auth ? `Basic ${Buffer.from(options.auth).toString("base64")}` : own.Authorization;
-    const request = https.request({
-      host: url.hostname.replace(/^\[(.*)\]$/, "$1"),
-      port: url.port || 443,
-      path: prefix + path,
-      method,
-      headers: { ...headers, host: url.host, ...(authorization !== undefined && { authorization }) },
+    const credentials: https.RequestOptions = { headers: {} };
+    await this.#config.applyToHTTPSOptions(credentials);
+    // No other header of the kubeconfig's: one that impersonates would take the place of the user's own.
+    const { Authorization: authorization } = credentials.headers as Record<string, string>;
+    const request = https.request(this.#server, {
+      ...credentials,
       agent: this.#agent,
-      ca: options.ca,
-      cert: options.cert,
-      key: options.key,
-      ...(options.servername !== undefined && { servername: options.servername }),
-      ...(options.rejectUnauthorized !== undefined && { rejectUnauthorized: options.rejectUnauthorized }),
+      method,
+      path: prefix + path,
+      headers: { ...headers, host: this.#server.host, ...(authorization !== undefined && { authorization }) },
     });
     request.once("socket", (socket) => {
       if (!socket.connecting) return;

@@ -3,7 +3,6 @@ import type { KubernetesClient } from "../../providers/kubernetes/client";
 import { Refusal } from "../http/refusal";
 import type { Identity } from "./identity";
 import type { Owners } from "./owners";
-import { ownNamespaces } from "./selector";
 
 /** How a request goes to the API server. */
 export type Passage =
@@ -22,6 +21,8 @@ export interface ViewOptions {
 }
 
 const NAMESPACES = "/api/v1/namespaces";
+/** The longest value of a label; an object with a longer name has no namespaces, and in a selector it is an error. */
+const MAX_LABEL_LENGTH = 63;
 
 /**
  * Decides how a request is passed on. Only one path is ever changed, and it is composed again: what does not look
@@ -36,14 +37,14 @@ export async function passageOf(
   target: string,
 ): Promise<Passage> {
   const asItCame: Passage = { view: "user", path: target };
-  const [path, query = ""] = splitAt(target, "?");
   const { owners, userGroups, label } = options;
-  if (method !== "GET" || path !== NAMESPACES) return asItCame;
+  if (method !== "GET" || target.split("?")[0] !== NAMESPACES) return asItCame;
   if (!identity.groups.some((group) => userGroups.includes(group))) return asItCame;
 
-  if (!owners.ready)
+  if (!owners.ready) {
     throw new Refusal(503, "ServiceUnavailable", "the owners of namespaces are not known yet: try again later");
-  const parameters = new URLSearchParams(query);
+  }
+  const parameters = parametersOf(target);
   const watches = isTrue(parameters.get("watch"));
   const owned = owners.ownedBy(identity);
   if (owned.length === 0 && (await mayList(options.client, identity, watches ? "watch" : "list"))) return asItCame;
@@ -58,7 +59,7 @@ export async function passageOf(
 
 /** Whether a request is for a watch, of whatever it be. */
 export function isWatch(target: string): boolean {
-  return isTrue(new URLSearchParams(splitAt(target, "?")[1] ?? "").get("watch"));
+  return isTrue(parametersOf(target).get("watch"));
 }
 
 /** Tells clients that they must list again before they continue to watch. */
@@ -78,7 +79,19 @@ function isTrue(value: string | null): boolean {
   return value !== null && value !== "0" && value.toLowerCase() !== "false";
 }
 
-function splitAt(text: string, separator: string): [string, string?] {
-  const index = text.indexOf(separator);
-  return index < 0 ? [text] : [text.slice(0, index), text.slice(index + separator.length)];
+function parametersOf(target: string): URLSearchParams {
+  return new URLSearchParams(/\?.*/.exec(target)?.[0]);
+}
+
+/**
+ * The label selector of those namespaces of `owned` objects that `requested`, the client's own selector, selects.
+ *
+ * Ours comes first: whatever stands after a requirement that is complete can only narrow it, or make the whole selector
+ * one that the API server refuses.
+ */
+export function ownNamespaces(label: string, owned: readonly string[], requested: string | null): string {
+  const values = owned.filter((name) => name.length <= MAX_LABEL_LENGTH);
+  // No namespace can match `label,!label`: the API server has no other way to select nothing.
+  const own = values.length === 0 ? `${label},!${label}` : `${label} in (${values.join(",")})`;
+  return requested === null || requested.trim() === "" ? own : `${own},${requested}`;
 }

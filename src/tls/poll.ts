@@ -46,8 +46,10 @@ export async function poll<T>(
     try {
       const latest = await read(current, knownSince === undefined ? 0 : Date.now() - knownSince);
       const changed = !isDeepStrictEqual(latest, current);
-      current = latest;
-      if (changed) logger.info("certificates were reloaded");
+      if (changed) {
+        current = latest;
+        logger.info("certificates were reloaded");
+      }
       if (changed || knownSince === undefined) await tellAll();
     } catch (error) {
       logger.warn({ err: error, reason: errorMessageOf(error) }, "failed to reload certificates");

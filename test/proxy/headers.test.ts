@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { hasBody, requestHeaders, responseHeaders } from "../../src/proxy/headers";
+import { hasBody, requestHeaders, withoutHopByHop } from "../../src/proxy/headers";
 
 describe("the headers of a request", () => {
   it("are passed on as they came, with the client's address", () => {
@@ -69,7 +69,7 @@ describe("the headers of a request", () => {
 describe("the headers of an answer", () => {
   it("are the API server's, each line of them", () => {
     expect(
-      responseHeaders({
+      withoutHopByHop({
         warning: ['299 - "one"', '299 - "two"'],
         "audit-id": ["1"],
         connection: ["close"],

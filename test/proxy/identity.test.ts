@@ -11,7 +11,7 @@ beforeAll(async () => {
 
 async function identityOf({ CN, O }: { CN: string; O?: string }) {
   const { certificate } = await authority.user(CN, O);
-  return certificateIdentity(new X509Certificate(certificate).raw, "AB12");
+  return certificateIdentity({ ...new X509Certificate(certificate).toLegacyObject(), fingerprint256: "AB:12" });
 }
 
 describe("a client certificate", () => {
@@ -21,6 +21,18 @@ describe("a client certificate", () => {
       groups: ["capsule.clastix.io", "system:authenticated"],
       extra: { "authentication.kubernetes.io/credential-id": ["X509SHA256=ab12"] },
     });
+  });
+
+  it("is the user in several groups, and no user with several common names or none", () => {
+    const fingerprint256 = "AB:12";
+    expect(certificateIdentity({ subject: { CN: "alice", O: ["a", "b"] }, fingerprint256 })?.groups).toEqual([
+      ...["a", "b"],
+      "system:authenticated",
+    ]);
+    for (const CN of [["alice", "root"], ""]) {
+      expect(certificateIdentity({ subject: { CN }, fingerprint256 })).toBeUndefined();
+    }
+    expect(certificateIdentity({ subject: { O: "a" }, fingerprint256 })).toBeUndefined();
   });
 
   it("is no user that the API server calls anonymous", async () => {

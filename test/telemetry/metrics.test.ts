@@ -99,24 +99,24 @@ describe("createMetrics", () => {
         .filter((line) => /^kindstack_object(s|_states)\{/.test(line) && !line.endsWith(" 0"))
         .map((line) => line.replace('kind="tenants",', ""));
 
-    metrics.objects.changed("tenants", { type: "added", object: fresh });
+    metrics.objectChanged("tenants", { type: "added", object: fresh });
     expect(await counted()).toEqual(['kindstack_objects{ready="Unknown",reason="Pending"} 1']);
 
-    metrics.objects.changed("tenants", { type: "modified", object: failed, previous: fresh });
-    metrics.objects.changed("tenants", { type: "added", object: ready });
+    metrics.objectChanged("tenants", { type: "modified", object: failed, previous: fresh });
+    metrics.objectChanged("tenants", { type: "added", object: ready });
     expect(await counted()).toEqual([
       'kindstack_objects{ready="False",reason="Conflict"} 1',
       'kindstack_objects{ready="True",reason="Succeeded"} 1',
       'kindstack_object_states{state="Stalled"} 1',
     ]);
 
-    metrics.objects.changed("tenants", { type: "modified", object: paused, previous: failed });
+    metrics.objectChanged("tenants", { type: "modified", object: paused, previous: failed });
     expect(await counted()).toEqual([
       'kindstack_objects{ready="True",reason="Succeeded"} 2',
       'kindstack_object_states{state="Paused"} 1',
     ]);
 
-    metrics.objects.changed("tenants", { type: "deleted", object: paused, previous: paused });
+    metrics.objectChanged("tenants", { type: "deleted", object: paused, previous: paused });
     expect(await counted()).toEqual(['kindstack_objects{ready="True",reason="Succeeded"} 1']);
   });
 
