@@ -65,15 +65,14 @@ export function rightsForStack(
 /** @throws Refusal 403 naming the first right that the caller does not have */
 export async function requireRights(
   client: Pick<KubernetesClient, "json">,
-  { name: username, uid, groups, extra }: Identity,
+  user: Identity,
   rights: readonly NeededRight[],
 ): Promise<void> {
-  const user = { username, groups, extra, ...(uid !== undefined && { uid }) };
   const limit = pLimit(CONCURRENT_REVIEWS);
   await limit.map(rights, async (right) => {
     if (await reviewAccess(client, user, { resourceAttributes: { version: "*", ...right } })) return;
     limit.clearQueue();
-    throw new Refusal(403, "Forbidden", `${username} may not ${describe(right)}`);
+    throw new Refusal(403, "Forbidden", `${user.username} may not ${describe(right)}`);
   });
 }
 

@@ -91,14 +91,14 @@ async function answer(
 ): Promise<object> {
   const path = request.url ?? "";
   const user = await options.authenticator.authenticate(request); // who is not known learns nothing, not even what exists
-  facts.user = user.name;
+  facts.user = user.username;
   const validator = validators.get(path);
   if (validator === undefined) throw new Refusal(404, "NotFound", "there is no such path");
   if (request.method !== "POST") throw new Refusal(405, "MethodNotAllowed", "the method must be POST");
   const body = parseBody(validator, await readBody(request, MAX_REQUEST_BYTES), `a request of ${path}`);
   const gone = new AbortController();
   response.once("close", () => gone.abort(new Error("the caller has gone")));
-  return queue.run(user.name, gone.signal, async () => {
+  return queue.run(user.username, gone.signal, async () => {
     const timeout = AbortSignal.timeout(TIMEOUT_MS);
     const signal = AbortSignal.any([gone.signal, timeout]);
     const allow = (rights: readonly NeededRight[]) => requireRights(options.client, user, rights);

@@ -3,13 +3,7 @@ import type { UserInfo } from "../../providers/kubernetes/access-review";
 import { Refusal } from "../http/refusal";
 
 /** A user as the API server knows them. */
-export interface Identity {
-  name: string;
-  uid?: string;
-  groups: readonly string[];
-  /** What the authenticator of the API server knows besides; authorizers may go by it. */
-  extra: Readonly<Record<string, readonly string[]>>;
-}
+export type Identity = UserInfo & Required<Pick<UserInfo, "username" | "groups" | "extra">>;
 
 /** Every user that the API server knows is in it. */
 const AUTHENTICATED = "system:authenticated";
@@ -26,10 +20,10 @@ export function certificateIdentity({
   subject,
   fingerprint256,
 }: Pick<PeerCertificate, "subject" | "fingerprint256">): Identity | undefined {
-  const { CN: name, O: groups = [] } = subject;
-  if (typeof name !== "string" || name === "") return undefined;
+  const { CN: username, O: groups = [] } = subject;
+  if (typeof username !== "string" || username === "") return undefined;
   return known({
-    name,
+    username,
     groups: [groups].flat(),
     extra: { [CREDENTIAL_ID]: [`X509SHA256=${fingerprint256.replaceAll(":", "").toLowerCase()}`] },
   });
@@ -37,17 +31,12 @@ export function certificateIdentity({
 
 /** The user that a TokenReview returns; `undefined` when it returns none. */
 export function reviewedIdentity(user: UserInfo): Identity | undefined {
-  if (!user.username) return undefined;
-  return known({
-    name: user.username,
-    ...(user.uid && { uid: user.uid }),
-    groups: user.groups ?? [],
-    extra: user.extra ?? {},
-  });
+  const { username, groups = [], extra = {} } = user;
+  return username ? known({ ...user, username, groups, extra }) : undefined;
 }
 
 function known(identity: Identity): Identity | undefined {
-  if ([identity.name, ...identity.groups].some((name) => ANONYMOUS.includes(name))) return undefined;
+  if ([identity.username, ...identity.groups].some((name) => ANONYMOUS.includes(name))) return undefined;
   return { ...identity, groups: [...new Set([...identity.groups, AUTHENTICATED])] };
 }
 
@@ -56,12 +45,12 @@ function known(identity: Identity): Identity | undefined {
  *
  * @throws Refusal 403 when a name would arrive there as another one: blanks at its ends are cut off on the way
  */
-export function impersonationHeaders({ name, uid, groups, extra }: Identity): Record<string, string | string[]> {
+export function impersonationHeaders({ username, uid, groups, extra }: Identity): Record<string, string | string[]> {
   const headers: Record<string, string | string[]> = {
-    "impersonate-user": headerValue(name),
+    "impersonate-user": headerValue(username),
     "impersonate-group": groups.map(headerValue),
   };
-  if (uid !== undefined) headers["impersonate-uid"] = headerValue(uid);
+  if (uid) headers["impersonate-uid"] = headerValue(uid);
   for (const [key, values] of Object.entries(extra)) {
     if (values.length > 0) headers[`impersonate-extra-${headerKey(key)}`] = values.map(headerValue);
   }

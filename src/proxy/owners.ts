@@ -6,13 +6,6 @@ import type { Identity } from "./identity";
 
 const BY_OWNER = "owner";
 
-/** A subscriber to what a user owns, to be notified when it changes. */
-interface Follower {
-  identity: Identity;
-  owned: string;
-  changed: () => void;
-}
-
 export interface OwnersOptions {
   client: Pick<KubernetesClient, "list" | "watch">;
   /** The type of the objects that own namespaces. */
@@ -23,9 +16,10 @@ export interface OwnersOptions {
 
 /** Which users own which objects, and so their namespaces: a cache, kept up to date by a watch. */
 export class Owners {
-  readonly #informer: Informer;
+  readonly informer: Informer;
   readonly #view: OwnersOptions["view"];
-  readonly #followers = new Set<Follower>();
+  /** Each calls its subscriber when what a user owns has changed. */
+  readonly #followers = new Set<() => void>();
   /** Owner → version at which an object became theirs or ceased to be. */
   readonly #changedAt = new Map<string, string>();
   /** What changed before this version is not known: it was before the start, or was missed. */
@@ -33,7 +27,7 @@ export class Owners {
 
   constructor({ client, type, view, logger }: OwnersOptions) {
     this.#view = view;
-    this.#informer = new Informer({
+    this.informer = new Informer({
       client,
       logger,
       type,
@@ -55,21 +49,12 @@ export class Owners {
 
   /** Whether the cache is filled. */
   get ready(): boolean {
-    return this.#informer.hasSynced;
-  }
-
-  /** When the API server was last heard of, by `performance.now()`. */
-  get lastContact(): number {
-    return this.#informer.lastContact;
-  }
-
-  start(signal: AbortSignal): Promise<void> {
-    return this.#informer.start(signal);
+    return this.informer.hasSynced;
   }
 
   /** The names of the objects that a user owns, alone or as a member of a group; sorted. */
   ownedBy(identity: Identity): string[] {
-    const owned = this.#view.ownerKeysOf(identity).flatMap((owner) => this.#informer.byIndex(BY_OWNER, owner));
+    const owned = this.#ownerKeysOf(identity).flatMap((owner) => this.informer.byIndex(BY_OWNER, owner));
     return [...new Set(owned.map(({ metadata }) => metadata.name))].sort();
   }
 
@@ -78,17 +63,25 @@ export class Owners {
    * have their versions from the same store, so those of objects and of namespaces can be compared.
    */
   changedSince(identity: Identity, resourceVersion: string): boolean {
-    this.#knownSince ??= this.#informer.resourceVersion;
-    const versions = this.#view.ownerKeysOf(identity).map((owner) => this.#changedAt.get(owner) ?? "0");
+    this.#knownSince ??= this.informer.resourceVersion;
+    const versions = this.#ownerKeysOf(identity).map((owner) => this.#changedAt.get(owner) ?? "0");
     return [this.#knownSince, ...versions].some((version) => compareResourceVersions(resourceVersion, version) < 0);
   }
 
   /** Calls `changed` once, when a user owns other objects than `owned`. @returns ends the subscription */
   follow(identity: Identity, owned: readonly string[], changed: () => void): () => void {
-    const follower = { identity, owned: owned.join(), changed };
-    this.#followers.add(follower);
-    this.#notify(follower);
-    return () => this.#followers.delete(follower);
+    const check = () => {
+      if (this.ownedBy(identity).join() === owned.join()) return;
+      this.#followers.delete(check);
+      changed();
+    };
+    this.#followers.add(check);
+    check();
+    return () => this.#followers.delete(check);
+  }
+
+  #ownerKeysOf({ username: name, groups }: Identity): string[] {
+    return this.#view.ownerKeysOf({ name, groups });
   }
 
   #handle(change: ObjectChange): void {
@@ -96,13 +89,7 @@ export class Owners {
     const after = change.type === "deleted" ? [] : ownersIn(change.object);
     if (before.join() === after.join()) return;
     for (const owner of [...before, ...after]) this.#changedAt.set(owner, change.object.metadata.resourceVersion);
-    for (const follower of this.#followers) this.#notify(follower);
-  }
-
-  #notify(follower: Follower): void {
-    if (this.ownedBy(follower.identity).join() === follower.owned) return;
-    this.#followers.delete(follower);
-    follower.changed();
+    for (const check of this.#followers) check();
   }
 }
 

@@ -54,7 +54,7 @@ export async function startProxy(options: ProxyOptions): Promise<ApiProxy> {
     namespaced: kind.scope === "Namespaced",
   };
   const owners = new Owners({ client, type, view, logger });
-  const metrics = createProxyMetrics(kind.plural, () => owners.lastContact);
+  const metrics = createProxyMetrics(kind.plural, () => owners.informer.lastContact);
   const readCertificates = async (): Promise<ListenerCertificates> => ({
     ...(await options.servingCertificate()),
     ca: clientCaFile === undefined ? await publishedClientCa(client) : await fs.readFile(clientCaFile, "utf8"),
@@ -70,7 +70,7 @@ export async function startProxy(options: ProxyOptions): Promise<ApiProxy> {
     metrics,
   });
   const stop = new AbortController();
-  const watching = owners.start(stop.signal);
+  const watching = owners.informer.start(stop.signal);
   return {
     port: server.port,
     metrics,

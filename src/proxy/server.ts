@@ -133,7 +133,7 @@ export async function startProxyServer(options: ProxyServerOptions): Promise<Pro
   ): Promise<void> {
     if (isOutdated(request.socket)) throw new Refusal(401, "Unauthorized", "Unauthorized");
     const identity = await options.authenticator.authenticate(request);
-    progress.user = identity.name;
+    progress.user = identity.username;
     limit.recognize(request.socket);
     refuseGroups(identity, options.refusedGroups);
     const headers = requestHeaders(request.headersDistinct, request.socket.remoteAddress);
@@ -152,9 +152,8 @@ export async function startProxyServer(options: ProxyServerOptions): Promise<Pro
     if (passage.view === "user") Object.assign(headers, impersonationHeaders(identity));
 
     const upstream = await options.upstream.request(method, passage.path, headers);
-    const abandon = () => upstream.destroy();
-    response.once("close", abandon);
-    if (response.destroyed) abandon(); // the client went away meanwhile
+    response.once("close", () => upstream.destroy());
+    if (response.destroyed) return void upstream.destroy(); // the client went away meanwhile
     let ended: Refusal | undefined;
     let relayed: Relay | undefined;
     if (passage.view === "own-namespaces" && passage.watches) {

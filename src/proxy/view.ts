@@ -67,9 +67,9 @@ export function expired(): Refusal {
   return new Refusal(410, "Expired", "the namespaces that you own have changed: list them again");
 }
 
-function mayList(client: ViewOptions["client"], { name, ...user }: Identity, verb: string): Promise<boolean> {
+function mayList(client: ViewOptions["client"], identity: Identity, verb: string): Promise<boolean> {
   const attributes = { resourceAttributes: { verb, version: "v1", resource: "namespaces" } };
-  return reviewAccess(client, { username: name, ...user }, attributes).catch(() => {
+  return reviewAccess(client, identity, attributes).catch(() => {
     throw new Refusal(503, "ServiceUnavailable", "your rights could not be reviewed: try again later");
   });
 }

@@ -70,7 +70,7 @@ describe("what a caller needs", () => {
     const rights = rightsForPreview({ candidates: [candidate(writer, "a", "x")], problems: [], ignored: 0 });
 
     await expect(
-      requireRights(client as never, { name: "ci", groups: ["g"], extra: { e: ["1"] } }, rights),
+      requireRights(client as never, { username: "ci", groups: ["g"], extra: { e: ["1"] } }, rights),
     ).rejects.toMatchObject({
       code: 403,
       message: "ci may not get postgreswriters.demo.yash.com a in the namespace x",

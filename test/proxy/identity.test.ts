@@ -17,7 +17,7 @@ async function identityOf({ CN, O }: { CN: string; O?: string }) {
 describe("a client certificate", () => {
   it("is the user of its common name, in the groups of its organizations", async () => {
     expect(await identityOf({ CN: "alice", O: "capsule.clastix.io" })).toEqual({
-      name: "alice",
+      username: "alice",
       groups: ["capsule.clastix.io", "system:authenticated"],
       extra: { "authentication.kubernetes.io/credential-id": ["X509SHA256=ab12"] },
     });
@@ -45,7 +45,7 @@ describe("a reviewed token", () => {
   it("is its user", () => {
     const user = { username: "alice", uid: "1", groups: ["a"], extra: { scopes: ["x"] } };
     expect(reviewedIdentity(user)).toEqual({
-      name: "alice",
+      username: "alice",
       uid: "1",
       groups: ["a", "system:authenticated"],
       extra: { scopes: ["x"] },
@@ -62,7 +62,7 @@ describe("a reviewed token", () => {
 describe("the headers by which a request is a user's", () => {
   it("name the user and all that is known of them", () => {
     const extra = { "authentication.kubernetes.io/pod-name": ["a", "b"], "Odd%Key": ["c"], empty: [] };
-    expect(impersonationHeaders({ name: "alice", uid: "1", groups: ["a", "b"], extra })).toEqual({
+    expect(impersonationHeaders({ username: "alice", uid: "1", groups: ["a", "b"], extra })).toEqual({
       "impersonate-user": "alice",
       "impersonate-uid": "1",
       "impersonate-group": ["a", "b"],
@@ -72,7 +72,7 @@ describe("the headers by which a request is a user's", () => {
   });
 
   it("hold names of any script as UTF-8", () => {
-    const headers = impersonationHeaders({ name: "Jürgen 李", groups: [], extra: {} });
+    const headers = impersonationHeaders({ username: "Jürgen 李", groups: [], extra: {} });
     expect(Buffer.from(headers["impersonate-user"] as string, "latin1").toString("utf8")).toBe("Jürgen 李");
   });
 
@@ -80,9 +80,9 @@ describe("the headers by which a request is a user's", () => {
     "are not made for a name that would arrive as another: %j",
     (name) => {
       const refused = expect.objectContaining({ code: 403 });
-      expect(() => impersonationHeaders({ name, groups: [], extra: {} })).toThrow(refused);
-      expect(() => impersonationHeaders({ name: "alice", groups: [name], extra: {} })).toThrow(refused);
-      expect(() => impersonationHeaders({ name: "alice", groups: [], extra: { a: [name] } })).toThrow(refused);
+      expect(() => impersonationHeaders({ username: name, groups: [], extra: {} })).toThrow(refused);
+      expect(() => impersonationHeaders({ username: "alice", groups: [name], extra: {} })).toThrow(refused);
+      expect(() => impersonationHeaders({ username: "alice", groups: [], extra: { a: [name] } })).toThrow(refused);
     },
   );
 });

@@ -7,8 +7,8 @@ import { Owners } from "../../src/proxy/owners";
 import { eventually } from "../../src/testing/eventually";
 import { capsuleNamespaceView } from "../../stacks/capsule-tenant/namespace-view";
 
-const alice: Identity = { name: "alice", groups: ["drillers"], extra: {} };
-const robot: Identity = { name: "system:serviceaccount:ci:robot", groups: [], extra: {} };
+const alice: Identity = { username: "alice", groups: ["drillers"], extra: {} };
+const robot: Identity = { username: "system:serviceaccount:ci:robot", groups: [], extra: {} };
 
 function tenant(name: string, resourceVersion: number, owner: { kind: string; name: string }): LiveObject {
   const metadata = { name, uid: `uid-${name}`, resourceVersion: String(resourceVersion) };
@@ -28,7 +28,7 @@ beforeEach(async () => {
         items: [
           tenant("oil", 5, { kind: "User", name: "alice" }),
           tenant("gas", 6, { kind: "Group", name: "drillers" }),
-          tenant("ci", 7, { kind: "ServiceAccount", name: robot.name }),
+          tenant("ci", 7, { kind: "ServiceAccount", name: robot.username }),
           tenant("odd", 8, { kind: "Group", name: "alice" }),
         ],
         resourceVersion: "10",
@@ -40,7 +40,7 @@ beforeEach(async () => {
     logger: pino({ level: "silent" }),
   });
   const abort = new AbortController();
-  const running = owners.start(abort.signal);
+  const running = owners.informer.start(abort.signal);
   stop.now = () => {
     abort.abort();
     events.end();
@@ -55,18 +55,18 @@ beforeEach(async () => {
 
 /** Sends an event, and waits until what follows it has been seen, too. */
 async function send(type: string, object: LiveObject): Promise<void> {
-  const contact = owners.lastContact;
+  const contact = owners.informer.lastContact;
   vi.setSystemTime(contact + 1_000);
   events.write(`${JSON.stringify({ type, object })}\n`);
-  await eventually(() => expect(owners.lastContact).toBeGreaterThan(contact));
+  await eventually(() => expect(owners.informer.lastContact).toBeGreaterThan(contact));
 }
 
 describe("the owners of tenants", () => {
   it("own them by name, as a member of a group, or as a service account, each by its own kind", () => {
     expect(owners.ownedBy(alice)).toEqual(["gas", "oil"]);
     expect(owners.ownedBy(robot)).toEqual(["ci"]);
-    expect(owners.ownedBy({ name: "bob", groups: [], extra: {} })).toEqual([]);
-    expect(owners.ownedBy({ name: "bob", groups: ["alice"], extra: {} })).toEqual(["odd"]);
+    expect(owners.ownedBy({ username: "bob", groups: [], extra: {} })).toEqual([]);
+    expect(owners.ownedBy({ username: "bob", groups: ["alice"], extra: {} })).toEqual(["odd"]);
   });
 
   it("are told once when they gain or lose a tenant, and not of what is not theirs", async () => {

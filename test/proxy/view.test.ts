@@ -4,7 +4,7 @@ import type { Identity } from "../../src/proxy/identity";
 import { ownNamespaces, passageOf, type ViewOptions } from "../../src/proxy/view";
 import { TENANT_LABEL } from "../../stacks/capsule-tenant/labels";
 
-const alice: Identity = { name: "alice", groups: ["capsule.clastix.io"], extra: {} };
+const alice: Identity = { username: "alice", groups: ["capsule.clastix.io"], extra: {} };
 
 function options(changes: { tenants?: string[]; mayList?: boolean; changed?: boolean; ready?: boolean } = {}) {
   const asked: unknown[] = [];
