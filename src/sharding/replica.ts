@@ -1,7 +1,14 @@
 import type { Logger } from "pino";
 import { LeaseConflict, type LeaseRecord, type LeaseStore } from "./lease-store";
-import { layoutOf } from "./shard";
-import { type Action, type ReplicaState, SESSION_PREFIX, SHARD_PREFIX, type ShardingConfig, step } from "./step";
+import {
+  type Action,
+  layoutOf,
+  type ReplicaState,
+  SESSION_PREFIX,
+  SHARD_PREFIX,
+  type ShardingConfig,
+  step,
+} from "./step";
 import { killAfterMs, type LeaseTiming, untilNextTry } from "./timing";
 
 /** Who does the work of the shards. */
@@ -54,20 +61,21 @@ interface Session {
 export class Replica {
   readonly #options: ReplicaOptions;
   readonly #now: () => number;
-  /** Each shard that is ours. */
   readonly #held = new Map<number, LeaseRecord>();
-  /** Those of them that are on their way back; `true` when no work is left. */
   readonly #yielding = new Map<number, boolean>();
-  /** What was last seen of all sessions, and since when. */
-  #seen: ReplicaState["seen"] = new Map();
+  readonly #state: ReplicaState = {
+    held: this.#held,
+    yielding: this.#yielding,
+    seen: new Map(),
+    standsBack: false,
+    leaving: false,
+  };
   readonly #config: ShardingConfig;
   #session: Session | undefined;
   /** A session that is over, and may hold Leases. */
   #former: LeaseRecord | undefined;
   /** Until the work under that has ended. */
   #ending: Promise<void> | undefined;
-  #standsBack = false;
-  #leaving = false;
   #timer: NodeJS.Timeout | undefined;
   /** Ends the pause between two ticks. */
   #wake = () => {};
@@ -81,7 +89,7 @@ export class Replica {
 
   /** Whether nothing is ours, nor will be. */
   get hasLeft(): boolean {
-    return this.#leaving && this.#held.size === 0 && this.#ending === undefined;
+    return this.#state.leaving && this.#held.size === 0 && this.#ending === undefined;
   }
 
   /** Whether work on a shard may begin. */
@@ -108,7 +116,7 @@ export class Replica {
       if (this.hasLeft) break;
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
-        setTimeout(resolve, untilNextTry(timing, Math.random)).unref();
+        setTimeout(resolve, untilNextTry(timing)).unref();
       });
     }
     await this.close().catch((error: unknown) => logger.warn({ err: error }, "failed to delete the session Lease"));
@@ -127,9 +135,8 @@ export class Replica {
     await this.#releaseDrained(session);
     const leases = await this.#options.store.list();
     if (!this.#isCurrent(session)) return;
-    const { state, actions } = step(this.#stateOf(session), leases, this.#now(), this.#config);
-    this.#seen = state.seen;
-    this.#standsBack = state.standsBack;
+    const { actions, ...known } = step(this.#state, session.record, leases, this.#now(), this.#config);
+    Object.assign(this.#state, known);
     for (const action of actions) {
       if (!this.#isCurrent(session) || !(await this.#perform(action, session))) return;
     }
@@ -137,8 +144,8 @@ export class Replica {
 
   /** From now on takes nothing, and gives back each shard when its work is done. */
   leave(): void {
-    this.#leaving = true;
-    this.#standsBack = true;
+    this.#state.leaving = true;
+    this.#state.standsBack = true;
     for (const shard of this.#held.keys()) this.#yield(shard);
   }
 
@@ -156,7 +163,7 @@ export class Replica {
   async #renew(): Promise<Session | undefined> {
     const { store, timing, id, unique, worker } = this.#options;
     const sentAt = this.#now();
-    const layout = this.#standsBack ? undefined : this.#config.layout;
+    const layout = this.#state.standsBack ? undefined : this.#config.layout;
     const wanted = { layout, leaseDurationMs: timing.leaseDurationMs };
     let session = this.#session;
     if (session === undefined) {
@@ -199,45 +206,32 @@ export class Replica {
     });
   }
 
-  #stateOf({ record }: Session): ReplicaState {
-    return {
-      session: record,
-      held: this.#held,
-      yielding: this.#yielding,
-      seen: this.#seen,
-      standsBack: this.#standsBack,
-      leaving: this.#leaving,
-    };
-  }
-
   /** @returns whether what follows still holds */
   async #perform(action: Action, session: Session): Promise<boolean> {
-    const { logger } = this.#options;
     switch (action.type) {
       case "expire":
         return this.#expire(action.session, action.silentMs);
       case "lose":
         this.#lose(action.reason, 0);
-        return false;
+        break;
       case "hold":
-        if (this.#held.has(action.shard)) this.#held.set(action.shard, action.record);
-        else this.#hold(action.shard, action.record);
-        return true;
+        this.#hold(action.shard, action.record);
+        break;
       case "released":
         this.#released(action.shard);
-        return true;
+        break;
       case "yield":
         this.#yield(action.shard);
-        return true;
+        break;
       case "standBack": {
         const facts = { layout: this.#config.layout, others: action.others };
-        logger.warn(facts, "waits for replicas with other shards or stack partitions to leave");
-        return true;
+        this.#options.logger.warn(facts, "waits for replicas with other shards or stack partitions to leave");
+        break;
       }
       case "acquire":
         await this.#acquire(session, action);
-        return true;
     }
+    return true;
   }
 
   /** @returns whether the session is over; it was renewed at the last moment, or another replica was quicker, if not */
@@ -252,7 +246,6 @@ export class Replica {
       return true;
     } catch (error) {
       if (!(error instanceof LeaseConflict)) throw error;
-      this.#wake(); // look again
       return false;
     }
   }
@@ -278,11 +271,13 @@ export class Replica {
 
   #hold(shard: number, record: LeaseRecord): void {
     const { worker, logger, observe } = this.#options;
+    const isNew = !this.#held.has(shard);
     this.#held.set(shard, record);
+    if (!isNew) return;
     logger.info({ shard, holder: record.holder, transitions: record.transitions }, "shard acquired");
     observe?.("acquired", this.#held.size);
     worker.acquired(shard);
-    if (this.#leaving) this.#yield(shard);
+    if (this.#state.leaving) this.#yield(shard);
   }
 
   #yield(shard: number): void {

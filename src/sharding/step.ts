@@ -6,8 +6,6 @@ export const SHARD_PREFIX = "kindstack-shard-";
 
 /** What a replica knows when it looks at the Leases. */
 export interface ReplicaState {
-  /** Its own session's Lease. */
-  session: LeaseRecord;
   /** Each shard that it holds. */
   held: ReadonlyMap<number, LeaseRecord>;
   /** Those of them that it gives back; `true` when no work is left. */
@@ -22,8 +20,18 @@ export interface ReplicaState {
 /** What all replicas of an operator have in common, if they are to share its work. */
 export interface ShardingConfig {
   shards: number;
+  /** See {@link layoutOf}. */
   layout: string;
   timing: Pick<LeaseTiming, "leaseDurationMs">;
+}
+
+/**
+ * How replicas share the work, in one word: two that differ in it may take the same object, or stack, for their own.
+ *
+ * @param partitions among how many partitions namespaces are spread whose objects share stacks, if they are
+ */
+export function layoutOf(shards: number, partitions: number | undefined): string {
+  return partitions === undefined ? String(shards) : `${shards}~${partitions}`;
 }
 
 /** What a replica does about it, in this order. */
@@ -44,32 +52,48 @@ export type Action =
   | { type: "acquire"; count: number; candidates: { shard: number; record: LeaseRecord | undefined }[] };
 
 /**
- * One step of a replica: from what it knows and what the API server has to what it does. Pure; `now` is on a clock of the
- * replica's own that is never set.
+ * One step of a replica: from what it knows and what the API server has to what it knows then and does. Pure.
+ *
+ * @param session its own session's Lease
+ * @param now on a clock of the replica's own that is never set
  */
 export function step(
   state: ReplicaState,
+  session: LeaseRecord,
   leases: readonly LeaseRecord[],
   now: number,
   config: ShardingConfig,
-): { state: ReplicaState; actions: Action[] } {
-  const seen = look(state, leases, now);
-  const expired = expiredOf({ ...state, seen }, leases, now, config);
-  const dead = new Set(expired.map(({ session }) => session.name));
-  const living = leases.filter(({ name }) => name.startsWith(SESSION_PREFIX) && !dead.has(name));
+): Pick<ReplicaState, "seen" | "standsBack"> & { actions: Action[] } {
+  const sessions = leases.filter(({ name }) => name.startsWith(SESSION_PREFIX));
   const shards = new Map(leases.flatMap(shardRecord));
-  const corrections = correct(state, shards, config);
-  const next = { ...state, seen };
-  const actions: Action[] = [...expired, ...corrections];
-  if (corrections.some(({ type }) => type === "lose")) return { state: next, actions };
-  const held = heldAfter(state.held, corrections);
-  const { standsBack, actions: moves } = balance({ ...next, held }, living, shards, config);
-  return { state: { ...next, standsBack }, actions: [...actions, ...moves] };
+  const seen = look(state, sessions, now);
+  const silentMs = ({ name }: LeaseRecord) => now - (seen.get(name)?.since ?? now);
+  const isOver = (other: LeaseRecord) =>
+    other.name !== session.name && (other.holder === undefined || silentMs(other) > config.timing.leaseDurationMs);
+  const expired: Action[] = sessions
+    .filter(isOver)
+    .map((other) => ({ type: "expire", session: other, silentMs: silentMs(other) }));
+
+  // What the API server has is so, whatever the replica knows of writes whose answers were lost.
+  const held = new Map([...shards].filter(([shard, { holder }]) => holder === session.name && shard < config.shards));
+  const gone = [...state.held.keys()].filter((shard) => !held.has(shard));
+  const taken = gone.find((shard) => !state.yielding.get(shard));
+  if (taken !== undefined) {
+    const reason = `the Lease ${SHARD_PREFIX}${taken} was taken away`;
+    return { seen, standsBack: state.standsBack, actions: [...expired, { type: "lose", reason }] };
+  }
+  const corrections: Action[] = [
+    ...gone.map((shard) => ({ type: "released" as const, shard })),
+    ...[...held].map(([shard, record]) => ({ type: "hold" as const, shard, record })),
+  ];
+
+  const living = sessions.filter((other) => !isOver(other));
+  const { standsBack, actions } = balance({ ...state, held }, session, living, shards, config);
+  return { seen, standsBack, actions: [...expired, ...corrections, ...actions] };
 }
 
 /** Since when each session has been as it is. */
-function look({ seen }: ReplicaState, leases: readonly LeaseRecord[], now: number): ReplicaState["seen"] {
-  const sessions = leases.filter(({ name }) => name.startsWith(SESSION_PREFIX));
+function look({ seen }: ReplicaState, sessions: readonly LeaseRecord[], now: number): ReplicaState["seen"] {
   return new Map(
     sessions.map(({ name, version }) => {
       const before = seen.get(name);
@@ -78,54 +102,10 @@ function look({ seen }: ReplicaState, leases: readonly LeaseRecord[], now: numbe
   );
 }
 
-function expiredOf(
-  { session: own, seen }: ReplicaState,
-  leases: readonly LeaseRecord[],
-  now: number,
-  { timing }: ShardingConfig,
-): Extract<Action, { type: "expire" }>[] {
-  return leases.flatMap((session) => {
-    const since = seen.get(session.name)?.since;
-    if (since === undefined || session.name === own.name) return [];
-    const silentMs = now - since;
-    const isOver = session.holder === undefined || silentMs > timing.leaseDurationMs;
-    return isOver ? [{ type: "expire", session, silentMs }] : [];
-  });
-}
-
-/** What the API server has is so, whatever the replica knows of writes whose answers were lost. */
-function correct(
-  { session, held, yielding }: ReplicaState,
-  shards: ReadonlyMap<number, LeaseRecord>,
-  { shards: count }: ShardingConfig,
-): Action[] {
-  const actions: Action[] = [];
-  for (const shard of held.keys()) {
-    const record = shards.get(shard);
-    if (record?.holder === session.name) actions.push({ type: "hold", shard, record });
-    else if (yielding.get(shard)) actions.push({ type: "released", shard });
-    else return [{ type: "lose", reason: `the Lease ${SHARD_PREFIX}${shard} was taken away` }];
-  }
-  for (const [shard, record] of shards) {
-    if (record.holder === session.name && shard < count && !held.has(shard)) {
-      actions.push({ type: "hold", shard, record });
-    }
-  }
-  return actions;
-}
-
-function heldAfter(held: ReplicaState["held"], actions: readonly Action[]): ReplicaState["held"] {
-  const after = new Map(held);
-  for (const action of actions) {
-    if (action.type === "hold") after.set(action.shard, action.record);
-    if (action.type === "released") after.delete(action.shard);
-  }
-  return after;
-}
-
 /** Takes what is free, or gives back, so that each replica has as many shards as any other. */
 function balance(
-  { session, held, yielding, standsBack, leaving }: ReplicaState,
+  { held, yielding, standsBack, leaving }: ReplicaState,
+  session: LeaseRecord,
   living: readonly LeaseRecord[],
   shards: ReadonlyMap<number, LeaseRecord>,
   { shards: count, layout }: ShardingConfig,

@@ -23,8 +23,8 @@ export function checkTiming({ leaseDurationMs, renewDeadlineMs, retryPeriodMs }:
   }
 }
 
-export function untilNextTry({ retryPeriodMs }: LeaseTiming, random: () => number): number {
-  return retryPeriodMs * (1 + JITTER * random());
+export function untilNextTry({ retryPeriodMs }: LeaseTiming): number {
+  return retryPeriodMs * (1 + JITTER * Math.random());
 }
 
 /**

@@ -20,7 +20,6 @@ const shard = (number: number, holder: string | undefined) =>
 
 const OWN = session("a");
 const state = (changes: Partial<ReplicaState> = {}): ReplicaState => ({
-  session: OWN,
   held: new Map(),
   yielding: new Map(),
   seen: new Map(),
@@ -30,8 +29,8 @@ const state = (changes: Partial<ReplicaState> = {}): ReplicaState => ({
 });
 const holding = (...numbers: number[]) => new Map(numbers.map((number) => [number, shard(number, "a")]));
 /** What a replica does, with what: the shards' numbers, or the sessions' names. */
-const actionsOf = (before: ReplicaState, leases: LeaseRecord[]) =>
-  step(before, [before.session, ...leases], NOW, SHARING).actions.map((action) => {
+const actionsOf = (before: ReplicaState, leases: LeaseRecord[], own = OWN) =>
+  step(before, own, [own, ...leases], NOW, SHARING).actions.map((action) => {
     if (action.type === "expire") return `expire ${action.session.name.split("-").at(-1)}`;
     if (action.type === "acquire") {
       return `acquire ${action.count} of ${action.candidates.map(({ shard }) => shard).join()}`;
@@ -40,7 +39,7 @@ const actionsOf = (before: ReplicaState, leases: LeaseRecord[]) =>
   });
 
 describe("a step of a replica", () => {
-  it.each<[string, ReplicaState, LeaseRecord[], string[]]>([
+  it.each<[string, ReplicaState, LeaseRecord[], string[], LeaseRecord?]>([
     ["takes what is free", state(), [shard(1, undefined)], ["acquire 3 of 0,1,2"]],
     [
       "takes no more than its share, and leaves what a living one holds",
@@ -71,12 +70,13 @@ describe("a step of a replica", () => {
     ],
     [
       "takes nothing before its layout has been published",
-      state({ session: session("a", { layout: undefined }), standsBack: true }),
+      state({ standsBack: true }),
       [],
       [],
+      session("a", { layout: undefined }),
     ],
-  ])("%s", (_, before, leases, expected) => {
-    expect(actionsOf(before, leases)).toEqual(expected);
+  ])("%s", (_, before, leases, expected, own) => {
+    expect(actionsOf(before, leases, own)).toEqual(expected);
   });
 
   it.each([
@@ -90,7 +90,7 @@ describe("a step of a replica", () => {
   });
 
   it("counts a session's silence from when it was first seen as it is", () => {
-    const { seen } = step(state(), [OWN, session("b")], NOW, SHARING).state;
+    const { seen } = step(state(), OWN, [OWN, session("b")], NOW, SHARING);
     expect(seen.get("kindstack-replica-b")).toEqual({ version: "1", since: NOW });
   });
 });
