@@ -4,6 +4,8 @@ import { errorMessageOf } from "../../providers/errors";
 import { ApiError, type KubernetesClient, type LiveObject, type ResourceType } from "../../providers/kubernetes/client";
 import { objectKey } from "../../stacks/contract/object";
 import { exponentialBackoff } from "../queue/backoff";
+import { type Indexers, Store } from "./store";
+import { type WatchEvent, watchEvents } from "./watch-events";
 
 /**
  * What happened to an object between two states of the cache. `previous` is what the cache held. A deletion that was
@@ -23,8 +25,7 @@ export interface InformerOptions {
   client: Pick<KubernetesClient, "list" | "watch">;
   type: ResourceType;
   labelSelector?: string | undefined;
-  /** Named functions from an object to the values under which `byIndex` finds it. */
-  indexers?: Record<string, (object: LiveObject) => string[]> | undefined;
+  indexers?: Indexers | undefined;
   /** What the cache keeps of an object, for example without large fields that are not read. */
   transform?: (object: LiveObject) => LiveObject;
   /** Called after the cache has changed, one change at a time, in the order of the API server. */
@@ -65,15 +66,10 @@ export function withoutManagedFields(object: LiveObject): LiveObject {
  *
  * A watch that ends is continued from the last version seen. When the API server no longer has that version (410), or
  * refuses for another reason, everything is listed again and the differences to the cache are reported as changes.
- * Objects in the cache are shared: callers must not modify them.
  */
-export class Informer {
+export class Informer extends Store {
   readonly #options: InformerOptions;
   readonly #logger: Logger;
-  readonly #objects = new Map<string, LiveObject>();
-  /** Index name → value → keys of the objects. */
-  readonly #indexes = new Map<string, Map<string, Set<string>>>();
-
   /** Resolves when the cache is filled for the first time; rejects when the informer was stopped before. */
   readonly synced: Promise<void>;
   #resolveSynced!: () => void;
@@ -90,9 +86,9 @@ export class Informer {
   #warned = false;
 
   constructor(options: InformerOptions) {
+    super(options.indexers);
     this.#options = options;
     this.#logger = options.logger.child({ resource: options.type.plural });
-    for (const name of Object.keys(options.indexers ?? {})) this.#indexes.set(name, new Map());
     this.synced = new Promise((resolve, reject) => {
       this.#resolveSynced = resolve;
       this.#rejectSynced = reject;
@@ -112,28 +108,6 @@ export class Informer {
   /** When the API server was last heard of, by `performance.now()`; counted from the construction. */
   get lastContact(): number {
     return this.#lastContact;
-  }
-
-  /** How many objects are cached. */
-  get size(): number {
-    return this.#objects.size;
-  }
-
-  /** The cached object of this key, see `objectKey`. */
-  get(key: string): LiveObject | undefined {
-    return this.#objects.get(key);
-  }
-
-  /** All cached objects. */
-  list(): LiveObject[] {
-    return [...this.#objects.values()];
-  }
-
-  /** The cached objects for which the indexer of that name gave `value`. */
-  byIndex(name: string, value: string): LiveObject[] {
-    const index = this.#indexes.get(name);
-    if (index === undefined) throw new TypeError(`there is no index ${name}`);
-    return [...(index.get(value) ?? [])].map((key) => this.#objects.get(key) as LiveObject);
   }
 
   /** Lists and watches until `signal` is aborted; resolves then. */
@@ -158,7 +132,10 @@ export class Informer {
 
     const objects = items.map((item) => this.#transformed(item));
     const listed = new Set(objects.map(({ metadata }) => objectKey(metadata)));
-    for (const [key, cached] of this.#objects) if (!listed.has(key)) this.#remove(key, cached);
+    for (const cached of this.list()) {
+      const key = objectKey(cached.metadata);
+      if (!listed.has(key)) this.#remove(key, cached);
+    }
     for (const object of objects) this.#store(object);
 
     this.#resourceVersion = resourceVersion;
@@ -184,12 +161,12 @@ export class Informer {
         labelSelector,
         signal: AbortSignal.any([signal, idle.signal]),
       });
-      for await (const lines of linesOf(chunks)) {
+      for await (const received of watchEvents(chunks)) {
         this.#lastContact = performance.now();
         idleTimer.refresh();
-        for (const line of lines) {
+        for (const event of received) {
           if (signal.aborted) return;
-          this.#handle(JSON.parse(line) as WatchEvent);
+          this.#handle(event);
           events++;
         }
         if (events > 0) this.#recovered();
@@ -234,47 +211,26 @@ export class Informer {
 
   #store(object: LiveObject): void {
     const key = objectKey(object.metadata);
-    const previous = this.#objects.get(key);
+    const previous = this.get(key);
     if (previous === undefined) {
-      this.#replace(key, undefined, object);
+      this.replace(key, object);
       this.#report({ type: "added", object });
     } else if (previous.metadata.uid !== object.metadata.uid) {
       // The end of the old object was not seen, but its successor proves it.
       this.#remove(key, previous);
       this.#store(object);
     } else if (previous.metadata.resourceVersion !== object.metadata.resourceVersion) {
-      this.#replace(key, previous, object);
+      this.replace(key, object);
       this.#report({ type: "modified", object, previous });
     }
   }
 
   /** `object` is the last that is known of it, which may be newer than what the cache holds. */
   #remove(key: string, object: LiveObject, how: { reported?: true } = {}): void {
-    const previous = this.#objects.get(key);
+    const previous = this.get(key);
     if (previous === undefined) return;
-    this.#replace(key, previous, undefined);
+    this.replace(key, undefined);
     this.#report({ type: "deleted", object, previous, ...how });
-  }
-
-  #replace(key: string, previous: LiveObject | undefined, object: LiveObject | undefined): void {
-    for (const [name, index] of this.#indexes) {
-      for (const value of this.#valuesOf(name, previous)) {
-        const keys = index.get(value);
-        keys?.delete(key);
-        if (keys?.size === 0) index.delete(value);
-      }
-      for (const value of this.#valuesOf(name, object)) {
-        const keys = index.get(value);
-        if (keys === undefined) index.set(value, new Set([key]));
-        else keys.add(key);
-      }
-    }
-    if (object === undefined) this.#objects.delete(key);
-    else this.#objects.set(key, object);
-  }
-
-  #valuesOf(indexer: string, object: LiveObject | undefined): string[] {
-    return object === undefined ? [] : (this.#options.indexers?.[indexer]?.(object) ?? []);
   }
 
   #report(change: ObjectChange): void {
@@ -314,32 +270,6 @@ export class Informer {
   }
 }
 
-type WatchEvent =
-  | { type: "ADDED" | "MODIFIED" | "DELETED"; object: LiveObject }
-  | { type: "BOOKMARK"; object: { metadata: { resourceVersion: string } } }
-  | { type: "ERROR"; object: { code?: number; reason?: string; message?: string } };
-
 function isRefusal(status: number): boolean {
   return status >= 400 && status < 500 && status !== 429;
-}
-
-/**
- * The complete lines that each chunk brought, however the chunks are cut. What follows the last newline is an event
- * that was cut off; the next watch will bring it again.
- */
-async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string[]> {
-  const decoder = new TextDecoder();
-  let rest = "";
-  for await (const chunk of chunks) {
-    const text = decoder.decode(chunk, { stream: true });
-    const end = text.lastIndexOf("\n");
-    if (end === -1) {
-      rest += text;
-      yield [];
-    } else {
-      const lines = (rest + text.slice(0, end)).split("\n").filter((line) => line !== "");
-      rest = text.slice(end + 1);
-      yield lines;
-    }
-  }
 }
