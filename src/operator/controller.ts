@@ -1,18 +1,10 @@
-import { isDeepStrictEqual } from "node:util";
 import type { LimitFunction } from "p-limit";
 import type { Logger } from "pino";
 import type { ClassifiedError } from "../../providers/errors";
 import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/client";
 import { programDigest } from "../../stacks/contract/digest";
 import { type AnyKind, kindApiVersion, kindName } from "../../stacks/contract/kind";
-import {
-  DELETION_POLICY_ANNOTATION,
-  FINALIZER,
-  objectKey,
-  PAUSED_ANNOTATION,
-  RECONCILE_ANNOTATION,
-} from "../../stacks/contract/object";
-import { STACK_NUMBER_ANNOTATION, STACK_PARTITION_ANNOTATION } from "../../stacks/contract/shared-stack";
+import { objectKey } from "../../stacks/contract/object";
 import { findFresh } from "../cache/freshness";
 import { type Informer, type ObjectChange, withoutManagedFields } from "../cache/informer";
 import type { InformerFactory } from "../cache/informer-factory";
@@ -29,6 +21,7 @@ import type { WorkQueue } from "../queue/work-queue";
 import { type ShardGuard, SharedStacks } from "../runner/shared-stacks";
 import { OwnStacks, type RunnerEngine, type StackRunner } from "../runner/stack-runner";
 import type { Metrics } from "../telemetry/metrics";
+import { isDeletedInSpiteOfFinalizer, reconcilesAfter } from "./object-change";
 import { OWNED_EVENT_DELAY_MS, type OwnerIndex } from "./owner-index";
 import { RunMetrics } from "./run-metrics";
 
@@ -256,7 +249,7 @@ export class Controller {
     if (change.type === "deleted") {
       claims.forget(uid, item); // an object that lost its finalizer by force was never destroyed
       this.#reconciler.forget(item.key);
-      if (this.#isDeletedInSpiteOfFinalizer(change)) {
+      if (isDeletedInSpiteOfFinalizer(change) && this.holds(item.key)) {
         logger.warn({ kind: kindName(this.kind), key: item.key }, "object was deleted in spite of its finalizer");
         this.#gone.set(item.key, asDeleting(change.object));
       } else {
@@ -269,27 +262,13 @@ export class Controller {
       owners.add(uid, item);
       this.stacks.seen(change.object);
     }
-    if (needsReconcile(change)) {
+    const when = reconcilesAfter(change, (object) => this.#reconciler.hasOwnStatus(object));
+    if (when === "now") {
       if (change.type === "modified") queue.forget(item);
       queue.add(item);
-    } else if (
-      change.type === "modified" &&
-      (changesMetadata(change) ||
-        (!isDeepStrictEqual(change.previous.status, change.object.status) &&
-          !this.#reconciler.hasOwnStatus(change.object)))
-    ) {
+    } else if (when === "soon") {
       queue.addAfter(item, OWNED_EVENT_DELAY_MS);
     }
-  }
-
-  /**
-   * The API server looks for finalizers only when a deletion begins. One that is added while admission webhooks still
-   * look at the deletion is deleted with its object.
-   */
-  #isDeletedInSpiteOfFinalizer(change: Extract<ObjectChange, { type: "deleted" }>): boolean {
-    const { finalizers, deletionTimestamp } = change.object.metadata;
-    if (change.reported !== true || deletionTimestamp !== undefined || !finalizers?.includes(FINALIZER)) return false;
-    return this.holds(objectKey(change.object.metadata));
   }
 
   /** Nothing is left of an object that was deleted in spite of its finalizer, or it is another replica's. */
@@ -316,33 +295,4 @@ export class Controller {
 
 function asDeleting(object: LiveObject): LiveObject {
   return { ...object, metadata: { ...object.metadata, deletionTimestamp: new Date().toISOString() } };
-}
-
-const OBEYED_ANNOTATIONS = [PAUSED_ANNOTATION, RECONCILE_ANNOTATION, DELETION_POLICY_ANNOTATION];
-
-/** Whether an update may follow from a change, besides one of the status. */
-function needsReconcile(change: ObjectChange): boolean {
-  if (change.type !== "modified") return true;
-  const [before, after] = [change.previous.metadata, change.object.metadata];
-  const isFinalized = ({ finalizers }: typeof before) => finalizers?.includes(FINALIZER) ?? false;
-  return (
-    before.generation !== after.generation ||
-    before.deletionTimestamp !== after.deletionTimestamp ||
-    (isFinalized(before) && !isFinalized(after)) ||
-    OBEYED_ANNOTATIONS.some((name) => before.annotations?.[name] !== after.annotations?.[name])
-  );
-}
-
-/**
- * Whether an object's labels or annotations change, on which kinds may depend though they make no new generation. That it
- * is given its stack is the controller's own write.
- */
-function changesMetadata({ previous, object }: Extract<ObjectChange, { type: "modified" }>): boolean {
-  const { labels, annotations = {} } = object.metadata;
-  const { [STACK_NUMBER_ANNOTATION]: _, [STACK_PARTITION_ANNOTATION]: __, ...unassigned } = annotations;
-  const before = previous.metadata.annotations ?? {};
-  return (
-    !isDeepStrictEqual(previous.metadata.labels, labels) ||
-    !(isDeepStrictEqual(before, annotations) || isDeepStrictEqual(before, unassigned))
-  );
 }

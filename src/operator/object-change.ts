@@ -1,0 +1,64 @@
+import { isDeepStrictEqual } from "node:util";
+import type { LiveObject } from "../../providers/kubernetes/client";
+import {
+  DELETION_POLICY_ANNOTATION,
+  FINALIZER,
+  PAUSED_ANNOTATION,
+  RECONCILE_ANNOTATION,
+} from "../../stacks/contract/object";
+import { STACK_NUMBER_ANNOTATION, STACK_PARTITION_ANNOTATION } from "../../stacks/contract/shared-stack";
+import type { ObjectChange } from "../cache/informer";
+
+const OBEYED_ANNOTATIONS = [PAUSED_ANNOTATION, RECONCILE_ANNOTATION, DELETION_POLICY_ANNOTATION];
+
+/**
+ * When an object is reconciled after a change of it: now, if an update may follow; soon, together with other changes, if
+ * only its status may; never, for what this process has written itself.
+ *
+ * @param hasOwnStatus whether an object has the status that this process wrote last
+ */
+export function reconcilesAfter(
+  change: ObjectChange,
+  hasOwnStatus: (object: LiveObject) => boolean,
+): "now" | "soon" | "never" {
+  if (change.type !== "modified") return "now";
+  const { previous, object } = change;
+  const [before, after] = [previous.metadata, object.metadata];
+  if (
+    before.generation !== after.generation ||
+    before.deletionTimestamp !== after.deletionTimestamp ||
+    (isFinalized(previous) && !isFinalized(object)) ||
+    OBEYED_ANNOTATIONS.some((name) => before.annotations?.[name] !== after.annotations?.[name])
+  ) {
+    return "now";
+  }
+  const isForeignStatus = !isDeepStrictEqual(previous.status, object.status) && !hasOwnStatus(object);
+  return isForeignStatus || changesMetadata(before, after) ? "soon" : "never";
+}
+
+/**
+ * Whether an object was deleted in spite of its finalizer. The API server looks for finalizers only when a deletion begins.
+ * One that is added while admission webhooks still look at the deletion is deleted with its object.
+ */
+export function isDeletedInSpiteOfFinalizer(change: ObjectChange): boolean {
+  const wasReported = change.type === "deleted" && change.reported === true;
+  return wasReported && change.object.metadata.deletionTimestamp === undefined && isFinalized(change.object);
+}
+
+function isFinalized({ metadata }: LiveObject): boolean {
+  return metadata.finalizers?.includes(FINALIZER) ?? false;
+}
+
+/**
+ * Whether labels or annotations change, on which kinds may depend though they make no new generation. That an object is
+ * given its stack is the controller's own write.
+ */
+function changesMetadata(before: LiveObject["metadata"], after: LiveObject["metadata"]): boolean {
+  const { annotations = {} } = after;
+  const { [STACK_NUMBER_ANNOTATION]: _, [STACK_PARTITION_ANNOTATION]: __, ...unassigned } = annotations;
+  const former = before.annotations ?? {};
+  return (
+    !isDeepStrictEqual(before.labels, after.labels) ||
+    !(isDeepStrictEqual(former, annotations) || isDeepStrictEqual(former, unassigned))
+  );
+}
