@@ -144,6 +144,14 @@ export function decide(facts: Facts): Plan {
   return drifted ? repair(facts) : rest();
 }
 
+/**
+ * Whether a kind maintains an object's resources before a plan. What a new spec calls for is not fit for those of the old
+ * one: they are maintained after the update.
+ */
+export function maintainsBefore(plan: Plan): boolean {
+  return plan.type === "nothing" || plan.type === "backOff" || (plan.type === "update" && plan.cause !== "Updating");
+}
+
 /** Whether there may be orphans of an object: an update of it was begun and did not succeed, as far as is known. */
 export function mayHaveOrphans({
   metadata,

@@ -2,7 +2,6 @@ import { ApiError, type Manifest } from "../../providers/kubernetes/client";
 import { parseObject } from "../../stacks/contract/kind";
 import type { KindObject } from "../../stacks/contract/object";
 import { isOutdated, loggerOf, type Reconcile } from "./context";
-import type { Plan } from "./decide";
 import { type OwnedView, ownedOf } from "./kind-cache";
 
 /** An object is maintained so often at most: a burst of changes is answered as a whole. */
@@ -14,8 +13,7 @@ const RETRY_MS = 5_000;
  *
  * @returns how long to wait before the next time, in ms; 0 when it needs no other
  */
-export async function maintain(reconcile: Reconcile, plan: Plan): Promise<number> {
-  if (!isMaintainedBefore(plan)) return 0;
+export async function maintain(reconcile: Reconcile): Promise<number> {
   const { context, object, state, facts } = reconcile;
   const { kind, client, cache } = context;
   const { stack } = facts.status;
@@ -55,9 +53,4 @@ export async function maintain(reconcile: Reconcile, plan: Plan): Promise<number
     loggerOf(reconcile).warn({ err: error }, "maintenance failed, retrying");
     return RETRY_MS;
   }
-}
-
-/** What a new spec calls for is not fit for resources of the old one: they are maintained after the update. */
-function isMaintainedBefore(plan: Plan): boolean {
-  return plan.type === "nothing" || plan.type === "backOff" || (plan.type === "update" && plan.cause !== "Updating");
 }

@@ -9,10 +9,19 @@ import {
 } from "../../stacks/contract/object";
 import { isFresh } from "../cache/freshness";
 import type { KindContext, Reconcile } from "./context";
+import type { Facts } from "./decide";
 import { type Drift, findDrift } from "./drift";
 import { ownedOf } from "./kind-cache";
 import type { ObjectItem } from "./object-item";
 import type { ObjectState } from "./object-state";
+
+/** The object of a reconcile, and what its last attempt waits for. */
+interface Sighting extends Omit<Reconcile, "facts" | "signal"> {
+  /** See {@link Facts.gone}. */
+  gone: boolean;
+  /** See {@link Facts.blockedMs}. */
+  blockedMs: number;
+}
 
 /**
  * What is known of an object when its reconcile begins: from the caches, from this process's own writes, and from the API
@@ -26,7 +35,12 @@ export async function observe(
   state: ObjectState,
   signal: AbortSignal,
 ): Promise<Reconcile | undefined> {
-  const { cache, kind, stacks, writer, program } = context;
+  const seen = await lookUp(context, item, state);
+  return seen && { ...seen, signal, facts: factsOf(seen) };
+}
+
+async function lookUp(context: KindContext, item: ObjectItem, state: ObjectState): Promise<Sighting | undefined> {
+  const { cache, stacks, writer } = context;
   const cached = cache.object(item.key);
   const gone = cached === undefined;
   const shown = gone ? cache.gone(item.key) : state.writes.latest(cached);
@@ -34,67 +48,61 @@ export async function observe(
   const blockedMs = (await state.blockers?.remainingMs(context, shown)) ?? 0;
   const unblocked = blockedMs === 0 ? state.blockers : undefined;
   if (unblocked !== undefined) state.blockers = undefined;
-  let object = shown;
+  const seen = { context, item, object: shown, state, unblocked, gone, blockedMs };
   if (gone) {
     const hasSuccessor = (await writer.read(shown)) !== undefined;
-    if (hasSuccessor) return undefined;
-  } else if (shown.metadata.deletionTimestamp !== undefined && blockedMs === 0 && !stacks.shared) {
-    // A destroy must be of this very object. Of those that share a stack that is asked when their stack is updated.
-    const live = await writer.read(shown);
-    if (live === undefined || !isFresh(shown, live)) return undefined;
-    object = live;
+    return hasSuccessor ? undefined : seen;
   }
+  if (shown.metadata.deletionTimestamp === undefined || blockedMs > 0 || stacks.shared) return seen;
+  // A destroy must be of this very object. Of those that share a stack that is asked when their stack is updated.
+  const live = await writer.read(shown);
+  return live !== undefined && isFresh(shown, live) ? { ...seen, object: live } : undefined;
+}
 
+function factsOf(seen: Sighting): Facts {
+  const { context, object, state, unblocked, gone, blockedMs } = seen;
+  const { cache, kind, stacks, program } = context;
   const { annotations = {}, finalizers = [] } = object.metadata;
   const status = statusOf(object);
-  const seen = { context, item, object, state, unblocked };
   const drift = findDrift(status.stack?.resources ?? [], state.expectations.applied, cache.view);
   const completed = kind.capabilities.liveState?.completed?.(ownedOf(seen)) ?? [];
   const drifted = driftedOf(seen, drift, []);
   const now = performance.now();
   const { repairs, replacements } = state;
   return {
-    ...seen,
-    signal,
-    facts: {
-      metadata: { generation: 0, ...object.metadata },
-      status,
-      gone,
-      finalized: finalizers.includes(FINALIZER),
-      paused: annotations[PAUSED_ANNOTATION] === "true",
-      requested: annotations[RECONCILE_ANNOTATION],
-      releases: annotations[DELETION_POLICY_ANNOTATION] === "Orphan",
-      sharesStack: stacks.shared,
-      program,
-      drift,
-      drifted: drifted.filter((id) => !state.blockers?.accountsFor(id)),
-      comparedDrift: state.comparedDrift,
-      completed,
-      lacksMore: completed.length > 0 && driftedOf(seen, drift, completed).length > 0,
-      lastAttempt: state.lastAttempt,
-      blockedMs,
-      unblocked: unblocked !== undefined,
-      backoff: {
-        repairMs: repairs.notBefore - now,
-        replacementMs: replacements.notBefore - now,
-        settledMs: repairs.settledAt - now,
-      },
-      driftUnknown: state.driftUnknown,
+    metadata: { generation: 0, ...object.metadata },
+    status,
+    gone,
+    finalized: finalizers.includes(FINALIZER),
+    paused: annotations[PAUSED_ANNOTATION] === "true",
+    requested: annotations[RECONCILE_ANNOTATION],
+    releases: annotations[DELETION_POLICY_ANNOTATION] === "Orphan",
+    sharesStack: stacks.shared,
+    program,
+    drift,
+    drifted: drifted.filter((id) => !state.blockers?.accountsFor(id)),
+    comparedDrift: state.comparedDrift,
+    completed,
+    lacksMore: completed.length > 0 && driftedOf(seen, drift, completed).length > 0,
+    lastAttempt: state.lastAttempt,
+    blockedMs,
+    unblocked: unblocked !== undefined,
+    backoff: {
+      repairMs: repairs.notBefore - now,
+      replacementMs: replacements.notBefore - now,
+      settledMs: repairs.settledAt - now,
     },
+    driftUnknown: state.driftUnknown,
   };
 }
 
 /** What is not as it was applied, or lacking, by what the caches show. @param completed what is taken to be running */
-function driftedOf(
-  seen: Omit<Reconcile, "facts" | "signal">,
-  { edited, missing, unseen }: Drift,
-  completed: readonly string[],
-): string[] {
+function driftedOf(seen: Sighting, { edited, missing, unseen }: Drift, completed: readonly string[]): string[] {
   const lacking = unseen.length > 0 ? [] : lackingOf(seen, completed);
   return [...edited, ...missing, ...lacking, ...(seen.state.comparedDrift ? ["what was compared"] : [])];
 }
 
-function lackingOf(seen: Omit<Reconcile, "facts" | "signal">, completed: readonly string[]): string[] {
+function lackingOf(seen: Sighting, completed: readonly string[]): string[] {
   const { kind, cache } = seen.context;
   const { liveState } = kind.capabilities;
   if (liveState === undefined || statusOf(seen.object).stack === undefined) return [];

@@ -4,7 +4,7 @@ import { statusOf } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
 import { driftUnknownCondition, isReported } from "./conditions";
 import { isOutdated, type KindContext, type Result } from "./context";
-import { decide } from "./decide";
+import { decide, maintainsBefore } from "./decide";
 import { execute } from "./execute";
 import { maintain } from "./maintain";
 import type { ObjectItem } from "./object-item";
@@ -36,7 +36,7 @@ export class Reconciler {
         return "done";
       }
       const plan = decide(reconcile.facts);
-      const maintainAgainMs = await maintain(reconcile, plan);
+      const maintainAgainMs = maintainsBefore(plan) ? await maintain(reconcile) : 0;
       const outcome = await execute(reconcile, plan);
       const result = await record(reconcile, outcome);
       this.#context.rollout?.reconciled(item.key, reconcile.facts, plan, outcome);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { failedConditions } from "../../src/controller/conditions";
-import { type Attempt, decide, type Facts } from "../../src/controller/decide";
+import { type Attempt, decide, type Facts, maintainsBefore } from "../../src/controller/decide";
 import type { Condition } from "../../stacks/contract/condition";
 
 function ready(status: Condition["status"], observedGeneration: number): Condition[] {
@@ -358,5 +358,22 @@ describe("how an object is updated and destroyed", () => {
   ];
   it.each(cases)("%s", (_, changes, expected) => {
     expect(decide(facts(changes))).toMatchObject(expected);
+  });
+});
+
+describe("resources are maintained", () => {
+  it.each<[string, Partial<Facts>, boolean]>([
+    ["before nothing else is done", {}, true],
+    ["before a repair", { drifted: ["v1/Pod/default/a"] }, true],
+    ["before another try", { lastAttempt: attempt({ outcome: "retryable" }) }, true],
+    [
+      "not before the update to a new spec: what that calls for may not fit what there is, as with a quota's scopes",
+      { metadata: { ...facts().metadata, generation: 4 } },
+      false,
+    ],
+    ["not during a pause", { paused: true }, false],
+    ["not before a destroy", { metadata: deleted }, false],
+  ])("%s", (_, changes, expected) => {
+    expect(maintainsBefore(decide(facts(changes)))).toBe(expected);
   });
 });

@@ -1,8 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
-import type { Cause } from "../../src/controller/conditions";
 import type { Reconcile } from "../../src/controller/context";
-import type { Plan } from "../../src/controller/decide";
 import { maintain } from "../../src/controller/maintain";
 import { ObjectState } from "../../src/controller/object-state";
 import { capsuleTenant } from "../../stacks/capsule-tenant/kind";
@@ -37,41 +35,16 @@ function reconcileWith(shown: LiveObject | undefined): { reconcile: Reconcile; m
   return { reconcile, maintained };
 }
 
-const NOTHING: Plan = { type: "nothing", conditions: [], requeueAfterMs: 0 };
-const update = (cause: Cause): Plan => ({
-  type: "update",
-  cause,
-  refresh: false,
-  onlyProgram: false,
-  onlyLacking: false,
-  replaced: [],
-  postponed: [],
-  mayHaveOrphans: false,
-  progressReport: "beside",
-});
-
 describe("an object is maintained", () => {
   it("by what the caches show of what it owns", async () => {
     const { reconcile, maintained } = reconcileWith(quota);
-    expect(await maintain(reconcile, NOTHING)).toBe(0);
+    expect(await maintain(reconcile)).toBe(0);
     expect(maintained).toHaveBeenCalledWith(expect.anything(), expect.objectContaining({ owned: [quota] }));
   });
 
   it("not while they lack something that its update has made: it would be left out of account", async () => {
     const { reconcile, maintained } = reconcileWith(undefined);
-    expect(await maintain(reconcile, NOTHING)).toBe(0);
-    expect(maintained).not.toHaveBeenCalled();
-  });
-
-  it.each(["Repairing", "Retrying"] as const)("before an update that is %s", async (cause) => {
-    const { reconcile, maintained } = reconcileWith(quota);
-    await maintain(reconcile, update(cause));
-    expect(maintained).toHaveBeenCalledOnce();
-  });
-
-  it("not before the update to a new spec: what that calls for may not fit what there is, as with a quota's scopes", async () => {
-    const { reconcile, maintained } = reconcileWith(quota);
-    expect(await maintain(reconcile, update("Updating"))).toBe(0);
+    expect(await maintain(reconcile)).toBe(0);
     expect(maintained).not.toHaveBeenCalled();
   });
 });
