@@ -35,13 +35,9 @@ Examples:
       const { output, metricsUrl, metricsTokenFile, namespace } = options;
       const kinds = allKinds(options);
       try {
-        const overview = await readOverview({
-          client: connectKubernetes(),
-          kinds,
-          // The operator's own certificate is made at each start; clients cannot verify it.
-          metrics: { url: metricsUrl, tokenFile: metricsTokenFile, insecure: isLoopback(metricsUrl) },
-          namespace,
-        });
+        // The operator's own certificate is made at each start; clients cannot verify it.
+        const metrics = { url: metricsUrl, tokenFile: metricsTokenFile, insecure: isLoopback(metricsUrl) };
+        const overview = await readOverview(connectKubernetes(), kinds, metrics, namespace);
         process.stdout.write(`${output === "json" ? safeJson(overview) : renderOverview(overview)}\n`);
         const unreadable = overview.kinds.filter((kind) => "error" in kind && kind.error !== "not installed");
         if (unreadable.length === kinds.length) throw new Error("no kind could be read");

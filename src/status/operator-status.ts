@@ -3,26 +3,6 @@ import { Agent, request } from "undici";
 import { errorMessageOf, RetryableError } from "../../providers/errors";
 import { parseExposition, quantileOf, type Sample } from "../telemetry/exposition";
 
-/** What one operator's metrics say, since its start. Durations are in seconds. */
-export interface OperatorStatus {
-  startedAt: string;
-  memoryBytes: number;
-  queue: { waiting: number; running: number; workers: number; waitP90: number | null };
-  updates: {
-    succeeded: number;
-    failed: number;
-    interrupted: number;
-    durationP50: number | null;
-    durationP90: number | null;
-  };
-  /** Rollouts of new versions of programs. */
-  rollout: { waiting: number; updating: number; failed: number; stopped: number };
-  driftRepairs: number;
-  shardsHeld: number;
-  /** The longest time since the API server was heard of in a watch. */
-  lastContact: number;
-}
-
 export interface MetricsLocation {
   url: string;
   /** Holds the token of an account that may `get` `/metrics`. */
@@ -34,15 +14,14 @@ export interface MetricsLocation {
 const TIMEOUT_MS = 5_000;
 
 /** @throws RetryableError `Unreachable` saying why the metrics could not be read */
-export async function readOperatorStatus(location: MetricsLocation): Promise<OperatorStatus> {
-  const { url, tokenFile, insecure } = location;
+export async function readOperatorStatus({ url, tokenFile, insecure }: MetricsLocation): Promise<OperatorStatus> {
   const dispatcher = new Agent({ connect: { rejectUnauthorized: !insecure }, headersTimeout: TIMEOUT_MS });
   try {
-    const token = tokenFile === undefined ? undefined : (await readFile(tokenFile, "utf8")).trim();
+    const token = tokenFile && (await readFile(tokenFile, "utf8")).trim();
     const { statusCode, body } = await request(url, {
       dispatcher,
       signal: AbortSignal.timeout(TIMEOUT_MS),
-      ...(token !== undefined && { headers: { authorization: `Bearer ${token}` } }),
+      ...(token && { headers: { authorization: `Bearer ${token}` } }),
     });
     const text = await body.text();
     if (statusCode !== 200) throw new Error(`it answered ${statusCode}`);
@@ -54,17 +33,20 @@ export async function readOperatorStatus(location: MetricsLocation): Promise<Ope
   }
 }
 
-function operatorStatus(samples: readonly Sample[]): OperatorStatus {
-  const named = (name: string, labels: Record<string, string> = {}) =>
-    samples.filter(
-      (sample) =>
-        sample.name === name && Object.entries(labels).every(([label, value]) => sample.labels[label] === value),
-    );
-  const sum = (name: string, labels?: Record<string, string>) =>
-    named(name, labels).reduce((total, { value }) => total + value, 0);
-  const highest = (name: string) => Math.max(0, ...named(name).map(({ value }) => value));
+/** What one operator's metrics say, since its start. Durations are in seconds. */
+export type OperatorStatus = ReturnType<typeof operatorStatus>;
+
+function operatorStatus(samples: readonly Sample[]) {
+  const values = (name: string, labels: Record<string, string> = {}) =>
+    samples
+      .filter((sample) => sample.name === name)
+      .filter((sample) => Object.entries(labels).every(([label, value]) => sample.labels[label] === value))
+      .map(({ value }) => value);
+  const sum = (...of: Parameters<typeof values>) => values(...of).reduce((total, value) => total + value, 0);
+  const highest = (name: string) => Math.max(0, ...values(name));
   const quantile = (q: number, histogram: string) => quantileOf(q, samples, histogram) ?? null;
   const updates = (result: string) => sum("kindstack_updates_total", { result });
+  const rollouts = (state: string) => sum("kindstack_rollout_objects", { state });
   return {
     startedAt: new Date(sum("process_start_time_seconds") * 1000).toISOString(),
     memoryBytes: sum("process_resident_memory_bytes"),
@@ -81,14 +63,16 @@ function operatorStatus(samples: readonly Sample[]): OperatorStatus {
       durationP50: quantile(0.5, "kindstack_update_duration_seconds"),
       durationP90: quantile(0.9, "kindstack_update_duration_seconds"),
     },
+    /** Rollouts of new versions of programs. */
     rollout: {
-      waiting: sum("kindstack_rollout_objects", { state: "waiting" }),
-      updating: sum("kindstack_rollout_objects", { state: "updating" }),
-      failed: sum("kindstack_rollout_objects", { state: "failed" }),
+      waiting: rollouts("waiting"),
+      updating: rollouts("updating"),
+      failed: rollouts("failed"),
       stopped: sum("kindstack_rollout_stopped"),
     },
     driftRepairs: sum("kindstack_drift_repairs_total"),
     shardsHeld: sum("kindstack_shards_held"),
+    /** The longest time since the API server was heard of in a watch. */
     lastContact: highest("kindstack_informer_last_contact_seconds"),
   };
 }

@@ -16,34 +16,25 @@ export interface Overview {
   events: RecentEvent[] | { error: string };
 }
 
-export interface ShardHolder {
+interface ShardHolder {
   lease: string;
   /** `null` while no replica holds it. */
   holder: string | null;
 }
 
 /** What the operator last said of an object. */
-export interface RecentEvent {
-  time: string;
-  type: string;
-  object: string;
-  reason: string;
-  note: string;
-  count: number;
-}
-
-export interface OverviewOptions {
-  client: KubernetesClient;
-  kinds: readonly AnyKind[];
-  metrics: MetricsLocation;
-  /** Where the operator's Leases are. */
-  namespace: string;
-}
+type RecentEvent = ReturnType<typeof recentEvent>;
 
 const TIMEOUT_MS = 10_000;
 const RECENT_EVENTS = 10;
 
-export async function readOverview({ client, kinds, metrics, namespace }: OverviewOptions): Promise<Overview> {
+/** @param namespace where the operator's Leases are */
+export async function readOverview(
+  client: KubernetesClient,
+  kinds: readonly AnyKind[],
+  metrics: MetricsLocation,
+  namespace: string,
+): Promise<Overview> {
   const [counts, operator, shards, events] = await Promise.all([
     Promise.all(kinds.map((kind) => readKind(client, kind))),
     readOperatorStatus(metrics).catch(asError),
@@ -96,7 +87,7 @@ async function readEvents(client: KubernetesClient): Promise<RecentEvent[]> {
     .slice(0, RECENT_EVENTS);
 }
 
-function recentEvent({ metadata, involvedObject, series, ...event }: CoreEvent): RecentEvent {
+function recentEvent({ metadata, involvedObject, series, ...event }: CoreEvent) {
   const { kind = "", namespace, name = "" } = involvedObject ?? {};
   return {
     time: series?.lastObservedTime ?? event.eventTime ?? metadata.creationTimestamp ?? "",
