@@ -14,8 +14,7 @@ import { selectCandidates } from "../preview/preview";
 import type { RemoteInspector } from "../preview/remote";
 import { resolvePulumi } from "../toolchain/pulumi";
 import { type OpenStacks, openStacks } from "./open-stacks";
-import { PreviewProgress } from "./preview-progress";
-import { Progress } from "./progress";
+import { Progress, startSpinner } from "./progress";
 import { type ServerOptions, withServer } from "./server-options";
 import { untilInterrupted } from "./until-interrupted";
 
@@ -29,6 +28,7 @@ export interface InspectionOptions {
 }
 
 const TIMEOUT_MS = 10 * 60_000;
+const BAR_WIDTH = 20;
 
 /** The environment variables of {@link inspect}, for a command's help. */
 export const INSPECTION_HELP = `
@@ -69,29 +69,35 @@ async function inspectHere<T>(
   const state = readStateConfig(process.env);
   const progress = new Progress();
   let stacks: OpenStacks | undefined;
-  let previewed: PreviewProgress | undefined;
+  let spinner: ReturnType<typeof startSpinner>;
   try {
     // To make a server takes longer than a look.
     const pulumi = await resolvePulumi({ signal, observe: progress.observeTools, make: false });
     const opening = openCluster(); // never fails, and needs nothing of the workspace
     stacks = await openStacks(kinds, { ...state, workDirectory, pulumi, log: console });
     const cluster = await opening;
-    if (concurrency !== undefined) previewed = new PreviewProgress();
+    if (concurrency !== undefined) spinner = startSpinner("previewing");
     const inspector = new Inspector({
       kinds,
       reader: new StackReader({ ...stacks, timeoutMs: TIMEOUT_MS, concurrency: concurrency ?? 1 }),
       cluster,
       signal,
       notes: notesOn(state.backendUrl, cluster),
-      ...(previewed && { observe: previewed.show }),
+      observe(done, total) {
+        if (spinner) spinner.text = `previewing ${bar(done / total)} ${done} of ${total}`;
+      },
     });
     return await ask(inspections(inspector, kinds));
   } finally {
-    previewed?.end();
+    spinner?.stop();
     await stacks?.close();
     await closePool();
     await disconnectKubernetes();
   }
+}
+
+function bar(share: number): string {
+  return "█".repeat(Math.round(share * BAR_WIDTH)).padEnd(BAR_WIDTH, "░");
 }
 
 function inspections(inspector: Inspector, kinds: readonly AnyKind[]): Inspections {

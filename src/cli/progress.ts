@@ -7,9 +7,16 @@ interface Step {
   text: string;
   detail: string;
   startedAt: number;
-  estimatedSeconds: number | undefined;
+  /** `about 3 min`; empty when it is not known. */
+  estimate: string;
   timer: NodeJS.Timeout;
   spinner: Ora | undefined;
+}
+
+/** A line that changes, on a terminal; `undefined` elsewhere. */
+export function startSpinner(text: string, stream: NodeJS.WriteStream = process.stderr): Ora | undefined {
+  const isTerminal = stream.isTTY && stream.columns > 0; // it needs a width
+  return isTerminal ? ora({ stream, discardStdin: false, text }).start() : undefined;
 }
 
 /**
@@ -27,17 +34,11 @@ export class Progress {
   /** Begins a step; the one before it is done. */
   begin(text: string, estimatedSeconds?: number): void {
     this.done();
-    const terminal = this.#stream.isTTY === true && this.#stream.columns > 0; // a spinner needs a width
-    this.#step = {
-      text,
-      detail: "",
-      startedAt: Date.now(),
-      estimatedSeconds,
-      spinner: terminal ? ora({ stream: this.#stream, discardStdin: false, text }).start() : undefined,
-      timer: setInterval(() => this.#show(), terminal ? 1_000 : STILL_THERE_SECONDS * 1_000),
-    };
-    if (!terminal)
-      this.#write(estimatedSeconds === undefined ? text : `${text} (${duration(estimatedSeconds, "about ")})`);
+    const estimate = estimatedSeconds === undefined ? "" : `about ${duration(estimatedSeconds)}`;
+    const spinner = startSpinner(text, this.#stream);
+    const timer = setInterval(() => this.#show(), spinner ? 1_000 : STILL_THERE_SECONDS * 1_000);
+    this.#step = { text, detail: "", startedAt: Date.now(), estimate, timer, spinner };
+    if (!spinner) this.#write(estimate ? `${text} (${estimate})` : text);
   }
 
   /** What the step is at. */
@@ -53,7 +54,7 @@ export class Progress {
     this.#end((step, seconds) => {
       const text = `${step.text}${seconds >= 1 ? ` (${duration(seconds)})` : ""}`;
       if (step.spinner) step.spinner.succeed(text);
-      else if (step.estimatedSeconds !== undefined) this.#write(`${step.text}: done after ${duration(seconds)}`);
+      else if (step.estimate) this.#write(`${step.text}: done after ${duration(seconds)}`);
     });
   }
 
@@ -78,10 +79,10 @@ export class Progress {
   #show(): void {
     const step = this.#step;
     if (step === undefined) return;
-    const elapsed = secondsSince(step.startedAt);
-    const estimate = step.estimatedSeconds === undefined ? "" : ` of ${duration(step.estimatedSeconds, "about ")}`;
-    const text = `${step.text}${step.detail && `: ${step.detail}`} (${duration(elapsed)}${estimate})`;
-    if (step.spinner) step.spinner.text = text;
+    const { estimate, detail, spinner } = step;
+    const time = `${duration(secondsSince(step.startedAt))}${estimate && ` of ${estimate}`}`;
+    const text = `${step.text}${detail && `: ${detail}`} (${time})`;
+    if (spinner) spinner.text = text;
     else this.#write(`still: ${text}`);
   }
 
@@ -103,8 +104,8 @@ function secondsSince(milliseconds: number): number {
 }
 
 /** `45 s`, `3 min`, `3 min 5 s`. */
-function duration(seconds: number, prefix = ""): string {
+function duration(seconds: number): string {
   const [minutes, rest] = [Math.floor(seconds / 60), seconds % 60];
-  const parts = [...(minutes > 0 ? [`${minutes} min`] : []), ...(rest > 0 || minutes === 0 ? [`${rest} s`] : [])];
-  return prefix + parts.join(" ");
+  if (minutes === 0) return `${rest} s`;
+  return rest === 0 ? `${minutes} min` : `${minutes} min ${rest} s`;
 }
