@@ -3,36 +3,35 @@ import type { NewKindNames } from "./names";
 /** Texts by path. */
 export type Files = Record<string, string>;
 
-/** What the files of a kind import; a folder of this repository and a package say it differently. */
-interface Modules {
+/** Where the files of a kind lie, and what they import; a folder of this repository and a package say it differently. */
+interface Layout {
+  sources: string;
+  sample: string;
+  test: string;
   contract: string;
   kubernetes: string;
-  /** The test kit, from the test. */
-  testing: string;
-  /** The providers, from the test. */
-  testKubernetes: string;
-  /** The kind's folder, from the test. */
-  folder: string;
+  /** The test kit, the providers and the kind's folder, from the test. */
+  fromTest: { kit: string; kubernetes: string; folder: string };
+  /** The formatter sorts packages by name, and files by the longest way up. */
+  sorted(imports: string[]): string[];
 }
 
 /** A kind's folder in this repository, with its test. */
 export function folderFiles(names: NewKindNames): Files {
   const folder = `stacks/${names.folder}`;
-  const files = kindFiles(names, {
+  return kindFiles(names, {
+    sources: folder,
+    sample: `${folder}/sample.yaml`,
+    test: `test/${folder}/kind.test.ts`,
     contract: "../contract/index",
     kubernetes: "../../providers/kubernetes/index",
-    testing: "../../../src/testing/index",
-    testKubernetes: "../../../providers/kubernetes/index",
-    folder: `../../../${folder}`,
+    fromTest: {
+      kit: "../../../src/testing/index",
+      kubernetes: "../../../providers/kubernetes/index",
+      folder: `../../../${folder}`,
+    },
+    sorted: (imports) => imports.reverse(),
   });
-  return {
-    [`${folder}/schema.ts`]: files.schema,
-    [`${folder}/program.ts`]: files.program,
-    [`${folder}/status.ts`]: files.status,
-    [`${folder}/kind.ts`]: files.kind,
-    [`${folder}/sample.yaml`]: files.sample,
-    [`test/${folder}/kind.test.ts`]: files.test,
-  };
 }
 
 /**
@@ -41,24 +40,21 @@ export function folderFiles(names: NewKindNames): Files {
  * @param versions what it depends on, by package
  */
 export function packageFiles(names: NewKindNames, versions: Readonly<Record<string, string>>): Files {
-  const files = kindFiles(names, {
-    contract: "kindstack",
-    kubernetes: "kindstack/providers/kubernetes",
-    testing: "kindstack/testing",
-    testKubernetes: "kindstack/providers/kubernetes",
-    folder: "../src",
-  });
+  const kubernetes = "kindstack/providers/kubernetes";
   return {
     "package.json": `${JSON.stringify(manifestOf(names, versions), null, 2)}\n`,
     "tsconfig.json": TSCONFIG,
     ".gitignore": "node_modules/\ndist/\n.kindstack/\n",
     "src/index.ts": `export { ${names.constant} } from "./kind";\n`,
-    "src/schema.ts": files.schema,
-    "src/program.ts": files.program,
-    "src/status.ts": files.status,
-    "src/kind.ts": files.kind,
-    "sample.yaml": files.sample,
-    "test/kind.test.ts": files.test,
+    ...kindFiles(names, {
+      sources: "src",
+      sample: "sample.yaml",
+      test: "test/kind.test.ts",
+      contract: "kindstack",
+      kubernetes,
+      fromTest: { kit: "kindstack/testing", kubernetes, folder: "../src" },
+      sorted: (imports) => imports,
+    }),
   };
 }
 
@@ -101,8 +97,9 @@ const TSCONFIG = `{
 }
 `;
 
-function kindFiles({ kind, plural, singular, folder, constant, group }: NewKindNames, modules: Modules) {
-  const schema = `import { Type } from "${modules.contract}";
+function kindFiles({ kind, plural, singular, folder, constant, group }: NewKindNames, layout: Layout): Files {
+  const { contract, kubernetes, fromTest, sorted } = layout;
+  const schema = `import { Type } from "${contract}";
 
 export const ${constant}Spec = Type.Object({
   text: Type.String({ description: "What the ConfigMap holds.", minLength: 1, maxLength: 1000 }),
@@ -114,13 +111,11 @@ export const ${constant}Status = Type.Object({
 });
 export type ${kind}Status = Type.Static<typeof ${constant}Status>;
 `;
-  const imports = [
-    `import type { KindObject, ProgramContext } from "${modules.contract}";`,
-    `import { KubernetesObject } from "${modules.kubernetes}";`,
+  const programImports = [
+    `import type { KindObject, ProgramContext } from "${contract}";`,
+    `import { KubernetesObject } from "${kubernetes}";`,
   ];
-  // As the formatter of this repository sorts them: the longer way up first.
-  if (modules.kubernetes.startsWith("../../")) imports.reverse();
-  const program = `${imports.join("\n")}
+  const program = `${sorted(programImports).join("\n")}
 import type { ${kind}Spec } from "./schema";
 
 /** A ConfigMap with the text. */
@@ -137,12 +132,11 @@ ${signature(`export function ${constant}Program`, [`{ metadata, spec }: KindObje
   });
 }
 `;
-  const typeImports = imports.map((line) =>
-    line
-      .replace("KindObject, ProgramContext", "KindObject")
-      .replace("import { KubernetesObject }", "import type { LiveObject }"),
-  );
-  const status = `${typeImports.join("\n")}
+  const statusImports = [
+    `import type { KindObject } from "${contract}";`,
+    `import type { LiveObject } from "${kubernetes}";`,
+  ];
+  const status = `${sorted(statusImports).join("\n")}
 import type { ${kind}Spec, ${kind}Status } from "./schema";
 
 ${signature(`export function ${constant}Report`, [`_object: KindObject<${kind}Spec>`, "owned: readonly LiveObject[]"], `${kind}Status`)} {
@@ -150,7 +144,7 @@ ${signature(`export function ${constant}Report`, [`_object: KindObject<${kind}Sp
   return { configMap: configMap?.metadata.name ?? "" };
 }
 `;
-  const definition = `import { defineKind } from "${modules.contract}";
+  const definition = `import { defineKind } from "${contract}";
 import { ${constant}Program } from "./program";
 import { ${constant}Spec, ${constant}Status } from "./schema";
 import { ${constant}Report } from "./status";
@@ -179,16 +173,10 @@ metadata:
 spec:
   text: the database moves on Sunday
 `;
-  const vitest = `import { describe, expect, it } from "vitest";`;
-  const kit = [
-    `import type { LiveObject } from "${modules.testKubernetes}";`,
-    `import { objectOf, planBetween, registeredBy } from "${modules.testing}";`,
-  ];
-  const testImports = [
-    ...(modules.testing.startsWith("../") ? [vitest, ...kit] : [...kit, vitest]),
-    `import { ${constant} } from "${modules.folder}/kind";`,
-  ];
-  const test = `${testImports.join("\n")}
+  const kitImports = `import type { LiveObject } from "${fromTest.kubernetes}";
+import { objectOf, planBetween, registeredBy } from "${fromTest.kit}";`;
+  const test = `${sorted([kitImports, `import { describe, expect, it } from "vitest";`]).join("\n")}
+import { ${constant} } from "${fromTest.folder}/kind";
 
 const withText = (text: string) => objectOf(${constant}, { text }, { name: "moving" });
 
@@ -216,7 +204,14 @@ describe("${kind}", () => {
   });
 });
 `;
-  return { schema, program, status, kind: definition, sample, test };
+  return {
+    [`${layout.sources}/schema.ts`]: schema,
+    [`${layout.sources}/program.ts`]: program,
+    [`${layout.sources}/status.ts`]: status,
+    [`${layout.sources}/kind.ts`]: definition,
+    [layout.sample]: sample,
+    [layout.test]: test,
+  };
 }
 
 /** As the formatter breaks it: in one line where that has at most 120 characters. */
