@@ -23,6 +23,7 @@ import { renderTable } from "../text/table";
 import { resolvePulumi } from "../toolchain/pulumi";
 import { allKinds, type KindsOption, kindsOption } from "./kinds-option";
 import { Progress } from "./progress";
+import { untilInterrupted } from "./until-interrupted";
 
 const DEFAULT_DIR = path.join(".kindstack", "dev");
 const DIR_OPTION = ["--dir <dir>", `directory of the cluster's data (default: "${DEFAULT_DIR}")`] as const;
@@ -58,7 +59,7 @@ Examples:
   kindstack dev --kinds ./src --watch  # the same, with each edit in the cluster within seconds
   . .kindstack/dev/env         # for kubectl and psql in this shell`,
     )
-    .action((options: DevOptions) => up(options));
+    .action((options: DevOptions) => untilInterrupted((signal) => up(options, signal), true));
   dev
     .command("stop")
     .description("stop the cluster; its data stays")
@@ -76,30 +77,32 @@ Examples:
 
 /** `--dir` is understood before and after the name of the subcommand. */
 function directoryOf(command: Command): string {
-  return command.opts<{ dir?: string }>().dir ?? command.parent?.opts<{ dir?: string }>().dir ?? DEFAULT_DIR;
+  const { dir = DEFAULT_DIR }: { dir?: string } = { ...command.parent?.opts(), ...command.opts() };
+  return dir;
 }
 
-async function up(options: DevOptions): Promise<void> {
-  const dir = options.dir ?? DEFAULT_DIR;
+async function up(options: DevOptions, signal: AbortSignal): Promise<void> {
+  const { dir = DEFAULT_DIR, fresh, detach, watch } = options;
   const kinds = allKinds(options);
-  const words = options.kinds?.words ?? [];
-  if (options.watch && (options.kinds ?? loadKinds()).files.length === 0) {
+  if (watch && (options.kinds ?? loadKinds()).files.length === 0) {
     throw new TerminalError("Misconfigured", "--watch: no files to watch; choose kinds of your own: --kinds ./src");
   }
   const progress = new Progress();
-  const interruption = catchSignals();
-  const { signal } = interruption;
   let cluster: DevCluster | undefined;
   let unfollow = () => {};
-  let interrupted = false;
+  let isInterrupted = false;
+  // Waiting for a signal, or for a child that may outlive it, does not keep a process alive.
+  const alive = setInterval(() => {}, 60_000);
+  // A terminal that has gone must not prevent the rest from being stopped.
+  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
   try {
-    const observeTools = progress.observeTools;
+    const { observeTools } = progress;
     // First, so that what may take minutes or fail is over before anything runs.
     const pulumi = options.operator ? await resolvePulumi({ signal, observe: observeTools }) : undefined;
     let begun = false;
     cluster = await startDevCluster({
       dir,
-      fresh: options.fresh,
+      fresh,
       signal,
       observeTools,
       log(message) {
@@ -110,18 +113,12 @@ async function up(options: DevOptions): Promise<void> {
     });
     if (pulumi !== undefined) {
       progress.begin("operator");
-      await cluster.start(
-        {
-          ...(await operator(cluster, path.join(__dirname, "main.js"), pulumi, {
-            kinds: portableWords(words),
-            watch: options.watch,
-          })),
-          onSpawn: (logFile) => {
-            if (!options.detach) unfollow = followFile(logFile, terminalLog());
-          },
-        },
-        signal,
-      );
+      const settings = { kinds: portableWords(options.kinds?.words ?? []), watch };
+      const component = await operator(cluster, path.join(__dirname, "main.js"), pulumi, settings);
+      const onSpawn = (logFile: string) => {
+        if (!detach) unfollow = followFile(logFile, terminalLog());
+      };
+      await cluster.start({ ...component, onSpawn }, signal);
       if (options.samples) {
         progress.begin("samples");
         await showSamples(cluster, kinds, progress, signal);
@@ -129,10 +126,11 @@ async function up(options: DevOptions): Promise<void> {
     }
     progress.done();
     print(hints(dir, kinds, options));
-    if (options.detach) return;
-    const failure = await Promise.race([cluster.failure, interruption.signalled]);
+    if (detach) return;
+    const interrupted = signal.aborted ? undefined : once(signal, "abort").then(() => undefined);
+    const failure = await Promise.race([cluster.failure, interrupted]);
     if (failure !== undefined) throw failure;
-    interrupted = true;
+    isInterrupted = true;
   } catch (error) {
     progress.fail();
     await stopAll(cluster, progress);
@@ -141,9 +139,9 @@ async function up(options: DevOptions): Promise<void> {
     }
     throw signal.aborted ? new Error("interrupted") : error;
   } finally {
-    if (interrupted) await stopAll(cluster, progress);
+    if (isInterrupted) await stopAll(cluster, progress);
     unfollow();
-    interruption.release();
+    clearInterval(alive);
   }
 }
 
@@ -176,12 +174,12 @@ function status(dir: string): void {
   print(
     renderTable(
       ["name", "pid", "port", "state", "log"],
-      processes.map(({ name, pid, port, running, logFile }) => [
-        name,
-        pid,
-        port,
-        running ? "running" : "ended",
-        logFile,
+      processes.map((process) => [
+        process.name,
+        process.pid,
+        process.port,
+        process.running ? "running" : "ended",
+        process.logFile,
       ]),
     ),
   );
@@ -226,25 +224,21 @@ async function showSamples(
 
 function hints(dir: string, kinds: readonly AnyKind[], { detach, watch }: DevOptions): string {
   const layout = layoutOf(dir);
+  const operator = devClusterStatus(dir).processes.find(({ name }) => name === "operator");
   return [
     "Ready. In a shell:",
     `  . ${shownPath(layout.env)}`,
     `  kubectl get nodes${kinds.map((kind) => `,${kubectlName(kind, kinds)}`).join("")} --all-namespaces`,
     "  psql -c 'table students'",
-    ...consoleHints(dir),
+    ...(operator ? [`  console: http://127.0.0.1:${operator.port}${CONSOLE_PATH}`] : []),
     ...(watch ? [`  edits: applied as you save; errors are in ${shownPath(logFileOf(layout, "operator"))}`] : []),
     detach ? `To stop it: kindstack dev stop${dirArgument(dir)}` : "To stop it: Ctrl-C",
   ].join("\n");
 }
 
 function shownPath(file: string): string {
-  const shown = path.relative(process.cwd(), file).startsWith("..") ? file : `./${path.relative(process.cwd(), file)}`;
-  return /^[\w./-]+$/.test(shown) ? shown : quoteForShell(shown);
-}
-
-function consoleHints(dir: string): string[] {
-  const operator = devClusterStatus(dir).processes.find(({ name }) => name === "operator");
-  return operator === undefined ? [] : [`  console: http://127.0.0.1:${operator.port}${CONSOLE_PATH}`];
+  const relative = path.relative(process.cwd(), file);
+  return shellWord(relative.startsWith("..") ? file : `./${relative}`);
 }
 
 /** What kubectl takes for this kind and no other: the plural, with the beginning of the group where two have the same. */
@@ -254,7 +248,11 @@ function kubectlName({ plural, group }: AnyKind, kinds: readonly AnyKind[]): str
 }
 
 function dirArgument(dir: string): string {
-  return dir === DEFAULT_DIR ? "" : ` --dir ${/^[\w./-]+$/.test(dir) ? dir : quoteForShell(dir)}`;
+  return dir === DEFAULT_DIR ? "" : ` --dir ${shellWord(dir)}`;
+}
+
+function shellWord(file: string): string {
+  return /^[\w./-]+$/.test(file) ? file : quoteForShell(file);
 }
 
 /** Passes the operator's log on: for people where people read it, as it is elsewhere. */
@@ -262,27 +260,6 @@ function terminalLog(): (bytes: Buffer) => void {
   if (!process.stdout.isTTY) return (bytes) => process.stdout.write(bytes);
   const stream = pretty({ colorize: true, destination: 1, sync: true });
   return (bytes) => stream.write(bytes);
-}
-
-/** From here on, a signal to end is a wish to be obeyed in order and not the end itself. */
-function catchSignals() {
-  const controller = new AbortController();
-  const signalled = once(controller.signal, "abort").then(() => undefined);
-  const obey = () => controller.abort(new Error("interrupted"));
-  const names = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
-  for (const name of names) process.on(name, obey);
-  // Waiting for a signal, or for a child that may outlive it, does not keep a process alive.
-  const alive = setInterval(() => {}, 60_000);
-  // A terminal that has gone must not prevent the rest from being stopped.
-  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
-  return {
-    signal: controller.signal,
-    signalled,
-    release() {
-      clearInterval(alive);
-      for (const name of names) process.off(name, obey);
-    },
-  };
 }
 
 function print(text: string): void {
