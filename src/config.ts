@@ -54,27 +54,24 @@ export function operatorNamespace(environment: NodeJS.ProcessEnv): string {
 
 function readProtection(environment: NodeJS.ProcessEnv, workDirectory: string): StateProtection {
   const keyService = environment.KINDSTACK_SECRETS_PROVIDER || undefined;
-  if (keyService === undefined) return { passphrase: readPassphrase(environment, workDirectory), keyService };
-  if (!KEY_SERVICES.some((scheme) => keyService.startsWith(scheme))) {
+  if (keyService !== undefined && !KEY_SERVICES.some((scheme) => keyService.startsWith(scheme))) {
     const allowed = `${KEY_SERVICES.join(", ")}, or nothing for a passphrase`;
     throw new TerminalError("Misconfigured", `KINDSTACK_SECRETS_PROVIDER: ${keyService} is not one of ${allowed}`);
   }
-  const isThere = existsSync(environment.PULUMI_CONFIG_PASSPHRASE_FILE ?? "") || environment.PULUMI_CONFIG_PASSPHRASE;
-  return { passphrase: isThere ? readPassphrase(environment, workDirectory) : undefined, keyService };
+  const { PULUMI_CONFIG_PASSPHRASE: value, PULUMI_CONFIG_PASSPHRASE_FILE: file } = environment;
+  const isNeeded = keyService === undefined || value || existsSync(file ?? "");
+  return { passphrase: isNeeded ? readPassphrase(environment, workDirectory) : undefined, keyService };
 }
 
 function readPassphrase(environment: NodeJS.ProcessEnv, workDirectory: string): StateProtection["passphrase"] {
-  const file = environment.PULUMI_CONFIG_PASSPHRASE_FILE;
+  const { PULUMI_CONFIG_PASSPHRASE: value, PULUMI_CONFIG_PASSPHRASE_FILE: file } = environment;
   if (file) {
-    if (!existsSync(file)) {
-      throw new TerminalError("Misconfigured", `PULUMI_CONFIG_PASSPHRASE_FILE: there is no file ${file}`);
-    }
-    if (readFileSync(file, "utf8").trim() === "") {
-      throw new TerminalError("Misconfigured", `PULUMI_CONFIG_PASSPHRASE_FILE: the file ${file} is empty`);
-    }
+    const problem = !existsSync(file)
+      ? `there is no file ${file}`
+      : readFileSync(file, "utf8").trim() === "" && `the file ${file} is empty`;
+    if (problem) throw new TerminalError("Misconfigured", `PULUMI_CONFIG_PASSPHRASE_FILE: ${problem}`);
     return { file: resolve(file) };
   }
-  const value = environment.PULUMI_CONFIG_PASSPHRASE;
   if (value) return { value };
   if (inCluster(environment)) {
     throw new TerminalError(

@@ -21,14 +21,12 @@ export function backupCommand(): Command {
     .description("write the state of all stacks to files; the operator may keep running")
     .argument("<directory>", "target directory; it must be empty or absent")
     .addHelpText("after", `\nExample:\n  kindstack backup state-backup\n${HELP}`)
-    .action(async (directory: string) => {
-      await withProgress(`backup to ${directory}`, async (backend, progress) => {
-        const count = await writeBackup(directory, backend, (count) => {
-          if (count % STEP === 0) progress.detail(`${count} stacks`);
-        });
-        return `wrote ${count} stacks to ${directory}`;
-      });
-    });
+    .action((directory: string) =>
+      withBackend(
+        `backup to ${directory}`,
+        async (backend, onStack) => `wrote ${await writeBackup(directory, backend, onStack)} stacks to ${directory}`,
+      ),
+    );
 }
 
 export function restoreCommand(): Command {
@@ -37,29 +35,31 @@ export function restoreCommand(): Command {
     .argument("<directory>", "directory that `kindstack backup` wrote")
     .option("--overwrite", "replace the state of stacks that exist", false)
     .addHelpText("after", `\nExample:\n  kindstack restore state-backup\n${HELP}`)
-    .action(async (directory: string, { overwrite }: { overwrite: boolean }) => {
-      await withProgress(`restore from ${directory}`, async (backend, progress) => {
-        const onStack = (count: number, all: number) => {
-          if (count % STEP === 0) progress.detail(`${count} of ${all} stacks`);
-        };
-        return `restored ${await restore(directory, backend, { overwrite, onStack })} stacks`;
-      });
-    });
+    .action((directory: string, { overwrite }: { overwrite: boolean }) =>
+      withBackend(
+        `restore from ${directory}`,
+        async (backend, onStack) => `restored ${await restore(directory, backend, { overwrite, onStack })} stacks`,
+      ),
+    );
 }
 
-async function withProgress(
+/** @param run gets what is told of every stack that is done, and returns what is printed at the end */
+async function withBackend(
   what: string,
-  run: (backend: StateBackend, progress: Progress) => Promise<string>,
+  run: (backend: StateBackend, onStack: (count: number, all?: number) => void) => Promise<string>,
 ): Promise<void> {
   if (!process.env.PULUMI_BACKEND_URL) {
     throw new TerminalError("Misconfigured", "PULUMI_BACKEND_URL must name the backend that the operator uses");
   }
   const progress = new Progress();
+  const onStack = (count: number, all?: number) => {
+    if (count % STEP === 0) progress.detail(all === undefined ? `${count} stacks` : `${count} of ${all} stacks`);
+  };
   try {
     const summary = await untilInterrupted(async (signal) => {
       const pulumi = await resolvePulumi({ signal, observe: progress.observeTools, make: false });
       progress.begin(what);
-      return withStateBackend(readStateConfig(process.env), pulumi, signal, (backend) => run(backend, progress));
+      return withStateBackend(readStateConfig(process.env), pulumi, signal, (backend) => run(backend, onStack));
     });
     progress.done();
     process.stdout.write(`${summary}\n`);
