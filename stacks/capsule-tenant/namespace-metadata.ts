@@ -7,12 +7,14 @@ import type { CapsuleTenant } from "./schema";
  * evaluates them when a namespace is changed, the webhook when one is created.
  */
 
-/** Keys that belong to Kubernetes, Capsule and Kindstack: Pod Security, schedulers, ownership. */
-export const RESERVED_KEYS = "^([-a-z0-9.]+\\.)?(kubernetes\\.io|k8s\\.io|kindstack\\.dev|capsule\\.clastix\\.io)/";
-/** Of these, what says nothing to the cluster, or what the API server itself sets. */
-export const UNRESERVED_KEYS = "^(app|kubectl)\\.kubernetes\\.io/|^kubernetes\\.io/metadata\\.name$";
-/** Of these, what no tenant can allow: it says whose a namespace is. */
-export const OWNERSHIP_KEYS = "^([-a-z0-9.]+\\.)?(kindstack\\.dev|capsule\\.clastix\\.io)/";
+export const KEY_PATTERNS = {
+  /** Keys that belong to Kubernetes, Capsule and Kindstack: Pod Security, schedulers, ownership. */
+  reserved: "^([-a-z0-9.]+\\.)?(kubernetes\\.io|k8s\\.io|kindstack\\.dev|capsule\\.clastix\\.io)/",
+  /** Of these, what says nothing to the cluster, or what the API server itself sets. */
+  unreserved: "^(app|kubectl)\\.kubernetes\\.io/|^kubernetes\\.io/metadata\\.name$",
+  /** Of these, what no tenant can allow: it says whose a namespace is. */
+  ownership: "^([-a-z0-9.]+\\.)?(kindstack\\.dev|capsule\\.clastix\\.io)/",
+};
 
 export const METADATA_MAPS = ["labels", "annotations"] as const;
 export type MetadataMap = (typeof METADATA_MAPS)[number];
@@ -61,8 +63,8 @@ export function refusedKeys(tenant: CapsuleTenant, map: MetadataMap, keys: reado
   const matches = (regex: string, key: string) => regex !== "" && RE2JS.compile(regex).matcher(key).find();
   return keys.filter((key) => {
     if (key === TENANT_LABEL && map === "labels") return false; // the owner of several tenants chooses one with it
-    if (matches(OWNERSHIP_KEYS, key)) return true;
-    const isReserved = matches(RESERVED_KEYS, key) && !matches(UNRESERVED_KEYS, key);
+    if (matches(KEY_PATTERNS.ownership, key)) return true;
+    const isReserved = matches(KEY_PATTERNS.reserved, key) && !matches(KEY_PATTERNS.unreserved, key);
     return (isReserved || matches(forbidden, key)) && !matches(allowed, key);
   });
 }

@@ -1,7 +1,7 @@
 import type { LiveObject } from "../../providers/kubernetes/index";
 import type { Maintenance } from "../contract/index";
 import { indexedName, ROLE_BINDING_LABEL, TENANT_LABEL } from "./labels";
-import { namespacesOf, presentNamespaces } from "./namespaces";
+import { presentNamespaces } from "./namespaces";
 import { enforcementProbe, isEnforcedFor, isRestricted } from "./policies/tenant-policy";
 import type { CapsuleTenant } from "./schema";
 
@@ -88,9 +88,4 @@ export async function noteEnforcement(
   const binding = owned.find(({ kind }) => kind === "ValidatingAdmissionPolicyBinding");
   const waitedMs = Date.now() - Date.parse(binding?.metadata.creationTimestamp ?? "");
   return { requeueAfterMs: Math.min(Math.max(waitedMs / 4 || 0, PROBE_INTERVAL_MS.min), PROBE_INTERVAL_MS.max) };
-}
-
-/** The namespaces whose owner has no rights yet, by name. */
-export function withoutRights(tenant: CapsuleTenant, owned: readonly LiveObject[]): string[] {
-  return namespacesOf(tenant, owned, []).filter((namespace) => !hasRights(namespace, owned));
 }

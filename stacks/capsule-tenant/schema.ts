@@ -7,50 +7,63 @@ import { type Amounts, QUANTITY } from "./quantity";
  * whose rules could take too long.
  */
 
+const text = (maxLength: number) => Type.String({ maxLength });
+const NAME = Type.String({ minLength: 1, maxLength: 253 });
+
+const oneOf = <const Values extends string[]>(values: readonly [...Values], description?: string) =>
+  Type.Enum(values, { type: "string", ...(description && { description }) });
+
+const list = <Item extends Type.TSchema>(
+  item: Item,
+  maxItems: number,
+  { description, ...options }: Type.TArrayOptions & { description?: string } = {},
+) => Type.Optional(Type.Array(item, { ...(description && { description }), maxItems, ...options }));
+
+const SET = { "x-kubernetes-list-type": "set" };
+
+const flag = (description: string) => Type.Optional(Type.Boolean({ description }));
+
 /** A map of strings; TypeBox's own records are written with a pattern, which CRDs do not know. */
 const stringMap = (options: Record<string, unknown> = {}) =>
-  Type.Unsafe<Record<string, string>>({
-    type: "object",
-    additionalProperties: { type: "string", maxLength: 4096 },
-    maxProperties: 64,
-    ...options,
-  });
+  Type.Optional(
+    Type.Unsafe<Record<string, string>>({
+      type: "object",
+      additionalProperties: { type: "string", maxLength: 4096 },
+      maxProperties: 64,
+      ...options,
+    }),
+  );
+
+const INT_OR_STRING = { anyOf: [{ type: "integer" }, { type: "string" }], "x-kubernetes-int-or-string": true };
 
 const amounts = (description: string) =>
-  Type.Unsafe<Amounts>({
-    type: "object",
-    description,
-    additionalProperties: {
-      anyOf: [{ type: "integer" }, { type: "string" }],
-      "x-kubernetes-int-or-string": true,
-      maxLength: 64,
-      minimum: 0,
-      pattern: QUANTITY,
-    },
-    maxProperties: 64,
-  });
+  Type.Optional(
+    Type.Unsafe<Amounts>({
+      type: "object",
+      description,
+      additionalProperties: { ...INT_OR_STRING, maxLength: 64, minimum: 0, pattern: QUANTITY },
+      maxProperties: 64,
+    }),
+  );
 
-const name = () => Type.String({ minLength: 1, maxLength: 253 });
+/** Requirements on something that `key` names. */
+const requirements = <Key extends Type.TProperties>(key: Key, maxItems: number, maxLength: number) =>
+  list(
+    Type.Object({
+      ...key,
+      operator: oneOf(["In", "NotIn", "Exists", "DoesNotExist"]),
+      values: list(text(maxLength), 64),
+    }),
+    maxItems,
+  );
 
 const labelSelector = (description: string) =>
   Type.Object(
-    {
-      matchLabels: Type.Optional(stringMap()),
-      matchExpressions: Type.Optional(
-        Type.Array(
-          Type.Object({
-            key: Type.String({ maxLength: 317 }),
-            operator: Type.Enum(["In", "NotIn", "Exists", "DoesNotExist"], { type: "string" }),
-            values: Type.Optional(Type.Array(Type.String({ maxLength: 63 }), { maxItems: 64 })),
-          }),
-          { maxItems: 16 },
-        ),
-      ),
-    },
+    { matchLabels: stringMap(), matchExpressions: requirements({ key: text(317) }, 16, 63) },
     { description },
   );
 
-const regularExpression = () =>
+const REGULAR_EXPRESSION = Type.Optional(
   Type.String({
     description: "A regular expression in RE2 syntax; an empty one matches nothing.",
     maxLength: 512,
@@ -58,95 +71,61 @@ const regularExpression = () =>
     "x-kubernetes-validations": [
       { rule: "''.matches(self) in [true, false]", message: "must be a regular expression in RE2's syntax" },
     ],
-  });
+  }),
+);
 
 /** What may be used: what is named exactly, and what an expression matches. */
-const allowedList = (description: string) =>
-  Type.Object(
-    {
-      allowed: Type.Optional(Type.Array(Type.String({ maxLength: 253 }), { maxItems: 100 })),
-      allowedRegex: Type.Optional(regularExpression()),
-    },
-    { description },
-  );
-export type AllowedList = Type.Static<ReturnType<typeof allowedList>>;
+const allowed = (description: string) =>
+  Type.Optional(Type.Object({ allowed: list(text(253), 100), allowedRegex: REGULAR_EXPRESSION }, { description }));
 
 /** What may not be used: what is named exactly, and what an expression matches. */
-const deniedList = (description: string) =>
-  Type.Object(
-    {
-      denied: Type.Optional(Type.Array(Type.String({ maxLength: 317 }), { maxItems: 100 })),
-      deniedRegex: Type.Optional(regularExpression()),
-    },
-    { description },
-  );
+const denied = (description: string) =>
+  Type.Optional(Type.Object({ denied: list(text(317), 100), deniedRegex: REGULAR_EXPRESSION }, { description }));
 
 const limitRange = Type.Object({
   limits: Type.Array(
     Type.Object({
-      type: Type.Enum(["Pod", "Container", "PersistentVolumeClaim"], { type: "string" }),
-      max: Type.Optional(amounts("Maximum for one.")),
-      min: Type.Optional(amounts("Minimum for one.")),
-      default: Type.Optional(amounts("The limits of a container that names none.")),
-      defaultRequest: Type.Optional(amounts("The requests of a container that names none.")),
-      maxLimitRequestRatio: Type.Optional(amounts("Maximum ratio of limit to request.")),
+      type: oneOf(["Pod", "Container", "PersistentVolumeClaim"]),
+      max: amounts("Maximum for one."),
+      min: amounts("Minimum for one."),
+      default: amounts("The limits of a container that names none."),
+      defaultRequest: amounts("The requests of a container that names none."),
+      maxLimitRequestRatio: amounts("Maximum ratio of limit to request."),
     }),
     { maxItems: 32 },
   ),
 });
 
-const cidr = () => Type.String({ maxLength: 64, format: "cidr" });
+const CIDR = Type.String({ maxLength: 64, format: "cidr" });
 
 const peers = (description: string) =>
-  Type.Optional(
-    Type.Array(
-      Type.Object({
-        ipBlock: Type.Optional(
-          Type.Object({ cidr: cidr(), except: Type.Optional(Type.Array(cidr(), { maxItems: 64 })) }),
-        ),
-        namespaceSelector: Type.Optional(labelSelector("The namespaces; all if empty.")),
-        podSelector: Type.Optional(labelSelector("The Pods; all if empty.")),
-      }),
-      { description, maxItems: 64 },
-    ),
+  list(
+    Type.Object({
+      ipBlock: Type.Optional(Type.Object({ cidr: CIDR, except: list(CIDR, 64) })),
+      namespaceSelector: Type.Optional(labelSelector("The namespaces; all if empty.")),
+      podSelector: Type.Optional(labelSelector("The Pods; all if empty.")),
+    }),
+    64,
+    { description },
   );
 
-const ports = () =>
-  Type.Optional(
-    Type.Array(
-      Type.Object({
-        protocol: Type.Optional(Type.Enum(["TCP", "UDP", "SCTP"], { type: "string" })),
-        port: Type.Optional(
-          Type.Unsafe<string | number>({
-            anyOf: [{ type: "integer" }, { type: "string" }],
-            "x-kubernetes-int-or-string": true,
-            maxLength: 15,
-          }),
-        ),
-        endPort: Type.Optional(Type.Integer({ minimum: 1, maximum: 65535, format: "int32" })),
-      }),
-      { maxItems: 64 },
-    ),
-  );
+const PORTS = list(
+  Type.Object({
+    protocol: Type.Optional(oneOf(["TCP", "UDP", "SCTP"])),
+    port: Type.Optional(Type.Unsafe<string | number>({ ...INT_OR_STRING, maxLength: 15 })),
+    endPort: Type.Optional(Type.Integer({ minimum: 1, maximum: 65535, format: "int32" })),
+  }),
+  64,
+);
 
 const networkPolicy = Type.Object({
   podSelector: labelSelector("The Pods that the policy is for; all if empty."),
-  policyTypes: Type.Optional(
-    Type.Array(Type.Enum(["Ingress", "Egress"], { type: "string" }), { maxItems: 2, "x-kubernetes-list-type": "set" }),
-  ),
-  ingress: Type.Optional(
-    Type.Array(Type.Object({ from: peers("Who may connect; anyone if there are none."), ports: ports() }), {
-      maxItems: 32,
-    }),
-  ),
-  egress: Type.Optional(
-    Type.Array(Type.Object({ to: peers("What may be connected to; anything if there are none."), ports: ports() }), {
-      maxItems: 32,
-    }),
-  ),
+  policyTypes: list(oneOf(["Ingress", "Egress"]), 2, SET),
+  ingress: list(Type.Object({ from: peers("Who may connect; anyone if there are none."), ports: PORTS }), 32),
+  egress: list(Type.Object({ to: peers("What may be connected to; anything if there are none."), ports: PORTS }), 32),
 });
 
-const SCOPES = [
+const SCOPE = oneOf([
   "Terminating",
   "NotTerminating",
   "BestEffort",
@@ -154,37 +133,20 @@ const SCOPES = [
   "PriorityClass",
   "CrossNamespacePodAffinity",
   "VolumeAttributesClass",
-];
+]);
 
 const resourceQuota = Type.Object({
-  hard: Type.Optional(amounts("What the tenant may use in all of its namespaces together, by resource.")),
-  scopes: Type.Optional(
-    Type.Array(Type.Enum(SCOPES, { type: "string" }), { maxItems: 8, "x-kubernetes-list-type": "set" }),
-  ),
-  scopeSelector: Type.Optional(
-    Type.Object({
-      matchExpressions: Type.Optional(
-        Type.Array(
-          Type.Object({
-            scopeName: Type.Enum(SCOPES, { type: "string" }),
-            operator: Type.Enum(["In", "NotIn", "Exists", "DoesNotExist"], { type: "string" }),
-            values: Type.Optional(Type.Array(Type.String({ maxLength: 253 }), { maxItems: 64 })),
-          }),
-          { maxItems: 8 },
-        ),
-      ),
-    }),
-  ),
+  hard: amounts("What the tenant may use in all of its namespaces together, by resource."),
+  scopes: list(SCOPE, 8, SET),
+  scopeSelector: Type.Optional(Type.Object({ matchExpressions: requirements({ scopeName: SCOPE }, 8, 253) })),
 });
 export type ResourceQuotaItem = Type.Static<typeof resourceQuota>;
 
-const RBAC_GROUP = "rbac.authorization.k8s.io";
-
 const subject = Type.Object({
-  kind: Type.Enum(["User", "Group", "ServiceAccount"], { type: "string" }),
-  name: name(),
-  apiGroup: Type.Optional(Type.Enum(["", RBAC_GROUP], { type: "string" })),
-  namespace: Type.Optional(Type.String({ maxLength: 63 })),
+  kind: oneOf(["User", "Group", "ServiceAccount"]),
+  name: NAME,
+  apiGroup: Type.Optional(oneOf(["", "rbac.authorization.k8s.io"])),
+  namespace: Type.Optional(text(63)),
 });
 
 /** What Kindstack and the API server go by; a tenant that set it could take an object for another's. */
@@ -201,22 +163,16 @@ export function isReserved(key: string): boolean {
 /** How a ServiceAccount is called as a user: `system:serviceaccount:<namespace>:<name>`. */
 export const SERVICE_ACCOUNT_NAME = "^system:serviceaccount:[^:]+:[^:]+$";
 
-const flag = (description: string) => Type.Optional(Type.Boolean({ description }));
-const allowed = (description: string) => Type.Optional(allowedList(description));
-const denied = (description: string) => Type.Optional(deniedList(description));
 const forEachNamespace = <Item extends Type.TSchema>(item: Item, description: string) =>
-  Type.Optional(Type.Array(item, { description, maxItems: 32 }));
+  list(item, 32, { description });
 const additionalMetadata = {
-  additionalLabels: Type.Optional(stringMap({ "x-kubernetes-validations": [RESERVED_METADATA] })),
-  additionalAnnotations: Type.Optional(stringMap({ "x-kubernetes-validations": [RESERVED_METADATA] })),
+  additionalLabels: stringMap({ "x-kubernetes-validations": [RESERVED_METADATA] }),
+  additionalAnnotations: stringMap({ "x-kubernetes-validations": [RESERVED_METADATA] }),
 };
 
 export const capsuleTenantSpec = Type.Object({
   owner: Type.Object(
-    {
-      kind: Type.Enum(["User", "Group", "ServiceAccount"], { type: "string" }),
-      name: name(),
-    },
+    { kind: oneOf(["User", "Group", "ServiceAccount"]), name: NAME },
     {
       description: "Who creates the tenant's namespaces and administers them.",
       "x-kubernetes-validations": [
@@ -228,11 +184,7 @@ export const capsuleTenantSpec = Type.Object({
     },
   ),
   namespaceQuota: Type.Optional(
-    Type.Integer({
-      description: "Maximum number of namespaces; unlimited if absent.",
-      minimum: 1,
-      format: "int32",
-    }),
+    Type.Integer({ description: "Maximum number of namespaces; unlimited if absent.", minimum: 1, format: "int32" }),
   ),
   namespacesMetadata: Type.Optional(
     Type.Object(
@@ -257,11 +209,10 @@ export const capsuleTenantSpec = Type.Object({
   ),
   ingressHostnames: allowed("The host names that the tenant's Ingresses may have; all if absent."),
   hostnameCollisionScope: Type.Optional(
-    Type.Enum(["Cluster", "Tenant", "Namespace", "Disabled"], {
-      type: "string",
-      description:
-        "Where two Ingresses may not have the same host name and path. Disabled also lets two tenants allow the same host name.",
-    }),
+    oneOf(
+      ["Cluster", "Tenant", "Namespace", "Disabled"],
+      "Where two Ingresses may not have the same host name and path. Disabled also lets two tenants allow the same host name.",
+    ),
   ),
   allowedServices: Type.Optional(
     Type.Object(
@@ -273,13 +224,10 @@ export const capsuleTenantSpec = Type.Object({
       { description: "Types of Services that the tenant may have; a type is allowed unless it is false." },
     ),
   ),
-  imagePullPolicies: Type.Optional(
-    Type.Array(Type.Enum(["Always", "IfNotPresent", "Never"], { type: "string" }), {
-      description: "The pull policies that containers may have; all if absent.",
-      maxItems: 3,
-      "x-kubernetes-list-type": "set",
-    }),
-  ),
+  imagePullPolicies: list(oneOf(["Always", "IfNotPresent", "Never"]), 3, {
+    description: "The pull policies that containers may have; all if absent.",
+    ...SET,
+  }),
   priorityClasses: allowed("The priority classes that the tenant's Pods may have; all if absent."),
   ingressClasses: allowed("The ingress classes that the tenant may use; all if absent."),
   storageClasses: allowed("The storage classes that the tenant may use; all if absent."),
@@ -297,14 +245,10 @@ export const capsuleTenantSpec = Type.Object({
           { maxItems: 100 },
         ),
       },
-      {
-        description: "The external addresses that Services may have; all if absent, none if empty.",
-      },
+      { description: "The external addresses that Services may have; all if absent, none if empty." },
     ),
   ),
-  nodeSelector: Type.Optional(
-    stringMap({ description: "Labels of the nodes that the tenant's Pods run on.", maxProperties: 32 }),
-  ),
+  nodeSelector: stringMap({ description: "Labels of the nodes that the tenant's Pods run on.", maxProperties: 32 }),
   limitRanges: forEachNamespace(limitRange, "Specs of LimitRanges; each namespace gets one for each item."),
   networkPolicies: forEachNamespace(networkPolicy, "Specs of NetworkPolicies; each namespace gets one for each item."),
   resourceQuotas: forEachNamespace(
@@ -312,7 +256,7 @@ export const capsuleTenantSpec = Type.Object({
     "Quotas for the tenant as a whole; each namespace gets a ResourceQuota with its share of each item.",
   ),
   additionalRoleBindings: forEachNamespace(
-    Type.Object({ clusterRoleName: name(), subjects: Type.Array(subject, { minItems: 1, maxItems: 100 }) }),
+    Type.Object({ clusterRoleName: NAME, subjects: Type.Array(subject, { minItems: 1, maxItems: 100 }) }),
     "Further RoleBindings; each namespace gets one for each item.",
   ),
 });

@@ -6,7 +6,7 @@ import { namespacesOf, presentNamespaces } from "./namespaces";
 import { isCordoned } from "./policies/cordon";
 import { policyBindings } from "./policies/policies";
 import { namespaceMetadata } from "./program";
-import { hasRights, mayHaveRights, withoutRights } from "./rights";
+import { hasRights, mayHaveRights } from "./rights";
 import type { CapsuleTenant, CapsuleTenantStatus } from "./schema";
 
 export function capsuleTenantReport(tenant: CapsuleTenant, owned: readonly LiveObject[]): CapsuleTenantStatus {
@@ -16,7 +16,7 @@ export function capsuleTenantReport(tenant: CapsuleTenant, owned: readonly LiveO
 
 /** Whether the tenant is cordoned, and whether owners wait for the API server to enforce what it restricts. */
 export function capsuleTenantConditions(tenant: CapsuleTenant, owned: readonly LiveObject[]): KindCondition[] {
-  const waiting = withoutRights(tenant, owned);
+  const waiting = namespacesOf(tenant, owned, []).filter((namespace) => !hasRights(namespace, owned));
   const binding = owned.some(({ metadata }) => metadata.name === `capsule-cordon-${tenant.metadata.name}`);
   return [
     isCordoned(tenant)

@@ -1,8 +1,8 @@
+import { isDeepStrictEqual } from "node:util";
 import {
   isProtectedNamespace,
   type LiveObject,
   type Manifest,
-  type OwnerReference,
   protectedNamespaces,
   reviewAccess,
 } from "../../../providers/kubernetes/index";
@@ -12,18 +12,19 @@ import {
   type AdmissionWebhook,
   controllerReference,
   type Decision,
-  type KindObject,
   type PatchOperation,
   type RequestingUser,
 } from "../../contract/index";
 import { TENANT_LABEL } from "../labels";
-import { refusedKeys } from "../namespace-metadata";
+import { METADATA_MAPS, refusedKeys } from "../namespace-metadata";
 import { capsuleNamespaceView } from "../namespace-view";
 import { isCordoned } from "../policies/cordon";
-import type { CapsuleTenant, CapsuleTenantSpec } from "../schema";
+import type { CapsuleTenant } from "../schema";
 import { addToMap } from "./patch";
 import type { QuotaReservations } from "./reservations";
 import { ADMINISTERS_TENANTS, isMember, userGroups } from "./user-groups";
+
+type LiveTenant = CapsuleTenant & LiveObject;
 
 const NAMESPACE_NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 const MAX_NAME_LENGTH = 63;
@@ -53,52 +54,33 @@ export function namespaceWebhook(reservations: QuotaReservations): AdmissionWebh
 }
 
 async function reviewNamespace(
-  request: AdmissionRequest,
+  { operation, object: namespace, user, name, uid, dryRun }: AdmissionRequest,
   view: AdmissionView,
   reservations: QuotaReservations,
 ): Promise<Decision> {
-  const { object: namespace, user, name, uid, dryRun } = request;
-  if (request.operation !== "CREATE" || namespace === undefined) return { allowed: true };
-  const { generateName = "" } = namespace.metadata;
-  if (isProtectedNamespace(name || `${generateName}xxxxx`)) {
+  if (operation !== "CREATE" || namespace === undefined) return { allowed: true };
+  const prefix = namespace.metadata.generateName ?? "";
+  const example = name || `${prefix}xxxxx`;
+  if (isProtectedNamespace(example)) {
     const names = protectedNamespaces().join(", ");
     return refuse(
-      `the namespace ${name || `${generateName}…`} cannot be a tenant's: the operator protects ${names} (KINDSTACK_PROTECTED_NAMESPACES)`,
+      `the namespace ${name || `${prefix}…`} cannot be a tenant's: the operator protects ${names} (KINDSTACK_PROTECTED_NAMESPACES)`,
     );
   }
   // The API server would refuse it later, and it would hold a place in the quota until then.
-  if (!NAMESPACE_NAME.test(name || `${generateName}xxxxx`) || name.length > MAX_NAME_LENGTH) {
-    return refuse(`${JSON.stringify(name || generateName)} is not a name for a namespace`);
+  if (!NAMESPACE_NAME.test(example) || name.length > MAX_NAME_LENGTH) {
+    return refuse(`${JSON.stringify(name || prefix)} is not a name for a namespace`);
   }
   if (name !== "" && view.get("namespaces", name) !== undefined) {
     // It will be refused in any case, and so needs no place in the quota.
     return { allowed: false, code: 409, message: `the namespace ${name} exists already` };
   }
-  const tenant = assign(namespace, name || generateName, user, view);
+  const tenant = assign(namespace, name || prefix, user, view);
   if (typeof tenant === "string") return refuse(tenant);
-
-  const theft = (namespace.metadata.ownerReferences ?? []).find(
-    (reference) => isTenant(reference) && reference.uid !== tenant.metadata.uid,
-  );
-  if (theft !== undefined) {
-    return refuse(`the namespace is the tenant ${tenant.metadata.name}'s and cannot be owned by ${theft.name} as well`);
-  }
-  const { name: tenantName } = tenant.metadata;
-  const parsed = tenant as unknown as CapsuleTenant;
-  if (isCordoned(parsed)) return refuse(`the tenant ${tenantName} is cordoned: nothing can be created in it`);
-  if (parsed.spec.forceTenantPrefix && !hasPrefix(name || generateName, tenantName)) {
-    return refuse(`the names of namespaces of the tenant ${tenantName} begin with "${tenantName}-"`);
-  }
-  for (const map of ["labels", "annotations"] as const) {
-    const refused = refusedKeys(parsed, map, Object.keys(namespace.metadata[map] ?? {}));
-    if (refused.length > 0) {
-      return refuse(
-        `the ${map} ${refused.join(", ")} cannot be set on a namespace of the tenant ${tenantName} by its owner`,
-      );
-    }
-  }
+  const refusal = refusalBy(tenant, namespace, name || prefix);
+  if (refusal !== undefined) return refuse(refusal);
   if (!dryRun && !(await mayCreateNamespaces(view, user))) return refuse(`${user.username} may not create namespaces`);
-  const quota = await reservations.reserve(view, tenant, name || `${generateName}${uid}`, dryRun);
+  const quota = await reservations.reserve(view, tenant, name || `${prefix}${uid}`, dryRun);
   if (quota !== undefined) {
     return refuse(`the tenant ${tenant.metadata.name} has all of the ${quota} namespaces that its quota allows`);
   }
@@ -106,29 +88,45 @@ async function reviewNamespace(
 }
 
 /** The tenant that a namespace is to be of, or in words why it can be of none. */
-function assign(namespace: Manifest, name: string, user: RequestingUser, view: AdmissionView): LiveObject | string {
-  const owned = new Map<string, LiveObject>();
+function assign(namespace: Manifest, name: string, user: RequestingUser, view: AdmissionView): LiveTenant | string {
+  const owned = new Map<string, LiveTenant>();
   for (const key of capsuleNamespaceView.ownerKeysOf({ name: user.username, groups: user.groups })) {
-    for (const tenant of view.byIndex("tenants", "owner", key)) owned.set(tenant.metadata.name, tenant);
+    for (const tenant of view.byIndex("tenants", "owner", key)) owned.set(tenant.metadata.name, tenant as LiveTenant);
   }
   const names = [...owned.keys()].sort();
   if (names.length === 0) return `${user.username} owns no tenant, and so cannot create namespaces`;
   const wanted = namespace.metadata.labels?.[TENANT_LABEL];
   // With prefixes, the name says whose the namespace is: the longest one wins.
-  const prefix = names
-    .filter(
-      (tenant) =>
-        (owned.get(tenant)?.spec as CapsuleTenantSpec | undefined)?.forceTenantPrefix && hasPrefix(name, tenant),
-    )
+  const byPrefix = names
+    .filter((tenant) => owned.get(tenant)?.spec.forceTenantPrefix && hasPrefix(name, tenant))
     .sort((a, b) => b.length - a.length)[0];
-  if (wanted === undefined && prefix === undefined && names.length > 1) {
+  if (wanted === undefined && byPrefix === undefined && names.length > 1) {
     return `${user.username} owns several tenants; the label ${TENANT_LABEL} must name one of ${names.join(", ")}`;
   }
-  const tenant = owned.get(wanted ?? prefix ?? names[0] ?? "");
+  const tenant = owned.get(wanted ?? byPrefix ?? names[0] ?? "");
   // Only its owners may learn whether a tenant exists.
   if (tenant === undefined) return `${user.username} does not own a tenant ${wanted}, but ${names.join(", ")}`;
   if (tenant.metadata.deletionTimestamp) return `the tenant ${tenant.metadata.name} is being deleted`;
   return tenant;
+}
+
+/** Why a tenant cannot have the namespace as it is to be created, in words. */
+function refusalBy(tenant: LiveTenant, { metadata }: Manifest, namespace: string): string | undefined {
+  const { name, uid } = tenant.metadata;
+  const theft = metadata.ownerReferences?.find(
+    ({ kind, apiVersion, uid: owner }) =>
+      kind === "Tenant" && apiVersion.startsWith("capsule.clastix.io/") && owner !== uid,
+  );
+  if (theft) return `the namespace is the tenant ${name}'s and cannot be owned by ${theft.name} as well`;
+  if (isCordoned(tenant)) return `the tenant ${name} is cordoned: nothing can be created in it`;
+  if (tenant.spec.forceTenantPrefix && !hasPrefix(namespace, name)) {
+    return `the names of namespaces of the tenant ${name} begin with "${name}-"`;
+  }
+  for (const map of METADATA_MAPS) {
+    const refused = refusedKeys(tenant, map, Object.keys(metadata[map] ?? {})).join(", ");
+    if (refused) return `the ${map} ${refused} cannot be set on a namespace of the tenant ${name} by its owner`;
+  }
+  return undefined;
 }
 
 function hasPrefix(name: string, tenant: string): boolean {
@@ -136,25 +134,19 @@ function hasPrefix(name: string, tenant: string): boolean {
 }
 
 /** The API server has asked the same before it asks the webhook; others who reach the webhook have only claimed it. */
-function mayCreateNamespaces({ client }: AdmissionView, { username, groups }: RequestingUser): Promise<boolean> {
+function mayCreateNamespaces({ client }: AdmissionView, user: RequestingUser): Promise<boolean> {
   const attributes = { resourceAttributes: { verb: "create", version: "v1", resource: "namespaces" } };
-  return reviewAccess(client, { username, groups }, attributes);
+  return reviewAccess(client, user, attributes);
 }
 
 /** What makes the namespace the tenant's; nothing when it is that already. */
-function assignment(namespace: Manifest, tenant: LiveObject): PatchOperation[] {
+function assignment(namespace: Manifest, tenant: LiveTenant): PatchOperation[] {
   const { labels, ownerReferences = [] } = namespace.metadata;
   const patch = addToMap("/metadata/labels", labels, { [TENANT_LABEL]: tenant.metadata.name });
-  const reference = controllerReference(tenant as unknown as KindObject);
-  const others = ownerReferences.filter(({ uid }) => uid !== reference.uid);
-  if (JSON.stringify(ownerReferences) !== JSON.stringify([...others, reference])) {
-    patch.push({ op: "add", path: "/metadata/ownerReferences", value: [...others, reference] });
-  }
+  const reference = controllerReference(tenant);
+  const value = [...ownerReferences.filter(({ uid }) => uid !== reference.uid), reference];
+  if (!isDeepStrictEqual(ownerReferences, value)) patch.push({ op: "add", path: "/metadata/ownerReferences", value });
   return patch;
-}
-
-function isTenant({ kind, apiVersion }: OwnerReference): boolean {
-  return kind === "Tenant" && apiVersion.startsWith("capsule.clastix.io/");
 }
 
 function refuse(message: string): Decision {

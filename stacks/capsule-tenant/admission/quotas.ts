@@ -1,11 +1,10 @@
 import type { AdmissionWebhook } from "../../contract/index";
 import { QUOTAS_LABEL } from "../labels";
+import { MADE_BY_WHAT_RUNS } from "../policies/cordon";
 import type { QuotaRoom } from "./quota-room";
 import { ADMINISTERS_TENANTS } from "./user-groups";
 
 const WORKLOADS = ["pods", "services", "persistentvolumeclaims"];
-/** Nothing waits for room for these: they are many, and quotas do not count them, or hardly ever do. */
-const NOT_COUNTED = ["events", "leases", "endpoints", "endpointslices", "localsubjectaccessreviews"];
 /** What Kindstack makes in a tenant's namespaces: the update that makes it must not wait for a balance that follows it. */
 const MANAGED = ["limitranges", "networkpolicies", "resourcequotas", "rolebindings"];
 
@@ -62,7 +61,8 @@ export function quotaWebhooks(room: QuotaRoom): AdmissionWebhook[] {
           name: "is-no-workload",
           expression: `request.resource.group != "" || !(request.resource.resource in ${JSON.stringify(WORKLOADS)})`,
         },
-        { name: "may-be-counted", expression: `!(request.resource.resource in ${JSON.stringify(NOT_COUNTED)})` },
+        // These are many, and quotas do not count them, or hardly ever do.
+        { name: "may-be-counted", expression: `!(request.resource.resource in ${JSON.stringify(MADE_BY_WHAT_RUNS)})` },
         {
           name: "is-not-made-by-kindstack",
           expression: `!(request.resource.resource in ${JSON.stringify(MANAGED)}) || !${ADMINISTERS_TENANTS}`,

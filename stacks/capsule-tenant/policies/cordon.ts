@@ -8,7 +8,7 @@ import { tenantBinding, validatingPolicy } from "./policy";
 const NAME = "capsule-cordon";
 
 /** What running Pods make for themselves, and what is asked without being stored. */
-const MADE_BY_WHAT_RUNS = ["events", "leases", "endpoints", "endpointslices", "localsubjectaccessreviews"];
+export const MADE_BY_WHAT_RUNS = ["events", "leases", "endpoints", "endpointslices", "localsubjectaccessreviews"];
 
 /** On a Tenant, with the value `enabled`: Capsule's own way to cordon it. The field of the specification wins. */
 const CORDON_LABEL = "capsule.clastix.io/cordon";

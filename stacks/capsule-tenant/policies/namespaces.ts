@@ -2,14 +2,7 @@ import { RE2JS } from "re2js";
 import { type Manifest, protectedNamespaces } from "../../../providers/kubernetes/index";
 import { ADMINISTERS_TENANTS, isMember, userGroups } from "../admission/user-groups";
 import { NODE_SELECTOR_ANNOTATION, TENANT_LABEL } from "../labels";
-import {
-  KEY_RULE_ANNOTATIONS,
-  METADATA_MAPS,
-  type MetadataMap,
-  OWNERSHIP_KEYS,
-  RESERVED_KEYS,
-  UNRESERVED_KEYS,
-} from "../namespace-metadata";
+import { KEY_PATTERNS, KEY_RULE_ANNOTATIONS, METADATA_MAPS, type MetadataMap } from "../namespace-metadata";
 import { celString, policyBinding, validatingPolicy } from "./policy";
 
 const NAME = "capsule-namespaces";
@@ -111,13 +104,13 @@ function refusedKeys(map: MetadataMap): Record<string, string> {
   const { forbidden, allowed } = KEY_RULE_ANNOTATIONS[map];
   const expression = (key: string) => metadataValue("oldObject", "annotations", key);
   const matches = (regex: string) => `(${regex} != '' && key.matches(${regex}))`;
-  const isReserved = `(key.matches(${celString(RESERVED_KEYS)}) && !key.matches(${celString(UNRESERVED_KEYS)}))`;
+  const isReserved = `(key.matches(${celString(KEY_PATTERNS.reserved)}) && !key.matches(${celString(KEY_PATTERNS.unreserved)}))`;
   return {
     [`forbidden_${map}`]: expression(forbidden),
     [`allowed_${map}`]: expression(allowed),
     [`refused_${map}`]:
       `request.operation != 'UPDATE' || variables.tenant == '' ? [] : (${changed(after, before)} + ${changed(before, after)})` +
       `.filter(key, (${isReserved} || ${matches(`variables.forbidden_${map}`)}) && ` +
-      `(key.matches(${celString(OWNERSHIP_KEYS)}) || !${matches(`variables.allowed_${map}`)}))`,
+      `(key.matches(${celString(KEY_PATTERNS.ownership)}) || !${matches(`variables.allowed_${map}`)}))`,
   };
 }
