@@ -7,6 +7,7 @@ import type { CapsuleTenant } from "./schema";
  * evaluates them when a namespace is changed, the webhook when one is created.
  */
 
+/** Expressions for keys of labels and annotations. */
 export const KEY_PATTERNS = {
   /** Keys that belong to Kubernetes, Capsule and Kindstack: Pod Security, schedulers, ownership. */
   reserved: "^([-a-z0-9.]+\\.)?(kubernetes\\.io|k8s\\.io|kindstack\\.dev|capsule\\.clastix\\.io)/",
@@ -25,30 +26,16 @@ export const KEY_RULE_ANNOTATIONS = {
   annotations: { forbidden: "kindstack.dev/forbidden-annotations", allowed: "kindstack.dev/allowed-annotations" },
 } as const;
 
-/** Where a Tenant has these: in fields, and what it forbids also in annotations of Capsule, which a field excludes. */
-const SOURCES = {
-  labels: {
-    forbidden: "forbiddenLabels",
-    allowed: "allowedLabels",
-    forbiddenAnnotation: "capsule.clastix.io/forbidden-namespace-labels",
-  },
-  annotations: {
-    forbidden: "forbiddenAnnotations",
-    allowed: "allowedAnnotations",
-    forbiddenAnnotation: "capsule.clastix.io/forbidden-namespace-annotations",
-  },
-} as const;
-
 /**
  * An expression for what a tenant forbids, and one for what it allows though it is reserved or forbidden; `""` for
- * nothing.
+ * nothing. What it forbids may also be in Capsule's annotations of the Tenant; the field wins.
  */
 export function keyRules({ metadata, spec }: CapsuleTenant, map: MetadataMap) {
-  const source = SOURCES[map];
-  const forbidden = spec.namespacesMetadata?.[source.forbidden];
-  const allowed = spec.namespacesMetadata?.[source.allowed];
-  const { [source.forbiddenAnnotation]: keys, [`${source.forbiddenAnnotation}-regexp`]: regex } =
-    metadata.annotations ?? {};
+  const suffix = ({ labels: "Labels", annotations: "Annotations" } as const)[map];
+  const forbidden = spec.namespacesMetadata?.[`forbidden${suffix}`];
+  const allowed = spec.namespacesMetadata?.[`allowed${suffix}`];
+  const annotation = `capsule.clastix.io/forbidden-namespace-${map}`;
+  const { [annotation]: keys, [`${annotation}-regexp`]: regex } = metadata.annotations ?? {};
   return {
     forbidden: forbidden
       ? expressionOf(forbidden.denied, forbidden.deniedRegex)

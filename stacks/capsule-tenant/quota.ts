@@ -18,6 +18,8 @@ interface Balance {
   quota: LiveQuota;
   hard: Record<string, string>;
   annotations: Record<string, string>;
+  /** Whether it says something else as yet. */
+  isDue: boolean;
   /** Whether something in it becomes less. */
   lowers: boolean;
 }
@@ -38,7 +40,7 @@ export async function balanceQuotas(
   await Promise.all(ending.notes.map((note) => apply(note, QUOTA_MANAGER)));
   const due = (tenant.spec.resourceQuotas ?? []).flatMap(({ hard = {} }, index) => {
     const { quotas, lost } = quotasOfItem(owned, ending, index);
-    return balances(hard, quotas, lost).filter(isDue);
+    return balances(hard, quotas, lost).filter((balance) => balance.isDue);
   });
   for (const lowers of [true, false]) {
     await Promise.all(
@@ -99,23 +101,30 @@ function balances(
   quotas: readonly LiveQuota[],
   lost: (resource: string) => Amount | undefined,
 ): Balance[] {
-  const balances = quotas.map((quota): Balance => ({ quota, hard: {}, annotations: {}, lowers: false }));
+  const balances = quotas.map((quota): Balance => {
+    const isTakenBack = Object.keys(quota.spec?.hard ?? {}).some((resource) => !(resource in hard));
+    return { quota, hard: {}, annotations: {}, isDue: isTakenBack, lowers: false };
+  });
   for (const [resource, limit] of Object.entries(hard)) {
     const slots = quotas.map((quota) => slotOf(quota, resource));
     const lostAmount = lost(resource);
+    const [usedAnnotation, hardAnnotation] = [annotationOf("used", resource), annotationOf("hard", resource)];
+    const used = formatAmount(usedIn(quotas, resource) + (lostAmount ?? 0n), limit);
     const whole = formatAmount(parseAmount(limit), limit);
-    const isShared = quotas.every(({ metadata }) => metadata.annotations?.[annotationOf("hard", resource)] === whole);
+    const isDivided = quotas.every(({ metadata }) => metadata.annotations?.[hardAnnotation] === whole);
     const granted =
       lostAmount === undefined
         ? slots.map(({ granted = 0n }) => granted)
-        : grants(parseAmount(limit) - lostAmount, slots, unitOf(resource, limit), isShared);
-    const used = formatAmount(usedIn(quotas, resource) + (lostAmount ?? 0n), limit);
+        : grants(parseAmount(limit) - lostAmount, slots, unitOf(resource, limit), isDivided);
     for (const [index, balance] of balances.entries()) {
-      const amount = granted[index] as Amount;
+      const [before, amount] = [slots[index]?.granted, granted[index] as Amount];
+      const { annotations } = balance.quota.metadata;
       balance.hard[resource] = formatAmount(amount, limit);
-      balance.annotations[annotationOf("used", resource)] = used;
-      balance.annotations[annotationOf("hard", resource)] = whole;
-      balance.lowers ||= amount < (slots[index]?.granted ?? amount);
+      balance.annotations[usedAnnotation] = used;
+      balance.annotations[hardAnnotation] = whole;
+      balance.isDue ||=
+        amount !== before || annotations?.[usedAnnotation] !== used || annotations[hardAnnotation] !== whole;
+      balance.lowers ||= before !== undefined && amount < before;
     }
   }
   return balances;
@@ -137,18 +146,6 @@ export function slotOf(quota: LiveQuota, resource: string): Slot {
 
 function usedIn(quotas: readonly LiveQuota[], resource: string): Amount {
   return sum(quotas.map((quota) => slotOf(quota, resource).used ?? 0n));
-}
-
-function isDue({ quota: { metadata, spec }, hard, annotations }: Balance): boolean {
-  const present = spec?.hard ?? {};
-  return (
-    Object.keys({ ...present, ...hard }).some((resource) => !isSame(present[resource], hard[resource])) ||
-    Object.entries(annotations).some(([name, value]) => metadata.annotations?.[name] !== value)
-  );
-}
-
-function isSame(a: string | number | undefined, b: string | number | undefined): boolean {
-  return a === undefined || b === undefined ? a === b : parseAmount(a) === parseAmount(b);
 }
 
 function byNamespace(a: LiveObject, b: LiveObject): number {

@@ -12,11 +12,6 @@ export const NO_CONTROLLER_OF_KUBERNETES = {
     "!('system:serviceaccounts:kube-system' in request.userInfo.groups || request.userInfo.username.startsWith('system:kube-'))",
 };
 
-/** All namespaces of tenants. */
-const TENANT_NAMESPACES = {
-  matchResources: { namespaceSelector: { matchExpressions: [{ key: TENANT_LABEL, operator: "Exists" }] } },
-};
-
 const isManaged = (object: string) =>
   `(${object} != null && '${OWNER_UID_LABEL}' in ${object}.metadata.?labels.orValue({}))`;
 
@@ -49,5 +44,6 @@ export function managedObjectPolicy(): Manifest[] {
       },
     ],
   });
-  return [policy, policyBinding(NAME, NAME, TENANT_NAMESPACES)];
+  const namespaceSelector = { matchExpressions: [{ key: TENANT_LABEL, operator: "Exists" }] };
+  return [policy, policyBinding(NAME, NAME, { matchResources: { namespaceSelector } })];
 }
