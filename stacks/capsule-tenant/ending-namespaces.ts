@@ -4,7 +4,7 @@ import type { LiveObject, Manifest } from "../../providers/kubernetes/index";
 import type { KindObject } from "../contract/index";
 import { jsonReader } from "./annotation-json";
 import { RESOURCE_QUOTA_LABEL } from "./labels";
-import { type Amount, type Amounts, parseAmount, QUANTITY } from "./quantity";
+import { type Amounts, QUANTITY } from "./quantity";
 
 /*
  * What a namespace that is being deleted still uses counts until it is gone. Its ResourceQuotas are deleted before what has
@@ -17,47 +17,36 @@ const LAST_USE_ANNOTATION = "kindstack.dev/last-quota-use";
 type LastUse = Record<string, Amounts>;
 
 const quantity = Type.Union([Type.String({ pattern: QUANTITY }), Type.Number({ minimum: 0 })]);
-const parseLastUse = jsonReader(Type.Record(Type.String(), Type.Record(Type.String(), quantity)));
+const readLastUse = jsonReader(Type.Record(Type.String(), Type.Record(Type.String(), quantity)));
 
 /** What ResourceQuotas said last, by tenant and namespace: their end may be seen before that of their namespace. */
 const seen = new LRUCache<string, LastUse>({ max: 10_000 });
 
-/** Namespaces of a tenant that are being deleted. */
-export class EndingNamespaces {
-  /** By namespace; `undefined` while what it uses is not known. */
-  readonly #lastUse = new Map<string, LastUse | undefined>();
-  /** What is to be written on them, so that it is known after a restart. */
-  readonly notes: Manifest[] = [];
-
-  /** @param owned the tenant's namespaces and ResourceQuotas, among others */
-  constructor({ metadata: { uid: tenant } }: KindObject, owned: readonly LiveObject[]) {
-    const useOf = useByNamespace(owned);
-    for (const { apiVersion, kind, metadata } of owned) {
-      if (kind !== "Namespace" || metadata.deletionTimestamp === undefined) continue;
-      const { name, uid } = metadata;
-      const noted = parseLastUse(metadata.annotations?.[LAST_USE_ANNOTATION]);
-      const use = useOf.get(name) ?? noted ?? seen.get(`${tenant}/${name}`);
-      this.#lastUse.set(name, use);
-      if (noted === undefined && use !== undefined) {
-        const annotations = { [LAST_USE_ANNOTATION]: JSON.stringify(use) };
-        this.notes.push({ apiVersion, kind, metadata: { name, uid, annotations } });
-      }
-    }
+/**
+ * The namespaces of a tenant that are being deleted.
+ *
+ * @param owned the tenant's namespaces and ResourceQuotas, among others
+ * @returns by namespace: what it uses, `undefined` while that is not known; and what is to be written on them, so that it
+ *   is known after a restart
+ */
+export function endingNamespaces({ metadata: { uid: tenant } }: KindObject, owned: readonly LiveObject[]) {
+  const lastUse = new Map<string, LastUse | undefined>();
+  const notes: Manifest[] = [];
+  const useOf = useByNamespace(owned);
+  for (const { apiVersion, kind, metadata } of owned) {
+    if (kind !== "Namespace" || metadata.deletionTimestamp === undefined) continue;
+    const { name, uid } = metadata;
+    const noted = readLastUse(metadata.annotations?.[LAST_USE_ANNOTATION]);
+    const use = useOf.get(name) ?? noted ?? seen.get(`${tenant}/${name}`);
+    lastUse.set(name, use);
+    if (noted !== undefined || use === undefined) continue;
+    notes.push({
+      apiVersion,
+      kind,
+      metadata: { name, uid, annotations: { [LAST_USE_ANNOTATION]: JSON.stringify(use) } },
+    });
   }
-
-  has(namespace: string): boolean {
-    return this.#lastUse.has(namespace);
-  }
-
-  /** What they use together of a resource of an item; `undefined` while that of one is not known. */
-  used(index: number, resource: string): Amount | undefined {
-    let sum = 0n;
-    for (const use of this.#lastUse.values()) {
-      if (use === undefined) return undefined;
-      sum += parseAmount(use[String(index)]?.[resource] ?? 0);
-    }
-    return sum;
-  }
+  return { lastUse, notes };
 }
 
 /** Remembers what the tenant's ResourceQuotas say. */

@@ -1,6 +1,6 @@
 import type { LiveObject } from "../../providers/kubernetes/index";
 import type { Maintenance } from "../contract/index";
-import { EndingNamespaces, rememberUse } from "./ending-namespaces";
+import { endingNamespaces, rememberUse } from "./ending-namespaces";
 import { QUOTA_MANAGER, RESOURCE_QUOTA_LABEL } from "./labels";
 import { type Amount, type Amounts, formatAmount, parseAmount, sum, unitOf } from "./quantity";
 import { asksOn } from "./quota-asks";
@@ -36,10 +36,9 @@ export async function balanceQuotas(
   { owned, apply }: Pick<Maintenance, "owned" | "apply">,
 ): Promise<{ requeueAfterMs: number } | undefined> {
   rememberUse(tenant, owned);
-  const ending = new EndingNamespaces(tenant, owned);
-  await Promise.all(ending.notes.map((note) => apply(note, QUOTA_MANAGER)));
+  await Promise.all(endingNamespaces(tenant, owned).notes.map((note) => apply(note, QUOTA_MANAGER)));
   const due = (tenant.spec.resourceQuotas ?? []).flatMap(({ hard = {} }, index) => {
-    const { quotas, lost } = quotasOfItem(owned, ending, index);
+    const { quotas, lost } = quotasOfItem(tenant, owned, index);
     return balances(hard, quotas, lost).filter((balance) => balance.isDue);
   });
   for (const lowers of [true, false]) {
@@ -63,7 +62,7 @@ export function leftOf(
   index: number,
   resource: string,
 ): Amount | undefined {
-  const { quotas, lost } = quotasOfItem(owned, new EndingNamespaces(tenant, owned), index);
+  const { quotas, lost } = quotasOfItem(tenant, owned, index);
   const hard = tenant.spec.resourceQuotas?.[index]?.hard?.[resource];
   const lostAmount = lost(resource);
   if (hard === undefined || lostAmount === undefined) return undefined;
@@ -74,17 +73,20 @@ export function leftOf(
  * The ResourceQuotas among which the amounts of an item are divided. `lost` is what is used of a resource where nothing
  * more is granted; `undefined` while that is not known.
  */
-function quotasOfItem(owned: readonly LiveObject[], ending: EndingNamespaces, index: number) {
+function quotasOfItem(tenant: CapsuleTenant, owned: readonly LiveObject[], index: number) {
+  const { lastUse } = endingNamespaces(tenant, owned);
   const present = (owned as LiveQuota[]).filter(
     ({ kind, metadata }) =>
       kind === "ResourceQuota" &&
       metadata.labels?.[RESOURCE_QUOTA_LABEL] === String(index) &&
-      !ending.has(metadata.namespace ?? ""),
+      !lastUse.has(metadata.namespace ?? ""),
   );
   const isEnding = ({ metadata }: LiveQuota) => metadata.deletionTimestamp !== undefined;
   const lost = (resource: string) => {
-    const used = ending.used(index, resource);
-    return used === undefined ? undefined : used + usedIn(present.filter(isEnding), resource);
+    const uses = [...lastUse.values()].filter((use) => use !== undefined);
+    if (uses.length < lastUse.size) return undefined;
+    const usedBefore = sum(uses.map((use) => parseAmount(use[index]?.[resource] ?? 0)));
+    return usedBefore + usedIn(present.filter(isEnding), resource);
   };
   return { quotas: present.filter((quota) => !isEnding(quota)).sort(byNamespace), lost };
 }

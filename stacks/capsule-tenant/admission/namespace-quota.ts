@@ -1,10 +1,12 @@
 import type { AdmissionView } from "../../contract/index";
+import { RESOURCE_QUOTA_LABEL, TENANT_LABEL } from "../labels";
 import type { Usage } from "../object-usage";
 import { type Amount, min } from "../quantity";
-import { type LiveQuota, slotOf } from "../quota";
+import { type LiveQuota, leftOf, slotOf } from "../quota";
 import { ASK_MS, type Ask, expiredAsks, formatAsks } from "../quota-asks";
 import type { Slot } from "../shares";
 import { ExpectedUse } from "./expected-use";
+import { tenantNamed } from "./tenants";
 
 /** The API server counts by a cache of its own, which may see a raised grant later than this one: by so much at most. */
 const ENFORCED_WITHIN_MS = 100;
@@ -54,6 +56,19 @@ export class NamespaceQuota {
     return [...growth].every(([resource, amount]) => {
       const { used = 0n, granted = 0n, enforced = 0n } = this.#slot(resource);
       return amount <= min(granted, enforced) - used - this.#expected.of(resource);
+    });
+  }
+
+  /** Whether the tenant has so much left, by what is counted. */
+  isLeft(growth: Usage): boolean {
+    const { labels } = this.#live?.metadata ?? {};
+    const name = labels?.[TENANT_LABEL] ?? "";
+    const index = Number(labels?.[RESOURCE_QUOTA_LABEL]);
+    const tenant = tenantNamed(name, this.#view);
+    const owned = ["namespaces", "quotas"].flatMap((watch) => this.#view.byIndex(watch, "tenant", name));
+    return [...growth].every(([resource, amount]) => {
+      const left = tenant && leftOf(tenant, owned, index, resource);
+      return left !== undefined && amount <= left;
     });
   }
 

@@ -1,12 +1,13 @@
 import { randomUUID } from "node:crypto";
 import type { LiveObject } from "../../../providers/kubernetes/index";
 import { type AdmissionRequest, type AdmissionView, objectKey } from "../../contract/index";
-import { TENANT_LABEL } from "../labels";
+import { RESOURCE_QUOTA_LABEL, TENANT_LABEL } from "../labels";
+import { growthOf, isInScope, type Usage } from "../object-usage";
 import { ASK_ANNOTATION_PREFIX } from "../quota-asks";
+import type { CapsuleTenant } from "../schema";
 import { COUNTED_WITHIN_MS } from "./expected-use";
 import { NamespaceQuota } from "./namespace-quota";
-import { demandsOf, isLeft, type QuotaDemand } from "./quota-demand";
-import { tenantNameOf } from "./tenants";
+import { tenantOf } from "./tenants";
 
 /** The webhook's time-out, less what the answer takes. */
 const WAIT_MS = 3_500;
@@ -19,10 +20,13 @@ const SLACK_MS = 20;
 /** So many requests wait at most; the API server decides about others at once. */
 export const MAX_WAITING = { inAll: 128, perTenant: 32 };
 
-type Demand = QuotaDemand<NamespaceQuota>;
+/** What a request adds to one ResourceQuota. */
+interface Demand {
+  quota: NamespaceQuota;
+  growth: Usage;
+}
 
 interface WaitingRequest {
-  view: AdmissionView;
   tenant: string;
   demands: readonly Demand[];
   /** In ms since the epoch. */
@@ -50,19 +54,16 @@ export class QuotaRoom {
 
   /** Resolves when the API server is to decide. */
   async make(request: AdmissionRequest, view: AdmissionView): Promise<void> {
-    const tenant = tenantNameOf(request.namespace, view) ?? "";
-    const demands = request.dryRun
-      ? []
-      : demandsOf(tenant, request, view).map(({ quota, ...demand }): Demand => {
-          return { ...demand, quota: this.#quotaOf(objectKey(quota.metadata), view) };
-        });
+    const tenant = tenantOf(request.namespace, view);
+    if (tenant === undefined || request.dryRun) return;
+    const demands = this.#demandsOf(tenant, request, view);
     if (demands.length === 0) return;
     if (allFit(demands)) return pause(this.#expect(demands));
-    if (this.#isFull(tenant)) return;
+    const { name } = tenant.metadata;
+    if (this.#isFull(name)) return;
     await new Promise<void>((resolve) => {
       const waiting: WaitingRequest = {
-        view,
-        tenant,
+        tenant: name,
         demands,
         since: Date.now(),
         doubt: undefined,
@@ -77,6 +78,23 @@ export class QuotaRoom {
       const deadline = setTimeout(waiting.letThrough, WAIT_MS);
       this.#waiting.add(waiting);
       this.#look(waiting);
+    });
+  }
+
+  /** What a request adds to the tenant's ResourceQuotas in its namespace. */
+  #demandsOf(
+    { spec: { resourceQuotas = [] } }: CapsuleTenant,
+    request: AdmissionRequest,
+    view: AdmissionView,
+  ): Demand[] {
+    const { object, resource, namespace } = request;
+    if (object === undefined || resourceQuotas.length === 0) return [];
+    const growth = growthOf(request);
+    return view.byIndex("quotas", "namespace", namespace).flatMap((quota) => {
+      const item = resourceQuotas[Number(quota.metadata.labels?.[RESOURCE_QUOTA_LABEL])];
+      if (item === undefined || quota.metadata.deletionTimestamp || !isInScope(item, resource.name, object)) return [];
+      const limited = new Map([...growth].filter(([name]) => item.hard?.[name] !== undefined));
+      return limited.size === 0 ? [] : [{ quota: this.#quotaOf(objectKey(quota.metadata), view), growth: limited }];
     });
   }
 
@@ -101,10 +119,10 @@ export class QuotaRoom {
   }
 
   #look(waiting: WaitingRequest): void {
-    const { demands, tenant, view, letThrough } = waiting;
+    const { demands, letThrough } = waiting;
     if (allFit(demands)) {
       letThrough(this.#expect(demands));
-    } else if (isLeft(demands, tenant, view)) {
+    } else if (demands.every(({ quota, growth }) => quota.isLeft(growth))) {
       clearTimeout(waiting.doubt);
       waiting.doubt = undefined;
       this.#ask(demands);
