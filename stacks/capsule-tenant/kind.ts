@@ -82,8 +82,7 @@ export const capsuleTenant = defineKind({
     conditions: capsuleTenantConditions,
     maintain: async (tenant, maintenance) => {
       const again = [await balanceQuotas(tenant, maintenance), await noteEnforcement(tenant, maintenance)];
-      const delays = again.flatMap((result) => (result === undefined ? [] : [result.requeueAfterMs]));
-      return delays.length === 0 ? undefined : { requeueAfterMs: Math.min(...delays) };
+      return again.filter((result) => result !== undefined).sort((a, b) => a.requeueAfterMs - b.requeueAfterMs)[0];
     },
     environment: {
       KINDSTACK_CAPSULE_USER_GROUPS:

@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import { RE2JS } from "re2js";
 import { TENANT_LABEL } from "./labels";
 import type { CapsuleTenant } from "./schema";
@@ -44,10 +45,13 @@ export function keyRules({ metadata, spec }: CapsuleTenant, map: MetadataMap) {
   };
 }
 
+/** To compile an expression takes milliseconds. */
+const compiled = new LRUCache<string, RE2JS>({ max: 200, memoMethod: (regex) => RE2JS.compile(regex) });
+
 /** Of the keys that a new namespace is created with, those that its owner may not set. */
 export function refusedKeys(tenant: CapsuleTenant, map: MetadataMap, keys: readonly string[]): string[] {
   const { forbidden, allowed } = keyRules(tenant, map);
-  const matches = (regex: string, key: string) => regex !== "" && RE2JS.compile(regex).matcher(key).find();
+  const matches = (regex: string, key: string) => regex !== "" && compiled.memo(regex).matcher(key).find();
   return keys.filter((key) => {
     if (key === TENANT_LABEL && map === "labels") return false; // the owner of several tenants chooses one with it
     if (matches(KEY_PATTERNS.ownership, key)) return true;

@@ -24,12 +24,12 @@ export interface Slot {
  * change makes the API server count again. When nothing is left, each is granted what it uses.
  *
  * @param slots of the namespaces, the same order as the result; `hard` and `unit` as {@link Amount}
- * @param isShared whether what is granted was shared out of this `hard`
+ * @param isDivided whether what is granted was divided out of this `hard`
  */
-export function grants(hard: Amount, slots: readonly Slot[], unit: Amount, isShared: boolean): Amount[] {
+export function grants(hard: Amount, slots: readonly Slot[], unit: Amount, isDivided: boolean): Amount[] {
   const reachable = sum(slots.map(reach));
   const targets = targetsOf(hard, slots, unit);
-  if (isShared && reachable <= hard && slots.every((slot, index) => isContent(slot, targets[index] as Amount))) {
+  if (isDivided && reachable <= hard && slots.every((slot, index) => isContent(slot, targets[index] as Amount))) {
     return slots.map(({ granted }) => granted as Amount);
   }
   // What has not been counted may be anything: no share grows until it is.

@@ -1,10 +1,10 @@
 import type { V1IngressSpec } from "@kubernetes/client-node";
 import { LRUCache } from "lru-cache";
-import type { LiveObject, Manifest } from "../../../providers/kubernetes/index";
+import type { Manifest } from "../../../providers/kubernetes/index";
 import { type AdmissionWebhook, objectKey } from "../../contract/index";
 import { HOSTNAME_COLLISION_LABEL } from "../labels";
 import type { CapsuleTenant, CapsuleTenantSpec } from "../schema";
-import { tenantNameOf, tenantOf } from "./tenants";
+import { type LiveTenant, tenantNameOf, tenantOf } from "./tenants";
 
 /** On a Tenant: Capsule's own way to say the scope. The specification has a field for it, which wins. */
 const HOSTNAME_COLLISION_ANNOTATION = "ingress.capsule.clastix.io/hostname-collision-scope";
@@ -56,8 +56,8 @@ export function ingressCollisionWebhook(): AdmissionWebhook {
         return scope === "Tenant" ? other === tenant.metadata.name : other !== undefined;
       };
       const before = oldObject === undefined ? [] : endpointsOf(oldObject);
-      const taken = endpointsOf(object).find((endpoint) => {
-        if (before.includes(endpoint)) return false;
+      const added = endpointsOf(object).filter((endpoint) => !before.includes(endpoint));
+      const taken = added.find((endpoint) => {
         const recent = [...admitted.values()].filter((ingress) => endpointsOf(ingress).includes(endpoint));
         return [...view.byIndex("ingresses", "endpoint", endpoint), ...recent].some(isRival);
       });
@@ -66,7 +66,7 @@ export function ingressCollisionWebhook(): AdmissionWebhook {
         const within = { Cluster: "the cluster", Tenant: tenantScope, Namespace: "this namespace" }[scope];
         return { allowed: false, message: `another Ingress in ${within} has ${taken} already` };
       }
-      if (!dryRun) admitted.set(key, object);
+      if (!dryRun && added.length > 0) admitted.set(key, object);
       return { allowed: true };
     },
   };
@@ -96,17 +96,16 @@ export function tenantHostnamesWebhook(): AdmissionWebhook {
     timeoutSeconds: 5,
     sideEffects: "None",
     review: ({ object, oldObject }, view) => {
-      const tenant = object as Manifest as CapsuleTenant & LiveObject;
+      const tenant = object as LiveTenant;
       if (collisionScope(tenant) === "Disabled") return { allowed: true };
       const before = oldObject === undefined ? [] : hostnamesOf(oldObject);
-      for (const host of hostnamesOf(tenant)) {
-        const other = (view.byIndex("tenants", "hostname", host) as (CapsuleTenant & LiveObject)[]).find(
+      for (const host of hostnamesOf(tenant).filter((host) => !before.includes(host))) {
+        const other = (view.byIndex("tenants", "hostname", host) as LiveTenant[]).find(
           (one) => one.metadata.name !== tenant.metadata.name && collisionScope(one) !== "Disabled",
         );
-        if (other !== undefined && !before.includes(host)) {
-          const message = `spec.ingressHostnames.allowed: "${host}" is allowed in the tenant ${other.metadata.name} already; with hostnameCollisionScope Disabled in one of them, both may have it`;
-          return { allowed: false, message };
-        }
+        if (other === undefined) continue;
+        const message = `spec.ingressHostnames.allowed: "${host}" is allowed in the tenant ${other.metadata.name} already; with hostnameCollisionScope Disabled in one of them, both may have it`;
+        return { allowed: false, message };
       }
       return { allowed: true };
     },

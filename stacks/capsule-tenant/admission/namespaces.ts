@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import {
   isProtectedNamespace,
-  type LiveObject,
   type Manifest,
   protectedNamespaces,
   reviewAccess,
@@ -19,12 +18,10 @@ import { TENANT_LABEL } from "../labels";
 import { METADATA_MAPS, refusedKeys } from "../namespace-metadata";
 import { capsuleNamespaceView } from "../namespace-view";
 import { isCordoned } from "../policies/cordon";
-import type { CapsuleTenant } from "../schema";
 import { addToMap } from "./patch";
 import type { QuotaReservations } from "./reservations";
+import type { LiveTenant } from "./tenants";
 import { ADMINISTERS_TENANTS, isMember, userGroups } from "./user-groups";
-
-type LiveTenant = CapsuleTenant & LiveObject;
 
 const NAMESPACE_NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 const MAX_NAME_LENGTH = 63;

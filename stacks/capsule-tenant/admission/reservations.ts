@@ -10,16 +10,16 @@ import type { CapsuleTenantSpec } from "../schema";
 export const RESERVATIONS_ANNOTATION = "capsule.clastix.io/admitted-namespaces";
 
 /**
- * A place in the quota is held for so long. The API server gives up a request after a minute: what is not created by then
- * never comes, and what is created is in every cache.
+ * A reservation lasts so long. The API server gives up a request after a minute: what is not created by then never comes,
+ * and what is created is in every cache.
  */
 export const RESERVATION_MS = 60_000;
-/** So much may the clocks of replicas differ. What is held for longer was held before a clock was set back. */
+/** So much may the clocks of replicas differ. What lasts longer was written before a clock was set back. */
 const CLOCK_SKEW_MS = 60_000;
 const MAX_ATTEMPTS = 10;
 /** An annotation has room for so many. More namespaces of one tenant are not created within a minute. */
-const MAX_HELD = 500;
-/** Ends of namespaces that are remembered, the newest: of a forgotten one, the place is held for its minute. */
+const MAX_RESERVED = 500;
+/** Ends of namespaces that are remembered, the newest: of a forgotten one, the reservation lasts its minute. */
 const MAX_ENDED = 10_000;
 /** Tenants that are remembered as they were written last, and in their order; a forgotten one is taken from the cache. */
 const MAX_TENANTS = 1_000;
@@ -37,7 +37,7 @@ const readReservations = jsonReader(
 );
 type Reservations = NonNullable<ReturnType<typeof readReservations>>;
 
-/** Holds places in the tenants' quotas for namespaces that are admitted but not yet created. */
+/** Reserves the tenants' quotas for namespaces that are admitted but not yet created. */
 export class QuotaReservations {
   /** By the Tenant's UID. One after the other, replicas conflict and this one does not. */
   readonly #inOrder = new LRUCache<string, LimitFunction>({ max: MAX_TENANTS, memoMethod: () => pLimit(1) });
@@ -46,13 +46,13 @@ export class QuotaReservations {
   /** By the name of a namespace that is gone: the version of its end. */
   readonly #ended = new LRUCache<string, string>({ max: MAX_ENDED });
 
-  /** A namespace is gone: the place that was held for it is free. */
+  /** A namespace is gone, and with it its reservation. */
   ended({ metadata: { name, resourceVersion } }: LiveObject): void {
     this.#ended.set(name, resourceVersion);
   }
 
   /**
-   * Holds a place for a namespace.
+   * Reserves one of the tenant's quota for a namespace.
    *
    * @param key its name, or something else that is unique while it has none
    * @returns undefined, or the quota that is used up
@@ -69,14 +69,14 @@ export class QuotaReservations {
     const { name, uid } = tenant.metadata;
     let current = this.#latest(uid, view.get("tenants", name));
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-      let others = current?.metadata.uid === uid ? this.#placeBeside(view, current, key) : undefined;
+      let others = current && this.#roomBeside(view, current, key);
       if (current === undefined || others === undefined) {
         current = await view.client.get(tenant, name);
         if (current?.metadata.uid !== uid) throw new RetryableError("Gone", `the tenant ${name} is being deleted`);
-        others = this.#placeBeside(view, current, key);
+        others = this.#roomBeside(view, current, key);
       }
       if (others === undefined) return quotaOf(current);
-      if (dryRun || (await this.#takePlace(view, current, others, key))) return undefined;
+      if (dryRun || (await this.#write(view, current, others, key))) return undefined;
       current = undefined;
     }
     throw new RetryableError("Conflict", `the tenant ${name} keeps changing; try again`);
@@ -85,30 +85,30 @@ export class QuotaReservations {
   /** A dry run, which writes nothing, would not notice that the cached Tenant is stale. */
   #latest(uid: string, cached: LiveObject | undefined): LiveObject | undefined {
     const written = this.#written.get(uid);
-    if (written === undefined || cached?.metadata.uid !== uid) return written ?? cached;
-    return isOlder(cached.metadata.resourceVersion, written.metadata.resourceVersion) ? written : cached;
+    if (cached?.metadata.uid !== uid) return written;
+    return written && isOlder(cached.metadata.resourceVersion, written.metadata.resourceVersion) ? written : cached;
   }
 
-  /** What is held already where there is a place left; `undefined` when there is none, or no quota. */
-  #placeBeside(view: AdmissionView, tenant: LiveObject, key: string): Reservations | undefined {
-    const held = this.#valid(readReservations(tenant.metadata.annotations?.[RESERVATIONS_ANNOTATION]) ?? {});
+  /** The other reservations, where the quota has room for one more; `undefined` where it has not, or there is no quota. */
+  #roomBeside(view: AdmissionView, tenant: LiveObject, key: string): Reservations | undefined {
+    const reserved = this.#valid(readReservations(tenant.metadata.annotations?.[RESERVATIONS_ANNOTATION]) ?? {});
     const names = view.byIndex("namespaces", "tenant", tenant.metadata.name).map(({ metadata }) => metadata.name);
-    const others = new Set([...names, ...Object.keys(held)]);
+    const others = new Set([...names, ...Object.keys(reserved)]);
     others.delete(key);
-    return others.size < (quotaOf(tenant) ?? 0) ? held : undefined;
+    return others.size < (quotaOf(tenant) ?? 0) ? reserved : undefined;
   }
 
   /** @returns whether the Tenant was still as it was read */
-  async #takePlace(view: AdmissionView, tenant: LiveObject, held: Reservations, key: string): Promise<boolean> {
+  async #write(view: AdmissionView, tenant: LiveObject, reserved: Reservations, key: string): Promise<boolean> {
     const { name, uid, resourceVersion } = tenant.metadata;
-    if (Object.keys(held).length >= MAX_HELD) {
+    if (Object.keys(reserved).length >= MAX_RESERVED) {
       throw new RetryableError(
         "TooMany",
-        `${MAX_HELD} namespaces of the tenant ${name} were created in the last minute`,
+        `${MAX_RESERVED} namespaces of the tenant ${name} were created in the last minute`,
       );
     }
     const reservation = { until: Date.now() + RESERVATION_MS, version: view.version("namespaces") };
-    const annotations = { [RESERVATIONS_ANNOTATION]: JSON.stringify({ ...held, [key]: reservation }) };
+    const annotations = { [RESERVATIONS_ANNOTATION]: JSON.stringify({ ...reserved, [key]: reservation }) };
     try {
       const patch = { metadata: { uid, resourceVersion, annotations } };
       this.#written.set(uid, await view.client.mergePatch(tenant, name, undefined, patch));
@@ -124,8 +124,8 @@ export class QuotaReservations {
     return Object.fromEntries(
       Object.entries(reservations).filter(([name, { until, version }]) => {
         const end = this.#ended.peek(name);
-        const isHeld = until > now && until <= now + RESERVATION_MS + CLOCK_SKEW_MS;
-        return isHeld && (end === undefined || isOlder(end, version));
+        const isValid = until > now && until <= now + RESERVATION_MS + CLOCK_SKEW_MS;
+        return isValid && (end === undefined || isOlder(end, version));
       }),
     );
   }

@@ -3,8 +3,11 @@ import type { AdmissionView } from "../../contract/index";
 import { TENANT_LABEL } from "../labels";
 import type { CapsuleTenant } from "../schema";
 
-export function tenantNamed(name: string, view: AdmissionView): (CapsuleTenant & LiveObject) | undefined {
-  return view.get("tenants", name) as (CapsuleTenant & LiveObject) | undefined;
+/** A Tenant in the cache. */
+export type LiveTenant = CapsuleTenant & LiveObject;
+
+export function tenantNamed(name: string, view: AdmissionView): LiveTenant | undefined {
+  return view.get("tenants", name) as LiveTenant | undefined;
 }
 
 /** The name of the tenant that a namespace is of. */
@@ -13,7 +16,7 @@ export function tenantNameOf(namespace: string, view: AdmissionView): string | u
 }
 
 /** The tenant that a namespace is of. */
-export function tenantOf(namespace: string, view: AdmissionView): CapsuleTenant | undefined {
+export function tenantOf(namespace: string, view: AdmissionView): LiveTenant | undefined {
   const name = tenantNameOf(namespace, view);
   return name === undefined ? undefined : tenantNamed(name, view);
 }

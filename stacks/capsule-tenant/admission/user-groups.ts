@@ -4,8 +4,8 @@ import { DEFAULT_USER_GROUP } from "../labels";
  * The groups whose members make namespaces through their tenants: `KINDSTACK_CAPSULE_USER_GROUPS`, names with commas
  * between them. For tenants whose owner is a ServiceAccount, the group `system:serviceaccounts:<namespace>` is one.
  */
-export function userGroups(environment: NodeJS.ProcessEnv = process.env): string[] {
-  const groups = (environment.KINDSTACK_CAPSULE_USER_GROUPS ?? "")
+export function userGroups(): string[] {
+  const groups = (process.env.KINDSTACK_CAPSULE_USER_GROUPS ?? "")
     .split(",")
     .map((group) => group.trim())
     .filter((group) => group !== "");
