@@ -4,15 +4,15 @@ import { errorMessageOf, RetryableError } from "../../providers/errors";
 import { checkFence, currentFence } from "../../providers/fence";
 import type { ProviderHost } from "../../providers/host/server";
 import type { SessionOptions } from "../../providers/host/session";
-import { keyOfResource } from "../../stacks/contract/shared-stack";
 import type { Backend } from "./backend";
-import { type EngineReport, nameOf, readEventLog, type StackResource } from "./event-log";
-import { collectFailures, isRestDone, type UpdateFailure } from "./failures";
+import { type EngineReport, readEventLog, type StackResource } from "./event-log";
+import { judge, type UpdateFailure } from "./failures";
 import { type Program, type ProgramOptions, type ServedProgram, serveProgram } from "./language-server";
 import { isStale, parseLocks } from "./lock";
 import { openBackend } from "./open-backend";
 import { type CommandResult, type PulumiOptions, runPulumi } from "./pulumi";
 import { urnsIn } from "./stack-state";
+import { keyOf } from "./urn";
 
 /** What an update did. */
 export interface UpdateResult {
@@ -42,14 +42,11 @@ export interface UpdateOptions extends ProgramOptions {
    * that is most of an update's time. What a killed update made is then in no state; see {@link findsWhatWasCutOff}.
    */
   savesOnce?: boolean;
-  /** For stacks that several objects share. */
-  shared?: {
-    /**
-     * URNs of components: they, all below them and nothing else take part; what the program does not register of that is
-     * deleted. Without, everything takes part.
-     */
-    targets?: readonly string[];
-  };
+  /**
+   * URNs of components of a stack that several objects share: they, all below them and nothing else take part; what the
+   * program does not register of that is deleted. Without, everything takes part.
+   */
+  targets?: readonly string[] | undefined;
 }
 
 type DestroyOptions = UpdateOptions & Pick<SessionOptions, "release" | "forget">;
@@ -83,15 +80,9 @@ export class StackEngine {
     await this.#backend.createMissing(stack);
     const served = await serveProgram(program, options);
     try {
-      const args = ["up", "--client", served.address, "--exec-kind", "auto.inline"];
+      const args = ["--client", served.address, "--exec-kind", "auto.inline"];
       if (options.refresh) args.push("--refresh");
-      args.push(...sharedFlags(options));
-      const run = () => this.#update("up", stack, args, options, served);
-      const { isMissing, ...result } = await run();
-      if (!isMissing) return result;
-      await this.#command(["stack", "init", stack, "--no-select"], options);
-      const { isMissing: _, ...second } = await run();
-      return second;
+      return await this.#update("up", stack, args, options, served);
     } finally {
       served.close();
       await this.#tidy(stack);
@@ -105,16 +96,15 @@ export class StackEngine {
    * @param options with `release`, the stack's resources are kept, unmanaged; with `forget`, no provider is asked
    */
   async destroy(stack: string, options: DestroyOptions = {}): Promise<UpdateResult> {
-    const args = ["destroy", "--exec-kind", "auto.local", ...sharedFlags(options)];
-    const { targets } = options.shared ?? {};
+    const args = ["--exec-kind", "auto.local"];
+    const isWhole = options.targets === undefined;
     const { isDirect } = this.#backend;
     // To remove a stack directly takes less than the CLI, which waits 140 ms for a missing file.
-    if (targets === undefined && !isDirect) args.push("--remove");
-    const { isMissing, ...result } = await this.#update("destroy", stack, args, options);
-    const isRemoved = targets === undefined && (isMissing || result.outcome === "succeeded");
-    if (isRemoved && isDirect) await this.forget(stack);
+    if (isWhole && !isDirect) args.push("--remove");
+    const result = await this.#update("destroy", stack, args, options);
+    if (isWhole && isDirect && result.outcome === "succeeded") await this.forget(stack);
     else await this.#tidy(stack);
-    return isMissing ? { ...result, outcome: "succeeded", failures: [] } : result;
+    return result;
   }
 
   /**
@@ -157,17 +147,17 @@ export class StackEngine {
       );
   }
 
-  /** @returns with `isMissing`, whether nothing was done because there is no such stack */
   async #update(
     operation: UpdateResult["operation"],
     stack: string,
-    args: string[],
+    args: readonly string[],
     options: DestroyOptions,
     program?: ServedProgram,
-  ): Promise<UpdateResult & { isMissing: boolean }> {
+  ): Promise<UpdateResult> {
     const { host, workspace, timeoutMs } = this.#options;
     const started = performance.now();
-    const { release, forget } = options;
+    const { release, forget, targets } = options;
+    const flags = [...targetFlags(targets), "--continue-on-error", "--parallel", String(PARALLEL)];
     const session = host.openSession(stack, {
       fence: currentFence(),
       release,
@@ -175,26 +165,23 @@ export class StackEngine {
       onUnreplaced: program?.abandon,
     });
     try {
-      const command = [...args, "--yes", "--skip-preview", "--stack", stack];
-      const result = await this.#runUnlocked(stack, command, options);
+      const words = [...args, ...flags, "--yes", "--skip-preview", "--stack", stack];
+      const result = await this.#runUnlocked(operation, stack, words, options);
       checkFence(); // whatever ended it, it is another's stack now
-      const report = readEventLog(result.events, meantBy(options));
-      // Only the engine's own event counts as success: on a broken CLI's exit code, resources that still exist would be released.
-      const succeeded = result.exitCode === 0 && report.succeeded;
-      if (result.exitCode === 0 && !succeeded) await refuseWithoutRoom(workspace.scratchDirectory);
-      const { failures: refused } = session;
-      const programError = program?.error();
-      const failures = succeeded ? [] : collectFailures(result, report, refused, programError, timeoutMs);
+      const report = readEventLog(result.events, meantBy(targets));
+      const verdict = judge(result, report, session.failures, program?.error(), timeoutMs);
+      if (result.exitCode === 0 && !verdict.succeeded) await refuseWithoutRoom(workspace.scratchDirectory);
+      const isGone = operation === "destroy" && result.error?.kind === "stackNotFound";
       return {
         operation,
-        outcome: succeeded ? "succeeded" : result.interrupted === "aborted" ? "interrupted" : "failed",
+        outcome:
+          verdict.succeeded || isGone ? "succeeded" : result.interrupted === "aborted" ? "interrupted" : "failed",
         changes: report.changes,
         resources: report.resources,
         deleted: report.deleted,
-        failures,
-        restDone: succeeded || (programError === undefined && isRestDone(result, report, refused)),
+        failures: isGone ? [] : verdict.failures,
+        restDone: verdict.restDone,
         durationMs: performance.now() - started,
-        isMissing: result.error?.kind === "stackNotFound",
       };
     } finally {
       session.close();
@@ -202,15 +189,25 @@ export class StackEngine {
   }
 
   /**
-   * Runs an update's command, after it has removed locks that are not a living process's. One that was interrupted may
-   * have given up creations that its provider did not answer in time; they are not kept as pending.
+   * Runs an update's command, after it has removed locks that are not a living process's, and made a stack that a program
+   * is to fill. One that was interrupted may have given up creations that its provider did not answer in time; they are not
+   * kept as pending.
    *
    * @throws RetryableError `Locked`
    */
-  async #runUnlocked(stack: string, command: string[], options: UpdateOptions): Promise<CommandResult> {
+  async #runUnlocked(
+    operation: UpdateResult["operation"],
+    stack: string,
+    words: readonly string[],
+    options: UpdateOptions,
+  ): Promise<CommandResult> {
     const { workspace, log } = this.#options;
-    const run = () => this.#command(command, options, { events: true });
+    const run = () => this.#command([operation, ...words], options, { events: true });
     let result = await run();
+    if (result.error?.kind === "stackNotFound" && operation === "up") {
+      await this.#command(["stack", "init", stack, "--no-select"], options);
+      result = await run();
+    }
     if (result.exitCode !== 0) {
       const torn = await this.#backend.removeTornLocks(stack);
       if (torn.length > 0) {
@@ -237,24 +234,21 @@ export class StackEngine {
   }
 }
 
-/** @throws Error for no targets at all, which the engine would take for everything */
-function sharedFlags({ shared }: UpdateOptions): string[] {
-  if (shared?.targets?.length === 0) throw new Error("a targeted update needs at least one resource");
-  const flags = ["--continue-on-error", "--parallel", String(PARALLEL)];
-  if (shared?.targets === undefined) return flags;
-  return [...flags, ...targetFlags(shared.targets)];
-}
-
-/** For an update of these, of all below them, and of nothing else. */
-export function targetFlags(urns: readonly string[]): string[] {
+/**
+ * For an update of these, of all below them, and of nothing else; of everything without targets.
+ *
+ * @throws Error for no targets at all, which the engine would take for everything
+ */
+export function targetFlags(urns: readonly string[] | undefined): string[] {
+  if (urns === undefined) return [];
+  if (urns.length === 0) throw new Error("a targeted update needs at least one resource");
   return ["--target-dependents", ...urns.flatMap((urn) => ["--target", urn])];
 }
 
-/** Which resources an update is about, by their names: the targets and all below them. */
-function meantBy({ shared }: UpdateOptions): (name: string) => boolean {
-  if (shared?.targets === undefined) return () => true;
-  const keys = new Set(shared.targets.map((urn) => keyOfResource(nameOf(urn))));
-  return (name) => keys.has(keyOfResource(name));
+/** Which resources an update is about: the targets and all below them. */
+function meantBy(targets: readonly string[] | undefined): ((urn: string) => boolean) | undefined {
+  const keys = targets && new Set(targets.map(keyOf));
+  return keys && ((urn) => keys.has(keyOf(urn)));
 }
 
 /** @throws RetryableError when nothing can be written: then the CLI could not tell what it did, and does not say so */

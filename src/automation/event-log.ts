@@ -1,7 +1,9 @@
 import Type from "typebox";
 import { Compile } from "typebox/compile";
 import { unescapeReserved } from "../../providers/literal";
+import type { Properties } from "../../providers/provider";
 import { parseJson } from "./parse-json";
+import { isScaffolding, nameOf } from "./urn";
 
 /** What the engine did to a resource. */
 export type Operation =
@@ -24,7 +26,7 @@ export interface StackResource {
   type: string;
   name: string;
   operation: Operation;
-  outputs: Record<string, unknown>;
+  outputs: Properties;
 }
 
 /** What the engine's event log says of one update. */
@@ -44,20 +46,22 @@ export interface EngineReport {
 }
 
 // Only what is read here; the engine's events hold more.
-const stateSchema = Type.Object({
-  outputs: Type.Optional(Type.Union([Type.Null(), Type.Unsafe<Record<string, unknown>>({ type: "object" })])),
-});
+const propertiesSchema = Type.Optional(Type.Union([Type.Null(), Type.Unsafe<Properties>({ type: "object" })]));
+const stateSchema = Type.Optional(
+  Type.Union([Type.Null(), Type.Object({ inputs: propertiesSchema, outputs: propertiesSchema })]),
+);
 const stepSchema = Type.Object({
   metadata: Type.Object({
     op: Type.String(),
     urn: Type.String(),
     type: Type.String(),
-    old: Type.Optional(Type.Union([Type.Null(), stateSchema])),
-    new: Type.Optional(Type.Union([Type.Null(), stateSchema])),
+    old: stateSchema,
+    new: stateSchema,
   }),
 });
 const eventSchema = Compile(
   Type.Object({
+    resourcePreEvent: Type.Optional(stepSchema),
     resOutputsEvent: Type.Optional(stepSchema),
     resOpFailedEvent: Type.Optional(Type.Object({ metadata: Type.Object({ urn: Type.String() }) })),
     diagnosticEvent: Type.Optional(
@@ -67,22 +71,32 @@ const eventSchema = Compile(
   }),
 );
 
-const STACK_TYPE = "pulumi:pulumi:Stack";
 const GONE: readonly string[] = ["delete", "delete-replaced", "discard", "remove-pending-replace"];
 
 /**
- * Reads an event log (newline-delimited JSON, as `--event-log` writes it); a torn last line is left out.
+ * The events of a log (newline-delimited JSON, as `--event-log` writes it); a torn last line is left out.
  *
- * @param isMeant which resources are meant, by name: of a large stack the engine tells all, also what it leaves alone
+ * @param isWorthReading told from the text, since most of a large log is not
  */
-export function readEventLog(log: string, isMeant: (name: string) => boolean = () => true): EngineReport {
+export function* eventsIn(log: string, isWorthReading: (line: string) => boolean) {
+  for (const line of log.split("\n")) {
+    const event = isWorthReading(line) ? parseJson(eventSchema, line) : undefined;
+    if (event !== undefined) yield event;
+  }
+}
+
+/**
+ * What an event log tells.
+ *
+ * @param isMeant which resources are meant, by URN: of a large stack the engine tells all, also what it leaves alone
+ */
+export function readEventLog(log: string, isMeant: (urn: string) => boolean = () => true): EngineReport {
   const report: EngineReport = { changes: {}, resources: [], deleted: [], failed: [], errors: [], succeeded: false };
   const resources = new Map<string, StackResource>();
-  for (const line of log.split("\n")) {
-    const event = isWorthReading(line, isMeant) ? parseJson(eventSchema, line) : undefined;
-    if (event?.resOutputsEvent !== undefined) {
+  for (const event of eventsIn(log, (line) => isOfStep(line, isMeant))) {
+    if (event.resOutputsEvent !== undefined) {
       const { op, urn, type, old, new: state } = event.resOutputsEvent.metadata;
-      if (type === STACK_TYPE || type.startsWith("pulumi:providers:")) continue;
+      if (isScaffolding(urn)) continue;
       const operation = op as Operation;
       if (operation !== "same" && operation !== "refresh") {
         report.changes[operation] = (report.changes[operation] ?? 0) + 1;
@@ -95,11 +109,11 @@ export function readEventLog(log: string, isMeant: (name: string) => boolean = (
       } else {
         resources.set(urn, { urn, type, name: nameOf(urn), operation, outputs: outputsOf(state) });
       }
-    } else if (event?.resOpFailedEvent !== undefined) {
+    } else if (event.resOpFailedEvent !== undefined) {
       report.failed.push(event.resOpFailedEvent.metadata.urn);
-    } else if (event?.summaryEvent !== undefined) {
+    } else if (event.summaryEvent !== undefined) {
       report.succeeded = event.summaryEvent.result === "succeeded";
-    } else if (event?.diagnosticEvent?.severity === "error") {
+    } else if (event.diagnosticEvent?.severity === "error") {
       const { urn, message } = event.diagnosticEvent;
       report.errors.push({ ...(urn && { urn }), message: plainText(message) });
     }
@@ -108,21 +122,15 @@ export function readEventLog(log: string, isMeant: (name: string) => boolean = (
   return report;
 }
 
-function outputsOf(state: Type.Static<typeof stateSchema> | null | undefined): StackResource["outputs"] {
+function outputsOf(state: { outputs?: Properties | null } | null | undefined): Properties {
   return unescapeReserved(state?.outputs ?? {});
 }
 
-/** Told from the text, since most of a large log is not. */
-function isWorthReading(line: string, isMeant: (name: string) => boolean): boolean {
+function isOfStep(line: string, isMeant: (urn: string) => boolean): boolean {
   if (line.includes('"resourcePreEvent"')) return false;
   if (!line.includes('"resOutputsEvent"')) return true;
   const urn = /"urn":"([^"]+)"/.exec(line)?.[1];
-  return urn === undefined || isMeant(nameOf(urn));
-}
-
-/** The name of a resource: what stands behind the last `::` of its URN. */
-export function nameOf(urn: string): string {
-  return urn.split("::").slice(3).join("::");
+  return urn === undefined || isMeant(urn);
 }
 
 /** The engine marks colours as `<{%fg 1%}>`. */

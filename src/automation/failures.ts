@@ -1,7 +1,8 @@
 import { type Failure, failureOf } from "../../providers/errors";
 import type { ResourceFailure } from "../../providers/host/session";
-import { type EngineReport, nameOf } from "./event-log";
+import type { EngineReport } from "./event-log";
 import { type CommandResult, withoutPasswords } from "./pulumi";
+import { nameOf } from "./urn";
 
 /** One thing that went wrong in an update. */
 export interface UpdateFailure extends Failure {
@@ -15,25 +16,50 @@ const MAX_WORDS = 64 * 1024;
 
 const UPDATE_FAILED = /^(update|preview|destroy) failed$/;
 
-/** Whether an update that failed went to its end, and only operations of single resources failed. */
-export function isRestDone(
+/** What came of an update or a preview. */
+export interface Verdict {
+  /** Only the engine's own event counts: on a broken CLI's exit code, resources that still exist would be released. */
+  succeeded: boolean;
+  /** The most exact account of each failure: the provider's or program's own error where there is one. */
+  failures: UpdateFailure[];
+  /** Whether it went to its end, and only operations of single resources failed. */
+  restDone: boolean;
+}
+
+/**
+ * @param refused what the providers refused
+ * @param programError what the program threw
+ */
+export function judge(
+  result: CommandResult,
+  report: EngineReport,
+  refused: readonly ResourceFailure[],
+  programError: unknown,
+  timeoutMs: number,
+): Verdict {
+  if (result.exitCode === 0 && report.succeeded) return { succeeded: true, failures: [], restDone: true };
+  const failures = findFailures(result, report, refused, programError, timeoutMs);
+  return {
+    succeeded: false,
+    failures: failures.map((failure) => ({ ...failure, message: withoutPasswords(failure.message) })),
+    restDone: programError === undefined && isRestDone(result, report, refused),
+  };
+}
+
+function isRestDone(
   { signal, interrupted }: CommandResult,
   report: EngineReport,
   refused: readonly ResourceFailure[],
 ): boolean {
-  if (signal !== undefined || interrupted !== undefined) return false;
   const failed = new Set(report.failed);
   const isOneResources = (urn: string | undefined) => urn !== undefined && failed.has(urn);
   return (
+    signal === undefined &&
+    interrupted === undefined &&
     failed.size > 0 &&
     refused.every(({ urn }) => isOneResources(urn)) &&
     report.errors.every(({ urn, message }) => isOneResources(urn) || UPDATE_FAILED.test(message))
   );
-}
-
-/** The most exact account of each failure: the provider's or program's own error where there is one. */
-export function collectFailures(...account: Parameters<typeof findFailures>): UpdateFailure[] {
-  return findFailures(...account).map((failure) => ({ ...failure, message: withoutPasswords(failure.message) }));
 }
 
 function findFailures(

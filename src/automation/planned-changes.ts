@@ -1,9 +1,7 @@
-import Type from "typebox";
-import { Compile } from "typebox/compile";
 import { describeUnknown, unescapeReserved } from "../../providers/literal";
 import type { Properties } from "../../providers/provider";
-import { nameOf } from "./event-log";
-import { parseJson } from "./parse-json";
+import { eventsIn } from "./event-log";
+import { isScaffolding, nameOf } from "./urn";
 
 /** What an update would do to a resource. */
 export type PlannedOperation = "create" | "update" | "replace" | "delete" | "same";
@@ -21,25 +19,6 @@ export interface PlannedChange {
   inputs?: Properties;
 }
 
-// Only what is read here; the engine's events hold more.
-const propertiesSchema = Type.Optional(Type.Union([Type.Null(), Type.Unsafe<Properties>({ type: "object" })]));
-const stateSchema = Type.Optional(
-  Type.Union([Type.Null(), Type.Object({ inputs: propertiesSchema, outputs: propertiesSchema })]),
-);
-const eventSchema = Compile(
-  Type.Object({
-    resourcePreEvent: Type.Object({
-      metadata: Type.Object({
-        op: Type.String(),
-        urn: Type.String(),
-        type: Type.String(),
-        old: stateSchema,
-        new: stateSchema,
-      }),
-    }),
-  }),
-);
-
 const OPERATIONS: Readonly<Record<string, PlannedOperation>> = {
   same: "same",
   create: "create",
@@ -54,12 +33,11 @@ const OPERATIONS: Readonly<Record<string, PlannedOperation>> = {
 /** Reads what a preview would do from its event log (newline-delimited JSON), one change for each resource. */
 export function readPlannedChanges(eventLog: string): PlannedChange[] {
   const changes = new Map<string, PlannedChange>();
-  for (const line of eventLog.split("\n")) {
-    const metadata = parseStep(line);
-    const operation = metadata && OPERATIONS[metadata.op];
-    if (metadata === undefined || operation === undefined) continue;
-    const { urn, type, old, new: planned } = metadata;
-    if (type === "pulumi:pulumi:Stack" || type.startsWith("pulumi:providers:")) continue;
+  for (const { resourcePreEvent } of eventsIn(eventLog, (line) => line.includes('"resourcePreEvent"'))) {
+    const step = unescapeReserved(describeUnknown(resourcePreEvent?.metadata));
+    const operation = step && OPERATIONS[step.op];
+    if (step === undefined || operation === undefined || isScaffolding(step.urn)) continue;
+    const { urn, type, old, new: planned } = step;
     changes.set(urn, {
       ...changes.get(urn),
       urn,
@@ -71,9 +49,4 @@ export function readPlannedChanges(eventLog: string): PlannedChange[] {
     });
   }
   return [...changes.values()];
-}
-
-function parseStep(line: string) {
-  if (!line.includes('"resourcePreEvent"')) return undefined;
-  return unescapeReserved(describeUnknown(parseJson(eventSchema, line)?.resourcePreEvent.metadata)); // none for the torn last line of an interrupted preview
 }

@@ -1,17 +1,12 @@
 import { withParent } from "../../providers/dynamic";
 import { type AnyKind, findsWhatWasCutOff } from "../../stacks/contract/kind";
-import {
-  belongsTo,
-  componentUrn,
-  isObjectComponent,
-  keyOfResource,
-  objectComponent,
-} from "../../stacks/contract/shared-stack";
+import { componentUrn, isObjectComponent, objectComponent } from "../../stacks/contract/shared-stack";
 import { PROJECT } from "./backend";
 import type { StackEngine, UpdateOptions, UpdateResult } from "./engine";
-import { nameOf, type StackResource } from "./event-log";
+import type { StackResource } from "./event-log";
 import type { UpdateFailure } from "./failures";
 import type { Program } from "./language-server";
+import { isScaffolding, keyOf, nameOf } from "./urn";
 
 /** An object to update, as a component of a shared stack. */
 export interface Member {
@@ -38,15 +33,16 @@ export async function updateMembers(
   observe: (result: UpdateResult) => void,
 ): Promise<Map<string, UpdateResult>> {
   const recorded = refresh ? ((await engine.recorded(stack, signal)) ?? []) : [];
+  const urnOf = ({ key }: Pick<Member, "key">) => componentUrn(kind, PROJECT, stack, key);
   // Of what the stack does not have there is nothing to be refreshed, and the engine refuses to.
-  const known = new Set(recorded);
-  const isKnown = ({ key }: Member) => known.has(componentUrn(kind, PROJECT, stack, key));
-  const unknown = refresh ? members.filter((member) => !isKnown(member)) : [];
+  const known = new Set(refresh ? recorded : members.map(urnOf));
+  const isKnown = (member: Member) => known.has(urnOf(member));
+  const unknown = members.filter((member) => !isKnown(member));
   const results =
     unknown.length === 0
       ? new Map<string, UpdateResult>()
       : await updateMembers(engine, kind, stack, unknown, { signal }, observe);
-  let left = refresh ? members.filter(isKnown) : members;
+  let left = members.filter(isKnown);
   while (left.length > 0) {
     const taking = left;
     let thrower: string | undefined;
@@ -59,10 +55,8 @@ export async function updateMembers(
       thrower = undefined;
     };
     const keys = taking.map(({ key }) => key);
-    // A refresh of a component's dependents does not find their provider unless they are named themselves.
-    const below = recorded.filter(isBelowAnyOf(keys));
-    const targets = [...new Set([...keys.map((key) => componentUrn(kind, PROJECT, stack, key)), ...below])];
-    const options = { refresh, signal, savesOnce: findsWhatWasCutOff(kind), shared: { targets } };
+    const targets = withBelow(taking.map(urnOf), recorded.filter(isPartOfAny(keys)));
+    const options = { refresh, signal, savesOnce: findsWhatWasCutOff(kind), targets };
     const result = await engine.up(stack, program, options);
     observe(result);
     const shares = splitResult(result, keys, thrower);
@@ -86,7 +80,7 @@ export async function destroyMembers(
   observe: (result: UpdateResult) => void,
 ): Promise<Map<string, UpdateResult>> {
   const recorded = await engine.recorded(stack, signal);
-  const isTheirs = isBelowAnyOf(keys);
+  const isTheirs = isPartOfAny(keys);
   const present = (recorded ?? []).filter(isTheirs);
   const isLast = (recorded ?? []).every((urn) => isTheirs(urn) || isScaffolding(urn));
   // A destroy that was cut off after it had removed the state has left the rest of the stack.
@@ -95,12 +89,11 @@ export async function destroyMembers(
     return new Map(keys.map((key) => [key, partialResult("destroy", "succeeded")]));
   }
   const components = new Set(keys.map((key) => componentUrn(kind, PROJECT, stack, key)));
-  const found = new Set(present.filter((urn) => components.has(urn)).map((urn) => keyOfResource(nameOf(urn))));
+  const found = new Set(present.filter((urn) => components.has(urn)).map(keyOf));
   // The component of an object that another version of its kind has made has another URN: then all of it is named.
-  const targets = present.filter((urn) => components.has(urn) || !found.has(keyOfResource(nameOf(urn))));
-  const shared = isLast ? {} : { targets };
-  const savesOnce = findsWhatWasCutOff(kind);
-  const result = await engine.destroy(stack, { release, forget, signal, savesOnce, shared });
+  const targets = present.filter((urn) => components.has(urn) || !found.has(keyOf(urn)));
+  const options = { release, forget, signal, savesOnce: findsWhatWasCutOff(kind) };
+  const result = await engine.destroy(stack, { ...options, targets: isLast ? undefined : targets });
   observe(result);
   const shares = splitResult(result, keys, undefined);
   // What was not reached because of another's failure is tried again with that one's next try.
@@ -118,9 +111,9 @@ export function splitResult(
   keys: readonly string[],
   thrower: string | undefined,
 ): Map<string, UpdateResult> {
-  const resources = groupByKey(result.resources, ({ name }) => name);
-  const deleted = groupByKey(result.deleted, ({ name }) => name);
-  const own = groupByKey(result.failures, ({ urn }) => (urn === undefined ? thrower : nameOf(urn)));
+  const resources = groupBy(result.resources, ({ urn }) => keyOf(urn));
+  const deleted = groupBy(result.deleted, ({ urn }) => keyOf(urn));
+  const own = groupBy(result.failures, ({ urn }) => (urn === undefined ? thrower : keyOf(urn)));
   const unowned = own.get(undefined) ?? [];
   const blamed = keys.some((key) => own.has(key));
   const shares = new Map<string, UpdateResult>();
@@ -156,25 +149,24 @@ export function partialResult(operation: UpdateResult["operation"], outcome: Upd
   return { operation, outcome, changes: {}, resources: [], deleted: [], failures: [], isPartial: true, durationMs: 0 };
 }
 
-function groupByKey<T>(items: readonly T[], nameOfItem: (item: T) => string | undefined): Map<string | undefined, T[]> {
-  const groups = new Map<string | undefined, T[]>();
+function groupBy<T, K>(items: readonly T[], keyOf: (item: T) => K): Map<K, T[]> {
+  const groups = new Map<K, T[]>();
   for (const item of items) {
-    const name = nameOfItem(item);
-    const key = name === undefined ? undefined : keyOfResource(name);
-    const group = groups.get(key);
-    if (group === undefined) groups.set(key, [item]);
-    else group.push(item);
+    const group = groups.get(keyOf(item)) ?? [];
+    group.push(item);
+    groups.set(keyOf(item), group);
   }
   return groups;
 }
 
-function isBelowAnyOf(keys: readonly string[]): (urn: string) => boolean {
+function isPartOfAny(keys: readonly string[]): (urn: string) => boolean {
   const wanted = new Set(keys);
-  return (urn) => {
-    const name = nameOf(urn);
-    const key = keyOfResource(name);
-    return wanted.has(key) && belongsTo(key, name);
-  };
+  return (urn) => wanted.has(keyOf(urn));
+}
+
+/** Components as targets, for a refresh with all below them: it does not find the provider of what is no target itself. */
+export function withBelow(components: readonly string[], below: readonly string[]): string[] {
+  return [...new Set([...components, ...below])];
 }
 
 /** The keys of the objects in a stack, from the URNs in its state. */
@@ -184,12 +176,6 @@ export function membersOf(recorded: readonly string[]): string[] {
     return isObjectComponent(type) && !type.includes("$"); // what is below a component has its type and a $ before its own
   });
   return members.map(nameOf);
-}
-
-/** What every stack has, whatever is in it. */
-export function isScaffolding(urn: string): boolean {
-  const type = urn.split("::")[2] ?? "";
-  return type === "pulumi:pulumi:Stack" || type.startsWith("pulumi:providers:");
 }
 
 function isNoComponent({ type }: StackResource): boolean {

@@ -3,11 +3,11 @@ import { pathToFileURL } from "node:url";
 import pLimit, { type LimitFunction } from "p-limit";
 import { RetryableError } from "../../providers/errors";
 import type { ProviderHost } from "../../providers/host/server";
-import { belongsTo, componentUrn, isObjectComponent, keyOfResource } from "../../stacks/contract/shared-stack";
+import { componentUrn, isObjectComponent } from "../../stacks/contract/shared-stack";
 import { type Backend, PROJECT, type ReadableStack } from "./backend";
 import { targetFlags } from "./engine";
-import { nameOf, readEventLog } from "./event-log";
-import { collectFailures } from "./failures";
+import { readEventLog } from "./event-log";
+import { judge } from "./failures";
 import { createStack } from "./file-backend";
 import { type Program, type ServedProgram, serveProgram } from "./language-server";
 import { type MemberPreview, MemberPreviews, membersProgram } from "./member-previews";
@@ -15,9 +15,11 @@ import { openBackend } from "./open-backend";
 import { readPlannedChanges } from "./planned-changes";
 import { askPulumi, type PulumiOptions, runPulumi } from "./pulumi";
 import { withScratch } from "./scratch";
+import { withBelow } from "./shared-stack";
 import type { PreviewOptions, StackMember, StackPreview } from "./stack-preview";
 import { type StackState, urnsIn } from "./stack-state";
 import { type ResourceChange, readUpdateChanges } from "./update-changes";
+import { keyOf } from "./urn";
 
 export interface StackReaderOptions extends PulumiOptions {
   host: ProviderHost;
@@ -151,16 +153,14 @@ export class StackReader {
     if (result.interrupted === "aborted") throw new RetryableError("Interrupted", "the preview was interrupted");
     if (result.error?.kind === "stackNotFound") return NOTHING;
     const keys = members && new Set(members.map(({ key }) => key));
-    const isMeant = (name: string) =>
-      keys === undefined || (keys.has(keyOfResource(name)) && belongsTo(keyOfResource(name), name));
-    const refused = session.failures.filter(({ urn }) => isMeant(nameOf(urn)));
+    const isMeant = ({ urn }: { urn: string }) => keys === undefined || keys.has(keyOf(urn));
+    const refused = session.failures.filter(isMeant);
     const report = readEventLog(result.events);
-    const succeeded = result.exitCode === 0 && report.succeeded;
-    const failures = succeeded ? [] : collectFailures(result, report, refused, served?.error(), timeoutMs);
-    const planned = readPlannedChanges(result.events);
+    const { failures } = judge(result, report, refused, served?.error(), timeoutMs);
     // Of a stack that is shared, the engine also tells what it leaves alone; and components are nothing by themselves.
-    const isComponent = (type: string) => members !== undefined && isObjectComponent(type);
-    const changes = planned.filter(({ name, type }) => isMeant(name) && !isComponent(type));
+    const changes = readPlannedChanges(result.events).filter(
+      (change) => isMeant(change) && !(members && isObjectComponent(change.type)),
+    );
     return { exists: true, changes, failures };
   }
 
@@ -170,10 +170,7 @@ export class StackReader {
     return done;
   }
 
-  /**
-   * A refresh does not find the provider of what is below a target, unless that is a target itself; and of what the stack
-   * does not have there is nothing to be refreshed, which the engine would refuse.
-   */
+  /** Of what the stack does not have there is nothing to be refreshed, which the engine would refuse. */
   async #memberFlags(
     stack: string,
     members: readonly StackMember[],
@@ -182,9 +179,9 @@ export class StackReader {
   ): Promise<string[]> {
     const state = refresh ? await this.state(stack, signal) : undefined;
     const keys = new Set(members.map(({ key }) => key));
-    const below = (state ? urnsIn(state) : []).filter((urn) => keys.has(keyOfResource(nameOf(urn))));
-    const targets = new Set([...members.map(({ kind, key }) => componentUrn(kind, PROJECT, stack, key)), ...below]);
-    return [...(below.length > 0 ? ["--refresh"] : []), ...targetFlags([...targets])];
+    const below = state ? urnsIn(state).filter((urn) => keys.has(keyOf(urn))) : [];
+    const components = members.map(({ kind, key }) => componentUrn(kind, PROJECT, stack, key));
+    return [...(below.length > 0 ? ["--refresh"] : []), ...targetFlags(withBelow(components, below))];
   }
 
   /** Runs with a backend that has this one stack, with nothing in it. */

@@ -1,9 +1,8 @@
 import { readFile, stat } from "node:fs/promises";
 import { isObjectComponent } from "../../stacks/contract/shared-stack";
-import { nameOf } from "./event-log";
 import { historyOf } from "./file-backend";
-import { isScaffolding } from "./shared-stack";
 import { type RecordedResource, stateOf } from "./stack-state";
+import { isScaffolding, nameOf } from "./urn";
 
 /** What an update did to one resource. */
 export interface ResourceChange {

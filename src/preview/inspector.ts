@@ -10,9 +10,9 @@ import {
   sharedStackAssignment,
   stackOf,
 } from "../../stacks/contract/shared-stack";
-import { nameOf } from "../automation/event-log";
 import type { HistoryEntry, StackReader } from "../automation/stack-reader";
 import type { StackState } from "../automation/stack-state";
+import { nameOf } from "../automation/urn";
 import type { ResourceOutputs, StackUpdate } from "./answers";
 import type { ClusterView } from "./cluster-view";
 import { preview, type Selection } from "./preview";

@@ -6,7 +6,8 @@ import type { StackAssignment } from "../../stacks/contract/shared-stack";
 import type { StackEngine, UpdateResult } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
 import type { Program } from "../automation/language-server";
-import { isScaffolding, partialResult } from "../automation/shared-stack";
+import { partialResult } from "../automation/shared-stack";
+import { isScaffolding } from "../automation/urn";
 
 /** What runners need of the engine. */
 export type RunnerEngine = Pick<StackEngine, "up" | "destroy" | "recorded" | "forget" | "stacks" | "isDirect">;

@@ -294,9 +294,9 @@ export function describeEngine(runner: Runner): void {
   describe("an update of certain resources", () => {
     it("that names none is refused, as the engine would take that for all", async () => {
       await engine.up(stack, { a: "1" });
-      const shared = { targets: [] };
-      await expect(engine.engine.destroy(stack, { shared })).rejects.toThrow("needs at least one resource");
-      await expect(engine.up(stack, {}, { shared })).rejects.toThrow("needs at least one resource");
+      const targets: string[] = [];
+      await expect(engine.engine.destroy(stack, { targets })).rejects.toThrow("needs at least one resource");
+      await expect(engine.up(stack, {}, { targets })).rejects.toThrow("needs at least one resource");
       expect(worldOf(stack)).toEqual([["a", "1"]]);
     });
   });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { nameOf, readEventLog } from "../../src/automation/event-log";
+import { readEventLog } from "../../src/automation/event-log";
 
 const urn = (name: string) => `urn:pulumi:stack::kindstack::pulumi-nodejs:dynamic/test:Thing::${name}`;
 
@@ -131,12 +131,5 @@ describe("readEventLog", () => {
   it("names the resources that failed", () => {
     const metadata = { op: "create", urn: urn("a"), type: "t" };
     expect(read({ resOpFailedEvent: { metadata, status: 0, steps: 0 } }).failed).toEqual([urn("a")]);
-  });
-});
-
-describe("nameOf", () => {
-  it("is what stands behind the type, whatever it contains", () => {
-    expect(nameOf(urn("rolebinding/acme/admin"))).toBe("rolebinding/acme/admin");
-    expect(nameOf(urn("a::b"))).toBe("a::b");
   });
 });

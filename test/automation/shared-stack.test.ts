@@ -105,7 +105,7 @@ describe("destroyMembers", () => {
       forget: async () => {},
       up: () => Promise.reject(new Error("there is nothing to be updated")),
       destroy: async (_stack: string, options: UpdateOptions = {}) => {
-        named.push(options.shared?.targets);
+        named.push(options.targets);
         return updateResult({ operation: "destroy" });
       },
     };

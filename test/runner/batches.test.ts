@@ -70,9 +70,9 @@ class Harness {
     }
   }
 
-  #update(operation: "up" | "destroy", stack: string, { shared, refresh, savesOnce }: UpdateOptions): UpdateResult {
+  #update(operation: "up" | "destroy", stack: string, { targets, refresh, savesOnce }: UpdateOptions): UpdateResult {
     if (this.failure !== undefined) throw this.failure;
-    const what = shared === undefined ? stack : (shared.targets?.length ?? "all");
+    const what = targets?.length ?? stack;
     const how = [savesOnce ? [] : "stepwise", refresh ? "refresh" : []].flat();
     this.updates.push([operation, what, ...how].join(" "));
     return updateResult({ operation });
@@ -143,7 +143,7 @@ describe("Batches", () => {
     expect(harness.updates).toEqual([]);
     void harness.request(destroy("default/a"));
     await harness.batches.run(SHARED, SIGNAL);
-    expect(harness.updates).toEqual(["destroy all"]);
+    expect(harness.updates).toEqual([`destroy ${STACK}`]);
   });
 
   it("leaves what is more than a batch to the next batch, which it asks for", async () => {

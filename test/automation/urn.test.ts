@@ -1,0 +1,23 @@
+import { describe, expect, it } from "vitest";
+import { isScaffolding, nameOf } from "../../src/automation/urn";
+
+const urn = (name: string) => `urn:pulumi:stack::kindstack::pulumi-nodejs:dynamic/test:Thing::${name}`;
+
+describe("nameOf", () => {
+  it("is what stands behind the type, whatever it contains", () => {
+    expect(nameOf(urn("rolebinding/acme/admin"))).toBe("rolebinding/acme/admin");
+    expect(nameOf(urn("a::b"))).toBe("a::b");
+  });
+});
+
+describe("isScaffolding", () => {
+  it.each([
+    ["pulumi:pulumi:Stack", true],
+    ["pulumi:providers:pulumi-nodejs", true],
+    ["kindstack:g/v1:Writer$pulumi:providers:kubernetes", true],
+    ["kindstack:g/v1:Writer", false],
+    ["kindstack:g/v1:Writer$pulumi-nodejs:dynamic/test:Row", false],
+  ])("%s: %s", (type, expected) => {
+    expect(isScaffolding(`urn:pulumi:stack::kindstack::${type}::a`)).toBe(expected);
+  });
+});
