@@ -28,8 +28,8 @@ export interface Backend {
   createMissing(stack: string): Promise<void>;
   /** A stack's state; `undefined` when there is no such stack. */
   state(stack: string, signal?: AbortSignal): Promise<StackState | undefined>;
-  /** The names of the stacks that begin like this. */
-  names(start: string, signal?: AbortSignal): Promise<string[]>;
+  /** The names of all stacks. */
+  names(signal?: AbortSignal): Promise<string[]>;
   /** Reads every stack's state. On `postgres://` they are of one moment; elsewhere each is of a moment of its own. */
   readAll(onState: OnState, signal?: AbortSignal): Promise<void>;
   /** Removes a stack's state, history and locks. A stack that does not exist is a success. */
@@ -57,13 +57,29 @@ export interface Backend {
   ): Promise<T | undefined>;
 }
 
+/**
+ * Where a self-managed backend keeps a stack, and all of them, as the CLI does (`version: 1`).
+ *
+ * @param root its `.pulumi`
+ */
+export function layoutOf(root: string, stack = "") {
+  const stacks = `${root}/stacks/${PROJECT}`;
+  return {
+    stacks,
+    checkpoint: `${stacks}/${stack}.json`,
+    history: `${root}/history/${PROJECT}/${stack}`,
+    locks: `${root}/locks/organization/${PROJECT}/${stack}`,
+    backups: `${root}/backups/${PROJECT}/${stack}`,
+  };
+}
+
 /** {@link Backend.readAll} of a backend whose states are read one by one. */
 export async function readEach(
   backend: Pick<Backend, "names" | "state">,
   onState: OnState,
   signal?: AbortSignal,
 ): Promise<void> {
-  for (const name of (await backend.names("", signal)).sort()) {
+  for (const name of (await backend.names(signal)).sort()) {
     const state = await backend.state(name, signal);
     if (state !== undefined) await onState(name, state); // its object may be deleted just now
   }

@@ -26,12 +26,11 @@ export class CommandBackend implements Backend {
     });
   }
 
-  async names(start: string, signal?: AbortSignal): Promise<string[]> {
-    const list = await askPulumi(this.#options, ["stack", "ls", "--json"], "the stacks could not be listed", {
-      signal,
-    });
+  async names(signal?: AbortSignal): Promise<string[]> {
+    const args = ["stack", "ls", "--json"];
+    const list = await askPulumi(this.#options, args, "the stacks could not be listed", { signal });
     const stacks = JSON.parse(list ?? "[]") as { name: string }[];
-    return stacks.map(({ name }) => name.split("/").at(-1) ?? name).filter((name) => name.startsWith(start));
+    return stacks.map(({ name }) => name.split("/").at(-1) ?? name);
   }
 
   readAll(onState: OnState, signal?: AbortSignal): Promise<void> {

@@ -119,7 +119,8 @@ export class StackEngine {
 
   /** The names of the stacks that begin like this; none where a process would be needed to tell. */
   async stacks(start: string): Promise<string[]> {
-    return this.isDirect ? this.#backend.names(start) : [];
+    const names = this.isDirect ? await this.#backend.names() : [];
+    return names.filter((name) => name.startsWith(start));
   }
 
   /**

@@ -3,10 +3,10 @@ import { access, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { checkFence } from "../../providers/fence";
-import { type Backend, HISTORY_LIMIT, type OnState, PROJECT, type ReadableStack, readEach } from "./backend";
+import { type Backend, HISTORY_LIMIT, layoutOf, type OnState, PROJECT, type ReadableStack, readEach } from "./backend";
 import { type StackState, stateOf } from "./stack-state";
 
-/** Pulumi's `file://` backend, read and written directly. The layout is the CLI's (`version: 1`). */
+/** Pulumi's `file://` backend, read and written directly. */
 export class FileBackend implements Backend {
   readonly isDirect = true;
   readonly #directory: string;
@@ -26,15 +26,14 @@ export class FileBackend implements Backend {
   }
 
   async state(stack: string): Promise<StackState | undefined> {
-    const path = checkpointPath(this.#directory, stack);
-    const checkpoint = (await readIfThere(path)) ?? (await readIfThere(`${path}.gz`));
-    return checkpoint && stateOf(checkpoint);
+    const { checkpoint } = layoutOf(this.#directory, stack);
+    const bytes = (await readIfThere(checkpoint)) ?? (await readIfThere(`${checkpoint}.gz`));
+    return bytes && stateOf(bytes);
   }
 
-  async names(start: string): Promise<string[]> {
-    const files = await readdir(stacksFolder(this.#directory)).catch(() => []);
-    const names = files.flatMap((file) => /^([^.].*)\.json(\.gz)?$/.exec(file)?.[1] ?? []);
-    return names.filter((name) => name.startsWith(start));
+  async names(): Promise<string[]> {
+    const files = await readdir(layoutOf(this.#directory).stacks).catch(() => []);
+    return files.flatMap((file) => /^([^.].*)\.json(\.gz)?$/.exec(file)?.[1] ?? []);
   }
 
   readAll(onState: OnState): Promise<void> {
@@ -43,19 +42,12 @@ export class FileBackend implements Backend {
 
   /** Removes also the CLI's backups, and the temporary files of processes that were killed while they wrote. */
   async remove(stack: string): Promise<void> {
-    const checkpoint = checkpointPath(this.#directory, stack);
+    const { stacks, checkpoint, history, locks, backups } = layoutOf(this.#directory, stack);
     await rm(checkpoint, { force: true });
-    const ours = [`${basename(checkpoint)}.`, `.${basename(checkpoint)}.`];
-    const stacks = stacksFolder(this.#directory);
-    const beside = (await readdir(stacks).catch(() => [])).filter((file) =>
-      ours.some((start) => file.startsWith(start)),
-    );
-    for (const path of [
-      ...beside.map((file) => join(stacks, file)),
-      join(this.#directory, "backups", PROJECT, stack),
-      historyFolder(this.#directory, stack),
-      locksFolder(this.#directory, stack),
-    ]) {
+    const ours = [`${stack}.json.`, `.${stack}.json.`];
+    const files = await readdir(stacks).catch(() => []);
+    const beside = files.filter((file) => ours.some((start) => file.startsWith(start)));
+    for (const path of [...beside.map((file) => join(stacks, file)), backups, history, locks]) {
       await rm(path, { recursive: true, force: true });
     }
   }
@@ -66,13 +58,13 @@ export class FileBackend implements Backend {
   }
 
   async forgetPendingCreates(stack: string): Promise<void> {
-    const path = checkpointPath(this.#directory, stack);
-    const text = await readFile(path, "utf8").catch(() => undefined);
+    const { checkpoint } = layoutOf(this.#directory, stack);
+    const text = await readFile(checkpoint, "utf8").catch(() => undefined);
     if (text === undefined) return;
-    const checkpoint = JSON.parse(text) as { checkpoint?: { latest?: { pending_operations?: unknown[] } } };
-    if (!checkpoint.checkpoint?.latest?.pending_operations?.length) return;
-    delete checkpoint.checkpoint.latest.pending_operations;
-    await writeWhole(path, JSON.stringify(checkpoint));
+    const content = JSON.parse(text) as { checkpoint?: { latest?: { pending_operations?: unknown[] } } };
+    if (!content.checkpoint?.latest?.pending_operations?.length) return;
+    delete content.checkpoint.latest.pending_operations;
+    await writeWhole(checkpoint, JSON.stringify(content));
   }
 
   /**
@@ -80,7 +72,7 @@ export class FileBackend implements Backend {
    * and fails on for ever (`unexpected end of JSON input`).
    */
   async removeTornLocks(stack: string): Promise<string[]> {
-    const locks = locksFolder(this.#directory, stack);
+    const { locks } = layoutOf(this.#directory, stack);
     const torn: string[] = [];
     for (const file of await readdir(locks).catch(() => [])) {
       const text = await readFile(join(locks, file), "utf8").catch(() => undefined); // it may be released at this moment
@@ -106,8 +98,8 @@ export class FileBackend implements Backend {
 
   /** Asked before every update, so the checkpoint, which may be large, is not read for it. */
   async #has(stack: string): Promise<boolean> {
-    const path = checkpointPath(this.#directory, stack);
-    return (await isThere(path)) || isThere(`${path}.gz`);
+    const { checkpoint } = layoutOf(this.#directory, stack);
+    return (await isThere(checkpoint)) || isThere(`${checkpoint}.gz`);
   }
 }
 
@@ -132,42 +124,26 @@ export function crashSafeBackendUrl(backendUrl: string): string {
   return `${path}?${parameters}`;
 }
 
-function stacksFolder(directory: string): string {
-  return join(directory, "stacks", PROJECT);
-}
-
-export function checkpointPath(directory: string, stack: string): string {
-  return join(stacksFolder(directory), `${stack}.json`);
-}
-
-function historyFolder(directory: string, stack: string): string {
-  return join(directory, "history", PROJECT, stack);
-}
-
-function locksFolder(directory: string, stack: string): string {
-  return join(directory, "locks", "organization", PROJECT, stack);
-}
-
 /** Makes an empty stack by writing what `pulumi stack init` would write. For a stack that does not exist. */
 export async function createStack(directory: string, stack: string, template: string): Promise<void> {
-  const path = checkpointPath(directory, stack);
-  const checkpoint = JSON.parse(template) as { checkpoint: { stack: string } };
-  checkpoint.checkpoint.stack = `organization/${PROJECT}/${stack}`;
-  await mkdir(dirname(path), { recursive: true });
+  const { stacks, checkpoint } = layoutOf(directory, stack);
+  const content = JSON.parse(template) as { checkpoint: { stack: string } };
+  content.checkpoint.stack = `organization/${PROJECT}/${stack}`;
+  await mkdir(stacks, { recursive: true });
   const meta = join(directory, "meta.yaml");
   // Without its text, as a disk that was full may have left it, the CLI refuses the whole backend.
   if ((await readFile(meta, "utf8").catch(() => "")) === "") await writeWhole(meta, "version: 1\n");
-  await writeWhole(path, JSON.stringify(checkpoint));
+  await writeWhole(checkpoint, JSON.stringify(content));
 }
 
 /** The files of each update in a stack's history, the newest first. */
 export async function historyOf(directory: string, stack: string): Promise<string[][]> {
-  const folder = historyFolder(directory, stack);
+  const { history } = layoutOf(directory, stack);
   const updates = new Map<bigint, string[]>();
-  for (const file of await readdir(folder).catch(() => [])) {
+  for (const file of await readdir(history).catch(() => [])) {
     const [, time] = /-(\d+)\.(?:history|checkpoint)\.json/.exec(file) ?? [];
     if (time === undefined) continue;
-    updates.set(BigInt(time), [...(updates.get(BigInt(time)) ?? []), join(folder, file)]);
+    updates.set(BigInt(time), [...(updates.get(BigInt(time)) ?? []), join(history, file)]);
   }
   return [...updates].sort(([a], [b]) => (a < b ? 1 : -1)).map(([, files]) => files);
 }

@@ -1,8 +1,35 @@
 import { batched } from "../../providers/batched";
 import { withParent } from "../../providers/dynamic";
-import { belongsTo, objectComponent } from "../../stacks/contract/shared-stack";
-import type { Program } from "./language-server";
-import type { PreviewOptions, StackMember, StackPreview } from "./stack-preview";
+import type { AnyKind } from "../../stacks/contract/kind";
+import { objectComponent } from "../../stacks/contract/shared-stack";
+import type { UpdateFailure } from "./failures";
+import type { Program, ProgramOptions } from "./language-server";
+import type { PlannedChange } from "./planned-changes";
+import { keyOf } from "./urn";
+
+/** An object in a stack that others share. */
+export interface StackMember {
+  kind: AnyKind;
+  /** `namespace/name` */
+  key: string;
+}
+
+/** What an update would do. */
+export interface StackPreview {
+  /** Whether there is such a stack yet. */
+  exists: boolean;
+  changes: PlannedChange[];
+  /** Why it could not be told; empty when it could. */
+  failures: UpdateFailure[];
+}
+
+export interface PreviewOptions extends ProgramOptions {
+  /** Compare the state with the real world first, so that the repair of drift shows. */
+  refresh?: boolean;
+  signal?: AbortSignal | undefined;
+  /** The object that is meant, where the stack is one that others share. */
+  member?: StackMember;
+}
 
 /** What one object's program would do. */
 export interface MemberPreview {
@@ -41,7 +68,7 @@ export class MemberPreviews {
 
 /** In a shared stack, an object without resources does not exist yet, although its stack does. */
 function shareOf({ exists, changes, failures }: StackPreview, { key }: StackMember): StackPreview {
-  const own = changes.filter(({ name }) => belongsTo(key, name));
+  const own = changes.filter(({ urn }) => keyOf(urn) === key);
   const isAllNew = own.length > 0 && own.every(({ operation }) => operation === "create");
   return { exists: exists && !isAllNew, changes: own, failures };
 }

@@ -6,7 +6,7 @@ import { RetryableError } from "../../providers/errors";
 import { checkFence } from "../../providers/fence";
 import { sqlStateOf } from "../../providers/postgres/errors";
 import { quoteIdentifier } from "../../providers/postgres/identifier";
-import { type Backend, HISTORY_LIMIT, type OnState, PROJECT, type ReadableStack, readEach } from "./backend";
+import { type Backend, HISTORY_LIMIT, layoutOf, type OnState, type ReadableStack, readEach } from "./backend";
 import { CommandBackend } from "./command-backend";
 import type { PulumiOptions, Workspace } from "./pulumi";
 import { withScratch } from "./scratch";
@@ -42,8 +42,8 @@ export class PostgresBackend extends CommandBackend {
     return this.#connect((query, table) => this.#reading(query, table).state(stack));
   }
 
-  override names(start: string): Promise<string[]> {
-    return this.#connect((query, table) => this.#reading(query, table).names(start));
+  override names(): Promise<string[]> {
+    return this.#connect((query, table) => this.#reading(query, table).names());
   }
 
   override readAll(onState: OnState): Promise<void> {
@@ -56,12 +56,12 @@ export class PostgresBackend extends CommandBackend {
 
   /** Removes also the backup that the CLI makes of a state. */
   override async remove(stack: string): Promise<void> {
-    const { checkpoint, history, locks } = this.#keys(stack);
+    const { checkpoint, history, locks } = this.#layout(stack);
     await this.#connect((query, table) => {
       checkFence();
       return query(
         `DELETE FROM ${table} WHERE key IN ($1, $1 || '.gz', $1 || '.bak', $1 || '.gz.bak') OR key LIKE $2 OR key LIKE $3`,
-        [checkpoint, likeAllOf(history), likeAllOf(locks)],
+        [checkpoint, likeAllIn(history), likeAllIn(locks)],
       );
     });
   }
@@ -77,7 +77,7 @@ export class PostgresBackend extends CommandBackend {
            SELECT DISTINCT time FROM updates WHERE time IS NOT NULL ORDER BY time DESC LIMIT $2
          )
          DELETE FROM ${table} WHERE key IN (SELECT key FROM updates WHERE time < (SELECT min(time) FROM kept))`,
-        [likeAllOf(this.#keys(stack).history), HISTORY_LIMIT],
+        [likeAllIn(this.#layout(stack).history), HISTORY_LIMIT],
       );
     });
   }
@@ -91,19 +91,19 @@ export class PostgresBackend extends CommandBackend {
     what: "checkpoint" | "history",
     read: (stack: ReadableStack) => Promise<T>,
   ): Promise<T | undefined> {
-    const { root, checkpoint, history } = this.#keys(stack);
+    const { checkpoint, history } = this.#layout(stack);
     return withScratch(this.#workspace.scratchDirectory, "copy", async (scratch) => {
       const directory = join(scratch, ".pulumi");
       const rows = await this.#connect((query, table) =>
         query<FileRow>(`SELECT ${FILE} FROM ${table} WHERE key IN ($1, $1 || '.gz') OR $3 AND key LIKE $2`, [
           checkpoint,
-          likeAllOf(history),
+          likeAllIn(history),
           what === "history",
         ]),
       );
       if (!rows.some(({ key }) => key.startsWith(checkpoint))) return undefined;
       for (const row of rows) {
-        const path = join(directory, row.key.slice(root.length));
+        const path = join(directory, row.key.slice(this.#root.length));
         await mkdir(dirname(path), { recursive: true });
         await writeFile(path, bytesOf(row), { mode: 0o600 });
       }
@@ -115,29 +115,24 @@ export class PostgresBackend extends CommandBackend {
     return {
       state: async (stack) => {
         const statement = `SELECT ${FILE} FROM ${table} WHERE key IN ($1, $1 || '.gz')`;
-        const [row] = await query<FileRow>(statement, [this.#keys(stack).checkpoint]);
+        const [row] = await query<FileRow>(statement, [this.#layout(stack).checkpoint]);
         return row && stateOf(bytesOf(row));
       },
-      names: async (start) => {
-        const { stacks } = this.#keys();
+      names: async () => {
+        const { stacks } = this.#layout();
         const statement = `SELECT key FROM ${table} WHERE key LIKE $1 AND key ~ '[.]json([.]gz)?$'`;
-        const rows = await query<FileRow>(statement, [likeAllOf(stacks + start)]);
-        return rows.map(({ key }) => key.slice(stacks.length).replace(/\.json(\.gz)?$/, ""));
+        const rows = await query<FileRow>(statement, [likeAllIn(stacks)]);
+        return rows.map(({ key }) => key.slice(stacks.length + 1).replace(/\.json(\.gz)?$/, ""));
       },
     };
   }
 
-  /** What the keys of everything begin with, of all states, of a stack's history and of its locks; and the key of its state. */
-  #keys(stack = "") {
-    const root = `${decodeURIComponent(new URL(this.#workspace.backendUrl).pathname.slice(1))}/.pulumi/`;
-    const stacks = `${root}stacks/${PROJECT}/`;
-    return {
-      root,
-      stacks,
-      checkpoint: `${stacks}${stack}.json`,
-      history: `${root}history/${PROJECT}/${stack}/`,
-      locks: `${root}locks/organization/${PROJECT}/${stack}/`,
-    };
+  get #root(): string {
+    return `${decodeURIComponent(new URL(this.#workspace.backendUrl).pathname.slice(1))}/.pulumi`;
+  }
+
+  #layout(stack?: string) {
+    return layoutOf(this.#root, stack);
   }
 
   /** @throws RetryableError when the database cannot be reached */
@@ -176,7 +171,7 @@ function bytesOf({ data }: FileRow): Buffer {
   return Buffer.from(data, "base64");
 }
 
-/** For LIKE, for which the CLI has made an index: all keys that begin with this. */
-function likeAllOf(start: string): string {
-  return `${start.replace(/[\\%_]/g, "\\$&")}%`;
+/** For LIKE, for which the CLI has made an index: all keys in this folder. */
+function likeAllIn(folder: string): string {
+  return `${folder.replace(/[\\%_]/g, "\\$&")}/%`;
 }

@@ -10,13 +10,20 @@ import { readEventLog } from "./event-log";
 import { judge } from "./failures";
 import { createStack } from "./file-backend";
 import { type Program, type ServedProgram, serveProgram } from "./language-server";
-import { type MemberPreview, MemberPreviews, membersProgram } from "./member-previews";
+import {
+  type MemberPreview,
+  MemberPreviews,
+  membersProgram,
+  type PreviewOptions,
+  type StackMember,
+  type StackPreview,
+} from "./member-previews";
 import { openBackend } from "./open-backend";
 import { readPlannedChanges } from "./planned-changes";
 import { askPulumi, type PulumiOptions, runPulumi } from "./pulumi";
 import { withScratch } from "./scratch";
 import { withBelow } from "./shared-stack";
-import type { PreviewOptions, StackMember, StackPreview } from "./stack-preview";
+
 import { type StackState, urnsIn } from "./stack-state";
 import { type ResourceChange, readUpdateChanges } from "./update-changes";
 import { keyOf } from "./urn";

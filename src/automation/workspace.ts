@@ -1,13 +1,14 @@
 import { createHash } from "node:crypto";
-import { mkdir, mkdtemp, readFile, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { TerminalError } from "../../providers/errors";
 import type { StateConfig } from "../config";
-import { PROJECT } from "./backend";
-import { checkpointPath, crashSafeBackendUrl } from "./file-backend";
+import { layoutOf, PROJECT } from "./backend";
+import { crashSafeBackendUrl } from "./file-backend";
 import type { Pulumi, Workspace } from "./pulumi";
 import { PulumiCli } from "./pulumi-cli";
 import { PulumiServer, type PulumiServerTiming } from "./pulumi-server";
+import { withScratch } from "./scratch";
 
 export interface WorkspaceSettings extends StateConfig {
   pulumi: PulumiBinary;
@@ -78,8 +79,7 @@ async function templates(
   const existing = await read().catch(() => undefined);
   if (existing !== undefined) return existing;
 
-  const aside = await mkdtemp(join(workDirectory, "template-"));
-  try {
+  await withScratch(workDirectory, "template", async (aside) => {
     const provider = keyService === undefined ? [] : ["--secrets-provider", keyService];
     const result = await pulumi.run({
       args: ["stack", "init", "template", "--no-select", ...provider],
@@ -89,14 +89,12 @@ async function templates(
     if (result.exitCode !== 0) {
       throw new TerminalError("NoWorkspace", `Pulumi could not make a stack: ${result.stderr || result.stdout}`);
     }
-    await rename(checkpointPath(join(aside, ".pulumi"), "template"), join(aside, "checkpoint.json"));
+    await rename(layoutOf(join(aside, ".pulumi"), "template").checkpoint, join(aside, "checkpoint.json"));
     await rename(join(projectDirectory, "Pulumi.template.yaml"), join(aside, "stack-config.yaml"));
     await rm(join(aside, ".pulumi"), { recursive: true, force: true });
     await rm(target, { recursive: true, force: true });
     await rename(aside, target);
-  } finally {
-    await rm(aside, { recursive: true, force: true });
-  }
+  });
   return read();
 }
 

@@ -51,7 +51,7 @@ function stateBackend(options: PulumiOptions, signal: AbortSignal): StateBackend
   };
   return {
     scheme: options.workspace.backendUrl.split("://", 1)[0] ?? "",
-    names: () => backend.names("", signal),
+    names: () => backend.names(signal),
     readAll: (onState) => backend.readAll(onState, signal),
     async write(name, file, { exists }) {
       if (!exists) await pulumi("stack", "init", name, "--no-select");

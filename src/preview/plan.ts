@@ -14,8 +14,8 @@ import {
   stackName,
 } from "../../stacks/contract/object";
 import { stackOf } from "../../stacks/contract/shared-stack";
+import type { StackPreview } from "../automation/member-previews";
 import type { PlannedChange } from "../automation/planned-changes";
-import type { StackPreview } from "../automation/stack-preview";
 import type { StackReader } from "../automation/stack-reader";
 import type { StackState } from "../automation/stack-state";
 import type { ClusterView } from "./cluster-view";

@@ -3,14 +3,8 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { HISTORY_LIMIT } from "../../src/automation/backend";
-import {
-  checkpointPath,
-  crashSafeBackendUrl,
-  createStack,
-  FileBackend,
-  fileBackendDirectory,
-} from "../../src/automation/file-backend";
+import { HISTORY_LIMIT, layoutOf } from "../../src/automation/backend";
+import { crashSafeBackendUrl, createStack, FileBackend, fileBackendDirectory } from "../../src/automation/file-backend";
 
 const TEMPLATE = JSON.stringify({ version: 3, checkpoint: { stack: "organization/kindstack/template", latest: null } });
 let directory: string;
@@ -20,6 +14,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(dirname(directory), { recursive: true }));
 
+const pathOf = (stack: string) => layoutOf(directory, stack).checkpoint;
 const backend = () => new FileBackend(directory, TEMPLATE);
 
 async function touch(...paths: string[]): Promise<void> {
@@ -70,14 +65,14 @@ describe("what an update that was cut off was about to do", () => {
     const checkpoint = { stack: "organization/kindstack/acme", latest: { ...latest, pending_operations: [pending] } };
     await createStack(directory, "acme", JSON.stringify({ version: 3, checkpoint }));
     await backend().forgetPendingCreates("acme");
-    const path = checkpointPath(directory, "acme");
+    const path = pathOf("acme");
     expect(JSON.parse(await readFile(path, "utf8"))).toEqual({ version: 3, checkpoint: { ...checkpoint, latest } });
     expect(await readdir(dirname(path))).toEqual(["acme.json"]);
   });
 
   it("is nothing in a new stack, nor in one that is not there", async () => {
     await createStack(directory, "acme", TEMPLATE);
-    const path = checkpointPath(directory, "acme");
+    const path = pathOf("acme");
     const before = await readFile(path, "utf8");
     await backend().forgetPendingCreates("acme");
     await backend().forgetPendingCreates("other");
@@ -88,13 +83,13 @@ describe("what an update that was cut off was about to do", () => {
 
 describe("a compressed checkpoint", () => {
   it("is a stack's, with its name and state, and no empty stack is made beside it", async () => {
-    const path = `${checkpointPath(directory, "acme")}.gz`;
+    const path = `${pathOf("acme")}.gz`;
     const latest = { resources: [{ urn: "urn:pulumi:acme::kindstack::t::a", type: "t" }] };
     await mkdir(dirname(path), { recursive: true });
     await writeFile(path, gzipSync(JSON.stringify({ version: 3, checkpoint: { latest } })));
     await backend().createMissing("acme");
     expect(await readdir(dirname(path))).toEqual(["acme.json.gz"]);
-    expect(await backend().names("a")).toEqual(["acme"]);
+    expect(await backend().names()).toEqual(["acme"]);
     expect(await backend().state("acme")).toEqual({ version: 3, deployment: latest });
   });
 });
@@ -102,7 +97,7 @@ describe("a compressed checkpoint", () => {
 describe("createStack", () => {
   it("writes an empty stack of that name, and that the layout is version 1", async () => {
     await createStack(directory, "acme", TEMPLATE);
-    const checkpoint = JSON.parse(await readFile(checkpointPath(directory, "acme"), "utf8"));
+    const checkpoint = JSON.parse(await readFile(pathOf("acme"), "utf8"));
     expect(checkpoint).toEqual({ version: 3, checkpoint: { stack: "organization/kindstack/acme", latest: null } });
     expect(await readFile(join(directory, "meta.yaml"), "utf8")).toBe("version: 1\n");
     expect(await backend().state("acme")).toMatchObject({ deployment: {} });
@@ -111,12 +106,12 @@ describe("createStack", () => {
   it("leaves nothing else behind, and lets no other client read the state", async () => {
     await createStack(directory, "acme", TEMPLATE);
     expect((await filesOf(directory)).sort()).toEqual(["acme.json", "meta.yaml"]);
-    expect((await stat(checkpointPath(directory, "acme"))).mode & 0o077).toBe(0);
+    expect((await stat(pathOf("acme"))).mode & 0o077).toBe(0);
   });
 
   it("never shows half a checkpoint under the stack's name", async () => {
     const large = JSON.stringify({ ...JSON.parse(TEMPLATE), padding: "x".repeat(4_000_000) });
-    const path = checkpointPath(directory, "acme");
+    const path = pathOf("acme");
     let done = false;
     const creating = createStack(directory, "acme", large).then(() => {
       done = true;
@@ -130,7 +125,7 @@ describe("createStack", () => {
   });
 
   it("leaves nothing behind when it fails", async () => {
-    const path = checkpointPath(directory, "acme");
+    const path = pathOf("acme");
     await mkdir(path, { recursive: true }); // so that it cannot be written
     await expect(createStack(directory, "acme", TEMPLATE)).rejects.toThrow();
     expect(await filesOf(directory)).toEqual(["meta.yaml"]);
@@ -194,8 +189,8 @@ describe("cutHistory", () => {
 describe("remove", () => {
   it("removes backups, history, locks and temporary files of the stack, and nothing of another whose name begins the same", async () => {
     const filesFor = (stack: string) => [
-      `${checkpointPath(directory, stack)}.bak`,
-      `${checkpointPath(directory, stack)}.bak.18ea03d61181474f.tmp`,
+      `${pathOf(stack)}.bak`,
+      `${pathOf(stack)}.bak.18ea03d61181474f.tmp`,
       join(directory, "stacks", "kindstack", `.${stack}.json.1.tmp`),
       join(directory, "backups", "kindstack", stack, `${stack}.1.json`),
       join(directory, "history", "kindstack", stack, `${stack}-1.history.json`),

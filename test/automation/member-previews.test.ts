@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { type MemberPreview, MemberPreviews } from "../../src/automation/member-previews";
+import { type MemberPreview, MemberPreviews, type StackPreview } from "../../src/automation/member-previews";
 import type { PlannedChange } from "../../src/automation/planned-changes";
-import type { StackPreview } from "../../src/automation/stack-preview";
 import { postgresWriter } from "../../stacks/postgres-writer/kind";
 
 const change = (name: string, operation: PlannedChange["operation"]): PlannedChange => ({
