@@ -27,12 +27,9 @@ export function goOperatorTool(): Tool {
   for (const file of fs.readdirSync(folder).sort()) {
     digest.update(file).update(fs.readFileSync(path.join(folder, file)));
   }
-  const name = "bench-go-operator";
   return {
-    name,
+    name: "bench-go-operator",
     version: digest.digest("hex").slice(0, 16),
-    file: name,
-    variable: "KINDSTACK_BENCH_GO_OPERATOR",
     sources: [goBuild({ module: MODULE, package: ".", estimatedSeconds: 90 })],
   };
 }

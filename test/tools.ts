@@ -17,8 +17,6 @@ export const testTools = {
   promtool: {
     name: "promtool",
     version: PROMETHEUS,
-    file: "promtool",
-    variable: "KINDSTACK_PROMTOOL",
     versionArguments: ["--version"],
     sources: [
       vendorDownload(prometheusRelease()),
@@ -35,8 +33,6 @@ export const testTools = {
   helm: {
     name: "helm",
     version: HELM,
-    file: "helm",
-    variable: "KINDSTACK_HELM",
     versionArguments: ["version", "--short"],
     sources: [
       vendorDownload(helmRelease()),
@@ -52,8 +48,6 @@ export const testTools = {
   kstatus: {
     name: "kstatus",
     version: CLI_UTILS,
-    file: "kstatus",
-    variable: "KINDSTACK_KSTATUS",
     versionArguments: ["--version"],
     sources: [
       goBuild({
@@ -68,8 +62,6 @@ export const testTools = {
   versitygw: {
     name: "versitygw",
     version: VERSITYGW,
-    file: "versitygw",
-    variable: "KINDSTACK_VERSITYGW",
     versionArguments: ["--version"],
     sources: [
       goBuild({
@@ -84,8 +76,6 @@ export const testTools = {
   "fake-gcs-server": {
     name: "fake-gcs-server",
     version: FAKE_GCS_SERVER,
-    file: "fake-gcs-server",
-    variable: "KINDSTACK_FAKE_GCS_SERVER",
     sources: [
       goBuild({
         module: "tools/fake-gcs-server",
@@ -101,7 +91,7 @@ function prometheusRelease() {
   const release = `https://github.com/prometheus/prometheus/releases/download/v${PROMETHEUS}`;
   return {
     url: `${release}/${folder}.tar.gz`,
-    checksum: { type: "list" as const, url: `${release}/sha256sums.txt` },
+    checksums: `${release}/sha256sums.txt`,
     member: `${folder}/promtool`,
   };
 }
@@ -110,7 +100,7 @@ function helmRelease() {
   const url = `https://get.helm.sh/helm-v${HELM}-${platform}-${architecture}.tar.gz`;
   return {
     url,
-    checksum: { type: "list" as const, url: `${url}.sha256sum` },
+    checksums: `${url}.sha256sum`,
     member: `${platform}-${architecture}/helm`,
   };
 }

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { createReadStream, createWriteStream } from "node:fs";
+import { createWriteStream } from "node:fs";
 import fs from "node:fs/promises";
 import path from "node:path";
 import { pipeline } from "node:stream/promises";
@@ -13,26 +13,30 @@ const ANSWER_TIMEOUT_MS = 5_000;
 const SILENCE_TIMEOUT_MS = 15_000;
 const INSTALLER_TIMEOUT_MS = 300_000;
 
-/** Where a vendor says what the SHA-256 of a download is. */
-type Checksum =
-  /** A file of its own, with the sum alone. */
-  | { type: "file"; url: string }
-  /** A file with a line for each download: the sum, then the file's name. */
-  | { type: "list"; url: string }
-  /** GitHub's description of a release, in which every file has a digest. */
-  | { type: "github-release"; repository: string; tag: string };
+/**
+ * Where a vendor publishes the SHA-256 of a download: at a URL, a file with the sum alone or with a line for each download;
+ * or in GitHub's description of a release, in which every file has a digest.
+ */
+type Checksums = string | { repository: string; tag: string };
 
 /** Downloads one file and verifies it; `member` names the file within, when it is an archive. */
-export function vendorDownload(download: { url: string; checksum: Checksum; member?: string }): Source {
+export function vendorDownload(download: { url: string; checksums: Checksums; member?: string }): Source {
   return {
     label: `download from ${new URL(download.url).host}`,
     estimatedSeconds: 20,
     async make({ file, scratch, signal }) {
       const name = path.posix.basename(new URL(download.url).pathname);
-      const expected = await publishedChecksum(download.checksum, name, signal);
+      const expected = await publishedChecksum(download.checksums, name, signal);
       const archive = path.join(scratch, name);
-      await save(download.url, archive, signal);
-      const actual = await sha256(archive);
+      const hash = createHash("sha256");
+      const hashed = async function* (body: AsyncIterable<Buffer>) {
+        for await (const chunk of body) {
+          hash.update(chunk);
+          yield chunk;
+        }
+      };
+      await pipeline(await get(download.url, signal), hashed, createWriteStream(archive), { signal });
+      const actual = hash.digest("hex");
       if (actual !== expected) {
         throw new Error(`the checksum of ${download.url} is ${actual}; its vendor published ${expected}`);
       }
@@ -60,37 +64,27 @@ export function pulumiInstaller(): Source {
   };
 }
 
-async function publishedChecksum(checksum: Checksum, name: string, signal: AbortSignal): Promise<string> {
-  const found = await lookUpChecksum(checksum, name, signal);
-  if (found === undefined || !/^[0-9a-f]{64}$/.test(found)) throw new Error(`no checksum of ${name} is published`);
-  return found;
+async function publishedChecksum(checksums: Checksums, name: string, signal: AbortSignal): Promise<string> {
+  const found = (await readChecksums(checksums, signal)).find(
+    ([sum = "", file]) => /^[0-9a-f]{64}$/.test(sum) && (file === undefined || file === name),
+  );
+  if (found?.[0] === undefined) throw new Error(`no checksum of ${name} is published`);
+  return found[0];
 }
 
-async function lookUpChecksum(checksum: Checksum, name: string, signal: AbortSignal): Promise<string | undefined> {
-  switch (checksum.type) {
-    case "file":
-      return (await fetchText(checksum.url, signal)).trim();
-    case "list":
-      return (await fetchText(checksum.url, signal))
-        .split("\n")
-        .map((line) => line.trim().split(/\s+\*?/))
-        .find(([, file]) => file === name)?.[0];
-    case "github-release": {
-      const url = `https://api.github.com/repos/${checksum.repository}/releases/tags/${checksum.tag}`;
-      const release = JSON.parse(await fetchText(url, signal)) as {
-        assets: { name: string; digest?: string | null }[];
-      };
-      return release.assets.find((asset) => asset.name === name)?.digest?.replace(/^sha256:/, "");
-    }
+/** @returns each sum with its file's name, if it has one */
+async function readChecksums(checksums: Checksums, signal: AbortSignal): Promise<(string | undefined)[][]> {
+  if (typeof checksums === "string") {
+    return (await fetchText(checksums, signal)).split("\n").map((line) => line.trim().split(/\s+\*?/));
   }
+  const { repository, tag } = checksums;
+  const url = `https://api.github.com/repos/${repository}/releases/tags/${tag}`;
+  const { assets } = JSON.parse(await fetchText(url, signal)) as { assets: { name: string; digest?: string | null }[] };
+  return assets.map(({ name, digest }) => [digest?.replace(/^sha256:/, ""), name]);
 }
 
 async function fetchText(url: string, signal: AbortSignal): Promise<string> {
   return (await get(url, signal)).text();
-}
-
-async function save(url: string, file: string, signal: AbortSignal): Promise<void> {
-  await pipeline(await get(url, signal), createWriteStream(file), { signal });
 }
 
 const dispatcher = new EnvHttpProxyAgent({
@@ -134,10 +128,4 @@ function withTimeout<T>(work: Promise<T>, milliseconds: number): Promise<T> {
     timer = setTimeout(() => reject(new Error(`not finished after ${milliseconds / 1000} s`)), milliseconds);
   });
   return Promise.race([work, expired]).finally(() => clearTimeout(timer));
-}
-
-async function sha256(file: string): Promise<string> {
-  const hash = createHash("sha256");
-  await pipeline(createReadStream(file), hash);
-  return hash.digest("hex");
 }

@@ -15,14 +15,13 @@ const NONE = "none";
 export async function resolvePulumi(
   options: ResolveOptions & { onFallback?: (reason: string) => void },
 ): Promise<PulumiBinary> {
-  const environment = options.environment ?? process.env;
-  const named = environment.KINDSTACK_PULUMI_SERVER;
+  const { KINDSTACK_PULUMI, KINDSTACK_PULUMI_SERVER: named } = process.env;
   const useCli = async (reason: string) => {
     options.onFallback?.(reason);
     return { cli: await resolveBinary("pulumi", { ...options, make: true }) };
   };
   if (named === NONE) return useCli("KINDSTACK_PULUMI_SERVER=none");
-  if (!named && environment.KINDSTACK_PULUMI) return useCli("KINDSTACK_PULUMI names a CLI, and no server is named");
+  if (!named && KINDSTACK_PULUMI) return useCli("KINDSTACK_PULUMI names a CLI, and no server is named");
   try {
     return { server: await resolveBinary("pulumi-server", options) };
   } catch (error) {

@@ -6,12 +6,10 @@ import { setTimeout as delay } from "node:timers/promises";
 import { execa } from "execa";
 import lockfile from "proper-lockfile";
 import { errorMessageOf } from "../../providers/errors";
-import { type Source, type Tool, type ToolEvent, ToolUnavailableError } from "./tool";
+import { type Source, type Tool, type ToolEvent, ToolUnavailableError, variableOf } from "./tool";
 import { type ToolName, tools } from "./tools";
 
 export interface ResolveOptions {
-  /** Names the variables, PATH and the cache; the process's own by default. */
-  environment?: NodeJS.ProcessEnv;
   signal?: AbortSignal;
   observe?: (event: ToolEvent) => void;
   /** `false` to find a tool only, not to make it. */
@@ -22,14 +20,6 @@ const VERSION_TIMEOUT_MS = 10_000;
 const LOCK_STALE_MS = 20_000;
 const LOCK_RETRY_MS = 500;
 
-/** `KINDSTACK_CACHE_DIR`, or `kindstack` in the user's cache directory. */
-function cacheDirectory(environment: NodeJS.ProcessEnv = process.env): string {
-  return path.resolve(
-    environment.KINDSTACK_CACHE_DIR ||
-      path.join(environment.XDG_CACHE_HOME || path.join(os.homedir(), ".cache"), "kindstack"),
-  );
-}
-
 /**
  * Finds a tool, or makes it: the file that its variable names, PATH, the cache, then its sources in their order.
  * Made tools go to `<cache>/<tool>/<version>/`; processes that want the same tool at once make it once.
@@ -38,20 +28,22 @@ function cacheDirectory(environment: NodeJS.ProcessEnv = process.env): string {
  * @throws ToolUnavailableError with the reason of every source
  */
 export async function resolveBinary(name: ToolName | Tool, options: ResolveOptions = {}): Promise<string> {
-  const tool = typeof name === "string" ? tools[name] : name;
-  const environment = options.environment ?? process.env;
+  const tool: Tool = typeof name === "string" ? tools[name] : name;
+  const variable = variableOf(tool);
+  const named = process.env[variable];
+  if (named) return namedBinary(tool, variable, path.resolve(named));
 
-  const named = environment[tool.variable];
-  if (named) return namedBinary(tool, path.resolve(named));
-
-  const reasons = [`${tool.variable}: not set`];
-  const found = await searchPath(tool, environment.PATH ?? "", reasons);
+  const reasons = [`${variable}: not set`];
+  const found = await searchPath(tool, reasons);
   if (found !== undefined) return found;
 
-  const home = path.join(cacheDirectory(environment), tool.name);
-  const cached = cachedBinary(tool, home);
-  if (cached !== undefined) return cached;
-  reasons.push(`cache: no ${path.join(home, tool.version, tool.file)}`);
+  const { KINDSTACK_CACHE_DIR, XDG_CACHE_HOME } = process.env;
+  const cache = KINDSTACK_CACHE_DIR || path.join(XDG_CACHE_HOME || path.join(os.homedir(), ".cache"), "kindstack");
+  const home = path.resolve(cache, tool.name);
+  const cached = cachedFile(tool, home);
+  // What lies there was renamed into place when it was complete and had told its version.
+  if (existsSync(cached)) return cached;
+  reasons.push(`cache: no ${cached}`);
 
   if (options.make === false) throw unavailable(tool, reasons);
   return makeUnderLock(tool, home, reasons, options);
@@ -67,24 +59,22 @@ export async function resolveBinaries<Name extends ToolName>(
   return paths as Record<Name, string>;
 }
 
-async function namedBinary(tool: Tool, file: string): Promise<string> {
+async function namedBinary(tool: Tool, variable: string, file: string): Promise<string> {
   const version = await askVersion(tool, file).catch((error) => {
-    throw new ToolUnavailableError(`${tool.variable} names ${file}, which cannot be used: ${errorMessageOf(error)}`);
+    throw new ToolUnavailableError(`${variable} names ${file}, which cannot be used: ${errorMessageOf(error)}`);
   });
-  if (version !== tool.version) {
-    throw new ToolUnavailableError(
-      `${tool.variable} names ${file}, which is ${tool.name} ${version}; ${tool.version} is needed. ` +
-        `Name another file or unset ${tool.variable}.`,
-    );
-  }
-  return file;
+  if (version === tool.version) return file;
+  throw new ToolUnavailableError(
+    `${variable} names ${file}, which is ${tool.name} ${version}; ${tool.version} is needed. ` +
+      `Name another file or unset ${variable}.`,
+  );
 }
 
-async function searchPath(tool: Tool, searched: string, reasons: string[]): Promise<string | undefined> {
+async function searchPath(tool: Tool, reasons: string[]): Promise<string | undefined> {
   if (tool.versionArguments === undefined) return undefined;
   const unsuitable: string[] = [];
-  for (const directory of searched.split(path.delimiter).filter(Boolean)) {
-    const file = path.join(directory, tool.file);
+  for (const directory of (process.env.PATH ?? "").split(path.delimiter).filter(Boolean)) {
+    const file = path.join(directory, fileOf(tool));
     if (!(await isExecutable(file))) continue;
     try {
       const version = await askVersion(tool, file);
@@ -94,29 +84,31 @@ async function searchPath(tool: Tool, searched: string, reasons: string[]): Prom
       unsuitable.push(`${file}: ${errorMessageOf(error)}`);
     }
   }
-  reasons.push(`PATH: ${unsuitable.join(", ") || `no ${tool.file}`}`);
+  reasons.push(`PATH: ${unsuitable.join(", ") || `no ${fileOf(tool)}`}`);
   return undefined;
 }
 
-function cachedBinary(tool: Tool, home: string): string | undefined {
-  const file = path.join(home, tool.version, tool.file);
-  // What lies there was renamed into place when it was complete and had told its version.
-  return existsSync(file) ? file : undefined;
+function fileOf({ name, file = name }: Tool): string {
+  return file;
+}
+
+function cachedFile(tool: Tool, home: string): string {
+  return path.join(home, tool.version, fileOf(tool));
 }
 
 async function makeUnderLock(tool: Tool, home: string, reasons: string[], options: ResolveOptions): Promise<string> {
   await fs.mkdir(home, { recursive: true });
+  const cached = cachedFile(tool, home);
   const lost = new AbortController();
   const signal = options.signal ? AbortSignal.any([options.signal, lost.signal]) : lost.signal;
-  const release = await acquire(
+  const release = await lock(
     home,
     (error) => lost.abort(error),
     signal,
     () => options.observe?.({ type: "waiting", tool }),
   );
   try {
-    const cached = cachedBinary(tool, home); // the former holder of the lock may have made it
-    if (cached !== undefined) return cached;
+    if (existsSync(cached)) return cached; // the former holder of the lock has made it
     await removeLeftovers(home);
     for (const source of tool.sources) {
       options.observe?.({ type: "making", tool, source });
@@ -130,7 +122,7 @@ async function makeUnderLock(tool: Tool, home: string, reasons: string[], option
         continue;
       }
       options.observe?.({ type: "made", tool, source });
-      return path.join(home, tool.version, tool.file);
+      return cached;
     }
     throw unavailable(tool, reasons);
   } finally {
@@ -142,7 +134,7 @@ function unavailable(tool: Tool, reasons: string[]): ToolUnavailableError {
   return new ToolUnavailableError(
     `${tool.name} ${tool.version} could not be found or made:\n` +
       `${reasons.map((reason) => `  - ${reason.replaceAll("\n", "\n    ")}`).join("\n")}\n` +
-      `Install Go 1.26 or later, so that it can be built, or set ${tool.variable} to a file of this version.`,
+      `Install Go 1.26 or later, so that it can be built, or set ${variableOf(tool)} to a file of this version.`,
   );
 }
 
@@ -153,7 +145,7 @@ async function make(tool: Tool, source: Source, home: string, signal: AbortSigna
     const [directory, scratch] = [path.join(aside, "made"), path.join(aside, "scratch")];
     await fs.mkdir(directory);
     await fs.mkdir(scratch);
-    const file = path.join(directory, tool.file);
+    const file = path.join(directory, fileOf(tool));
     await source.make({ file, scratch, signal });
     signal.throwIfAborted();
     const version = await askVersion(tool, file);
@@ -173,7 +165,7 @@ async function removeLeftovers(home: string): Promise<void> {
   }
 }
 
-async function acquire(
+async function lock(
   home: string,
   onCompromised: (error: Error) => void,
   signal: AbortSignal,

@@ -2,14 +2,17 @@
 export interface Tool {
   readonly name: string;
   readonly version: string;
-  /** The name of the file, on PATH and in the cache. */
-  readonly file: string;
-  /** The environment variable that names a file to be used instead of any other. */
-  readonly variable: string;
+  /** The name of the file, on PATH and in the cache, where it is not the tool's. */
+  readonly file?: string;
   /** What makes it print its version. Without, the version cannot be asked, so PATH is not searched. */
   readonly versionArguments?: readonly string[];
   /** Where to get it from, tried in this order. */
   readonly sources: readonly Source[];
+}
+
+/** The environment variable that names a file to be used instead of any other: `KINDSTACK_KUBE_APISERVER`. */
+export function variableOf({ name }: Tool): string {
+  return `KINDSTACK_${name.toUpperCase().replaceAll("-", "_")}`;
 }
 
 /** One way to get a tool. */

@@ -19,18 +19,20 @@ export type ToolName = keyof typeof tools;
 /** Every tool that Kindstack runs, its version and where it comes from. */
 export const tools = {
   etcd: {
-    ...named("etcd", ETCD, "KINDSTACK_ETCD"),
+    name: "etcd",
+    version: ETCD,
     versionArguments: ["--version"],
     sources: [
       vendorDownload(etcdRelease()),
       goBuild({ module: "tools/etcd", package: "go.etcd.io/etcd/server/v3", estimatedSeconds: 50 }),
     ],
   },
-  "kube-apiserver": kubernetes("kube-apiserver", "KINDSTACK_KUBE_APISERVER", 180),
-  "kube-controller-manager": kubernetes("kube-controller-manager", "KINDSTACK_KUBE_CONTROLLER_MANAGER", 60),
-  "kube-scheduler": kubernetes("kube-scheduler", "KINDSTACK_KUBE_SCHEDULER", 10),
+  "kube-apiserver": kubernetes("kube-apiserver", 180),
+  "kube-controller-manager": kubernetes("kube-controller-manager", 60),
+  "kube-scheduler": kubernetes("kube-scheduler", 10),
   kwok: {
-    ...named("kwok", KWOK, "KINDSTACK_KWOK"),
+    name: "kwok",
+    version: KWOK,
     versionArguments: ["--version"],
     sources: [
       kwokDownload(`kwok-${platform}-${architecture}`),
@@ -44,7 +46,8 @@ export const tools = {
   },
   /** What kwok does with nodes and Pods; the program has none of its own. */
   "kwok-stages": {
-    ...named("kwok-stages", KWOK, "KINDSTACK_KWOK_STAGES"),
+    name: "kwok-stages",
+    version: KWOK,
     file: "stages.yaml",
     sources: [
       kwokDownload("stage-fast.yaml"),
@@ -62,7 +65,8 @@ export const tools = {
     ],
   },
   pulumi: {
-    ...named("pulumi", PULUMI, "KINDSTACK_PULUMI"),
+    name: "pulumi",
+    version: PULUMI,
     versionArguments: ["version"],
     sources: [
       pulumiInstaller(),
@@ -76,7 +80,8 @@ export const tools = {
   },
   /** Runs commands of the CLI in one process. */
   "pulumi-server": {
-    ...named("pulumi-server", PULUMI_SERVER, "KINDSTACK_PULUMI_SERVER"),
+    name: "pulumi-server",
+    version: PULUMI_SERVER,
     versionArguments: ["--version"],
     // It needs Linux's /proc.
     sources:
@@ -96,7 +101,8 @@ export const tools = {
   },
   /** What plain `pulumi up` runs Node.js programs with; the watcher does not need it. */
   "pulumi-language-nodejs": {
-    ...named("pulumi-language-nodejs", LANGUAGE_NODEJS, "KINDSTACK_PULUMI_LANGUAGE_NODEJS"),
+    name: "pulumi-language-nodejs",
+    version: LANGUAGE_NODEJS,
     sources: [
       goBuild({
         module: "tools/language-nodejs",
@@ -107,21 +113,17 @@ export const tools = {
   },
 } as const satisfies Record<string, Tool>;
 
-function named(name: string, version: string, variable: string) {
-  return { name, version, file: name, variable };
-}
-
 function etcdRelease() {
   const folder = `etcd-v${ETCD}-${platform}-${architecture}`;
   const release = `https://github.com/etcd-io/etcd/releases/download/v${ETCD}`;
   return {
     url: `${release}/${folder}.${platform === "linux" ? "tar.gz" : "zip"}`,
-    checksum: { type: "list" as const, url: `${release}/SHA256SUMS` },
+    checksums: `${release}/SHA256SUMS`,
     member: `${folder}/etcd`,
   };
 }
 
-function kubernetes(name: string, variable: string, estimatedSeconds: number): Tool {
+function kubernetes(name: string, estimatedSeconds: number): Tool {
   const url = `https://dl.k8s.io/release/v${KUBERNETES}/bin/linux/${architecture}/${name}`;
   const [major = "", minor = ""] = KUBERNETES.split(".");
   const build = goBuild({
@@ -135,9 +137,10 @@ function kubernetes(name: string, variable: string, estimatedSeconds: number): T
     },
     estimatedSeconds,
   });
-  const download = vendorDownload({ url, checksum: { type: "file", url: `${url}.sha256` } });
+  const download = vendorDownload({ url, checksums: `${url}.sha256` });
   return {
-    ...named(name, KUBERNETES, variable),
+    name,
+    version: KUBERNETES,
     versionArguments: ["--version"],
     // The control plane is released for Linux only.
     sources: platform === "linux" ? [download, build] : [build],
@@ -148,6 +151,6 @@ function kwokDownload(asset: string): Source {
   const repository = "kubernetes-sigs/kwok";
   return vendorDownload({
     url: `https://github.com/${repository}/releases/download/v${KWOK}/${asset}`,
-    checksum: { type: "github-release", repository, tag: `v${KWOK}` },
+    checksums: { repository, tag: `v${KWOK}` },
   });
 }

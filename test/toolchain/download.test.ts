@@ -34,10 +34,10 @@ afterEach(async () => {
   await fs.rm(root, { recursive: true, force: true });
 });
 
-function download(type: "file" | "list"): Promise<void> {
+function download(): Promise<void> {
   const source = vendorDownload({
     url: `${vendor}/hammer-linux`,
-    checksum: { type, url: `${vendor}/sums` },
+    checksums: `${vendor}/sums`,
   });
   return source.make({
     file: path.join(root, "made", "hammer"),
@@ -50,7 +50,7 @@ describe("a vendor's download", () => {
   it("becomes an executable when it has the checksum that was published", async () => {
     published = { "/hammer-linux": CONTENT, "/sums": `${CHECKSUM}\n` };
 
-    await download("file");
+    await download();
 
     const file = path.join(root, "made", "hammer");
     expect(await fs.readFile(file, "utf8")).toBe(CONTENT);
@@ -61,7 +61,7 @@ describe("a vendor's download", () => {
     const other = "0".repeat(64);
     published = { "/hammer-linux": CONTENT, "/sums": `${other}  hammer-darwin\n${CHECKSUM}  hammer-linux\n` };
 
-    await download("list");
+    await download();
 
     expect(await fs.readdir(path.join(root, "made"))).toEqual(["hammer"]);
   });
@@ -69,29 +69,29 @@ describe("a vendor's download", () => {
   it("is refused when it has another checksum", async () => {
     published = { "/hammer-linux": "something else", "/sums": CHECKSUM };
 
-    await expect(download("file")).rejects.toThrow(`its vendor published ${CHECKSUM}`);
+    await expect(download()).rejects.toThrow(`its vendor published ${CHECKSUM}`);
     expect(await fs.readdir(path.join(root, "made"))).toEqual([]);
   });
 
   it("is refused when no checksum of it is published", async () => {
     published = { "/hammer-linux": CONTENT, "/sums": `${CHECKSUM}  hammer-darwin\n` };
 
-    await expect(download("list")).rejects.toThrow("no checksum of hammer-linux is published");
+    await expect(download()).rejects.toThrow("no checksum of hammer-linux is published");
   });
 
   it("fails with the vendor's answer", async () => {
     published = { "/sums": CHECKSUM };
 
-    await expect(download("file")).rejects.toThrow("/hammer-linux answered 404");
+    await expect(download()).rejects.toThrow("/hammer-linux answered 404");
   });
 
   it("is given up when the vendor does not answer, and that vendor is not asked again", {
     timeout: 20_000,
   }, async () => {
     published = { "/sums": undefined };
-    await expect(download("file")).rejects.toThrow("does not answer");
+    await expect(download()).rejects.toThrow("does not answer");
     published = { "/hammer-linux": CONTENT, "/sums": CHECKSUM };
 
-    await expect(download("file")).rejects.toThrow("does not answer");
+    await expect(download()).rejects.toThrow("does not answer");
   });
 });

@@ -1,20 +1,23 @@
 import fs from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { resolveBinary } from "../../src/toolchain/resolve";
 import type { Source, Tool, ToolEvent } from "../../src/toolchain/tool";
 
 let root: string;
-let environment: NodeJS.ProcessEnv;
 
 beforeEach(async () => {
   root = await fs.mkdtemp(path.join(os.tmpdir(), "kindstack-tools-"));
-  environment = { PATH: path.join(root, "bin"), KINDSTACK_CACHE_DIR: path.join(root, "cache") };
+  vi.stubEnv("PATH", path.join(root, "bin"));
+  vi.stubEnv("KINDSTACK_CACHE_DIR", path.join(root, "cache"));
   await fs.mkdir(path.join(root, "bin"));
 });
 
-afterEach(() => fs.rm(root, { recursive: true, force: true }));
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  await fs.rm(root, { recursive: true, force: true });
+});
 
 /** A program that tells a version. */
 async function program(file: string, version: string): Promise<string> {
@@ -24,7 +27,7 @@ async function program(file: string, version: string): Promise<string> {
 
 function hammer(...sources: Source[]): Tool {
   const [name, version] = ["hammer", "1.2.3"];
-  return { name, version, file: name, variable: "KINDSTACK_HAMMER", versionArguments: ["--version"], sources };
+  return { name, version, versionArguments: ["--version"], sources };
 }
 
 function source(label: string, make: Source["make"]): Source {
@@ -44,7 +47,8 @@ describe("where a tool comes from", () => {
     await program(path.join(root, "bin", "hammer"), "1.2.3");
     const named = await program(path.join(root, "mine"), "1.2.3");
 
-    const binary = await resolveBinary(hammer(forge), { environment: { ...environment, KINDSTACK_HAMMER: named } });
+    vi.stubEnv("KINDSTACK_HAMMER", named);
+    const binary = await resolveBinary(hammer(forge));
 
     expect(binary).toBe(named);
   });
@@ -52,7 +56,8 @@ describe("where a tool comes from", () => {
   it("is not a named file of another version: that is an error", async () => {
     const named = await program(path.join(root, "mine"), "1.2.2");
 
-    const resolved = resolveBinary(hammer(forge), { environment: { ...environment, KINDSTACK_HAMMER: named } });
+    vi.stubEnv("KINDSTACK_HAMMER", named);
+    const resolved = resolveBinary(hammer(forge));
 
     await expect(resolved).rejects.toThrow(
       `KINDSTACK_HAMMER names ${named}, which is hammer 1.2.2; 1.2.3 is needed. Name another file or unset KINDSTACK_HAMMER.`,
@@ -60,9 +65,9 @@ describe("where a tool comes from", () => {
   });
 
   it("is not a named file that does not exist: that is an error", async () => {
-    const named = { ...environment, KINDSTACK_HAMMER: path.join(root, "nothing") };
+    vi.stubEnv("KINDSTACK_HAMMER", path.join(root, "nothing"));
 
-    await expect(resolveBinary(hammer(forge), { environment: named })).rejects.toThrow("the file does not exist");
+    await expect(resolveBinary(hammer(forge))).rejects.toThrow("the file does not exist");
   });
 
   it("is the first of the right version on PATH", async () => {
@@ -70,16 +75,15 @@ describe("where a tool comes from", () => {
     await fs.mkdir(path.join(root, "other"));
     const right = await program(path.join(root, "other", "hammer"), "1.2.3");
 
-    const binary = await resolveBinary(hammer(forge), {
-      environment: { ...environment, PATH: `${environment.PATH}:${path.join(root, "other")}` },
-    });
+    vi.stubEnv("PATH", `${process.env.PATH}:${path.join(root, "other")}`);
+    const binary = await resolveBinary(hammer(forge));
 
     expect(binary).toBe(right);
   });
 
   it("is the cache, once it was made", async () => {
-    const made = await resolveBinary(hammer(forge), { environment });
-    const again = await resolveBinary(hammer(closedShop), { environment });
+    const made = await resolveBinary(hammer(forge));
+    const again = await resolveBinary(hammer(closedShop));
 
     expect(made).toBe(path.join(home(), "1.2.3", "hammer"));
     expect(again).toBe(made);
@@ -88,7 +92,7 @@ describe("where a tool comes from", () => {
   it("is the first source that works, and each failure is told", async () => {
     const events: ToolEvent[] = [];
 
-    await resolveBinary(hammer(closedShop, forge), { environment, observe: (event) => events.push(event) });
+    await resolveBinary(hammer(closedShop, forge), { observe: (event) => events.push(event) });
 
     expect(events).toMatchObject([
       { type: "making", source: closedShop },
@@ -103,7 +107,7 @@ describe("where a tool comes from", () => {
       await program(file, "9.9.9");
     });
 
-    await expect(resolveBinary(hammer(wrong), { environment })).rejects.toThrow("wrong forge: it is 9.9.9, not 1.2.3");
+    await expect(resolveBinary(hammer(wrong))).rejects.toThrow("wrong forge: it is 9.9.9, not 1.2.3");
   });
 });
 
@@ -112,7 +116,7 @@ describe("a tool that cannot be had", () => {
     await program(path.join(root, "bin", "hammer"), "1.2.4");
     const noForge = source("go build", () => Promise.reject(new Error("Go is not installed")));
 
-    const resolved = resolveBinary(hammer(closedShop, noForge), { environment });
+    const resolved = resolveBinary(hammer(closedShop, noForge));
 
     await expect(resolved).rejects.toThrow(
       [
@@ -148,8 +152,8 @@ describe("the cache", () => {
     };
 
     const binaries = await Promise.all([
-      resolveBinary(hammer(slow), { environment, observe }),
-      resolveBinary(hammer(slow), { environment, observe }),
+      resolveBinary(hammer(slow), { observe }),
+      resolveBinary(hammer(slow), { observe }),
     ]);
 
     expect(making).toBe(1);
@@ -164,7 +168,7 @@ describe("the cache", () => {
       interruption.abort(new Error("enough"));
     });
 
-    const resolved = resolveBinary(hammer(endless, forge), { environment, signal: interruption.signal });
+    const resolved = resolveBinary(hammer(endless, forge), { signal: interruption.signal });
 
     await expect(resolved).rejects.toThrow("enough");
     expect(await fs.readdir(home())).toEqual([]);
@@ -176,7 +180,7 @@ describe("the cache", () => {
     const longAgo = new Date(Date.now() - 3_600_000);
     await fs.utimes(path.join(home(), ".lock"), longAgo, longAgo);
 
-    const binary = await resolveBinary(hammer(forge), { environment });
+    const binary = await resolveBinary(hammer(forge));
 
     expect(binary).toBe(path.join(home(), "1.2.3", "hammer"));
     expect(await fs.readdir(home())).toEqual(["1.2.3"]);
