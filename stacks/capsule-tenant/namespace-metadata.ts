@@ -45,7 +45,7 @@ export function keyRules({ metadata, spec }: CapsuleTenant, map: MetadataMap) {
   };
 }
 
-/** To compile an expression takes milliseconds. */
+/** Each key of a new namespace is compared with all of them. */
 const compiled = new LRUCache<string, RE2JS>({ max: 200, memoMethod: (regex) => RE2JS.compile(regex) });
 
 /** Of the keys that a new namespace is created with, those that its owner may not set. */

@@ -55,11 +55,8 @@ export function usageOf({ group, name }: AdmissionRequest["resource"], object: M
 }
 
 /** Whether a quota with these scopes counts an object. Of Pods that name other namespaces for affinity, it is not known. */
-export function isInScope(
-  { scopes = [], scopeSelector }: ResourceQuotaItem,
-  resource: string,
-  object: Manifest,
-): boolean {
+export function isInScope(item: ResourceQuotaItem, resource: string, object: Manifest): boolean {
+  const { scopes = [], scopeSelector } = item;
   const selectors = [
     ...scopes.map((scopeName) => ({ scopeName, operator: "Exists", values: [] })),
     ...(scopeSelector?.matchExpressions ?? []),

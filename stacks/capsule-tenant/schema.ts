@@ -21,6 +21,11 @@ const list = <Item extends Type.TSchema>(
 
 const SET = { "x-kubernetes-list-type": "set" };
 
+const rule = (rule: string, message: string) => ({ "x-kubernetes-validations": [{ rule, message }] });
+
+const optional = <Properties extends Type.TProperties>(properties: Properties, description: string) =>
+  Type.Optional(Type.Object(properties, { description }));
+
 const flag = (description: string) => Type.Optional(Type.Boolean({ description }));
 
 /** A map of strings; TypeBox's own records are written with a pattern, which CRDs do not know. */
@@ -68,19 +73,17 @@ const REGULAR_EXPRESSION = Type.Optional(
     description: "A regular expression in RE2 syntax; an empty one matches nothing.",
     maxLength: 512,
     // An expression that does not compile is an error of the rule, which refuses the object; `||` would hide it.
-    "x-kubernetes-validations": [
-      { rule: "''.matches(self) in [true, false]", message: "must be a regular expression in RE2's syntax" },
-    ],
+    ...rule("''.matches(self) in [true, false]", "must be a regular expression in RE2's syntax"),
   }),
 );
 
 /** What may be used: what is named exactly, and what an expression matches. */
 const allowed = (description: string) =>
-  Type.Optional(Type.Object({ allowed: list(text(253), 100), allowedRegex: REGULAR_EXPRESSION }, { description }));
+  optional({ allowed: list(text(253), 100), allowedRegex: REGULAR_EXPRESSION }, description);
 
 /** What may not be used: what is named exactly, and what an expression matches. */
 const denied = (description: string) =>
-  Type.Optional(Type.Object({ denied: list(text(317), 100), deniedRegex: REGULAR_EXPRESSION }, { description }));
+  optional({ denied: list(text(317), 100), deniedRegex: REGULAR_EXPRESSION }, description);
 
 const limitRange = Type.Object({
   limits: Type.Array(
@@ -151,10 +154,10 @@ const subject = Type.Object({
 
 /** What Kindstack and the API server go by; a tenant that set it could take an object for another's. */
 const RESERVED_PREFIXES = ["capsule.clastix.io/", "kindstack.dev/", "kubernetes.io/metadata."];
-const RESERVED_METADATA = {
-  rule: `self.all(key, !(${RESERVED_PREFIXES.map((prefix) => `key.startsWith('${prefix}')`).join(" || ")}))`,
-  message: `${RESERVED_PREFIXES.map((prefix) => `${prefix}*`).join(", ")} are set by Kindstack and by the API server`,
-};
+const UNRESERVED = rule(
+  `self.all(key, !(${RESERVED_PREFIXES.map((prefix) => `key.startsWith('${prefix}')`).join(" || ")}))`,
+  `${RESERVED_PREFIXES.map((prefix) => `${prefix}*`).join(", ")} are set by Kindstack and by the API server`,
+);
 
 export function isReserved(key: string): boolean {
   return RESERVED_PREFIXES.some((prefix) => key.startsWith(prefix));
@@ -166,8 +169,8 @@ export const SERVICE_ACCOUNT_NAME = "^system:serviceaccount:[^:]+:[^:]+$";
 const forEachNamespace = <Item extends Type.TSchema>(item: Item, description: string) =>
   list(item, 32, { description });
 const additionalMetadata = {
-  additionalLabels: stringMap({ "x-kubernetes-validations": [RESERVED_METADATA] }),
-  additionalAnnotations: stringMap({ "x-kubernetes-validations": [RESERVED_METADATA] }),
+  additionalLabels: stringMap(UNRESERVED),
+  additionalAnnotations: stringMap(UNRESERVED),
 };
 
 export const capsuleTenantSpec = Type.Object({
@@ -175,37 +178,30 @@ export const capsuleTenantSpec = Type.Object({
     { kind: oneOf(["User", "Group", "ServiceAccount"]), name: NAME },
     {
       description: "Who creates the tenant's namespaces and administers them.",
-      "x-kubernetes-validations": [
-        {
-          rule: `self.kind != 'ServiceAccount' || self.name.matches('${SERVICE_ACCOUNT_NAME}')`,
-          message: "a ServiceAccount is named system:serviceaccount:<namespace>:<name>",
-        },
-      ],
+      ...rule(
+        `self.kind != 'ServiceAccount' || self.name.matches('${SERVICE_ACCOUNT_NAME}')`,
+        "a ServiceAccount is named system:serviceaccount:<namespace>:<name>",
+      ),
     },
   ),
   namespaceQuota: Type.Optional(
     Type.Integer({ description: "Maximum number of namespaces; unlimited if absent.", minimum: 1, format: "int32" }),
   ),
-  namespacesMetadata: Type.Optional(
-    Type.Object(
-      {
-        ...additionalMetadata,
-        forbiddenLabels: denied("Labels that the owner may not set, in addition to reserved ones."),
-        forbiddenAnnotations: denied("Annotations that the owner may not set, in addition to reserved ones."),
-        allowedLabels: allowed("Labels that the owner may set although they are reserved or forbidden."),
-        allowedAnnotations: allowed("Annotations that the owner may set although they are reserved or forbidden."),
-      },
-      {
-        description: "Labels and annotations of each of the tenant's namespaces, and the keys that its owner may set.",
-      },
-    ),
+  namespacesMetadata: optional(
+    {
+      ...additionalMetadata,
+      forbiddenLabels: denied("Labels that the owner may not set, in addition to reserved ones."),
+      forbiddenAnnotations: denied("Annotations that the owner may not set, in addition to reserved ones."),
+      allowedLabels: allowed("Labels that the owner may set although they are reserved or forbidden."),
+      allowedAnnotations: allowed("Annotations that the owner may set although they are reserved or forbidden."),
+    },
+    "Labels and annotations of each of the tenant's namespaces, and the keys that its owner may set.",
   ),
   forceTenantPrefix: flag("Whether names of the tenant's namespaces must begin with the tenant's name and a dash."),
   cordoned: flag("Whether creations in the tenant are refused; running workloads continue."),
-  servicesMetadata: Type.Optional(
-    Type.Object(additionalMetadata, {
-      description: "Labels and annotations of the tenant's Services, Endpoints and EndpointSlices.",
-    }),
+  servicesMetadata: optional(
+    additionalMetadata,
+    "Labels and annotations of the tenant's Services, Endpoints and EndpointSlices.",
   ),
   ingressHostnames: allowed("The host names that the tenant's Ingresses may have; all if absent."),
   hostnameCollisionScope: Type.Optional(
@@ -214,15 +210,13 @@ export const capsuleTenantSpec = Type.Object({
       "Where two Ingresses may not have the same host name and path. Disabled also lets two tenants allow the same host name.",
     ),
   ),
-  allowedServices: Type.Optional(
-    Type.Object(
-      {
-        nodePort: flag("Services with node ports."),
-        externalName: flag("Services of the type ExternalName."),
-        loadBalancer: flag("Services of the type LoadBalancer."),
-      },
-      { description: "Types of Services that the tenant may have; a type is allowed unless it is false." },
-    ),
+  allowedServices: optional(
+    {
+      nodePort: flag("Services with node ports."),
+      externalName: flag("Services of the type ExternalName."),
+      loadBalancer: flag("Services of the type LoadBalancer."),
+    },
+    "Types of Services that the tenant may have; a type is allowed unless it is false.",
   ),
   imagePullPolicies: list(oneOf(["Always", "IfNotPresent", "Never"]), 3, {
     description: "The pull policies that containers may have; all if absent.",
@@ -232,21 +226,14 @@ export const capsuleTenantSpec = Type.Object({
   ingressClasses: allowed("The ingress classes that the tenant may use; all if absent."),
   storageClasses: allowed("The storage classes that the tenant may use; all if absent."),
   containerRegistries: allowed("The registries that images may come from; all if absent."),
-  externalServiceIPs: Type.Optional(
-    Type.Object(
-      {
-        allowed: Type.Array(
-          Type.String({
-            maxLength: 64,
-            "x-kubernetes-validations": [
-              { rule: "isIP(self) || isCIDR(self)", message: "must be an address or a CIDR" },
-            ],
-          }),
-          { maxItems: 100 },
-        ),
-      },
-      { description: "The external addresses that Services may have; all if absent, none if empty." },
-    ),
+  externalServiceIPs: optional(
+    {
+      allowed: Type.Array(
+        Type.String({ maxLength: 64, ...rule("isIP(self) || isCIDR(self)", "must be an address or a CIDR") }),
+        { maxItems: 100 },
+      ),
+    },
+    "The external addresses that Services may have; all if absent, none if empty.",
   ),
   nodeSelector: stringMap({ description: "Labels of the nodes that the tenant's Pods run on.", maxProperties: 32 }),
   limitRanges: forEachNamespace(limitRange, "Specs of LimitRanges; each namespace gets one for each item."),

@@ -11,8 +11,8 @@ import { tenantNamed } from "./tenants";
 /** The API server counts by a cache of its own, which may see a raised grant later than this one: by so much at most. */
 const ENFORCED_WITHIN_MS = 100;
 
-/** What requests that wait need of a ResourceQuota. */
-export interface Need {
+/** What a request that waits needs of a ResourceQuota. */
+interface Need {
   growth: Usage;
   /** When the request came, in ms since the epoch. */
   since: number;

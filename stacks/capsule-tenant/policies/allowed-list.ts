@@ -1,5 +1,5 @@
 import type { CapsuleTenant, CapsuleTenantSpec } from "../schema";
-import { celString, type ResourceRule, type Validation } from "./policy";
+import type { ResourceRule, Validation } from "./policy";
 
 /** One thing that a tenant restricts its namespaces in. In its CEL, `params` is the Tenant. */
 export interface Restriction {
@@ -84,7 +84,7 @@ export function allowedList(list: AllowedList): Restriction {
 
 /** An annotation of the Tenant in CEL; empty when there is none. */
 export function tenantAnnotation(key: string): string {
-  return `params.metadata.?annotations[?${celString(key)}].orValue('')`;
+  return `params.metadata.?annotations[?${JSON.stringify(key)}].orValue('')`;
 }
 
 /** The values of a text with commas between them, in CEL. */

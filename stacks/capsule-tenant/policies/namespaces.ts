@@ -3,13 +3,13 @@ import { type Manifest, protectedNamespaces } from "../../../providers/kubernete
 import { ADMINISTERS_TENANTS, isMember, userGroups } from "../admission/user-groups";
 import { NODE_SELECTOR_ANNOTATION, TENANT_LABEL } from "../labels";
 import { KEY_PATTERNS, KEY_RULE_ANNOTATIONS, METADATA_MAPS, type MetadataMap } from "../namespace-metadata";
-import { celString, policyBinding, validatingPolicy } from "./policy";
+import { policyBinding, validatingPolicy } from "./policy";
 
 const NAME = "capsule-namespaces";
 
 const mapOf = (object: string, map: MetadataMap) => `(${object} == null ? {} : ${object}.metadata.?${map}.orValue({}))`;
 const metadataValue = (object: string, map: MetadataMap, key: string) =>
-  `(${object} == null ? '' : ${object}.metadata.?${map}[?${celString(key)}].orValue(''))`;
+  `(${object} == null ? '' : ${object}.metadata.?${map}[?${JSON.stringify(key)}].orValue(''))`;
 const isUnchanged = (map: MetadataMap, key: string) =>
   `${metadataValue("object", map, key)} == ${metadataValue("oldObject", map, key)}`;
 const tenantReferences = (object: string) =>
@@ -44,7 +44,7 @@ export function namespacePolicy(): Manifest[] {
       ownersBefore: tenantReferences("oldObject"),
       ownersAfter: tenantReferences("object"),
       // By now the name is known, also one that was to be generated.
-      isProtected: `object != null && object.metadata.name.matches(${celString(protectedNames())})`,
+      isProtected: `object != null && object.metadata.name.matches(${JSON.stringify(protectedNames())})`,
       ...refusedKeys("labels"),
       ...refusedKeys("annotations"),
     },
@@ -104,13 +104,13 @@ function refusedKeys(map: MetadataMap): Record<string, string> {
   const { forbidden, allowed } = KEY_RULE_ANNOTATIONS[map];
   const expression = (key: string) => metadataValue("oldObject", "annotations", key);
   const matches = (regex: string) => `(${regex} != '' && key.matches(${regex}))`;
-  const isReserved = `(key.matches(${celString(KEY_PATTERNS.reserved)}) && !key.matches(${celString(KEY_PATTERNS.unreserved)}))`;
+  const isReserved = `(key.matches(${JSON.stringify(KEY_PATTERNS.reserved)}) && !key.matches(${JSON.stringify(KEY_PATTERNS.unreserved)}))`;
   return {
     [`forbidden_${map}`]: expression(forbidden),
     [`allowed_${map}`]: expression(allowed),
     [`refused_${map}`]:
       `request.operation != 'UPDATE' || variables.tenant == '' ? [] : (${changed(after, before)} + ${changed(before, after)})` +
       `.filter(key, (${isReserved} || ${matches(`variables.forbidden_${map}`)}) && ` +
-      `(key.matches(${celString(KEY_PATTERNS.ownership)}) || !${matches(`variables.allowed_${map}`)}))`,
+      `(key.matches(${JSON.stringify(KEY_PATTERNS.ownership)}) || !${matches(`variables.allowed_${map}`)}))`,
   };
 }

@@ -65,8 +65,3 @@ export function tenantBinding(policyName: string, { metadata: { name } }: KindOb
   const matchResources = { namespaceSelector: { matchLabels: { [TENANT_LABEL]: name } } };
   return policyBinding(policyName, `${policyName}-${name}`, { matchResources, ...spec });
 }
-
-/** A string literal of CEL. */
-export function celString(text: string): string {
-  return JSON.stringify(text);
-}

@@ -181,6 +181,7 @@ describe("the balance of a tenant's quotas", () => {
       ["is for another resource", JSON.stringify({ services: ask() })],
       ["is no ask", JSON.stringify({ pods: { used: 1 } })],
       ["has no amounts", JSON.stringify({ pods: ask({ more: "many" }) })],
+      ["has an exponent that takes long to compute", JSON.stringify({ pods: ask({ more: "1e100000000" }) })],
       ["is no JSON", "{"],
     ])("changes nothing when it %s", async (_, text) => {
       expect((await balanced({ "ask.kindstack.dev/1": text })).pods).toEqual([]);

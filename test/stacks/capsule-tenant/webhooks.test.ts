@@ -134,6 +134,20 @@ describe("a host name that another Ingress has", () => {
   });
 });
 
+it("a host name that was allowed a moment ago is taken for a tenant with another scope, too", async () => {
+  const webhook = ingressCollisionWebhook();
+  const tenants = [
+    tenantNamed("oil", { hostnameCollisionScope: "Tenant" }),
+    tenantNamed("gas", { hostnameCollisionScope: "Cluster" }),
+  ];
+  const decide = (object: Manifest) => webhook.review(request(object), view({ tenants }));
+  expect(await decide(ingress("first", "oil-dev", "new.example.com"))).toEqual({ allowed: true });
+  expect(await decide(ingress("second", "gas-dev", "new.example.com"))).toMatchObject({
+    allowed: false,
+    message: "another Ingress in the cluster has new.example.com/ already",
+  });
+});
+
 describe("a host name that another tenant allows by name", () => {
   const hosts = (...allowed: string[]) => ({ ingressHostnames: { allowed } });
   const decide = async (object: LiveObject, other: LiveObject, oldObject?: LiveObject) =>
