@@ -63,7 +63,7 @@ function targetsOf(hard: Amount, slots: readonly Slot[], unit: Amount): Amount[]
   for (const slot of byTime) give(slot, (slot.asked?.amount ?? 0n) - slot.used);
   const share = wholeUnits(left / BigInt(Math.max(1, slots.length)), unit);
   for (const slot of targets) give(slot, share);
-  for (const slot of [...targets].sort((a, b) => compare(b.used, a.used))) give(slot, unit);
+  for (const slot of [...targets].sort((a, b) => Number(b.used - a.used))) give(slot, unit);
   return targets.map(({ target }) => target);
 }
 
@@ -75,8 +75,4 @@ function isContent({ used, granted, asked }: Slot, target: Amount): boolean {
 
 function wholeUnits(amount: Amount, unit: Amount): Amount {
   return amount - (amount % unit);
-}
-
-function compare(a: Amount, b: Amount): number {
-  return a === b ? 0 : a < b ? -1 : 1;
 }

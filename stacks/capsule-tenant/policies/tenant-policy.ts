@@ -14,8 +14,7 @@ const PROBE_ANNOTATION = "kindstack.dev/enforcement-probe";
  * Shows that the policy is enforced: a LimitRange with this annotation is refused, with what the API server goes by in the
  * message. It is sent as a dry run.
  */
-const PROBE: Restriction = {
-  appliesTo: () => false,
+const PROBE: Omit<Restriction, "appliesTo"> = {
   rule: { apiGroups: [""], resources: ["limitranges"], operations: ["CREATE"] },
   validations: [
     {
@@ -31,7 +30,7 @@ const PROBE: Restriction = {
  * binding: the API server compares each request in the cluster with every binding of a policy.
  */
 export function tenantPolicy(): Manifest {
-  const all = [PROBE, ...RESTRICTIONS];
+  const all: readonly Omit<Restriction, "appliesTo">[] = [PROBE, ...RESTRICTIONS];
   return validatingPolicy(NAME, {
     paramKind: { apiVersion: "capsule.clastix.io/v1alpha1", kind: "Tenant" },
     rules: [...new Set(all.map(({ rule }) => rule))],
