@@ -104,8 +104,7 @@ export class Replica {
 
   /** How long from now the last of what runs has to be ended, when no renewal follows. */
   get endsInMs(): number {
-    if (this.#session === undefined) return 0;
-    return Math.max(0, this.#session.renewedAt + killAfterMs(this.#options.timing) - this.#now());
+    return Math.max(0, this.#msUntil(killAfterMs(this.#options.timing)));
   }
 
   /** Takes part until {@link leave} was called and all is given back. */
@@ -128,7 +127,7 @@ export class Replica {
    * @throws ApiError when the API server cannot be reached; nothing has to be done about it
    */
   async tick(): Promise<void> {
-    if (this.#session !== undefined) this.#isValid(); // the expiry may not have been noticed yet
+    this.#isValid(); // the expiry may not have been noticed yet
     if (this.#ending !== undefined || this.hasLeft) return;
     const session = await this.#renew();
     if (session === undefined) return;
@@ -149,7 +148,7 @@ export class Replica {
     for (const shard of this.#held.keys()) this.#yield(shard);
   }
 
-  /** Says that this replica is gone, when all is given back. */
+  /** Deletes the Lease of the session, after all shards were released. */
   async close(): Promise<void> {
     clearTimeout(this.#timer);
     for (const record of [this.#session?.record, this.#former]) {
@@ -185,7 +184,7 @@ export class Replica {
     if (!this.#isValid()) return undefined;
     worker.renewed(this.endsInMs);
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#isValid(), this.#remainingMs + 1).unref();
+    this.#timer = setTimeout(() => this.#isValid(), this.#msUntil(timing.renewDeadlineMs) + 1).unref();
     return session;
   }
 
@@ -329,16 +328,15 @@ export class Replica {
     observe?.("lost", 0);
   }
 
-  get #remainingMs(): number {
-    return this.#session === undefined
-      ? 0
-      : this.#session.renewedAt + this.#options.timing.renewDeadlineMs - this.#now();
+  /** The time until so much has passed since the last renewal, in ms; 0 without a session. */
+  #msUntil(sinceRenewalMs: number): number {
+    return this.#session === undefined ? 0 : this.#session.renewedAt + sinceRenewalMs - this.#now();
   }
 
   /** Whether our session is valid; notices an expiry that was missed before. */
   #isValid(): boolean {
     if (this.#session === undefined) return false;
-    if (this.#remainingMs > 0) return true;
+    if (this.#msUntil(this.#options.timing.renewDeadlineMs) > 0) return true;
     this.#lose("it could not be renewed in time", this.endsInMs);
     return false;
   }

@@ -28,7 +28,7 @@ function options(changes: { tenants?: string[]; mayList?: boolean; changed?: boo
 
 const selected = (path: string) => new URL(path, "https://x").searchParams.get("labelSelector");
 
-describe("the way of a request", () => {
+describe("the passage of a request", () => {
   it.each([
     ["POST", "/api/v1/namespaces"],
     ["DELETE", "/api/v1/namespaces"],
