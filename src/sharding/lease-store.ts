@@ -14,11 +14,9 @@ export interface LeaseRecord {
   layout: string | undefined;
 }
 
-/** What a write sets. */
-export interface LeaseChange {
+/** What a write sets; without `transitions`, these stay as they are. */
+export interface LeaseChange extends Partial<Pick<LeaseRecord, "transitions" | "layout">> {
   holder: string | undefined;
-  transitions?: number;
-  layout?: string | undefined;
   leaseDurationMs?: number;
 }
 
@@ -80,7 +78,8 @@ export function kubernetesLeases(client: KubernetesClient, namespace: string, ti
       return recordOf(await client.create(manifest, options()).catch(conflictOn([409], name)));
     },
     async update({ name, uid, version }, change) {
-      const metadata = { uid, resourceVersion: version, annotations: annotationsOf(change) };
+      const annotations = { [LAYOUT_ANNOTATION]: change.layout ?? null };
+      const metadata = { uid, resourceVersion: version, annotations };
       const patch = { metadata, spec: specOf(change) };
       return recordOf(
         await client.mergePatch(LEASE, name, namespace, patch, options()).catch(conflictOn([404, 409], name)),
@@ -102,10 +101,6 @@ function specOf({ holder, transitions, leaseDurationMs }: LeaseChange): object {
     ...(transitions !== undefined && { leaseTransitions: transitions, acquireTime: now }),
     ...(leaseDurationMs !== undefined && { leaseDurationSeconds: Math.max(1, Math.round(leaseDurationMs / 1000)) }),
   };
-}
-
-function annotationsOf(change: LeaseChange): Record<string, string | null> {
-  return "layout" in change ? { [LAYOUT_ANNOTATION]: change.layout ?? null } : {};
 }
 
 function recordOf({ metadata, spec }: LiveObject): LeaseRecord {
