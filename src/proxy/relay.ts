@@ -4,11 +4,8 @@ import { sendAnswer } from "../http/answer";
 import { Refusal } from "../http/refusal";
 import { hasBody, withoutHopByHop } from "./headers";
 
-/** An answer on its way to the client. */
-export interface Relay {
-  /** Ends it in good order before its time; with `last`, as a watch ends whose client must list again. */
-  end(last?: Refusal): void;
-}
+/** Ends an answer in good order before its time; with `last`, as a watch ends whose client must list again. */
+export type EndAnswer = (last?: Refusal) => void;
 
 const NEWLINE = 0x0a;
 
@@ -40,7 +37,7 @@ export function answerOf(upstream: ClientRequest, request: IncomingMessage): Pro
 }
 
 /** Passes an answer on as it comes. One that is cut off is cut off for the client, too: it must not look whole. */
-export function relay(message: IncomingMessage, response: ServerResponse): Relay {
+export function relay(message: IncomingMessage, response: ServerResponse): EndAnswer {
   response.writeHead(message.statusCode ?? 502, message.statusMessage, withoutHopByHop(message.headersDistinct));
   response.flushHeaders(); // a watch may have nothing to say for a long time
   const isEvents =
@@ -56,18 +53,16 @@ export function relay(message: IncomingMessage, response: ServerResponse): Relay
   });
   response.once("close", () => message.destroy());
   message.pipe(response);
-  return {
-    end(last) {
-      if (ended || response.writableEnded) return;
-      ended = true;
-      message.unpipe(response);
-      message.destroy();
-      // Within an event nothing can be said any more.
-      if (last !== undefined && isEvents && lastByte === NEWLINE) {
-        response.write(`${JSON.stringify({ type: "ERROR", object: last.status })}\n`);
-      }
-      response.end();
-    },
+  return (last) => {
+    if (ended || response.writableEnded) return;
+    ended = true;
+    message.unpipe(response);
+    message.destroy();
+    // Within an event nothing can be said any more.
+    if (last !== undefined && isEvents && lastByte === NEWLINE) {
+      response.write(`${JSON.stringify({ type: "ERROR", object: last.status })}\n`);
+    }
+    response.end();
   };
 }
 

@@ -12,7 +12,7 @@ import { hasBody, requestHeaders } from "./headers";
 import { type Identity, impersonationHeaders } from "./identity";
 import type { ProxyMetrics } from "./metrics";
 import type { Owners } from "./owners";
-import { answerOf, join, type Relay, refuse, relay } from "./relay";
+import { answerOf, type EndAnswer, join, refuse, relay } from "./relay";
 import type { Upstream } from "./upstream";
 import { expired, isWatch, type Passage, passageOf, type ViewOptions } from "./view";
 
@@ -70,7 +70,7 @@ export async function startProxyServer(options: ProxyServerOptions): Promise<Pro
   /** With which CA a connection's certificate was verified. */
   const verifiedWith = new WeakMap<Socket, ListenerCertificates["ca"]>();
   const isOutdated = (socket: Socket) => verifiedWith.get(socket) !== certificates.current.ca;
-  const watches = new Set<Relay>();
+  const watches = new Set<EndAnswer>();
 
   const server = await createTlsServer(certificates, SERVER_OPTIONS, (request, response) => {
     response.once("finish", () => {
@@ -155,12 +155,12 @@ export async function startProxyServer(options: ProxyServerOptions): Promise<Pro
     response.once("close", () => upstream.destroy());
     if (response.destroyed) return void upstream.destroy(); // the client went away meanwhile
     let ended: Refusal | undefined;
-    let relayed: Relay | undefined;
+    let endAnswer: EndAnswer | undefined;
     if (passage.view === "own-namespaces" && passage.watches) {
       const unfollow = options.owners.follow(identity, passage.owned, () => {
         metrics.endedWatches.inc();
         ended = expired();
-        relayed?.end(ended);
+        endAnswer?.(ended);
       });
       response.once("close", unfollow);
     }
@@ -172,12 +172,12 @@ export async function startProxyServer(options: ProxyServerOptions): Promise<Pro
       join(request.socket, upgradeHead, answer);
       return;
     }
-    const passed = relay(answer.message, response);
-    relayed = passed;
+    const end = relay(answer.message, response);
+    endAnswer = end;
     if (isWatch(url)) {
-      watches.add(passed);
-      response.once("close", () => watches.delete(passed));
-      if (ended !== undefined || stopping) passed.end(ended);
+      watches.add(end);
+      response.once("close", () => watches.delete(end));
+      if (ended !== undefined || stopping) end(ended);
     }
   }
 
@@ -188,7 +188,7 @@ export async function startProxyServer(options: ProxyServerOptions): Promise<Pro
       stopping = true;
       certificates.close();
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      for (const watch of watches) watch.end();
+      for (const end of watches) end();
       const cut = setTimeout(() => limit.endAll(), graceMs);
       await closed;
       clearTimeout(cut);
