@@ -7,6 +7,7 @@ import type { Pulumi } from "../automation/pulumi";
 import { inCluster } from "../config";
 import { kubernetesLeases } from "../sharding/lease-store";
 import { Shards } from "../sharding/shards";
+import { layoutOf } from "../sharding/step";
 import { checkTiming, type LeaseTiming } from "../sharding/timing";
 import type { Metrics } from "../telemetry/metrics";
 import { seconds } from "./parse-options";
@@ -59,15 +60,15 @@ export function openShards(
     retryPeriodMs: options.retryPeriod * 1000,
   };
   checkTiming(timing);
+  const host = hostname()
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9-]/g, "-")
+    .slice(0, 63);
   return new Shards({
     store: kubernetesLeases(client, options.leaseNamespace ?? client.namespace, timing.renewDeadlineMs / 2),
-    id: hostname()
-      .toLowerCase()
-      .replaceAll(/[^a-z0-9-]/g, "-")
-      .slice(0, 63),
-    unique: () => randomBytes(4).toString("hex"),
+    sessionName: () => `${host}-${randomBytes(4).toString("hex")}`,
     shards: options.shards,
-    partitions: options.stackPartitions,
+    layout: layoutOf(options.shards, options.stackPartitions),
     timing,
     allow: (ms) => pulumi.allow(ms),
     logger,

@@ -153,7 +153,10 @@ export async function startProxyServer(options: ProxyServerOptions): Promise<Pro
 
     const upstream = await options.upstream.request(method, passage.path, headers);
     response.once("close", () => upstream.destroy());
-    if (response.destroyed) return void upstream.destroy(); // the client went away meanwhile
+    if (response.destroyed) {
+      upstream.destroy(); // the client went away meanwhile
+      return;
+    }
     let ended: Refusal | undefined;
     let endAnswer: EndAnswer | undefined;
     if (passage.view === "own-namespaces" && passage.watches) {

@@ -1,14 +1,6 @@
 import type { Logger } from "pino";
 import { LeaseConflict, type LeaseRecord, type LeaseStore } from "./lease-store";
-import {
-  type Action,
-  layoutOf,
-  type ReplicaState,
-  SESSION_PREFIX,
-  SHARD_PREFIX,
-  type ShardingConfig,
-  step,
-} from "./step";
+import { type Action, type ReplicaState, SESSION_PREFIX, SHARD_PREFIX, type ShardingConfig, step } from "./step";
 import { killAfterMs, type LeaseTiming, untilNextTry } from "./timing";
 
 /** Who does the work of the shards. */
@@ -23,21 +15,15 @@ export interface ShardWorker {
   renewed(ms: number): void;
 }
 
-export interface ReplicaOptions {
+export interface ReplicaOptions extends ShardingConfig {
   store: LeaseStore;
   worker: ShardWorker;
-  /** What this replica is called, in the names of its Leases; several may have the same. */
-  id: string;
-  /** Among how many shards the work is shared; the same for all replicas. */
-  shards: number;
-  /** Among how many partitions namespaces are spread whose objects share stacks, if they are; the same for all replicas. */
-  partitions?: number | undefined;
   timing: LeaseTiming;
   logger: Logger;
   /** Milliseconds on a monotonic clock, which also counts while the process is stopped. */
   now?: () => number;
-  /** A name that no other session has. */
-  unique: () => string;
+  /** Makes a name that no other session of any replica has. */
+  sessionName: () => string;
   observe?: (transition: "acquired" | "released" | "lost", held: number) => void;
 }
 
@@ -70,7 +56,6 @@ export class Replica {
     standsBack: false,
     leaving: false,
   };
-  readonly #config: ShardingConfig;
   #session: Session | undefined;
   /** A session that is over, and may hold Leases. */
   #former: LeaseRecord | undefined;
@@ -82,8 +67,6 @@ export class Replica {
 
   constructor(options: ReplicaOptions) {
     this.#options = options;
-    const { shards, partitions, timing } = options;
-    this.#config = { shards, layout: layoutOf(shards, partitions), timing };
     this.#now = options.now ?? (() => performance.now());
   }
 
@@ -134,7 +117,7 @@ export class Replica {
     await this.#releaseDrained(session);
     const leases = await this.#options.store.list();
     if (!this.#isCurrent(session)) return;
-    const { actions, ...known } = step(this.#state, session.record, leases, this.#now(), this.#config);
+    const { actions, ...known } = step(this.#state, session.record, leases, this.#now(), this.#options);
     Object.assign(this.#state, known);
     for (const action of actions) {
       if (!this.#isCurrent(session) || !(await this.#perform(action, session))) return;
@@ -160,15 +143,14 @@ export class Replica {
 
   /** @returns the session, when it was renewed in time */
   async #renew(): Promise<Session | undefined> {
-    const { store, timing, id, unique, worker } = this.#options;
+    const { store, timing, layout, sessionName, worker } = this.#options;
     const sentAt = this.#now();
-    const layout = this.#state.standsBack ? undefined : this.#config.layout;
-    const wanted = { layout, leaseDurationMs: timing.leaseDurationMs };
+    const wanted = { layout: this.#state.standsBack ? undefined : layout, leaseDurationMs: timing.leaseDurationMs };
     let session = this.#session;
     if (session === undefined) {
       if (this.#former !== undefined) await store.remove(this.#former); // its work has ended; what it held is free
       this.#former = undefined;
-      const name = `${SESSION_PREFIX}${id}-${unique()}`;
+      const name = SESSION_PREFIX + sessionName();
       session = { record: await store.create(name, { holder: name, ...wanted }), renewedAt: sentAt };
       this.#session = session;
     } else {
@@ -223,7 +205,7 @@ export class Replica {
         this.#yield(action.shard);
         break;
       case "standBack": {
-        const facts = { layout: this.#config.layout, others: action.others };
+        const facts = { layout: this.#options.layout, others: action.others };
         this.#options.logger.warn(facts, "waits for replicas with other shards or stack partitions to leave");
         break;
       }

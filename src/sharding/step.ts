@@ -19,6 +19,7 @@ export interface ReplicaState {
 
 /** What all replicas of an operator have in common, if they are to share its work. */
 export interface ShardingConfig {
+  /** Among how many shards the work is shared. */
   shards: number;
   /** See {@link layoutOf}. */
   layout: string;

@@ -2,6 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import pino from "pino";
 import { beforeEach, describe, expect, it } from "vitest";
 import { Replica, type ShardWorker } from "../../src/sharding/replica";
+import { layoutOf } from "../../src/sharding/step";
 import { checkTiming, killAfterMs } from "../../src/sharding/timing";
 import { LeaseMemory } from "./lease-memory";
 
@@ -37,13 +38,12 @@ class Member implements ShardWorker {
     this.replica = new Replica({
       store,
       worker: this,
-      id,
       shards,
-      partitions,
+      layout: layoutOf(shards, partitions),
       timing,
       logger,
       now: () => clock + clockOffset,
-      unique: () => String(++this.#sessions),
+      sessionName: () => `${id}-${++this.#sessions}`,
     });
     members.push(this);
   }
@@ -270,12 +270,12 @@ describe("a replica that was frozen", () => {
     const sleeper = new Replica({
       store,
       worker: a,
-      id: "sleeper",
       shards: 2,
+      layout: "2",
       timing,
       logger,
       now: () => (stopped ? stoppedAt : clock),
-      unique: () => "1",
+      sessionName: () => "sleeper-1",
     });
     members.length = 0;
     await sleeper.tick();

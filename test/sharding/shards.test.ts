@@ -21,12 +21,12 @@ beforeEach(async () => {
   fed = [];
   shards = new Shards({
     store,
-    id: "a",
     shards: 4,
+    layout: "4",
     timing,
     logger: pino({ level: "silent" }),
     now: () => clock,
-    unique: () => "1",
+    sessionName: () => "a-1",
     allow: (ms) => fed.push(ms),
   });
   const acquired = new Promise<void>((resolve) => {
