@@ -24,6 +24,7 @@ COPY src ./src
 COPY providers ./providers
 COPY stacks ./stacks
 COPY bench ./bench
+COPY templates ./templates
 RUN npm run --silent sbom > sbom.cdx.json
 # The development cluster's database and an optional compiler: no operator needs them.
 RUN npm run build && npm prune --omit=dev --ignore-scripts && \
@@ -37,6 +38,7 @@ COPY --from=pulumi /pulumi-server /usr/local/bin/pulumi-server
 COPY --from=build /app/package.json ./package.json
 COPY --from=build /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
+COPY --from=build /app/templates ./templates
 COPY --from=build /app/sbom.cdx.json ./sbom.cdx.json
 # The CLI wants a user's name, and nobody of this number has one.
 ENV NODE_ENV=production HOME=/tmp USER=kindstack KINDSTACK_WORK_DIR=/tmp/kindstack

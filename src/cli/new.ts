@@ -2,9 +2,8 @@ import fs from "node:fs";
 import path from "node:path";
 import { Command } from "commander";
 import { devDependencies, packageVersion } from "../package";
-import { type Files, folderFiles, packageFiles } from "../scaffold/kind-files";
 import { type NewKindNames, namesOf } from "../scaffold/names";
-import { providerFiles } from "../scaffold/provider-files";
+import { type Files, folderFiles, packageFiles, providerFiles, withSortedImports } from "../scaffold/templates";
 import { orWrongUsage } from "./parse-options";
 
 interface NewKindOptions {
@@ -128,20 +127,9 @@ Next:
 
 /** The list of kinds with one more. @throws Error when the list does not look as it does */
 function withKind(text: string, { folder, constant }: NewKindNames): string {
-  const added = text
-    .replace(/(AnyKind\[\] = \[[^\]]*)\]/, `$1, ${constant}]`)
-    .replace(/^(import [^;]*;\n)+/, (imports) =>
-      [...imports.trimEnd().split("\n"), `import { ${constant} } from "./${folder}/kind";`]
-        .sort((a, b) => (moduleOf(a) < moduleOf(b) ? -1 : 1))
-        .map((line) => `${line}\n`)
-        .join(""),
-    );
+  const added = text.replace(/(AnyKind\[\] = \[[^\]]*)\]/, `$1, ${constant}]`);
   if (added === text) throw new Error(`${INDEX}: add the kind to its list`);
-  return added;
-}
-
-function moduleOf(line: string): string {
-  return /"(.*)"/.exec(line)?.[1] ?? "";
+  return withSortedImports(`import { ${constant} } from "./${folder}/kind";\n${added}`);
 }
 
 /** @throws Error naming the files that exist; then nothing is written */

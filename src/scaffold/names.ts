@@ -1,4 +1,4 @@
-/** How a new kind is called, in each place where a name of it stands. */
+/** The names of a new kind, in each form that its files use. */
 export interface NewKindNames {
   /** `BackupPolicy` */
   kind: string;

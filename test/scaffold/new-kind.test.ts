@@ -5,8 +5,8 @@ import path from "node:path";
 import ts from "typescript";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { runProgram } from "../../src/cli/program";
-import { folderFiles } from "../../src/scaffold/kind-files";
 import { namesOf } from "../../src/scaffold/names";
+import { folderFiles } from "../../src/scaffold/templates";
 import { filesUnder } from "../files";
 
 const ROOT = path.resolve(__dirname, "../..");

@@ -1,0 +1,1 @@
+export { newKind } from "./kind";
