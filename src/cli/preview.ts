@@ -87,15 +87,13 @@ export function withReportOptions(command: Command): Command {
 export function print(report: Report, { output, failOn }: ReportOptions): void {
   process.stdout.write(`${RENDERERS[output](report).trimEnd()}\n`);
   const { invalid = 0, failed = 0 } = report.summary;
-  const broken = [
-    ...(report.problems.length > 0 ? [`${report.problems.length} problems with files`] : []),
-    ...(invalid > 0 ? [`${invalid} invalid`] : []),
-    ...(failed > 0 ? [`${failed} would fail or could not be previewed`] : []),
-  ];
   const gated = gatedObjects(report, failOn);
-  if (gated.length > 0) {
-    broken.push(`--fail-on ${failOn}: ${gated.map((plan) => `${plan.kind} ${fullName(plan)}`).join(", ")}`);
-  }
+  const broken = [
+    report.problems.length > 0 && `${report.problems.length} problems with files`,
+    invalid > 0 && `${invalid} invalid`,
+    failed > 0 && `${failed} would fail or could not be previewed`,
+    gated.length > 0 && `--fail-on ${failOn}: ${gated.map((plan) => `${plan.kind} ${fullName(plan)}`).join(", ")}`,
+  ].filter(Boolean);
   if (broken.length > 0) throw new Error(broken.join("; "));
 }
 

@@ -34,16 +34,16 @@ async function consoleAnswer(source: ConsoleSource, request: IncomingMessage): P
   if (pathname !== CONSOLE_PATH && !pathname.startsWith(`${CONSOLE_PATH}/`)) return undefined;
   const words = wordsOf(pathname.slice(CONSOLE_PATH.length));
   if (words === undefined) return page(request, 404, "Not found", messagePage("There is no such page."));
-  const [place = "", name = "", ...key] = words;
-  if (place === "style.css") return file("text/css; charset=utf-8", STYLE);
-  if (place === "live.js") return file("text/javascript; charset=utf-8", SCRIPT);
-  if (place === "") return page(request, 200, "Overview", overviewPage(source));
+  const [section = "", name = "", ...key] = words;
+  if (section === "style.css") return file("text/css; charset=utf-8", STYLE);
+  if (section === "live.js") return file("text/javascript; charset=utf-8", SCRIPT);
+  if (section === "") return page(request, 200, "Overview", overviewPage(source));
   const kind = source.kinds.find((kind) => kindName(kind) === name);
-  if (kind !== undefined && place === "kinds" && key.length === 0) {
+  if (kind !== undefined && section === "kinds" && key.length === 0) {
     return page(request, 200, name, kindPage(source, kind, searchParams));
   }
   const object =
-    kind !== undefined && place === "objects" && key.length > 0 && source.operator.object(kind, key.join("/"));
+    kind !== undefined && section === "objects" && key.length > 0 && source.operator.object(kind, key.join("/"));
   if (kind !== undefined && object) {
     return page(request, 200, key.join("/"), await objectPage(source, kind, object));
   }

@@ -36,8 +36,8 @@ describe("giving memory back", () => {
 
     const end = performance.now() + 10 * LOOK_EVERY_MS;
     while (performance.now() < end) {
-      const turn = performance.now() + LOOK_EVERY_MS / 4;
-      while (performance.now() < turn);
+      const slice = performance.now() + LOOK_EVERY_MS / 4;
+      while (performance.now() < slice);
       await delay(0);
     }
 

@@ -33,7 +33,7 @@ describe.skipIf(noBrowser)(`the console in a browser (${noBrowser ?? "Chromium"}
   });
   afterAll(async () => browser?.close());
 
-  const open = (place: string) => page.goto(operator.url(`/console${place}`));
+  const open = (address: string) => page.goto(operator.url(`/console${address}`));
   const text = (selector: string) => page.locator(selector).allInnerTexts();
   const keep = async (name: string) => {
     if (screenshots !== undefined) await page.screenshot({ path: path.join(screenshots, `${name}.png`) });
@@ -118,12 +118,12 @@ describe.skipIf(noBrowser)(`the console in a browser (${noBrowser ?? "Chromium"}
 
 describe("the console", () => {
   it("says so where there is no such page or object", async () => {
-    for (const place of [
+    for (const address of [
       "/console/nowhere",
       "/console/objects/tenants.multitenancy.codereliant.io/none",
       "/console/%",
     ]) {
-      expect((await operator.get(place)).status, place).toBe(404);
+      expect((await operator.get(address)).status, address).toBe(404);
     }
   });
 
