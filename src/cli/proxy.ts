@@ -7,8 +7,8 @@ import { KubernetesClient } from "../../providers/kubernetes/client";
 import { kindName } from "../../stacks/contract/kind";
 import { kinds } from "../../stacks/index";
 import { listenAddress } from "../config";
-import { startProxy } from "../proxy/proxy";
-import { startEndpoints } from "../telemetry/endpoints";
+import { type ApiProxy, startProxy } from "../proxy/proxy";
+import { type Endpoints, startEndpoints } from "../telemetry/endpoints";
 import { createLogger } from "../telemetry/log";
 import { readServingCertificate, type SecureContext } from "../tls/served-certificate";
 import { openServingCertificate } from "../tls/serving-certificate";
@@ -83,31 +83,32 @@ async function runProxy(options: ProxyCommandOptions, signal: AbortSignal): Prom
   const config = new KubeConfig();
   config.loadFromDefault();
   const client = new KubernetesClient(config);
-  const certificate = await openCertificate(options, client, logger);
-  const proxy = await startProxy({
-    ...options,
-    ...servedKind(),
-    config,
-    servingCertificate: certificate.read,
-    userGroups: options.userGroup,
-    refusedGroups: options.refuseGroup,
-    logger,
-  });
-  const endpoints = await startEndpoints({
-    ...options,
-    client,
-    metrics: proxy.metrics,
-    ready: () => proxy.notReady,
-    logger,
-  });
-  giveBackMemoryWhenIdle();
-  logger.info({ proxy: `${options.host}:${proxy.port}`, ...endpoints.addresses }, "proxy is listening");
-  if (!signal.aborted) await once(signal, "abort");
-  logger.info("proxy is stopping");
-  await proxy.stop(options.gracePeriod * 1000);
-  await endpoints.close();
-  certificate.close();
-  await client.close();
+  let certificate: Awaited<ReturnType<typeof openCertificate>> | undefined;
+  let proxy: ApiProxy | undefined;
+  let endpoints: Endpoints | undefined;
+  try {
+    certificate = await openCertificate(options, client, logger);
+    proxy = await startProxy({
+      ...options,
+      ...servedKind(),
+      config,
+      servingCertificate: certificate.read,
+      userGroups: options.userGroup,
+      refusedGroups: options.refuseGroup,
+      logger,
+    });
+    const { metrics } = proxy;
+    endpoints = await startEndpoints({ ...options, client, metrics, ready: () => proxy?.notReady, logger });
+    giveBackMemoryWhenIdle();
+    logger.info({ proxy: `${options.host}:${proxy.port}`, ...endpoints.addresses }, "proxy is listening");
+    if (!signal.aborted) await once(signal, "abort");
+    logger.info("proxy is stopping");
+  } finally {
+    await proxy?.stop(options.gracePeriod * 1000);
+    await endpoints?.close();
+    certificate?.close();
+    await client.close();
+  }
   logger.info("proxy stopped");
 }
 

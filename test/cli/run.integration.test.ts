@@ -1,9 +1,12 @@
 import { execFile } from "node:child_process";
+import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { type AddressInfo, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { TestAuthority } from "../tls/test-authority";
 
 const MAIN = path.resolve(__dirname, "../../dist/src/cli/main.js");
 
@@ -22,9 +25,9 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true }));
 
-/** Rejects with the exit code, and what was printed, of an operator that fails; kills one that does not exit. */
-const run = (...words: string[]) =>
-  promisify(execFile)(process.execPath, [MAIN, "run", "--http-port", "0", ...words], {
+/** Rejects with the exit code, and what was printed, of a command that fails; kills one that does not exit. */
+const kindstack = (...words: string[]) =>
+  promisify(execFile)(process.execPath, [MAIN, ...words], {
     timeout: 30_000,
     env: {
       ...process.env,
@@ -35,13 +38,46 @@ const run = (...words: string[]) =>
 
 describe("kindstack run", () => {
   it("exits when it cannot reach the API server", async () => {
-    await expect(run()).rejects.toMatchObject({ code: 1, stderr: expect.stringContaining("did not answer") });
+    await expect(kindstack("run", "--http-port", "0")).rejects.toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("did not answer"),
+    });
   });
 
   it("exits when the times of its Leases do not fit", async () => {
-    await expect(run("--leader-elect", "--lease-duration", "1")).rejects.toMatchObject({
+    const words = ["--http-port", "0", "--leader-elect", "--lease-duration", "1"];
+    await expect(kindstack("run", ...words)).rejects.toMatchObject({
       code: 1,
       stderr: "kindstack: --lease-duration must be longer than --renew-deadline\n",
+    });
+  });
+});
+
+describe("kindstack proxy", () => {
+  let occupied: Server;
+  let files: string[];
+  beforeAll(async () => {
+    occupied = createServer().listen(0, "127.0.0.1");
+    await once(occupied, "listening");
+    const authority = await TestAuthority.create();
+    const { certificate, key } = await authority.server();
+    const texts = { "tls-cert-file": certificate, "tls-key-file": key, "client-ca-file": authority.own.certificate };
+    const written = Object.entries(texts).map(async ([name, text]) => {
+      await writeFile(path.join(directory, name), text);
+      return [`--${name}`, path.join(directory, name)];
+    });
+    files = (await Promise.all(written)).flat();
+  });
+  afterAll(() => occupied.close());
+
+  it.each([
+    ["--port", "--http-port"],
+    ["--http-port", "--port"],
+  ])("exits when %s is in use", async (option, other) => {
+    const port = String((occupied.address() as AddressInfo).port);
+    await expect(kindstack("proxy", ...files, option, port, other, "0")).rejects.toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("EADDRINUSE"),
     });
   });
 });
