@@ -35,7 +35,10 @@ function startTimeFromProc(pid: number): string | undefined {
 
 function startTimeFromPs(pid: number): string | undefined {
   try {
-    const output = execFileSync("ps", ["-o", "stat=,lstart=", "-p", String(pid)], { encoding: "utf8" }).trim();
+    // The time is written by the rules of the environment, and the next command may run in another one.
+    const env = { ...process.env, LC_ALL: "C", TZ: "UTC" };
+    const columns = ["-o", "stat=", "-o", "lstart="]; // for some, what follows the first "=" is all one heading
+    const output = execFileSync("ps", [...columns, "-p", String(pid)], { encoding: "utf8", env }).trim();
     const [state = "", ...started] = output.split(/\s+/);
     return state === "" || state.startsWith("Z") ? undefined : started.join(" ");
   } catch {

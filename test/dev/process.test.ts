@@ -1,7 +1,7 @@
 import fs from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { identify, isRunning, lastLines, programName, spawnDetached, stopProcess } from "../../src/dev/process";
 import { eventually } from "../../src/testing/eventually";
 
@@ -51,6 +51,35 @@ describe("the identity of a process", () => {
     expect(await child.exited).toBe("exit code 3");
     expect(isRunning(child)).toBe(false);
     expect(identify(child.pid)).toBeUndefined();
+  });
+});
+
+describe("a process where there is no /proc", () => {
+  const { platform } = process;
+
+  beforeEach(() => {
+    Object.defineProperty(process, "platform", { value: "darwin" });
+  });
+
+  afterEach(() => {
+    Object.defineProperty(process, "platform", { value: platform });
+    vi.unstubAllEnvs();
+  });
+
+  it("is known again by a command in another time zone and language", () => {
+    const self = identify(process.pid);
+    vi.stubEnv("TZ", "Asia/Tokyo");
+    vi.stubEnv("LC_ALL", "de_DE.UTF-8");
+
+    expect(self?.startedAt).toMatch(/^\w+ \w+ +\d+ [\d:]+ \d{4}$/);
+    expect(self && isRunning(self)).toBe(true);
+  });
+
+  it("has the name of its program", async () => {
+    const child = await start("exec sleep 60");
+
+    await eventually(() => expect(programName(child.pid)).toBe("sleep"));
+    await stopProcess(child, "SIGTERM", 5);
   });
 });
 
