@@ -173,14 +173,14 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
     admission = await serveAdmission(options, kinds, client, logger);
     inspection = await serveInspection(options, { kinds, client, pulumi, state, logger });
     const startWatch = async () => {
-      const { watchKinds } = await import("./watch-kinds.js");
+      const { KindWatch } = await import("../dev/kind-watch.js");
       const restartAdmission = async () => {
         await admission?.close();
         admission = await serveAdmission(options, kinds, client, logger);
       };
       const { host } = stacks;
-      const parts = { chosen: options.kinds, kinds, client, host, operator, prepare, restartAdmission, logger };
-      watch = watchKinds(parts, signal);
+      const parts = { chosen: options.kinds, kinds, client, host, operator, prepare, restartAdmission, signal, logger };
+      watch = new KindWatch(parts);
     };
     await operator.run(signal, options.watch ? startWatch : undefined);
     logger.info("operator stopped");

@@ -3,66 +3,77 @@ import fs from "node:fs";
 import path from "node:path";
 import { Worker } from "node:worker_threads";
 import type { Logger } from "pino";
-import { errorMessageOf } from "../../providers/errors";
-import { describeProblem, type LoadedKinds, reloadKinds } from "../../stacks/catalog";
+import { errorMessageOf, TerminalError } from "../../providers/errors";
+import type { ProviderHost } from "../../providers/host/server";
+import { providersOf } from "../../providers/index";
+import type { KubernetesClient } from "../../providers/kubernetes/client";
+import { describeProblem, type LoadedKinds, loadKinds, reloadKinds } from "../../stacks/catalog";
 import { customResourceDefinition } from "../../stacks/contract/crd";
 import { programDigest } from "../../stacks/contract/digest";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
-import type { TypeCheckAnswer, TypeCheckTask } from "./type-check-worker";
+import type { Manager } from "../operator/manager";
+import { permittedKinds } from "../operator/rights";
+import type { TypeCheckAnswer } from "./type-check";
 
 /** An editor writes several files, or one in several steps. */
 const QUIET_MS = 100;
 const SOURCE = /^[^.].*\.([cm]?[jt]sx?|json)$/;
 
 export interface KindWatchOptions {
-  /** What was loaded at first. */
-  loaded: LoadedKinds;
-  /** The kinds that are served. */
-  served: readonly AnyKind[];
-  /** Makes a kind the served one of its name. @param all what is loaded now */
-  serve(kind: AnyKind, all: readonly AnyKind[]): Promise<void>;
-  withdraw(kind: AnyKind): Promise<void>;
+  /** What was loaded at first; without, the built-in kinds. */
+  chosen: LoadedKinds | undefined;
+  /** The served kinds; kept up to date. */
+  kinds: AnyKind[];
+  client: KubernetesClient;
+  host: Pick<ProviderHost, "serve">;
+  operator: Pick<Manager, "serve" | "withdraw">;
+  /** Applies CRDs, or refuses those of other operators. */
+  prepare(client: KubernetesClient, kinds: readonly AnyKind[]): Promise<void>;
+  /** Serves the admission of the kinds again. */
+  restartAdmission(): Promise<void>;
   signal: AbortSignal;
   logger: Logger;
 }
 
 /**
- * Watches the files of kinds that are not built in. After an edit, types are checked, the kinds are loaded again, and
- * those that differ are served in place of their predecessors. An edit with errors is reported and changes nothing.
+ * Watches the files of kinds that are not built in, for an operator that runs. After an edit, types are checked, the kinds
+ * are loaded again, and those that differ are served in place of their predecessors. An edit with errors is reported and
+ * changes nothing.
  */
 export class KindWatch {
   readonly #options: KindWatchOptions;
-  readonly #worker: Worker | undefined;
+  readonly #words: readonly string[];
+  readonly #typeCheck: Worker | undefined;
   readonly #watchers = new Map<string, fs.FSWatcher>();
   /** Of all loads: a load that fails does not tell all its files. */
   readonly #files = new Set<string>();
-  /** By the kind's name; without one, the kind is served again after the next edit. */
-  readonly #served = new Map<string, { kind: AnyKind; digest: string | undefined }>();
-  readonly #reported: Set<string>;
+  /** Of the served kinds, by name; without one, a kind is served again after the next edit. */
+  readonly #digests: Map<string, string>;
+  #reported: Set<string>;
   #timer: NodeJS.Timeout | undefined;
   #editedAt: number | undefined;
   #work: Promise<void> = Promise.resolve();
 
   constructor(options: KindWatchOptions) {
-    this.#options = options;
-    const { loaded, served } = options;
-    for (const kind of served) this.#served.set(kindName(kind), { kind, digest: digestOf(kind) });
-    this.#reported = new Set(loaded.problems.map(describeProblem));
-    this.#watch(loaded.files);
-    const entries = loaded.entries.filter((file) => /\.[cm]?tsx?$/.test(file));
-    if (entries.length > 0) {
-      const workerData: TypeCheckTask = { entries };
-      this.#worker = new Worker(path.join(__dirname, "type-check-worker.js"), { workerData });
+    const { chosen = loadKinds(), kinds } = options;
+    const logger = options.logger.child({ component: "watch" });
+    this.#options = { ...options, logger };
+    this.#words = chosen.words;
+    this.#digests = new Map(kinds.map((kind) => [kindName(kind), digestOf(kind)]));
+    this.#reported = new Set(chosen.problems.map(describeProblem));
+    this.#watch(chosen.files);
+    const workerData = chosen.entries.filter((file) => /\.[cm]?tsx?$/.test(file));
+    if (workerData.length > 0) {
+      this.#typeCheck = new Worker(path.join(__dirname, "type-check.js"), { workerData });
       this.#work = this.#guard(this.#checkFirst());
     }
-    const folders = [...this.#watchers.keys()];
-    options.logger.info({ folders }, "watching the files of kinds");
+    logger.info({ folders: [...this.#watchers.keys()] }, "watching the files of kinds");
   }
 
   async close(): Promise<void> {
     clearTimeout(this.#timer);
     for (const watcher of this.#watchers.values()) watcher.close();
-    await this.#worker?.terminate();
+    await this.#typeCheck?.terminate();
     await this.#work;
   }
 
@@ -83,7 +94,7 @@ export class KindWatch {
     this.#editedAt ??= performance.now();
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
-      this.#work = this.#work.then(() => this.#guard(this.#take()));
+      this.#work = this.#work.then(() => this.#guard(this.#apply()));
     }, QUIET_MS);
   }
 
@@ -105,15 +116,15 @@ export class KindWatch {
   }
 
   async #check(): Promise<TypeCheckAnswer> {
-    if (this.#worker === undefined) return { errors: [], files: [], unchecked: [] };
-    this.#worker.postMessage(undefined);
-    const [answer] = (await once(this.#worker, "message", { signal: this.#options.signal })) as [TypeCheckAnswer];
+    if (this.#typeCheck === undefined) return { errors: [], files: [], unchecked: [] };
+    this.#typeCheck.postMessage(undefined);
+    const [answer] = (await once(this.#typeCheck, "message", { signal: this.#options.signal })) as [TypeCheckAnswer];
     this.#watch(answer.files);
     return answer;
   }
 
-  async #take(): Promise<void> {
-    const { loaded, logger, serve, withdraw, signal } = this.#options;
+  async #apply(): Promise<void> {
+    const { kinds: served, logger, signal } = this.#options;
     if (signal.aborted) return;
     const editedAt = this.#editedAt ?? performance.now();
     this.#editedAt = undefined;
@@ -123,41 +134,68 @@ export class KindWatch {
       logger.error({ errors }, "edit has type errors; the kinds before it are served");
       return;
     }
-    const { kinds, problems, files } = reloadKinds([...this.#files], loaded.words);
+    const { kinds, problems, files } = reloadKinds([...this.#files], this.#words);
     this.#watch(files);
-    for (const { name, message } of problems) {
-      if (!this.#reported.has(describeProblem({ name, message }))) {
-        logger.error({ kind: name, reason: message }, "edit cannot be loaded; the kinds before it are served");
-      }
+    for (const problem of problems) {
+      if (this.#reported.has(describeProblem(problem))) continue;
+      logger.error(
+        { kind: problem.name, reason: problem.message },
+        "edit cannot be loaded; the kinds before it are served",
+      );
     }
-    this.#reported.clear();
-    for (const problem of problems) this.#reported.add(describeProblem(problem));
+    this.#reported = new Set(problems.map(describeProblem));
 
-    const differing = kinds
-      .map((kind) => ({ kind, name: kindName(kind), digest: digestOf(kind) }))
-      .filter(({ name, digest }) => this.#served.get(name)?.digest !== digest);
-    if (differing.length === 0 && problems.length === 0) logger.info("edit changes no served kind");
-    for (const { kind, name, digest } of differing) {
-      if (signal.aborted) return;
+    const edited = kinds.filter((kind) => this.#digests.get(kindName(kind)) !== digestOf(kind));
+    if (edited.length === 0 && problems.length === 0) logger.info("edit changes no served kind");
+    for (const kind of edited) {
+      const name = kindName(kind);
       try {
-        await serve(kind, kinds);
-        this.#served.set(name, { kind, digest });
+        await this.#serve(kind, kinds);
         logger.info({ kind: name, ms: Math.round(performance.now() - editedAt) }, "edited kind is served");
       } catch (error) {
         if (signal.aborted) return;
-        const previous = this.#served.get(name);
-        if (previous) previous.digest = undefined;
-        const reason = errorMessageOf(error);
-        logger.error({ kind: name, reason }, "edited kind is refused; the one before it is served");
+        this.#digests.delete(name);
+        logger.error(
+          { kind: name, reason: errorMessageOf(error) },
+          "edited kind is refused; the one before it is served",
+        );
       }
     }
     if (problems.length > 0) return; // a kind that is missing may only have failed to load
-    for (const [name, { kind }] of this.#served) {
-      if (kinds.some((other) => kindName(other) === name)) continue;
-      await withdraw(kind);
-      this.#served.delete(name);
-      logger.info({ kind: name }, "kind is served no more; its CRD and its objects stay");
-    }
+    const names = new Set(kinds.map(kindName));
+    for (const kind of served.filter((kind) => !names.has(kindName(kind)))) await this.#withdraw(kind);
+  }
+
+  /** Makes a kind the served one of its name. @param all what is loaded now */
+  async #serve(kind: AnyKind, all: readonly AnyKind[]): Promise<void> {
+    const { client, host, operator, prepare, signal } = this.#options;
+    signal.throwIfAborted();
+    const name = kindName(kind);
+    await permittedKinds(client, [kind], (_, reason) => {
+      throw new TerminalError("Forbidden", reason);
+    });
+    await prepare(client, [kind]);
+    host.serve(providersOf(all));
+    await operator.serve(kind);
+    await this.#replace(name, [kind]);
+    this.#digests.set(name, digestOf(kind));
+  }
+
+  async #withdraw(kind: AnyKind): Promise<void> {
+    const { operator, logger } = this.#options;
+    const name = kindName(kind);
+    await operator.withdraw(name);
+    await this.#replace(name, []);
+    this.#digests.delete(name);
+    logger.info({ kind: name }, "kind is served no more; its CRD and its objects stay");
+  }
+
+  async #replace(name: string, successor: AnyKind[]): Promise<void> {
+    const { kinds, restartAdmission } = this.#options;
+    const index = kinds.findIndex((kind) => kindName(kind) === name);
+    const previous = kinds.splice(index === -1 ? kinds.length : index, 1, ...successor);
+    const isAdmitted = ({ capabilities }: AnyKind) => capabilities.admission ?? capabilities.versions;
+    if ([...previous, ...successor].some(isAdmitted)) await restartAdmission();
   }
 }
 

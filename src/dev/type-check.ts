@@ -1,64 +1,92 @@
 import fs from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
+import { parentPort, workerData } from "node:worker_threads";
 import type ts from "typescript";
+import { errorMessageOf } from "../../providers/errors";
 
-/** What a check found. */
-export interface TypeCheckResult {
+/*
+ * A thread of its own: a check takes seconds at first, in which the operator would do nothing else. It is started with the
+ * TypeScript modules to check, and checks them at each message.
+ */
+
+/** What the thread answers. */
+export interface TypeCheckAnswer {
   /** `<file>:<line>: <message>` */
   errors: string[];
   /** The checked sources, without those of `node_modules`. */
   files: string[];
+  /** Modules that are not checked, and why. */
+  unchecked: string[];
 }
+
+type Check = () => Pick<TypeCheckAnswer, "errors" | "files">;
+
+const checks = new Map<string, Check>();
+parentPort?.on("message", () => {
+  const answer: TypeCheckAnswer = { errors: [], files: [], unchecked: [] };
+  for (const entry of workerData as readonly string[]) {
+    try {
+      const check = checks.get(entry) ?? openCheck(entry);
+      checks.set(entry, check);
+      const { errors, files } = check();
+      answer.errors.push(...errors);
+      answer.files.push(...files);
+    } catch (error) {
+      answer.unchecked.push(`${entry}: ${errorMessageOf(error)}`);
+    }
+  }
+  parentPort?.postMessage(answer);
+});
 
 /**
  * Checks the types of a module and all that it imports, by the nearest `tsconfig.json` and with the TypeScript that is
- * installed beside it. Files that are the same as at the last check are not parsed again, and checked again only when
- * an import of theirs has changed for its users.
+ * installed there. Files that are the same as at the last check are not parsed again, and checked again only when an
+ * import of theirs has changed for its users.
+ *
+ * @throws Error where there is no `tsconfig.json` or no TypeScript
  */
-export class TypeCheck {
-  readonly #ts: typeof ts;
-  readonly #config: string;
-  readonly #entry: string;
-  readonly #sources = new Map<string, { modifiedMs: number; source: ts.SourceFile | undefined }>();
-  #program: ts.SemanticDiagnosticsBuilderProgram | undefined;
-
-  private constructor(typescript: typeof ts, config: string, entry: string) {
-    this.#ts = typescript;
-    this.#config = config;
-    this.#entry = entry;
-  }
-
-  /** @returns why there is no check, where there is no `tsconfig.json` or no TypeScript */
-  static open(entry: string): TypeCheck | string {
-    const config = findUpwards(path.dirname(entry), "tsconfig.json");
-    if (config === undefined) return "there is no tsconfig.json";
-    let typescript: typeof ts;
-    try {
-      typescript = createRequire(config)("typescript") as typeof ts;
-    } catch {
-      return `typescript is not installed for ${config}`;
-    }
-    if (typescript.createProgram === undefined) {
-      return `TypeScript ${typescript.version} has no API for checks`;
-    }
-    return new TypeCheck(typescript, config, entry);
-  }
-
-  check(): TypeCheckResult {
-    const { sys, readConfigFile, parseJsonConfigFileContent } = this.#ts;
-    const { config, error } = readConfigFile(this.#config, sys.readFile);
-    const folder = path.dirname(this.#config);
-    const parsed = parseJsonConfigFileContent(config ?? {}, sys, folder, { noEmit: true }, this.#config);
-    const program = this.#ts.createSemanticDiagnosticsBuilderProgram(
-      // Errors in tests do not keep a kind back. Declarations of globals are imported by no module.
-      [this.#entry, ...parsed.fileNames.filter((file) => file.endsWith(".d.ts"))],
-      parsed.options,
-      this.#host(parsed.options),
-      this.#program,
-      error ? [error] : parsed.errors,
+function openCheck(entry: string): Check {
+  const configFile = findUpwards(path.dirname(entry), "tsconfig.json");
+  if (configFile === undefined) throw new Error("there is no tsconfig.json");
+  const compiler = typescriptOf(configFile);
+  const sources = new Map<string, { modifiedMs: number; source: ts.SourceFile | undefined }>();
+  /** Reads each file once per change. */
+  const hostOf = (options: ts.CompilerOptions): ts.CompilerHost => {
+    const host = compiler.createIncrementalCompilerHost(options);
+    const getSourceFile: typeof host.getSourceFile = (file, ...rest) => {
+      const modifiedMs = fs.statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+      const known = sources.get(file);
+      if (known?.modifiedMs === modifiedMs) return known.source;
+      const source = host.getSourceFile(file, ...rest);
+      sources.set(file, { modifiedMs, source });
+      return source;
+    };
+    return { ...host, getSourceFile };
+  };
+  const describe = ({ file, start, messageText }: ts.Diagnostic) => {
+    const message = compiler.flattenDiagnosticMessageText(messageText, "\n");
+    if (file === undefined) return `${configFile}: ${message}`;
+    return `${file.fileName}:${file.getLineAndCharacterOfPosition(start ?? 0).line + 1}: ${message}`;
+  };
+  let program: ts.SemanticDiagnosticsBuilderProgram | undefined;
+  return () => {
+    const { config, error } = compiler.readConfigFile(configFile, compiler.sys.readFile);
+    const { options, fileNames, errors } = compiler.parseJsonConfigFileContent(
+      config ?? {},
+      compiler.sys,
+      path.dirname(configFile),
+      { noEmit: true },
+      configFile,
     );
-    this.#program = program;
+    program = compiler.createSemanticDiagnosticsBuilderProgram(
+      // Errors in tests do not keep a kind back. Declarations of globals are imported by no module.
+      [entry, ...fileNames.filter((file) => file.endsWith(".d.ts"))],
+      options,
+      hostOf(options),
+      program,
+      error ? [error] : errors,
+    );
     const diagnostics = [
       ...program.getConfigFileParsingDiagnostics(),
       ...program.getOptionsDiagnostics(),
@@ -66,36 +94,20 @@ export class TypeCheck {
       ...program.getSyntacticDiagnostics(),
       ...program.getSemanticDiagnostics(),
     ];
-    return {
-      errors: diagnostics.map((diagnostic) => this.#describe(diagnostic)),
-      files: program
-        .getSourceFiles()
-        .map(({ fileName }) => fileName)
-        .filter((file) => !file.includes("/node_modules/")),
-    };
-  }
+    const files = program.getSourceFiles().map(({ fileName }) => fileName);
+    return { errors: diagnostics.map(describe), files: files.filter((file) => !file.includes("/node_modules/")) };
+  };
+}
 
-  /** Reads each file once per change. */
-  #host(options: ts.CompilerOptions): ts.CompilerHost {
-    const host = this.#ts.createIncrementalCompilerHost(options);
-    return {
-      ...host,
-      getSourceFile: (file, ...rest) => {
-        const modifiedMs = fs.statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
-        const known = this.#sources.get(file);
-        if (known?.modifiedMs === modifiedMs) return known.source;
-        const source = host.getSourceFile(file, ...rest);
-        this.#sources.set(file, { modifiedMs, source });
-        return source;
-      },
-    };
+function typescriptOf(configFile: string): typeof ts {
+  let compiler: typeof ts;
+  try {
+    compiler = createRequire(configFile)("typescript") as typeof ts;
+  } catch {
+    throw new Error(`typescript is not installed for ${configFile}`);
   }
-
-  #describe({ file, start, messageText }: ts.Diagnostic): string {
-    const message = this.#ts.flattenDiagnosticMessageText(messageText, "\n");
-    if (file === undefined) return `${this.#config}: ${message}`;
-    return `${file.fileName}:${file.getLineAndCharacterOfPosition(start ?? 0).line + 1}: ${message}`;
-  }
+  if (compiler.createProgram === undefined) throw new Error(`TypeScript ${compiler.version} has no API for checks`);
+  return compiler;
 }
 
 function findUpwards(folder: string, name: string): string | undefined {
