@@ -95,9 +95,8 @@ export async function withBenchCluster<T>(
       scratch,
       stateDirectory: layoutOf(dir).state,
       startOperator: (environment = {}) =>
-        startOperator(dev, { KUBECONFIG: kubeconfig, ...environment }, operatorPulumi, signal),
-      startGoOperator: (options) =>
-        startGoOperator(dev, context.goOperator, { KUBECONFIG: kubeconfig }, options, signal),
+        startOperator(dev, { KUBECONFIG: kubeconfig, ...environment }, operatorPulumi),
+      startGoOperator: (options) => startGoOperator(dev, context.goOperator, { KUBECONFIG: kubeconfig }, options),
       countedPulumi: (user) => countedPulumi(context, path.join(scratch, `${user}-pulumi`)),
       async operatorRequests() {
         const text = await client.json<string>("GET", "/metrics");

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
 import type { DevCluster } from "../src/dev/cluster";
-import { isReadyOn } from "../src/dev/operator";
+import { answersOk } from "../src/dev/health";
 import { freePort } from "../src/dev/ports";
 import { packageRoot } from "../src/package";
 import { goBuild } from "../src/toolchain/go";
@@ -45,7 +45,6 @@ export async function startGoOperator(
   file: string,
   environment: Record<string, string>,
   { passOverOwnWrites }: GoOperatorOptions,
-  signal: AbortSignal,
 ): Promise<OperatorProcess> {
   const port = await freePort();
   const args = [
@@ -53,22 +52,15 @@ export async function startGoOperator(
     `127.0.0.1:${port}`,
     ...(passOverOwnWrites ? ["--pass-over-own-writes"] : []),
   ];
-  const started = await startProcess(
-    cluster,
-    {
-      name: "go-operator",
-      command: file,
-      args,
-      cwd: cluster.dir,
-      env: { ...cluster.env, ...environment },
-      port,
-      tier: 4,
-      stopSignal: "SIGTERM",
-      stopSeconds: 40,
-      startSeconds: 60,
-      isHealthy: () => isReadyOn(port),
-    },
-    signal,
-  );
+  const started = await startProcess(cluster, {
+    name: "go-operator",
+    command: file,
+    args,
+    env: { ...cluster.env, ...environment },
+    port,
+    tier: 4,
+    stopSeconds: 40,
+    isHealthy: () => answersOk(`http://127.0.0.1:${port}/readyz`),
+  });
   return { ...started, cliProcesses: async () => 0, counted: async () => 0 };
 }

@@ -6,7 +6,6 @@ import { type DevCluster, devClusterStatus } from "../src/dev/cluster";
 import { operator } from "../src/dev/operator";
 import { identify } from "../src/dev/process";
 import type { Component } from "../src/dev/supervisor";
-import { packageRoot } from "../src/package";
 import type { CountedPulumi } from "./counted-pulumi";
 
 /** An operator that runs as a process of its own, from its start to its end. */
@@ -31,11 +30,10 @@ export async function startOperator(
   cluster: DevCluster,
   environment: Record<string, string>,
   pulumi: CountedPulumi,
-  signal: AbortSignal,
 ): Promise<OperatorProcess> {
-  const component = await operator(cluster, path.join(packageRoot, "dist/src/cli/main.js"), { server: pulumi.server });
+  const component = await operator(cluster, { server: pulumi.server });
   const env = { ...component.env, KINDSTACK_PULUMI: pulumi.cli, ...environment };
-  const started = await startProcess(cluster, { ...component, env }, signal);
+  const started = await startProcess(cluster, { ...component, env });
   const atStart = await pulumi.count(); // it has asked for the version
   return {
     ...started,
@@ -51,19 +49,18 @@ export async function startOperator(
 export async function startProcess(
   cluster: DevCluster,
   component: Component,
-  signal: AbortSignal,
 ): Promise<Pick<OperatorProcess, "pid" | "readyAfterMs" | "stop">> {
   const startedAt = performance.now();
-  await cluster.start(component, signal);
+  await cluster.start(component);
   const readyAfterMs = performance.now() - startedAt;
   const { processes } = devClusterStatus(cluster.dir);
-  const pid = processes.find(({ name, running }) => name === component.name && running)?.pid;
+  const pid = processes.find(({ name }) => name === component.name)?.pid;
   if (pid === undefined) throw new Error(`${component.name} has ended`);
   return {
     pid,
     readyAfterMs,
     async stop() {
-      process.kill(pid, component.stopSignal);
+      process.kill(pid, component.stopSignal ?? "SIGTERM");
       while (identify(pid) !== undefined) await delay(20);
     },
   };

@@ -6,7 +6,6 @@ import { TerminalError } from "../../providers/errors";
 import { loadKinds, portableWords } from "../../stacks/catalog";
 import type { AnyKind } from "../../stacks/contract/kind";
 import {
-  adminClient,
   type DevCluster,
   DevClusterRunningError,
   devClusterStatus,
@@ -17,7 +16,7 @@ import { quoteForShell } from "../dev/environment";
 import { followFile } from "../dev/follow";
 import { layoutOf, logFileOf } from "../dev/layout";
 import { operator } from "../dev/operator";
-import { applySamples, ownedNamespaces, students } from "../dev/samples";
+import { applySamples } from "../dev/samples";
 import { CONSOLE_PATH } from "../telemetry/console-paths";
 import { renderTable } from "../text/table";
 import { resolvePulumi } from "../toolchain/pulumi";
@@ -113,15 +112,16 @@ async function up(options: DevOptions, signal: AbortSignal): Promise<void> {
     });
     if (pulumi !== undefined) {
       progress.begin("operator");
-      const settings = { kinds: portableWords(options.kinds?.words ?? []), watch };
-      const component = await operator(cluster, path.join(__dirname, "main.js"), pulumi, settings);
+      const component = await operator(cluster, pulumi, { kinds: portableWords(options.kinds?.words ?? []), watch });
       const onSpawn = (logFile: string) => {
         if (!detach) unfollow = followFile(logFile, terminalLog());
       };
-      await cluster.start({ ...component, onSpawn }, signal);
+      await cluster.start({ ...component, onSpawn });
       if (options.samples) {
         progress.begin("samples");
-        await showSamples(cluster, kinds, progress, signal);
+        const tables = await applySamples(cluster, kinds, signal);
+        progress.done();
+        print(`\n${tables.join("\n\n")}\n`);
       }
     }
     progress.done();
@@ -166,8 +166,8 @@ async function stop(dir: string): Promise<void> {
 }
 
 function status(dir: string): void {
-  const { state, processes, dir: directory } = devClusterStatus(dir);
-  print(`${state}: ${directory}`);
+  const { state, processes } = devClusterStatus(dir);
+  print(`${state}: ${path.resolve(dir)}`);
   if (state === "stopped") {
     throw new Error(`no development cluster runs there; start one with: kindstack dev${dirArgument(dir)}`);
   }
@@ -185,40 +185,6 @@ function status(dir: string): void {
   );
   if (state === "damaged") {
     throw new Error(`some processes have exited; restart them with: kindstack dev${dirArgument(dir)}`);
-  }
-}
-
-/** Applies the samples and shows what came of them. */
-async function showSamples(
-  cluster: DevCluster,
-  kinds: readonly AnyKind[],
-  progress: Progress,
-  signal: AbortSignal,
-): Promise<void> {
-  const client = adminClient(cluster.kubeconfig);
-  try {
-    const outcomes = await applySamples(client, kinds, signal);
-    const [rows, namespaces] = [await students(cluster.postgres), await ownedNamespaces(client)];
-    progress.done();
-    const tables = [
-      renderTable(
-        ["kind", "name", "ready", "message"],
-        outcomes.map(({ kind, name, ready, message }) => [kind, name, ready ? "True" : "False", message]),
-      ),
-      namespaces.length > 0 &&
-        renderTable(
-          ["namespace", "role bindings"],
-          namespaces.map(({ name, roleBindings }) => [name, roleBindings.join("; ")]),
-        ),
-      rows.length > 0 &&
-        renderTable(
-          ["row of students", "name", "age", "country"],
-          rows.map(({ id, name, age, country }) => [id, name, age, country]),
-        ),
-    ];
-    print(`\n${tables.filter(Boolean).join("\n\n")}\n`);
-  } finally {
-    await client.close();
   }
 }
 

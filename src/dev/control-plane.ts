@@ -1,169 +1,183 @@
+import fs from "node:fs";
 import path from "node:path";
-import type { HealthProbe } from "./health";
+import { KubeConfig } from "@kubernetes/client-node";
+import pRetry from "p-retry";
+import { KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
+import { findCondition } from "../../stacks/contract/condition";
+import { statusOf } from "../../stacks/contract/kind";
+import { answersOk } from "./health";
 import type { Layout } from "./layout";
-import { KWOK_USER, type Pki } from "./pki";
-import type { Component } from "./supervisor";
+import { type Credential, KWOK_USER, kubeconfigOf, type Pki, preparePki } from "./pki";
+import { freePort } from "./ports";
+import type { Supervisor } from "./supervisor";
 
-/** The first address of the services' range: that of the service `kubernetes`. */
-export const API_SERVER_SERVICE_ADDRESS = "10.0.0.1";
 const SERVICE_RANGE = "10.0.0.0/24";
 const POD_RANGE = "10.128.0.0/16";
 const NODE_ADDRESS = "10.64.0.1";
+const FAKE_NODE_ANNOTATION = "kwok.x-k8s.io/node";
+const FIELD_MANAGER = "kindstack-dev";
+const USABLE_TIMEOUT_MS = 60_000;
 
-/** The annotation of the nodes that kwok pretends to run. */
-const FAKE_NODE_ANNOTATION = { "kwok.x-k8s.io/node": "fake" } as const;
+/** The components, which have the names of their programs, and how kwok simulates Pods and nodes. */
+export const CONTROL_PLANE_TOOLS = [
+  "etcd",
+  "kube-apiserver",
+  "kube-controller-manager",
+  "kube-scheduler",
+  "kwok",
+  "kwok-stages",
+] as const;
+type Tool = (typeof CONTROL_PLANE_TOOLS)[number];
 
-/** What the components of one control plane share. Their arguments are kubeadm's, but bound to 127.0.0.1. */
-interface ControlPlane {
-  layout: Layout;
-  pki: Pki;
-}
+/** Arguments of a component. They are kubeadm's, but bound to 127.0.0.1. */
+type Flags = Readonly<Record<string, string>>;
 
-const STOP = { stopSignal: "SIGTERM", stopSeconds: 10 } as const;
+/** Starts a control plane, waits until Pods can be created on its two fake nodes, and writes the kubeconfig. */
+export async function startControlPlane(
+  supervisor: Supervisor,
+  binaries: Readonly<Record<Tool, string>>,
+  log: (message: string) => void,
+): Promise<void> {
+  const { layout, signal } = supervisor;
+  const pki = await preparePki(layout.pki);
+  const start = (
+    name: Tool,
+    tier: number,
+    port: number,
+    healthPath: string,
+    flags: Flags,
+    tls = { ca: pki.ca, client: pki.admin },
+  ) =>
+    supervisor.start({
+      name,
+      command: binaries[name],
+      args: Object.entries(flags).map(([flag, value]) => `--${flag}=${value}`),
+      port,
+      tier,
+      isHealthy: () => answersOk(`https://127.0.0.1:${port}${healthPath}`, tls),
+    });
 
-export function etcd(
-  { layout, pki }: ControlPlane,
-  command: string,
-  ports: { client: number; peer: number },
-  probe: HealthProbe,
-): Component {
-  const [clientUrl, peerUrl] = [`https://127.0.0.1:${ports.client}`, `https://127.0.0.1:${ports.peer}`];
-  return {
-    name: "etcd",
-    command,
-    cwd: layout.directory,
-    port: ports.client,
-    tier: 1,
-    ...STOP,
-    startSeconds: 30,
-    isHealthy: () => probe.isOk(ports.client, "/health"),
-    args: flags({
-      name: "dev",
-      "data-dir": layout.etcd,
-      "listen-client-urls": clientUrl,
-      "advertise-client-urls": clientUrl,
-      "listen-peer-urls": peerUrl,
-      "initial-advertise-peer-urls": peerUrl,
-      "initial-cluster": `dev=${peerUrl}`,
-      "cert-file": pki.etcd.certificateFile,
-      "key-file": pki.etcd.keyFile,
-      "trusted-ca-file": pki.etcdCa.certificateFile,
-      "client-cert-auth": "true",
-      "peer-cert-file": pki.etcd.certificateFile,
-      "peer-key-file": pki.etcd.keyFile,
-      "peer-trusted-ca-file": pki.etcdCa.certificateFile,
-      "peer-client-cert-auth": "true",
-      // A development cluster may lose its last second when the machine does; it need not wait for the disk.
-      "unsafe-no-fsync": "true",
-      "log-level": "warn",
-    }),
+  log("starting etcd");
+  const etcdPort = await freePort();
+  const etcdTls = { ca: pki.etcdCa, client: pki.apiServerEtcdClient };
+  await start("etcd", 1, etcdPort, "/health", etcdFlags(layout, pki, etcdPort, await freePort()), etcdTls);
+
+  log("starting the API server");
+  const apiServerPort = await freePort();
+  await start("kube-apiserver", 2, apiServerPort, "/readyz", apiServerFlags(pki, apiServerPort, etcdPort));
+  const writeKubeconfig = (file: string, user: Credential) => {
+    const config = kubeconfigOf(`https://127.0.0.1:${apiServerPort}`, pki.ca, user);
+    fs.writeFileSync(file, config.exportConfig(), { mode: 0o600 });
   };
-}
+  writeKubeconfig(layout.kubeconfig, pki.admin);
 
-export function apiServer(
-  { layout, pki }: ControlPlane,
-  command: string,
-  ports: { own: number; etcd: number },
-  probe: HealthProbe,
-): Component {
-  return {
-    name: "kube-apiserver",
-    command,
-    cwd: layout.directory,
-    port: ports.own,
-    tier: 2,
-    ...STOP,
-    startSeconds: 60,
-    isHealthy: () => probe.isOk(ports.own, "/readyz"),
-    args: flags({
-      "bind-address": "127.0.0.1",
-      "advertise-address": "127.0.0.1",
-      "secure-port": String(ports.own),
-      // A loopback address cannot be an endpoint, and nothing runs in this cluster that would look for one.
-      "endpoint-reconciler-type": "none",
-      "etcd-servers": `https://127.0.0.1:${ports.etcd}`,
-      "etcd-cafile": pki.etcdCa.certificateFile,
-      "etcd-certfile": pki.apiServerEtcdClient.certificateFile,
-      "etcd-keyfile": pki.apiServerEtcdClient.keyFile,
-      "tls-cert-file": pki.apiServer.certificateFile,
-      "tls-private-key-file": pki.apiServer.keyFile,
-      "client-ca-file": pki.ca.certificateFile,
-      "authorization-mode": "Node,RBAC",
-      "service-account-issuer": "https://kubernetes.default.svc.cluster.local",
-      "service-account-key-file": pki.serviceAccountPublicKeyFile,
-      "service-account-signing-key-file": pki.serviceAccountKeyFile,
-      "service-cluster-ip-range": SERVICE_RANGE,
-    }),
-  };
-}
-
-export function controllerManager(
-  { layout, pki }: ControlPlane,
-  command: string,
-  port: number,
-  probe: HealthProbe,
-): Component {
-  const kubeconfig = componentKubeconfig(layout, "controller-manager");
-  return {
-    ...kubernetesClient(layout, port, probe),
-    name: "kube-controller-manager",
-    command,
-    args: flags({
-      ...clientFlags(pki, kubeconfig, port),
-      "use-service-account-credentials": "true",
-      "service-account-private-key-file": pki.serviceAccountKeyFile,
-      "root-ca-file": pki.ca.certificateFile,
-      "cluster-signing-cert-file": pki.ca.certificateFile,
-      "cluster-signing-key-file": pki.ca.keyFile,
-      "service-cluster-ip-range": SERVICE_RANGE,
-    }),
-  };
-}
-
-export function scheduler({ layout, pki }: ControlPlane, command: string, port: number, probe: HealthProbe): Component {
-  const kubeconfig = componentKubeconfig(layout, "scheduler");
-  return {
-    ...kubernetesClient(layout, port, probe),
-    name: "kube-scheduler",
-    command,
-    args: flags(clientFlags(pki, kubeconfig, port)),
-  };
-}
-
-export function kwok(
-  { layout, pki }: ControlPlane,
-  binaries: { kwok: string; stages: string },
-  port: number,
-  probe: HealthProbe,
-): Component {
-  const kubeconfig = componentKubeconfig(layout, "kwok");
-  const [annotation] = Object.entries(FAKE_NODE_ANNOTATION).map(([name, value]) => `${name}=${value}`);
-  return {
-    ...kubernetesClient(layout, port, probe),
-    name: "kwok",
-    command: binaries.kwok,
-    args: flags({
+  log("starting the controllers, the scheduler and two nodes");
+  const startClient = async (name: Tool, user: Credential, flagsOf: (port: number, kubeconfig: string) => Flags) => {
+    const kubeconfig = path.join(layout.pki, `${name}.kubeconfig`);
+    writeKubeconfig(kubeconfig, user);
+    const port = await freePort();
+    await start(name, 3, port, "/healthz", {
       kubeconfig,
-      config: binaries.stages,
-      "manage-all-nodes": "false",
-      "manage-nodes-with-annotation-selector": annotation as string,
-      "node-lease-duration-seconds": "40",
-      "node-ip": NODE_ADDRESS,
-      cidr: POD_RANGE,
-      "server-address": `127.0.0.1:${port}`,
       "tls-cert-file": pki.serving.certificateFile,
       "tls-private-key-file": pki.serving.keyFile,
-    }),
+      ...flagsOf(port, kubeconfig),
+    });
+  };
+  const client = adminClient(layout.kubeconfig);
+  try {
+    for (const manifest of KWOK_ROLE) await client.apply(manifest, { fieldManager: FIELD_MANAGER });
+    const started = [
+      startClient("kube-controller-manager", pki.controllerManager, (port, kubeconfig) => ({
+        ...controllerFlags(port, kubeconfig),
+        "use-service-account-credentials": "true",
+        "service-account-private-key-file": pki.serviceAccount.keyFile,
+        "root-ca-file": pki.ca.certificateFile,
+        "cluster-signing-cert-file": pki.ca.certificateFile,
+        "cluster-signing-key-file": pki.ca.keyFile,
+        "service-cluster-ip-range": SERVICE_RANGE,
+      })),
+      startClient("kube-scheduler", pki.scheduler, controllerFlags),
+      startClient("kwok", pki.kwok, (port) => ({
+        config: binaries["kwok-stages"],
+        "manage-all-nodes": "false",
+        "manage-nodes-with-annotation-selector": `${FAKE_NODE_ANNOTATION}=fake`,
+        "node-lease-duration-seconds": "40",
+        "node-ip": NODE_ADDRESS,
+        cidr: POD_RANGE,
+        "server-address": `127.0.0.1:${port}`,
+      })),
+    ];
+    await Promise.allSettled(started); // when one fails, the others must have come to rest before they are stopped
+    await Promise.all(started);
+    for (const node of NODES) await client.apply(node, { fieldManager: FIELD_MANAGER });
+    await untilUsable(client, signal);
+  } finally {
+    await client.close();
+  }
+}
+
+function etcdFlags(layout: Layout, pki: Pki, clientPort: number, peerPort: number): Flags {
+  const [clientUrl, peerUrl] = [`https://127.0.0.1:${clientPort}`, `https://127.0.0.1:${peerPort}`];
+  return {
+    name: "dev",
+    "data-dir": layout.etcd,
+    "listen-client-urls": clientUrl,
+    "advertise-client-urls": clientUrl,
+    "listen-peer-urls": peerUrl,
+    "initial-advertise-peer-urls": peerUrl,
+    "initial-cluster": `dev=${peerUrl}`,
+    "cert-file": pki.etcd.certificateFile,
+    "key-file": pki.etcd.keyFile,
+    "trusted-ca-file": pki.etcdCa.certificateFile,
+    "client-cert-auth": "true",
+    "peer-cert-file": pki.etcd.certificateFile,
+    "peer-key-file": pki.etcd.keyFile,
+    "peer-trusted-ca-file": pki.etcdCa.certificateFile,
+    "peer-client-cert-auth": "true",
+    // A development cluster may lose its last second when the machine does; it need not wait for the disk.
+    "unsafe-no-fsync": "true",
+    "log-level": "warn",
   };
 }
 
-/** The kubeconfig that a component uses to reach the API server. */
-export function componentKubeconfig(layout: Layout, component: "controller-manager" | "scheduler" | "kwok"): string {
-  return path.join(layout.pki, `${component}.kubeconfig`);
+function apiServerFlags(pki: Pki, port: number, etcdPort: number): Flags {
+  return {
+    "bind-address": "127.0.0.1",
+    "advertise-address": "127.0.0.1",
+    "secure-port": String(port),
+    // A loopback address cannot be an endpoint, and nothing runs in this cluster that would look for one.
+    "endpoint-reconciler-type": "none",
+    "etcd-servers": `https://127.0.0.1:${etcdPort}`,
+    "etcd-cafile": pki.etcdCa.certificateFile,
+    "etcd-certfile": pki.apiServerEtcdClient.certificateFile,
+    "etcd-keyfile": pki.apiServerEtcdClient.keyFile,
+    "tls-cert-file": pki.apiServer.certificateFile,
+    "tls-private-key-file": pki.apiServer.keyFile,
+    "client-ca-file": pki.ca.certificateFile,
+    "authorization-mode": "Node,RBAC",
+    "service-account-issuer": "https://kubernetes.default.svc.cluster.local",
+    "service-account-key-file": pki.serviceAccount.certificateFile,
+    "service-account-signing-key-file": pki.serviceAccount.keyFile,
+    "service-cluster-ip-range": SERVICE_RANGE,
+  };
+}
+
+/** Of the controller manager and the scheduler. */
+function controllerFlags(port: number, kubeconfig: string): Flags {
+  return {
+    "authentication-kubeconfig": kubeconfig,
+    "authorization-kubeconfig": kubeconfig,
+    "bind-address": "127.0.0.1",
+    "secure-port": String(port),
+    "leader-elect": "false", // there is no other one
+    // The defaults suit clusters whose API server has others to serve.
+    "kube-api-qps": "200",
+    "kube-api-burst": "400",
+  };
 }
 
 /** What kwok needs: the API server has roles for its own components only. */
-export const kwokRole = [
+const KWOK_ROLE = [
   {
     apiVersion: "rbac.authorization.k8s.io/v1",
     kind: "ClusterRole",
@@ -189,46 +203,40 @@ export const kwokRole = [
   },
 ];
 
-/** A node that kwok pretends to run. */
-export function fakeNode(name: string) {
-  return {
-    apiVersion: "v1",
-    kind: "Node",
-    metadata: {
-      name,
-      annotations: FAKE_NODE_ANNOTATION,
-      labels: { "kubernetes.io/hostname": name, "kubernetes.io/os": "linux", type: "kwok" },
-    },
+/** Nodes that kwok simulates. */
+const NODES = ["node-1", "node-2"].map((name) => ({
+  apiVersion: "v1",
+  kind: "Node",
+  metadata: {
+    name,
+    annotations: { [FAKE_NODE_ANNOTATION]: "fake" },
+    labels: { "kubernetes.io/hostname": name, "kubernetes.io/os": "linux", type: "kwok" },
+  },
+}));
+
+/** Waits until Pods can be created and scheduled. */
+async function untilUsable(client: KubernetesClient, signal: AbortSignal): Promise<void> {
+  const check = async () => {
+    const nodes = await Promise.all(NODES.map((node) => client.find(node)));
+    const account = await client.get({ apiVersion: "v1", kind: "ServiceAccount" }, "default", "default");
+    if (account !== undefined && nodes.every(isReadyNode)) return;
+    throw new Error(
+      "the nodes are not Ready, or the namespace default has no service account; see the logs of kwok and kube-controller-manager",
+    );
   };
+  const retries = Number.POSITIVE_INFINITY;
+  await pRetry(check, { retries, factor: 1, minTimeout: 100, maxRetryTime: USABLE_TIMEOUT_MS, signal });
 }
 
-function kubernetesClient(layout: Layout, port: number, probe: HealthProbe) {
-  return {
-    cwd: layout.directory,
-    port,
-    tier: 3,
-    ...STOP,
-    startSeconds: 30,
-    isHealthy: () => probe.isOk(port, "/healthz"),
-  };
+function isReadyNode(node: LiveObject | undefined): boolean {
+  if (node === undefined) return false;
+  const { taints = [] } = node.spec as { taints?: unknown[] };
+  return findCondition(statusOf(node).conditions, "Ready")?.status === "True" && taints.length === 0;
 }
 
-function clientFlags(pki: Pki, kubeconfig: string, port: number) {
-  return {
-    kubeconfig,
-    "authentication-kubeconfig": kubeconfig,
-    "authorization-kubeconfig": kubeconfig,
-    "bind-address": "127.0.0.1",
-    "secure-port": String(port),
-    "tls-cert-file": pki.serving.certificateFile,
-    "tls-private-key-file": pki.serving.keyFile,
-    "leader-elect": "false", // there is no other one
-    // The defaults suit clusters whose API server has others to serve.
-    "kube-api-qps": "200",
-    "kube-api-burst": "400",
-  };
-}
-
-function flags(values: Readonly<Record<string, string>>): string[] {
-  return Object.entries(values).map(([name, value]) => `--${name}=${value}`);
+/** A client with the rights of the cluster's administrator; close it after use. */
+export function adminClient(kubeconfig: string): KubernetesClient {
+  const config = new KubeConfig();
+  config.loadFromFile(kubeconfig);
+  return new KubernetesClient(config);
 }

@@ -1,28 +1,22 @@
 import { Agent, request } from "undici";
-import type { Credential } from "./pki";
+import type { CertifiedKey } from "../tls/certificate";
 
 const TIMEOUT_MS = 2_000;
 
-/** Asks the components of the control plane how they are; close it when they have answered. */
-export class HealthProbe {
-  readonly #agent: Agent;
-
-  constructor(ca: Credential, client?: Credential) {
-    this.#agent = new Agent({
-      connect: { ca: ca.certificate, ...(client && { cert: client.certificate, key: client.key }) },
-      headersTimeout: TIMEOUT_MS,
-      bodyTimeout: TIMEOUT_MS,
-    });
-  }
-
-  /** Whether `GET https://127.0.0.1:<port><path>` answers 200. @throws Error when nothing answers */
-  async isOk(port: number, path: string): Promise<boolean> {
-    const response = await request(`https://127.0.0.1:${port}${path}`, { dispatcher: this.#agent });
-    await response.body.dump();
-    return response.statusCode === 200;
-  }
-
-  async close(): Promise<void> {
-    await this.#agent.destroy();
+/**
+ * Whether `GET <url>` answers 200.
+ *
+ * @param tls who signed the server's certificate, and the client's own, for https
+ * @throws Error when nothing answers
+ */
+export async function answersOk(url: string, tls?: { ca: CertifiedKey; client: CertifiedKey }): Promise<boolean> {
+  const connect = tls ? { ca: tls.ca.certificate, cert: tls.client.certificate, key: tls.client.key } : {};
+  const dispatcher = new Agent({ connect, headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS });
+  try {
+    const { statusCode, body } = await request(url, { dispatcher });
+    await body.dump();
+    return statusCode === 200;
+  } finally {
+    await dispatcher.destroy();
   }
 }

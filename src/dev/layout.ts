@@ -1,24 +1,9 @@
 import path from "node:path";
 
-/** Where the parts of a development cluster lie; all of them under one directory. */
-export interface Layout {
-  /** The directory itself, absolute. */
-  directory: string;
-  pki: string;
-  etcd: string;
-  postgres: string;
-  logs: string;
-  kubeconfig: string;
-  env: string;
-  passphrase: string;
-  /** Pulumi's state backend. */
-  state: string;
-  /** The operator's work directories. */
-  work: string;
-  record: string;
-}
+export type Layout = ReturnType<typeof layoutOf>;
 
-export function layoutOf(dir: string): Layout {
+/** Where the parts of a development cluster lie; all of them under one directory. All paths are absolute. */
+export function layoutOf(dir: string) {
   const directory = path.resolve(dir);
   return {
     directory,
@@ -29,7 +14,9 @@ export function layoutOf(dir: string): Layout {
     kubeconfig: path.join(directory, "kubeconfig"),
     env: path.join(directory, "env"),
     passphrase: path.join(directory, "passphrase"),
+    /** Pulumi's state backend. */
     state: path.join(directory, "state"),
+    /** The operator's work directories. */
     work: path.join(directory, "work"),
     record: path.join(directory, "cluster.json"),
   };

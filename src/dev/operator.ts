@@ -1,6 +1,8 @@
-import { request } from "undici";
+import path from "node:path";
 import type { PulumiBinary } from "../automation/workspace";
+import { packageRoot } from "../package";
 import type { DevCluster } from "./cluster";
+import { answersOk } from "./health";
 import { freePort } from "./ports";
 import type { Component } from "./supervisor";
 
@@ -11,14 +13,9 @@ export interface OperatorOptions {
   watch?: boolean;
 }
 
-/**
- * The operator as one more process of the cluster: the command line's own `run`, with the cluster's environment.
- *
- * @param mainScript the compiled command line
- */
+/** The operator as one more process of the cluster: the command line's own `run`, with the cluster's environment. */
 export async function operator(
-  cluster: DevCluster,
-  mainScript: string,
+  { env }: DevCluster,
   pulumi: PulumiBinary,
   { kinds = [], watch = false }: OperatorOptions = {},
 ): Promise<Component> {
@@ -27,29 +24,20 @@ export async function operator(
     name: "operator",
     command: process.execPath,
     args: [
-      ...[mainScript, "run", "--install-crds", "--http-port", String(port), "--admission-port", "0"],
+      ...[path.join(packageRoot, "dist/src/cli/main.js"), "run", "--install-crds"],
+      ...["--http-port", String(port), "--admission-port", "0"],
       ...kinds.flatMap((word) => ["--kinds", word]),
       ...(watch ? ["--watch"] : []),
     ],
-    cwd: cluster.dir,
     env: {
-      ...cluster.env,
+      ...env,
       ...(pulumi.cli !== undefined
         ? { KINDSTACK_PULUMI: pulumi.cli, KINDSTACK_PULUMI_SERVER: "none" }
         : { KINDSTACK_PULUMI_SERVER: pulumi.server }),
     },
     port,
     tier: 4,
-    stopSignal: "SIGTERM",
     stopSeconds: 40, // running updates finish first
-    startSeconds: 60,
-    isHealthy: () => isReadyOn(port),
+    isHealthy: () => answersOk(`http://127.0.0.1:${port}/readyz`),
   };
-}
-
-/** Whether the operator on this local port reports that it is ready. @throws Error when nothing answers */
-export async function isReadyOn(port: number): Promise<boolean> {
-  const { statusCode, body } = await request(`http://127.0.0.1:${port}/readyz`, { headersTimeout: 2_000 });
-  await body.dump();
-  return statusCode === 200;
 }

@@ -1,7 +1,7 @@
-import { generateKeyPairSync } from "node:crypto";
 import { existsSync } from "node:fs";
 import fs from "node:fs/promises";
 import path from "node:path";
+import { KubeConfig } from "@kubernetes/client-node";
 import { type CertificateRequest, type CertifiedKey, createAuthority, issueCertificate } from "../tls/certificate";
 
 /** A certificate and its key, as files and as text. */
@@ -10,22 +10,13 @@ export interface Credential extends CertifiedKey {
   keyFile: string;
 }
 
-export interface Pki {
-  ca: Credential;
-  /** etcd trusts a CA of its own: a client of the API server is not a client of its database. */
-  etcdCa: Credential;
-  etcd: Credential;
-  apiServerEtcdClient: Credential;
-  apiServer: Credential;
-  /** What the controller manager, the scheduler and kwok serve their health with. */
-  serving: Credential;
-  admin: Credential;
-  controllerManager: Credential;
-  scheduler: Credential;
-  kwok: Credential;
-  serviceAccountKeyFile: string;
-  serviceAccountPublicKeyFile: string;
-}
+export type Pki = Awaited<ReturnType<typeof preparePki>>;
+
+/** The user that kwok is to the API server. */
+export const KWOK_USER = "system:kwok";
+
+/** Of the service `kubernetes`: the first one of the services' range. */
+const API_SERVER_SERVICE_ADDRESS = "10.0.0.1";
 
 const DAY_MS = 86_400_000;
 const CA_DAYS = 3650;
@@ -36,47 +27,59 @@ const LOCAL = ["127.0.0.1", "localhost"];
  * The certificates of a cluster, in `directory`. The CAs and the key of the service accounts are made once, as what
  * they signed must stay valid; all other certificates are issued again at every call, so that none expires unnoticed.
  */
-export async function preparePki(directory: string, apiServerServiceAddress: string): Promise<Pki> {
+export async function preparePki(directory: string) {
   await fs.mkdir(directory, { recursive: true, mode: 0o700 });
   const ca = await loadOrCreateCa(directory, "ca");
+  // etcd trusts a CA of its own: a client of the API server is not a client of its database.
   const etcdCa = await loadOrCreateCa(directory, "etcd-ca");
-  const notAfter = daysFromNow(LEAF_DAYS);
-  const signed = async (name: string, by: CertifiedKey, request: Omit<CertificateRequest, "notAfter">) =>
-    writeCredential(directory, name, await issueCertificate(by, { ...request, notAfter }));
-  const client = (name: string, user: string, group?: string) =>
-    signed(name, ca, { subject: { CN: user, ...(group && { O: group }) }, usages: ["client"] });
-  const serviceAddresses = [
-    ...["kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"],
-    apiServerServiceAddress,
+  const issue = async (name: string, by: CertifiedKey, request: Omit<CertificateRequest, "notAfter">) =>
+    writeCredential(directory, name, await issueCertificate(by, { ...request, notAfter: daysFromNow(LEAF_DAYS) }));
+  const client = (name: string, subject: CertificateRequest["subject"], by = ca) =>
+    issue(name, by, { subject, usages: ["client"] });
+  const services = [
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
   ];
   return {
     ca,
     etcdCa,
     // As a peer, etcd is a client too.
-    etcd: await signed("etcd", etcdCa, { subject: { CN: "etcd" }, usages: ["server", "client"], names: LOCAL }),
-    apiServerEtcdClient: await signed("apiserver-etcd-client", etcdCa, {
-      subject: { CN: "kube-apiserver" },
-      usages: ["client"],
-    }),
-    apiServer: await signed("apiserver", ca, {
+    etcd: await issue("etcd", etcdCa, { subject: { CN: "etcd" }, usages: ["server", "client"], names: LOCAL }),
+    apiServerEtcdClient: await client("apiserver-etcd-client", { CN: "kube-apiserver" }, etcdCa),
+    apiServer: await issue("apiserver", ca, {
       subject: { CN: "kube-apiserver" },
       usages: ["server"],
-      names: [...LOCAL, ...serviceAddresses],
+      names: [...LOCAL, ...services, API_SERVER_SERVICE_ADDRESS],
     }),
-    serving: await signed("serving", ca, { subject: { CN: "localhost" }, usages: ["server"], names: LOCAL }),
-    admin: await client("admin", "kubernetes-admin", "system:masters"),
-    controllerManager: await client("controller-manager", "system:kube-controller-manager"),
-    scheduler: await client("scheduler", "system:kube-scheduler"),
-    kwok: await client("kwok", KWOK_USER),
-    ...(await loadOrCreateServiceAccountKey(directory)),
+    /** What the controller manager, the scheduler and kwok serve their health with. */
+    serving: await issue("serving", ca, { subject: { CN: "localhost" }, usages: ["server"], names: LOCAL }),
+    admin: await client("admin", { CN: "kubernetes-admin", O: "system:masters" }),
+    controllerManager: await client("controller-manager", { CN: "system:kube-controller-manager" }),
+    scheduler: await client("scheduler", { CN: "system:kube-scheduler" }),
+    kwok: await client("kwok", { CN: KWOK_USER }),
+    /** Signs tokens. The API server takes the public key from the certificate. */
+    serviceAccount: await loadOrCreateCa(directory, "service-account"),
   };
 }
 
-/** The user that kwok is to the API server. */
-export const KWOK_USER = "system:kwok";
+/** A kubeconfig that holds its certificates and key itself. */
+export function kubeconfigOf(server: string, ca: CertifiedKey, { certificate, key }: CertifiedKey): KubeConfig {
+  const name = "kindstack-dev";
+  const base64 = (text: string) => Buffer.from(text).toString("base64");
+  const config = new KubeConfig();
+  config.loadFromOptions({
+    clusters: [{ name, server, caData: base64(ca.certificate) }],
+    users: [{ name, certData: base64(certificate), keyData: base64(key) }],
+    contexts: [{ name, cluster: name, user: name }],
+    currentContext: name,
+  });
+  return config;
+}
 
 async function loadOrCreateCa(directory: string, name: string): Promise<Credential> {
-  const [certificateFile, keyFile] = [path.join(directory, `${name}.crt`), path.join(directory, `${name}.key`)];
+  const { certificateFile, keyFile } = filesOf(directory, name);
   if (!existsSync(certificateFile) || !existsSync(keyFile)) {
     await writeCredential(directory, name, await createAuthority(`kindstack-dev-${name}`, daysFromNow(CA_DAYS)));
   }
@@ -84,32 +87,15 @@ async function loadOrCreateCa(directory: string, name: string): Promise<Credenti
   return { certificateFile, keyFile, certificate, key };
 }
 
-async function loadOrCreateServiceAccountKey(
-  directory: string,
-): Promise<Pick<Pki, "serviceAccountKeyFile" | "serviceAccountPublicKeyFile">> {
-  const serviceAccountKeyFile = path.join(directory, "service-account.key");
-  const serviceAccountPublicKeyFile = path.join(directory, "service-account.pub");
-  if (!existsSync(serviceAccountKeyFile) || !existsSync(serviceAccountPublicKeyFile)) {
-    const { privateKey, publicKey } = generateKeyPairSync("ec", {
-      namedCurve: "P-256",
-      privateKeyEncoding: { type: "pkcs8", format: "pem" },
-      publicKeyEncoding: { type: "spki", format: "pem" },
-    });
-    await fs.writeFile(serviceAccountKeyFile, privateKey, { mode: 0o600 });
-    await fs.writeFile(serviceAccountPublicKeyFile, publicKey);
-  }
-  return { serviceAccountKeyFile, serviceAccountPublicKeyFile };
+async function writeCredential(directory: string, name: string, certified: CertifiedKey): Promise<Credential> {
+  const files = filesOf(directory, name);
+  await fs.writeFile(files.keyFile, certified.key, { mode: 0o600 });
+  await fs.writeFile(files.certificateFile, certified.certificate);
+  return { ...files, ...certified };
 }
 
-async function writeCredential(
-  directory: string,
-  name: string,
-  { certificate, key }: CertifiedKey,
-): Promise<Credential> {
-  const [certificateFile, keyFile] = [path.join(directory, `${name}.crt`), path.join(directory, `${name}.key`)];
-  await fs.writeFile(keyFile, key, { mode: 0o600 });
-  await fs.writeFile(certificateFile, certificate);
-  return { certificateFile, keyFile, certificate, key };
+function filesOf(directory: string, name: string): Pick<Credential, "certificateFile" | "keyFile"> {
+  return { certificateFile: path.join(directory, `${name}.crt`), keyFile: path.join(directory, `${name}.key`) };
 }
 
 function daysFromNow(days: number): Date {

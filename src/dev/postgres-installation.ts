@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
 import fs from "node:fs/promises";
 import { createRequire } from "node:module";
 import path from "node:path";
@@ -8,10 +9,9 @@ import type { Layout } from "./layout";
 
 /** Where PostgreSQL's programs and data lie, and who runs it. */
 export interface PostgresInstallation {
-  initdb: string;
-  server: string;
+  /** The folder of its programs. */
+  bin: string;
   dataDirectory: string;
-  passwordFile: string;
   /** Whom it runs as instead of root, which it refuses. */
   owner?: { uid: number; gid: number };
 }
@@ -23,34 +23,31 @@ export interface PostgresInstallation {
  */
 export async function locatePostgres(layout: Layout): Promise<PostgresInstallation> {
   const server = packagedServer();
-  const native = path.dirname(path.dirname(server));
-  if (process.getuid?.() !== 0) return { ...programs(native), ...data(layout.postgres) };
+  const [bin, dataDirectory] = [path.dirname(server), layout.postgres];
+  if (process.getuid?.() !== 0) return { bin, dataDirectory };
 
   const owner = await postgresUser();
-  if ((await isEnterable(layout.directory)) && (await isEnterable(server))) {
-    return { ...programs(native), ...data(layout.postgres), owner };
-  }
+  const mayUse = async (file: string) => !(await execa("test", ["-x", file], { ...owner, reject: false })).failed;
+  if ((await mayUse(layout.directory)) && (await mayUse(server))) return { bin, dataDirectory, owner };
+
   const home = standIn(layout);
   await fs.mkdir(home, { recursive: true, mode: 0o711 });
   const { uid, mode } = await fs.lstat(home);
   if (uid !== 0 || (mode & 0o022) !== 0) throw new Error(`${home} can be written by others; remove it`);
-  return { ...programs(await copyOf(native, home)), ...data(path.join(home, "data")), owner };
+  const copy = await copyOf(path.dirname(bin), home);
+  return { bin: path.join(copy, "bin"), dataDirectory: path.join(home, "data"), owner };
+}
+
+/** The password of the database's user lies beside the data. */
+export function passwordFileOf(dataDirectory: string): string {
+  return `${dataDirectory}-password`;
 }
 
 /** Removes the data, wherever it lies. */
 export async function forgetPostgres(layout: Layout): Promise<void> {
-  const { dataDirectory, passwordFile } = data(layout.postgres);
-  await fs.rm(dataDirectory, { recursive: true, force: true });
-  await fs.rm(passwordFile, { force: true });
-  if (process.getuid?.() === 0) await fs.rm(standIn(layout), { recursive: true, force: true });
-}
-
-function programs(native: string): Pick<PostgresInstallation, "initdb" | "server"> {
-  return { initdb: path.join(native, "bin", "initdb"), server: path.join(native, "bin", "postgres") };
-}
-
-function data(directory: string): Pick<PostgresInstallation, "dataDirectory" | "passwordFile"> {
-  return { dataDirectory: directory, passwordFile: `${directory}-password` };
+  const files = [layout.postgres, passwordFileOf(layout.postgres)];
+  if (process.getuid?.() === 0) files.push(standIn(layout));
+  for (const file of files) await fs.rm(file, { recursive: true, force: true });
 }
 
 function packagedServer(): string {
@@ -79,13 +76,6 @@ async function postgresUser(): Promise<{ uid: number; gid: number }> {
   return { uid: await ask("-u"), gid: await ask("-g") };
 }
 
-/** Whether everyone may pass through all folders above. */
-async function isEnterable(target: string): Promise<boolean> {
-  const directory = path.dirname(target);
-  if (((await fs.stat(directory)).mode & 0o001) === 0) return false;
-  return directory === path.dirname(directory) || isEnterable(directory);
-}
-
 function standIn(layout: Layout): string {
   const digest = createHash("sha256").update(layout.directory).digest("hex").slice(0, 12);
   return path.join("/var/tmp", `kindstack-postgres-${digest}`);
@@ -94,12 +84,7 @@ function standIn(layout: Layout): string {
 async function copyOf(native: string, home: string): Promise<string> {
   const { mtimeMs } = await fs.stat(path.join(native, "bin", "postgres")); // another package, another copy
   const copy = path.join(home, `native-${Math.trunc(mtimeMs)}`);
-  if (
-    await fs.access(copy).then(
-      () => false,
-      () => true,
-    )
-  ) {
+  if (!existsSync(copy)) {
     const aside = await fs.mkdtemp(path.join(home, ".copy-"));
     await fs.chmod(aside, 0o755);
     await fs.cp(native, aside, { recursive: true, verbatimSymlinks: true });

@@ -1,11 +1,14 @@
 import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
 import fs from "node:fs/promises";
 import path from "node:path";
 import { execa } from "execa";
+import pRetry from "p-retry";
 import { Client } from "pg";
-import type { PostgresInstallation } from "./postgres-installation";
+import { freePort } from "./ports";
+import { locatePostgres, type PostgresInstallation, passwordFileOf } from "./postgres-installation";
 import { programName } from "./process";
-import type { Component } from "./supervisor";
+import { type Component, ComponentFailedError, type Supervisor } from "./supervisor";
 
 /** How to reach the database. */
 export interface PostgresSettings {
@@ -20,14 +23,34 @@ const DATABASE = "kindstack";
 // Not the name of any schema: PostgreSQL looks for tables in the schema of the user's name first.
 const USER = "developer";
 
+/** Starts PostgreSQL, with the table of the samples. */
+export async function startPostgres(supervisor: Supervisor, log: (message: string) => void): Promise<PostgresSettings> {
+  const { layout, signal } = supervisor;
+  log("starting PostgreSQL");
+  const installation = await locatePostgres(layout);
+  const { dataDirectory } = installation;
+  const password = await initialisePostgres(installation);
+  if (dataDirectory !== layout.postgres) {
+    log(`PostgreSQL's user cannot access ${layout.directory}; its data lies in ${dataDirectory}`);
+  }
+  await removeMisleadingPidFile(dataDirectory);
+  const settings = { host: "127.0.0.1", port: await freePort(), database: DATABASE, user: USER, password };
+  const component = postgres(installation, settings);
+  // What a killed server leaves of itself needs a moment to notice, and until then the new one refuses to start.
+  await pRetry(() => supervisor.start(component), {
+    retries: 3,
+    minTimeout: 500,
+    signal,
+    shouldRetry: ({ error }) => error instanceof ComponentFailedError && error.message.includes("still in use"),
+  });
+  await prepareDatabase(settings);
+  return settings;
+}
+
 /** Makes the data directory, once, and with it the password of the database's user, which is returned. */
-export async function initialisePostgres(installation: PostgresInstallation): Promise<string> {
-  const { dataDirectory, passwordFile, initdb, owner } = installation;
-  const initialised = await fs.access(dataDirectory).then(
-    () => true,
-    () => false,
-  );
-  if (initialised) return fs.readFile(passwordFile, "utf8");
+async function initialisePostgres({ bin, dataDirectory, owner }: PostgresInstallation): Promise<string> {
+  const passwordFile = passwordFileOf(dataDirectory);
+  if (existsSync(dataDirectory)) return fs.readFile(passwordFile, "utf8");
 
   const password = randomBytes(24).toString("base64url");
   await fs.writeFile(passwordFile, password, { mode: 0o600 });
@@ -43,7 +66,7 @@ export async function initialisePostgres(installation: PostgresInstallation): Pr
   // The rules for text are PostgreSQL's own, whatever locales this machine has.
   const locale = ["--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"];
   const access = [`--username=${USER}`, "--auth=scram-sha-256", `--pwfile=${passwordForInitdb}`];
-  const result = await execa(initdb, [`--pgdata=${made}`, ...access, ...locale, "--no-sync"], {
+  const result = await execa(path.join(bin, "initdb"), [`--pgdata=${made}`, ...access, ...locale, "--no-sync"], {
     cwd: aside,
     ...owner,
     env: { LC_ALL: "C" },
@@ -58,36 +81,6 @@ export async function initialisePostgres(installation: PostgresInstallation): Pr
   return password;
 }
 
-/** The database server on an initialised data directory. */
-export async function postgres(installation: PostgresInstallation, settings: PostgresSettings): Promise<Component> {
-  await removeMisleadingPidFile(installation.dataDirectory);
-  return {
-    name: "postgres",
-    command: installation.server,
-    cwd: installation.dataDirectory,
-    ...installation.owner,
-    env: { LC_ALL: "C" },
-    port: settings.port,
-    tier: 1,
-    stopSignal: "SIGINT", // PostgreSQL's "fast shutdown": it ends sessions instead of waiting for them
-    stopSeconds: 20,
-    startSeconds: 60,
-    isHealthy: () => withClient({ ...settings, database: "postgres" }, () => true),
-    args: [
-      "-D",
-      installation.dataDirectory,
-      "-p",
-      String(settings.port),
-      "-c",
-      "listen_addresses=127.0.0.1",
-      "-c",
-      "unix_socket_directories=",
-      "-c",
-      "max_connections=200",
-    ],
-  };
-}
-
 /**
  * After a crash, PostgreSQL judges by its pid file whether an earlier server, or a part of it, still has the data open.
  * It cannot tell when a foreign program has got the number that is in it, and would refuse to start for ever.
@@ -99,15 +92,28 @@ async function removeMisleadingPidFile(dataDirectory: string): Promise<void> {
   if (program !== undefined && program !== "postgres") await fs.rm(file);
 }
 
-export function postgresSettings(port: number, password: string): PostgresSettings {
-  return { host: "127.0.0.1", port, database: DATABASE, user: USER, password };
+/** The database server on an initialised data directory. */
+function postgres({ bin, dataDirectory, owner }: PostgresInstallation, settings: PostgresSettings): Component {
+  const options = ["listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=200"];
+  return {
+    name: "postgres",
+    command: path.join(bin, "postgres"),
+    args: ["-D", dataDirectory, "-p", String(settings.port), ...options.flatMap((option) => ["-c", option])],
+    ...owner,
+    env: { LC_ALL: "C" },
+    port: settings.port,
+    tier: 1,
+    stopSignal: "SIGINT", // PostgreSQL's "fast shutdown": it ends sessions instead of waiting for them
+    stopSeconds: 20,
+    isHealthy: () => withClient({ ...settings, database: "postgres" }, () => true),
+  };
 }
 
 /** Creates the database and the table of the samples where they are missing. */
-export async function prepareDatabase(settings: PostgresSettings): Promise<void> {
+async function prepareDatabase(settings: PostgresSettings): Promise<void> {
   await withClient({ ...settings, database: "postgres" }, async (client) => {
-    const { rowCount } = await client.query("select from pg_database where datname = $1", [settings.database]);
-    if (rowCount === 0) await client.query(`create database ${client.escapeIdentifier(settings.database)}`);
+    const { rowCount } = await client.query("select from pg_database where datname = $1", [DATABASE]);
+    if (rowCount === 0) await client.query(`create database ${DATABASE}`);
   });
   await withClient(settings, (client) =>
     client.query(

@@ -1,7 +1,9 @@
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { execFileSync, type SpawnOptions, spawn } from "node:child_process";
+import { once } from "node:events";
 import fs from "node:fs";
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { errorMessageOf } from "../../providers/errors";
 
 /** A process that another one cannot be taken for, even when its number is given to a new one. */
 export interface ProcessIdentity {
@@ -12,60 +14,50 @@ export interface ProcessIdentity {
 
 /** The process that has this number now; `undefined` when there is none, or only a zombie. */
 export function identify(pid: number): ProcessIdentity | undefined {
-  const startedAt = process.platform === "linux" ? startTimeFromProc(pid) : startTimeFromPs(pid);
-  return startedAt === undefined ? undefined : { pid, startedAt };
+  const found = lookUp(pid);
+  return found === undefined || /^[ZX]/.test(found.state) ? undefined : { pid, startedAt: found.startedAt };
 }
 
 export function isRunning(identity: ProcessIdentity): boolean {
   return identify(identity.pid)?.startedAt === identity.startedAt;
 }
 
-function startTimeFromProc(pid: number): string | undefined {
-  try {
-    const stat = fs.readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The second field is the program's name in parentheses, which may itself hold spaces and parentheses.
-    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    const [state, ticksSinceBoot] = [fields[0], fields[19]];
-    if (state === "Z" || state === "X" || ticksSinceBoot === undefined) return undefined;
-    return `${fs.readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim()}/${ticksSinceBoot}`;
-  } catch {
-    return undefined;
-  }
-}
-
-function startTimeFromPs(pid: number): string | undefined {
-  try {
-    // The time is written by the rules of the environment, and the next command may run in another one.
-    const env = { ...process.env, LC_ALL: "C", TZ: "UTC" };
-    const columns = ["-o", "stat=", "-o", "lstart="]; // for some, what follows the first "=" is all one heading
-    const output = execFileSync("ps", [...columns, "-p", String(pid)], { encoding: "utf8", env }).trim();
-    const [state = "", ...started] = output.split(/\s+/);
-    return state === "" || state.startsWith("Z") ? undefined : started.join(" ");
-  } catch {
-    return undefined;
-  }
-}
-
 /** The name of the program that a process runs, without its folder. */
 export function programName(pid: number): string | undefined {
+  return lookUp(pid)?.program;
+}
+
+interface ProcessFacts {
+  program: string;
+  state: string;
+  startedAt: string;
+}
+
+function lookUp(pid: number): ProcessFacts | undefined {
   try {
-    return process.platform === "linux"
-      ? fs.readFileSync(`/proc/${pid}/comm`, "utf8").trim()
-      : path.basename(execFileSync("ps", ["-o", "comm=", "-p", String(pid)], { encoding: "utf8" }).trim());
+    return process.platform === "linux" ? lookUpInProc(pid) : lookUpByPs(pid);
   } catch {
     return undefined;
   }
 }
 
-export interface SpawnOptions {
-  command: string;
-  args: readonly string[];
-  cwd: string;
-  env: NodeJS.ProcessEnv;
-  /** Gets what the process prints. What is there already is kept beside, as `<logFile>.previous`. */
-  logFile: string;
-  uid?: number;
-  gid?: number;
+function lookUpInProc(pid: number): ProcessFacts {
+  // The second field is the program's name in parentheses, which may itself hold spaces and parentheses.
+  const [, program = "", rest = ""] = /\((.*)\) (.*)/s.exec(fs.readFileSync(`/proc/${pid}/stat`, "utf8")) ?? [];
+  const fields = rest.split(" ");
+  const [state = "", ticksSinceBoot] = [fields[0], fields[19]];
+  const boot = fs.readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
+  return { program, state, startedAt: `${boot}/${ticksSinceBoot}` };
+}
+
+function lookUpByPs(pid: number): ProcessFacts {
+  const columns = ["stat", "lstart", "comm"].flatMap((column) => ["-o", `${column}=`]);
+  // The time is written by the rules of the environment, and the next command may run in another one.
+  const env = { ...process.env, LC_ALL: "C", TZ: "UTC" };
+  const [state = "", ...words] = execFileSync("ps", [...columns, "-p", String(pid)], { encoding: "utf8", env })
+    .trim()
+    .split(/\s+/);
+  return { program: path.basename(words.slice(5).join(" ")), state, startedAt: words.slice(0, 5).join(" ") };
 }
 
 /** A process that was started here. */
@@ -74,33 +66,28 @@ export interface StartedProcess extends ProcessIdentity {
   exited: Promise<string>;
 }
 
-/** Starts a process in a process group of its own: it outlives this one and gets no signal from the terminal. */
-export async function spawnDetached(options: SpawnOptions): Promise<StartedProcess> {
-  if (fs.existsSync(options.logFile)) fs.renameSync(options.logFile, `${options.logFile}.previous`);
-  const log = fs.openSync(options.logFile, "a", 0o600);
-  let child: ChildProcess;
-  try {
-    child = spawn(options.command, options.args, {
-      cwd: options.cwd,
-      env: options.env,
-      detached: true,
-      stdio: ["ignore", log, log],
-      ...(options.uid !== undefined && { uid: options.uid }),
-      ...(options.gid !== undefined && { gid: options.gid }),
-    });
-  } finally {
-    fs.closeSync(log);
-  }
-  const exited = new Promise<string>((resolve) => {
-    child.once("exit", (code, signal) => resolve(signal ?? `exit code ${code}`));
-  });
-  await new Promise<void>((resolve, reject) => {
-    child.once("spawn", resolve);
-    child.once("error", (error) => reject(new Error(`${options.command} cannot be started: ${error.message}`)));
-  });
+/**
+ * Starts a process in a process group of its own: it outlives this one and gets no signal from the terminal.
+ *
+ * @param logFile gets what the process prints; an earlier one is kept as `<logFile>.previous`
+ */
+export async function spawnDetached(
+  command: string,
+  args: readonly string[],
+  logFile: string,
+  options: Pick<SpawnOptions, "cwd" | "env" | "uid" | "gid">,
+): Promise<StartedProcess> {
+  if (fs.existsSync(logFile)) fs.renameSync(logFile, `${logFile}.previous`);
+  const log = fs.openSync(logFile, "a", 0o600);
+  const child = spawn(command, args, { ...options, detached: true, stdio: ["ignore", log, log] });
+  fs.closeSync(log);
   child.unref();
-  const pid = child.pid as number;
-  // A process that ended already has no start time any more; `exited` will tell.
+  const exited = once(child, "exit").then(([code, signal]): string => signal ?? `exit code ${code}`);
+  const { pid } = child;
+  if (pid === undefined) {
+    throw new Error(`${command} cannot be started: ${errorMessageOf(await exited.catch((error: unknown) => error))}`);
+  }
+  // A process that has ended has no start time any more; `exited` will tell.
   return { ...(identify(pid) ?? { pid, startedAt: "" }), exited };
 }
 

@@ -1,99 +1,103 @@
-import fs from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { parseAllDocuments } from "yaml";
 import type { KubernetesClient, LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { sampleOf } from "../../stacks/catalog";
 import { findCondition } from "../../stacks/contract/condition";
 import { type AnyKind, statusOf } from "../../stacks/contract/kind";
+import { requireManifests } from "../../stacks/contract/manifests";
 import { objectKey } from "../../stacks/contract/object";
 import { isReady } from "../../stacks/contract/readiness";
 import { kinds as builtIn } from "../../stacks/index";
 import { packageRoot } from "../package";
-import { type PostgresSettings, withClient } from "./postgres";
+import { renderTable } from "../text/table";
+import type { DevCluster } from "./cluster";
+import { adminClient } from "./control-plane";
+import { withClient } from "./postgres";
 
 const FIELD_MANAGER = "kindstack-dev";
 const READY_TIMEOUT_MS = 60_000;
 const POLL_MS = 250;
 
-/** What became of a sample. */
-export interface SampleOutcome {
-  kind: string;
-  /** `namespace/name`, or the name alone. */
-  name: string;
-  ready: boolean;
-  /** The message of its condition Ready. */
-  message: string;
-}
-
-/** Applies the samples of all kinds and waits, for a minute at most, until each is Ready. */
+/**
+ * Applies the samples of all kinds and waits, for a minute at most, until each is Ready.
+ *
+ * @returns tables of the samples, of the namespaces that are made for them and of their rows
+ */
 export async function applySamples(
-  client: KubernetesClient,
+  { kubeconfig, postgres }: DevCluster,
   kinds: readonly AnyKind[],
   signal: AbortSignal,
-): Promise<SampleOutcome[]> {
-  const manifests = (await Promise.all(kinds.map(readSample))).flat();
-  const applied: LiveObject[] = [];
-  for (const manifest of manifests) {
-    const { namespaced } = await client.resourceType(manifest.apiVersion, manifest.kind);
-    if (namespaced) manifest.metadata.namespace ??= "default";
-    applied.push((await client.apply(manifest, { fieldManager: FIELD_MANAGER })).object);
+): Promise<string[]> {
+  const client = adminClient(kubeconfig);
+  try {
+    const applied: LiveObject[] = [];
+    for (const { manifest } of await requireManifests(kinds.flatMap(sampleFiles))) {
+      const placed = await inDefaultNamespace(client, manifest);
+      applied.push((await client.apply(placed, { fieldManager: FIELD_MANAGER })).object);
+    }
+    const deadline = Date.now() + READY_TIMEOUT_MS;
+    const samples = await Promise.all(applied.map((object) => untilReady(client, object, deadline, signal)));
+    const namespaces = await ownedNamespaces(client);
+    const { rows } = await withClient(postgres, (sql) =>
+      sql.query<string[]>({ text: "select id, name, age, country from students order by id", rowMode: "array" }),
+    );
+    return [
+      renderTable(["kind", "name", "ready", "message"], samples),
+      ...(namespaces.length > 0 ? [renderTable(["namespace", "role bindings"], namespaces)] : []),
+      ...(rows.length > 0 ? [renderTable(["row of students", "name", "age", "country"], rows)] : []),
+    ];
+  } finally {
+    await client.close();
   }
-  const deadline = Date.now() + READY_TIMEOUT_MS;
-  return Promise.all(applied.map((object) => untilReady(client, object, deadline, signal)));
 }
 
-/** The namespaces that were made or adopted for an object, with who may do what in them. */
-export async function ownedNamespaces(client: KubernetesClient) {
-  const { items } = await client.list({ apiVersion: "v1", kind: "Namespace" }, { labelSelector: OWNER_UID_LABEL });
-  const bindingType = { apiVersion: "rbac.authorization.k8s.io/v1", kind: "RoleBinding" };
-  return Promise.all(
-    items.map(async ({ metadata: { name } }) => {
-      const bindings = await client.list(bindingType, { namespace: name });
-      return { name, roleBindings: bindings.items.map(describeBinding) };
-    }),
-  );
+/** An object as kubectl takes it: in the namespace `default` where it names none and its type has namespaces. */
+export async function inDefaultNamespace<T extends Pick<Manifest, "apiVersion" | "kind" | "metadata">>(
+  client: KubernetesClient,
+  object: T,
+): Promise<T> {
+  const { namespaced } = await client.resourceType(object.apiVersion, object.kind);
+  return namespaced ? { ...object, metadata: { namespace: "default", ...object.metadata } } : object;
 }
 
-export interface Student {
-  id: string;
-  name: string;
-  age: number;
-  country: string;
-}
-
-export function students(settings: PostgresSettings): Promise<Student[]> {
-  return withClient(settings, async (client) => {
-    const { rows } = await client.query<Student>("select id, name, age, country from students order by id");
-    return rows;
-  });
-}
-
-async function readSample(kind: AnyKind): Promise<Manifest[]> {
+function sampleFiles(kind: AnyKind): string[] {
   // Compiled, the built-in kinds lie elsewhere, under the same name.
   const own = path.join(packageRoot, "stacks", path.basename(kind.directory), "sample.yaml");
-  const file = builtIn.includes(kind) ? own : sampleOf(kind);
-  if (file === undefined) return [];
-  return parseAllDocuments(await fs.readFile(file, "utf8")).map((document) => document.toJS() as Manifest);
+  return [builtIn.includes(kind) ? own : sampleOf(kind)].filter((file) => file !== undefined);
 }
 
+/** @returns kind, name, whether it is Ready, and the message of that condition */
 async function untilReady(
   client: KubernetesClient,
   applied: LiveObject,
   deadline: number,
   signal: AbortSignal,
-): Promise<SampleOutcome> {
-  const outcome = { kind: applied.kind, name: objectKey(applied.metadata) };
+): Promise<string[]> {
   for (;;) {
     const object = await client.find(applied);
-    if (object === undefined) return { ...outcome, ready: false, message: "it was deleted" };
-    const { message = "the operator has not reported on it" } =
-      findCondition(statusOf(object).conditions, "Ready") ?? {};
+    const name = objectKey(applied.metadata);
+    if (object === undefined) return [applied.kind, name, "False", "it was deleted"];
     const ready = isReady(object);
-    if (ready || Date.now() > deadline) return { ...outcome, ready, message };
+    if (ready || Date.now() > deadline) {
+      const condition = findCondition(statusOf(object).conditions, "Ready");
+      const message = condition?.message ?? "the operator has not reported on it";
+      return [applied.kind, name, ready ? "True" : "False", message];
+    }
     await delay(POLL_MS, undefined, { signal });
   }
+}
+
+/** The namespaces that were made or adopted for an object, and who may do what in each. */
+async function ownedNamespaces(client: KubernetesClient): Promise<string[][]> {
+  const { items } = await client.list({ apiVersion: "v1", kind: "Namespace" }, { labelSelector: OWNER_UID_LABEL });
+  const bindingType = { apiVersion: "rbac.authorization.k8s.io/v1", kind: "RoleBinding" };
+  return Promise.all(
+    items.map(async ({ metadata: { name } }) => {
+      const bindings = await client.list(bindingType, { namespace: name });
+      return [name, bindings.items.map(describeBinding).join("; ")];
+    }),
+  );
 }
 
 function describeBinding(binding: LiveObject): string {

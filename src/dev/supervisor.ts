@@ -1,106 +1,123 @@
+import type { SpawnOptions } from "node:child_process";
+import fs from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { errorMessageOf } from "../../providers/errors";
 import { type Layout, logFileOf } from "./layout";
-import { lastLines, type SpawnOptions, spawnDetached } from "./process";
-import { type ProcessRecord, writeRecord } from "./record";
+import { isRunning, lastLines, type ProcessIdentity, spawnDetached, stopProcess } from "./process";
 
 /** A process of the cluster: how it is started, how it tells that it is well, how it is stopped. */
-export interface Component
-  extends Pick<ProcessRecord, "name" | "port" | "tier" | "stopSignal" | "stopSeconds">,
-    Pick<SpawnOptions, "command" | "args" | "uid" | "gid" | "cwd"> {
+export interface Component extends Pick<SpawnOptions, "uid" | "gid"> {
+  name: string;
+  command: string;
+  args: readonly string[];
   /** Added to the environment of this process. */
   env?: Readonly<Record<string, string>>;
+  port: number;
+  /** Processes of a higher tier need those below, so they are stopped first. */
+  tier: number;
+  /** `SIGTERM` by default. */
+  stopSignal?: NodeJS.Signals;
+  /** How long it may take to end when asked, in seconds; 10 by default. */
+  stopSeconds?: number;
   /** Throws, or says false, until the component can be used. */
   isHealthy(): Promise<boolean>;
-  /** How long it may take until it is healthy, in seconds. */
-  startSeconds: number;
   /** Called when the process exists, long before it is healthy. */
   onSpawn?: (logFile: string) => void;
 }
+
+/** What `cluster.json` remembers of a process, so that another command can see and stop it. */
+type ProcessRecord = ProcessIdentity & Pick<Component, "name" | "port" | "tier" | "stopSignal" | "stopSeconds">;
 
 /** A component ended, or never became healthy. The message ends with the last lines of its log. */
 export class ComponentFailedError extends Error {
   override readonly name = "ComponentFailedError";
 
-  constructor(
-    readonly component: string,
-    what: string,
-    logFile: string,
-  ) {
+  constructor(component: string, what: string, logFile: string) {
     super(`${component} ${what}. The end of ${logFile}:\n${lastLines(logFile, LOG_LINES).replace(/^/gm, "  ")}`);
   }
 }
 
 const LOG_LINES = 15;
 const POLL_MS = 100;
+/** How long a component may take until it is healthy. */
+const START_SECONDS = 60;
 
 /** Starts components, remembers them in `cluster.json` and notices when one ends. */
 export class Supervisor {
-  readonly #layout: Layout;
-  #processes: ProcessRecord[] = [];
   #fail!: (failure: ComponentFailedError) => void;
-  #stopping = false;
-
-  constructor(layout: Layout) {
-    this.#layout = layout;
-  }
-
-  get processes(): readonly ProcessRecord[] {
-    return this.#processes;
-  }
-
-  /** Fulfilled when the first component exits unexpectedly. */
+  /** Fulfilled when the first component ends that was healthy. */
   readonly failure = new Promise<ComponentFailedError>((resolve) => {
     this.#fail = resolve;
   });
 
-  /** To be called before the components are stopped. */
-  expectEnd(): void {
-    this.#stopping = true;
-  }
+  /** @param signal ends the start of a component */
+  constructor(
+    readonly layout: Layout,
+    readonly signal: AbortSignal,
+  ) {}
 
   /** Starts a component and waits until it is healthy. @throws ComponentFailedError */
-  async start(component: Component, signal: AbortSignal): Promise<void> {
+  async start({ command, args, isHealthy, onSpawn, env, uid, gid, ...record }: Component): Promise<void> {
+    const { layout, signal } = this;
+    const { name } = record;
     signal.throwIfAborted();
-    const { name, port, tier, stopSignal, stopSeconds } = component;
-    const logFile = logFileOf(this.#layout, name);
-    const { pid, startedAt, exited } = await spawnDetached({
-      ...component,
-      env: { ...process.env, ...component.env },
-      logFile,
-    });
-    const record = { name, pid, startedAt, port, tier, stopSignal, stopSeconds };
-    this.#remember([...this.#processes, record]);
-    component.onSpawn?.(logFile);
+    const logFile = logFileOf(layout, name);
+    const options = { cwd: layout.directory, env: { ...process.env, ...env }, uid, gid };
+    const { exited, ...identity } = await spawnDetached(command, args, logFile, options);
+    const others = (readRecord(layout) ?? []).filter((process) => process.name !== name);
+    writeRecord(layout, [...others, { ...record, ...identity }]);
+    onSpawn?.(logFile);
 
     let ended: string | undefined;
-    let started = false;
     void exited.then((how) => {
       ended = how;
-      if (started && !this.#stopping) this.#fail(new ComponentFailedError(name, `ended (${how})`, logFile));
     });
-    const deadline = Date.now() + component.startSeconds * 1000;
-    for (let last = ""; ; ) {
-      // Someone else may answer on this port: only a living process counts.
-      started = await component.isHealthy().catch((error) => {
-        last = `: ${errorMessageOf(error)}`;
+    const deadline = Date.now() + START_SECONDS * 1000;
+    for (let reason = ""; ; await delay(POLL_MS)) {
+      const healthy = await isHealthy().catch((error: unknown) => {
+        reason = `: ${errorMessageOf(error)}`;
         return false;
       });
       signal.throwIfAborted();
-      if (ended !== undefined) {
-        this.#remember(this.#processes.filter((other) => other !== record));
-        throw new ComponentFailedError(name, `exited at start (${ended})`, logFile);
-      }
-      if (started) return;
+      // Someone else may answer on this port: only a living process counts.
+      if (ended !== undefined) throw new ComponentFailedError(name, `exited at start (${ended})`, logFile);
+      if (healthy) break;
       if (Date.now() > deadline) {
-        throw new ComponentFailedError(name, `is not healthy after ${component.startSeconds} s${last}`, logFile);
+        throw new ComponentFailedError(name, `is not healthy after ${START_SECONDS} s${reason}`, logFile);
       }
-      await delay(POLL_MS);
     }
+    void exited.then((how) => this.#fail(new ComponentFailedError(name, `ended (${how})`, logFile)));
   }
+}
 
-  #remember(processes: ProcessRecord[]): void {
-    this.#processes = processes;
-    writeRecord(this.#layout, processes);
+/** The processes that were last started in a directory; `undefined` when it holds no cluster. */
+export function readRecord(layout: Layout): ProcessRecord[] | undefined {
+  if (!fs.existsSync(layout.record)) return undefined;
+  return (JSON.parse(fs.readFileSync(layout.record, "utf8")) as { processes: ProcessRecord[] }).processes;
+}
+
+/** By rename, so that a crash leaves the old or the new one. */
+function writeRecord(layout: Layout, processes: readonly ProcessRecord[]): void {
+  const aside = `${layout.record}.new`;
+  fs.writeFileSync(aside, `${JSON.stringify({ processes }, undefined, 2)}\n`, { mode: 0o600 });
+  fs.renameSync(aside, layout.record);
+}
+
+/** Stops what still runs in a directory, tier by tier from the highest, and forgets it. Says whether anything ran. */
+export async function stopRecorded(layout: Layout, log: (message: string) => void): Promise<boolean> {
+  const processes = readRecord(layout) ?? [];
+  const running = processes.filter(isRunning);
+  const tiers = new Set(processes.map(({ tier }) => tier).sort((one, other) => other - one));
+  for (const tier of tiers) {
+    await Promise.all(
+      processes
+        .filter((process) => process.tier === tier)
+        .map((process) => {
+          if (running.includes(process)) log(`stopping ${process.name}`);
+          return stopProcess(process, process.stopSignal ?? "SIGTERM", process.stopSeconds ?? 10);
+        }),
+    );
   }
+  writeRecord(layout, []);
+  return running.length > 0;
 }

@@ -4,10 +4,11 @@ import path from "node:path";
 import type { KubernetesClient, LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { portableWords } from "../../stacks/catalog";
 import { isReady } from "../../stacks/contract/readiness";
-import { adminClient, removeDevCluster, startDevCluster } from "../dev/cluster";
+import { removeDevCluster, startDevCluster } from "../dev/cluster";
+import { adminClient } from "../dev/control-plane";
 import { layoutOf, logFileOf } from "../dev/layout";
 import { operator } from "../dev/operator";
-import { packageRoot } from "../package";
+import { inDefaultNamespace } from "../dev/samples";
 import { resolvePulumi } from "../toolchain/pulumi";
 import { eventually } from "./eventually";
 
@@ -56,7 +57,6 @@ export async function startTestCluster({ kinds }: TestClusterOptions): Promise<T
   const pulumi = await resolvePulumi({});
   const dir = await fs.mkdtemp(path.join(os.tmpdir(), "kindstack-cluster-"));
   const cluster = await startDevCluster({ dir });
-  const main = path.join(packageRoot, "dist/src/cli/main.js");
   const client = adminClient(cluster.kubeconfig);
   const log = () => fs.readFile(logFileOf(layoutOf(dir), "operator"), "utf8");
   const close = async () => {
@@ -65,7 +65,7 @@ export async function startTestCluster({ kinds }: TestClusterOptions): Promise<T
     await removeDevCluster(dir);
   };
   try {
-    await cluster.start(await operator(cluster, main, pulumi, { kinds: portableWords(kinds) }));
+    await cluster.start(await operator(cluster, pulumi, { kinds: portableWords(kinds) }));
   } catch (error) {
     const output = await log().catch(() => "");
     await close();
@@ -75,10 +75,7 @@ export async function startTestCluster({ kinds }: TestClusterOptions): Promise<T
 }
 
 function actionsOf(client: KubernetesClient) {
-  const placed = async <T extends Reference>(reference: T): Promise<T> => {
-    const { namespaced } = await client.resourceType(reference.apiVersion, reference.kind);
-    return namespaced ? { ...reference, metadata: { namespace: "default", ...reference.metadata } } : reference;
-  };
+  const placed = <T extends Reference>(reference: T) => inDefaultNamespace(client, reference);
   const applyAs = async (manifest: Manifest, fieldManager: string) =>
     (await client.apply(await placed(manifest), { fieldManager })).object;
   const find = async (reference: Reference) => client.find(await placed(reference));

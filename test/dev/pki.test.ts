@@ -17,7 +17,7 @@ const parse = ({ certificate }: Credential) => new X509Certificate(certificate);
 
 describe("the certificates of a cluster", () => {
   it("name the addresses of the API server and the users of its clients", async () => {
-    const pki = await preparePki(directory, "10.0.0.1");
+    const pki = await preparePki(directory);
 
     const server = parse(pki.apiServer);
     for (const address of ["127.0.0.1", "10.0.0.1"]) expect(server.checkIP(address)).toBe(address);
@@ -27,7 +27,7 @@ describe("the certificates of a cluster", () => {
   });
 
   it("are signed by the cluster's CA, those of etcd by a CA of its own", async () => {
-    const pki = await preparePki(directory, "10.0.0.1");
+    const pki = await preparePki(directory);
 
     const [ca, etcdCa] = [parse(pki.ca).publicKey, parse(pki.etcdCa).publicKey];
     for (const credential of [pki.apiServer, pki.serving, pki.admin, pki.kwok]) {
@@ -40,8 +40,8 @@ describe("the certificates of a cluster", () => {
   });
 
   it("are issued again each time by the same CAs", async () => {
-    const first = await preparePki(directory, "10.0.0.1");
-    const second = await preparePki(directory, "10.0.0.1");
+    const first = await preparePki(directory);
+    const second = await preparePki(directory);
 
     expect(second.ca).toEqual(first.ca);
     expect(second.etcdCa).toEqual(first.etcdCa);
@@ -49,7 +49,7 @@ describe("the certificates of a cluster", () => {
   });
 
   it("have keys that only their owner can read", async () => {
-    await preparePki(directory, "10.0.0.1");
+    await preparePki(directory);
 
     const keys = (await fs.readdir(directory)).filter((name) => name.endsWith(".key"));
     const modes = await Promise.all(keys.map(async (name) => (await fs.stat(path.join(directory, name))).mode & 0o777));

@@ -14,13 +14,7 @@ beforeEach(async () => {
 afterEach(() => fs.rm(root, { recursive: true, force: true }));
 
 function start(script: string) {
-  return spawnDetached({
-    command: "/bin/sh",
-    args: ["-c", script],
-    cwd: root,
-    env: { PATH: process.env.PATH },
-    logFile: path.join(root, "log"),
-  });
+  return spawnDetached("/bin/sh", ["-c", script], path.join(root, "log"), { cwd: root });
 }
 
 const logged = (text: string) =>
@@ -126,13 +120,7 @@ describe("starting a process", () => {
   });
 
   it("fails when there is no such program", async () => {
-    const started = spawnDetached({
-      command: path.join(root, "nothing"),
-      args: [],
-      cwd: root,
-      env: {},
-      logFile: path.join(root, "log"),
-    });
+    const started = spawnDetached(path.join(root, "nothing"), [], path.join(root, "log"), { cwd: root });
 
     await expect(started).rejects.toThrow(/nothing cannot be started: .*ENOENT/);
   });
