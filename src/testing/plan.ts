@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { PROVIDER_PROPERTY } from "../../providers/dynamic";
 import { providersOf } from "../../providers/index";
-import type { KindObject, ProgramContext } from "../../stacks/contract/index";
+import type { Kind, KindObject, ProgramContext } from "../../stacks/contract/index";
 import { changedPaths } from "../preview/fields";
 import { type Registration, registrationsOf } from "./registered";
 
@@ -14,8 +14,6 @@ export interface PlannedChange {
   inputs: string[];
 }
 
-type Program<Spec, Status> = (object: KindObject<Spec, Status>, context: ProgramContext) => void | Promise<void>;
-
 /**
  * What the update from one object to another would do, as the resources' own providers decide it. Runs without an engine,
  * and takes nothing to have drifted. A provider that asks the real system for a decision needs it here too: a row asks the
@@ -26,7 +24,7 @@ type Program<Spec, Status> = (object: KindObject<Spec, Status>, context: Program
  * @param context see {@link registeredBy}
  */
 export async function planBetween<Spec, Status>(
-  program: Program<Spec, Status>,
+  program: Kind<Spec, Status>["program"],
   before: KindObject<Spec, Status> | undefined,
   after: KindObject<Spec, Status> | undefined,
   context: Partial<ProgramContext> = {},

@@ -2,7 +2,7 @@ import { setMocks } from "@pulumi/pulumi/runtime/mocks";
 import { disconnect } from "@pulumi/pulumi/runtime/settings";
 import { PROVIDER_PROPERTY } from "../../providers/dynamic";
 import type { ObjectInputs } from "../../providers/kubernetes/object";
-import type { KindObject, ProgramContext } from "../../stacks/contract/index";
+import type { Kind, KindObject, ProgramContext } from "../../stacks/contract/index";
 
 /** A resource as a program gives it to the engine: its name and its inputs. */
 export type Registered = ObjectInputs & { name: string };
@@ -18,7 +18,7 @@ const OWNER = { uid: "uid-of-the-object", description: "the object of this test"
  * @returns the resources that it registers, in this order
  */
 export async function registeredBy<Spec, Status>(
-  program: (object: KindObject<Spec, Status>, context: ProgramContext) => void | Promise<void>,
+  program: Kind<Spec, Status>["program"],
   object?: KindObject<Spec, Status>,
   context: Partial<ProgramContext> = {},
 ): Promise<Registered[]> {
@@ -36,7 +36,7 @@ export interface Registration {
 }
 
 export async function registrationsOf<Spec, Status>(
-  program: (object: KindObject<Spec, Status>, context: ProgramContext) => void | Promise<void>,
+  program: Kind<Spec, Status>["program"],
   object: KindObject<Spec, Status> | undefined,
   context: Partial<ProgramContext>,
 ): Promise<Registration[]> {
