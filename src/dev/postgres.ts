@@ -124,7 +124,7 @@ async function prepareDatabase(settings: PostgresSettings): Promise<void> {
 
 /** One connection for the time of `work`. */
 export async function withClient<T>(settings: PostgresSettings, work: (client: Client) => T | Promise<T>): Promise<T> {
-  const client = new Client({ ...settings, connectionTimeoutMillis: 2_000 });
+  const client = new Client({ ...settings, connectionTimeoutMillis: 10_000 });
   client.on("error", () => {}); // a lost connection also fails the query at hand
   await client.connect();
   try {
