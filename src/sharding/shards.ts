@@ -1,7 +1,7 @@
 import { setMaxListeners } from "node:events";
 import type { RetryableError } from "../../providers/errors";
 import { type Fence, withinFence } from "../../providers/fence";
-import { bucketOf } from "../../stacks/contract/bucket";
+import { bucketOf } from "../../stacks/contract/shared-stack";
 import { UrgentAbort } from "../automation/interruption";
 import { Replica, type ReplicaOptions, type ShardWorker } from "./replica";
 

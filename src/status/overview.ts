@@ -1,6 +1,6 @@
 import { errorMessageOf } from "../../providers/errors";
 import { ApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
-import { type AnyKind, kindApiVersion, kindName } from "../../stacks/contract/kind";
+import { type AnyKind, kindName, kindType } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
 import { REPORTING_CONTROLLER } from "../controller/event-recorder";
 import { kubernetesLeases } from "../sharding/lease-store";
@@ -50,7 +50,7 @@ function asError(error: unknown): { error: string } {
 
 async function readKind(client: KubernetesClient, kind: AnyKind): Promise<Overview["kinds"][number]> {
   try {
-    const { items } = await client.list({ apiVersion: kindApiVersion(kind), kind: kind.kind });
+    const { items } = await client.list(kindType(kind));
     return countObjects(kind, items);
   } catch (error) {
     // One that is not installed is no fault: an operator may serve fewer kinds.

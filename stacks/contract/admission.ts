@@ -1,4 +1,4 @@
-import type { KubernetesClient, LiveObject, Manifest } from "../../providers/kubernetes/client";
+import type { KubernetesClient, LiveObject, Manifest, ObjectType } from "../../providers/kubernetes/client";
 
 /** Who asks, as the API server has authenticated it. */
 export interface RequestingUser {
@@ -38,9 +38,7 @@ export type Decision =
   | { allowed: false; message: string; code?: 403 | 409 | 503 };
 
 /** A type of objects that reviews look up. It must be the kind itself or one that it owns: those may be watched. */
-export interface AdmissionWatch {
-  apiVersion: string;
-  kind: string;
+export interface AdmissionWatch extends ObjectType {
   /** Only what it selects is watched. */
   labelSelector?: string;
   /** Named functions from an object to the values under which it is found. */

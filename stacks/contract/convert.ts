@@ -1,7 +1,7 @@
 import { TerminalError } from "../../providers/errors";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { type AnyKind, kindApiVersion } from "./kind";
-import type { Convertible } from "./served-version";
+import type { ServedVersion } from "./served-version";
 
 /**
  * An object in another version of its kind's API: by way of the stored one.
@@ -25,14 +25,12 @@ export function apiVersionsOf(kind: AnyKind): string[] {
   return [kind.version, ...served.map(({ version }) => version)].map((version) => `${kind.group}/${version}`);
 }
 
-interface Conversion {
-  toStored(object: Convertible<unknown>): Convertible<unknown>;
-  fromStored(object: Convertible<unknown>): Convertible<unknown>;
-}
+const STORED: Pick<ServedVersion, "toStored" | "fromStored"> = {
+  toStored: (object) => object,
+  fromStored: (object) => object,
+};
 
-const STORED: Conversion = { toStored: (object) => object, fromStored: (object) => object };
-
-function versionOf(kind: AnyKind, apiVersion: string): Conversion {
+function versionOf(kind: AnyKind, apiVersion: string): typeof STORED {
   if (apiVersion === kindApiVersion(kind)) return STORED;
   const served = kind.capabilities.versions?.find(({ version }) => `${kind.group}/${version}` === apiVersion);
   if (served !== undefined) return served;

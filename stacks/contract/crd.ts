@@ -38,7 +38,7 @@ const LABELS = { "app.kubernetes.io/managed-by": "kindstack", "app.kubernetes.io
 /** The type of CustomResourceDefinitions. */
 export const DEFINITION_TYPE = { apiVersion: "apiextensions.k8s.io/v1", kind: "CustomResourceDefinition" } as const;
 
-/** The kinds whose CustomResourceDefinition exists and is another operator's. */
+/** The kinds whose CustomResourceDefinition exists and was not installed by Kindstack. */
 export async function findForeignDefinitions(
   client: Pick<KubernetesClient, "get">,
   kinds: readonly AnyKind[],
@@ -46,13 +46,9 @@ export async function findForeignDefinitions(
   const definitions = await Promise.all(kinds.map((kind) => client.get(DEFINITION_TYPE, kindName(kind))));
   return kinds.filter((_, index) => {
     const definition = definitions[index];
-    return definition !== undefined && !isOwnDefinition(definition);
+    const isOwn = Object.entries(LABELS).some(([label, value]) => definition?.metadata.labels?.[label] === value);
+    return definition !== undefined && !isOwn;
   });
-}
-
-/** Whether Kindstack's installation made this CustomResourceDefinition, and not another operator's of the same name. */
-function isOwnDefinition({ metadata }: Manifest): boolean {
-  return Object.entries(LABELS).some(([label, value]) => metadata.labels?.[label] === value);
 }
 
 /** How the API server reaches a webhook, in the form of a CRD's `clientConfig`. */

@@ -19,10 +19,9 @@ export type {
   PatchOperation,
   RequestingUser,
 } from "./admission";
-export { type Condition, findCondition } from "./condition";
+export type { Condition } from "./condition";
 export {
   type Activity,
-  type AnyKind,
   type Capabilities,
   type DriftReport,
   defineKind,
@@ -31,12 +30,10 @@ export {
   type Kind,
   type KindCondition,
   type KindNames,
-  kindName,
   type LiveState,
   type Maintenance,
   type PrinterColumn,
   type ProgramContext,
-  parseObject,
   type ValidationRule,
   type Watch,
 } from "./kind";

@@ -41,9 +41,7 @@ export interface ProgramContext {
 }
 
 /** Objects that others make, and that have to do with an object of the kind. */
-export interface Watch {
-  apiVersion: string;
-  kind: string;
+export interface Watch extends ObjectType {
   /** Only what it selects is watched. */
   labelSelector: string;
   /** Selects what is for the object of this key, and perhaps more. */
@@ -259,6 +257,11 @@ export type AnyKind = Kind<any, any>;
 
 export function kindApiVersion(kind: AnyKind): string {
   return `${kind.group}/${kind.version}`;
+}
+
+/** The type of a kind's objects, in the stored version. */
+export function kindType(kind: AnyKind): ObjectType {
+  return { apiVersion: kindApiVersion(kind), kind: kind.kind };
 }
 
 /** `tenants.multitenancy.codereliant.io`: the name of a kind, unique in a cluster. */

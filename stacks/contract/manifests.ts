@@ -1,6 +1,7 @@
 import { createReadStream } from "node:fs";
 import { readdir, realpath, stat } from "node:fs/promises";
 import { isAbsolute, join, relative, sep } from "node:path";
+import { buffer } from "node:stream/consumers";
 import Type from "typebox";
 import { Compile } from "typebox/compile";
 import { parseAllDocuments, type Tags } from "yaml";
@@ -55,25 +56,20 @@ const listSchema = Compile(Type.Object({ kind: Type.Literal("List"), items: Type
  */
 export async function readManifests(paths: readonly string[], mayBeGone = false): Promise<Manifests> {
   const all: Manifests = { objects: [], problems: [] };
+  const read = async (file: string, folder?: string) => {
+    if (folder !== undefined) await refuseLinkOutOf(folder, file);
+    const { objects, problems } = parseManifests(await readText(file), file, { strict: folder === undefined });
+    all.objects.push(...objects);
+    all.problems.push(...problems);
+  };
+  const report = (file: string, error: unknown) => all.problems.push({ file, message: errorMessageOf(error) });
   for (const path of paths) {
     try {
-      const isDirectory = path !== "-" && (await stat(path)).isDirectory();
-      for (const file of isDirectory ? await manifestFiles(path) : [path]) {
-        const safe = isDirectory ? refuseLinkOutOf(path, file) : Promise.resolve();
-        const text = await safe
-          .then(() => readText(file))
-          .catch((error: NodeJS.ErrnoException) => {
-            if (file === path) throw error;
-            all.problems.push({ file, message: errorMessageOf(error) }); // the others in the folder are read all the same
-          });
-        if (text === undefined) continue;
-        const { objects, problems } = parseManifests(text, file, { strict: !isDirectory });
-        all.objects.push(...objects);
-        all.problems.push(...problems);
-      }
+      if (path === "-" || !(await stat(path)).isDirectory()) await read(path);
+      // One that cannot be read does not keep the others of the folder from being read.
+      else for (const file of await manifestFiles(path)) await read(file, path).catch((error) => report(file, error));
     } catch (error) {
-      if (mayBeGone && (error as NodeJS.ErrnoException).code === "ENOENT") continue;
-      all.problems.push({ file: path, message: errorMessageOf(error) });
+      if (!mayBeGone || (error as NodeJS.ErrnoException).code !== "ENOENT") report(path, error);
     }
   }
   return all;
@@ -117,14 +113,9 @@ async function refuseLinkOutOf(directory: string, file: string): Promise<void> {
 
 async function readText(file: string): Promise<string> {
   // What is no plain file, such as a pipe, does not tell its size before its end.
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of createReadStream(file === "-" ? "/dev/stdin" : file)) {
-    size += (chunk as Buffer).length;
-    if (size > MAX_BYTES) throw new Error(`it has more than the ${MAX_BYTES} bytes that a manifest may have`);
-    chunks.push(chunk as Buffer);
-  }
-  return Buffer.concat(chunks).toString("utf8");
+  const content = await buffer(createReadStream(file === "-" ? "/dev/stdin" : file, { end: MAX_BYTES }));
+  if (content.length > MAX_BYTES) throw new Error(`it has more than the ${MAX_BYTES} bytes that a manifest may have`);
+  return content.toString("utf8");
 }
 
 /**
@@ -135,9 +126,8 @@ async function readText(file: string): Promise<string> {
 export function parseManifests(text: string, file: string, { strict }: { strict: boolean }): Manifests {
   const found: Manifests = { objects: [], problems: [] };
   const documents = parseAllDocuments(text, { version: "1.1", uniqueKeys: true, customTags: withoutExtras });
-  const all = Array.isArray(documents) ? documents : [];
-  for (const [index, document] of all.entries()) {
-    const where = all.length > 1 ? `document ${index + 1}: ` : "";
+  for (const [index, document] of documents.entries()) {
+    const where = documents.length > 1 ? `document ${index + 1}: ` : "";
     const report = (message: string) => found.problems.push({ file, message: where + message });
     // An unknown tag is only a warning to the parser, but its author means something else than its text.
     const [error = document.warnings.find(({ code }) => code === "TAG_RESOLVE_FAILED")] = document.errors;

@@ -1,3 +1,4 @@
+import type { ObjectType } from "../../providers/kubernetes/client";
 import { CLUSTER_UID_RULE } from "../../providers/kubernetes/cluster";
 import { webhookConfigurationKind } from "./admission";
 import { type AnyKind, kindName } from "./kind";
@@ -8,6 +9,8 @@ const KIND_VERBS = ["get", "list", "watch", "patch"];
 const STATUS_VERBS = ["patch"];
 /** What a program makes is applied, read, watched for drift, and deleted. A server-side apply may be a creation. */
 const OWNED_VERBS = ["get", "list", "watch", "create", "patch", "delete"];
+
+const DEFINITIONS = { apiGroups: ["apiextensions.k8s.io"], resources: ["customresourcedefinitions"] };
 
 /** Asked to find out who may read the operator's metrics. */
 const REVIEWS: readonly PolicyRule[] = [
@@ -21,25 +24,30 @@ const REVIEWS: readonly PolicyRule[] = [
  * people read, and the questions who may read its metrics. Nothing else is asked for.
  */
 export function operatorRules(kinds: readonly AnyKind[]): PolicyRule[] {
-  const rules = kinds.flatMap((kind): PolicyRule[] => [
-    { apiGroups: [kind.group], resources: [kind.plural], verbs: KIND_VERBS },
-    { apiGroups: [kind.group], resources: [`${kind.plural}/status`], verbs: STATUS_VERBS },
-    ...kind.owns.map((type) => ({
-      apiGroups: [groupOf(type.apiVersion)],
-      resources: [resourceOf(type.kind)],
-      verbs: OWNED_VERBS,
-    })),
-    ...(kind.capabilities.permissions ?? []),
+  return merged([
+    ...kinds.flatMap((kind): PolicyRule[] => [
+      { apiGroups: [kind.group], resources: [kind.plural], verbs: KIND_VERBS },
+      { apiGroups: [kind.group], resources: [`${kind.plural}/status`], verbs: STATUS_VERBS },
+      ...kind.owns.map((type) => ({ ...resourceOf(type), verbs: OWNED_VERBS })),
+      ...(kind.capabilities.permissions ?? []),
+    ]),
+    // The operator tells programs in which cluster they run.
+    CLUSTER_UID_RULE,
+    { ...DEFINITIONS, resourceNames: kinds.map(kindName), verbs: ["get"] },
+    { apiGroups: ["events.k8s.io"], resources: ["events"], verbs: ["create", "patch"] },
+    ...REVIEWS,
   ]);
-  // The operator tells programs in which cluster they run.
-  rules.push(CLUSTER_UID_RULE, {
-    apiGroups: ["apiextensions.k8s.io"],
-    resources: ["customresourcedefinitions"],
-    resourceNames: kinds.map(kindName),
-    verbs: ["get"],
-  });
-  rules.push({ apiGroups: ["events.k8s.io"], resources: ["events"], verbs: ["create", "patch"] }, ...REVIEWS);
-  return merged(rules);
+}
+
+/** The Secret of the certificate with which an operator serves previews, and of its CA. */
+export const INSPECTION_SECRET = "kindstack-preview-tls";
+
+/**
+ * What an operator that serves previews needs besides: the dry run of an object that does not exist yet is a creation to
+ * RBAC.
+ */
+export function inspectionRules(kinds: readonly AnyKind[]): PolicyRule[] {
+  return kinds.map(({ group, plural }) => ({ apiGroups: [group], resources: [plural], verbs: ["create"] }));
 }
 
 /**
@@ -50,11 +58,10 @@ export function operatorRules(kinds: readonly AnyKind[]): PolicyRule[] {
 export function admissionRules(kinds: readonly AnyKind[], role: string): PolicyRule[] {
   const own = { apiGroups: ["rbac.authorization.k8s.io"], resources: ["clusterroles"], resourceNames: [role] };
   const converted = kinds.filter(({ capabilities }) => capabilities.versions !== undefined).map(kindName);
-  const definitions = { apiGroups: ["apiextensions.k8s.io"], resources: ["customresourcedefinitions"] };
   return merged([
     ...kinds.flatMap(admissionRulesOf),
     // The API server is told in the definition who converts between versions.
-    ...(converted.length > 0 ? [{ ...definitions, resourceNames: converted, verbs: ["patch"] }] : []),
+    ...(converted.length > 0 ? [{ ...DEFINITIONS, resourceNames: converted, verbs: ["patch"] }] : []),
     { ...own, verbs: ["get"] },
   ]);
 }
@@ -66,22 +73,23 @@ export function admissionRules(kinds: readonly AnyKind[], role: string): PolicyR
 function admissionRulesOf(kind: AnyKind): PolicyRule[] {
   const { admission } = kind.capabilities;
   if (admission === undefined) return [];
+  const configurations = new Set(admission.webhooks().map(({ type }) => webhookConfigurationKind(type)));
   const objects = [
     ...admission.objects(),
-    ...[...new Set(admission.webhooks().map(({ type }) => webhookConfigurationKind(type)))].map((type) => ({
+    ...[...configurations].map((type) => ({
       apiVersion: "admissionregistration.k8s.io/v1",
       kind: type,
       metadata: { name: kindName(kind) },
     })),
   ];
-  return objects.flatMap(({ apiVersion, kind: type, metadata: { name = "" } }) => {
-    const resource = { apiGroups: [groupOf(apiVersion)], resources: [resourceOf(type)] };
-    if (kind.owns.some((owned) => owned.apiVersion === apiVersion && owned.kind === type)) return [];
-    return [
-      { ...resource, verbs: ["list", "watch"] },
-      { ...resource, resourceNames: [name], verbs: ["create", "patch"] },
-    ];
-  });
+  const isOwned = (object: ObjectType) =>
+    kind.owns.some((type) => type.apiVersion === object.apiVersion && type.kind === object.kind);
+  return objects
+    .filter((object) => !isOwned(object))
+    .flatMap((object) => [
+      { ...resourceOf(object), verbs: ["list", "watch"] },
+      { ...resourceOf(object), resourceNames: [object.metadata.name ?? ""], verbs: ["create", "patch"] },
+    ]);
 }
 
 /** Rules of the same group, names and verbs become one; each resource stands in it once. */
@@ -96,14 +104,8 @@ function merged(rules: readonly PolicyRule[]): PolicyRule[] {
   return [...byRight.values()];
 }
 
-function groupOf(apiVersion: string): string {
-  return apiVersion.includes("/") ? (apiVersion.split("/")[0] ?? "") : "";
-}
-
-/** The resource that serves a built-in type: the plural that Kubernetes itself derives from a kind's name. */
-function resourceOf(kind: string): string {
-  const singular = kind.toLowerCase();
-  if (singular.endsWith("s")) return `${singular}es`;
-  if (singular.endsWith("y")) return `${singular.slice(0, -1)}ies`;
-  return `${singular}s`;
+/** The resource that serves a built-in type, by the plural that Kubernetes itself derives from a kind's name. */
+function resourceOf({ apiVersion, kind }: ObjectType): Pick<PolicyRule, "apiGroups" | "resources"> {
+  const plural = `${kind.toLowerCase().replace(/y$/, "ie").replace(/s$/, "se")}s`;
+  return { apiGroups: [apiVersion.replace(/\/?[^/]*$/, "")], resources: [plural] };
 }

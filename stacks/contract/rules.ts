@@ -50,27 +50,24 @@ function violationsIn(judge: Judge, schema: RuledSchema, value: unknown, path: r
   ];
 }
 
-/** The values inside a value, each with its name and its schema. */
+/** The values inside a value, each with its name and its schema; what the schema does not know has no rules. */
 function partsOf(schema: RuledSchema, value: unknown): [name: string, part: unknown, inner: RuledSchema][] {
-  const { properties = {}, items, additionalProperties } = schema;
-  if (Array.isArray(value)) {
-    return items === undefined ? [] : value.map((part, index) => [String(index), part, items]);
-  }
   if (typeof value !== "object" || value === null) return [];
-  return Object.entries(value).flatMap(([name, part]) => {
-    const others = typeof additionalProperties === "object" ? additionalProperties : undefined;
-    const inner = properties[name] ?? others;
-    return inner === undefined ? [] : [[name, part, inner] as [string, unknown, RuledSchema]];
-  });
+  const { properties = {}, items, additionalProperties } = schema;
+  const others = Array.isArray(value) ? items : additionalProperties;
+  return Object.entries(value).map(([name, part]) => [
+    name,
+    part,
+    properties[name] ?? (typeof others === "object" ? others : {}),
+  ]);
 }
 
 /** In CEL, whole numbers and others are of different types, which JSON does not tell apart. */
 function celValue(schema: RuledSchema, value: unknown): unknown {
   if (typeof value === "number" && schema.type === "integer") return BigInt(value);
   if (typeof value !== "object" || value === null) return value;
-  const parts = new Map(partsOf(schema, value).map(([name, part, inner]) => [name, celValue(inner, part)]));
-  if (Array.isArray(value)) return value.map((item, index) => parts.get(String(index)) ?? item);
-  return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, parts.get(name) ?? part]));
+  const parts = partsOf(schema, value).map(([name, part, inner]) => [name, celValue(inner, part)] as const);
+  return Array.isArray(value) ? parts.map(([, part]) => part) : Object.fromEntries(parts);
 }
 
 function repeatedItems(schema: RuledSchema, value: unknown, path: readonly string[]): string[] {

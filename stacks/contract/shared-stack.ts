@@ -2,7 +2,6 @@ import { createHash } from "node:crypto";
 import type { Resource } from "@pulumi/pulumi/resource";
 import { component } from "../../providers/dynamic";
 import type { LiveObject } from "../../providers/kubernetes/client";
-import { bucketOf } from "./bucket";
 import { type AnyKind, type KindNames, statusOf } from "./kind";
 import { namespaceOf, stackName } from "./object";
 
@@ -67,7 +66,7 @@ export function sharedStackAssignment(kind: KindNames, namespace: string, name: 
   const [several, number] = [numberOf(partition), numberOf(last)];
   if (number === undefined) return undefined;
   const partitions = several === undefined ? [namespace] : [namespace, ofSeveral(several)];
-  return partitions.map((partition) => ({ partition, number })).find((place) => sharedStackName(kind, place) === name);
+  return partitions.map((partition) => ({ partition, number })).find((known) => sharedStackName(kind, known) === name);
 }
 
 /**
@@ -77,8 +76,8 @@ export function sharedStackAssignment(kind: KindNames, namespace: string, name: 
 export function recordedAssignment(kind: AnyKind, object: LiveObject): StackAssignment | undefined {
   const { namespace = "", annotations } = object.metadata;
   const name = statusOf(object).stack?.name;
-  const place = name === undefined ? undefined : sharedStackAssignment(kind, namespace, name);
-  if (place !== undefined) return place;
+  const reported = name === undefined ? undefined : sharedStackAssignment(kind, namespace, name);
+  if (reported !== undefined) return reported;
   const number = numberOf(annotations?.[STACK_NUMBER_ANNOTATION]);
   const several = numberOf(annotations?.[STACK_PARTITION_ANNOTATION]);
   if (number === undefined) return undefined;
@@ -142,6 +141,11 @@ export function isObjectComponent(type: string): boolean {
 
 function componentType(kind: KindNames): string {
   return `${COMPONENT_PREFIX}${kind.group}/${kind.version}:${kind.kind}`;
+}
+
+/** Which of so many buckets, counted from 0, a name belongs to: the same for ever and everywhere, and each about as large. */
+export function bucketOf(name: string, buckets: number): number {
+  return buckets === 1 ? 0 : createHash("sha256").update(name).digest().readUInt32BE() % buckets;
 }
 
 function numberOf(text: string | undefined): number | undefined {

@@ -1,12 +1,12 @@
 import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/client";
 import type { AnyKind } from "./kind";
 
-/** What a kind watches for the object of this key, read from the API server; the watcher has it in its caches. */
+/** What a kind watches for the object of this key, read from the API server; the operator has it in its caches. */
 export async function watchedObjects(client: KubernetesClient, kind: AnyKind, key: string): Promise<LiveObject[]> {
   const lists = await Promise.all(
-    (kind.capabilities.watches ?? []).map(async ({ apiVersion, kind: type, selectorOf, keysOf }) => {
-      const { items } = await client.list({ apiVersion, kind: type }, { labelSelector: selectorOf(key) });
-      return items.filter((object) => keysOf(object).includes(key));
+    (kind.capabilities.watches ?? []).map(async (watch) => {
+      const { items } = await client.list(watch, { labelSelector: watch.selectorOf(key) });
+      return items.filter((object) => watch.keysOf(object).includes(key));
     }),
   );
   return lists.flat();

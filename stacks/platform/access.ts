@@ -1,9 +1,8 @@
 import type { Manifest } from "../../providers/kubernetes/client";
 import { CERTIFICATE_SECRET } from "../contract/admission";
-import { INSPECTION_SECRET, inspectionRules } from "../contract/inspection";
 import type { AnyKind } from "../contract/kind";
 import type { PolicyRule } from "../contract/policy-rule";
-import { admissionRules, operatorRules } from "../contract/rbac";
+import { admissionRules, INSPECTION_SECRET, inspectionRules, operatorRules } from "../contract/rbac";
 import type { Configuration } from "./configuration";
 import { LABELS, NAME } from "./labels";
 

@@ -3,8 +3,9 @@ import Value from "typebox/value";
 import { errorMessageOf, TerminalError } from "../../providers/errors";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import type { Owner } from "../../providers/kubernetes/ownership";
-import { apiVersionsOf, convertObject } from "../contract/convert";
+import { convertObject } from "../contract/convert";
 import { type AnyKind, kindApiVersion, kindName, ownerDescription, parseObject } from "../contract/kind";
+import { kindOf } from "../contract/kind-name";
 import type { SourcedManifest } from "../contract/manifests";
 import { type KindObject, objectKey, stackName } from "../contract/object";
 import { violatedRules } from "../contract/rules";
@@ -52,7 +53,11 @@ export function isOwnStack({ kind, key }: StackObject, stack: string): boolean {
 }
 
 async function declaredObject(written: Manifest, kinds: readonly AnyKind[], stack: string): Promise<StackObject> {
-  const kind = kindOf(written, kinds);
+  const kind = kindOf(kinds, written);
+  if (kind === undefined) {
+    const known = kinds.map((other) => `${other.kind} in ${kindApiVersion(other)}`).join(", ");
+    throw new TerminalError("UnknownKind", `${written.apiVersion} is not one of Kindstack's: ${known}`);
+  }
   const manifest = convertObject(kind, written);
   const { namespace = "default", ...others } = manifest.metadata;
   const metadata = kind.scope === "Namespaced" ? { ...others, namespace } : others;
@@ -67,15 +72,6 @@ async function declaredObject(written: Manifest, kinds: readonly AnyKind[], stac
   const violated = await violatedRules(kind, object as KindObject & Manifest);
   if (violated.length > 0) throw new TerminalError("Invalid", violated.join("; "));
   return { kind, key, object, owner };
-}
-
-function kindOf(manifest: Manifest, kinds: readonly AnyKind[]): AnyKind {
-  const kind = kinds.find(
-    (known) => known.kind === manifest.kind && apiVersionsOf(known).includes(manifest.apiVersion),
-  );
-  if (kind !== undefined) return kind;
-  const known = kinds.map((other) => `${other.kind} in ${kindApiVersion(other)}`).join(", ");
-  throw new TerminalError("UnknownKind", `${manifest.apiVersion} is not one of Kindstack's: ${known}`);
 }
 
 /** Who owns what the object makes, where no cluster has given it a UID: the object of this name, in this stack. */

@@ -12,7 +12,7 @@ import {
 import { clusterUid } from "../../providers/kubernetes/cluster";
 import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
 import { OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
-import { type AnyKind, kindApiVersion } from "../contract/kind";
+import { type AnyKind, kindName, kindType } from "../contract/kind";
 import { objectId, objectKey, PAUSED_ANNOTATION } from "../contract/object";
 import { isOfSeveral, objectComponent, sharedStackAssignment, stackOf } from "../contract/shared-stack";
 import { watchedObjects } from "../contract/watched";
@@ -47,33 +47,28 @@ export async function registerObjects(objects: readonly StackObject[], stack: st
   }
 }
 
-/** The kind's program, with what it needs to know of the cluster; nothing is asked of it for kinds that go by nothing in it. */
+/** The kind's program, with what it needs to know of the cluster; kinds that depend on nothing in it ask for nothing. */
 async function boundProgram({ kind, key, object, owner }: StackObject): Promise<() => void | Promise<void>> {
-  const { namespace } = object.metadata;
-  const { liveState, watches } = kind.capabilities;
-  const owned =
-    liveState === undefined
-      ? []
-      : await liveObjects(connectKubernetes(), liveState.reads, owner.description, namespace);
-  const watched = watches === undefined ? [] : await watchedObjects(connectKubernetes(), kind, key);
-  const cluster = await whereThereIsACluster(kind, undefined, clusterUid);
-  const around = { owned, recorded: new Set(owned.map(objectId)), watched, ...(cluster && { cluster }) };
-  return () => kind.program(object, { owner, ...around });
+  const { liveState, watches = [] } = kind.capabilities;
+  const owned = await liveObjects(liveState?.reads ?? [], owner.description, object.metadata.namespace);
+  const watched = watches.length > 0 ? await watchedObjects(connectKubernetes(), kind, key) : [];
+  const cluster = await fromCluster(kind, undefined, clusterUid);
+  const inputs = { owned, recorded: new Set(owned.map(objectId)), watched, ...(cluster && { cluster }) };
+  return () => kind.program(object, { owner, ...inputs });
 }
 
 /**
- * What is alive of what the object made. It is found by the owner's description, which, unlike the UID, is the same
- * before and after a hand-over between watcher and stack. Anybody may write it on what is his, so that what a namespaced
- * object owns is looked for in its own namespace alone.
+ * The live objects of these types that belong to an owner. They are found by the owner's description, which, unlike the UID,
+ * is the same before and after a hand-over between operator and stack. Users can write it on objects of their own, so a
+ * namespaced object's are looked for in its own namespace alone.
  */
 async function liveObjects(
-  client: KubernetesClient,
   types: readonly ObjectType[],
   description: string,
   namespace: string | undefined,
 ): Promise<LiveObject[]> {
   const lists = await Promise.all(
-    types.map((type) => client.list(type, { labelSelector: OWNER_UID_LABEL, namespace })),
+    types.map((type) => connectKubernetes().list(type, { labelSelector: OWNER_UID_LABEL, namespace })),
   );
   return lists
     .flatMap(({ items }) => items)
@@ -82,61 +77,48 @@ async function liveObjects(
 
 /** What a program does not register is deleted: taking over a shared stack means taking over all of its objects. */
 async function refuseIncomplete(objects: readonly StackObject[], stack: string): Promise<void> {
-  const placeOf = ({ kind, object }: StackObject) =>
-    sharedStackAssignment(kind, object.metadata.namespace ?? "", stack);
-  const shared = objects.find((one) => placeOf(one) !== undefined);
-  const place = shared && placeOf(shared);
-  if (shared === undefined || place === undefined) return;
-  const { kind } = shared;
+  const [shared] = objects.flatMap(({ kind, object }) => {
+    const assignment = sharedStackAssignment(kind, object.metadata.namespace ?? "", stack);
+    return assignment === undefined ? [] : [{ kind, ...assignment }];
+  });
+  if (shared === undefined) return;
+  const { kind, partition } = shared;
+  const namespace = isOfSeveral(partition) ? undefined : partition;
+  const live = await fromCluster(kind, [], async (client) => (await client.list(kindType(kind), { namespace })).items);
   const declared = new Set(objects.map(({ key }) => key));
-  const live = await listLive(kind, isOfSeveral(place.partition) ? undefined : place.partition);
-  const others = live.map((one) => ({ one, key: objectKey(one.metadata) })).filter(({ key }) => !declared.has(key));
-  const missing = others.filter(({ one, key }) => stackOf(kind, key, one) === stack).map(({ key }) => key);
+  const missing = live
+    .map((object) => ({ object, key: objectKey(object.metadata) }))
+    .filter(({ object, key }) => !declared.has(key) && stackOf(kind, key, object) === stack);
   if (missing.length === 0) return;
+  const names = missing.slice(0, 5).map(({ key }) => key);
   throw new TerminalError(
     "Incomplete",
-    `the stack ${stack} also has ${missing.length} other ${kind.plural}, which would be deleted: ` +
-      `${missing.slice(0, 5).join(", ")}; give the manifests of all of them`,
+    `the stack ${stack} also has ${missing.length} other ${kind.plural}, which would be deleted: ${names.join(", ")}; ` +
+      "give the manifests of all of them",
   );
-}
-
-async function listLive(kind: AnyKind, namespace: string | undefined): Promise<LiveObject[]> {
-  return whereThereIsACluster(kind, [], async (client) => {
-    const type = { apiVersion: kindApiVersion(kind), kind: kind.kind };
-    return (await client.list(type, { namespace })).items;
-  });
 }
 
 /** Two who work on the same stack in turns would each undo what the other did. */
 async function refuseWatched({ kind, object, key }: StackObject): Promise<void> {
-  const live = await findLive(kind, object.metadata.name, object.metadata.namespace);
+  const { name, namespace } = object.metadata;
+  const live = await fromCluster(kind, undefined, (client) => client.get(kindType(kind), name, namespace));
   if (live === undefined || live.metadata.annotations?.[PAUSED_ANNOTATION] === "true") return;
-  const place = live.metadata.namespace === undefined ? "" : ` -n ${live.metadata.namespace}`;
+  const inNamespace = live.metadata.namespace === undefined ? "" : ` -n ${live.metadata.namespace}`;
   throw new TerminalError(
     "Watched",
     `${kind.kind} ${key} is in the cluster, where the operator works on it. To take it over, pause it first: ` +
-      `kubectl annotate ${kind.plural}.${kind.group} ${live.metadata.name}${place} ${PAUSED_ANNOTATION}=true`,
+      `kubectl annotate ${kindName(kind)} ${name}${inNamespace} ${PAUSED_ANNOTATION}=true`,
   );
 }
 
-/** The object that the cluster has of this name. */
-function findLive(kind: AnyKind, name: string, namespace?: string): Promise<LiveObject | undefined> {
-  return whereThereIsACluster(kind, undefined, async (client) =>
-    client.get({ apiVersion: kindApiVersion(kind), kind: kind.kind }, name, namespace),
-  );
-}
-
-/** Asks the cluster, or answers `otherwise` when it does not know the kind or need not be there at all. */
-async function whereThereIsACluster<T>(
-  kind: AnyKind,
-  otherwise: T,
-  ask: (client: KubernetesClient) => Promise<T>,
-): Promise<T> {
+/** Asks the cluster; `otherwise` when it does not know the kind, or need not exist for it and cannot be reached. */
+async function fromCluster<T>(kind: AnyKind, otherwise: T, ask: (client: KubernetesClient) => Promise<T>): Promise<T> {
   try {
     return await ask(connectKubernetes());
   } catch (error) {
-    const unreachable = error instanceof ApiError && ["Unreachable", "NoCluster"].includes(error.reason);
-    if (error instanceof ApiError && (error.notFound || (unreachable && kind.owns.length === 0))) return otherwise;
+    if (!(error instanceof ApiError)) throw error;
+    const unreachable = ["Unreachable", "NoCluster"].includes(error.reason);
+    if (error.notFound || (unreachable && kind.owns.length === 0)) return otherwise;
     throw error;
   }
 }

@@ -9,7 +9,7 @@ import { MAX_REQUEST_BYTES } from "../../src/preview/requests";
 import { eventually } from "../../src/testing/eventually";
 import { ADMISSION_LABEL } from "../../stacks/contract/admission";
 import { findCondition } from "../../stacks/contract/condition";
-import { INSPECTION_SECRET } from "../../stacks/contract/inspection";
+import { INSPECTION_SECRET } from "../../stacks/contract/rbac";
 import { type AnyKind, kindName, statusOf } from "../../stacks/contract/kind";
 import type { PolicyRule } from "../../stacks/contract/policy-rule";
 import { kinds } from "../../stacks/index";

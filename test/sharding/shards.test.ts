@@ -2,7 +2,7 @@ import pino from "pino";
 import { beforeEach, describe, expect, it } from "vitest";
 import { checkFence, currentFence } from "../../providers/fence";
 import { Shards } from "../../src/sharding/shards";
-import { bucketOf } from "../../stacks/contract/bucket";
+import { bucketOf } from "../../stacks/contract/shared-stack";
 import { LeaseMemory } from "./lease-memory";
 
 const timing = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 2_000 };

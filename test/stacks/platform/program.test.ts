@@ -1,8 +1,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { customResourceDefinition } from "../../../stacks/contract/crd";
-import { inspectionRules } from "../../../stacks/contract/inspection";
 import { kindName } from "../../../stacks/contract/kind";
-import { admissionRules, operatorRules } from "../../../stacks/contract/rbac";
+import { admissionRules, inspectionRules, operatorRules } from "../../../stacks/contract/rbac";
 import { kinds } from "../../../stacks/index";
 import { parseConfiguration } from "../../../stacks/platform/configuration";
 import { withLoadedKinds } from "../../../stacks/platform/kinds";
