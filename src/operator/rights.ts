@@ -1,7 +1,7 @@
 import { type Allowed, review } from "../../providers/kubernetes/access-review";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
+import type { PolicyRule } from "../../stacks/contract/capabilities";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
-import type { PolicyRule } from "../../stacks/contract/policy-rule";
 import { operatorRules } from "../../stacks/contract/rbac";
 
 const AUTHORIZATION = "authorization.k8s.io/v1";

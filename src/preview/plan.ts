@@ -3,8 +3,9 @@ import { errorMessageOf } from "../../providers/errors";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { isObjectOutputs } from "../../providers/kubernetes/object";
 import { unescapeReserved } from "../../providers/literal";
+import type { ProgramContext } from "../../stacks/contract/capabilities";
 import { apiVersionsOf, convertObject } from "../../stacks/contract/convert";
-import { type AnyKind, ownerDescription, type ProgramContext, statusOf } from "../../stacks/contract/kind";
+import { type AnyKind, ownerDescription, statusOf } from "../../stacks/contract/kind";
 import type { SourcedManifest } from "../../stacks/contract/manifests";
 import {
   DELETION_POLICY_ANNOTATION,

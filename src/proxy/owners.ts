@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import type { KubernetesClient, LiveObject, ResourceType } from "../../providers/kubernetes/client";
-import type { NamespaceView } from "../../stacks/contract/namespace-view";
+import type { NamespaceView } from "../../stacks/contract/capabilities";
 import { compareResourceVersions, Informer, type ObjectChange } from "../cache/informer";
 import type { Identity } from "./identity";
 

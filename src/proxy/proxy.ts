@@ -1,8 +1,8 @@
 import fs from "node:fs/promises";
 import type { KubeConfig } from "@kubernetes/client-node";
 import { KubernetesClient } from "../../providers/kubernetes/client";
+import type { NamespaceView } from "../../stacks/contract/capabilities";
 import type { AnyKind } from "../../stacks/contract/kind";
-import type { NamespaceView } from "../../stacks/contract/namespace-view";
 import { poll } from "../tls/poll";
 import type { SecureContext } from "../tls/served-certificate";
 import { Authenticator } from "./authenticate";

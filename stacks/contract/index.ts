@@ -19,25 +19,22 @@ export type {
   PatchOperation,
   RequestingUser,
 } from "./admission";
+export type {
+  Activity,
+  Capabilities,
+  DriftReport,
+  ExclusiveClaims,
+  ExternalResources,
+  KindCondition,
+  LiveState,
+  Maintenance,
+  NamespaceView,
+  PolicyRule,
+  ProgramContext,
+  ValidationRule,
+  Watch,
+} from "./capabilities";
 export type { Condition } from "./condition";
-export {
-  type Activity,
-  type Capabilities,
-  type DriftReport,
-  defineKind,
-  type ExclusiveClaims,
-  type ExternalResources,
-  type Kind,
-  type KindCondition,
-  type KindNames,
-  type LiveState,
-  type Maintenance,
-  type PrinterColumn,
-  type ProgramContext,
-  type ValidationRule,
-  type Watch,
-} from "./kind";
-export type { NamespaceView } from "./namespace-view";
+export { defineKind, type Kind, type KindNames, type PrinterColumn } from "./kind";
 export { type CommonStatus, controllerReference, type KindObject, objectId, objectKey } from "./object";
-export type { PolicyRule } from "./policy-rule";
 export { type Convertible, type ServedVersion, servedVersion } from "./served-version";

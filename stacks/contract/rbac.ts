@@ -1,8 +1,8 @@
 import type { ObjectType } from "../../providers/kubernetes/client";
 import { CLUSTER_UID_RULE } from "../../providers/kubernetes/cluster";
 import { webhookConfigurationKind } from "./admission";
+import type { PolicyRule } from "./capabilities";
 import { type AnyKind, kindName } from "./kind";
-import type { PolicyRule } from "./policy-rule";
 
 /** A custom resource is read and watched; its finalizer is set and removed by patches. */
 const KIND_VERBS = ["get", "list", "watch", "patch"];

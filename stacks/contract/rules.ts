@@ -1,5 +1,6 @@
 import type { Manifest } from "../../providers/kubernetes/client";
-import type { AnyKind, ValidationRule } from "./kind";
+import type { ValidationRule } from "./capabilities";
+import type { AnyKind } from "./kind";
 
 /** The part of a CRD's schema that says what a JSON schema cannot. */
 interface RuledSchema {

@@ -1,7 +1,7 @@
 import type { Manifest } from "../../providers/kubernetes/client";
 import { CERTIFICATE_SECRET } from "../contract/admission";
+import type { PolicyRule } from "../contract/capabilities";
 import type { AnyKind } from "../contract/kind";
-import type { PolicyRule } from "../contract/policy-rule";
 import { admissionRules, INSPECTION_SECRET, inspectionRules, operatorRules } from "../contract/rbac";
 import type { Configuration } from "./configuration";
 import { LABELS, NAME } from "./labels";

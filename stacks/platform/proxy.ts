@@ -1,5 +1,5 @@
 import type { Manifest } from "../../providers/kubernetes/client";
-import type { PolicyRule } from "../contract/policy-rule";
+import type { PolicyRule } from "../contract/capabilities";
 import { bind, grant, serviceAccount } from "./access";
 import type { Configuration } from "./configuration";
 import { deployment, options } from "./deployment";

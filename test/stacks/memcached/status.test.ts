@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { LiveObject } from "../../../providers/kubernetes/client";
-import type { Activity } from "../../../stacks/contract/kind";
+import type { Activity } from "../../../stacks/contract/capabilities";
 import type { KindObject } from "../../../stacks/contract/object";
 import type { MemcachedSpec } from "../../../stacks/memcached/schema";
 import { memcachedConditions } from "../../../stacks/memcached/status";

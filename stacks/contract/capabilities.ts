@@ -1,0 +1,209 @@
+import type { DefinedProvider } from "../../providers/dynamic";
+import type { ClassifiedError } from "../../providers/errors";
+import type { LiveObject, Manifest, ObjectType } from "../../providers/kubernetes/client";
+import type { Owner } from "../../providers/kubernetes/ownership";
+import type { Properties } from "../../providers/provider";
+import type { KindAdmission } from "./admission";
+import type { NewCondition } from "./condition";
+import type { KindObject } from "./object";
+import type { ServedVersion } from "./served-version";
+
+/** What a program may know besides its object. */
+export interface ProgramContext {
+  /** Written on everything that the program makes, so that it can be found and is not taken by someone else. */
+  owner: Owner;
+  /** The cluster that the object is in ({@link clusterUid}), if it is known. */
+  cluster?: string;
+  /** The live objects of the types in {@link LiveState.reads} that carry this owner. */
+  owned: readonly LiveObject[];
+  /** The ids ({@link objectId}) of those that the last update recorded in the stack. */
+  recorded: ReadonlySet<string>;
+  /** The live objects of {@link Capabilities.watches} that are for this object. */
+  watched: readonly LiveObject[];
+  /**
+   * What the operator's caches show of all that the object owns; absent outside of the operator. They may be behind: good
+   * for the order in which things are done, not for whether.
+   */
+  cached?: readonly LiveObject[];
+}
+
+/** Objects that others make, and that have to do with an object of the kind. */
+export interface Watch extends ObjectType {
+  /** Only what it selects is watched. */
+  labelSelector: string;
+  /** Selects what is for the object of this key, and perhaps more. */
+  selectorOf(key: string): string;
+  /** The keys of the kind's objects that one of these is for; that one appears, goes or changes leads to them. */
+  keysOf(object: LiveObject): string[];
+}
+
+/** What a kind has at hand to maintain an object; see {@link Capabilities.maintain}. */
+export interface Maintenance {
+  /** The live objects of the types in {@link Kind.owns}, not older than what `apply` returned last. */
+  owned: readonly LiveObject[];
+  /** Server-side apply of fields that are no part of the stack, for which they need a field manager of their own. */
+  apply(manifest: Manifest, fieldManager: string): Promise<void>;
+  /** A dry run of a server-side apply. @returns the refusal's message; `undefined` when it would be accepted */
+  tryOut(manifest: Manifest): Promise<string | undefined>;
+}
+
+/** A rule over the whole object, in CEL, that the API server enforces. */
+export interface ValidationRule {
+  rule: string;
+  message: string;
+}
+
+/** How an object stands when its conditions are made up. */
+export interface Activity {
+  /** Why the last update, or the destroy, failed; undefined when it did not, or when it is running for the first time. */
+  failure?: string;
+}
+
+/** What {@link ExternalResources.findDrift} found. */
+export interface DriftReport {
+  /** The UIDs of the objects that have drifted. */
+  drifted: readonly string[];
+  /** Why objects could not be compared, by UID. */
+  unknown: ReadonlyMap<string, ClassifiedError>;
+}
+
+/** A condition of the kind's own; the generation is added. */
+export type KindCondition = Omit<NewCondition, "observedGeneration">;
+
+/** For programs that depend on what is alive, such as on which Pods are ready. */
+export interface LiveState<Spec, Status> {
+  /**
+   * Those of {@link Kind.owns} that the program depends on. Since it takes what it does not see for gone, it is shown
+   * these, and what the kind watches, as the API server has them: caches may be behind.
+   */
+  readonly reads: readonly ObjectType[];
+  /**
+   * What of it calls for an update though no field has drifted, such as one Pod too few. A name for each thing, in words;
+   * empty when all is as it should be. Pure.
+   */
+  needsReconcile(
+    object: KindObject<Spec, Status>,
+    owned: readonly LiveObject[],
+    watched: readonly LiveObject[],
+  ): string[];
+  /**
+   * Of that, what completed by itself. It is replaced at once the first time, and later each time that it happens again:
+   * its replacement may complete as well. While it waits for that and something else is replaced, the kind is shown it
+   * without a status, as it began. Pure.
+   */
+  completed?(owned: readonly LiveObject[]): string[];
+}
+
+/** For what at most one object may hold, such as a namespace. */
+export interface ExclusiveClaims<Spec, Status> {
+  /**
+   * Ids ({@link objectId}) of what the object claims. An object that claims what another one holds gets a condition and is
+   * not updated at all until that one releases it, unless the kind can {@link withhold}.
+   */
+  of(object: KindObject<Spec, Status>, watched: readonly LiveObject[]): string[];
+  /**
+   * The object without what it claims and another one holds. An object that has been updated once is then updated with the
+   * rest: rights that it takes away must not stay because of something that it cannot have. Pure.
+   */
+  withhold?(object: KindObject<Spec, Status>, ids: ReadonlySet<string>): KindObject<Spec, Status>;
+}
+
+/** For resources that nothing in the cluster watches, such as rows. */
+export interface ExternalResources<Spec, Status> {
+  /**
+   * Which of these objects (all Ready) have drifted. Called periodically with all objects of the kind, so that one query
+   * can answer for many.
+   *
+   * @throws when nothing can be asked at all
+   */
+  findDrift(objects: readonly KindObject<Spec, Status>[]): Promise<DriftReport>;
+  /**
+   * Removes all that was ever made for this owner, except what these outputs of resources are of. Called after an update,
+   * or a destroy, that follows an update that was cut off: what that one has made may be in no state, which is saved once,
+   * at the end of an update.
+   *
+   * @param options with `release`, it is left as it is, unmanaged
+   */
+  removeOrphans(owner: Owner, kept: readonly Properties[], options: { release: boolean }): Promise<void>;
+  /**
+   * Tells other clusters that share the system of the resources that this one lives. Called once a minute while there are
+   * objects of the kind.
+   *
+   * @param cluster its UID
+   */
+  heartbeat?(cluster: string): Promise<void>;
+}
+
+/**
+ * Lets users who may not list all namespaces list those of the objects that they own; `kindstack proxy` serves them.
+ *
+ * A namespace belongs to the object that its label names.
+ */
+export interface NamespaceView {
+  /** The label's key; its value is the object's name. */
+  readonly label: string;
+  /** The groups whose members see only their own namespaces, by default. */
+  readonly userGroups: readonly string[];
+  /** An object's owners, as keys that {@link ownerKeysOf} returns for the same user. Pure. */
+  ownersOf(object: LiveObject): string[];
+  /** All keys of a user as an owner: by name, and by each group. Pure. */
+  ownerKeysOf(user: { name: string; groups: readonly string[] }): string[];
+}
+
+/** One rule of a Role, as Kubernetes has it. */
+export interface PolicyRule {
+  apiGroups: readonly string[];
+  resources: readonly string[];
+  resourceNames?: readonly string[];
+  verbs: readonly string[];
+}
+
+/** What only some kinds need. */
+export interface Capabilities<Spec = unknown, Status = unknown> {
+  /** Rules over more than the spec, such as the name. */
+  readonly rules?: readonly ValidationRule[];
+  /** Paths of the scale subresource (`kubectl scale`, autoscalers). */
+  readonly scale?: { specReplicasPath: string; statusReplicasPath: string; labelSelectorPath: string };
+  /** Rights that the operator needs for this kind besides those on the kind itself and on what it owns. */
+  readonly permissions?: readonly PolicyRule[];
+  /** What the program takes from the operator's environment; when it changes, all objects are updated. */
+  settings?(): unknown;
+  /** The environment variables that only this kind reads, with their meaning for `kindstack run --help`. */
+  readonly environment?: Readonly<Record<string, string>>;
+  /**
+   * The objects of a namespace share a few stacks, as components, and what waits for a stack is one update. Every resource
+   * is then named by its object's key, or by that with a slash and more. Without, each object has a stack of its own.
+   */
+  readonly sharedStacks?: true;
+  /**
+   * The program runs in the Pulumi SDK's own runtime, with all that the SDK has: outputs as inputs, secrets, components,
+   * resources of plugins, providers with a configuration. Without, programs give their resources plain values, which
+   * takes a third of the time. It excludes {@link sharedStacks}.
+   */
+  readonly sdkRuntime?: true;
+  /** Dynamic providers of the kind's own; see {@link defineProvider}. */
+  readonly providers?: readonly DefinedProvider[];
+  /** Versions of the API that are served besides {@link KindNames.version}, which is stored; needs admission to be served. */
+  readonly versions?: readonly ServedVersion<Spec>[];
+  /** Objects that others make and that the program needs to know of; they are watched and indexed. */
+  readonly watches?: readonly Watch[];
+  readonly liveState?: LiveState<Spec, Status>;
+  readonly claims?: ExclusiveClaims<Spec, Status>;
+  readonly external?: ExternalResources<Spec, Status>;
+  /** Conditions besides the standard ones. Pure. */
+  conditions?(object: KindObject<Spec, Status>, owned: readonly LiveObject[], activity: Activity): KindCondition[];
+  /**
+   * What follows each change of what the object owns and needs no update: fields that are no part of the stack. Runs
+   * with each reconcile, a few times a second at most, and must do nothing when nothing is to be done.
+   *
+   * @returns when to look again, where no event will lead to it
+   */
+  maintain?(
+    object: KindObject<Spec, Status>,
+    maintenance: Maintenance,
+  ): Promise<{ requeueAfterMs: number } | undefined>;
+  /** What the kind has a say in when others ask the API server for something. */
+  readonly admission?: KindAdmission;
+  /** The namespaces that an object's owners may list. */
+  readonly namespaceView?: NamespaceView;
+}
