@@ -79,7 +79,7 @@ function repeatedItems(schema: RuledSchema, value: unknown, path: readonly strin
   );
   return value.flatMap((item, index) =>
     identities.indexOf(identities[index] as string) < index
-      ? [describe([...path, String(index)], item, "is there twice")]
+      ? [describe([...path, String(index)], item, "is a duplicate value")]
       : [],
   );
 }

@@ -1,11 +1,21 @@
 import Type from "typebox";
 import { refuseProtectedNamespace } from "../../providers/kubernetes/index";
-import { type KindObject, TerminalError } from "../contract/index";
+import type { KindObject } from "../contract/index";
 
 /** What the API server refuses at once; more may be protected ({@link refuseProtectedNamespace}). */
-const PROTECTED = ["default", "kindstack-system"];
-const PROTECTED_RULE = `self.startsWith('kube-') || self in [${PROTECTED.map((name) => `'${name}'`).join(", ")}]`;
-const PROTECTED_MESSAGE = "kube-*, default and kindstack-system cannot belong to a tenant";
+const UNPROTECTED = {
+  rule: "!(self.startsWith('kube-') || self in ['default', 'kindstack-system'])",
+  message: "kube-*, default and kindstack-system cannot belong to a tenant",
+};
+
+const groups = (description: string) =>
+  Type.Optional(
+    Type.Array(Type.String({ minLength: 1, maxLength: 253 }), {
+      description,
+      maxItems: 100,
+      "x-kubernetes-list-type": "set",
+    }),
+  );
 
 export const tenantSpec = Type.Object({
   adminEmail: Type.String({
@@ -14,25 +24,13 @@ export const tenantSpec = Type.Object({
     // Shown in tables: no control characters.
     pattern: "^[^@\\s\\x00-\\x1f\\x7f-\\x9f]+@[^@\\s\\x00-\\x1f\\x7f-\\x9f]+$",
   }),
-  adminGroups: Type.Optional(
-    Type.Array(Type.String({ minLength: 1, maxLength: 253 }), {
-      description: "Groups that get the ClusterRole admin in the tenant's namespaces.",
-      maxItems: 100,
-      "x-kubernetes-list-type": "set",
-    }),
-  ),
-  userGroups: Type.Optional(
-    Type.Array(Type.String({ minLength: 1, maxLength: 253 }), {
-      description: "Groups that get the ClusterRole edit in the tenant's namespaces.",
-      maxItems: 100,
-      "x-kubernetes-list-type": "set",
-    }),
-  ),
+  adminGroups: groups("Groups that get the ClusterRole admin in the tenant's namespaces."),
+  userGroups: groups("Groups that get the ClusterRole edit in the tenant's namespaces."),
   namespaces: Type.Array(
     Type.String({
       maxLength: 63,
       pattern: "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
-      "x-kubernetes-validations": [{ rule: `!(${PROTECTED_RULE})`, message: PROTECTED_MESSAGE }],
+      "x-kubernetes-validations": [UNPROTECTED],
     }),
     {
       description: "The tenant's namespaces. One that exists is adopted: it is not deleted with the tenant.",
@@ -53,17 +51,7 @@ export const tenantStatus = Type.Object({
 });
 export type TenantStatus = Type.Static<typeof tenantStatus>;
 
-/**
- * What the API server refuses by rules that a schema cannot say, for objects that come from a file; and what only the
- * operator knows to be protected.
- *
- * @throws TerminalError naming the namespace
- */
+/** Refuses what only the operator knows to be protected. @throws TerminalError naming the namespace */
 export function validateTenant({ spec: { namespaces } }: KindObject<TenantSpec>): void {
-  for (const [index, name] of namespaces.entries()) {
-    refuseProtectedNamespace(name, `spec.namespaces.${index}`);
-    if (namespaces.indexOf(name) !== index) {
-      throw new TerminalError("Invalid", `spec.namespaces.${index}: ${JSON.stringify(name)} is there twice`);
-    }
-  }
+  for (const [index, name] of namespaces.entries()) refuseProtectedNamespace(name, `spec.namespaces.${index}`);
 }

@@ -30,7 +30,7 @@ describe("a manifest file", () => {
 
   it.each([
     ["bad syntax", "a: [1, 2", "Flow sequence in block collection"],
-    ["a key that is there twice", `${TENANT}kind: Tenant\n`, "Map keys must be unique"],
+    ["a duplicate key", `${TENANT}kind: Tenant\n`, "Map keys must be unique"],
     ["text", "just words", "is not a Kubernetes object"],
     ["a list", "- a\n- b", "is not a Kubernetes object"],
     ["no name", "apiVersion: v1\nkind: Namespace\nmetadata: {}", "metadata.name: must be given"],

@@ -72,8 +72,8 @@ describe("the rules of a kind", () => {
       "x-kubernetes-list-type": "map",
       "x-kubernetes-list-map-keys": ["name"],
     });
-    expect(await violations(set, ["a", "b", "a"])).toEqual(['spec.field.2: "a" is there twice']);
-    expect(await violations(map, [{ name: "a" }, { name: "a" }])).toEqual(["spec.field.1: is there twice"]);
+    expect(await violations(set, ["a", "b", "a"])).toEqual(['spec.field.2: "a" is a duplicate value']);
+    expect(await violations(map, [{ name: "a" }, { name: "a" }])).toEqual(["spec.field.1: is a duplicate value"]);
     expect(await violations(map, [{ name: "a" }, { name: "b" }])).toEqual([]);
   });
 });

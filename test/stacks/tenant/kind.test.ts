@@ -6,6 +6,7 @@ import { TerminalError } from "../../../providers/errors";
 import type { LiveObject } from "../../../providers/kubernetes/client";
 import { customResourceDefinition } from "../../../stacks/contract/crd";
 import { parseObject } from "../../../stacks/contract/kind";
+import { violatedRules } from "../../../stacks/contract/rules";
 import { tenant } from "../../../stacks/tenant/kind";
 import { acme, marksOf, namespace, tenantObject } from "../../objects";
 
@@ -41,7 +42,6 @@ describe("Tenant", () => {
     [{ namespaces: ["kube-system"] }, 'spec.namespaces.0: "kube-system" is protected'],
     [{ namespaces: ["ok", "default"] }, 'spec.namespaces.1: "default" is protected'],
     [{ namespaces: ["kindstack-system"] }, "allowed: all except kube-*, default, kindstack-system"],
-    [{ namespaces: ["a", "b", "a"] }, 'spec.namespaces.2: "a" is there twice'],
     [{ adminEmail: "" }, 'spec.adminEmail: "" must match pattern'],
     [{ adminEmail: "a\u009b2J@b" }, "must match pattern"],
     [{ adminEmail: "a@b\u001b[2J" }, "must match pattern"],
@@ -51,6 +51,12 @@ describe("Tenant", () => {
     const object = { ...tenantObject(), spec: { ...tenantObject().spec, ...spec } } as LiveObject;
     expect(() => parseObject(tenant, object)).toThrow(TerminalError);
     expect(() => parseObject(tenant, object)).toThrow(message);
+  });
+
+  it("refuses a namespace that a file names twice, as the API server does", async () => {
+    expect(await violatedRules(tenant, tenantObject({ namespaces: ["a", "b", "a"] }))).toEqual([
+      'spec.namespaces.2: "a" is a duplicate value',
+    ]);
   });
 
   it("has the columns EMAIL, NAMESPACECOUNT, READY, REASON, PAUSED and AGE, and is cluster-scoped", () => {
