@@ -2,24 +2,7 @@ import Type from "typebox";
 import type { KubernetesClient, Manifest } from "../../providers/kubernetes/client";
 import { conditionsSchema } from "./condition";
 import { type AnyKind, kindName, type PrinterColumn } from "./kind";
-import { PAUSED_ANNOTATION } from "./object";
-
-const stackSchema = Type.Object(
-  {
-    name: Type.String({ description: "The Pulumi stack that stands behind this object." }),
-    program: Type.String({ description: "Digest of the program of the last successful update." }),
-    resources: Type.Optional(
-      Type.Array(
-        Type.Object({
-          id: Type.String({ description: "apiVersion/kind/namespace/name of an object that the stack made." }),
-          fields: Type.String({ description: "Digest of the fields that Kindstack owns in it." }),
-        }),
-        { "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["id"] },
-      ),
-    ),
-  },
-  { description: "What the last successful update left behind." },
-);
+import { PAUSED_ANNOTATION, stackRecordSchema } from "./object";
 
 /** All kinds at once: `kubectl get kindstack -A`. */
 const CATEGORY = "kindstack";
@@ -128,7 +111,7 @@ function objectSchema(kind: AnyKind): object {
             ...kind.status.properties,
             observedGeneration: Type.Integer({ format: "int64" }),
             conditions: conditionsSchema,
-            stack: stackSchema,
+            stack: stackRecordSchema,
             lastHandledReconcile: Type.String({ description: "Value of kindstack.dev/reconcile that was acted on." }),
           }),
         ),

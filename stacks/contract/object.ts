@@ -1,4 +1,5 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
+import Type from "typebox";
 import type { LiveObject, OwnerReference } from "../../providers/kubernetes/client";
 import type { Condition } from "./condition";
 
@@ -21,21 +22,26 @@ export const RECONCILE_ANNOTATION = "kindstack.dev/reconcile";
 export const DELETION_POLICY_ANNOTATION = "kindstack.dev/deletion-policy";
 
 /** What the last successful update left behind; enough to tell after a restart that nothing has to be done. */
-export interface StackRecord {
-  /** The Pulumi stack's name. */
-  name: string;
-  /** The digest of the program that ran ({@link programDigest}). */
-  program: string;
-  /** The Kubernetes objects in the stack that are watched for drift; absent when there are none. */
-  resources?: OwnedRecord[];
-}
-
+export const stackRecordSchema = Type.Object(
+  {
+    name: Type.String({ description: "The Pulumi stack that stands behind this object." }),
+    program: Type.String({ description: "Digest of the program of the last successful update." }),
+    // The Kubernetes objects in the stack that are watched for drift, by {@link objectId}; absent when there are none.
+    resources: Type.Optional(
+      Type.Array(
+        Type.Object({
+          id: Type.String({ description: "apiVersion/kind/namespace/name of an object that the stack made." }),
+          fields: Type.String({ description: "Digest of the fields that Kindstack owns in it." }),
+        }),
+        { "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["id"] },
+      ),
+    ),
+  },
+  { description: "What the last successful update left behind." },
+);
+export type StackRecord = Type.Static<typeof stackRecordSchema>;
 /** One watched object, and the digest of the fields that Kindstack owned after its last apply. */
-export interface OwnedRecord {
-  /** `<apiVersion>/<kind>/<namespace>/<name>`; see {@link objectId}. */
-  id: string;
-  fields: string;
-}
+export type OwnedRecord = NonNullable<StackRecord["resources"]>[number];
 
 /** An object of a kind, as parsed at the door: its spec has the schema's shape. */
 export interface KindObject<Spec = unknown, Status = unknown> {
@@ -93,7 +99,7 @@ export function controllerReference(object: KindObject): OwnerReference {
  * stack; and an object that is created again after its finalizer was removed by force takes over what it left behind.
  */
 export function stackName(kind: { group: string; plural: string; singular: string }, key: string): string {
-  const digest = createHash("sha256").update(`${kind.plural}.${kind.group}/${key}`).digest("hex").slice(0, 19);
+  const digest = hash("sha256", `${kind.plural}.${kind.group}/${key}`).slice(0, 19);
   const readable = `${kind.singular}.${key.replace("/", ".")}`.replace(/[^a-zA-Z0-9._-]/g, "-").slice(0, 80);
   return `${readable}-${digest}`;
 }

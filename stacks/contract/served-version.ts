@@ -14,26 +14,20 @@ export interface Convertible<Spec> {
  * Both functions are pure, and take whatever their side's schema allows: the API server calls them for each object of
  * each request in another version than the stored one.
  */
-export interface ServedVersion<Stored = unknown> {
+export interface ServedVersion<Stored = unknown, S extends Type.TSchema = Type.TSchema> {
   /** `v1` */
   readonly version: string;
-  readonly spec: Type.TSchema;
+  readonly spec: S;
   /** Shown by kubectl to those who still use the version. */
   readonly deprecationWarning?: string;
-  // biome-ignore lint/suspicious/noExplicitAny: the boundary between a version's own type and code that serves all versions
-  toStored(object: Convertible<any>): Convertible<Stored>;
-  // biome-ignore lint/suspicious/noExplicitAny: as above
-  fromStored(object: Convertible<Stored>): Convertible<any>;
+  // To infer the schema from these takes the compiler seconds.
+  toStored(object: Convertible<NoInfer<Type.Static<S>>>): Convertible<Stored>;
+  fromStored(object: Convertible<Stored>): Convertible<NoInfer<Type.Static<S>>>;
 }
 
 /** Declares a served version; the type of its spec follows from the schema. */
 export function servedVersion<const S extends Type.TSchema, Stored>(
-  definition: Omit<ServedVersion<Stored>, "spec" | "toStored" | "fromStored"> & {
-    readonly spec: S;
-    // To infer the schema from these takes the compiler seconds.
-    toStored(object: Convertible<NoInfer<Type.Static<S>>>): Convertible<Stored>;
-    fromStored(object: Convertible<Stored>): Convertible<NoInfer<Type.Static<S>>>;
-  },
+  definition: ServedVersion<Stored, S>,
 ): ServedVersion<Stored> {
   return definition;
 }

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { Resource } from "@pulumi/pulumi/resource";
 import { component } from "../../providers/dynamic";
 import type { LiveObject } from "../../providers/kubernetes/client";
@@ -48,10 +48,7 @@ export function partitionOf(namespace: string, partitions: number | undefined): 
 
 /** The name of a shared stack: as readable and as unmistakable as {@link stackName}. */
 export function sharedStackName(kind: KindNames, { partition, number }: StackAssignment): string {
-  const digest = createHash("sha256")
-    .update(`${kind.plural}.${kind.group}/${partition}/#${number}`)
-    .digest("hex")
-    .slice(0, 12);
+  const digest = hash("sha256", `${kind.plural}.${kind.group}/${partition}/#${number}`).slice(0, 12);
   const partitionName = partition.replace(PARTITION_MARK, "partition-");
   const readable = `${kind.plural}.${partitionName}`.replace(/[^a-zA-Z0-9._-]/g, "-").slice(0, 75);
   return `${readable}.${number}-${digest}`;
@@ -145,7 +142,7 @@ function componentType(kind: KindNames): string {
 
 /** Which of so many buckets, counted from 0, a name belongs to: the same for ever and everywhere, and each about as large. */
 export function bucketOf(name: string, buckets: number): number {
-  return buckets === 1 ? 0 : createHash("sha256").update(name).digest().readUInt32BE() % buckets;
+  return buckets === 1 ? 0 : hash("sha256", name, "buffer").readUInt32BE() % buckets;
 }
 
 function numberOf(text: string | undefined): number | undefined {

@@ -236,11 +236,6 @@ export function usesVolume({ backendUrl, backendFromSecret }: Configuration): bo
   return backendUrl === undefined ? !backendFromSecret : backendUrl.startsWith("file://");
 }
 
-/** Whether the state is protected by a passphrase. */
-export function needsPassphrase({ secretsProvider }: Configuration): boolean {
-  return secretsProvider === undefined;
-}
-
 /** Whether a backend's URL holds a password, and so must not stand where everybody may read it. */
 export function hasPassword(url: string): boolean {
   return /^[a-z]+:\/\/[^/@]*:[^/@]*@/.test(url);

@@ -1,7 +1,7 @@
 import { ApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
 import { DEFINITION_TYPE, findForeignDefinitions } from "../contract/crd";
 import { type AnyKind, kindName } from "../contract/kind";
-import { type Configuration, needsPassphrase, usesVolume } from "./configuration";
+import { type Configuration, usesVolume } from "./configuration";
 import { NAME } from "./labels";
 import { BACKEND_URL_KEY, PASSPHRASE_KEY } from "./secrets";
 
@@ -76,7 +76,7 @@ function neededSecrets(configuration: Configuration): (readonly [name: string, k
   const { stateSecret, passphrase, backendFromSecret, environmentSecrets, imagePullSecrets } = configuration;
   const certificates = [configuration.metricsSecret, configuration.previewSecret].filter((name) => name !== undefined);
   const stateKeys = [
-    ...(needsPassphrase(configuration) ? [PASSPHRASE_KEY] : []),
+    ...(configuration.secretsProvider === undefined ? [PASSPHRASE_KEY] : []),
     ...(backendFromSecret ? [BACKEND_URL_KEY] : []),
   ];
   return [

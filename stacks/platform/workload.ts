@@ -1,7 +1,7 @@
 import type { types } from "@pulumi/kubernetesx";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { ADMISSION_ROLE } from "./access";
-import { type Configuration, hasPassword, needsPassphrase, STATE_DIRECTORY, usesVolume } from "./configuration";
+import { type Configuration, hasPassword, STATE_DIRECTORY, usesVolume } from "./configuration";
 import { deployment, options } from "./deployment";
 import { LABELS, NAME, SELECTOR } from "./labels";
 import { BACKEND_URL_KEY, PASSPHRASE_KEY, secretsDigest } from "./secrets";
@@ -111,12 +111,12 @@ function container(configuration: Configuration): types.Container {
 }
 
 function volumeMounts(configuration: Configuration): types.VolumeMount[] {
-  const { stateSecret, kindsImage, metricsSecret, previewSecret } = configuration;
+  const { stateSecret, secretsProvider, kindsImage, metricsSecret, previewSecret } = configuration;
   const passphrase = {
     secretName: stateSecret,
     items: [{ key: PASSPHRASE_KEY, path: PASSPHRASE_KEY }],
     defaultMode: 0o440,
-    ...(!needsPassphrase(configuration) && { optional: true }),
+    ...(secretsProvider !== undefined && { optional: true }),
   };
   const certificate = (secretName: string | undefined) => secretName && { secret: { secretName, defaultMode: 0o440 } };
   const state = usesVolume(configuration) && { persistentVolumeClaim: { claimName: `${NAME}-state` } };

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import Value from "typebox/value";
 import { errorMessageOf, TerminalError } from "../../providers/errors";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
@@ -76,9 +76,5 @@ async function declaredObject(written: Manifest, kinds: readonly AnyKind[], stac
 
 /** Who owns what the object makes, where no cluster has given it a UID: the object of this name, in this stack. */
 function ownerUid(kind: AnyKind, key: string, stack: string): string {
-  const digest = createHash("sha256")
-    .update(`${stack}|${kindName(kind)}/${key}`)
-    .digest("hex")
-    .slice(0, 32);
-  return `stack-${digest}`;
+  return `stack-${hash("sha256", `${stack}|${kindName(kind)}/${key}`).slice(0, 32)}`;
 }

@@ -98,7 +98,7 @@ async function refuseIncomplete(objects: readonly StackObject[], stack: string):
   );
 }
 
-/** Two who work on the same stack in turns would each undo what the other did. */
+/** An operator and a program that update the same object would each undo what the other did. */
 async function refuseWatched({ kind, object, key }: StackObject): Promise<void> {
   const { name, namespace } = object.metadata;
   const live = await fromCluster(kind, undefined, (client) => client.get(kindType(kind), name, namespace));

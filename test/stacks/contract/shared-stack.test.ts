@@ -47,16 +47,18 @@ describe("the name of a shared stack", () => {
     expect(nameOf("n".repeat(63), 9999).length).toBeLessThanOrEqual(100);
   });
 
-  it("tells its place to those of its partition only", () => {
+  it("tells its assignment for objects of its partition only", () => {
     const name = nameOf("school", 7);
     expect(sharedStackAssignment(postgresWriter, "school", name)).toEqual({ partition: "school", number: 7 });
     expect(sharedStackAssignment(postgresWriter, "other", name)).toBeUndefined();
     expect(sharedStackAssignment(postgresWriter, "school", stackName(postgresWriter, "school/alex"))).toBeUndefined();
   });
 
-  it("of several namespaces tells its place to all", () => {
-    const place = { partition: "~12", number: 7 };
-    expect(sharedStackAssignment(postgresWriter, "school", sharedStackName(postgresWriter, place))).toEqual(place);
+  it("of several namespaces tells its assignment to all", () => {
+    const assignment = { partition: "~12", number: 7 };
+    expect(sharedStackAssignment(postgresWriter, "school", sharedStackName(postgresWriter, assignment))).toEqual(
+      assignment,
+    );
     // Of a namespace that is called like one of them.
     expect(sharedStackAssignment(postgresWriter, "partition-12", nameOf("partition-12", 7))?.partition).toBe(
       "partition-12",
@@ -65,15 +67,15 @@ describe("the name of a shared stack", () => {
   });
 });
 
-describe("the record of a place", () => {
+describe("the record of an assignment", () => {
   it.each<StackAssignment>([
     { partition: "school", number: 0 },
     { partition: "~0", number: 0 },
     { partition: "~17", number: 9_999 },
-  ])("is read as it was written: $partition, $number", (place) => {
+  ])("is read as it was written: $partition, $number", (assignment) => {
     const object = recorded("none");
-    object.metadata.annotations = assignmentAnnotations(place);
-    expect(recordedAssignment(postgresWriter, object)).toEqual(place);
+    object.metadata.annotations = assignmentAnnotations(assignment);
+    expect(recordedAssignment(postgresWriter, object)).toEqual(assignment);
   });
 });
 
