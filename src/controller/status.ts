@@ -37,7 +37,7 @@ export function composeStatus(
     return { ...own, ...common, conditions: standard };
   }
   const failure = failureIn(standard);
-  const special = kind.capabilities.conditions?.(parsed, owned, { ...(failure !== undefined && { failure }) }) ?? [];
+  const special = kind.capabilities.conditions?.(parsed, owned, failure) ?? [];
   const generation = object.metadata.generation ?? 0;
   return {
     ...present(kind.report(parsed, owned) as object),

@@ -53,12 +53,6 @@ export interface ValidationRule {
   message: string;
 }
 
-/** How an object stands when its conditions are made up. */
-export interface Activity {
-  /** Why the last update, or the destroy, failed; undefined when it did not, or when it is running for the first time. */
-  failure?: string;
-}
-
 /** What {@link ExternalResources.findDrift} found. */
 export interface DriftReport {
   /** The UIDs of the objects that have drifted. */
@@ -190,8 +184,16 @@ export interface Capabilities<Spec = unknown, Status = unknown> {
   readonly liveState?: LiveState<Spec, Status>;
   readonly claims?: ExclusiveClaims<Spec, Status>;
   readonly external?: ExternalResources<Spec, Status>;
-  /** Conditions besides the standard ones. Pure. */
-  conditions?(object: KindObject<Spec, Status>, owned: readonly LiveObject[], activity: Activity): KindCondition[];
+  /**
+   * Conditions besides the standard ones. Pure.
+   *
+   * @param failure why the last update, or the destroy, failed; `undefined` when it did not, or when the first one runs
+   */
+  conditions?(
+    object: KindObject<Spec, Status>,
+    owned: readonly LiveObject[],
+    failure: string | undefined,
+  ): KindCondition[];
   /**
    * What follows each change of what the object owns and needs no update: fields that are no part of the stack. Runs
    * with each reconcile, a few times a second at most, and must do nothing when nothing is to be done.

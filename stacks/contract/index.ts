@@ -20,7 +20,6 @@ export type {
   RequestingUser,
 } from "./admission";
 export type {
-  Activity,
   Capabilities,
   DriftReport,
   ExclusiveClaims,

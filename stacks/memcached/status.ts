@@ -1,5 +1,5 @@
 import type { LiveObject } from "../../providers/kubernetes/index";
-import type { Activity, KindCondition, KindObject } from "../contract/index";
+import type { KindCondition, KindObject } from "../contract/index";
 import type { MemcachedSpec } from "./schema";
 
 interface DeploymentStatus {
@@ -15,7 +15,7 @@ type State = [status: KindCondition["status"], message: string];
 export function memcachedConditions(
   { metadata: { name, generation, deletionTimestamp }, spec: { size }, status }: KindObject<MemcachedSpec>,
   owned: readonly LiveObject[],
-  { failure }: Activity,
+  failure: string | undefined,
 ): KindCondition[] {
   if (deletionTimestamp) {
     const message =

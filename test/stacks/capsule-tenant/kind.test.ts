@@ -114,7 +114,8 @@ describe("Capsule's Tenant", () => {
     const binding = object("ValidatingAdmissionPolicyBinding", "", "capsule-tenants-oil");
     const needsReconcile = (owned: LiveObject[]) =>
       capsuleTenant.capabilities.liveState?.needsReconcile(oilTenant(spec), [binding, ...owned], []);
-    const conditions = (owned: LiveObject[]) => capsuleTenant.capabilities.conditions?.(oilTenant(spec), owned, {});
+    const conditions = (owned: LiveObject[]) =>
+      capsuleTenant.capabilities.conditions?.(oilTenant(spec), owned, undefined);
 
     expect(needsReconcile([member("oil-a")])).toEqual([]);
     expect(needsReconcile([seen])).toEqual(["namespace oil-a is enforced and counted"]);
@@ -130,7 +131,7 @@ describe("Capsule's Tenant", () => {
   it("is cordoned in the words of its binding, by field or by Capsule's label", () => {
     const binding = object("ValidatingAdmissionPolicyBinding", "", "capsule-cordon-oil");
     const statusOf = (tenant: KindObject<CapsuleTenantSpec>, owned: LiveObject[]) =>
-      capsuleTenant.capabilities.conditions?.(tenant, owned, {}).find(({ type }) => type === "Cordoned")?.status;
+      capsuleTenant.capabilities.conditions?.(tenant, owned, undefined).find(({ type }) => type === "Cordoned")?.status;
     const labelledTenant = oilTenant();
     labelledTenant.metadata.labels = { "capsule.clastix.io/cordon": "enabled" };
 

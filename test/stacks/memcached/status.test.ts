@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import type { LiveObject } from "../../../providers/kubernetes/client";
-import type { Activity } from "../../../stacks/contract/capabilities";
 import type { KindObject } from "../../../stacks/contract/object";
 import type { MemcachedSpec } from "../../../stacks/memcached/schema";
 import { memcachedConditions } from "../../../stacks/memcached/status";
@@ -38,13 +37,13 @@ function deployment(replicas: number, available: number, { observed = true } = {
 }
 
 /** `Available=True Reconciling` and the like. */
-const summary = (object: KindObject<MemcachedSpec>, owned: LiveObject[], activity: Activity = {}) =>
-  memcachedConditions(object, owned, activity).map(({ type, status, reason }) => `${type}=${status} ${reason}`);
+const summary = (object: KindObject<MemcachedSpec>, owned: LiveObject[], failure?: string) =>
+  memcachedConditions(object, owned, failure).map(({ type, status, reason }) => `${type}=${status} ${reason}`);
 const messageOf = (type: string, ...situation: Parameters<typeof memcachedConditions>) =>
   memcachedConditions(...situation).find((condition) => condition.type === type)?.message;
 
 const deleting = memcached(1, { deletionTimestamp: "2026-01-01T00:00:00Z" });
-const failed = { failure: "the API server is away" };
+const failed = "the API server is away";
 
 describe("the conditions of a Memcached", () => {
   it.each<[string, string[], ...Parameters<typeof summary>]>([
@@ -110,17 +109,17 @@ describe("the conditions of a Memcached", () => {
   });
 
   it("have the messages of the operator that they are from", () => {
-    expect(messageOf("Available", memcached(2), [deployment(2, 2)], {})).toBe(
+    expect(messageOf("Available", memcached(2), [deployment(2, 2)], undefined)).toBe(
       "Deployment for custom resource (cache) with 2 replicas created successfully",
     );
-    expect(messageOf("Available", memcached(1), [], {})).toBe("Starting reconciliation");
+    expect(messageOf("Available", memcached(1), [], undefined)).toBe("Starting reconciliation");
     expect(messageOf("Available", memcached(1), [], failed)).toBe(
       "Failed to create Deployment for the custom resource (cache): (the API server is away)",
     );
     expect(messageOf("Available", memcached(3), [deployment(2, 2)], failed)).toBe(
       "Failed to update the size for the custom resource (cache): (the API server is away)",
     );
-    expect(messageOf("Degraded", deleting, [], {})).toBe(
+    expect(messageOf("Degraded", deleting, [], undefined)).toBe(
       "Performing finalizer operations for the custom resource: cache",
     );
     expect(messageOf("Degraded", deleting, [], failed)).toBe(
@@ -129,8 +128,10 @@ describe("the conditions of a Memcached", () => {
   });
 
   it("say how many are available, and what the Deployment itself says when they are too few", () => {
-    expect(messageOf("Progressing", memcached(3), [deployment(3, 2)], {})).toBe("2 of 3 instances are available");
-    expect(messageOf("Available", memcached(3), [deployment(3, 2)], {})).toBe(
+    expect(messageOf("Progressing", memcached(3), [deployment(3, 2)], undefined)).toBe(
+      "2 of 3 instances are available",
+    );
+    expect(messageOf("Available", memcached(3), [deployment(3, 2)], undefined)).toBe(
       "Deployment does not have minimum availability.",
     );
   });
