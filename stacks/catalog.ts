@@ -55,14 +55,8 @@ interface Source {
  * @param directory where folders and packages are looked for
  * @throws RangeError for a word that is none of these, or may be more than one kind
  */
-export function loadKinds(
-  given: readonly string[] = [],
-  {
-    directory = process.cwd(),
-    environment = process.env,
-  }: { directory?: string; environment?: NodeJS.ProcessEnv } = {},
-): LoadedKinds {
-  const words = given.length > 0 ? given : listItems(environment[KINDS_VARIABLE] ?? "");
+export function loadKinds(given: readonly string[] = [], directory = process.cwd()): LoadedKinds {
+  const words = given.length > 0 ? given : listItems(process.env[KINDS_VARIABLE] ?? "");
   const problems: KindProblem[] = [];
   const entries: string[] = [];
   const before = new Set(Object.keys(require.cache));
@@ -76,7 +70,7 @@ export function loadKinds(
       return { name, kinds: [] };
     }
   };
-  const mounted = foldersIn(environment[DIRECTORY_VARIABLE]).map((folder) => load(folder, () => entryOf(folder)));
+  const mounted = foldersIn(process.env[DIRECTORY_VARIABLE]).map((folder) => load(folder, () => entryOf(folder)));
   const known = [...builtIn, ...mounted.flatMap(({ kinds }) => kinds)];
   const named = new Set<AnyKind>();
   const others: Source[] = [];
@@ -107,9 +101,10 @@ export function requireKinds({ kinds, problems }: LoadedKinds): readonly AnyKind
 }
 
 /** Words that mean the same in every directory, for another process. */
-export function portableWords(words: readonly string[], directory = process.cwd()): string[] {
+export function portableWords(words: readonly string[]): string[] {
+  const directory = process.cwd();
   return words.map((word) => {
-    if (isPath(word)) return resolve(directory, word);
+    if (isPath(word)) return resolve(word);
     return isPackage(word, directory) ? packageEntry(word, directory) : word;
   });
 }

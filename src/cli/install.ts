@@ -35,7 +35,7 @@ export function installCommand(): Command {
     .action(async ({ print, check, chart, values, set = {}, kinds: option }: InstallOptions, command: Command) => {
       if (!print && !check && chart === undefined) command.error("error: --print, --check or --chart is needed");
       const parsed = parseConfiguration({ ...values, ...set }, packageVersion);
-      const { kinds, configuration } = withLoadedKinds(parsed, { words: option?.words });
+      const { kinds, configuration } = withLoadedKinds({ ...parsed, kinds: [...(option?.words ?? parsed.kinds)] });
       if (check) await checkCluster(configuration, kinds);
       if (chart !== undefined) await writeChart(chart, configuration, kinds);
       if (!print) return;

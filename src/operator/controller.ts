@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import type { ClassifiedError } from "../../providers/errors";
 import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/client";
 import { programDigest } from "../../stacks/contract/digest";
-import { type AnyKind, kindApiVersion, kindName } from "../../stacks/contract/kind";
+import { type AnyKind, kindName, kindType } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
 import { findFresh } from "../cache/freshness";
 import { type Informer, type ObjectChange, withoutManagedFields } from "../cache/informer";
@@ -60,7 +60,7 @@ const KEY_INDEX = "key";
 export async function openController(kind: AnyKind, environment: ControllerEnvironment): Promise<Controller> {
   const { client, informers, owners, queue, recorder } = environment;
   const name = kindName(kind);
-  const own = { apiVersion: kindApiVersion(kind), kind: kind.kind };
+  const own = kindType(kind);
   for (const { apiVersion, kind: type } of [own, ...kind.owns, ...(kind.capabilities.watches ?? [])]) {
     await client.resourceType(apiVersion, type);
   }

@@ -2,7 +2,7 @@ import { errorMessageOf } from "../../providers/errors";
 import { ApiError, type KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { clusterUid } from "../../providers/kubernetes/cluster";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
-import { type AnyKind, kindApiVersion } from "../../stacks/contract/kind";
+import { type AnyKind, kindType } from "../../stacks/contract/kind";
 import { watchedObjects } from "../../stacks/contract/watched";
 
 /** What the API server says of a manifest. */
@@ -47,7 +47,7 @@ export class ClusterView {
   /** The object of a kind that has this name. @throws Error as {@link look} */
   find(kind: AnyKind, name: string, namespace: string | undefined): Promise<LiveObject | undefined> {
     const metadata = { name, ...(namespace !== undefined && { namespace }) };
-    return this.look({ ...typeOf(kind), metadata });
+    return this.look({ ...kindType(kind), metadata });
   }
 
   /** The object that a manifest names; `undefined` when there is none. @throws Error when that cannot be told */
@@ -63,7 +63,7 @@ export class ClusterView {
 
   /** All objects of a kind. @throws Error when they cannot be read */
   async list(kind: AnyKind, namespace: string | undefined): Promise<LiveObject[]> {
-    return (await this.#reached().list(typeOf(kind), { namespace })).items;
+    return (await this.#reached().list(kindType(kind), { namespace })).items;
   }
 
   /** What a kind's object made, as it is; `undefined` when that cannot be read. */
@@ -109,8 +109,4 @@ export class ClusterView {
   async #tryTo<T>(read: (client: KubernetesClient) => Promise<T>): Promise<T | undefined> {
     return this.#client && read(this.#client).catch(() => undefined);
   }
-}
-
-function typeOf(kind: AnyKind) {
-  return { apiVersion: kindApiVersion(kind), kind: kind.kind };
 }

@@ -8,16 +8,16 @@ import type { Configuration } from "./configuration";
  * Loads the kinds of an installation. In the configuration that is returned, folders and packages have become the names of
  * their kinds: in the operator's image they lie elsewhere.
  *
- * @param words in place of the key `kinds`
+ * @param directory where folders and packages are looked for
  * @throws TerminalError `Misconfigured` for a kind that does not exist, cannot be loaded, or is needed and not chosen
  */
 export function withLoadedKinds(
   configuration: Configuration,
-  { words, directory }: { words?: readonly string[] | undefined; directory?: string } = {},
+  directory?: string,
 ): { configuration: Configuration; kinds: readonly AnyKind[] } {
   let loaded: LoadedKinds;
   try {
-    loaded = loadKinds(words ?? configuration.kinds, directory === undefined ? {} : { directory });
+    loaded = loadKinds(configuration.kinds, directory);
   } catch (error) {
     if (error instanceof RangeError) throw new TerminalError("Misconfigured", `kindstack:kinds: ${error.message}`);
     throw error;

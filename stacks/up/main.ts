@@ -23,7 +23,7 @@ const ROOT = path.resolve(__dirname, "../../..");
 async function main(): Promise<void> {
   const { version } = JSON.parse(fs.readFileSync(path.join(ROOT, "package.json"), "utf8")) as { version: string };
   const parsed = parseConfiguration(ownConfiguration(), version);
-  const { configuration, kinds } = withLoadedKinds(parsed, { directory: ROOT });
+  const { configuration, kinds } = withLoadedKinds(parsed, ROOT);
   if (!configuration.install && configuration.manifests.length === 0) {
     throw new TerminalError(
       "Misconfigured",

@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { registeredBy } from "../../src/testing/registered";
 import { loadKinds, requireKinds, sampleOf } from "../../stacks/catalog";
 import { kindName } from "../../stacks/contract/kind";
@@ -11,7 +11,10 @@ let directory: string;
 beforeEach(() => {
   directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-catalog-"));
 });
-afterEach(() => fs.rmSync(directory, { recursive: true }));
+afterEach(() => {
+  vi.unstubAllEnvs();
+  fs.rmSync(directory, { recursive: true });
+});
 
 function write(file: string, text: string): void {
   const target = path.join(directory, file);
@@ -35,7 +38,7 @@ const typescript = (fields?: Record<string, unknown>) =>
     .replace("export_const(", "export const notice = defineKind(")
     .replace("...fields", "...(fields as {})");
 
-const load = (...words: string[]) => loadKinds(words, { directory, environment: {} });
+const load = (...words: string[]) => loadKinds(words, directory);
 const namesOf = (...words: string[]) => load(...words).kinds.map(kindName);
 
 describe("loadKinds", () => {
@@ -140,14 +143,11 @@ export const notice = defineKind({
 
   it("adds the kinds of the environment's folder, which can be chosen by name", () => {
     write("kinds/notice/index.ts", typescript());
-    const environment = { KINDSTACK_KINDS_DIRECTORY: path.join(directory, "kinds") };
+    vi.stubEnv("KINDSTACK_KINDS_DIRECTORY", path.join(directory, "kinds"));
 
-    expect(loadKinds([], { environment }).kinds.map(kindName)).toEqual([
-      ...builtIn.map(kindName),
-      "notices.example.com",
-    ]);
-    expect(loadKinds(["notices"], { environment }).kinds.map(kindName)).toEqual(["notices.example.com"]);
-    const both = { ...environment, KINDSTACK_KINDS: "podsets,notices.example.com" };
-    expect(loadKinds([], { environment: both }).kinds).toHaveLength(2);
+    expect(loadKinds().kinds.map(kindName)).toEqual([...builtIn.map(kindName), "notices.example.com"]);
+    expect(loadKinds(["notices"]).kinds.map(kindName)).toEqual(["notices.example.com"]);
+    vi.stubEnv("KINDSTACK_KINDS", "podsets,notices.example.com");
+    expect(loadKinds().kinds).toHaveLength(2);
   });
 });
