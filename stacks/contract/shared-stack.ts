@@ -42,8 +42,12 @@ export interface StackAssignment {
  * @param partitions how many there are; without it, each namespace is one
  */
 export function partitionOf(namespace: string, partitions: number | undefined): string {
-  if (partitions === undefined) return namespace;
-  return ofSeveral(bucketOf(namespace, partitions));
+  return partitionNamed(namespace, partitions && bucketOf(namespace, partitions));
+}
+
+/** The partition of a number, else that of a namespace alone. */
+function partitionNamed(namespace: string, number: number | undefined): string {
+  return number === undefined ? namespace : `${PARTITION_MARK}${number}`;
 }
 
 /** The name of a shared stack: as readable and as unmistakable as {@link stackName}. */
@@ -60,10 +64,11 @@ export function sharedStackName(kind: KindNames, { partition, number }: StackAss
  */
 export function sharedStackAssignment(kind: KindNames, namespace: string, name: string): StackAssignment | undefined {
   const [, partition, last] = /(?:\.partition-(\d+))?\.(\d+)-[0-9a-f]{12}$/.exec(name) ?? [];
-  const [several, number] = [numberOf(partition), numberOf(last)];
+  const number = numberOf(last);
   if (number === undefined) return undefined;
-  const partitions = several === undefined ? [namespace] : [namespace, ofSeveral(several)];
-  return partitions.map((partition) => ({ partition, number })).find((known) => sharedStackName(kind, known) === name);
+  return [namespace, partitionNamed(namespace, numberOf(partition))]
+    .map((candidate) => ({ partition: candidate, number }))
+    .find((assignment) => sharedStackName(kind, assignment) === name);
 }
 
 /**
@@ -76,9 +81,8 @@ export function recordedAssignment(kind: AnyKind, object: LiveObject): StackAssi
   const reported = name === undefined ? undefined : sharedStackAssignment(kind, namespace, name);
   if (reported !== undefined) return reported;
   const number = numberOf(annotations?.[STACK_NUMBER_ANNOTATION]);
-  const several = numberOf(annotations?.[STACK_PARTITION_ANNOTATION]);
   if (number === undefined) return undefined;
-  return { partition: several === undefined ? namespace : ofSeveral(several), number };
+  return { partition: partitionNamed(namespace, numberOf(annotations?.[STACK_PARTITION_ANNOTATION])), number };
 }
 
 /** The annotations that record an object's stack; see {@link recordedAssignment}. */
@@ -89,10 +93,6 @@ export function assignmentAnnotations({ partition, number }: StackAssignment): R
   };
 }
 
-function ofSeveral(number: number): string {
-  return `${PARTITION_MARK}${number}`;
-}
-
 /** Whether a partition is more than a namespace. */
 export function isOfSeveral(partition: string): boolean {
   return partition.startsWith(PARTITION_MARK);
@@ -100,13 +100,11 @@ export function isOfSeveral(partition: string): boolean {
 
 /** The stack of an object as far as it is known: the one that is recorded, else the first of its namespace. */
 export function stackOf(kind: AnyKind, key: string, object: LiveObject | undefined): string {
-  if (!kind.capabilities.sharedStacks) return stackName(kind, key);
-  const recorded = object && statusOf(object).stack?.name;
-  if (recorded === stackName(kind, key)) return recorded; // from before its kind shared stacks
-  return sharedStackName(
-    kind,
-    (object && recordedAssignment(kind, object)) ?? { partition: namespaceOf(key), number: 0 },
-  );
+  const own = stackName(kind, key);
+  if (!kind.capabilities.sharedStacks) return own;
+  if (object && statusOf(object).stack?.name === own) return own; // from before its kind shared stacks
+  const recorded = object && recordedAssignment(kind, object);
+  return sharedStackName(kind, recorded ?? { partition: namespaceOf(key), number: 0 });
 }
 
 /** An object as a component of a shared stack, the parent of its resources. */
