@@ -20,10 +20,7 @@ export interface ProgramContext {
   recorded: ReadonlySet<string>;
   /** The live objects of {@link Capabilities.watches} that are for this object. */
   watched: readonly LiveObject[];
-  /**
-   * What the operator's caches show of all that the object owns; absent outside of the operator. They may be behind: good
-   * for the order in which things are done, not for whether.
-   */
+  /** What the operator's caches, which may be behind, show of all that the object owns; for the order of work alone. */
   cached?: readonly LiveObject[];
 }
 
@@ -66,24 +63,17 @@ export type KindCondition = Omit<NewCondition, "observedGeneration">;
 
 /** For programs that depend on what is alive, such as on which Pods are ready. */
 export interface LiveState<Spec, Status> {
-  /**
-   * Those of {@link Kind.owns} that the program depends on. Since it takes what it does not see for gone, it is shown
-   * these, and what the kind watches, as the API server has them: caches may be behind.
-   */
+  /** Those of {@link Kind.owns} that the program depends on; it gets them, and what it watches, from the API server. */
   readonly reads: readonly ObjectType[];
-  /**
-   * What of it calls for an update though no field has drifted, such as one Pod too few. A name for each thing, in words;
-   * empty when all is as it should be. Pure.
-   */
+  /** What calls for an update though no field has drifted, such as one Pod too few: a text for each. Pure. */
   needsReconcile(
     object: KindObject<Spec, Status>,
     owned: readonly LiveObject[],
     watched: readonly LiveObject[],
   ): string[];
   /**
-   * Of that, what completed by itself. It is replaced at once the first time, and later each time that it happens again:
-   * its replacement may complete as well. While it waits for that and something else is replaced, the kind is shown it
-   * without a status, as it began. Pure.
+   * Of that, what completed by itself. It is replaced at once the first time, and with back-off when that happens again.
+   * Until then, the kind sees it without a status, as it began. Pure.
    */
   completed?(owned: readonly LiveObject[]): string[];
 }
@@ -91,37 +81,30 @@ export interface LiveState<Spec, Status> {
 /** For what at most one object may hold, such as a namespace. */
 export interface ExclusiveClaims<Spec, Status> {
   /**
-   * Ids ({@link objectId}) of what the object claims. An object that claims what another one holds gets a condition and is
-   * not updated at all until that one releases it, unless the kind can {@link withhold}.
+   * Ids ({@link objectId}) of what the object claims. While another object holds one of them, this one gets a condition and
+   * no update, unless the kind can {@link withhold}.
    */
   of(object: KindObject<Spec, Status>, watched: readonly LiveObject[]): string[];
   /**
-   * The object without what it claims and another one holds. An object that has been updated once is then updated with the
-   * rest: rights that it takes away must not stay because of something that it cannot have. Pure.
+   * The object without what another one holds. An object that was updated before is updated with the rest, so that rights
+   * that it takes away do not stay. Pure.
    */
   withhold?(object: KindObject<Spec, Status>, ids: ReadonlySet<string>): KindObject<Spec, Status>;
 }
 
 /** For resources that nothing in the cluster watches, such as rows. */
 export interface ExternalResources<Spec, Status> {
-  /**
-   * Which of these objects (all Ready) have drifted. Called periodically with all objects of the kind, so that one query
-   * can answer for many.
-   *
-   * @throws when nothing can be asked at all
-   */
+  /** Which of these objects have drifted; called periodically with all Ready ones. @throws when nothing can be asked */
   findDrift(objects: readonly KindObject<Spec, Status>[]): Promise<DriftReport>;
   /**
-   * Removes all that was ever made for this owner, except what these outputs of resources are of. Called after an update,
-   * or a destroy, that follows an update that was cut off: what that one has made may be in no state, which is saved once,
-   * at the end of an update.
+   * Removes all that was ever made for this owner, except the resources with these outputs. Called after the update or
+   * destroy that follows one that was cut off, since what that one made may be in no state.
    *
    * @param options with `release`, it is left as it is, unmanaged
    */
   removeOrphans(owner: Owner, kept: readonly Properties[], options: { release: boolean }): Promise<void>;
   /**
-   * Tells other clusters that share the system of the resources that this one lives. Called once a minute while there are
-   * objects of the kind.
+   * Tells other clusters that share the system that this one lives; called once a minute while there are objects.
    *
    * @param cluster its UID
    */
@@ -165,14 +148,13 @@ export interface Capabilities<Spec = unknown, Status = unknown> {
   /** The environment variables that only this kind reads, with their meaning for `kindstack run --help`. */
   readonly environment?: Readonly<Record<string, string>>;
   /**
-   * The objects of a namespace share a few stacks, as components, and what waits for a stack is one update. Every resource
-   * is then named by its object's key, or by that with a slash and more. Without, each object has a stack of its own.
+   * The objects of a namespace share a few stacks, as components. Every resource is then named by its object's key, or by
+   * that with a slash and more. Without, each object has a stack of its own.
    */
   readonly sharedStacks?: true;
   /**
    * The program runs in the Pulumi SDK's own runtime, with all that the SDK has: outputs as inputs, secrets, components,
-   * resources of plugins, providers with a configuration. Without, programs give their resources plain values, which
-   * takes a third of the time. It excludes {@link sharedStacks}.
+   * plugins. Without, resources get plain values, which takes a third of the time. It excludes {@link sharedStacks}.
    */
   readonly sdkRuntime?: true;
   /** Dynamic providers of the kind's own; see {@link defineProvider}. */
@@ -195,8 +177,8 @@ export interface Capabilities<Spec = unknown, Status = unknown> {
     failure: string | undefined,
   ): KindCondition[];
   /**
-   * What follows each change of what the object owns and needs no update: fields that are no part of the stack. Runs
-   * with each reconcile, a few times a second at most, and must do nothing when nothing is to be done.
+   * Maintains fields that are no part of the stack. It runs with each reconcile, a few times a second at most, and must do
+   * nothing when nothing is to be done.
    *
    * @returns when to look again, where no event will lead to it
    */

@@ -10,9 +10,8 @@ const PACKAGE = resolve(__dirname, "../..");
 const IMPORTED = /\b(?:from|import|require)\s*\(?\s*["'](?:(\.[^"']+)|kindstack\/providers\/([^"']+))["']/g;
 
 /**
- * A digest of the code that an update of this kind runs: the kind's folder, the modules of providers and of its own package
- * that it imports, and those that these import; and of the settings that the kind reads. An object whose last update ran the same code on the
- * same generation needs no other.
+ * A digest of what an update of this kind runs: the kind's folder, the modules of providers and of its own package that it
+ * imports, directly or not, and the settings that it reads.
  *
  * @param providers the folder of the providers
  */

@@ -25,9 +25,8 @@ export interface KindNames {
 }
 
 /**
- * A kind: one folder under `stacks/`, and everything that the operator, the command line and the CRD know of it.
- *
- * The schemas are TypeBox schemas: the same value is the CRD's structural OpenAPI schema and the TypeScript type.
+ * A kind: everything that the operator, the command line and the CRD know of it. A TypeBox schema is both the CRD's structural
+ * OpenAPI schema and the TypeScript type.
  */
 export interface Kind<Spec = unknown, Status = unknown> extends KindNames {
   readonly scope: "Cluster" | "Namespaced";
@@ -92,9 +91,8 @@ export function ownerDescription(kind: AnyKind, key: string): string {
 }
 
 /**
- * Whether all that an update makes is found again when the update is killed before its state is saved: what the kind
- * {@link Kind.owns} by its owner's mark, the rest by {@link ExternalResources.removeOrphans}. Of other resources, such as
- * those of plugins, nothing would lead to one whose name is no longer wanted.
+ * Whether all that a killed update made is found again though no state has it: what the kind {@link Kind.owns} by its owner's
+ * label, the rest by {@link ExternalResources.removeOrphans}. Nothing leads to resources of plugins.
  */
 export function findsWhatWasCutOff({ owns, capabilities: { sdkRuntime, providers, external } }: AnyKind): boolean {
   if (sdkRuntime !== undefined) return false;
@@ -104,8 +102,7 @@ export function findsWhatWasCutOff({ owns, capabilities: { sdkRuntime, providers
 const validators = new WeakMap<AnyKind, ReturnType<typeof Compile>>();
 
 /**
- * Parses what came from the API server or a file. The API server has validated against the CRD that is installed;
- * that may be an older one, and `pulumi up` reads files.
+ * Parses what came from the API server, whose CRD may be an older one, or from a file.
  *
  * @throws TerminalError naming the field, its value and what is allowed
  */

@@ -151,10 +151,7 @@ export function parseManifests(text: string, file: string, { strict }: { strict:
   return found;
 }
 
-/**
- * The API's tools read YAML 1.1, where `no` is false, but without these: dates and sexagesimal numbers stay what they
- * are, and binaries, sets and ordered maps are not JSON.
- */
+/** Kubernetes' tools read YAML 1.1, where `no` is false, without its dates, sexagesimal numbers and types beyond JSON. */
 function withoutExtras(tags: Tags): Tags {
   return tags.filter(
     (tag) =>

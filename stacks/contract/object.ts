@@ -91,12 +91,11 @@ export function controllerReference(object: KindObject): OwnerReference {
 }
 
 /**
- * The name of an object's stack: readable, at most 100 characters of the set that Pulumi allows, and different for
- * different objects, for which a digest of the full identity stands at its end: too long for anybody to find two names
- * with the same.
+ * The name of an object's stack: readable, at most 100 characters that Pulumi allows, and unique by a digest that is too long
+ * for anybody to find two names with the same.
  *
- * It is made of the name and not of the UID: the watcher and `pulumi up` derive the same
- * stack; and an object that is created again after its finalizer was removed by force takes over what it left behind.
+ * It is made of the name and not of the UID: the operator and `pulumi up` derive the same stack, and an object that is
+ * created again after its finalizer was removed by force takes over what it left behind.
  */
 export function stackName(kind: { group: string; plural: string; singular: string }, key: string): string {
   const digest = hash("sha256", `${kind.plural}.${kind.group}/${key}`).slice(0, 19);

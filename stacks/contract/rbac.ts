@@ -18,11 +18,7 @@ const REVIEWS: readonly PolicyRule[] = [
   { apiGroups: ["authorization.k8s.io"], resources: ["subjectaccessreviews"], verbs: ["create"] },
 ];
 
-/**
- * All that an operator of these kinds may do in a cluster: what follows from each kind and from the types that it owns,
- * what a kind declares besides (`permissions`), its definition (to tell another operator's from its own), the Events that
- * people read, and the questions who may read its metrics. Nothing else is asked for.
- */
+/** All that an operator of these kinds may do in a cluster; nothing else is asked for. */
 export function operatorRules(kinds: readonly AnyKind[]): PolicyRule[] {
   return merged([
     ...kinds.flatMap((kind): PolicyRule[] => [
@@ -33,6 +29,7 @@ export function operatorRules(kinds: readonly AnyKind[]): PolicyRule[] {
     ]),
     // The operator tells programs in which cluster they run.
     CLUSTER_UID_RULE,
+    // It tells another operator's CRDs from its own.
     { ...DEFINITIONS, resourceNames: kinds.map(kindName), verbs: ["get"] },
     { apiGroups: ["events.k8s.io"], resources: ["events"], verbs: ["create", "patch"] },
     ...REVIEWS,
@@ -42,10 +39,7 @@ export function operatorRules(kinds: readonly AnyKind[]): PolicyRule[] {
 /** The Secret of the certificate with which an operator serves previews, and of its CA. */
 export const INSPECTION_SECRET = "kindstack-preview-tls";
 
-/**
- * What an operator that serves previews needs besides: the dry run of an object that does not exist yet is a creation to
- * RBAC.
- */
+/** What an operator that serves previews needs besides: the dry run of a new object is a creation to RBAC. */
 export function inspectionRules(kinds: readonly AnyKind[]): PolicyRule[] {
   return kinds.map(({ group, plural }) => ({ apiGroups: [group], resources: [plural], verbs: ["create"] }));
 }
@@ -66,10 +60,7 @@ export function admissionRules(kinds: readonly AnyKind[], role: string): PolicyR
   ]);
 }
 
-/**
- * What a kind's admission asks for: its objects and its webhook configurations are applied by name, and watched by type,
- * since a watch knows no list of names.
- */
+/** A kind's admission objects and webhook configurations are applied by name, and watched by type. */
 function admissionRulesOf(kind: AnyKind): PolicyRule[] {
   const { admission } = kind.capabilities;
   if (admission === undefined) return [];

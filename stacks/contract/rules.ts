@@ -17,10 +17,8 @@ interface RuledSchema {
 type Judge = (rule: string, self: unknown) => boolean | undefined;
 
 /**
- * What the API server would refuse in an object of this kind by its rules in CEL and by its lists of unique items, for
- * objects that come from a file and that no server has seen.
- *
- * Rules about a change (`oldSelf`), and those that call functions which only Kubernetes has, are left to the API server.
+ * What the API server would refuse in an object from a file by the kind's rules in CEL and by lists of unique items. Rules
+ * about a change (`oldSelf`), or with functions that only Kubernetes has, are left to the API server.
  *
  * @param manifest an object that the kind's schema takes, with defaults filled in
  * @returns a sentence for each violation, naming the field and, if it is short enough to be shown, the value

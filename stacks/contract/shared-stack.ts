@@ -6,10 +6,8 @@ import { type AnyKind, type KindNames, statusOf } from "./kind";
 import { namespaceOf, stackName } from "./object";
 
 /*
- * Kinds of the granularity `namespace`: the objects of a namespace are components of a few stacks that they share, or
- * those of several namespaces are, which are then a partition together. Which stack is an object's is chosen once and
- * recorded on it before anything is made, in the same write as its finalizer; from its first success on the status has it
- * as well.
+ * The objects of a partition, which is one namespace or several, are components of a few stacks that they share. An object's
+ * stack is chosen once and recorded on it with its finalizer, before anything is made; its first success adds it to the status.
  */
 
 /** The number of an object's shared stack within its partition, from before its first update on. */
@@ -17,9 +15,8 @@ export const STACK_NUMBER_ANNOTATION = "kindstack.dev/stack-number";
 /** The number of the partition, of an object whose namespace is none by itself. */
 export const STACK_PARTITION_ANNOTATION = "kindstack.dev/stack-partition";
 /**
- * So many objects, more or less, share one stack. An update reads and writes all that its stack holds: with 100, a burst
- * takes a quarter less of the engine's time and 120 MiB less at its peak. But what fails together is tried again once for
- * each stack, such as all objects of a missing table.
+ * So many objects, more or less, share one stack. With 100, a burst takes a quarter less of the engine's time and 120 MiB
+ * less at its peak; but what fails together, such as all objects of a missing table, is tried again once for each stack.
  */
 export const OBJECTS_PER_STACK = 500;
 
@@ -116,10 +113,7 @@ export function componentUrn(kind: KindNames, project: string, stack: string, ke
   return `urn:pulumi:${stack}::${project}::${componentType(kind)}::${key}`;
 }
 
-/**
- * Whether a resource of a shared stack is an object's: its name is the object's key, or begins with it and a slash. A
- * URN has its parent's type but not its name, so names have to differ throughout the stack anyway.
- */
+/** Whether a resource of a shared stack is an object's: its name is the object's key, or begins with it and a slash. */
 export function belongsTo(key: string, resourceName: string): boolean {
   return resourceName === key || resourceName.startsWith(`${key}/`);
 }

@@ -19,14 +19,11 @@ import { watchedObjects } from "../contract/watched";
 import { isOwnStack, type StackObject } from "./objects";
 
 /**
- * Registers the objects' resources, in the stack that is being updated.
+ * Registers the objects' resources, in the stack that is being updated. In an object's own stack ({@link isOwnStack}), and in
+ * a shared stack, they have the URNs that the operator gives them. In any other stack, each object is a component.
  *
- * In an object's own stack ({@link isOwnStack}) its resources have the very URNs that they have when the watcher runs
- * it, and so they have in the stack that objects of a namespace share. In a stack of any other name each object is a
- * component as well.
- *
- * @throws TerminalError when the cluster has one of the objects and its watcher is not told to leave it alone, or has
- *   more objects in this stack, which would be deleted
+ * @throws TerminalError when the cluster has one of the objects and it is not paused, or has more objects in this stack,
+ *   which would be deleted
  */
 export async function registerObjects(objects: readonly StackObject[], stack: string): Promise<void> {
   const owners = new Set(objects.map(({ owner }) => owner.uid));
