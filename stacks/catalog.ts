@@ -11,8 +11,6 @@ import { findKind } from "./contract/kind-name";
 import { definitionProblem } from "./definition";
 import { kinds as builtIn } from "./index";
 
-/** The word for all built-in kinds. */
-const ALL = "all";
 /** What an operator of ours serves, as text of `--kinds`; for every command that is not told otherwise. */
 const KINDS_VARIABLE = "KINDSTACK_KINDS";
 /** A folder of folders of kinds, such as the image's; they are served besides the built-in ones. */
@@ -75,7 +73,7 @@ export function loadKinds(given: readonly string[] = [], directory = process.cwd
   const named = new Set<AnyKind>();
   const others: Source[] = [];
   for (const word of words) {
-    if (word === ALL) for (const kind of builtIn) named.add(kind);
+    if (word === "all") for (const kind of builtIn) named.add(kind);
     else if (isPath(word)) others.push(load(word, () => entryOf(resolve(directory, word))));
     else if (isPackage(word, directory)) others.push(load(word, () => packageEntry(word, directory)));
     else named.add(findKind(known, word));
@@ -158,8 +156,8 @@ const PUBLIC_MODULES = {
 };
 
 /**
- * Loads a module of a team's, JavaScript of either kind or TypeScript, so that `kindstack` is this very package in it, and
- * Pulumi's SDK this package's, whatever lies in its `node_modules`: a second copy would register resources where no update sees them.
+ * Loads a JavaScript or TypeScript module in which `kindstack` and Pulumi's SDK are this very package and its own: a second
+ * copy in its `node_modules` would register resources where no update sees them.
  */
 function importModule(file: string): unknown {
   // Loaded here: only those who serve other than the built-in kinds need it.

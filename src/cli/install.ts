@@ -5,7 +5,7 @@ import { parse, stringify } from "yaml";
 import { errorMessageOf } from "../../providers/errors";
 import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
 import type { AnyKind } from "../../stacks/contract/kind";
-import { type Configuration, describeConfiguration, parseConfiguration } from "../../stacks/platform/configuration";
+import { type Configuration, keySchemas, parseConfiguration } from "../../stacks/platform/configuration";
 import { withLoadedKinds } from "../../stacks/platform/kinds";
 import { packageVersion } from "../package";
 import { renderTable } from "../text/table";
@@ -99,10 +99,14 @@ function refusePulumiKey(key: string): void {
 }
 
 function configurationTable(): string {
-  const rows = describeConfiguration().filter(({ key }) => !PULUMI_KEYS.includes(key));
+  const keys = [...keySchemas].filter(([key]) => !PULUMI_KEYS.includes(key));
   return renderTable(
     ["key", "default", "meaning"],
-    rows.map(({ key, default: value, description }) => [key, value || "-", description]),
+    keys.map(([key, { default: value = "-", description }]) => [
+      key,
+      typeof value === "string" ? value : JSON.stringify(value),
+      description,
+    ]),
   );
 }
 

@@ -86,10 +86,7 @@ export interface AdmissionWebhook {
 /** What a kind has a say in, besides its own objects. */
 export interface KindAdmission {
   readonly watches: Readonly<Record<string, AdmissionWatch>>;
-  /**
-   * Cluster-wide objects that are there while the operator serves admission, such as policies and roles. They follow the
-   * configuration with which it was started, and are repaired when they are changed.
-   */
+  /** Cluster-wide objects, such as policies and roles, that the operator keeps as they are here while it serves admission. */
   objects(): readonly Manifest[];
   webhooks(): readonly AdmissionWebhook[];
 }

@@ -29,8 +29,7 @@ const optionalWhole = (minimum: number, maximum: number, description: string) =>
 
 /**
  * Every key of the project's stack configuration: `pulumi config set kindstack:<key> <value>`, or
- * `kindstack install --print --set <key>=<value>`. This is the one place where they are described; `kindstack install
- * --help` prints it.
+ * `kindstack install --print --set <key>=<value>`.
  */
 export const configurationSchema = Type.Object({
   install: flag(false, "`pulumi up` installs Kindstack into the cluster"),
@@ -190,15 +189,6 @@ interface KeySchema {
 export const keySchemas: ReadonlyMap<string, KeySchema> = new Map(
   Object.entries<KeySchema>(configurationSchema.properties as never),
 );
-
-/** All keys as people read about them; without a default, it is empty. */
-export function describeConfiguration(): { key: string; default: string; description: string }[] {
-  return [...keySchemas].map(([key, { default: value = "", description }]) => ({
-    key,
-    default: typeof value === "string" ? value : JSON.stringify(value),
-    description,
-  }));
-}
 
 /**
  * Parses the configuration from texts, as Pulumi hands them out: lists and maps are JSON; a list of one may be that one.

@@ -11,9 +11,8 @@ const SERVICE_MONITORS = "servicemonitors.monitoring.coreos.com";
 type Reader = Pick<KubernetesClient, "get" | "list">;
 
 /**
- * What an installation needs and the cluster does not have, each with the way out; otherwise it would wait in silence for
- * what never comes. What may not be read, or a cluster that cannot be reached, counts as in order: the installation itself
- * finds out.
+ * What an installation needs and the cluster does not have, each with the way out. What cannot be read counts as in order:
+ * the installation itself finds out.
  *
  * @param kinds the kinds to install
  */

@@ -6,10 +6,7 @@ import { objectKey } from "../contract/object";
 import type { Configuration } from "./configuration";
 import { platformManifests } from "./manifests";
 
-/**
- * Whether `destroy`, or a configuration without it, leaves an object in the cluster. Unlike a protected one, that lets
- * everything else be deleted.
- */
+/** Whether `destroy`, or a configuration without it, leaves an object in the cluster; a protected one would stop `destroy`. */
 function outlivesStack({ kind, metadata }: Manifest, { keepState, stateSecret }: Configuration): boolean {
   // With a CRD go all objects of its kind, while no operator is left to destroy what they made.
   if (kind === "CustomResourceDefinition") return true;

@@ -20,10 +20,10 @@ export interface StackObject {
 }
 
 /**
- * The objects that manifests declare, with defaults filled in and validated by their kinds' schemas and rules; the API
- * server need not know the kinds. As with `kubectl apply`, the namespace is `default` where none is named.
+ * The objects that manifests declare, with defaults, and validated by their kinds' schemas and rules. As with `kubectl
+ * apply`, the namespace is `default` where none is named.
  *
- * @param stack the stack that they are run in; with it they are one owner, and in another stack they are another
+ * @param stack the stack that they are run in; in another stack, they are another owner
  * @throws TerminalError with all problems, each with its file
  */
 export async function declaredObjects(
