@@ -157,14 +157,9 @@ export class StackEngine {
   ): Promise<UpdateResult> {
     const { host, workspace, timeoutMs } = this.#options;
     const started = performance.now();
-    const { release, forget, targets } = options;
+    const { targets } = options;
     const flags = [...targetFlags(targets), "--continue-on-error", "--parallel", String(PARALLEL)];
-    const session = host.openSession(stack, {
-      fence: currentFence(),
-      release,
-      forget,
-      onUnreplaced: program?.abandon,
-    });
+    const session = host.openSession(stack, { ...options, fence: currentFence(), onUnreplaced: program?.abandon });
     try {
       const words = [...args, ...flags, "--yes", "--skip-preview", "--stack", stack];
       const result = await this.#runUnlocked(operation, stack, words, options);

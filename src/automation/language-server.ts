@@ -39,19 +39,21 @@ export async function serveProgram(
     LanguageRuntimeService,
     languageRuntime(async (request) => {
       const response = new RunResponse();
+      const monitor = new ResourceMonitorClient(request.getMonitorAddress(), grpc.credentials.createInsecure());
       try {
         if (sdkRuntime) await runSdkProgram(program, request);
-        else
-          await withMonitor(request, (monitor) => {
-            registrations = new Registrations(monitor, { project: request.getProject(), stack: request.getStack() });
-            return withRegistrations(registrations, program);
-          });
+        else {
+          registrations = new Registrations(monitor, { project: request.getProject(), stack: request.getStack() });
+          await withRegistrations(registrations, program);
+        }
         return response;
       } catch (error) {
         // What was not registered because something failed must not be deleted for that: the engine hears of it.
         if (error instanceof NotRegisteredError) return response.setError(error.message).setBail(true);
         thrown = error;
         return response.setError(errorMessageOf(error));
+      } finally {
+        monitor.close();
       }
     }),
   );
@@ -63,15 +65,6 @@ export async function serveProgram(
     abandon: (urn) => registrations?.abandon(urn),
     close: () => server.forceShutdown(),
   };
-}
-
-async function withMonitor(request: RunRequest, run: (monitor: ResourceMonitorClient) => Promise<void>): Promise<void> {
-  const monitor = new ResourceMonitorClient(request.getMonitorAddress(), grpc.credentials.createInsecure());
-  try {
-    await run(monitor);
-  } finally {
-    monitor.close();
-  }
 }
 
 /** The part of Pulumi's language-runtime service that an engine needs of a program that runs already. */

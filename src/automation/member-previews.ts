@@ -33,6 +33,7 @@ export interface PreviewOptions extends ProgramOptions {
 
 /** What one object's program would do. */
 export interface MemberPreview {
+  stack: string;
   member: StackMember;
   program: Program;
   options: PreviewOptions;
@@ -44,37 +45,33 @@ class FailedTogether extends Error {}
 /**
  * Previews objects that share a stack: one goes at once, and those that come meanwhile are the next preview together, as
  * each reads the whole stack. One that fails is repeated object by object, so that each has a result of its own.
+ *
+ * @param run previews a stack with these members' programs; the result is of all of them
  */
-export class MemberPreviews {
-  readonly #preview: (request: MemberPreview & { stack: string }) => Promise<StackPreview>;
-
-  /** @param run previews a stack with these members' programs; the result is of all of them */
-  constructor(run: (stack: string, members: readonly MemberPreview[]) => Promise<StackPreview>) {
-    this.#preview = batched({
-      batchKey: ({ stack }) => stack,
-      async run(members) {
-        const preview = await run(members[0]?.stack ?? "", members);
-        if (members.length > 1 && preview.failures.length > 0) throw new FailedTogether();
-        return preview;
-      },
-      isForAll: (error) => !(error instanceof FailedTogether),
-    });
-  }
-
-  async preview(stack: string, request: MemberPreview): Promise<StackPreview> {
-    return shareOf(await this.#preview({ stack, ...request }), request.member);
-  }
+export function memberPreviews(
+  run: (stack: string, members: readonly MemberPreview[]) => Promise<StackPreview>,
+): (request: MemberPreview) => Promise<StackPreview> {
+  const preview = batched<MemberPreview, StackPreview>({
+    batchKey: ({ stack }) => stack,
+    async run(members) {
+      const together = await run(members[0]?.stack ?? "", members);
+      if (members.length > 1 && together.failures.length > 0) throw new FailedTogether();
+      return together;
+    },
+    isForAll: (error) => !(error instanceof FailedTogether),
+  });
+  return async (request) => partOf(await preview(request), request.member);
 }
 
 /** In a shared stack, an object without resources does not exist yet, although its stack does. */
-function shareOf({ exists, changes, failures }: StackPreview, { key }: StackMember): StackPreview {
+function partOf({ exists, changes, failures }: StackPreview, { key }: StackMember): StackPreview {
   const own = changes.filter(({ urn }) => keyOf(urn) === key);
   const isAllNew = own.length > 0 && own.every(({ operation }) => operation === "create");
   return { exists: exists && !isAllNew, changes: own, failures };
 }
 
 /** The program of several objects of one stack. */
-export function membersProgram(members: readonly Omit<MemberPreview, "options">[]): Program {
+export function membersProgram(members: readonly Pick<MemberPreview, "member" | "program">[]): Program {
   return async () => {
     for (const { member, program } of members) await withParent(objectComponent(member.kind, member.key), program);
   };

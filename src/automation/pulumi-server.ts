@@ -36,12 +36,7 @@ const answerSchema = Compile(
         stderr: Type.String(),
         error: Type.Optional(
           Type.Object({
-            kind: Type.Union([
-              Type.Literal("locked"),
-              Type.Literal("stackNotFound"),
-              Type.Literal("cancelled"),
-              Type.Literal("other"),
-            ]),
+            kind: Type.Enum(["locked", "stackNotFound", "cancelled", "other"]),
             message: Type.String(),
           }),
         ),

@@ -5,11 +5,7 @@ import { errorMessageOf, RetryableError } from "../../providers/errors";
 import { NotRegisteredError } from "../../providers/registration";
 
 /** What is rejected in a program and awaited by nothing, as the SDK reports errors of its resources. */
-interface Rejections {
-  errors: Set<unknown>;
-}
-
-const programs = new AsyncLocalStorage<Rejections>();
+const rejections = new AsyncLocalStorage<unknown[]>();
 
 /**
  * Runs a program in the SDK's own runtime, as the Automation API does for inline programs (`automation/server.js`), but
@@ -28,9 +24,9 @@ export async function runSdkProgram(program: () => void | Promise<void>, request
     import("@pulumi/pulumi/log/index.js"),
   ]);
   divertRejections();
-  const rejections: Rejections = { errors: new Set() };
+  const rejected: unknown[] = [];
   const { withLocalStorage } = state as unknown as { withLocalStorage(run: () => Promise<void>): Promise<void> };
-  await programs.run(rejections, () =>
+  await rejections.run(rejected, () =>
     withLocalStorage(async () => {
       settings.resetOptions(
         request.getProject(),
@@ -52,8 +48,7 @@ export async function runSdkProgram(program: () => void | Promise<void>, request
         throw classified(error);
       }
       await afterRejections();
-      const [error] = rejections.errors;
-      if (rejections.errors.size > 0) throw classified(error);
+      if (rejected.length > 0) throw classified(rejected[0]);
       if (log.hasErrors()) throw new NotRegisteredError("the program has logged an error");
     }),
   );
@@ -85,8 +80,8 @@ function divertRejections(): void {
   const others = process.listeners("unhandledRejection");
   process.removeAllListeners("unhandledRejection");
   process.on("unhandledRejection", (error, promise) => {
-    const program = programs.getStore();
-    if (program !== undefined) program.errors.add(error);
+    const rejected = rejections.getStore();
+    if (rejected !== undefined) rejected.push(error);
     else if (others.length === 0) throw error;
     else for (const listener of others) listener(error, promise);
   });

@@ -11,8 +11,7 @@ import { judge } from "./failures";
 import { createStack } from "./file-backend";
 import { type Program, type ServedProgram, serveProgram } from "./language-server";
 import {
-  type MemberPreview,
-  MemberPreviews,
+  memberPreviews,
   membersProgram,
   type PreviewOptions,
   type StackMember,
@@ -23,7 +22,6 @@ import { readPlannedChanges } from "./planned-changes";
 import { askPulumi, type PulumiOptions, runPulumi } from "./pulumi";
 import { withScratch } from "./scratch";
 import { withBelow } from "./shared-stack";
-
 import { type StackState, urnsIn } from "./stack-state";
 import { type ResourceChange, readUpdateChanges } from "./update-changes";
 import { keyOf } from "./urn";
@@ -51,9 +49,7 @@ export interface HistoryEntry {
 const NOTHING: StackPreview = { exists: false, changes: [], failures: [] };
 
 /** With the objects that are meant, where the stack is one that others share. */
-interface PlanOptions extends Omit<PreviewOptions, "member"> {
-  members?: readonly StackMember[];
-}
+type PlanOptions = Omit<PreviewOptions, "member"> & { members?: readonly StackMember[] };
 
 const HISTORY_PAGE = "100";
 
@@ -67,7 +63,10 @@ export class StackReader {
   /** By stack, the preview that was asked for last: one at a time, since the providers answer one. */
   readonly #last = new Map<string, Promise<unknown>>();
   readonly #slots: LimitFunction;
-  readonly #memberPreviews = new MemberPreviews((stack, members) => this.#previewMembers(stack, members));
+  readonly #previewMember = memberPreviews((stack, requests) => {
+    const members = requests.map(({ member }) => member);
+    return this.#preview(stack, membersProgram(requests), { ...requests[0]?.options, members });
+  });
 
   constructor(options: StackReaderOptions) {
     this.#options = options;
@@ -79,23 +78,15 @@ export class StackReader {
   preview(stack: string, program: Program, options: PreviewOptions = {}): Promise<StackPreview> {
     const { member, ...others } = options;
     if (member === undefined) return this.#preview(stack, program, others);
-    return this.#memberPreviews.preview(stack, { member, program, options: others });
-  }
-
-  #previewMembers(stack: string, members: readonly MemberPreview[]): Promise<StackPreview> {
-    const [first] = members as [MemberPreview];
-    return this.#preview(stack, membersProgram(members), {
-      ...first.options,
-      members: members.map(({ member }) => member),
-    });
+    return this.#previewMember({ stack, member, program, options: others });
   }
 
   async #preview(stack: string, program: Program, options: PlanOptions): Promise<StackPreview> {
-    const attempt = async ({ backendUrl }: ReadableStack) => {
+    const attempt = async (readable: ReadableStack) => {
       const served = await serveProgram(program, options);
       try {
         const args = ["preview", "--client", served.address, "--exec-kind", "auto.inline"];
-        return await this.#plan(stack, args, options, backendUrl, served);
+        return await this.#plan(stack, args, options, readable, served);
       } finally {
         served.close();
       }
@@ -111,10 +102,8 @@ export class StackReader {
     if (member !== undefined && !(await this.#has(stack, member, options.signal))) return NOTHING;
     const planned = { ...others, ...(member && { members: [member] }) };
     const args = ["destroy", "--preview-only", "--exec-kind", "auto.local"];
-    const preview = await this.#backend.look(stack, "checkpoint", ({ backendUrl }) =>
-      this.#plan(stack, args, planned, backendUrl),
-    );
-    return preview ?? NOTHING;
+    const look = (readable: ReadableStack) => this.#plan(stack, args, planned, readable);
+    return (await this.#backend.look(stack, "checkpoint", look)) ?? NOTHING;
   }
 
   async #has(stack: string, { kind, key }: StackMember, signal: AbortSignal | undefined): Promise<boolean> {
@@ -144,13 +133,19 @@ export class StackReader {
     stack: string,
     args: readonly string[],
     { refresh = false, signal, members }: PlanOptions,
-    backendUrl: string | undefined,
+    { backendUrl }: ReadableStack,
     served?: ServedProgram,
   ): Promise<StackPreview> {
     const { host, timeoutMs } = this.#options;
-    const command = [...args, "--stack", stack];
-    if (members !== undefined) command.push(...(await this.#memberFlags(stack, members, refresh, signal)));
-    else if (refresh) command.push("--refresh");
+    const keys = members && new Set(members.map(({ key }) => key));
+    const isMeant = ({ urn }: { urn: string }) => keys === undefined || keys.has(keyOf(urn));
+    const state = members && refresh ? await this.state(stack, signal) : undefined;
+    const below = (state?.deployment.resources ?? []).filter(isMeant).map(({ urn }) => urn);
+    const components = members?.map(({ kind, key }) => componentUrn(kind, PROJECT, stack, key));
+    // Of what the stack does not have there is nothing to be refreshed, which the engine would refuse.
+    const refreshes = refresh && (members === undefined || below.length > 0);
+    const targets = targetFlags(components && withBelow(components, below));
+    const command = [...args, ...(refreshes ? ["--refresh"] : []), ...targets, "--stack", stack];
     const { result, session } = await this.#oneAtATime(stack, async () => {
       const session = host.openSession(stack);
       const run = () => runPulumi(this.#options, command, { signal, backendUrl, events: true });
@@ -159,8 +154,6 @@ export class StackReader {
     });
     if (result.interrupted === "aborted") throw new RetryableError("Interrupted", "the preview was interrupted");
     if (result.error?.kind === "stackNotFound") return NOTHING;
-    const keys = members && new Set(members.map(({ key }) => key));
-    const isMeant = ({ urn }: { urn: string }) => keys === undefined || keys.has(keyOf(urn));
     const refused = session.failures.filter(isMeant);
     const report = readEventLog(result.events);
     const { failures } = judge(result, report, refused, served?.error(), timeoutMs);
@@ -175,20 +168,6 @@ export class StackReader {
     const done = (this.#last.get(stack) ?? Promise.resolve()).then(work, work);
     this.#last.set(stack, done);
     return done;
-  }
-
-  /** Of what the stack does not have there is nothing to be refreshed, which the engine would refuse. */
-  async #memberFlags(
-    stack: string,
-    members: readonly StackMember[],
-    refresh: boolean,
-    signal?: AbortSignal,
-  ): Promise<string[]> {
-    const state = refresh ? await this.state(stack, signal) : undefined;
-    const keys = new Set(members.map(({ key }) => key));
-    const below = state ? urnsIn(state).filter((urn) => keys.has(keyOf(urn))) : [];
-    const components = members.map(({ kind, key }) => componentUrn(kind, PROJECT, stack, key));
-    return [...(below.length > 0 ? ["--refresh"] : []), ...targetFlags(withBelow(components, below))];
   }
 
   /** Runs with a backend that has this one stack, with nothing in it. */

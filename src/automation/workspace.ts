@@ -98,17 +98,14 @@ async function templates(
   return read();
 }
 
-/** Secrets that providers read from the operator's environment; Pulumi has no use for them. */
-const PROVIDER_SECRETS = /^(PSQL_|PG[A-Z]|KUBECONFIG$|KINDSTACK_)/;
+/** Secrets that providers read from the operator's environment, for which Pulumi has no use; and what is set below. */
+const NOT_INHERITED = /^(PSQL_|PG[A-Z]|KUBECONFIG$|KINDSTACK_|PULUMI_CONFIG_PASSPHRASE)/;
 
 function pulumiEnvironment(settings: WorkspaceSettings): NodeJS.ProcessEnv {
   const { workDirectory, environment, backendUrl, attachment } = settings;
   const { passphrase } = settings.protection;
-  const inherited = Object.fromEntries(Object.entries(environment).filter(([name]) => !PROVIDER_SECRETS.test(name)));
-  delete inherited.PULUMI_CONFIG_PASSPHRASE;
-  delete inherited.PULUMI_CONFIG_PASSPHRASE_FILE;
   return {
-    ...inherited,
+    ...Object.fromEntries(Object.entries(environment).filter(([name]) => !NOT_INHERITED.test(name))),
     PULUMI_HOME: join(workDirectory, "home"),
     PULUMI_BACKEND_URL: crashSafeBackendUrl(backendUrl),
     PULUMI_DEBUG_PROVIDERS: attachment,

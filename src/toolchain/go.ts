@@ -25,21 +25,9 @@ export function goBuild(build: {
     async make({ file, scratch, signal }) {
       const settings = Object.entries(build.variables ?? {}).map(([name, value]) => ` -X ${name}=${value}`);
       await copyModule(build.module, scratch);
-      await go(
-        [
-          "build",
-          "-mod=mod",
-          "-trimpath",
-          ...(build.tags === undefined ? [] : ["-tags", build.tags]),
-          "-ldflags",
-          `-s -w${settings.join("")}`,
-          "-o",
-          file,
-          build.package,
-        ],
-        scratch,
-        signal,
-      );
+      const tags = build.tags === undefined ? [] : ["-tags", build.tags];
+      const flags = ["-mod=mod", "-trimpath", ...tags, "-ldflags", `-s -w${settings.join("")}`, "-o", file];
+      await go(["build", ...flags, build.package], scratch, signal);
     },
   };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type MemberPreview, MemberPreviews, type StackPreview } from "../../src/automation/member-previews";
+import { type MemberPreview, memberPreviews, type StackPreview } from "../../src/automation/member-previews";
 import type { PlannedChange } from "../../src/automation/planned-changes";
 import { postgresWriter } from "../../stacks/postgres-writer/kind";
 
@@ -9,7 +9,8 @@ const change = (name: string, operation: PlannedChange["operation"]): PlannedCha
   name,
   operation,
 });
-const request = (key: string): MemberPreview => ({
+const request = (key: string, stack: string): MemberPreview => ({
+  stack,
   member: { kind: postgresWriter, key },
   program: () => {},
   options: {},
@@ -19,7 +20,7 @@ const keysOf = (members: readonly MemberPreview[]) => members.map(({ member }) =
 /** Previews in which each object's row is updated; `broken` ones fail, and `fresh` ones are new. */
 function previews(broken: string[] = [], fresh: string[] = []) {
   const runs: string[][] = [];
-  const lines = new MemberPreviews(async (_stack, members): Promise<StackPreview> => {
+  const lines = memberPreviews(async (_stack, members): Promise<StackPreview> => {
     const keys = keysOf(members);
     runs.push(keys);
     await new Promise(setImmediate);
@@ -38,7 +39,7 @@ describe("objects of one stack", () => {
   it("that come while one is previewed are the next preview together, and each has its own changes", async () => {
     const { runs, lines } = previews([], ["default/c"]);
     const results = await Promise.all(
-      ["default/a", "default/b", "default/c"].map((key) => lines.preview("stack", request(key))),
+      ["default/a", "default/b", "default/c"].map((key) => lines(request(key, "stack"))),
     );
     expect(runs).toEqual([["default/a"], ["default/b", "default/c"]]);
     expect(results.map(({ changes }) => changes.map(({ name }) => name))).toEqual([
@@ -52,7 +53,7 @@ describe("objects of one stack", () => {
   it("are previewed one by one when one of them fails", async () => {
     const { runs, lines } = previews(["default/b"]);
     const results = await Promise.all(
-      ["default/a", "default/b", "default/c"].map((key) => lines.preview("stack", request(key))),
+      ["default/a", "default/b", "default/c"].map((key) => lines(request(key, "stack"))),
     );
     expect(runs).toEqual([["default/a"], ["default/b", "default/c"], ["default/b"], ["default/c"]]);
     expect(results.map(({ failures }) => failures.length)).toEqual([0, 1, 0]);
@@ -60,19 +61,19 @@ describe("objects of one stack", () => {
 
   it("do not wait for those of another stack", async () => {
     const { runs, lines } = previews();
-    await Promise.all(["one", "two"].map((stack) => lines.preview(stack, request("default/a"))));
+    await Promise.all(["one", "two"].map((stack) => lines(request("default/a", stack))));
     expect(runs).toEqual([["default/a"], ["default/a"]]);
   });
 
   it("all fail when the preview cannot be run, and the next one begins", async () => {
     let isDown = true;
-    const lines = new MemberPreviews(async () => {
+    const lines = memberPreviews(async () => {
       if (isDown) throw new Error("no engine");
       return { exists: true, changes: [], failures: [] };
     });
-    const answers = await Promise.allSettled(["default/a", "default/b"].map((key) => lines.preview("s", request(key))));
+    const answers = await Promise.allSettled(["default/a", "default/b"].map((key) => lines(request(key, "s"))));
     expect(answers.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
     isDown = false;
-    await expect(lines.preview("s", request("default/a"))).resolves.toMatchObject({ exists: true });
+    await expect(lines(request("default/a", "s"))).resolves.toMatchObject({ exists: true });
   });
 });
