@@ -59,9 +59,9 @@ export async function updateMembers(
     const options = { refresh, signal, savesOnce: findsWhatWasCutOff(kind), targets };
     const result = await engine.up(stack, program, options);
     observe(result);
-    const shares = splitResult(result, keys, thrower);
-    for (const [key, share] of shares) results.set(key, share);
-    left = taking.filter(({ key }) => !shares.has(key));
+    const parts = splitResult(result, keys, thrower);
+    for (const [key, part] of parts) results.set(key, part);
+    left = taking.filter(({ key }) => !parts.has(key));
   }
   return results;
 }
@@ -95,9 +95,9 @@ export async function destroyMembers(
   const options = { release, forget, signal, savesOnce: findsWhatWasCutOff(kind) };
   const result = await engine.destroy(stack, { ...options, targets: isLast ? undefined : targets });
   observe(result);
-  const shares = splitResult(result, keys, undefined);
+  const parts = splitResult(result, keys, undefined);
   // What was not reached because of another's failure is tried again with that one's next try.
-  return new Map(keys.map((key) => [key, shares.get(key) ?? partOfResult(result, [], [], result.failures)]));
+  return new Map(keys.map((key) => [key, parts.get(key) ?? partOfResult(result, [], [], result.failures)]));
 }
 
 /**
@@ -116,15 +116,15 @@ export function splitResult(
   const own = groupBy(result.failures, ({ urn }) => (urn === undefined ? thrower : keyOf(urn)));
   const unowned = own.get(undefined) ?? [];
   const blamed = keys.some((key) => own.has(key));
-  const shares = new Map<string, UpdateResult>();
+  const parts = new Map<string, UpdateResult>();
   for (const key of keys) {
     const failures = own.get(key) ?? [];
     const isDone = result.outcome === "succeeded" || (result.restDone === true && unowned.length === 0);
     if (failures.length === 0 && !isDone && blamed && result.outcome !== "interrupted") continue;
     const all = failures.length > 0 || isDone ? failures : result.failures;
-    shares.set(key, partOfResult(result, resources.get(key) ?? [], deleted.get(key) ?? [], all, isDone));
+    parts.set(key, partOfResult(result, resources.get(key) ?? [], deleted.get(key) ?? [], all, isDone));
   }
-  return shares;
+  return parts;
 }
 
 function partOfResult(

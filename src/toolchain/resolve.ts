@@ -96,37 +96,55 @@ function cachedFile(tool: Tool, home: string): string {
   return path.join(home, tool.version, fileOf(tool));
 }
 
+/** @param reasons gets the reason of each source that fails */
 async function makeUnderLock(tool: Tool, home: string, reasons: string[], options: ResolveOptions): Promise<string> {
-  await fs.mkdir(home, { recursive: true });
-  const cached = cachedFile(tool, home);
-  const lost = new AbortController();
-  const signal = options.signal ? AbortSignal.any([options.signal, lost.signal]) : lost.signal;
-  const release = await lock(
-    home,
-    (error) => lost.abort(error),
-    signal,
-    () => options.observe?.({ type: "waiting", tool }),
-  );
-  try {
+  const { observe = () => {} } = options;
+  return underLock(tool, home, options, async (signal) => {
+    const cached = cachedFile(tool, home);
     if (existsSync(cached)) return cached; // the former holder of the lock has made it
     await removeLeftovers(home);
     for (const source of tool.sources) {
-      options.observe?.({ type: "making", tool, source });
+      observe({ type: "making", tool, source });
       try {
         await make(tool, source, home, signal);
+        observe({ type: "made", tool, source });
+        return cached;
       } catch (error) {
         signal.throwIfAborted();
         const reason = errorMessageOf(error);
         reasons.push(`${source.label}: ${reason}`);
-        options.observe?.({ type: "failed", tool, source, reason });
-        continue;
+        observe({ type: "failed", tool, source, reason });
       }
-      options.observe?.({ type: "made", tool, source });
-      return cached;
     }
     throw unavailable(tool, reasons);
-  } finally {
-    if (!lost.signal.aborted) await release();
+  });
+}
+
+/** @param work gets a signal that is aborted when the lock is lost as well */
+async function underLock<T>(
+  tool: Tool,
+  home: string,
+  { signal: given, observe }: ResolveOptions,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const lost = new AbortController();
+  const signal = given ? AbortSignal.any([given, lost.signal]) : lost.signal;
+  const settings = {
+    lockfilePath: path.join(home, ".lock"),
+    stale: LOCK_STALE_MS,
+    onCompromised: (error: Error) => lost.abort(error),
+  };
+  await fs.mkdir(home, { recursive: true });
+  for (let waited = false; ; waited = true) {
+    signal.throwIfAborted();
+    try {
+      const release = await lockfile.lock(home, settings);
+      return await work(signal).finally(() => (lost.signal.aborted ? undefined : release()));
+    } catch (error) {
+      if ((error as { code?: string }).code !== "ELOCKED") throw error;
+      if (!waited) observe?.({ type: "waiting", tool });
+      await delay(LOCK_RETRY_MS);
+    }
   }
 }
 
@@ -162,28 +180,6 @@ const LEFTOVER_PREFIX = ".making-";
 async function removeLeftovers(home: string): Promise<void> {
   for (const entry of await fs.readdir(home)) {
     if (entry.startsWith(LEFTOVER_PREFIX)) await fs.rm(path.join(home, entry), { recursive: true, force: true });
-  }
-}
-
-async function lock(
-  home: string,
-  onCompromised: (error: Error) => void,
-  signal: AbortSignal,
-  onWait: () => void,
-): Promise<() => Promise<void>> {
-  for (let waited = false; ; waited = true) {
-    signal.throwIfAborted();
-    try {
-      return await lockfile.lock(home, {
-        lockfilePath: path.join(home, ".lock"),
-        stale: LOCK_STALE_MS,
-        onCompromised,
-      });
-    } catch (error) {
-      if ((error as { code?: string }).code !== "ELOCKED") throw error;
-      if (!waited) onWait();
-      await delay(LOCK_RETRY_MS);
-    }
   }
 }
 

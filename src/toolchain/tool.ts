@@ -22,7 +22,7 @@ export interface Source {
   /** How long it takes on two cores, in seconds. */
   readonly estimatedSeconds: number;
   /** Puts the tool at `file`, in an empty folder. `scratch` is another one; both are the caller's to remove. */
-  make(places: { file: string; scratch: string; signal: AbortSignal }): Promise<void>;
+  make(paths: { file: string; scratch: string; signal: AbortSignal }): Promise<void>;
 }
 
 /** What happens while a tool is sought. */

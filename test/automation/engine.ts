@@ -26,7 +26,7 @@ export function describeEngine(runner: Runner): void {
   begin();
   afterEach(begin);
 
-  const worldOf = (name: string) =>
+  const thingsOf = (name: string) =>
     [...engine.things.live]
       .filter(([key]) => key.startsWith(`${name}/`))
       .map(([key, value]) => [key.split("/")[1], value]);
@@ -40,7 +40,7 @@ export function describeEngine(runner: Runner): void {
         ["b", "2"],
       ]);
       expect(result.durationMs).toBeGreaterThan(0);
-      expect(worldOf(stack).sort()).toEqual([
+      expect(thingsOf(stack).sort()).toEqual([
         ["a", "1"],
         ["b", "2"],
       ]);
@@ -58,7 +58,7 @@ export function describeEngine(runner: Runner): void {
       const result = await engine.up(stack, { kept: "1", changed: "2" });
       expect(result.changes).toEqual({ update: 1, delete: 1 });
       // Things are made side by side, so their order says nothing.
-      expect(Object.fromEntries(worldOf(stack))).toEqual({ kept: "1", changed: "2" });
+      expect(Object.fromEntries(thingsOf(stack))).toEqual({ kept: "1", changed: "2" });
     });
 
     it("replaces what cannot be changed in place", async () => {
@@ -66,7 +66,7 @@ export function describeEngine(runner: Runner): void {
       const result = await engine.engine.up(stack, () => void new Thing("a", { key: `${stack}/new`, value: "1" }));
       expect(result.changes).toMatchObject({ replace: 1 });
       expect(result.resources).toMatchObject([{ name: "a", outputs: { key: `${stack}/new` } }]);
-      expect(worldOf(stack)).toEqual([["new", "1"]]);
+      expect(thingsOf(stack)).toEqual([["new", "1"]]);
     });
 
     it("does not look for drift unless it is told to", async () => {
@@ -81,7 +81,7 @@ export function describeEngine(runner: Runner): void {
       engine.things.live.delete(`${stack}/removed`);
       const result = await engine.up(stack, { changed: "1", removed: "1" }, { refresh: true });
       expect(result).toMatchObject({ outcome: "succeeded", changes: { update: 1, create: 1 } });
-      expect(new Map(worldOf(stack) as [string, string][])).toEqual(
+      expect(new Map(thingsOf(stack) as [string, string][])).toEqual(
         new Map([
           ["changed", "1"],
           ["removed", "1"],
@@ -100,7 +100,7 @@ export function describeEngine(runner: Runner): void {
         stacks.map(() => ["succeeded", 10]),
       );
       expect(results[3]?.failures).toMatchObject([{ reason: "TableNotAllowed" }]);
-      expect(stacks.map((name) => worldOf(name).length)).toEqual([10, 10, 10]);
+      expect(stacks.map((name) => thingsOf(name).length)).toEqual([10, 10, 10]);
     });
   });
 
@@ -126,7 +126,7 @@ export function describeEngine(runner: Runner): void {
         thing("dependent", { dependsOn: refused });
       });
       expect(result.failures).toMatchObject([{ resource: "refused", reason: "LockTimeout" }]);
-      expect(worldOf(stack)).toEqual([["dependent", "1"]]);
+      expect(thingsOf(stack)).toEqual([["dependent", "1"]]);
     });
 
     it("may give values that a library has wrapped", async () => {
@@ -134,7 +134,7 @@ export function describeEngine(runner: Runner): void {
         new Thing("a", { key: `${stack}/a`, value: output(Promise.resolve("wrapped")) });
       });
       expect(result.failures).toEqual([]);
-      expect(worldOf(stack)).toEqual([["a", "wrapped"]]);
+      expect(thingsOf(stack)).toEqual([["a", "wrapped"]]);
     });
 
     it.each<[what: string, program: () => unknown, message: RegExp]>([
@@ -161,7 +161,7 @@ export function describeEngine(runner: Runner): void {
 
   describe("a failing update", () => {
     it.each([
-      ["terminal", "TableNotAllowed", "nobody may have that"],
+      ["terminal", "TableNotAllowed", "that table is not allowed"],
       ["retryable", "LockTimeout", "come again later"],
       ["bug", "InternalError", "cannot read properties of undefined"],
     ])("carries the provider's own %s error, its reason and its resource", async (value, reason, message) => {
@@ -178,7 +178,7 @@ export function describeEngine(runner: Runner): void {
       expect(failed.failures).toMatchObject([{ resource: "b" }]);
       const result = await engine.up(stack, { a: "2", b: "1" });
       expect(result).toMatchObject({ outcome: "succeeded", failures: [] });
-      expect(worldOf(stack)).toEqual([
+      expect(thingsOf(stack)).toEqual([
         ["a", "2"],
         ["b", "1"],
       ]);
@@ -194,7 +194,7 @@ export function describeEngine(runner: Runner): void {
       };
       const failed = await engine.engine.up(stack, program("afresh"));
       expect(failed).toMatchObject({ outcome: "failed", failures: [{ resource: "a", reason: "Terminating" }] });
-      expect(worldOf(stack).sort()).toEqual([
+      expect(thingsOf(stack).sort()).toEqual([
         ["a", "in use"],
         ["after", "1"],
         ["other", "1"],
@@ -203,7 +203,7 @@ export function describeEngine(runner: Runner): void {
 
       engine.things.live.set(`${stack}/a`, "1");
       expect(await engine.engine.up(stack, program("afresh"))).toMatchObject({ outcome: "succeeded", failures: [] });
-      expect(worldOf(stack).sort()).toEqual([
+      expect(thingsOf(stack).sort()).toEqual([
         ["a", "afresh"],
         ["after", "1"],
         ["other", "1"],
@@ -241,7 +241,7 @@ export function describeEngine(runner: Runner): void {
         changes: { delete: 2 },
         resources: [],
       });
-      expect(worldOf(stack)).toEqual([]);
+      expect(thingsOf(stack)).toEqual([]);
       expect((await engine.backendFiles()).filter((file) => file.includes(stack))).toEqual([]);
     });
 
@@ -261,7 +261,7 @@ export function describeEngine(runner: Runner): void {
       expect((await engine.checkpoint(stack)).resources.map(({ urn }) => urn.split("::").at(-1))).toContain("a");
       engine.things.live.set(`${stack}/a`, "free");
       expect(await engine.engine.destroy(stack)).toMatchObject({ outcome: "succeeded" });
-      expect(worldOf(stack)).toEqual([]);
+      expect(thingsOf(stack)).toEqual([]);
     });
 
     it("of what is gone already succeeds", async () => {
@@ -297,7 +297,7 @@ export function describeEngine(runner: Runner): void {
       const targets: string[] = [];
       await expect(engine.engine.destroy(stack, { targets })).rejects.toThrow("needs at least one resource");
       await expect(engine.up(stack, {}, { targets })).rejects.toThrow("needs at least one resource");
-      expect(worldOf(stack)).toEqual([["a", "1"]]);
+      expect(thingsOf(stack)).toEqual([["a", "1"]]);
     });
   });
 

@@ -20,7 +20,7 @@ const keysOf = (members: readonly MemberPreview[]) => members.map(({ member }) =
 /** Previews in which each object's row is updated; `broken` ones fail, and `fresh` ones are new. */
 function previews(broken: string[] = [], fresh: string[] = []) {
   const runs: string[][] = [];
-  const lines = memberPreviews(async (_stack, members): Promise<StackPreview> => {
+  const preview = memberPreviews(async (_stack, members): Promise<StackPreview> => {
     const keys = keysOf(members);
     runs.push(keys);
     await new Promise(setImmediate);
@@ -32,14 +32,14 @@ function previews(broken: string[] = [], fresh: string[] = []) {
         .map((key) => ({ resource: key, errorClass: "terminal", reason: "Invalid", message: "no" })),
     };
   });
-  return { runs, lines };
+  return { runs, preview };
 }
 
 describe("objects of one stack", () => {
   it("that come while one is previewed are the next preview together, and each has its own changes", async () => {
-    const { runs, lines } = previews([], ["default/c"]);
+    const { runs, preview } = previews([], ["default/c"]);
     const results = await Promise.all(
-      ["default/a", "default/b", "default/c"].map((key) => lines(request(key, "stack"))),
+      ["default/a", "default/b", "default/c"].map((key) => preview(request(key, "stack"))),
     );
     expect(runs).toEqual([["default/a"], ["default/b", "default/c"]]);
     expect(results.map(({ changes }) => changes.map(({ name }) => name))).toEqual([
@@ -51,29 +51,29 @@ describe("objects of one stack", () => {
   });
 
   it("are previewed one by one when one of them fails", async () => {
-    const { runs, lines } = previews(["default/b"]);
+    const { runs, preview } = previews(["default/b"]);
     const results = await Promise.all(
-      ["default/a", "default/b", "default/c"].map((key) => lines(request(key, "stack"))),
+      ["default/a", "default/b", "default/c"].map((key) => preview(request(key, "stack"))),
     );
     expect(runs).toEqual([["default/a"], ["default/b", "default/c"], ["default/b"], ["default/c"]]);
     expect(results.map(({ failures }) => failures.length)).toEqual([0, 1, 0]);
   });
 
   it("do not wait for those of another stack", async () => {
-    const { runs, lines } = previews();
-    await Promise.all(["one", "two"].map((stack) => lines(request("default/a", stack))));
+    const { runs, preview } = previews();
+    await Promise.all(["one", "two"].map((stack) => preview(request("default/a", stack))));
     expect(runs).toEqual([["default/a"], ["default/a"]]);
   });
 
   it("all fail when the preview cannot be run, and the next one begins", async () => {
     let isDown = true;
-    const lines = memberPreviews(async () => {
+    const preview = memberPreviews(async () => {
       if (isDown) throw new Error("no engine");
       return { exists: true, changes: [], failures: [] };
     });
-    const answers = await Promise.allSettled(["default/a", "default/b"].map((key) => lines(request(key, "s"))));
+    const answers = await Promise.allSettled(["default/a", "default/b"].map((key) => preview(request(key, "s"))));
     expect(answers.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
     isDown = false;
-    await expect(lines(request("default/a", "s"))).resolves.toMatchObject({ exists: true });
+    await expect(preview(request("default/a", "s"))).resolves.toMatchObject({ exists: true });
   });
 });

@@ -19,7 +19,7 @@ function failure(name: string | undefined, message = "refused"): UpdateFailure {
 }
 
 const KEYS = ["ns/a", "ns/b", "ns/c"];
-const outcomes = (shares: Map<string, UpdateResult>) => [...shares].map(([key, { outcome }]) => `${key} ${outcome}`);
+const outcomes = (parts: Map<string, UpdateResult>) => [...parts].map(([key, { outcome }]) => `${key} ${outcome}`);
 
 describe("splitResult", () => {
   it("gives each object what was done to its own resources, components aside", () => {
@@ -30,20 +30,20 @@ describe("splitResult", () => {
       resource("ns/b", "same"),
       resource("ns/other", "create"),
     ];
-    const shares = splitResult(updateResult({ resources, deleted: [resource("ns/c", "delete")] }), KEYS, undefined);
-    expect([...shares.values()].map(({ changes }) => changes)).toEqual([{ create: 1, update: 1 }, {}, { delete: 1 }]);
-    expect(outcomes(shares)).toEqual(["ns/a succeeded", "ns/b succeeded", "ns/c succeeded"]);
+    const parts = splitResult(updateResult({ resources, deleted: [resource("ns/c", "delete")] }), KEYS, undefined);
+    expect([...parts.values()].map(({ changes }) => changes)).toEqual([{ create: 1, update: 1 }, {}, { delete: 1 }]);
+    expect(outcomes(parts)).toEqual(["ns/a succeeded", "ns/b succeeded", "ns/c succeeded"]);
   });
 
   it("lets the failure of one's resource be that one's alone, when the rest was done", () => {
-    const shares = splitResult(
+    const parts = splitResult(
       updateResult({ outcome: "failed", restDone: true, failures: [failure("ns/b", "no such table")] }),
       KEYS,
       undefined,
     );
-    expect(outcomes(shares)).toEqual(["ns/a succeeded", "ns/b failed", "ns/c succeeded"]);
-    expect(shares.get("ns/b")?.failures).toMatchObject([{ message: "no such table" }]);
-    expect(shares.get("ns/a")?.failures).toEqual([]);
+    expect(outcomes(parts)).toEqual(["ns/a succeeded", "ns/b failed", "ns/c succeeded"]);
+    expect(parts.get("ns/b")?.failures).toMatchObject([{ message: "no such table" }]);
+    expect(parts.get("ns/a")?.failures).toEqual([]);
   });
 
   it("says nothing of the others when one's failure ended the update before its end", () => {
@@ -58,9 +58,9 @@ describe("splitResult", () => {
 
   it("counts a failure without an owner for every member", () => {
     const away = updateResult({ outcome: "failed", failures: [failure(undefined, "the backend is away")] });
-    const shares = splitResult(away, KEYS, undefined);
-    expect(outcomes(shares)).toEqual(["ns/a failed", "ns/b failed", "ns/c failed"]);
-    expect(shares.get("ns/a")?.failures).toMatchObject([{ message: "the backend is away" }]);
+    const parts = splitResult(away, KEYS, undefined);
+    expect(outcomes(parts)).toEqual(["ns/a failed", "ns/b failed", "ns/c failed"]);
+    expect(parts.get("ns/a")?.failures).toMatchObject([{ message: "the backend is away" }]);
   });
 
   it("does not take what was reached for done when the update ended in a failure without an owner", () => {
@@ -75,8 +75,8 @@ describe("splitResult", () => {
   });
 
   it("lets an interruption be everybody's", () => {
-    const shares = splitResult(updateResult({ outcome: "interrupted" }), KEYS, undefined);
-    expect(outcomes(shares)).toEqual(["ns/a interrupted", "ns/b interrupted", "ns/c interrupted"]);
+    const parts = splitResult(updateResult({ outcome: "interrupted" }), KEYS, undefined);
+    expect(outcomes(parts)).toEqual(["ns/a interrupted", "ns/b interrupted", "ns/c interrupted"]);
   });
 });
 
@@ -90,8 +90,8 @@ describe("destroyMembers", () => {
       up: unexpected,
       destroy: unexpected,
     };
-    const shares = await destroyMembers(engine, postgresWriter, "writers.ns.0", ["ns/a"], {}, () => {});
-    expect(outcomes(shares)).toEqual(["ns/a succeeded"]);
+    const parts = await destroyMembers(engine, postgresWriter, "writers.ns.0", ["ns/a"], {}, () => {});
+    expect(outcomes(parts)).toEqual(["ns/a succeeded"]);
     expect(forgotten).toEqual(["writers.ns.0"]);
   });
 

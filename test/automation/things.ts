@@ -16,7 +16,7 @@ export const THING_STUB = "a stub that the host knows";
 
 /** Values that no thing takes, each with an error of another class. */
 const REFUSED: Record<string, () => Error> = {
-  terminal: () => new TerminalError("TableNotAllowed", "nobody may have that"),
+  terminal: () => new TerminalError("TableNotAllowed", "that table is not allowed"),
   retryable: () => new RetryableError("LockTimeout", "come again later"),
   bug: () => new TypeError("cannot read properties of undefined"),
   // What a database says of a table that a user has named so.

@@ -141,10 +141,10 @@ describe("the cache", () => {
     const finished = new Promise<void>((resolve) => {
       finish = resolve;
     });
-    const slow = source("slow forge", async (places) => {
+    const slow = source("slow forge", async (paths) => {
       making++;
       await finished;
-      await forge.make(places);
+      await forge.make(paths);
     });
     const observe = ({ type }: ToolEvent) => {
       events.push(type);
