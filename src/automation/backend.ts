@@ -24,18 +24,18 @@ export interface ReadableStack {
 export interface Backend {
   /** Whether states are read and stacks removed without a command. */
   readonly isDirect: boolean;
-  /** Makes an empty stack where there is none; not where only a command could, which an update tells to be needed. */
-  createMissing(stack: string): Promise<void>;
+  /** Makes an empty stack where there is none. Without it, only a command could, which an update tells to be needed. */
+  createMissing?(stack: string): Promise<void>;
   /** A stack's state; `undefined` when there is no such stack. */
   state(stack: string, signal?: AbortSignal): Promise<StackState | undefined>;
   /** The names of all stacks. */
   names(signal?: AbortSignal): Promise<string[]>;
-  /** Reads every stack's state. On `postgres://` they are of one moment; elsewhere each is of a moment of its own. */
-  readAll(onState: OnState, signal?: AbortSignal): Promise<void>;
+  /** Reads every stack's state, all of one moment. */
+  readAll?(onState: OnState): Promise<void>;
   /** Removes a stack's state, history and locks. A stack that does not exist is a success. */
   remove(stack: string, signal?: AbortSignal): Promise<void>;
   /** Removes all but the newest entries of a stack's history. */
-  cutHistory(stack: string): Promise<void>;
+  cutHistory?(stack: string): Promise<void>;
   /**
    * Takes out of the state what an update that was cut off was about to create. The engine would keep that there, and
    * warn of it, until a person looks at it; here the next creation does, as it adopts what is there. For a stack without a
@@ -43,7 +43,7 @@ export interface Backend {
    */
   forgetPendingCreates(stack: string): Promise<void>;
   /** Removes what is no whole lock of a stack. @returns what was removed */
-  removeTornLocks(stack: string): Promise<string[]>;
+  removeTornLocks?(stack: string): Promise<string[]>;
   /** Removes the locks of a dead process with `cancel`, and with them what its update was about to create. */
   unlock(stack: string, cancel: () => Promise<unknown>): Promise<void>;
   /**
@@ -73,7 +73,7 @@ export function layoutOf(root: string, stack = "") {
   };
 }
 
-/** {@link Backend.readAll} of a backend whose states are read one by one. */
+/** Reads every stack's state, one by one: each is of a moment of its own. */
 export async function readEach(
   backend: Pick<Backend, "names" | "state">,
   onState: OnState,

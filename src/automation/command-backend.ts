@@ -1,6 +1,6 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { type Backend, type OnState, type ReadableStack, readEach } from "./backend";
+import type { Backend, ReadableStack } from "./backend";
 import { askPulumi, type PulumiOptions, runPulumi } from "./pulumi";
 import { withScratch } from "./scratch";
 import type { StackState } from "./stack-state";
@@ -13,8 +13,6 @@ export class CommandBackend implements Backend {
   constructor(options: PulumiOptions) {
     this.#options = options;
   }
-
-  async createMissing(): Promise<void> {}
 
   state(stack: string, signal?: AbortSignal): Promise<StackState | undefined> {
     // Through a file: what a command prints is cut.
@@ -33,16 +31,10 @@ export class CommandBackend implements Backend {
     return stacks.map(({ name }) => name.split("/").at(-1) ?? name);
   }
 
-  readAll(onState: OnState, signal?: AbortSignal): Promise<void> {
-    return readEach(this, onState, signal);
-  }
-
   async remove(stack: string, signal?: AbortSignal): Promise<void> {
     const args = ["stack", "rm", stack, "--force", "--yes"];
     await askPulumi(this.#options, args, `the stack ${stack} could not be removed`, { signal });
   }
-
-  async cutHistory(_stack: string): Promise<void> {}
 
   async forgetPendingCreates(stack: string): Promise<void> {
     const state = await this.state(stack).catch(() => undefined); // the update will say what is wrong
@@ -53,10 +45,6 @@ export class CommandBackend implements Backend {
       await writeFile(file, JSON.stringify({ ...state, deployment }), { mode: 0o600 });
       await runPulumi(this.#options, ["stack", "import", "--file", file, "--stack", stack]);
     });
-  }
-
-  async removeTornLocks(): Promise<string[]> {
-    return [];
   }
 
   async unlock(stack: string, cancel: () => Promise<unknown>): Promise<void> {

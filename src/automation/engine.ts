@@ -77,7 +77,7 @@ export class StackEngine {
 
   /** Creates or updates what `program` registers; makes the stack when there is none. */
   async up(stack: string, program: Program, options: UpdateOptions = {}): Promise<UpdateResult> {
-    await this.#backend.createMissing(stack);
+    await this.#backend.createMissing?.(stack);
     const served = await serveProgram(program, options);
     try {
       const args = ["--client", served.address, "--exec-kind", "auto.inline"];
@@ -142,7 +142,7 @@ export class StackEngine {
   async #tidy(stack: string): Promise<void> {
     if (currentFence()?.signal.aborted) return; // it is another's stack now
     await this.#backend
-      .cutHistory(stack)
+      .cutHistory?.(stack)
       .catch((error: unknown) =>
         this.#options.log.warn({ stack, reason: errorMessageOf(error) }, "failed to clean up the stack's history"),
       );
@@ -205,7 +205,7 @@ export class StackEngine {
       result = await run();
     }
     if (result.exitCode !== 0) {
-      const torn = await this.#backend.removeTornLocks(stack);
+      const torn = (await this.#backend.removeTornLocks?.(stack)) ?? [];
       if (torn.length > 0) {
         log.warn({ stack, torn }, "removed an incomplete lock");
         result = await run();

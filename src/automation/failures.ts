@@ -38,41 +38,28 @@ export function judge(
   timeoutMs: number,
 ): Verdict {
   if (result.exitCode === 0 && report.succeeded) return { succeeded: true, failures: [], restDone: true };
-  const failures = findFailures(result, report, refused, programError, timeoutMs);
+  const failed = new Set(report.failed);
+  const isOneResources = (urn: string | undefined) => urn !== undefined && failed.has(urn);
   return {
     succeeded: false,
-    failures: failures.map((failure) => ({ ...failure, message: withoutPasswords(failure.message) })),
-    restDone: programError === undefined && isRestDone(result, report, refused),
+    failures: findFailures(result, report, refused, programError, timeoutMs).map((failure) => ({
+      ...failure,
+      message: withoutPasswords(failure.message),
+    })),
+    restDone:
+      [programError, result.signal, result.interrupted].every((cause) => cause === undefined) &&
+      failed.size > 0 &&
+      refused.every(({ urn }) => isOneResources(urn)) &&
+      report.errors.every(({ urn, message }) => isOneResources(urn) || UPDATE_FAILED.test(message)),
   };
 }
 
-function isRestDone(
-  { signal, interrupted }: CommandResult,
-  report: EngineReport,
-  refused: readonly ResourceFailure[],
-): boolean {
-  const failed = new Set(report.failed);
-  const isOneResources = (urn: string | undefined) => urn !== undefined && failed.has(urn);
-  return (
-    signal === undefined &&
-    interrupted === undefined &&
-    failed.size > 0 &&
-    refused.every(({ urn }) => isOneResources(urn)) &&
-    report.errors.every(({ urn, message }) => isOneResources(urn) || UPDATE_FAILED.test(message))
-  );
-}
-
 function findFailures(
-  result: CommandResult,
-  report: EngineReport,
-  refused: readonly ResourceFailure[],
-  programError: unknown,
-  timeoutMs: number,
+  ...[result, report, refused, programError, timeoutMs]: Parameters<typeof judge>
 ): UpdateFailure[] {
   if (result.interrupted === "timeout") {
-    return [
-      { errorClass: "retryable", reason: "Timeout", message: `the update took longer than ${timeoutMs / 1000} s` },
-    ];
+    const message = `the update took longer than ${timeoutMs / 1000} s`;
+    return [{ errorClass: "retryable", reason: "Timeout", message }];
   }
   if (result.signal !== undefined) {
     const message = `Pulumi was killed by ${result.signal}`;

@@ -1,9 +1,10 @@
 import { randomUUID } from "node:crypto";
-import { access, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { checkFence } from "../../providers/fence";
-import { type Backend, HISTORY_LIMIT, layoutOf, type OnState, PROJECT, type ReadableStack, readEach } from "./backend";
+import { type Backend, HISTORY_LIMIT, layoutOf, PROJECT, type ReadableStack } from "./backend";
 import { type StackState, stateOf } from "./stack-state";
 
 /** Pulumi's `file://` backend, read and written directly. */
@@ -22,7 +23,7 @@ export class FileBackend implements Backend {
   }
 
   async createMissing(stack: string): Promise<void> {
-    if (!(await this.#has(stack))) await createStack(this.#directory, stack, this.#template);
+    if (!this.#has(stack)) await createStack(this.#directory, stack, this.#template);
   }
 
   async state(stack: string): Promise<StackState | undefined> {
@@ -34,10 +35,6 @@ export class FileBackend implements Backend {
   async names(): Promise<string[]> {
     const files = await readdir(layoutOf(this.#directory).stacks).catch(() => []);
     return files.flatMap((file) => /^([^.].*)\.json(\.gz)?$/.exec(file)?.[1] ?? []);
-  }
-
-  readAll(onState: OnState): Promise<void> {
-    return readEach(this, onState);
   }
 
   /** Removes also the CLI's backups, and the temporary files of processes that were killed while they wrote. */
@@ -93,13 +90,13 @@ export class FileBackend implements Backend {
     _what: "checkpoint" | "history",
     read: (stack: ReadableStack) => Promise<T>,
   ): Promise<T | undefined> {
-    return (await this.#has(stack)) ? read({ directory: this.#directory }) : undefined;
+    return this.#has(stack) ? read({ directory: this.#directory }) : undefined;
   }
 
   /** Asked before every update, so the checkpoint, which may be large, is not read for it. */
-  async #has(stack: string): Promise<boolean> {
+  #has(stack: string): boolean {
     const { checkpoint } = layoutOf(this.#directory, stack);
-    return (await isThere(checkpoint)) || isThere(`${checkpoint}.gz`);
+    return existsSync(checkpoint) || existsSync(`${checkpoint}.gz`);
   }
 }
 
@@ -159,13 +156,6 @@ async function writeWhole(path: string, text: string): Promise<void> {
     await rm(aside, { force: true });
     throw error;
   }
-}
-
-function isThere(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
 }
 
 function readIfThere(path: string): Promise<Buffer | undefined> {

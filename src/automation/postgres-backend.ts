@@ -46,7 +46,7 @@ export class PostgresBackend extends CommandBackend {
     return this.#connect((query, table) => this.#reading(query, table).names());
   }
 
-  override readAll(onState: OnState): Promise<void> {
+  readAll(onState: OnState): Promise<void> {
     return this.#connect(async (query, table) => {
       await query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
       await readEach(this.#reading(query, table), onState);
@@ -66,7 +66,7 @@ export class PostgresBackend extends CommandBackend {
     });
   }
 
-  override async cutHistory(stack: string): Promise<void> {
+  async cutHistory(stack: string): Promise<void> {
     await this.#connect((query, table) => {
       checkFence();
       return query(

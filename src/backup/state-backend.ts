@@ -1,6 +1,6 @@
 import { tmpdir } from "node:os";
 import { RetryableError } from "../../providers/errors";
-import type { Backend } from "../automation/backend";
+import { type OnState, readEach } from "../automation/backend";
 import { openBackend } from "../automation/open-backend";
 import { askPulumi, type PulumiOptions } from "../automation/pulumi";
 import { withScratch } from "../automation/scratch";
@@ -10,10 +10,12 @@ import type { StateConfig } from "../config";
 const TIMEOUT_MS = 10 * 60_000;
 
 /** All stacks of a state's backend. */
-export interface StateBackend extends Pick<Backend, "readAll"> {
+export interface StateBackend {
   /** The scheme of its URL. */
   scheme: string;
   names(): Promise<string[]>;
+  /** Reads every stack's state. On `postgres://` they are of one moment; elsewhere each is of a moment of its own. */
+  readAll(onState: OnState): Promise<void>;
   /** Puts a state that `pulumi stack export` wrote in place of a stack's own; makes the stack when it is not there. */
   write(name: string, file: string, options: { exists: boolean }): Promise<void>;
 }
@@ -52,7 +54,7 @@ function stateBackend(options: PulumiOptions, signal: AbortSignal): StateBackend
   return {
     scheme: options.workspace.backendUrl.split("://", 1)[0] ?? "",
     names: () => backend.names(signal),
-    readAll: (onState) => backend.readAll(onState, signal),
+    readAll: (onState) => backend.readAll?.(onState) ?? readEach(backend, onState, signal),
     async write(name, file, { exists }) {
       if (!exists) await pulumi("stack", "init", name, "--no-select");
       await pulumi("stack", "import", "--stack", name, "--file", file);
