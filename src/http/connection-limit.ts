@@ -1,5 +1,11 @@
 import type { Server, Socket } from "node:net";
 
+interface Connection {
+  socket: Socket;
+  address: string;
+  isRecognized: boolean;
+}
+
 /**
  * Bounds the connections of a server without letting strangers keep out users: where there are too many, the oldest
  * connection ends that has not been {@link recognize}d, of the address that has most of these. Only when all connections
@@ -8,9 +14,8 @@ import type { Server, Socket } from "node:net";
 export class ConnectionLimit {
   readonly #max: number;
   readonly #dropped: () => void;
-  readonly #sockets = new Map<string, Socket>();
-  /** Of each address, the connections that are not recognized, by id; the oldest first. */
-  readonly #strangers = new Map<string, Set<string>>();
+  /** By {@link idOf}; the oldest first. */
+  readonly #connections = new Map<string, Connection>();
 
   /** @param dropped told of every connection that is ended */
   constructor(server: Server, max: number, dropped: () => void = () => {}) {
@@ -21,7 +26,8 @@ export class ConnectionLimit {
 
   /** The client of this connection is authenticated. @param socket the connection, or what speaks TLS on it */
   recognize(socket: Socket): void {
-    this.#forgetStranger(addressOf(socket), idOf(socket));
+    const connection = this.#connections.get(idOf(socket));
+    if (connection !== undefined) connection.isRecognized = true;
   }
 
   /** Ends all connections, whatever they carry. */
@@ -30,46 +36,28 @@ export class ConnectionLimit {
   }
 
   #add(socket: Socket): void {
-    const [address, id] = [addressOf(socket), idOf(socket)];
-    this.#sockets.set(id, socket);
-    const strangers = this.#strangers.get(address) ?? new Set();
-    this.#strangers.set(address, strangers.add(id));
-    socket.once("close", () => {
-      this.#sockets.delete(id);
-      this.#forgetStranger(address, id);
-    });
-    if (this.#sockets.size > this.#max) this.#drop(this.#oldestStranger() ?? id);
-  }
-
-  #oldestStranger(): string | undefined {
-    let most: Set<string> | undefined;
-    for (const strangers of this.#strangers.values()) {
-      if (most === undefined || strangers.size > most.size) most = strangers;
-    }
-    return most?.values().next().value;
-  }
-
-  #drop(id: string): void {
-    const socket = this.#sockets.get(id);
-    if (socket === undefined) return;
-    // It may take a moment to close, and must not be chosen again.
-    this.#sockets.delete(id);
-    this.#forgetStranger(addressOf(socket), id);
-    socket.destroy();
+    const id = idOf(socket);
+    this.#connections.set(id, { socket, address: socket.remoteAddress ?? "", isRecognized: false });
+    socket.once("close", () => this.#connections.delete(id));
+    if (this.#connections.size <= this.#max) return;
+    const surplus = this.#oldestStranger() ?? id;
+    this.#connections.get(surplus)?.socket.destroy();
+    this.#connections.delete(surplus); // it may take a moment to close, and must not be chosen again
     this.#dropped();
   }
 
-  #forgetStranger(address: string, id: string): void {
-    const strangers = this.#strangers.get(address);
-    if (strangers?.delete(id) && strangers.size === 0) this.#strangers.delete(address);
+  #oldestStranger(): string | undefined {
+    const byAddress = new Map<string, { oldest: string; count: number }>();
+    for (const [id, { address, isRecognized }] of this.#connections) {
+      if (isRecognized) continue;
+      const { oldest = id, count = 0 } = byAddress.get(address) ?? {};
+      byAddress.set(address, { oldest, count: count + 1 });
+    }
+    return [...byAddress.values()].sort((a, b) => b.count - a.count)[0]?.oldest;
   }
 }
 
 /** The same for a connection and for what speaks TLS on it. */
 function idOf(socket: Socket): string {
   return `${socket.remoteAddress} ${socket.remotePort} ${socket.localPort}`;
-}
-
-function addressOf(socket: Socket): string {
-  return socket.remoteAddress ?? "";
 }

@@ -23,7 +23,7 @@ import type { ClusterView } from "./cluster-view";
 import { type ConflictFinder, type Planned, touchedObject } from "./conflicts";
 import { changedFields } from "./fields";
 import type { Action, ObjectPlan, ResourcePlan } from "./report";
-import { parseManifest } from "./validate";
+import { validateObject } from "./validate";
 
 /** An object whose stack is to be previewed. */
 export interface Candidate extends Pick<SourcedManifest, "manifest"> {
@@ -121,11 +121,11 @@ async function planUpdate(
   const recorded = recordedObjects(state);
   const key = objectKey(manifest.metadata);
   const uid = live?.metadata.uid ?? recordedOwner(state, key) ?? NO_UID;
-  const identity = {
+  const parsed = await validateObject(kind, {
+    ...manifest,
     metadata: { ...manifest.metadata, generation: live?.metadata.generation ?? 1, uid } as LiveObject["metadata"],
     ...(live?.status !== undefined && { status: live.status }),
-  };
-  const parsed = await parseManifest(kind, manifest, identity);
+  });
   if ("invalid" in parsed) return { action: "invalid", validatedBy: "schema", errors: [parsed.invalid], changes: [] };
   const verdict = await cluster.validate(manifest);
   if (verdict.type === "invalid") {

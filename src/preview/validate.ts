@@ -1,6 +1,6 @@
 import { Clean, Clone, Default } from "typebox/value";
 import { errorMessageOf } from "../../providers/errors";
-import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
+import type { LiveObject } from "../../providers/kubernetes/client";
 import { type AnyKind, kindApiVersion, parseObject } from "../../stacks/contract/kind";
 import type { KindObject } from "../../stacks/contract/object";
 import { violatedRules } from "../../stacks/contract/rules";
@@ -14,13 +14,11 @@ const NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/
 const MAX_NAME = 253;
 
 /**
- * Validates a manifest by the kind's schema and rules, as far as that goes without the API server, whose admission is not
+ * Validates an object by the kind's schema and rules, as far as that goes without the API server, whose admission is not
  * asked.
- *
- * @param identity what the object is beside its manifest: its UID, its status
  */
-export async function parseManifest(kind: AnyKind, manifest: Manifest, identity: Partial<LiveObject>): Promise<Parsed> {
-  const { name = "" } = manifest.metadata;
+export async function validateObject(kind: AnyKind, manifest: LiveObject): Promise<Parsed> {
+  const { name } = manifest.metadata;
   if (manifest.apiVersion !== kindApiVersion(kind)) {
     return { invalid: `apiVersion: ${manifest.apiVersion} is not served, ${kindApiVersion(kind)} is` };
   }
@@ -30,7 +28,7 @@ export async function parseManifest(kind: AnyKind, manifest: Manifest, identity:
   const unknown = changedPaths(spec, Clean(kind.spec, Clone(spec)))[0];
   if (unknown !== undefined) return { invalid: `spec.${unknown}: there is no such field` };
   try {
-    const object = parseObject(kind, { ...manifest, ...identity, spec } as LiveObject);
+    const object = parseObject(kind, { ...manifest, spec });
     const violated = await violatedRules(kind, { ...manifest, spec });
     return violated.length > 0 ? { invalid: violated.join("; ") } : { object };
   } catch (error) {

@@ -151,12 +151,9 @@ async function look(manifests: Named[], { client, refresh = false, before = [], 
 }
 
 /** A client of a cluster that does not answer. */
-function nobody(): KubernetesClient {
+function unreachable(): KubernetesClient {
   const config = new KubeConfig();
-  config.loadFromClusterAndUser(
-    { name: "none", server: "http://127.0.0.1:1", skipTLSVerify: false },
-    { name: "nobody" },
-  );
+  config.loadFromClusterAndUser({ name: "none", server: "http://127.0.0.1:1", skipTLSVerify: false }, { name: "any" });
   return new KubernetesClient(config);
 }
 
@@ -237,7 +234,7 @@ describe("a preview", () => {
     expect(report.objects).toMatchObject([
       { action: "invalid", validatedBy: "server", errors: [expect.stringContaining('"no label"')] },
     ]);
-    expect((await look([labelled], { client: nobody() })).objects).toMatchObject([{ action: "update" }]);
+    expect((await look([labelled], { client: unreachable() })).objects).toMatchObject([{ action: "update" }]);
   });
 
   it.each<[string, () => Named, string]>([
@@ -250,7 +247,7 @@ describe("a preview", () => {
     ["a list of unique items", () => tenant({ adminGroups: ["a", "a"] }), "adminGroups"],
   ])("refuses by %s what the API server would refuse, without asking it", async (_, manifest, message) => {
     const verdict = await (await ClusterView.open(cluster.client)).validate(manifest());
-    const [plan] = (await look([manifest()], { client: nobody() })).objects;
+    const [plan] = (await look([manifest()], { client: unreachable() })).objects;
 
     expect(verdict).toMatchObject({ type: "invalid", message: expect.stringContaining(message) });
     expect(plan).toMatchObject({
@@ -274,7 +271,7 @@ describe("a preview", () => {
   );
 
   it("refuses a field that does not exist, with and without a server", async () => {
-    for (const client of [cluster.client, nobody()]) {
+    for (const client of [cluster.client, unreachable()]) {
       const report = await look([writer("same", { agee: 3 })], { client });
       expect(report.objects).toMatchObject([{ action: "invalid", errors: ["spec.agee: there is no such field"] }]);
     }
@@ -283,7 +280,7 @@ describe("a preview", () => {
   it("is the same by the state alone when no cluster answers", async () => {
     const report = await look(
       [writer("changed", { age: 24 }), writer("same"), podSet(2), tenant({ namespaces: [`${cluster.namespace}-a`] })],
-      { client: nobody() },
+      { client: unreachable() },
     );
     expect(report.objects.map(({ action, validatedBy }) => [action, validatedBy])).toEqual([
       ["update", "schema"],
@@ -399,8 +396,7 @@ describe("a preview", () => {
   });
 
   it("says where it could not look for what another client has", async () => {
-    const denied = nobodyInParticular();
-    const report = await look([tenant({ namespaces: ["any"] }, "new")], { client: denied });
+    const report = await look([tenant({ namespaces: ["any"] }, "new")], { client: clientOf("stranger") });
 
     expect(report.objects).toMatchObject([{ action: "create", errors: [] }]);
     expect(report.notes).toEqual([
@@ -419,7 +415,7 @@ describe("a preview", () => {
   it("knows what is kept when an object goes that says so", async () => {
     const orphan = writer("gone");
     orphan.metadata.annotations = { "kindstack.dev/deletion-policy": "Orphan" };
-    const report = await look([], { client: nobody(), before: [orphan] });
+    const report = await look([], { client: unreachable(), before: [orphan] });
     expect(plansOf(report)).toEqual([{ name: "gone", action: "release", resources: [["release", "Row"]] }]);
   });
 
@@ -504,8 +500,8 @@ describe("a stack reader", () => {
     const state = await reader.state(stack);
     expect(state?.deployment.resources?.map(({ type }) => type)).toContain("pulumi-nodejs:dynamic/postgres:Row");
     expect((await reader.history(stack))?.[0]).toMatchObject({ kind: "update", result: "succeeded" });
-    expect(await reader.state("nobody")).toBeUndefined();
-    expect(await reader.history("nobody")).toBeUndefined();
+    expect(await reader.state("missing")).toBeUndefined();
+    expect(await reader.history("missing")).toBeUndefined();
   });
 });
 
@@ -573,8 +569,8 @@ describe("the commands", () => {
   });
 
   it("say that there is none", async () => {
-    expect(await run("history", "tenant.multitenancy", "nobody")).toBe(1);
-    expect(output.stderr).toMatch(/Tenant nobody has no stack \(tenant\.nobody-/);
+    expect(await run("history", "tenant.multitenancy", "missing")).toBe(1);
+    expect(output.stderr).toMatch(/Tenant missing has no stack \(tenant\.missing-/);
   });
 });
 
@@ -626,9 +622,6 @@ async function readOnlyClient(): Promise<KubernetesClient> {
   await grantReading();
   return clientOf("reader");
 }
-
-/** A client of a user whom nothing is granted but to find out what the API server serves. */
-const nobodyInParticular = () => clientOf("stranger");
 
 async function grantReading(): Promise<void> {
   const rules = [{ apiGroups: ["*"], resources: ["*"], verbs: ["get", "list"] }];
