@@ -25,12 +25,11 @@ ${INSPECTION_HELP}`,
       const { refresh, concurrency } = options;
       // As with kubectl, one object is looked for in one namespace.
       const namespace = options.namespace ?? (name === undefined ? undefined : kubeconfigNamespace());
-      const report = await inspect(
-        options,
-        () => ({ kinds: kind === undefined ? allKinds(options) : kindsWith(command, options, kind), concurrency }),
-        (inspections) =>
-          inspections.diff({ ...(kind && { kind }), ...(name && { name }), ...(namespace && { namespace }), refresh }),
-      );
+      const request = { ...(kind && { kind }), ...(name && { name }), ...(namespace && { namespace }), refresh };
+      const report = await inspect("/v1/diff", request, options, () => ({
+        kinds: kind === undefined ? allKinds(options) : kindsWith(command, options, kind),
+        concurrency,
+      }));
       print(report, options);
     });
 }

@@ -8,18 +8,15 @@ import { fileBackendDirectory } from "../automation/file-backend";
 import { withScratch } from "../automation/scratch";
 import { StackReader } from "../automation/stack-reader";
 import { readStateConfig } from "../config";
+import type { Answers, RequestPath, Requests } from "../preview/api";
+import { askOperator } from "../preview/ask-operator";
 import { ClusterView } from "../preview/cluster-view";
-import { Inspector } from "../preview/inspector";
-import { selectCandidates } from "../preview/preview";
-import type { RemoteInspector } from "../preview/remote";
+import { type Inspection, inspectStacks } from "../preview/inspect";
 import { resolvePulumi } from "../toolchain/pulumi";
 import { type OpenStacks, openStacks } from "./open-stacks";
 import { Progress, startSpinner } from "./progress";
-import { type ServerOptions, withServer } from "./server-options";
+import { operatorAt, type ServerOptions } from "./server-options";
 import { untilInterrupted } from "./until-interrupted";
-
-/** What an operator's server answers, and {@link inspect} without one. */
-export type Inspections = Pick<RemoteInspector, "preview" | "diff" | "history" | "outputs" | "state">;
 
 export interface InspectionOptions {
   kinds: readonly AnyKind[];
@@ -48,23 +45,28 @@ With --server, the command needs only a token:
  *
  * @param local only called without `--server`
  */
-export function inspect<T>(
+export function inspect<P extends RequestPath>(
+  path: P,
+  request: Requests[P],
   server: ServerOptions,
   local: () => InspectionOptions,
-  ask: (inspections: Inspections) => Promise<T>,
-): Promise<T> {
-  if (server.server !== undefined) return untilInterrupted((signal) => withServer(server, signal, ask));
+): Promise<Answers[P]> {
+  if (server.server !== undefined) {
+    return untilInterrupted(async (signal) => askOperator(await operatorAt(server, signal), path, request));
+  }
   const options = local();
   return untilInterrupted((signal) =>
-    withScratch(tmpdir(), "kindstack-inspection", (workDirectory) => inspectHere(options, workDirectory, signal, ask)),
+    withScratch(tmpdir(), "kindstack-inspection", (workDirectory) =>
+      withSources(options, workDirectory, signal, (inspection) => inspectStacks(inspection, path, request)),
+    ),
   );
 }
 
-async function inspectHere<T>(
+async function withSources<T>(
   { kinds, concurrency }: InspectionOptions,
   workDirectory: string,
   signal: AbortSignal,
-  ask: (inspections: Inspections) => Promise<T>,
+  run: (inspection: Inspection) => Promise<T>,
 ): Promise<T> {
   const state = readStateConfig(process.env);
   const progress = new Progress();
@@ -77,17 +79,16 @@ async function inspectHere<T>(
     stacks = await openStacks(kinds, { ...state, workDirectory, pulumi, log: console });
     const cluster = await opening;
     if (concurrency !== undefined) spinner = startSpinner("previewing");
-    const inspector = new Inspector({
+    const reader = new StackReader({ ...stacks, timeoutMs: TIMEOUT_MS, concurrency: concurrency ?? 1 });
+    const sources = { reader, cluster, notes: notesOn(state.backendUrl, cluster) };
+    return await run({
       kinds,
-      reader: new StackReader({ ...stacks, timeoutMs: TIMEOUT_MS, concurrency: concurrency ?? 1 }),
-      cluster,
       signal,
-      notes: notesOn(state.backendUrl, cluster),
+      open: async () => sources,
       observe(done, total) {
         if (spinner) spinner.text = `previewing ${bar(done / total)} ${done} of ${total}`;
       },
     });
-    return await ask(inspections(inspector, kinds));
   } finally {
     spinner?.stop();
     await stacks?.close();
@@ -98,17 +99,6 @@ async function inspectHere<T>(
 
 function bar(share: number): string {
   return "█".repeat(Math.round(share * BAR_WIDTH)).padEnd(BAR_WIDTH, "░");
-}
-
-function inspections(inspector: Inspector, kinds: readonly AnyKind[]): Inspections {
-  return {
-    preview: ({ manifests, namespace, before, refresh }) =>
-      inspector.preview(selectCandidates(kinds, namespace, manifests, before), refresh),
-    diff: async ({ refresh, ...chosen }) => inspector.preview(await inspector.selectLive(chosen), refresh),
-    history: async (object) => inspector.history(await inspector.locate(object)),
-    outputs: async (object) => inspector.outputs(await inspector.locate(object)),
-    state: async (object) => inspector.state(await inspector.locate(object)),
-  };
 }
 
 /** A kubeconfig that cannot be read is as good as none. */

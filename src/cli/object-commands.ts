@@ -1,10 +1,9 @@
 import { Command } from "commander";
 import { countsOf, describeChanges, durationOf } from "../automation/update-changes";
-import type { ResourceOutputs, StackUpdate } from "../preview/answers";
-import type { ObjectRequest } from "../preview/requests";
+import type { Answers } from "../preview/api";
 import { safeJson, shortValue } from "../text/plain-text";
 import { renderTable } from "../text/table";
-import { INSPECTION_HELP, type Inspections, inspect } from "./inspection";
+import { INSPECTION_HELP, inspect } from "./inspection";
 import { KIND_HELP, type KindsOption, kindsOption, kindsWith } from "./kinds-option";
 import { kubeconfigNamespace, type ServerOptions, withServerOptions } from "./server-options";
 
@@ -14,7 +13,7 @@ export function historyCommand(): Command {
   return objectCommand({
     usage: "history",
     description: "show the updates of an object's stack, newest first; a table on a terminal, JSON elsewhere",
-    ask: (inspections, object) => inspections.history(object),
+    path: "/v1/history",
     table: historyTable,
   });
 }
@@ -24,7 +23,7 @@ export function outputsCommand(): Command {
     usage: "outputs",
     description:
       "show the resources of an object and their outputs, from the state; a table on a terminal, JSON elsewhere",
-    ask: (inspections, object) => inspections.outputs(object),
+    path: "/v1/outputs",
     table: outputsTable,
   });
 }
@@ -37,7 +36,7 @@ export function stateCommand(): Command {
       objectCommand({
         usage: "state export",
         description: "print the state of an object's stack, as JSON for `pulumi stack import`; secrets stay encrypted",
-        ask: (inspections, object) => inspections.state(object),
+        path: "/v1/state",
       }),
     );
 }
@@ -47,18 +46,19 @@ interface ObjectOptions extends ServerOptions, KindsOption {
 }
 
 /** A command that shows something of one object's stack, which may be one that other objects share. */
-function objectCommand<T>({
+function objectCommand<P extends "/v1/history" | "/v1/outputs" | "/v1/state">({
   usage,
   description,
-  ask,
+  path,
   table,
 }: {
   /** The command with its parents. */
   usage: string;
   description: string;
-  ask(inspections: Inspections, object: ObjectRequest): Promise<T>;
+  /** Where an operator answers it. */
+  path: P;
   /** What is printed on a terminal, in place of JSON. */
-  table?(value: T): string;
+  table?(value: Answers[P]): string;
 }): Command {
   const command = new Command(usage.split(" ").at(-1))
     .description(description)
@@ -70,16 +70,12 @@ function objectCommand<T>({
     .addHelpText("after", `\nExample:\n  kindstack ${usage} tenant.multitenancy acme\n${INSPECTION_HELP}`)
     .action(async (kind: string, name: string, options: ObjectOptions) => {
       const object = { kind, name, namespace: options.namespace ?? kubeconfigNamespace() };
-      const value = await inspect(
-        options,
-        () => ({ kinds: kindsWith(command, options, kind) }),
-        (inspections) => ask(inspections, object),
-      );
+      const value = await inspect(path, object, options, () => ({ kinds: kindsWith(command, options, kind) }));
       process.stdout.write(`${(table && process.stdout.isTTY ? table : safeJson)(value)}\n`);
     });
 }
 
-function historyTable(updates: readonly StackUpdate[]): string {
+function historyTable(updates: Answers["/v1/history"]): string {
   return renderTable(
     ["started", "took", "operation", "result", "changes"],
     updates.map((update) => [
@@ -94,7 +90,7 @@ function historyTable(updates: readonly StackUpdate[]): string {
   );
 }
 
-function outputsTable(resources: readonly ResourceOutputs[]): string {
+function outputsTable(resources: Answers["/v1/outputs"]): string {
   return renderTable(
     ["type", "name", "id", "outputs"],
     resources.map(({ type, name, id, outputs }) => [

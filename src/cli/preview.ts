@@ -59,11 +59,8 @@ ${INSPECTION_HELP}`,
       const manifests = await readManifests(paths, pruneAgainst !== undefined);
       const before = pruneAgainst === undefined ? undefined : await readManifestsAt(pruneAgainst, paths);
       const namespace = options.namespace ?? kubeconfigNamespace();
-      const report = await inspect(
-        options,
-        () => ({ kinds: allKinds(options), concurrency }),
-        (inspections) => inspections.preview({ manifests, namespace, refresh, ...(before && { before }) }),
-      );
+      const request = { manifests, namespace, refresh, ...(before && { before }) };
+      const report = await inspect("/v1/preview", request, options, () => ({ kinds: allKinds(options), concurrency }));
       print(report, options);
     });
 }

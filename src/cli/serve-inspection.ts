@@ -53,15 +53,11 @@ export async function serveInspection(
   const { previewPort: port, previewHost: host, previewNames: names, previewCertificate: folder } = options;
   if (port === undefined) return undefined;
   // Loaded here: TLS and tokens take memory, and only this needs it.
-  const [{ startInspectionServer }, { Inspector }, { ClusterView }, { Authenticator }, certificates, serving] =
-    await Promise.all([
-      import("../preview/server.js"),
-      import("../preview/inspector.js"),
-      import("../preview/cluster-view.js"),
-      import("../proxy/authenticate.js"),
-      import("../tls/served-certificate.js"),
-      import("../tls/serving-certificate.js"),
-    ]);
+  const [{ startInspectionServer }, certificates, serving] = await Promise.all([
+    import("../preview/server.js"),
+    import("../tls/served-certificate.js"),
+    import("../tls/serving-certificate.js"),
+  ]);
   const logger = parent.child({ component: "inspection" });
   const tls =
     folder !== undefined
@@ -88,17 +84,9 @@ export async function serveInspection(
     tls,
     kinds,
     client,
-    authenticator: new Authenticator({ client }),
     logger,
-    inspector: async (signal) =>
-      new Inspector({
-        kinds,
-        // One preview after the other: updates come first.
-        reader: new StackReader({ ...(await open()), timeoutMs: TIMEOUT_MS }),
-        cluster: await ClusterView.open(client),
-        signal,
-        notes: [],
-      }),
+    // One preview after the other: updates come first.
+    reader: async () => new StackReader({ ...(await open()), timeoutMs: TIMEOUT_MS }),
   });
   logger.info({ previews: `${host}:${server.port}` }, "previews are served");
   return {

@@ -3,7 +3,7 @@ import { KubeConfig } from "@kubernetes/client-node";
 import { type Command, InvalidArgumentError } from "commander";
 import { errorMessageOf, TerminalError } from "../../providers/errors";
 import { connectKubernetes } from "../../providers/kubernetes/connection";
-import { RemoteInspector } from "../preview/remote";
+import type { OperatorOptions } from "../preview/ask-operator";
 
 /** Where a command looks: at an operator, or, without `server`, at the state, the cluster and the database itself. */
 export interface ServerOptions {
@@ -20,20 +20,14 @@ export function withServerOptions(command: Command): Command {
     .option("--token-file <file>", "bearer token for the server (default: KINDSTACK_TOKEN, or the kubeconfig's)");
 }
 
-/** Asks the operator at `server`. */
-export async function withServer<T>(
+/** The operator at `server`, to be asked. @throws TerminalError `Misconfigured` for a file that cannot be read, or no token */
+export async function operatorAt(
   { server = "", serverCa, tokenFile }: ServerOptions,
   signal: AbortSignal,
-  ask: (remote: RemoteInspector) => Promise<T>,
-): Promise<T> {
+): Promise<OperatorOptions> {
   const token = await readToken(tokenFile);
   const ca = serverCa === undefined ? undefined : readOptionFile("--server-ca", serverCa);
-  const remote = new RemoteInspector({ url: server, token, ca, signal });
-  try {
-    return await ask(remote);
-  } finally {
-    await remote.close();
-  }
+  return { url: server, token, ca, signal };
 }
 
 /** For objects that name no namespace: the kubeconfig's, as kubectl takes it. */

@@ -32,7 +32,7 @@ export class ConnectionLimit {
 
   /** Ends all connections, whatever they carry. */
   endAll(): void {
-    for (const socket of this.#sockets.values()) socket.destroy();
+    for (const { socket } of this.#connections.values()) socket.destroy();
   }
 
   #add(socket: Socket): void {

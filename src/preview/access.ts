@@ -2,11 +2,11 @@ import pLimit from "p-limit";
 import { reviewAccess } from "../../providers/kubernetes/access-review";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../../stacks/contract/kind";
+import { isOfSeveral, type StackAssignment } from "../../stacks/contract/shared-stack";
 import { Refusal } from "../http/refusal";
 import type { Identity } from "../proxy/identity";
-import type { LocatedStack } from "./inspector";
+import type { Requests } from "./api";
 import type { Selection } from "./preview";
-import type { DiffRequest } from "./requests";
 
 /** One right, as a SubjectAccessReview asks for it; without a namespace, in all of them. */
 export interface NeededRight {
@@ -28,38 +28,39 @@ const CONCURRENT_REVIEWS = 8;
 export function rightsForPreview({ candidates }: Selection): NeededRight[] {
   return unique(
     candidates.flatMap(({ kind, manifest: { metadata } }) => [
-      previews("create", kind, metadata.namespace),
+      stackRight("create", "previews", kind, metadata.namespace),
       objectRight("get", kind, metadata.namespace, metadata.name),
     ]),
   );
 }
 
 /** The same for objects of the cluster, a request may name all of them: then `list`. */
-export function rightsForDiff(chosen: readonly AnyKind[], { name, namespace }: DiffRequest): NeededRight[] {
+export function rightsForDiff(kinds: readonly AnyKind[], { name, namespace }: Requests["/v1/diff"]): NeededRight[] {
   return unique(
-    chosen.flatMap((kind) => [
-      previews("create", kind, namespace),
+    kinds.flatMap((kind) => [
+      stackRight("create", "previews", kind, namespace),
       objectRight(name === undefined ? "list" : "get", kind, namespace, name),
     ]),
   );
 }
 
-/**
- * For the stack of one object: `get` on `previews` (its history, what it made) or on `states` (its state), and on the object.
- * A state, or a history, that other objects share is for those who may list all of these.
- */
+/** For the stack of one object: `get` on `previews` (its history, what it made) or on `states`, and on the object. */
 export function rightsForStack(
   resource: "previews" | "states",
-  { kind, namespace, name, sharedBy }: Pick<LocatedStack, "kind" | "namespace" | "name"> & Partial<LocatedStack>,
-  whole: boolean,
+  kind: AnyKind,
+  namespace: string | undefined,
+  name: string,
 ): NeededRight[] {
-  return [
-    { verb: "get", group: GROUP, resource, ...placed(kind, namespace) },
-    objectRight("get", kind, namespace, name),
-    ...(whole && sharedBy !== undefined
-      ? [objectRight("list", kind, sharedBy === "namespaces" ? undefined : namespace)]
-      : []),
-  ];
+  return [stackRight("get", resource, kind, namespace), objectRight("get", kind, namespace, name)];
+}
+
+/** For all of a shared stack: `list` on all objects that it may hold. */
+export function rightsForSharedStack(
+  kind: AnyKind,
+  namespace: string | undefined,
+  { partition }: StackAssignment,
+): NeededRight[] {
+  return [objectRight("list", kind, isOfSeveral(partition) ? undefined : namespace)];
 }
 
 /** @throws Refusal 403 naming the first right that the caller does not have */
@@ -82,15 +83,20 @@ function describe({ verb, group, resource, namespace, name }: NeededRight): stri
   }`;
 }
 
-function previews(verb: NeededRight["verb"], kind: AnyKind, namespace: string | undefined): NeededRight {
-  return { verb, group: GROUP, resource: "previews", ...placed(kind, namespace) };
+function stackRight(
+  verb: NeededRight["verb"],
+  resource: "previews" | "states",
+  kind: AnyKind,
+  namespace: string | undefined,
+): NeededRight {
+  return { verb, group: GROUP, resource, ...inNamespace(kind, namespace) };
 }
 
 function objectRight(verb: NeededRight["verb"], kind: AnyKind, namespace?: string, name?: string): NeededRight {
-  return { verb, group: kind.group, resource: kind.plural, ...placed(kind, namespace), ...(name && { name }) };
+  return { verb, group: kind.group, resource: kind.plural, ...inNamespace(kind, namespace), ...(name && { name }) };
 }
 
-function placed({ scope }: AnyKind, namespace: string | undefined): { namespace?: string } {
+function inNamespace({ scope }: AnyKind, namespace: string | undefined): { namespace?: string } {
   return scope === "Namespaced" && namespace !== undefined ? { namespace } : {};
 }
 

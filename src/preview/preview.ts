@@ -10,7 +10,7 @@ import { countActions, type Report } from "./report";
 export interface PreviewOptions extends PlanOptions {
   /** What limits the whole report. */
   notes?: readonly string[];
-  /** Told of every object that is done. */
+  /** Told how many objects there are, and again of every one that is done. */
   observe?: ((done: number, total: number) => void) | undefined;
 }
 
@@ -76,6 +76,7 @@ export async function preview(
 ): Promise<Report> {
   const findConflicts = conflictFinder(options.cluster);
   let done = 0;
+  observe?.(done, candidates.length);
   const planned = await pLimit(AT_ONCE).map(candidates, async (candidate) => {
     const plan = await planObject(options, findConflicts, candidate);
     observe?.(++done, candidates.length);

@@ -5,7 +5,7 @@ import { Agent, request } from "undici";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parseAllDocuments } from "yaml";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
-import { MAX_REQUEST_BYTES } from "../../src/preview/requests";
+import { MAX_REQUEST_BYTES } from "../../src/preview/api";
 import { eventually } from "../../src/testing/eventually";
 import { ADMISSION_LABEL } from "../../stacks/contract/admission";
 import type { PolicyRule } from "../../stacks/contract/capabilities";

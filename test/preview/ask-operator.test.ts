@@ -2,7 +2,7 @@ import http from "node:http";
 import https from "node:https";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { RemoteInspector } from "../../src/preview/remote";
+import { askOperator, type OperatorOptions } from "../../src/preview/ask-operator";
 import { renew } from "../../src/tls/material";
 
 const object = { kind: "podset", name: "pods", namespace: "default" };
@@ -17,24 +17,28 @@ const state = { version: 3, deployment: { manifest: {}, resources: [{ urn: "urn:
 
 let answer: { status: number; body: string };
 let server: http.Server;
-let remote: RemoteInspector;
+let operator: OperatorOptions;
 
 beforeEach(async () => {
   server = http.createServer((_request, response) => response.writeHead(answer.status).end(answer.body));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
-  remote = new RemoteInspector({ url: `http://127.0.0.1:${port}`, token: "t" });
+  operator = { url: `http://127.0.0.1:${port}`, token: "t" };
 });
-afterEach(async () => {
-  await remote.close();
+afterEach(() => {
   server.close();
 });
 
 const asks = {
-  history: () => remote.history(object),
-  outputs: () => remote.outputs(object),
-  state: () => remote.state(object),
-  preview: () => remote.preview({ manifests: { objects: [], problems: [] }, namespace: "default", refresh: false }),
+  history: () => askOperator(operator, "/v1/history", object),
+  outputs: () => askOperator(operator, "/v1/outputs", object),
+  state: () => askOperator(operator, "/v1/state", object),
+  preview: () =>
+    askOperator(operator, "/v1/preview", {
+      manifests: { objects: [], problems: [] },
+      namespace: "default",
+      refresh: false,
+    }),
 };
 
 describe("what an operator answers", () => {
@@ -92,13 +96,13 @@ describe("an operator's certificate", () => {
     const secure = https.createServer({ cert: serving.certificate, key: serving.key });
     await new Promise<void>((resolve) => secure.listen(0, "127.0.0.1", resolve));
     const { port } = secure.address() as AddressInfo;
-    const unaware = new RemoteInspector({ url: `https://127.0.0.1:${port}`, token: "t" });
 
-    await expect(unaware.history(object)).rejects.toMatchObject({
+    await expect(
+      askOperator({ url: `https://127.0.0.1:${port}`, token: "t" }, "/v1/history", object),
+    ).rejects.toMatchObject({
       reason: "Misconfigured",
       message: expect.stringContaining("--server-ca"),
     });
-    await unaware.close();
     secure.close();
   });
 });

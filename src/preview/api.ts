@@ -1,0 +1,98 @@
+import Type from "typebox";
+import { manifestSchema } from "../../stacks/contract/manifests";
+import { reportSchema } from "./report";
+
+/*
+ * What `kindstack preview --server` and its like ask the operator, and what it answers: JSON, by path. Both sides may be of
+ * different versions, so fields that a reader does not know are allowed, except in a report, which a gate goes by.
+ */
+
+const name = Type.String({ minLength: 1, maxLength: 253 });
+const namespace = Type.String({ minLength: 1, maxLength: 63 });
+const text = Type.String({ maxLength: 4096 });
+const count = Type.Integer({ minimum: 0 });
+
+const manifestsSchema = Type.Object({
+  objects: Type.Array(Type.Object({ file: text, manifest: manifestSchema })),
+  problems: Type.Array(Type.Object({ file: text, message: Type.String() })),
+});
+
+/** An object, by the words that a person uses for it. The namespace does not count for one of a cluster-wide kind. */
+const objectSchema = Type.Object({ kind: name, name, namespace });
+
+export const updateSchema = Type.Object({
+  version: Type.Optional(Type.Integer()),
+  kind: Type.String(),
+  startTime: Type.String({ description: "ISO 8601" }),
+  endTime: Type.Optional(Type.String()),
+  result: Type.String(),
+  resourceChanges: Type.Optional(Type.Record(Type.String(), count)),
+  changes: Type.Optional(
+    Type.Array(
+      Type.Object({
+        operation: Type.Enum(["create", "update", "replace", "delete"]),
+        type: Type.String(),
+        name: Type.String(),
+      }),
+    ),
+  ),
+});
+
+const outputsSchema = Type.Object({
+  type: Type.String(),
+  name: Type.String(),
+  id: Type.String(),
+  outputs: Type.Record(Type.String(), Type.Unknown()),
+});
+
+const stateSchema = Type.Object({
+  version: Type.Integer(),
+  deployment: Type.Object({
+    resources: Type.Optional(
+      Type.Union([Type.Null(), Type.Array(Type.Object({ urn: Type.String(), type: Type.String() }))]),
+    ),
+  }),
+});
+
+/** The body of each request. */
+export const requestSchemas = {
+  "/v1/preview": Type.Object({
+    manifests: manifestsSchema,
+    /** What they were in another revision: what is missing since is removed. */
+    before: Type.Optional(manifestsSchema),
+    /** For namespaced objects that name none. */
+    namespace,
+    refresh: Type.Boolean(),
+  }),
+  /** Without a kind: all objects of all kinds. Without a name: all of the kind. */
+  "/v1/diff": Type.Object({
+    kind: Type.Optional(name),
+    name: Type.Optional(name),
+    namespace: Type.Optional(namespace),
+    refresh: Type.Boolean(),
+  }),
+  "/v1/history": objectSchema,
+  "/v1/outputs": objectSchema,
+  "/v1/state": objectSchema,
+} as const;
+
+export type RequestPath = keyof typeof requestSchemas;
+
+/** The answer to each request. */
+export const answerSchemas = {
+  "/v1/preview": reportSchema,
+  "/v1/diff": reportSchema,
+  "/v1/history": Type.Array(updateSchema),
+  "/v1/outputs": Type.Array(outputsSchema),
+  "/v1/state": stateSchema,
+} as const satisfies Record<RequestPath, Type.TSchema>;
+
+export type Requests = { [P in RequestPath]: Type.Static<(typeof requestSchemas)[P]> };
+export type Answers = { [P in RequestPath]: Type.Static<(typeof answerSchemas)[P]> };
+export type ObjectRequest = Type.Static<typeof objectSchema>;
+/** One resource that an object made, as its stack's state has it. */
+export type ResourceOutputs = Type.Static<typeof outputsSchema>;
+
+/** A larger body is refused, and so are more objects: each takes a second or so. */
+export const MAX_REQUEST_BYTES = 4 * 1024 * 1024;
+export const MAX_REQUEST_OBJECTS = 500;

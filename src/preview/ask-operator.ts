@@ -1,0 +1,92 @@
+import Type, { type TSchema } from "typebox";
+import { Check, Errors } from "typebox/value";
+import { Agent, request } from "undici";
+import { errorMessageOf, RetryableError, TerminalError } from "../../providers/errors";
+import { type Answers, answerSchemas, type RequestPath, type Requests } from "./api";
+
+export interface OperatorOptions {
+  /** `https://kindstack.example.com` */
+  url: string;
+  token: string;
+  /** The CAs of the server's certificate, as PEM; by default those that Node.js trusts. */
+  ca?: string | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+/** Longer than the operator works on one request and lets it wait. */
+const TIMEOUT_MS = 20 * 60_000;
+
+/** How Node.js names a certificate that no known CA has signed. */
+const UNTRUSTED = new Set([
+  "DEPTH_ZERO_SELF_SIGNED_CERT",
+  "SELF_SIGNED_CERT_IN_CHAIN",
+  "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
+  "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+]);
+
+/**
+ * Asks an operator what {@link inspectStacks} tells, with the caller's token in place of credentials for the state.
+ *
+ * @throws TerminalError `Refused` by the operator, or for an answer that is not in the form of {@link answerSchemas};
+ *   RetryableError `Unreachable`
+ */
+export async function askOperator<P extends RequestPath>(
+  { url, token, ca, signal }: OperatorOptions,
+  path: P,
+  body: Requests[P],
+): Promise<Answers[P]> {
+  const connect = ca === undefined ? {} : { ca };
+  const agent = new Agent({ connect, headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS });
+  let status: number;
+  let answer: unknown;
+  try {
+    const response = await request(new URL(path, url), {
+      method: "POST",
+      dispatcher: agent,
+      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+      body: JSON.stringify(body),
+      signal: signal ?? null,
+    });
+    status = response.statusCode;
+    answer = parsed(await response.body.text());
+  } catch (error) {
+    signal?.throwIfAborted();
+    if (UNTRUSTED.has((error as NodeJS.ErrnoException).code ?? "")) {
+      throw new TerminalError(
+        "Misconfigured",
+        `the certificate of ${url} is of no CA that is known here (${errorMessageOf(error)}): name its CA with --server-ca`,
+      );
+    }
+    throw new RetryableError("Unreachable", `the operator at ${url} did not answer: ${errorMessageOf(error)}`);
+  } finally {
+    await agent.close();
+  }
+  if (status === 401) {
+    throw new TerminalError(
+      "Unauthorized",
+      `the operator at ${url} does not know the token: is it of that cluster, and not expired?`,
+    );
+  }
+  if (status !== 200) {
+    const error = Check(errorSchema, answer) ? answer.error : `status ${status}`;
+    throw new TerminalError("Refused", `the operator at ${url}: ${error}`);
+  }
+  const schema: TSchema = answerSchemas[path];
+  if (Check(schema, answer)) return answer as Answers[P];
+  const [first] = answer === undefined ? [] : Errors(schema, answer);
+  const why = first === undefined ? "it is not JSON" : `${first.instancePath || "the answer"} ${first.message}`;
+  throw new TerminalError(
+    "Refused",
+    `cannot read the answer of ${url} to ${path}: ${why}. Is this the operator's address, and is kindstack of its version?`,
+  );
+}
+
+const errorSchema = Type.Object({ error: Type.String() });
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,166 @@
+import { Clean } from "typebox/value";
+import { PROVIDER_PROPERTY } from "../../providers/dynamic";
+import { errorMessageOf } from "../../providers/errors";
+import { maskSecrets, unescapeReserved } from "../../providers/literal";
+import type { Properties } from "../../providers/provider";
+import type { AnyKind } from "../../stacks/contract/kind";
+import { findKind } from "../../stacks/contract/kind-name";
+import { objectKey } from "../../stacks/contract/object";
+import { belongsTo, isObjectComponent, sharedStackAssignment, stackOf } from "../../stacks/contract/shared-stack";
+import type { StackReader } from "../automation/stack-reader";
+import type { RecordedResource } from "../automation/stack-state";
+import { nameOf } from "../automation/urn";
+import { Refusal } from "../http/refusal";
+import { type NeededRight, rightsForDiff, rightsForPreview, rightsForSharedStack, rightsForStack } from "./access";
+import { type Answers, type ObjectRequest, type RequestPath, type Requests, updateSchema } from "./api";
+import type { ClusterView } from "./cluster-view";
+import { preview, type Selection, selectCandidates } from "./preview";
+
+/** What is looked at. */
+export interface Sources {
+  reader: StackReader;
+  cluster: ClusterView;
+  /** What limits every report. */
+  notes?: readonly string[];
+}
+
+export interface Inspection {
+  kinds: readonly AnyKind[];
+  signal?: AbortSignal;
+  /** Called once it is known that the request is allowed. */
+  open(): Promise<Sources>;
+  /** Told how many objects are to be previewed, and again of every one that is done. */
+  observe?: ((done: number, total: number) => void) | undefined;
+  /** Refuses those who may not ask; without it, all may. @throws Refusal */
+  authorize?(rights: readonly NeededRight[]): Promise<void>;
+  /** More objects are refused. */
+  maxObjects?: number;
+}
+
+/**
+ * Looks at stacks and objects, and changes nothing.
+ *
+ * @throws Refusal for a request that is not allowed; Error when something cannot be read, or there is no such object or stack
+ */
+export function inspectStacks<P extends RequestPath>(
+  inspection: Inspection,
+  path: P,
+  request: Requests[P],
+): Promise<Answers[P]> {
+  return HANDLERS[path](inspection, request);
+}
+
+const HANDLERS: { [P in RequestPath]: (inspection: Inspection, request: Requests[P]) => Promise<Answers[P]> } = {
+  async "/v1/preview"(inspection, { namespace, manifests, before, refresh }) {
+    const selection = selectCandidates(inspection.kinds, namespace, manifests, before);
+    limitObjects(inspection, selection);
+    await inspection.authorize?.(rightsForPreview(selection));
+    return preview({ ...inspection, ...(await inspection.open()), refresh }, selection);
+  },
+
+  async "/v1/diff"(inspection, request) {
+    const kinds = request.kind === undefined ? inspection.kinds : [kindNamed(inspection, request.kind)];
+    await inspection.authorize?.(rightsForDiff(kinds, request));
+    const sources = await inspection.open();
+    const selection = await selectLive(sources.cluster, kinds, request);
+    limitObjects(inspection, selection);
+    return preview({ ...inspection, ...sources, refresh: request.refresh }, selection);
+  },
+
+  /** The updates, newest first. The CLI's entries also hold its own environment, which says nothing about an object. */
+  async "/v1/history"(inspection, request) {
+    const { reader, stack, found } = await openStack(inspection, request, "previews", true);
+    const entries = found(await reader.history(stack, inspection.signal));
+    return entries.map(
+      (entry) => Clean(updateSchema, { ...entry, resourceChanges: entry.resourceChanges ?? {} }) as typeof entry,
+    );
+  },
+
+  /** What the object made. */
+  async "/v1/outputs"(inspection, request) {
+    const { reader, stack, key, found } = await openStack(inspection, request, "previews", false);
+    const { deployment } = found(await reader.state(stack, inspection.signal));
+    const resources = deployment.resources ?? [];
+    const isShared = resources.some(({ type }) => isObjectComponent(type));
+    return outputsOf(resources).filter(({ name }) => !isShared || belongsTo(key, name));
+  },
+
+  /** In the form that `pulumi stack import` takes. */
+  async "/v1/state"(inspection, request) {
+    const { reader, stack, found } = await openStack(inspection, request, "states", true);
+    return found(await reader.state(stack, inspection.signal));
+  },
+};
+
+function limitObjects({ maxObjects = Number.POSITIVE_INFINITY }: Inspection, { candidates }: Selection): void {
+  if (candidates.length <= maxObjects) return;
+  const message = `a request is for ${maxObjects} objects at most, not ${candidates.length}`;
+  throw new Refusal(413, "RequestEntityTooLarge", message);
+}
+
+function kindNamed({ kinds }: Inspection, word: string): AnyKind {
+  try {
+    return findKind(kinds, word);
+  } catch (error) {
+    throw new Refusal(400, "BadRequest", errorMessageOf(error));
+  }
+}
+
+/** The objects in the cluster that a request names. */
+async function selectLive(
+  cluster: ClusterView,
+  kinds: readonly AnyKind[],
+  { name, namespace }: Requests["/v1/diff"],
+): Promise<Selection> {
+  const candidates = kinds.map(async (kind) => {
+    const where = kind.scope === "Cluster" ? undefined : namespace;
+    const objects = name === undefined ? await cluster.list(kind, where) : [await cluster.find(kind, name, where)];
+    return objects.map((manifest) => {
+      if (manifest === undefined) throw new Error(`there is no ${kind.kind} ${name}`);
+      return { kind, manifest, removed: manifest.metadata.deletionTimestamp !== undefined };
+    });
+  });
+  return { candidates: (await Promise.all(candidates)).flat(), problems: [], ignored: 0 };
+}
+
+/** @param whole whether all of the stack is shown, also what other objects have in it */
+async function openStack(
+  inspection: Inspection,
+  request: ObjectRequest,
+  resource: "previews" | "states",
+  whole: boolean,
+) {
+  const kind = kindNamed(inspection, request.kind);
+  const { name } = request;
+  const namespace = kind.scope === "Cluster" ? undefined : request.namespace;
+  await inspection.authorize?.(rightsForStack(resource, kind, namespace, name)); // before anything is told of the object
+  const { reader, cluster } = await inspection.open();
+  const key = objectKey({ name, ...(namespace !== undefined && { namespace }) });
+  const isShared = kind.capabilities.sharedStacks === true;
+  // Which of a namespace's stacks an object shares is recorded on the object.
+  const object = isShared ? await cluster.find(kind, name, namespace).catch(() => undefined) : undefined;
+  const stack = stackOf(kind, key, object);
+  const shared = isShared ? sharedStackAssignment(kind, namespace ?? "", stack) : undefined;
+  if (whole && shared !== undefined) await inspection.authorize?.(rightsForSharedStack(kind, namespace, shared));
+  return {
+    reader,
+    stack,
+    key,
+    found<T>(value: T | undefined): T {
+      if (value === undefined) throw new Error(`${kind.kind} ${name} has no stack (${stack})`);
+      return value;
+    },
+  };
+}
+
+/** What the custom resources in a state have become; secrets stay encrypted. */
+function outputsOf(resources: readonly RecordedResource[]): Answers["/v1/outputs"] {
+  return resources
+    .filter(({ type }) => type.startsWith("pulumi-nodejs:dynamic"))
+    .map(({ urn, type, id = "", outputs: { [PROVIDER_PROPERTY]: _, ...outputs } = {} }) => ({
+      type: type.split(":").at(-1) ?? type,
+      name: nameOf(urn),
+      id,
+      outputs: unescapeReserved(maskSecrets(outputs) as Properties),
+    }));
+}
