@@ -1,6 +1,8 @@
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import pLimit, { type LimitFunction } from "p-limit";
+import Type from "typebox";
+import { Clean } from "typebox/value";
 import { RetryableError } from "../../providers/errors";
 import type { ProviderHost } from "../../providers/host/server";
 import { componentUrn, isObjectComponent } from "../../stacks/contract/shared-stack";
@@ -23,7 +25,7 @@ import { askPulumi, type PulumiOptions, runPulumi } from "./pulumi";
 import { withScratch } from "./scratch";
 import { withBelow } from "./shared-stack";
 import { type StackState, urnsIn } from "./stack-state";
-import { type ResourceChange, readUpdateChanges } from "./update-changes";
+import { readUpdateChanges, resourceChangeSchema } from "./update-changes";
 import { keyOf } from "./urn";
 
 export interface StackReaderOptions extends PulumiOptions {
@@ -32,19 +34,19 @@ export interface StackReaderOptions extends PulumiOptions {
   concurrency?: number;
 }
 
-/** One update of a stack, as the CLI's history has it. */
-export interface HistoryEntry {
-  kind: string;
-  /** ISO 8601 */
-  startTime: string;
-  endTime?: string;
-  result: string;
+/** One update of a stack. The CLI's history also holds the CLI's own environment, which says nothing about a stack. */
+export const historyEntrySchema = Type.Object({
+  version: Type.Optional(Type.Integer()),
+  kind: Type.String(),
+  startTime: Type.String({ description: "ISO 8601" }),
+  endTime: Type.Optional(Type.String()),
+  result: Type.String(),
   /** How many resources, by operation; the stack itself counts as one. */
-  resourceChanges?: Record<string, number>;
+  resourceChanges: Type.Optional(Type.Record(Type.String(), Type.Integer({ minimum: 0 }))),
   /** Which resources; absent for old updates, and where the backend keeps no checkpoints that can be compared. */
-  changes?: ResourceChange[];
-  version?: number;
-}
+  changes: Type.Optional(Type.Array(resourceChangeSchema)),
+});
+export type HistoryEntry = Type.Static<typeof historyEntrySchema>;
 
 const NOTHING: StackPreview = { exists: false, changes: [], failures: [] };
 
@@ -123,9 +125,13 @@ export class StackReader {
       const failure = `the stack ${stack} could not be read`;
       const text = await askPulumi(this.#options, args, failure, { signal, backendUrl });
       if (text === undefined) return undefined;
-      const entries = JSON.parse(text) as HistoryEntry[];
+      const entries = Clean(Type.Array(historyEntrySchema), JSON.parse(text)) as HistoryEntry[];
       const changes = directory === undefined ? [] : await readUpdateChanges(directory, stack, entries);
-      return entries.map((entry, index) => ({ ...entry, ...(changes[index] && { changes: changes[index] }) }));
+      return entries.map((entry, index) => ({
+        ...entry,
+        resourceChanges: entry.resourceChanges ?? {},
+        ...(changes[index] && { changes: changes[index] }),
+      }));
     });
   }
 

@@ -1,15 +1,17 @@
 import { readFile, stat } from "node:fs/promises";
+import Type from "typebox";
 import { isObjectComponent } from "../../stacks/contract/shared-stack";
 import { historyOf } from "./file-backend";
 import { type RecordedResource, stateOf } from "./stack-state";
 import { isScaffolding, nameOf } from "./urn";
 
+export const resourceChangeSchema = Type.Object({
+  operation: Type.Enum(["create", "update", "replace", "delete"]),
+  type: Type.String(),
+  name: Type.String(),
+});
 /** What an update did to one resource. */
-export interface ResourceChange {
-  operation: "create" | "update" | "replace" | "delete";
-  type: string;
-  name: string;
-}
+export type ResourceChange = Type.Static<typeof resourceChangeSchema>;
 
 /** For the newest updates only: each needs its checkpoint and the one before. */
 const NAMED_UPDATES = 10;

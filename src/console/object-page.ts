@@ -3,13 +3,14 @@ import type { LiveObject } from "../../providers/kubernetes/client";
 import { type AnyKind, kindName, statusOf } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
 import type { HistoryEntry } from "../automation/stack-reader";
+import { isOwnResource } from "../automation/stack-state";
 import { countsOf, describeChanges, durationOf } from "../automation/update-changes";
 import { CONSOLE_PATH, kindHref } from "../telemetry/console-paths";
 import { visibleLines } from "../text/plain-text";
 import { type Html, html } from "./html";
 import { badge, objectBadge, type Tone, table, time } from "./parts";
 import type { ConsoleSource, StackContents } from "./source";
-import { drawing, graphOf, isOwnResource } from "./stack-graph";
+import { drawing, graphOf } from "./stack-graph";
 
 const SHOWN_UPDATES = 20;
 const SHOWN_CHANGES = 5;

@@ -1,8 +1,8 @@
 import { isObjectOutputs } from "../../providers/kubernetes/object";
 import { maskSecrets } from "../../providers/literal";
 import { objectId } from "../../stacks/contract/object";
-import { belongsTo, isObjectComponent } from "../../stacks/contract/shared-stack";
-import type { RecordedResource, StackState } from "../automation/stack-state";
+import { isObjectComponent } from "../../stacks/contract/shared-stack";
+import { isOwnResource, type RecordedResource, type StackState } from "../automation/stack-state";
 import { nameOf } from "../automation/urn";
 import type { Manager } from "../operator/manager";
 import { shortened, visible } from "../text/plain-text";
@@ -47,12 +47,6 @@ export function graphOf(state: StackState, key: string, view: Manager["view"]): 
     outputs: shownOutputs(resource),
   }));
   return nodes.sort((a, b) => collator.compare(a.name, b.name));
-}
-
-/** Tells an object's resources by their names: all of its own stack, and its part of one that is shared. */
-export function isOwnResource({ deployment }: StackState, key: string): (name: string) => boolean {
-  const isShared = (deployment.resources ?? []).some(({ type }) => isObjectComponent(type));
-  return (name) => !isShared || belongsTo(key, name);
 }
 
 function stateOf({ outputs }: RecordedResource, view: Manager["view"]): GraphNode["state"] {

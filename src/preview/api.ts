@@ -1,5 +1,6 @@
 import Type from "typebox";
 import { manifestSchema } from "../../stacks/contract/manifests";
+import { historyEntrySchema } from "../automation/stack-reader";
 import { reportSchema } from "./report";
 
 /*
@@ -10,7 +11,6 @@ import { reportSchema } from "./report";
 const name = Type.String({ minLength: 1, maxLength: 253 });
 const namespace = Type.String({ minLength: 1, maxLength: 63 });
 const text = Type.String({ maxLength: 4096 });
-const count = Type.Integer({ minimum: 0 });
 
 const manifestsSchema = Type.Object({
   objects: Type.Array(Type.Object({ file: text, manifest: manifestSchema })),
@@ -19,24 +19,6 @@ const manifestsSchema = Type.Object({
 
 /** An object, by the words that a person uses for it. The namespace does not count for one of a cluster-wide kind. */
 const objectSchema = Type.Object({ kind: name, name, namespace });
-
-export const updateSchema = Type.Object({
-  version: Type.Optional(Type.Integer()),
-  kind: Type.String(),
-  startTime: Type.String({ description: "ISO 8601" }),
-  endTime: Type.Optional(Type.String()),
-  result: Type.String(),
-  resourceChanges: Type.Optional(Type.Record(Type.String(), count)),
-  changes: Type.Optional(
-    Type.Array(
-      Type.Object({
-        operation: Type.Enum(["create", "update", "replace", "delete"]),
-        type: Type.String(),
-        name: Type.String(),
-      }),
-    ),
-  ),
-});
 
 const outputsSchema = Type.Object({
   type: Type.String(),
@@ -82,7 +64,7 @@ export type RequestPath = keyof typeof requestSchemas;
 export const answerSchemas = {
   "/v1/preview": reportSchema,
   "/v1/diff": reportSchema,
-  "/v1/history": Type.Array(updateSchema),
+  "/v1/history": Type.Array(historyEntrySchema),
   "/v1/outputs": Type.Array(outputsSchema),
   "/v1/state": stateSchema,
 } as const satisfies Record<RequestPath, Type.TSchema>;

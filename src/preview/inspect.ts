@@ -1,4 +1,3 @@
-import { Clean } from "typebox/value";
 import { PROVIDER_PROPERTY } from "../../providers/dynamic";
 import { errorMessageOf } from "../../providers/errors";
 import { maskSecrets, unescapeReserved } from "../../providers/literal";
@@ -6,13 +5,13 @@ import type { Properties } from "../../providers/provider";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { findKind } from "../../stacks/contract/kind-name";
 import { objectKey } from "../../stacks/contract/object";
-import { belongsTo, isObjectComponent, sharedStackAssignment, stackOf } from "../../stacks/contract/shared-stack";
+import { sharedStackAssignment, stackOf } from "../../stacks/contract/shared-stack";
 import type { StackReader } from "../automation/stack-reader";
-import type { RecordedResource } from "../automation/stack-state";
+import { isOwnResource, type StackState } from "../automation/stack-state";
 import { nameOf } from "../automation/urn";
 import { Refusal } from "../http/refusal";
 import { type NeededRight, rightsForDiff, rightsForPreview, rightsForSharedStack, rightsForStack } from "./access";
-import { type Answers, type ObjectRequest, type RequestPath, type Requests, updateSchema } from "./api";
+import type { Answers, ObjectRequest, RequestPath, Requests } from "./api";
 import type { ClusterView } from "./cluster-view";
 import { preview, type Selection, selectCandidates } from "./preview";
 
@@ -67,22 +66,18 @@ const HANDLERS: { [P in RequestPath]: (inspection: Inspection, request: Requests
     return preview({ ...inspection, ...sources, refresh: request.refresh }, selection);
   },
 
-  /** The updates, newest first. The CLI's entries also hold its own environment, which says nothing about an object. */
+  /** The updates, newest first. */
   async "/v1/history"(inspection, request) {
     const { reader, stack, found } = await openStack(inspection, request, "previews", true);
-    const entries = found(await reader.history(stack, inspection.signal));
-    return entries.map(
-      (entry) => Clean(updateSchema, { ...entry, resourceChanges: entry.resourceChanges ?? {} }) as typeof entry,
-    );
+    return found(await reader.history(stack, inspection.signal));
   },
 
   /** What the object made. */
   async "/v1/outputs"(inspection, request) {
     const { reader, stack, key, found } = await openStack(inspection, request, "previews", false);
-    const { deployment } = found(await reader.state(stack, inspection.signal));
-    const resources = deployment.resources ?? [];
-    const isShared = resources.some(({ type }) => isObjectComponent(type));
-    return outputsOf(resources).filter(({ name }) => !isShared || belongsTo(key, name));
+    const state = found(await reader.state(stack, inspection.signal));
+    const isOwn = isOwnResource(state, key);
+    return outputsOf(state).filter(({ name }) => isOwn(name));
   },
 
   /** In the form that `pulumi stack import` takes. */
@@ -154,8 +149,8 @@ async function openStack(
 }
 
 /** What the custom resources in a state have become; secrets stay encrypted. */
-function outputsOf(resources: readonly RecordedResource[]): Answers["/v1/outputs"] {
-  return resources
+function outputsOf({ deployment }: StackState): Answers["/v1/outputs"] {
+  return (deployment.resources ?? [])
     .filter(({ type }) => type.startsWith("pulumi-nodejs:dynamic"))
     .map(({ urn, type, id = "", outputs: { [PROVIDER_PROPERTY]: _, ...outputs } = {} }) => ({
       type: type.split(":").at(-1) ?? type,
