@@ -30,12 +30,10 @@ export function changedFields({ old, inputs }: PlannedChange, live?: LiveObject)
     fields.push(...compare(live, inputs.manifest, [], "named"));
   }
   const { kind, apiVersion } = (inputs.manifest ?? {}) as Partial<Manifest>;
-  const hidden = kind === "Secret" && apiVersion === "v1" ? ["data", "stringData"] : [];
+  const hidden: unknown[] = kind === "Secret" && apiVersion === "v1" ? ["data", "stringData"] : [];
   return fields.map(({ path, ...values }) => ({
     path: formatPath(path),
-    ...(hidden.includes(path[0] ?? "")
-      ? Object.fromEntries(Object.keys(values).map((side) => [side, SECRET]))
-      : values),
+    ...(hidden.includes(path[0]) ? Object.fromEntries(Object.keys(values).map((side) => [side, SECRET])) : values),
   }));
 }
 
@@ -45,11 +43,17 @@ export function changedPaths(before: unknown, after: unknown): string[] {
 }
 
 interface Difference extends Pick<FieldChange, "before" | "after"> {
-  path: string[];
+  /** Names of fields, and indexes in lists. */
+  path: (string | number)[];
 }
 
 /** @param extent with `named`, a field counts only if `after` has it */
-function compare(before: unknown, after: unknown, path: string[], extent: "all" | "named" = "all"): Difference[] {
+function compare(
+  before: unknown,
+  after: unknown,
+  path: Difference["path"],
+  extent: "all" | "named" = "all",
+): Difference[] {
   if (isDeepStrictEqual(before, after)) return [];
   if (isRecord(before) && isRecord(after)) {
     const names = new Set([...(extent === "all" ? Object.keys(before) : []), ...Object.keys(after)]);
@@ -57,7 +61,7 @@ function compare(before: unknown, after: unknown, path: string[], extent: "all" 
   }
   const areLists = Array.isArray(before) && Array.isArray(after) && before.length === after.length;
   if (areLists && (extent === "named" || before.every(isRecord))) {
-    return before.flatMap((item, index) => compare(item, after[index], [...path, String(index)], extent));
+    return before.flatMap((item, index) => compare(item, after[index], [...path, index], extent));
   }
   return [{ path, ...(before !== undefined && { before }), ...(after !== undefined && { after }) }];
 }
@@ -66,12 +70,12 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function formatPath(path: readonly string[]): string {
+/** `spec.containers[0].env`, `data["8080"]` */
+function formatPath(path: Difference["path"]): string {
   return path
-    .map((name, index) => {
-      if (/^\d+$/.test(name)) return `[${name}]`;
-      if (!/^[\w-]+$/.test(name)) return `[${JSON.stringify(name)}]`;
-      return index === 0 ? name : `.${name}`;
+    .map((part, index) => {
+      if (typeof part === "number" || !/^[a-z_][\w-]*$/i.test(part)) return `[${JSON.stringify(part)}]`;
+      return index === 0 ? part : `.${part}`;
     })
     .join("");
 }

@@ -173,7 +173,7 @@ describe("the quota of namespaces", () => {
 
   it("is not exceeded by two replicas that know nothing of each other", async () => {
     const name = uniqueName("shared");
-    const tenant = await admission.tenant(name, { owner: { kind: "User", name: "nobody" }, namespaceQuota: 3 });
+    const tenant = await admission.tenant(name, { owner: { kind: "User", name: "another" }, namespaceQuota: 3 });
     const view: AdmissionView = {
       client: admission.client,
       get: () => undefined,
@@ -193,7 +193,7 @@ describe("the quota of namespaces", () => {
 
   it("that was used up a moment ago is used up for a dry run, though the cache does not show it yet", async () => {
     const name = uniqueName("dry");
-    const tenant = await admission.tenant(name, { owner: { kind: "User", name: "nobody" }, namespaceQuota: 1 });
+    const tenant = await admission.tenant(name, { owner: { kind: "User", name: "another" }, namespaceQuota: 1 });
     const view: AdmissionView = {
       client: admission.client,
       get: () => tenant,

@@ -65,7 +65,7 @@ export class TestAdmission {
     if (admission === undefined) throw new Error("no admission is served");
     this.#servers.push(admission);
     const stranger = await this.user("stranger");
-    await eventually(() => expectRefusal(stranger, namespaceOf(uniqueName("nobodys")), "owns no tenant"));
+    await eventually(() => expectRefusal(stranger, namespaceOf(uniqueName("unowned")), "owns no tenant"));
     return admission;
   }
 

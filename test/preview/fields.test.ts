@@ -1,0 +1,62 @@
+import { describe, expect, it } from "vitest";
+import type { Properties } from "../../providers/provider";
+import { changedFields, changedPaths } from "../../src/preview/fields";
+
+const change = (before: Properties, after: Properties, outputs: Properties = before) => ({
+  urn: "urn",
+  type: "type",
+  name: "name",
+  operation: "update" as const,
+  old: { inputs: before, outputs },
+  inputs: after,
+});
+
+describe("the path of a field", () => {
+  it("has names and indexes, and quotes what is neither a name nor an index", () => {
+    const before = { list: [{ a: 1 }], labels: { "example.com/a": 1, "8080": 1, plain_name: 1 } };
+    const after = { list: [{ a: 2 }], labels: { "example.com/a": 2, "8080": 2, plain_name: 2 } };
+
+    expect(changedPaths(before, after).sort()).toEqual([
+      "labels.plain_name",
+      'labels["8080"]',
+      'labels["example.com/a"]',
+      "list[0].a",
+    ]);
+  });
+});
+
+describe("the fields that change", () => {
+  it("are those of the program's inputs, without what belongs to the provider", () => {
+    const before = { owner: { uid: "a" }, __provider: "a", table: "a", values: { age: 1, name: "x" } };
+    const after = { owner: { uid: "b" }, __provider: "b", table: "a", values: { age: 2, country: "y" } };
+
+    expect(changedFields(change(before, after))).toEqual([
+      { path: "values.age", before: 1, after: 2 },
+      { path: "values.name", before: "x" },
+      { path: "values.country", after: "y" },
+    ]);
+  });
+
+  it("of a Secret are hidden where they hold its data", () => {
+    const secret = (data: object) => ({ manifest: { apiVersion: "v1", kind: "Secret", metadata: {}, ...data } });
+
+    expect(
+      changedFields(change(secret({ data: { a: "x" }, type: "t" }), secret({ data: { b: "y" }, type: "u" }))),
+    ).toEqual([
+      { path: "data.a", before: "[secret]" },
+      { path: "data.b", after: "[secret]" },
+      { path: "type", before: "t", after: "u" },
+    ]);
+  });
+
+  it("of a drifted object are those of the manifest that differ in the cluster, and no others", () => {
+    const manifest = { spec: { replicas: 1, args: ["a", "b"] } };
+    const live = { spec: { replicas: 2, args: ["a", "c"], clusterIP: "10.0.0.1" }, status: {} };
+    const drifted = change({ manifest }, { manifest }, { manifest, drifted: true });
+
+    expect(changedFields(drifted, live as never)).toEqual([
+      { path: "spec.replicas", before: 2, after: 1 },
+      { path: "spec.args[1]", before: "c", after: "b" },
+    ]);
+  });
+});
