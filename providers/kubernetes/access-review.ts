@@ -8,18 +8,19 @@ export interface UserInfo {
   extra?: Readonly<Record<string, readonly string[]>>;
 }
 
+/** What is done to which objects; without a namespace, in all of them. */
+export interface ResourceAttributes {
+  verb: string;
+  version: string;
+  resource: string;
+  group?: string;
+  namespace?: string;
+  name?: string;
+}
+
 /** A request to authorize: for a resource, or for a non-resource path. */
 export type AccessAttributes =
-  | {
-      resourceAttributes: {
-        verb: string;
-        version: string;
-        resource: string;
-        group?: string;
-        namespace?: string;
-        name?: string;
-      };
-    }
+  | { resourceAttributes: ResourceAttributes }
   | { nonResourceAttributes: { verb: string; path: string } };
 
 /** The user of a bearer token; `undefined` when it is not valid. @throws ApiError when the API server gives no answer */

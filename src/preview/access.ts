@@ -1,5 +1,5 @@
 import pLimit from "p-limit";
-import { reviewAccess } from "../../providers/kubernetes/access-review";
+import { type ResourceAttributes, reviewAccess } from "../../providers/kubernetes/access-review";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { isOfSeveral, type StackAssignment } from "../../stacks/contract/shared-stack";
@@ -8,14 +8,8 @@ import type { Identity } from "../proxy/identity";
 import type { Requests } from "./api";
 import type { Selection } from "./preview";
 
-/** One right, as a SubjectAccessReview asks for it; without a namespace, in all of them. */
-export interface NeededRight {
-  verb: "get" | "list" | "create";
-  group: string;
-  resource: string;
-  namespace?: string;
-  name?: string;
-}
+/** One right, as a SubjectAccessReview asks for it, in all versions of the API. */
+export type NeededRight = Omit<ResourceAttributes, "version">;
 
 const GROUP = "kindstack.dev";
 /** SubjectAccessReviews for one request at the same time. */
@@ -83,16 +77,11 @@ function describe({ verb, group, resource, namespace, name }: NeededRight): stri
   }`;
 }
 
-function stackRight(
-  verb: NeededRight["verb"],
-  resource: "previews" | "states",
-  kind: AnyKind,
-  namespace: string | undefined,
-): NeededRight {
+function stackRight(verb: string, resource: "previews" | "states", kind: AnyKind, namespace?: string): NeededRight {
   return { verb, group: GROUP, resource, ...inNamespace(kind, namespace) };
 }
 
-function objectRight(verb: NeededRight["verb"], kind: AnyKind, namespace?: string, name?: string): NeededRight {
+function objectRight(verb: string, kind: AnyKind, namespace?: string, name?: string): NeededRight {
   return { verb, group: kind.group, resource: kind.plural, ...inNamespace(kind, namespace), ...(name && { name }) };
 }
 
