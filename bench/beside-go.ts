@@ -3,12 +3,12 @@ import path from "node:path";
 import { execa } from "execa";
 import { type BenchCluster, type BenchContext, withBenchCluster } from "./cluster";
 import { GO_OPERATOR } from "./go-operator";
-import { type Lifecycle, type Measured, runLifecycle, warmUp, withOperator } from "./lifecycle";
-import { isGone, isReady } from "./object-watch";
+import { deleteWriters, type Lifecycle, type Measured, runLifecycle, warmUp, withOperator } from "./lifecycle";
+import { isReady } from "./object-watch";
 import type { OperatorProcess } from "./operator-process";
 import { memoryMiB } from "./processes";
-import { type Alternative, type Figure, type Section, summary } from "./results";
-import { createNamespaces, forEachAtOnce, keyOf, type Writer, writerManifest, writersOf, writerType } from "./writers";
+import { type Alternative, atMost, beside, type Figure, type Section, seconds } from "./results";
+import { createNamespaces, keyOf, type Writer, writerManifest, writersOf } from "./writers";
 
 interface Size {
   rounds: number;
@@ -89,65 +89,49 @@ function withWarm<T>(
   work: (measured: Measured) => Promise<T>,
 ): Promise<T> {
   const told = { ...context, detail: (text: string) => context.detail(`${what}: ${text}`) };
-  return withOperator(
-    told,
-    cluster,
-    () => OPERATORS[name](cluster),
-    async (measured) => {
-      await warmUp(cluster, measured.watch);
-      return work(measured);
-    },
-  );
+  const start = () => OPERATORS[name](cluster);
+  return withOperator(told, cluster, start, async (measured) => {
+    await warmUp(measured, writersOf("default", 1));
+    return work(measured);
+  });
 }
 
-async function throughKubectl(
-  { context: { detail, signal }, cluster, watch }: Measured,
-  writers: readonly Writer[],
-): Promise<KubectlBurst> {
+async function throughKubectl(measured: Measured, writers: readonly Writer[]): Promise<KubectlBurst> {
+  const { context, cluster, watch } = measured;
   await createNamespaces(cluster.client, writers);
   const file = path.join(cluster.scratch, "writers.json");
   const items = writers.map((writer) => writerManifest(writer));
   await fs.writeFile(file, JSON.stringify({ apiVersion: "v1", kind: "List", items }));
   const keys = writers.map(keyOf);
   const created = watch.until(keys, (object) => object !== undefined);
-  const ready = watch.until(keys, isReady, (done) => detail(`${done} of ${writers.length} Ready`));
+  const ready = watch.until(keys, isReady, (done) => context.detail(`${done} of ${writers.length} Ready`));
   const both = Promise.all([created, ready]);
   both.catch(() => {}); // kubectl may fail first
-  await execa("kubectl", ["create", "-f", file], { env: cluster.dev.env, cancelSignal: signal });
+  await execa("kubectl", ["create", "-f", file], { env: cluster.dev.env, cancelSignal: context.signal });
   const [{ first, last }, { last: lastReady }] = await both;
-  const type = await writerType(cluster.client);
-  await forEachAtOnce(writers, ({ name, namespace }) => cluster.client.delete(type, name, namespace));
-  await watch.until(keys, isGone);
+  await deleteWriters(measured, writers);
   return { createdMs: last - first, readyMs: lastReady - first };
 }
 
 function besideGoSection(size: Size, { kindstack, go, tuned }: Record<Name, OperatorMeasured>): Section {
-  const seconds = ({ pairs }: OperatorMeasured, which: keyof KubectlBurst, burst: keyof Pair = "first") =>
-    summary(pairs.map((pair) => pair[burst][which] / 1000));
-  const against = (what: string, figure: Pick<Alternative, "value" | "range">): Alternative => ({
-    what,
-    ...figure,
-    measured: "here",
-  });
+  const times = ({ pairs }: OperatorMeasured, which: keyof KubectlBurst, burst: keyof Pair = "first") =>
+    seconds(pairs.map((pair) => pair[burst][which]));
   const ready: Figure = {
     what: `${size.kubectl} by kubectl create: from the first one until all are Ready`,
-    unit: "s",
-    ...seconds(kindstack, "readyMs"),
+    ...times(kindstack, "readyMs"),
   };
   const again: Figure = {
     what: `${size.kubectl} more by kubectl create, to the same process`,
-    unit: "s",
-    ...seconds(kindstack, "readyMs", "next"),
+    ...times(kindstack, "readyMs", "next"),
   };
   const same = { ...ready, what: "the same" };
-  const atMost = (limit: number) => ({ of: "ratio", at: "most", limit }) as const;
-  const mark = atMost(1);
+  const mark = atMost(1, "ratio");
   const lifecycle = (step: keyof Lifecycle): Figure[] => {
-    const of = ({ lifecycle }: OperatorMeasured) => ({ value: lifecycle[step].ms / 1000 });
-    const figure: Figure = { what: `${size.objects} ${step} at once`, unit: "s", ...of(kindstack) };
+    const of = ({ lifecycle }: OperatorMeasured) => seconds(lifecycle[step].ms);
+    const figure: Figure = { what: `${size.objects} ${step} at once`, ...of(kindstack) };
     return [
-      { ...figure, against: against(GO_OPERATOR, of(go)), ...(step === "changed" && { mark: atMost(1.1) }) },
-      { ...figure, what: "the same", against: against(TUNED, of(tuned)) },
+      { ...figure, against: beside(GO_OPERATOR, of(go)), ...(step === "changed" && { mark: atMost(1.1, "ratio") }) },
+      { ...figure, what: "the same", against: beside(TUNED, of(tuned)) },
     ];
   };
   return {
@@ -161,17 +145,16 @@ function besideGoSection(size: Size, { kindstack, go, tuned }: Record<Name, Oper
         "operator in Go looks at each object, and its row, again after each of its own writes.",
     ],
     figures: [
-      { ...ready, against: against(GO_OPERATOR, seconds(go, "readyMs")), mark },
-      { ...same, against: against(TUNED, seconds(tuned, "readyMs")) },
+      { ...ready, against: beside(GO_OPERATOR, times(go, "readyMs")), mark },
+      { ...same, against: beside(TUNED, times(tuned, "readyMs")) },
       ...(size.kubectl === KUBECTL_OBJECTS ? [{ ...same, against: ELSEWHERE }] : []),
       {
         what: "kubectl create alone",
-        unit: "s",
-        ...seconds(kindstack, "createdMs"),
-        against: against(GO_OPERATOR, seconds(go, "createdMs")),
+        ...times(kindstack, "createdMs"),
+        against: beside(GO_OPERATOR, times(go, "createdMs")),
       },
-      { ...again, against: against(GO_OPERATOR, seconds(go, "readyMs", "next")), mark },
-      { ...again, what: "the same", against: against(TUNED, seconds(tuned, "readyMs", "next")) },
+      { ...again, against: beside(GO_OPERATOR, times(go, "readyMs", "next")), mark },
+      { ...again, what: "the same", against: beside(TUNED, times(tuned, "readyMs", "next")) },
       ...lifecycle("created"),
       ...lifecycle("changed"),
       ...lifecycle("deleted"),
@@ -179,7 +162,7 @@ function besideGoSection(size: Size, { kindstack, go, tuned }: Record<Name, Oper
         what: "peak memory of the operator",
         value: kindstack.peakMiB,
         unit: "MiB",
-        against: against(GO_OPERATOR, { value: go.peakMiB }),
+        against: beside(GO_OPERATOR, { value: go.peakMiB }),
       },
     ],
   };

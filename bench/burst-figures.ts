@@ -1,7 +1,7 @@
 import { availableParallelism } from "node:os";
 import type { Lifecycle, Step } from "./lifecycle";
-import type { Figure, Section } from "./results";
-import { WITHOUT_SERVER_NOTE } from "./without-server";
+import { WITHOUT_SERVER_NOTE } from "./operator-process";
+import { atLeast, atMost, beside, type Figure, type Section, seconds } from "./results";
 
 /** How many objects are made in which part of the bench. */
 export interface BurstSize {
@@ -55,16 +55,12 @@ export function burstSection(measured: BurstMeasured): Section {
         value: size.objects / (withoutServer.created.ms / 1000),
         unit: "/s",
       },
-      {
-        what: "peak memory of the operator",
-        value: peakMiB,
-        unit: "MiB",
-      },
+      { what: "peak memory of the operator", value: peakMiB, unit: "MiB" },
       {
         what: "peak memory of the operator with its processes of Pulumi",
         value: treePeakMiB,
         unit: "MiB",
-        mark: { of: "value", at: "most", limit: 450 },
+        mark: atMost(450),
       },
     ],
   };
@@ -73,18 +69,17 @@ export function burstSection(measured: BurstMeasured): Section {
 function figuresOf(where: string, lifecycle: Lifecycle, { size, plain, bare, stock }: BurstMeasured): Figure[] {
   const { objects, stock: sample } = size;
   const inProportion = (value: number) => (value / sample) * objects;
-  const beside = (what: string, name: keyof Lifecycle, alternative: string, ms: number): Figure => ({
+  const compared = (what: string, name: keyof Lifecycle, alternative: string, ms: number): Figure => ({
     what,
-    value: lifecycle[name].ms / 1000,
-    unit: "s",
-    against: { what: alternative, value: ms / 1000, measured: "here" },
+    ...seconds(lifecycle[name].ms),
+    against: beside(alternative, seconds(ms)),
   });
   const stockWay = `the stock way, ${objects} in proportion to ${sample}`;
-  const mark = { of: "ratio", at: "most", limit: 1.5 } as const;
+  const mark = atMost(1.5, "ratio");
   return (["created", "changed", "deleted"] as const).flatMap((name): Figure[] => {
     const command = name === "deleted" ? "destroy" : "up";
-    const byPlain = beside(`${name} ${where}`, name, `one pulumi ${command} of all ${objects}`, plain[name].ms);
-    const byBare = beside("the same", name, `one bare update of all ${objects}`, bare[name].ms);
+    const byPlain = compared(`${name} ${where}`, name, `one pulumi ${command} of all ${objects}`, plain[name].ms);
+    const byBare = compared("the same", name, `one bare update of all ${objects}`, bare[name].ms);
     const cliProcesses: Figure = {
       what: "processes of Pulumi for that",
       value: lifecycle[name].cliProcesses,
@@ -94,14 +89,14 @@ function figuresOf(where: string, lifecycle: Lifecycle, { size, plain, bare, sto
     return [
       { ...byPlain, mark },
       { ...byBare, mark },
-      beside("the same", name, stockWay, inProportion(stock.ms)),
+      compared("the same", name, stockWay, inProportion(stock.ms)),
       {
         what: `created a second ${where}`,
         value: objects / (lifecycle.created.ms / 1000),
         unit: "/s",
-        mark: { of: "value", at: "least", limit: 100 },
+        mark: atLeast(100),
       },
-      { ...cliProcesses, against: { what: stockWay, value: inProportion(stock.cliProcesses), measured: "here" } },
+      { ...cliProcesses, against: beside(stockWay, { value: inProportion(stock.cliProcesses) }) },
     ];
   });
 }

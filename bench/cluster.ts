@@ -1,12 +1,12 @@
 import fs from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
-import { KubeConfig } from "@kubernetes/client-node";
 import pg from "pg";
-import { KubernetesClient, type Manifest } from "../providers/kubernetes/client";
+import type { KubernetesClient, Manifest } from "../providers/kubernetes/client";
 import { disconnectKubernetes } from "../providers/kubernetes/connection";
 import { closePool } from "../providers/postgres/pool";
 import { type DevCluster, removeDevCluster, startDevCluster } from "../src/dev/cluster";
+import { adminClient } from "../src/dev/control-plane";
 import { layoutOf, logFileOf } from "../src/dev/layout";
 import { lastLines } from "../src/dev/process";
 import { type CountedPulumi, countedPulumi } from "./counted-pulumi";
@@ -79,9 +79,7 @@ export async function withBenchCluster<T>(
     cluster = await startDevCluster({ dir, log: detail, signal });
     const dev = cluster;
     Object.assign(process.env, dev.env); // providers take their connections from the environment
-    const config = new KubeConfig();
-    config.loadFromFile(dev.kubeconfig);
-    const client = new KubernetesClient(config);
+    const client = adminClient(dev.kubeconfig);
     const pool = new pg.Pool({ ...dev.postgres, max: 1 });
     closeClients = async () => {
       await pool.end();

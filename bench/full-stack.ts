@@ -5,19 +5,10 @@ import { packageRoot } from "../src/package";
 import type { Report } from "../src/preview/report";
 import { OBJECTS_PER_STACK } from "../stacks/contract/shared-stack";
 import { type BenchContext, withBenchCluster } from "./cluster";
-import { expectRows, type Measured, withOperator } from "./lifecycle";
+import { createWriters, expectRows, type Measured, withOperator } from "./lifecycle";
 import { isReady } from "./object-watch";
-import { type Figure, type Section, summary } from "./results";
-import {
-  CHANGED_AGE,
-  createNamespaces,
-  forEachAtOnce,
-  keyOf,
-  type Writer,
-  writerManifest,
-  writersOf,
-  writerType,
-} from "./writers";
+import { atMost, type Section, seconds } from "./results";
+import { CHANGED_AGE, keyOf, WRITER, type Writer, writerManifest, writersOf } from "./writers";
 
 const FULL = { objects: OBJECTS_PER_STACK, previewed: 20, rounds: 10 };
 const QUICK = { objects: 20, previewed: 5, rounds: 2 };
@@ -28,10 +19,7 @@ export async function fullStack(context: BenchContext): Promise<Section> {
   const writers = writersOf("full", objects);
   return withBenchCluster(context, async (cluster) =>
     withOperator(context, cluster, cluster.startOperator, async (measured) => {
-      const { client } = cluster;
-      await createNamespaces(client, writers);
-      await forEachAtOnce(writers, (writer) => client.create(writerManifest(writer)));
-      await measured.watch.until(writers.map(keyOf), isReady, (done) => context.detail(`${done} of ${objects} Ready`));
+      await createWriters(measured, writers);
       const changes = await changeOneByOne(measured, writers.slice(0, rounds + 1));
       await expectRows(cluster, rounds + 1, `age = ${CHANGED_AGE}`);
       const folder = path.join(cluster.scratch, "previewed");
@@ -56,7 +44,6 @@ async function changeOneByOne(
   { context: { detail }, cluster: { client }, operator, watch }: Measured,
   writers: readonly Writer[],
 ): Promise<{ whole: number; update: number }[]> {
-  const type = await writerType(client);
   const updateSeconds = () => operator.counted("kindstack_update_duration_seconds_sum");
   const times: { whole: number; update: number }[] = [];
   for (const [round, writer] of writers.entries()) {
@@ -64,7 +51,7 @@ async function changeOneByOne(
     const before = await updateSeconds();
     const ready = watch.until([keyOf(writer)], (object) => isReady(object) && object?.metadata.generation === 2);
     const started = performance.now();
-    await client.mergePatch(type, writer.name, writer.namespace, { spec: { age: CHANGED_AGE } });
+    await client.mergePatch(WRITER, writer.name, writer.namespace, { spec: { age: CHANGED_AGE } });
     const { last } = await ready;
     times.push({ whole: last - started, update: ((await updateSeconds()) - before) * 1000 });
   }
@@ -96,18 +83,6 @@ function section(
   changes: readonly { whole: number; update: number }[],
   [first = Number.NaN, ...next]: readonly number[],
 ): Section {
-  const seconds = (times: readonly number[]) => summary(times.map((ms) => ms / 1000));
-  const figures: Figure[] = [
-    {
-      what: "one changed → Ready again",
-      unit: "s",
-      ...seconds(changes.map(({ whole }) => whole)),
-      mark: { of: "value", at: "most", limit: 0.25 },
-    },
-    { what: "the update alone", unit: "s", ...seconds(changes.map(({ update }) => update)) },
-    { what: `kindstack preview of ${previewed} objects, first run`, unit: "s", value: first / 1000 },
-    { what: "the same, again", unit: "s", ...seconds(next), mark: { of: "value", at: "most", limit: 2 } },
-  ];
   return {
     id: "full-stack",
     title: `A stack of ${objects} PostgresWriters`,
@@ -115,6 +90,11 @@ function section(
       `One changed: ${changes.length} rounds, each another object, one after the other; the median, with the least and the most.`,
       "The preview is the command as it is used, from its start to its end, while the operator runs. Each object differs from the cluster's.",
     ],
-    figures,
+    figures: [
+      { what: "one changed → Ready again", ...seconds(changes.map(({ whole }) => whole)), mark: atMost(0.25) },
+      { what: "the update alone", ...seconds(changes.map(({ update }) => update)) },
+      { what: `kindstack preview of ${previewed} objects, first run`, ...seconds(first) },
+      { what: "the same, again", ...seconds(next), mark: atMost(2) },
+    ],
   };
 }

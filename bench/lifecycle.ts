@@ -1,26 +1,21 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { objectKey } from "../stacks/contract/object";
 import type { BenchCluster, BenchContext } from "./cluster";
 import { isGone, isReady, ObjectWatch } from "./object-watch";
 import type { OperatorProcess } from "./operator-process";
-import {
-  CHANGED_AGE,
-  createNamespaces,
-  forEachAtOnce,
-  keyOf,
-  type Writer,
-  writerManifest,
-  writersOf,
-  writerType,
-} from "./writers";
+import { atMost, type Figure, seconds } from "./results";
+import { CHANGED_AGE, createNamespaces, forEachAtOnce, WRITER, type Writer, writerManifest } from "./writers";
 
 /** What was done to all objects at once. */
 export interface Step {
   ms: number;
+  /** Processes of Pulumi that were started for it. */
   cliProcesses: number;
 }
 
 export type Lifecycle = Record<"created" | "changed" | "deleted", Step>;
 
-/** Where lifecycles are measured. */
+/** An operator to measure, and a watch of PostgresWriters. */
 export interface Measured {
   context: BenchContext;
   cluster: BenchCluster;
@@ -40,57 +35,86 @@ export async function withOperator<T>(
   work: (measured: Measured) => Promise<T>,
 ): Promise<T> {
   const operator = await start();
-  const watch = await ObjectWatch.open(cluster.client, await writerType(cluster.client), context.signal);
   try {
-    return await work({ context, cluster, operator, watch });
+    return await ObjectWatch.during(cluster.client, WRITER, context.signal, (watch) =>
+      work({ context, cluster, operator, watch }),
+    );
   } finally {
-    watch.close();
     await operator.stop();
   }
 }
 
-/** Objects that come and go before: they open connections and have the compiler do its work. */
-export async function warmUp({ client }: BenchCluster, watch: ObjectWatch, objects = 1): Promise<void> {
-  const writers = writersOf("default", objects);
-  const type = await writerType(client);
-  await forEachAtOnce(writers, (writer) => client.create(writerManifest(writer)));
-  await watch.until(writers.map(keyOf), isReady);
-  await forEachAtOnce(writers, ({ name, namespace }) => client.delete(type, name, namespace));
-  await watch.until(writers.map(keyOf), isGone);
+/** Objects that are created and deleted before: they open connections and have the compiler do its work. */
+export async function warmUp(measured: Measured, writers: readonly Writer[]): Promise<void> {
+  await createWriters(measured, writers);
+  await deleteWriters(measured, writers);
 }
 
-/** All are created, changed and deleted at once; the rows are counted after each step. */
-export async function runLifecycle(measured: Measured, writers: readonly Writer[]): Promise<Lifecycle> {
+/** Creates all at once, in namespaces that exist then; ends when all are Ready. */
+export async function createWriters(measured: Measured, writers: readonly Writer[]): Promise<Step> {
   const { client } = measured.cluster;
-  const type = await writerType(client);
   await createNamespaces(client, writers);
-  const created = await step(measured, writers, "Ready", isReady, (writer) => client.create(writerManifest(writer)));
-  await expectRows(measured.cluster, writers.length, "true");
-  const changed = await step(measured, writers, "changed", isChanged, ({ name, namespace }) =>
-    client.mergePatch(type, name, namespace, { spec: { age: CHANGED_AGE } }),
-  );
-  await expectRows(measured.cluster, writers.length, `age = ${CHANGED_AGE}`);
-  const deleted = await step(measured, writers, "gone", isGone, ({ name, namespace }) =>
-    client.delete(type, name, namespace),
-  );
-  await expectRows(measured.cluster, 0, "true");
+  return atOnce(measured, writers, "Ready", isReady, (writer) => client.create(writerManifest(writer)));
+}
+
+export function deleteWriters(measured: Measured, writers: readonly Writer[]): Promise<Step> {
+  const { client } = measured.cluster;
+  return atOnce(measured, writers, "gone", isGone, ({ name, namespace }) => client.delete(WRITER, name, namespace));
+}
+
+/** All are created, changed and deleted at once. */
+export function runLifecycle(measured: Measured, writers: readonly Writer[]): Promise<Lifecycle> {
+  const { client } = measured.cluster;
+  return countedLifecycle(measured.cluster, writers.length, {
+    created: () => createWriters(measured, writers),
+    changed: () =>
+      atOnce(measured, writers, "changed", isChanged, ({ name, namespace }) =>
+        client.mergePatch(WRITER, name, namespace, { spec: { age: CHANGED_AGE } }),
+      ),
+    deleted: () => deleteWriters(measured, writers),
+  });
+}
+
+/** Takes the steps in their order, and counts the rows after each. */
+export async function countedLifecycle(
+  cluster: BenchCluster,
+  count: number,
+  steps: Record<keyof Lifecycle, () => Promise<Step>>,
+): Promise<Lifecycle> {
+  const created = await steps.created();
+  await expectRows(cluster, count, "true");
+  const changed = await steps.changed();
+  await expectRows(cluster, count, `age = ${CHANGED_AGE}`);
+  const deleted = await steps.deleted();
+  await expectRows(cluster, 0, "true");
   return { created, changed, deleted };
 }
 
-async function step(
+/** Does something to each of the objects; ends when the watch has seen all as they should be then. */
+export function atOnce<T extends { name?: string; namespace?: string }>(
   { context: { detail }, operator, watch }: Measured,
-  writers: readonly Writer[],
+  objects: readonly T[],
   what: string,
   isDone: Parameters<ObjectWatch["until"]>[1],
-  work: (writer: Writer) => Promise<unknown>,
+  work: (object: T) => Promise<unknown>,
 ): Promise<Step> {
-  const before = await operator.cliProcesses();
-  const all = watch.until(writers.map(keyOf), isDone, (done) => detail(`${done} of ${writers.length} ${what}`));
-  all.catch(() => {}); // the work may fail first
-  const started = performance.now();
-  await forEachAtOnce(writers, work);
-  const { last } = await all;
-  return { ms: last - started, cliProcesses: (await operator.cliProcesses()) - before };
+  return counted(operator, async () => {
+    const all = watch.until(objects.map(objectKey), isDone, (done) => detail(`${done} of ${objects.length} ${what}`));
+    all.catch(() => {}); // the work may fail first
+    const started = performance.now();
+    await forEachAtOnce(objects, work);
+    return (await all).last - started;
+  });
+}
+
+/** @param work returns the ms that it took */
+export async function counted(
+  { cliProcesses }: Pick<OperatorProcess, "cliProcesses">,
+  work: () => Promise<number>,
+): Promise<Step> {
+  const before = await cliProcesses();
+  const ms = await work();
+  return { ms, cliProcesses: (await cliProcesses()) - before };
 }
 
 /** @throws Error when there are more, or fewer */
@@ -101,4 +125,35 @@ export async function expectRows(cluster: BenchCluster, count: number, condition
 
 function isChanged(object: Parameters<typeof isReady>[0]): boolean {
   return isReady(object) && (object?.spec as { age?: number } | undefined)?.age === CHANGED_AGE;
+}
+
+const RESTART_TIMEOUT_MS = 120_000;
+
+/** Stops the operator, and sees what the next one does with objects as its predecessor has left them. */
+export async function restart(
+  { context: { signal, detail }, cluster, operator }: Measured,
+  objects: number,
+): Promise<Figure[]> {
+  detail("restart");
+  await operator.stop();
+  const started = performance.now();
+  const next = await cluster.startOperator();
+  try {
+    while ((await next.counted("controller_runtime_reconcile_total")) < objects) {
+      if (performance.now() - started > RESTART_TIMEOUT_MS) {
+        throw new Error("not all objects were looked at after the restart");
+      }
+      await delay(50, undefined, { signal });
+    }
+    const lookedAtMs = performance.now() - started;
+    const updates = await next.counted("kindstack_updates_total");
+    return [
+      { what: `restart with ${objects}: until it is ready`, ...seconds(next.readyAfterMs) },
+      { what: `restart with ${objects}: until all have been looked at`, ...seconds(lookedAtMs) },
+      { what: `restart with ${objects}: updates run`, value: updates, unit: "count", mark: atMost(0) },
+      { what: `restart with ${objects}: CLI processes`, value: await next.cliProcesses(), unit: "count" },
+    ];
+  } finally {
+    await next.stop();
+  }
 }

@@ -1,10 +1,13 @@
 import { setMaxListeners } from "node:events";
 import fs from "node:fs/promises";
+import os from "node:os";
 import path from "node:path";
 import { Argument, Command } from "commander";
 import { errorMessageOf } from "../providers/errors";
 import { Progress } from "../src/cli/progress";
+import { packageVersion } from "../src/package";
 import { resolveBinary } from "../src/toolchain/resolve";
+import { tools } from "../src/toolchain/tools";
 import { admission } from "./admission";
 import { besideGo } from "./beside-go";
 import { burst } from "./burst";
@@ -12,7 +15,6 @@ import type { BenchContext } from "./cluster";
 import { fullStack } from "./full-stack";
 import { goOperatorTool } from "./go-operator";
 import { idle } from "./idle";
-import { describeMachine } from "./machine";
 import { oneObject } from "./one-object";
 import { ownStacks } from "./own-stacks";
 import { writePages } from "./pages";
@@ -114,6 +116,24 @@ async function measure(names: readonly string[], options: BenchOptions): Promise
     await writeResults(options.json, results);
   }
   return results;
+}
+
+/** On what, and with what, the benches run. */
+function describeMachine(): Pick<Results, "machine" | "versions"> {
+  return {
+    machine: {
+      cpu: os.cpus()[0]?.model.trim() ?? "unknown",
+      cores: os.availableParallelism(),
+      memoryGiB: Math.round(os.totalmem() / 2 ** 30),
+      system: `${os.type()} ${os.release().split("-")[0]}`,
+    },
+    versions: {
+      Kindstack: packageVersion,
+      "Node.js": process.versions.node,
+      Pulumi: tools.pulumi.version,
+      Kubernetes: tools["kube-apiserver"].version,
+    },
+  };
 }
 
 /** What the pages show is one whole run. */

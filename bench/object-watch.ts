@@ -1,9 +1,8 @@
 import { pino } from "pino";
-import type { KubernetesClient, LiveObject, ResourceType } from "../providers/kubernetes/client";
+import type { KubernetesClient, LiveObject, ObjectType, ResourceType } from "../providers/kubernetes/client";
 import { Informer } from "../src/cache/informer";
-import { findCondition } from "../stacks/contract/condition";
-import { statusOf } from "../stacks/contract/kind";
 import { objectKey } from "../stacks/contract/object";
+import { isReady as isReadyObject } from "../stacks/contract/readiness";
 
 /** Without any progress for so long, something hangs. */
 const STALLED_MS = 120_000;
@@ -12,7 +11,6 @@ const PROGRESS_MS = 5_000;
 /** Waits for objects of a type, by one watch of all of them. */
 export class ObjectWatch {
   readonly #informer: Informer;
-  readonly #stop = new AbortController();
   readonly #signal: AbortSignal;
   readonly #listeners = new Set<(key: string, object: LiveObject | undefined) => void>();
 
@@ -29,16 +27,22 @@ export class ObjectWatch {
     });
   }
 
-  /** Begins to watch; resolves when all objects that exist are known. */
-  static async open(client: KubernetesClient, type: ResourceType, signal: AbortSignal): Promise<ObjectWatch> {
-    const watch = new ObjectWatch(client, type, signal);
-    void watch.#informer.start(AbortSignal.any([signal, watch.#stop.signal]));
-    await watch.#informer.synced;
-    return watch;
-  }
-
-  close(): void {
-    this.#stop.abort();
+  /** Gives the work a watch that knows all objects that exist; it ends with the work. */
+  static async during<T>(
+    client: KubernetesClient,
+    { apiVersion, kind }: ObjectType,
+    signal: AbortSignal,
+    work: (watch: ObjectWatch) => Promise<T>,
+  ): Promise<T> {
+    const watch = new ObjectWatch(client, await client.resourceType(apiVersion, kind), signal);
+    const stop = new AbortController();
+    void watch.#informer.start(AbortSignal.any([signal, stop.signal]));
+    try {
+      await watch.#informer.synced;
+      return await work(watch);
+    } finally {
+      stop.abort();
+    }
   }
 
   get(key: string): LiveObject | undefined {
@@ -94,9 +98,7 @@ export class ObjectWatch {
 
 /** Whether the operator has done what the object says now. */
 export function isReady(object: LiveObject | undefined): boolean {
-  if (object === undefined) return false;
-  const { observedGeneration, conditions } = statusOf(object);
-  return observedGeneration === object.metadata.generation && findCondition(conditions, "Ready")?.status === "True";
+  return object !== undefined && isReadyObject(object);
 }
 
 export function isGone(object: LiveObject | undefined): boolean {

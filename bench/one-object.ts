@@ -4,9 +4,8 @@ import { type BenchCluster, type BenchContext, withBenchCluster } from "./cluste
 import { GO_OPERATOR } from "./go-operator";
 import { type Measured, withOperator } from "./lifecycle";
 import { isGone, isReady, type ObjectWatch } from "./object-watch";
-import type { OperatorProcess } from "./operator-process";
-import { type Alternative, type Figure, type Section, summary } from "./results";
-import { WITHOUT_SERVER, WITHOUT_SERVER_NOTE } from "./without-server";
+import { type OperatorProcess, WITHOUT_SERVER, WITHOUT_SERVER_NOTE } from "./operator-process";
+import { atMost, beside, type Figure, type Section, seconds } from "./results";
 import { CHANGED_AGE, keyOf, type Writer, writerManifest, writersProgram } from "./writers";
 
 const ROUNDS = 10;
@@ -70,11 +69,7 @@ function oneObjectSection(
   withoutServer: readonly OperatorLifecycle[],
   go: readonly OperatorLifecycle[],
 ): Section {
-  const byGo: Alternative = {
-    what: GO_OPERATOR,
-    ...summary(go.map(({ created }) => created / 1000)),
-    measured: "here",
-  };
+  const byGo = beside(GO_OPERATOR, seconds(go.map(({ created }) => created)));
   const through = lifecycles.map(({ operator }) => operator);
   return {
     id: "one-object",
@@ -88,23 +83,14 @@ function oneObjectSection(
     ],
     figures: [
       figureOf("kubectl create → Ready", "created", lifecycles),
-      {
-        ...figureOf("the same", "created", lifecycles),
-        against: byGo,
-        mark: { of: "ratio", at: "most", limit: 1.5 },
-      },
-      part("kubectl alone", "kubectl", through),
+      { ...figureOf("the same", "created", lifecycles), against: byGo, mark: atMost(1.5, "ratio") },
+      partOf("kubectl alone", "kubectl", through),
       figureOf("from the object's creation until it is Ready", "created", lifecycles, "sinceThere"),
-      part("the update alone", "update", through),
+      partOf("the update alone", "update", through),
       figureOf("kubectl patch → Ready again", "changed", lifecycles),
       figureOf("kubectl delete → gone", "deleted", lifecycles),
-      {
-        what: "kubectl create → Ready, without the Pulumi server",
-        unit: "s",
-        ...summary(withoutServer.map(({ created }) => created / 1000)),
-        against: byGo,
-      },
-      part("the update alone, without the Pulumi server", "update", withoutServer),
+      { ...partOf("kubectl create → Ready, without the Pulumi server", "created", withoutServer), against: byGo },
+      partOf("the update alone, without the Pulumi server", "update", withoutServer),
     ],
   };
 }
@@ -173,19 +159,18 @@ function figureOf(
   lifecycles: readonly Round[],
   part: keyof OperatorLifecycle = name,
 ): Figure {
+  const bare = seconds(lifecycles.map((round) => round.bare[name]));
   return {
-    what,
-    unit: "s",
-    ...summary(lifecycles.map(({ operator }) => operator[part] / 1000)),
-    against: {
-      what: "one bare CLI update",
-      ...summary(lifecycles.map(({ bare }) => bare[name] / 1000)),
-      measured: "here",
-    },
+    ...partOf(
+      what,
+      part,
+      lifecycles.map(({ operator }) => operator),
+    ),
+    against: beside("one bare CLI update", bare),
   };
 }
 
-/** What a creation is made of. */
-function part(what: string, name: "kubectl" | "update", lifecycles: readonly OperatorLifecycle[]): Figure {
-  return { what, unit: "s", ...summary(lifecycles.map((lifecycle) => lifecycle[name] / 1000)) };
+/** One time of all rounds. */
+function partOf(what: string, name: keyof OperatorLifecycle, lifecycles: readonly OperatorLifecycle[]): Figure {
+  return { what, ...seconds(lifecycles.map((lifecycle) => lifecycle[name])) };
 }

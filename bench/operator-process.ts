@@ -1,10 +1,7 @@
-import fs from "node:fs/promises";
-import path from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import { request } from "undici";
-import { type DevCluster, devClusterStatus } from "../src/dev/cluster";
+import type { DevCluster } from "../src/dev/cluster";
 import { operator } from "../src/dev/operator";
-import { identify } from "../src/dev/process";
+import { stopProcess } from "../src/dev/process";
 import type { Component } from "../src/dev/supervisor";
 import type { CountedPulumi } from "./counted-pulumi";
 
@@ -17,7 +14,7 @@ export interface OperatorProcess {
   cliProcesses(): Promise<number>;
   /** The sum of a counter over all its labels, as it says itself; 0 for one that was never counted up. */
   counted(metric: string): Promise<number>;
-  /** Stops it, as a deployment would. */
+  /** Stops it, as a deployment would, when it still runs. */
   stop(): Promise<void>;
 }
 
@@ -45,25 +42,15 @@ export async function startOperator(
   };
 }
 
-/** Starts a process of the cluster, waits until it is healthy and finds out which one it is. */
+/** Starts a process of the cluster and waits until it is healthy. */
 export async function startProcess(
   cluster: DevCluster,
   component: Component,
 ): Promise<Pick<OperatorProcess, "pid" | "readyAfterMs" | "stop">> {
   const startedAt = performance.now();
-  await cluster.start(component);
+  const started = await cluster.start(component);
   const readyAfterMs = performance.now() - startedAt;
-  const { processes } = devClusterStatus(cluster.dir);
-  const pid = processes.find(({ name }) => name === component.name)?.pid;
-  if (pid === undefined) throw new Error(`${component.name} has ended`);
-  return {
-    pid,
-    readyAfterMs,
-    async stop() {
-      process.kill(pid, component.stopSignal ?? "SIGTERM");
-      while (identify(pid) !== undefined) await delay(20);
-    },
-  };
+  return { pid: started.pid, readyAfterMs, stop: () => stopProcess(started, "SIGTERM", 60) };
 }
 
 /**
@@ -80,11 +67,9 @@ export function sumOfMetric(text: string, metric: string, labels = ""): number {
   return sum;
 }
 
-/** The bytes of all files below a folder. */
-export async function folderBytes(folder: string): Promise<number> {
-  let bytes = 0;
-  for (const entry of await fs.readdir(folder, { recursive: true, withFileTypes: true })) {
-    if (entry.isFile()) bytes += (await fs.stat(path.join(entry.parentPath, entry.name))).size;
-  }
-  return bytes;
-}
+/** The variables of an operator that starts a CLI process for each update, as it does where there is no Pulumi server. */
+export const WITHOUT_SERVER: Readonly<Record<string, string>> = { KINDSTACK_PULUMI_SERVER: "none" };
+
+/** What the tables say of it. */
+export const WITHOUT_SERVER_NOTE =
+  "Without the Pulumi server (KINDSTACK_PULUMI_SERVER=none), the operator starts a CLI process for each update.";

@@ -1,17 +1,17 @@
-import { randomUUID } from "node:crypto";
 import { availableParallelism } from "node:os";
 import type { Manifest } from "../providers/kubernetes/client";
-import { type AnyKind, kindApiVersion, ownerDescription, parseObject } from "../stacks/contract/kind";
-import { stackName } from "../stacks/contract/object";
+import { type AnyKind, kindApiVersion } from "../stacks/contract/kind";
+import { objectKey, stackName } from "../stacks/contract/object";
 import { memcached } from "../stacks/memcached/kind";
 import { tenant } from "../stacks/tenant/kind";
 import { type BareCli, withBareCli } from "./bare-cli";
-import { type BenchCluster, type BenchContext, withBenchCluster } from "./cluster";
+import { type BenchContext, withBenchCluster } from "./cluster";
+import { atOnce, counted, type Measured, type Step, withOperator } from "./lifecycle";
 import { isReady, ObjectWatch } from "./object-watch";
+import { WITHOUT_SERVER, WITHOUT_SERVER_NOTE } from "./operator-process";
 import { memoryMiB } from "./processes";
-import type { Figure, Section } from "./results";
-import { WITHOUT_SERVER, WITHOUT_SERVER_NOTE } from "./without-server";
-import { forEachAtOnce } from "./writers";
+import { atLeast, beside, type Figure, type Section, seconds } from "./results";
+import { forEachAtOnce, programOf } from "./writers";
 
 const FULL = { tenants: 100, memcacheds: 200, sample: 20 };
 const QUICK = { tenants: 5, memcacheds: 5, sample: 2 };
@@ -28,47 +28,44 @@ interface Load {
   perSecond: number;
 }
 
-interface Measured {
-  ms: number;
-  cliProcesses: number;
-}
-
 /** Tenants and Memcacheds: kinds whose objects have a stack each, so that each is an update of its own. */
 export async function ownStacks(context: BenchContext): Promise<Section> {
   const { tenants, memcacheds, sample } = context.quick ? QUICK : FULL;
-  const atOnce = availableParallelism();
+  const cores = availableParallelism();
   const loads = [tenantsLoad(tenants), memcachedsLoad(memcacheds)];
   return withBenchCluster(context, async (cluster) => {
-    const operator = await cluster.startOperator();
-    const figures: Figure[] = [];
-    await withBareCli(context, cluster, async (bare) => {
-      for (const load of loads) {
-        const before = await operator.cliProcesses();
-        const ms = await throughOperator(context, cluster, load);
-        const measured = { ms, cliProcesses: (await operator.cliProcesses()) - before };
-        context.detail(`${sample} of them by the bare CLI`);
-        figures.push(...figuresOf(load, measured, await throughCli(bare, load, sample, atOnce), sample));
-      }
-    });
-    const peakMiB = await memoryMiB(operator.pid, "peak");
-    await operator.stop();
-    const withoutServer = await cluster.startOperator(WITHOUT_SERVER);
-    const ms = await throughOperator(context, cluster, tenantsLoad(tenants, "without-server"));
-    await withoutServer.stop();
-    figures.push({
-      what: "Tenants of 3 namespaces a second, without the Pulumi server",
-      value: tenants / (ms / 1000),
-      unit: "/s",
-    });
+    const own = await withOperator(context, cluster, cluster.startOperator, (measured) =>
+      withBareCli(context, cluster, async (bare) => {
+        const figures: Figure[] = [];
+        for (const load of loads) {
+          const byOperator = await throughOperator(measured, load);
+          context.detail(`${sample} of them by the bare CLI`);
+          figures.push(...figuresOf(load, byOperator, await throughCli(bare, load, sample, cores), sample));
+        }
+        return { figures, peakMiB: await memoryMiB(measured.operator.pid, "peak") };
+      }),
+    );
+    const startWithoutServer = () => cluster.startOperator(WITHOUT_SERVER);
+    const withoutServer = await withOperator(context, cluster, startWithoutServer, (measured) =>
+      throughOperator(measured, tenantsLoad(tenants, "without-server")),
+    );
     return {
       id: "own-stacks",
       title: "Objects with a stack each, created at once",
       notes: [
-        `The bare CLI: one update each, ${atOnce} at a time, of ${sample} of them; its time for all is that in proportion.`,
+        `The bare CLI: one update each, ${cores} at a time, of ${sample} of them; its time for all is that in proportion.`,
         WITHOUT_SERVER_NOTE,
         "A Memcached is Ready when its Deployment is as it should be; its Pods come after that.",
       ],
-      figures: [...figures, { what: "peak memory of the operator", value: peakMiB, unit: "MiB" }],
+      figures: [
+        ...own.figures,
+        {
+          what: "Tenants of 3 namespaces a second, without the Pulumi server",
+          value: tenants / (withoutServer.ms / 1000),
+          unit: "/s",
+        },
+        { what: "peak memory of the operator", value: own.peakMiB, unit: "MiB" },
+      ],
     };
   });
 }
@@ -110,66 +107,42 @@ function memcachedsLoad(count: number): Load {
   };
 }
 
-async function throughOperator(
-  { signal, detail }: BenchContext,
-  { client }: BenchCluster,
-  { kind, prefix, what, count, manifest }: Load,
-): Promise<number> {
-  const type = await client.resourceType(kindApiVersion(kind), kind.kind);
-  const watch = await ObjectWatch.open(client, type, signal);
-  try {
-    const manifests = Array.from({ length: count }, (_, index) => manifest(`${prefix}-${index}`));
-    const keys = manifests.map(keyOf);
-    const ready = watch.until(keys, isReady, (done) => detail(`${done} of ${count} ${what} Ready`));
-    ready.catch(() => {}); // the creation may fail first
-    const started = performance.now();
-    await forEachAtOnce(manifests, (one) => client.create(one));
-    return (await ready).last - started;
-  } finally {
-    watch.close();
-  }
-}
-
-async function throughCli(bare: BareCli, { kind, manifest }: Load, count: number, atOnce: number): Promise<Measured> {
-  const names = Array.from({ length: count }, (_, index) => `bare-${kind.singular}-${index}`);
-  const before = await bare.cliProcesses();
-  const started = performance.now();
-  await forEachAtOnce(
-    names,
-    (name) => {
-      const wanted = manifest(name);
-      const metadata = { ...wanted.metadata, name, uid: randomUUID(), resourceVersion: "0", generation: 1 };
-      const object = parseObject(kind, { ...wanted, metadata });
-      const owner = { uid: metadata.uid, description: ownerDescription(kind, keyOf(wanted)) };
-      return bare.up(stackName(kind, keyOf(wanted)), () =>
-        kind.program(object, { owner, owned: [], recorded: new Set(), watched: [] }),
-      );
-    },
-    atOnce,
+function throughOperator(measured: Measured, { kind, prefix, what, count, manifest }: Load): Promise<Step> {
+  const { context, cluster } = measured;
+  const objects = Array.from({ length: count }, (_, index) => manifest(`${prefix}-${index}`).metadata);
+  const type = { apiVersion: kindApiVersion(kind), kind: kind.kind };
+  return ObjectWatch.during(cluster.client, type, context.signal, (watch) =>
+    atOnce({ ...measured, watch }, objects, `${what} Ready`, isReady, ({ name = "" }) =>
+      cluster.client.create(manifest(name)),
+    ),
   );
-  return { ms: performance.now() - started, cliProcesses: (await bare.cliProcesses()) - before };
 }
 
-function figuresOf({ what, count, perSecond }: Load, operator: Measured, bare: Measured, sample: number): Figure[] {
-  const inProportion = `the bare CLI, ${count} in proportion to ${sample}`;
-  const rate: Figure = { what: `${what} a second`, value: count / (operator.ms / 1000), unit: "/s" };
+async function throughCli(bare: BareCli, { kind, manifest }: Load, count: number, cores: number): Promise<Step> {
+  const manifests = Array.from({ length: count }, (_, index) => manifest(`bare-${kind.singular}-${index}`));
+  return counted(bare, async () => {
+    const started = performance.now();
+    const update = (one: Manifest) => bare.up(stackName(kind, objectKey(one.metadata)), programOf(kind, one));
+    await forEachAtOnce(manifests, update, cores);
+    return performance.now() - started;
+  });
+}
+
+function figuresOf({ what, count, perSecond }: Load, operator: Step, bare: Step, sample: number): Figure[] {
+  const inProportion = (value: number) => (value * count) / sample;
+  const byBare = `the bare CLI, ${count} in proportion to ${sample}`;
   return [
     {
       what: `${count} ${what}`,
-      value: operator.ms / 1000,
-      unit: "s",
-      against: { what: inProportion, value: ((bare.ms / 1000) * count) / sample, measured: "here" },
+      ...seconds(operator.ms),
+      against: beside(byBare, seconds(inProportion(bare.ms))),
     },
-    { ...rate, mark: { of: "value", at: "least", limit: perSecond } },
+    { what: `${what} a second`, value: count / (operator.ms / 1000), unit: "/s", mark: atLeast(perSecond) },
     {
       what: "processes of Pulumi for that",
       value: operator.cliProcesses,
       unit: "count",
-      against: { what: inProportion, value: (bare.cliProcesses * count) / sample, measured: "here" },
+      against: beside(byBare, { value: inProportion(bare.cliProcesses) }),
     },
   ];
-}
-
-function keyOf({ metadata: { namespace, name = "" } }: Manifest): string {
-  return namespace === undefined ? name : `${namespace}/${name}`;
 }

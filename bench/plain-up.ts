@@ -4,7 +4,7 @@ import { execa } from "execa";
 import { stringify } from "yaml";
 import { packageRoot } from "../src/package";
 import type { BenchCluster, BenchContext } from "./cluster";
-import { expectRows, type Lifecycle, type Step } from "./lifecycle";
+import { countedLifecycle, type Lifecycle, type Step } from "./lifecycle";
 import { CHANGED_AGE, type Writer, writerManifest } from "./writers";
 
 const STACK = "plain";
@@ -44,15 +44,11 @@ export async function plainLife(
 
   await run("stack", "init");
   await run("config", "set", "kindstack:manifests", manifests);
-  await write();
-  const created = await timed("up");
-  await expectRows(cluster, writers.length, "true");
-  await write(CHANGED_AGE);
-  const changed = await timed("up");
-  await expectRows(cluster, writers.length, `age = ${CHANGED_AGE}`);
-  const deleted = await timed("destroy");
-  await expectRows(cluster, 0, "true");
-  return { created, changed, deleted };
+  return countedLifecycle(cluster, writers.length, {
+    created: () => write().then(() => timed("up")),
+    changed: () => write(CHANGED_AGE).then(() => timed("up")),
+    deleted: () => timed("destroy"),
+  });
 }
 
 /** A folder that the CLI takes for the project's root, so that it writes nothing there. */

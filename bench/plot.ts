@@ -1,5 +1,4 @@
-import { fitPower } from "./fit";
-import { type Figure, isReached, type Results, ratioOf, type SizePoint } from "./results";
+import { type Figure, fitPower, isReached, type Results, ratioOf, type SizePoint } from "./results";
 
 /*
  * The figures as one SVG: what objects cost by their number, and times beside those of the alternatives. Colours follow

@@ -92,6 +92,38 @@ export function summary(values: readonly number[]): { value: number; range: [lea
   return { value, range: [at(0), at(sorted.length - 1)] };
 }
 
+/** A time in ms, or those of several rounds, as a figure of seconds. */
+export function seconds(ms: number | readonly number[]): Pick<Figure, "unit" | "value" | "range"> {
+  const quantity = typeof ms === "number" ? { value: ms / 1000 } : summary(ms.map((one) => one / 1000));
+  return { unit: "s", ...quantity };
+}
+
+/** What a figure is compared to, as it was measured in the same run. */
+export function beside(what: string, { value, range }: Pick<Figure, "value" | "range">): Alternative {
+  return { what, value, ...(range && { range }), measured: "here" };
+}
+
+export function atMost(limit: number, of: "value" | "ratio" = "value"): NonNullable<Figure["mark"]> {
+  return { of, at: "most", limit };
+}
+
+export function atLeast(limit: number): NonNullable<Figure["mark"]> {
+  return { of: "value", at: "least", limit };
+}
+
+/**
+ * Fits `y = factor × x ^ exponent` by least squares of the logarithms. With an exponent of 1 the cost grows as the size does.
+ *
+ * @param points at least two, of different and positive x and positive y
+ */
+export function fitPower(points: readonly { x: number; y: number }[]): { exponent: number; factor: number } {
+  const logs = points.map(({ x, y }) => ({ x: Math.log(x), y: Math.log(y) }));
+  const mean = (values: number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+  const [x, y] = [mean(logs.map((log) => log.x)), mean(logs.map((log) => log.y))];
+  const exponent = mean(logs.map((log) => (log.x - x) * (log.y - y))) / mean(logs.map((log) => (log.x - x) ** 2));
+  return { exponent, factor: Math.exp(y - exponent * x) };
+}
+
 /** @throws Error naming what is wrong in the file */
 export async function readResults(file: string): Promise<Results> {
   const parsed: unknown = JSON.parse(await fs.readFile(file, "utf8"));

@@ -2,11 +2,11 @@ import fs from "node:fs/promises";
 import path from "node:path";
 import { PulumiCommand } from "@pulumi/pulumi/automation/cmd";
 import { LocalWorkspace } from "@pulumi/pulumi/automation/localWorkspace";
-import pLimit from "p-limit";
 import { PROJECT } from "../src/automation/backend";
 import { packageRoot } from "../src/package";
 import type { BenchCluster, BenchContext } from "./cluster";
-import { type Writer, writersProgram } from "./writers";
+import { counted, type Step } from "./lifecycle";
+import { forEachAtOnce, type Writer, writersProgram } from "./writers";
 
 /**
  * The Automation API as its documentation shows it: for each object `createOrSelectStack` and `up`, with the SDK's own
@@ -20,7 +20,7 @@ export async function measureStock(
   cluster: BenchCluster,
   writers: readonly Writer[],
   atOnce: number,
-): Promise<{ ms: number; cliProcesses: number }> {
+): Promise<Step> {
   const pulumi = await cluster.countedPulumi("stock");
   const directory = path.join(cluster.scratch, "stock");
   const state = path.join(directory, "state");
@@ -33,31 +33,28 @@ export async function measureStock(
     PULUMI_CONFIG_PASSPHRASE: "bench",
     PULUMI_SKIP_UPDATE_CHECK: "true",
   };
-  const atStart = await pulumi.count();
-  const limiter = pLimit(atOnce);
   let done = 0;
-  const started = performance.now();
-  await Promise.all(
-    writers.map((writer) =>
-      limiter(async () => {
-        signal.throwIfAborted();
-        detail(`the stock way: ${done} of ${writers.length}`);
-        const stackName = `${writer.namespace}-${writer.name}`;
-        const stack = await LocalWorkspace.createOrSelectStack(
-          { projectName: PROJECT, stackName, program: async () => writersProgram([writer])() },
-          {
-            workDir: await projectFolder(path.join(directory, stackName)),
-            pulumiHome: path.join(directory, "home"),
-            pulumiCommand,
-            envVars,
-          },
-        );
-        await stack.up({ signal });
-        done++;
-      }),
-    ),
-  );
-  return { ms: performance.now() - started, cliProcesses: (await pulumi.count()) - atStart };
+  const update = async (writer: Writer) => {
+    signal.throwIfAborted();
+    detail(`the stock way: ${done} of ${writers.length}`);
+    const stackName = `${writer.namespace}-${writer.name}`;
+    const stack = await LocalWorkspace.createOrSelectStack(
+      { projectName: PROJECT, stackName, program: async () => writersProgram([writer])() },
+      {
+        workDir: await projectFolder(path.join(directory, stackName)),
+        pulumiHome: path.join(directory, "home"),
+        pulumiCommand,
+        envVars,
+      },
+    );
+    await stack.up({ signal });
+    done++;
+  };
+  return counted({ cliProcesses: pulumi.count }, async () => {
+    const started = performance.now();
+    await forEachAtOnce(writers, update, atOnce);
+    return performance.now() - started;
+  });
 }
 
 /** A folder from which the SDK's process finds the SDK and the providers. */

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import pLimit from "p-limit";
-import type { KubernetesClient, Manifest, ResourceType } from "../providers/kubernetes/client";
+import type { KubernetesClient, Manifest } from "../providers/kubernetes/client";
 import type { Program } from "../src/automation/language-server";
-import { ownerDescription, parseObject } from "../stacks/contract/kind";
+import { type AnyKind, ownerDescription, parseObject } from "../stacks/contract/kind";
 import { objectKey } from "../stacks/contract/object";
 import { postgresWriter } from "../stacks/postgres-writer/kind";
 
@@ -12,13 +12,14 @@ export interface Writer {
   name: string;
 }
 
+export const WRITER = { apiVersion: "demo.yash.com/v1", kind: "PostgresWriter" };
 const AGE = 23;
 /** What stands in their rows after they have been changed. */
 export const CHANGED_AGE = 24;
 /** Requests that are on their way at the same time. */
 const AT_ONCE = 32;
 
-/** So many, shared evenly by so many namespaces: `<prefix>` when it is one, else `<prefix>-0` and so on. */
+/** So many, spread evenly over so many namespaces: `<prefix>` when it is one, else `<prefix>-0` and so on. */
 export function writersOf(prefix: string, count: number, namespaces = 1): Writer[] {
   return Array.from({ length: count }, (_, index) => ({
     namespace: namespaces === 1 ? prefix : `${prefix}-${index % namespaces}`,
@@ -26,44 +27,35 @@ export function writersOf(prefix: string, count: number, namespaces = 1): Writer
   }));
 }
 
-export function keyOf(writer: Writer): string {
-  return objectKey(writer);
+export function keyOf(metadata: { name: string; namespace?: string }): string {
+  return objectKey(metadata);
 }
 
-export function writerManifest({ namespace, name }: Writer, age = AGE): Manifest {
-  const spec = { table: "students", name: "alex", age, country: "canada" };
-  return { apiVersion: "demo.yash.com/v1", kind: "PostgresWriter", metadata: { namespace, name }, spec };
+export function writerManifest(metadata: Writer, age = AGE): Manifest {
+  return { ...WRITER, metadata, spec: { table: "students", name: "alex", age, country: "canada" } };
 }
 
 /** What an update of all these writers registers, without anything of the operator's. */
 export function writersProgram(writers: readonly Writer[], age = AGE): Program {
-  const objects = writers.map((writer) => {
-    const manifest = writerManifest(writer, age);
-    const metadata = {
-      ...manifest.metadata,
-      name: writer.name,
-      uid: randomUUID(),
-      resourceVersion: "0",
-      generation: 1,
-    };
-    return parseObject(postgresWriter, { ...manifest, metadata });
-  });
+  const programs = writers.map((writer) => programOf(postgresWriter, writerManifest(writer, age)));
   return () => {
-    for (const object of objects) {
-      const description = ownerDescription(postgresWriter, objectKey(object.metadata));
-      const owner = { uid: object.metadata.uid, description };
-      void postgresWriter.program(object, { owner, owned: [], recorded: new Set(), watched: [] });
-    }
+    for (const program of programs) void program();
   };
 }
 
-export function writerType(client: KubernetesClient): Promise<ResourceType> {
-  return client.resourceType("demo.yash.com/v1", "PostgresWriter");
+/** What an update of an object registers, without anything of the operator's. */
+export function programOf(kind: AnyKind, manifest: Manifest): Program {
+  const { name = "" } = manifest.metadata;
+  const metadata = { ...manifest.metadata, name, uid: randomUUID(), resourceVersion: "0", generation: 1 };
+  const object = parseObject(kind, { ...manifest, metadata });
+  const owner = { uid: metadata.uid, description: ownerDescription(kind, objectKey(metadata)) };
+  return () => kind.program(object, { owner, owned: [], recorded: new Set(), watched: [] });
 }
 
+/** Those that do not exist yet. */
 export async function createNamespaces(client: KubernetesClient, writers: readonly Writer[]): Promise<void> {
   for (const name of new Set(writers.map(({ namespace }) => namespace))) {
-    await client.create({ apiVersion: "v1", kind: "Namespace", metadata: { name } });
+    await client.apply({ apiVersion: "v1", kind: "Namespace", metadata: { name } }, { fieldManager: "bench" });
   }
 }
 

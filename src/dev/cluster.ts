@@ -11,7 +11,7 @@ import { environmentFile, environmentOf } from "./environment";
 import { type Layout, layoutOf, logFileOf } from "./layout";
 import { type PostgresSettings, startPostgres } from "./postgres";
 import { forgetPostgres } from "./postgres-installation";
-import { isRunning } from "./process";
+import { isRunning, type ProcessIdentity } from "./process";
 import { type Component, type ComponentFailedError, readRecord, Supervisor, stopRecorded } from "./supervisor";
 
 export interface DevClusterOptions {
@@ -37,7 +37,7 @@ export interface DevCluster {
   /** Fulfilled when a component ends. */
   readonly failure: Promise<ComponentFailedError>;
   /** Starts one more process that belongs to the cluster. @throws ComponentFailedError */
-  start(component: Component): Promise<void>;
+  start(component: Component): Promise<ProcessIdentity>;
   /** Stops all of it; what it stored stays. */
   stop(log?: (message: string) => void): Promise<void>;
 }

@@ -57,7 +57,7 @@ export class Supervisor {
   ) {}
 
   /** Starts a component and waits until it is healthy. @throws ComponentFailedError */
-  async start({ command, args, isHealthy, onSpawn, env, uid, gid, ...record }: Component): Promise<void> {
+  async start({ command, args, isHealthy, onSpawn, env, uid, gid, ...record }: Component): Promise<ProcessIdentity> {
     const { layout, signal } = this;
     const { name } = record;
     signal.throwIfAborted();
@@ -87,6 +87,7 @@ export class Supervisor {
       }
     }
     void exited.then((how) => this.#fail(new ComponentFailedError(name, `ended (${how})`, logFile)));
+    return identity;
   }
 }
 

@@ -2,7 +2,7 @@ import fs from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { isReached, ratioOf, readResults, summary, writeResults } from "../../bench/results";
+import { fitPower, isReached, ratioOf, readResults, summary, writeResults } from "../../bench/results";
 import { figure, results, section, sizePoint } from "./results-builder";
 
 const ALTERNATIVE = { what: "the other", value: 4, measured: "here" } as const;
@@ -33,6 +33,29 @@ describe("a figure", () => {
     expect(summary([3, 1, 2])).toEqual({ value: 2, range: [1, 3] });
     expect(summary([10, 9])).toEqual({ value: 9.5, range: [9, 10] });
   });
+});
+
+it("a cost in proportion to the size has the exponent 1, and one that grows with its square 2", () => {
+  const sizes = [10, 100, 1_000, 5_000];
+
+  const linear = fitPower(sizes.map((x) => ({ x, y: 0.01 * x })));
+  const square = fitPower(sizes.map((x) => ({ x, y: 3 * x ** 2 })));
+
+  expect(linear.exponent).toBeCloseTo(1, 10);
+  expect(linear.factor).toBeCloseTo(0.01, 10);
+  expect(square.exponent).toBeCloseTo(2, 10);
+  expect(square.factor).toBeCloseTo(3, 8);
+});
+
+it("the fit goes through the middle of points that scatter", () => {
+  // In logarithms to the base 10: (0, 0), (1, 2), (2, 1); the slope of least squares is 0.5.
+  const { exponent } = fitPower([
+    { x: 1, y: 1 },
+    { x: 10, y: 100 },
+    { x: 100, y: 10 },
+  ]);
+
+  expect(exponent).toBeCloseTo(0.5, 10);
 });
 
 describe("a file of results", () => {
