@@ -52,7 +52,7 @@ export async function admission(context: BenchContext): Promise<Section> {
     return {
       id: "admission",
       title: `A namespace created among ${tenants} tenants of ${NAMESPACES}`,
-      notes: [`${rounds} rounds in turns; the median, with the least and the most.`],
+      notes: [`${rounds} alternating rounds; the median, with the least and the most.`],
       figures: [
         { what: "an owner's dry run", unit: "ms", ...summary(times.dryRun), against },
         { what: "an owner's creation", unit: "ms", ...summary(times.stored), against },

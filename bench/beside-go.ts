@@ -23,7 +23,7 @@ const ELSEWHERE: Alternative = { what: GO_OPERATOR, value: 6.8, range: [5.9, 6.8
 const FULL: Size = { rounds: 5, kubectl: KUBECTL_OBJECTS, objects: 1_000 };
 const QUICK: Size = { rounds: 1, kubectl: 20, objects: 30 };
 
-/** Who is measured, in turns; Kindstack first, because it installs the CRDs. */
+/** Who is measured, alternately; Kindstack first, because it installs the CRDs. */
 const OPERATORS = {
   kindstack: (cluster) => cluster.startOperator(),
   go: (cluster) => cluster.startGoOperator({ passOverOwnWrites: false }),
@@ -51,7 +51,7 @@ interface OperatorMeasured {
   peakMiB: number;
 }
 
-/** The same objects by Kindstack and by an operator in Go, in turns on one control plane and database. */
+/** The same objects by Kindstack and by an operator in Go, alternately on one control plane and database. */
 export async function besideGo(context: BenchContext): Promise<Section> {
   const size = context.quick ? QUICK : FULL;
   return withBenchCluster(context, async (cluster) => {
@@ -138,7 +138,7 @@ function besideGoSection(size: Size, { kindstack, go, tuned }: Record<Name, Oper
     id: "beside-go",
     title: "Beside an operator in Go",
     notes: [
-      `By kubectl: ${size.rounds} rounds in turns; the median, with the least and the most. The rest once each. Each time it is a ` +
+      `By kubectl: ${size.rounds} alternating rounds; the median, with the least and the most. The rest once each. Each time it is a ` +
         "new process that has had one object before; what is created by kubectl is deleted, and as many more are created.",
       "Objects at once: by one client with 32 requests at a time, in one namespace; the time runs from the first request.",
       `That it passes over its own writes (GenerationChangedPredicate) is not controller-runtime's default; with the default, the ` +

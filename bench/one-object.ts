@@ -27,7 +27,7 @@ interface Round {
 }
 
 /**
- * One PostgresWriter, through the operator and through the bare CLI, in turns: what a user waits for, and the least it can
+ * One PostgresWriter, through the operator and through the bare CLI, alternately: what a user waits for, and the least it can
  * be; then without the Pulumi server, and by an operator in Go.
  */
 export async function oneObject(context: BenchContext): Promise<Section> {
@@ -75,7 +75,7 @@ function oneObjectSection(
     id: "one-object",
     title: "One PostgresWriter",
     notes: [
-      `${rounds} rounds in turns with the bare CLI, then without the Pulumi server, then of the operator in Go; the median, with the least and the most.`,
+      `${rounds} rounds, alternating with the bare CLI, then without the Pulumi server, then of the operator in Go; the median, with the least and the most.`,
       "Through the operator: from the start of kubectl until the object is Ready and its row is as it should be, or until the object and the row are gone.",
       "The update may begin before kubectl has ended; what neither of them is, is the way of the event, the finalizer and the status.",
       "The bare CLI: one process with the same program and providers, on a stack of its own, protected by a passphrase as the operator's is.",

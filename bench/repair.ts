@@ -15,7 +15,7 @@ const ROUNDS = 10;
 const QUICK_ROUNDS = 2;
 
 /**
- * A deleted resource restored both ways, in turns: by the operator, which has to notice it, and by one bare update
+ * A deleted resource restored both ways, alternately: by the operator, which has to notice it, and by one bare update
  * with refresh of the same program on a stack of its own.
  */
 export async function repair(context: BenchContext): Promise<Section> {
@@ -27,7 +27,7 @@ export async function repair(context: BenchContext): Promise<Section> {
     return {
       id: "repair",
       title: "One RoleBinding of a Tenant, deleted by a user",
-      notes: [`${rounds} rounds in turns; the median, with the least and the most.`],
+      notes: [`${rounds} alternating rounds; the median, with the least and the most.`],
       figures: [
         {
           what: "deleted → back again",

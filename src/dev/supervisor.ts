@@ -5,7 +5,7 @@ import { errorMessageOf } from "../../providers/errors";
 import { type Layout, logFileOf } from "./layout";
 import { isRunning, lastLines, type ProcessIdentity, spawnDetached, stopProcess } from "./process";
 
-/** A process of the cluster: how it is started, how it tells that it is well, how it is stopped. */
+/** A process of the cluster: how it is started, how its health is checked, how it is stopped. */
 export interface Component extends Pick<SpawnOptions, "uid" | "gid"> {
   name: string;
   command: string;

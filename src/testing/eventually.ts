@@ -2,8 +2,8 @@ import { setTimeout as delay } from "node:timers/promises";
 
 const SHORTEST_INTERVAL_MS = 50;
 const LONGEST_INTERVAL_MS = 250;
-/** The longer it takes, the more rarely it is asked: after this share of the time that it took so far. */
-const INTERVAL_SHARE = 0.1;
+/** The interval grows with the time that has passed. */
+const INTERVAL_FACTOR = 0.1;
 
 /**
  * Repeats an assertion until it holds; a test that passes does not wait for the time-out.
@@ -19,7 +19,7 @@ export async function eventually<T>(assertion: () => T | Promise<T>, timeoutMs =
     } catch (error) {
       if (performance.now() >= started + timeoutMs) throw error;
     }
-    const share = INTERVAL_SHARE * (performance.now() - started);
-    await delay(Math.min(Math.max(SHORTEST_INTERVAL_MS, share), LONGEST_INTERVAL_MS));
+    const interval = INTERVAL_FACTOR * (performance.now() - started);
+    await delay(Math.min(Math.max(SHORTEST_INTERVAL_MS, interval), LONGEST_INTERVAL_MS));
   }
 }

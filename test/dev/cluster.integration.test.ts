@@ -13,24 +13,11 @@ import {
   startDevCluster,
   stopDevCluster,
 } from "../../src/dev/cluster";
+import { adminClient } from "../../src/dev/control-plane";
 import { withClient } from "../../src/dev/postgres";
 import { controlPlane } from "../control-plane";
 
 const WITHIN = { timeout: 30_000, interval: 200 };
-
-function clientOf(kubeconfig: string): KubernetesClient {
-  return new KubernetesClient(readConfig(kubeconfig));
-}
-
-function readConfig(kubeconfig: string): KubeConfig {
-  const config = new KubeConfig();
-  config.loadFromFile(kubeconfig);
-  return config;
-}
-
-async function create(client: KubernetesClient, manifest: Manifest) {
-  return client.create(manifest);
-}
 
 const podSpec = { containers: [{ name: "main", image: "example.com/anything" }] };
 
@@ -48,8 +35,8 @@ describe("the shared cluster", () => {
   let name: string;
 
   beforeEach(async () => {
-    client = clientOf(kubeconfig);
-    name = (await create(client, namespace({ generateName: "dev-" }))).metadata.name;
+    client = adminClient(kubeconfig);
+    name = (await client.create(namespace({ generateName: "dev-" }))).metadata.name;
     // The controller manager makes it; until then the API server admits no Pod.
     const accounts = await client.resourceType("v1", "ServiceAccount");
     await vi.waitFor(async () => expect(await client.get(accounts, "default", name)).toBeDefined(), WITHIN);
@@ -61,7 +48,7 @@ describe("the shared cluster", () => {
   });
 
   it("runs a Pod on one of its nodes", async () => {
-    await create(client, pod("one", name));
+    await client.create(pod("one", name));
 
     const type = await client.resourceType("v1", "Pod");
     await vi.waitFor(async () => {
@@ -71,7 +58,7 @@ describe("the shared cluster", () => {
   });
 
   it("gives a Deployment its Pods", async () => {
-    await create(client, {
+    await client.create({
       apiVersion: "apps/v1",
       kind: "Deployment",
       metadata: { name: "two", namespace: name },
@@ -89,7 +76,7 @@ describe("the shared cluster", () => {
   });
 
   it("completes the deletion of a namespace with what is in it", async () => {
-    await create(client, pod("one", name));
+    await client.create(pod("one", name));
     const type = await client.resourceType("v1", "Namespace");
 
     await client.delete(type, name);
@@ -109,9 +96,9 @@ describe("the shared cluster", () => {
   });
 
   it("refuses anyone who shows no certificate", async () => {
-    const cluster = readConfig(kubeconfig).getCurrentCluster();
     const config = new KubeConfig();
-    config.loadFromClusterAndUser(cluster as Cluster, { name: "nobody" });
+    config.loadFromFile(kubeconfig);
+    config.loadFromClusterAndUser(config.getCurrentCluster() as Cluster, { name: "anonymous" });
     const anonymous = new KubernetesClient(config);
 
     const refused = anonymous.json("GET", "/api/v1/pods");
@@ -141,14 +128,14 @@ describe("a cluster of one's own", { timeout: 120_000 }, () => {
   });
 
   async function store(cluster: DevCluster): Promise<void> {
-    const client = clientOf(cluster.kubeconfig);
-    await create(client, namespace({ name: "kept" }));
+    const client = adminClient(cluster.kubeconfig);
+    await client.create(namespace({ name: "kept" }));
     await client.close();
     await withClient(cluster.postgres, (sql) => sql.query("insert into students values ('kept', 'Ada', 36, 'uk')"));
   }
 
   async function stored(cluster: DevCluster): Promise<{ namespace: boolean; row: boolean }> {
-    const client = clientOf(cluster.kubeconfig);
+    const client = adminClient(cluster.kubeconfig);
     const found = await client.get(await client.resourceType("v1", "Namespace"), "kept");
     await client.close();
     const rows = await withClient(cluster.postgres, (sql) => sql.query("select from students where id = 'kept'"));
