@@ -23,10 +23,9 @@ import { openBackend } from "./open-backend";
 import { readPlannedChanges } from "./planned-changes";
 import { askPulumi, type PulumiOptions, runPulumi } from "./pulumi";
 import { withScratch } from "./scratch";
-import { withBelow } from "./shared-stack";
 import { type StackState, urnsIn } from "./stack-state";
 import { readUpdateChanges, resourceChangeSchema } from "./update-changes";
-import { keyOf } from "./urn";
+import { keyOf, withBelow } from "./urn";
 
 export interface StackReaderOptions extends PulumiOptions {
   host: ProviderHost;

@@ -16,3 +16,8 @@ export function isScaffolding(urn: string): boolean {
   const type = urn.split("::")[2]?.split("$").at(-1) ?? "";
   return type === "pulumi:pulumi:Stack" || type.startsWith("pulumi:providers:");
 }
+
+/** Components as targets, for a refresh with all below them: it does not find the provider of what is no target itself. */
+export function withBelow(components: readonly string[], below: readonly string[]): string[] {
+  return [...new Set([...components, ...below])];
+}

@@ -3,7 +3,7 @@ import type { AnyKind } from "../../stacks/contract/kind";
 import { type StackAssignment, sharedStackName } from "../../stacks/contract/shared-stack";
 import type { UpdateResult } from "../automation/engine";
 import type { Program } from "../automation/language-server";
-import { destroyMembers, partialResult, updateMembers } from "../automation/shared-stack";
+import { destroyMembers, partialResult, updateMembers } from "./members";
 import type { RunnerEngine } from "./stack-runner";
 
 /** What one object wants of its shared stack. */

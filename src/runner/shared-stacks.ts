@@ -6,10 +6,10 @@ import { FINALIZER, objectKey, stackName } from "../../stacks/contract/object";
 import { recordedAssignment, type StackAssignment, sharedStackName } from "../../stacks/contract/shared-stack";
 import type { UpdateResult } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
-import { partialResult } from "../automation/shared-stack";
 import { WorkQueue } from "../queue/work-queue";
 import { Assignments } from "./assignments";
 import { assignmentId, Batches } from "./batches";
+import { partialResult } from "./members";
 import { type RunnerEngine, type StackRun, type StackRunner, shardKey } from "./stack-runner";
 import { StaleMembers } from "./stale-members";
 
@@ -26,7 +26,7 @@ export interface SharedStacksOptions {
   /** How many updates run at the same time, of all kinds together. */
   slots: LimitFunction;
   shards?: ShardGuard | undefined;
-  /** Among how many buckets the namespaces are spread; without it, each is one. */
+  /** Among how many partitions the namespaces are spread; without it, each is one. */
   partitions: number | undefined;
   /** An object as the cache shows it. */
   find(key: string): LiveObject | undefined;
@@ -78,7 +78,7 @@ export class SharedStacks implements StackRunner {
     return this.#assignments.assign(object);
   }
 
-  /** All shared stacks of a bucket go to one replica: it has to know what is in each to fill them. */
+  /** All shared stacks of a partition go to one replica: it has to know what is in each to fill them. */
   shardKeyOf(key: string): string {
     return this.#shardKey(this.#assignments.partitionOf(key));
   }

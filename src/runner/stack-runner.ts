@@ -6,8 +6,8 @@ import type { StackAssignment } from "../../stacks/contract/shared-stack";
 import type { StackEngine, UpdateResult } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
 import type { Program } from "../automation/language-server";
-import { partialResult } from "../automation/shared-stack";
 import { isScaffolding } from "../automation/urn";
+import { partialResult } from "./members";
 
 /** What runners need of the engine. */
 export type RunnerEngine = Pick<StackEngine, "up" | "destroy" | "recorded" | "forget" | "stacks" | "isDirect">;
@@ -18,7 +18,7 @@ export interface StackRunner {
   readonly shared: boolean;
   /** Which shared stack is the object's, to be recorded on it before its first update; `undefined` if it shares none. */
   assignmentOf(object: LiveObject): StackAssignment | undefined;
-  /** What one replica works on as a whole: a stack, or all shared stacks of a bucket. @param key `namespace/name` */
+  /** What one replica works on as a whole: a stack, or all shared stacks of a partition. @param key `namespace/name` */
   shardKeyOf(key: string): string;
   /** Objects that back off together, as they share a stack and fail for the same reason. */
   backoffGroupOf(object: LiveObject, failure: UpdateFailure | undefined): string | undefined;

@@ -4,8 +4,8 @@ import type { LiveObject } from "../../providers/kubernetes/client";
 import { type AnyKind, statusOf } from "../../stacks/contract/kind";
 import { namespaceOf, objectKey } from "../../stacks/contract/object";
 import { type StackAssignment, sharedStackAssignment, sharedStackName } from "../../stacks/contract/shared-stack";
-import { destroyMembers, membersOf } from "../automation/shared-stack";
 import { assignmentId } from "./batches";
+import { destroyMembers, membersOf } from "./members";
 import type { RunnerEngine } from "./stack-runner";
 
 export interface StaleMembersOptions {

@@ -5,7 +5,7 @@ import os from "node:os";
 import path from "node:path";
 import { Agent, request } from "undici";
 import { afterAll, afterEach, beforeAll } from "vitest";
-import { membersOf } from "../../src/automation/shared-stack";
+import { membersOf } from "../../src/runner/members";
 import { eventually } from "../../src/testing/eventually";
 import { controlPlane } from "../control-plane";
 import { StateWatch } from "../faults/state-watch";

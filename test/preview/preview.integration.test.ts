@@ -15,7 +15,6 @@ import { KubernetesClient, type LiveObject, type Manifest } from "../../provider
 import { clusterUid } from "../../providers/kubernetes/cluster";
 import { StackEngine } from "../../src/automation/engine";
 import type { Workspace } from "../../src/automation/pulumi";
-import { updateMembers } from "../../src/automation/shared-stack";
 import { StackReader } from "../../src/automation/stack-reader";
 import { openWorkspace } from "../../src/automation/workspace";
 import { runProgram } from "../../src/cli/program";
@@ -24,6 +23,7 @@ import { ClusterView } from "../../src/preview/cluster-view";
 import { preview, selectCandidates } from "../../src/preview/preview";
 import { type Report, reportSchema } from "../../src/preview/report";
 import { readManifestsAt } from "../../src/preview/revision";
+import { updateMembers } from "../../src/runner/members";
 import { resolvePulumi } from "../../src/toolchain/pulumi";
 import { type AnyKind, kindName, parseObject } from "../../stacks/contract/kind";
 import { findKind, kindOf } from "../../stacks/contract/kind-name";

@@ -1,12 +1,12 @@
 import { withParent } from "../../providers/dynamic";
 import { type AnyKind, findsWhatWasCutOff } from "../../stacks/contract/kind";
 import { componentUrn, isObjectComponent, objectComponent } from "../../stacks/contract/shared-stack";
-import { PROJECT } from "./backend";
-import type { StackEngine, UpdateOptions, UpdateResult } from "./engine";
-import type { StackResource } from "./event-log";
-import type { UpdateFailure } from "./failures";
-import type { Program } from "./language-server";
-import { isScaffolding, keyOf, nameOf } from "./urn";
+import { PROJECT } from "../automation/backend";
+import type { StackEngine, UpdateOptions, UpdateResult } from "../automation/engine";
+import type { StackResource } from "../automation/event-log";
+import type { UpdateFailure } from "../automation/failures";
+import type { Program } from "../automation/language-server";
+import { isScaffolding, keyOf, nameOf, withBelow } from "../automation/urn";
 
 /** An object to update, as a component of a shared stack. */
 export interface Member {
@@ -162,11 +162,6 @@ function groupBy<T, K>(items: readonly T[], keyOf: (item: T) => K): Map<K, T[]> 
 function isPartOfAny(keys: readonly string[]): (urn: string) => boolean {
   const wanted = new Set(keys);
   return (urn) => wanted.has(keyOf(urn));
-}
-
-/** Components as targets, for a refresh with all below them: it does not find the provider of what is no target itself. */
-export function withBelow(components: readonly string[], below: readonly string[]): string[] {
-  return [...new Set([...components, ...below])];
 }
 
 /** The keys of the objects in a stack, from the URNs in its state. */

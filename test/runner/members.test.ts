@@ -2,9 +2,9 @@ import { describe, expect, it } from "vitest";
 import type { UpdateOptions, UpdateResult } from "../../src/automation/engine";
 import type { StackResource } from "../../src/automation/event-log";
 import type { UpdateFailure } from "../../src/automation/failures";
-import { destroyMembers, splitResult } from "../../src/automation/shared-stack";
+import { destroyMembers, splitResult } from "../../src/runner/members";
 import { postgresWriter } from "../../stacks/postgres-writer/kind";
-import { updateResult } from "./update-result";
+import { updateResult } from "../automation/update-result";
 
 const urnOf = (name: string) =>
   `urn:pulumi:s::kindstack::kindstack:g/v1:Writer$pulumi-nodejs:dynamic/test:Row::${name}`;
