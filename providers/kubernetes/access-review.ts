@@ -40,11 +40,8 @@ export async function reviewAccess(
   attributes: AccessAttributes,
 ): Promise<boolean> {
   const spec = { user: username, uid, groups, extra, ...attributes };
-  return (await review<Allowed>(client, "authorization.k8s.io/v1", "SubjectAccessReview", spec))?.allowed === true;
-}
-
-export interface Allowed {
-  allowed?: boolean;
+  type Status = { allowed?: boolean };
+  return (await review<Status>(client, "authorization.k8s.io/v1", "SubjectAccessReview", spec))?.allowed === true;
 }
 
 /** Asks for a review. @returns its status @throws ApiError when the API server gives no answer */

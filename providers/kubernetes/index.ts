@@ -1,14 +1,8 @@
 /* `kindstack/providers/kubernetes`: Kubernetes objects as resources, and what programs need to know of them. */
 
 export { reviewAccess, type UserInfo } from "./access-review";
-export {
-  ApiError,
-  type LiveObject,
-  type Manifest,
-  type ObjectMeta,
-  type ObjectType,
-  type OwnerReference,
-} from "./client";
+export { ApiError } from "./api-server";
 export { KubernetesObject, type ObjectInputs } from "./object";
 export { OWNER_UID_LABEL, type Owner, wasCreated } from "./ownership";
 export { isProtectedNamespace, protectedNamespaces, refuseProtectedNamespace } from "./protected-namespaces";
+export type { LiveObject, Manifest, ObjectMeta, ObjectType, OwnerReference } from "./types";

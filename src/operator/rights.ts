@@ -1,4 +1,4 @@
-import { type Allowed, review } from "../../providers/kubernetes/access-review";
+import { review } from "../../providers/kubernetes/access-review";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
 import type { PolicyRule } from "../../stacks/contract/capabilities";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
@@ -74,7 +74,8 @@ async function grantedRules(client: Reviewer): Promise<PolicyRule[]> {
 async function isAllowed(client: Reviewer, { resource: path, ...right }: Right): Promise<boolean> {
   const [resource, subresource] = path.split("/");
   const spec = { resourceAttributes: { ...right, resource, subresource } };
-  return (await review<Allowed>(client, AUTHORIZATION, "SelfSubjectAccessReview", spec))?.allowed === true;
+  type Status = { allowed?: boolean };
+  return (await review<Status>(client, AUTHORIZATION, "SelfSubjectAccessReview", spec))?.allowed === true;
 }
 
 /** `create, patch pods; get nodes` */

@@ -1,0 +1,167 @@
+import type { KubeConfig } from "@kubernetes/client-node";
+import { type Dispatcher, request } from "undici";
+import { ClassifiedError, type ErrorClass } from "../errors";
+import { checkFence, currentFence } from "../fence";
+import type { Reason } from "../reasons";
+import { Login } from "./login";
+
+/** The API server's refusal, with its own words, status code and reason. */
+export class ApiError extends ClassifiedError {
+  readonly errorClass: ErrorClass;
+
+  constructor(
+    readonly status: number,
+    reason: string,
+    message: string,
+  ) {
+    super(reason as Reason, message); // the server has reasons of its own
+    // What the server understood and refused stays refused until the request changes.
+    const refused = [400, 403, 405, 413, 415, 422].includes(status);
+    this.errorClass = refused && !HEALS.test(message) ? "terminal" : "retryable";
+  }
+
+  get notFound(): boolean {
+    return this.status === 404;
+  }
+}
+
+/**
+ * What the server forbids and will allow again: for a missing right, which can be granted without touching the object; in
+ * a namespace that is on its way out; and where a quota is used up. What admission refuses does not heal.
+ */
+const HEALS =
+  /" cannot \w+ resource "|is attempting to grant RBAC permissions not currently held|is being terminated|exceeded quota/;
+
+export interface RequestArguments {
+  query?: Record<string, string | undefined>;
+  body?: unknown;
+  contentType?: string;
+  accept?: string;
+  signal?: AbortSignal | undefined;
+}
+
+const REQUEST_TIMEOUT_MS = 30_000;
+const ENDLESS = 0;
+
+/**
+ * The API server that a kubeconfig names, for requests with the credentials of its current user.
+ *
+ * The stock client is used for what it is good at, kubeconfigs and credentials; requests are made here, because its
+ * typed serializer drops the fields of newer servers and its watch cannot tell silence from health.
+ */
+export class ApiServer {
+  readonly #config: KubeConfig;
+  readonly #login: Login;
+
+  constructor(config: KubeConfig) {
+    this.#config = config;
+    this.#login = new Login(config);
+  }
+
+  get server(): string {
+    const cluster = this.#config.getCurrentCluster();
+    if (cluster === null) {
+      throw new ApiError(400, "NoCluster", "the kubeconfig names no current cluster: set KUBECONFIG or a context");
+    }
+    return cluster.server;
+  }
+
+  /** The namespace of the kubeconfig's current context; in a Pod its own. */
+  get namespace(): string {
+    return this.#config.getContextObject(this.#config.getCurrentContext())?.namespace || "default";
+  }
+
+  async json<T>(method: Dispatcher.HttpMethod, path: string, options: RequestArguments = {}): Promise<T> {
+    return (await this.send(method, path, options)).body as T;
+  }
+
+  /**
+   * One request and its parsed answer.
+   *
+   * @throws ApiError for a refusal, and with the status 0 when there is no answer; what the fence of the work throws, for a
+   *   write, and at its end
+   */
+  async send(
+    method: Dispatcher.HttpMethod,
+    path: string,
+    options: RequestArguments = {},
+  ): Promise<{ status: number; body: unknown }> {
+    const signals = [options.signal, currentFence()?.signal].filter((signal) => signal !== undefined);
+    const signal = signals.length > 1 ? AbortSignal.any(signals) : signals[0];
+    const { statusCode, body } = await this.#request(method, path, { ...options, signal }, REQUEST_TIMEOUT_MS);
+    const text = await this.#unlessSilent(signal, body.text());
+    return { status: statusCode, body: text.startsWith("{") ? JSON.parse(text) : text };
+  }
+
+  /**
+   * The raw body of an answer without an end; the caller reads, times and aborts it.
+   *
+   * @throws ApiError when the server refuses
+   */
+  async stream(path: string, options: RequestArguments): Promise<AsyncIterable<Uint8Array>> {
+    return (await this.#request("GET", path, options, ENDLESS)).body;
+  }
+
+  /** @param silenceMs how long the API server may take to begin its answer, and be silent in the middle of it */
+  async #request(
+    method: Dispatcher.HttpMethod,
+    path: string,
+    { query = {}, body, contentType = "application/json", accept = "application/json", signal }: RequestArguments,
+    silenceMs: number,
+  ): Promise<Dispatcher.ResponseData> {
+    const { dispatcher, headers } = await this.#login.access();
+    const url = new URL(this.server.replace(/\/$/, "") + path);
+    for (const [key, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(key, value);
+    if (method !== "GET") checkFence();
+    const answer = request(url, {
+      method,
+      dispatcher,
+      headers: {
+        ...headers,
+        accept,
+        "user-agent": "kindstack",
+        ...(body !== undefined && { "content-type": contentType }),
+      },
+      body: body === undefined ? null : yamlSafeJson(body),
+      reset: false, // a DELETE with a body is taken for the last request of its connection otherwise
+      headersTimeout: silenceMs,
+      bodyTimeout: silenceMs,
+      ...(signal && { signal }),
+    });
+    const response = await this.#unlessSilent(signal, answer);
+    if (response.statusCode < 400) return response;
+    throw errorOf(response.statusCode, await this.#unlessSilent(signal, response.body.text()));
+  }
+
+  /** @throws ApiError 0 when there is no answer, or not all of it */
+  async #unlessSilent<T>(signal: AbortSignal | undefined, answer: Promise<T>): Promise<T> {
+    try {
+      return await answer;
+    } catch (error) {
+      if (signal?.aborted) throw error;
+      const { message, code } = error as { code?: string; message?: string };
+      throw new ApiError(0, "Unreachable", `the API server at ${this.server} did not answer: ${message || code}`);
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#login.close();
+  }
+}
+
+/** Server-side apply reads JSON as YAML, which refuses characters that JSON need not escape. */
+function yamlSafeJson(body: unknown): string {
+  return JSON.stringify(body).replace(
+    /[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}
+
+function errorOf(statusCode: number, text: string): ApiError {
+  try {
+    const status = JSON.parse(text) as { reason?: string; message?: string };
+    return new ApiError(statusCode, status.reason || `Http${statusCode}`, status.message ?? text);
+  } catch {
+    return new ApiError(statusCode, `Http${statusCode}`, text.slice(0, 1000));
+  }
+}

@@ -1,0 +1,59 @@
+/** Who owns an object, as Kubernetes' garbage collector reads it. */
+export interface OwnerReference {
+  apiVersion: string;
+  kind: string;
+  name: string;
+  uid: string;
+  controller?: boolean;
+  blockOwnerDeletion?: boolean;
+}
+
+/** One field manager's record of the fields that it owns. */
+export interface ManagedFieldsEntry {
+  manager?: string;
+  operation?: string;
+  subresource?: string;
+  fieldsV1?: Record<string, unknown>;
+}
+
+/** The metadata of an object, as far as Kindstack reads it. */
+export interface ObjectMeta {
+  name?: string;
+  generateName?: string;
+  namespace?: string;
+  uid?: string;
+  resourceVersion?: string;
+  generation?: number;
+  creationTimestamp?: string;
+  deletionTimestamp?: string;
+  labels?: Record<string, string>;
+  annotations?: Record<string, string>;
+  finalizers?: string[];
+  ownerReferences?: OwnerReference[];
+  managedFields?: ManagedFieldsEntry[];
+}
+
+/** What is written to the API server. */
+export interface Manifest {
+  apiVersion: string;
+  kind: string;
+  metadata: ObjectMeta;
+  [field: string]: unknown;
+}
+
+/** What the API server returned: it has a name, a UID and a version. */
+export interface LiveObject extends Manifest {
+  metadata: ObjectMeta & { name: string; uid: string; resourceVersion: string };
+}
+
+/** A type of Kubernetes objects. */
+export interface ObjectType {
+  apiVersion: string;
+  kind: string;
+}
+
+/** Where objects of one type are served. */
+export interface ResourceType extends ObjectType {
+  plural: string;
+  namespaced: boolean;
+}
