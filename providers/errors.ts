@@ -11,11 +11,11 @@ import type { Reason } from "./reasons";
 export type ErrorClass = "terminal" | "retryable" | "pending" | "bug";
 
 /** The Kubernetes object that an error is about, so that an event about it can lead to another try. */
-export interface ObjectReference {
+export type ObjectReference = {
   apiVersion: string;
   kind: string;
   metadata: { name: string; namespace?: string; uid: string };
-}
+};
 
 /** An error that knows how it should be handled and what a condition's `reason` should say (CamelCase). */
 export abstract class ClassifiedError extends Error {

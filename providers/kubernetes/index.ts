@@ -2,7 +2,8 @@
 
 export { reviewAccess, type UserInfo } from "./access-review";
 export { ApiError } from "./api-server";
-export { KubernetesObject, type ObjectInputs } from "./object";
+export { KubernetesObject } from "./object";
+export type { ObjectInputs } from "./object-inputs";
 export { OWNER_UID_LABEL, type Owner, wasCreated } from "./ownership";
 export { isProtectedNamespace, protectedNamespaces, refuseProtectedNamespace } from "./protected-namespaces";
 export type { LiveObject, Manifest, ObjectMeta, ObjectType, OwnerReference } from "./types";

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { FIELD_MANAGER, type LiveObject } from "./client";
+import { FIELD_MANAGER } from "./client";
+import type { LiveObject, ManagedFieldsEntry } from "./types";
 
 /** On everything that Kindstack applies: the UID of the owning object. Watches select by it. */
 export const OWNER_UID_LABEL = "kindstack.dev/owner-uid";
@@ -25,9 +26,18 @@ export function wasCreated(object: LiveObject): boolean {
   return object.metadata.annotations?.[CREATED_ANNOTATION] === "true";
 }
 
+/** Why a live object is refused to these owners with `Conflict`; `undefined` when it is not. */
+export function describeConflict(live: LiveObject, owners: readonly string[], adopt: boolean): string | undefined {
+  const holder = ownerUidOf(live);
+  if (holder === undefined && !adopt) return `${live.kind} ${live.metadata.name} exists already and is not adopted`;
+  if (holder === undefined || owners.includes(holder)) return undefined;
+  const description = live.metadata.annotations?.[OWNER_ANNOTATION] ?? `the owner with UID ${holder}`;
+  return `${live.kind} ${live.metadata.name} belongs to ${description}; remove it there, or remove its label ${OWNER_UID_LABEL}`;
+}
+
 /** Whether Kindstack has applied anything of this object, by the API server's own books. */
-export function wasApplied(object: LiveObject): boolean {
-  return ownEntry(object) !== undefined;
+export function wasApplied({ metadata }: LiveObject): boolean {
+  return metadata.managedFields?.some(isOwnEntry) ?? false;
 }
 
 /**
@@ -38,17 +48,13 @@ export function wasApplied(object: LiveObject): boolean {
  * defaults the server filled in and whatever others added. No copy of the wanted manifest is needed to see drift.
  */
 export function ownedFieldsDigest(object: LiveObject): string {
-  const entry = ownEntry(object);
-  return createHash("sha256")
-    .update(canonicalJson(entry?.fieldsV1 ?? {}))
-    .digest("hex")
-    .slice(0, 16);
+  const { fieldsV1 = {} } = object.metadata.managedFields?.find(isOwnEntry) ?? {};
+  return createHash("sha256").update(canonicalJson(fieldsV1)).digest("hex").slice(0, 16);
 }
 
-function ownEntry({ metadata }: LiveObject) {
-  return metadata.managedFields?.find(
-    ({ manager, operation, subresource }) => manager === FIELD_MANAGER && operation === "Apply" && !subresource,
-  );
+/** Whether an entry of an object's `managedFields` is of what Kindstack applied. */
+export function isOwnEntry({ manager, operation, subresource }: ManagedFieldsEntry): boolean {
+  return manager === FIELD_MANAGER && operation === "Apply" && !subresource;
 }
 
 function canonicalJson(value: unknown): string {

@@ -10,15 +10,14 @@ const ALWAYS = ["kube-*", "default", "kindstack-system"];
  * `KINDSTACK_PROTECTED_NAMESPACES` adds, patterns separated by commas in which `*` matches any characters. A user who may
  * create tenants would otherwise make himself an administrator of them.
  */
-export function protectedNamespaces(environment: NodeJS.ProcessEnv = process.env, ownNamespaceFile?: string): string[] {
-  const added = listItems(environment[VARIABLE] ?? "");
-  const own = environment.KUBERNETES_SERVICE_HOST === undefined ? undefined : podNamespace(ownNamespaceFile);
-  return [...new Set([...ALWAYS, ...(own ? [own] : []), ...added])];
+export function protectedNamespaces(): string[] {
+  const own = process.env.KUBERNETES_SERVICE_HOST && podNamespace();
+  return [...new Set([...ALWAYS, ...(own ? [own] : []), ...listItems(process.env[VARIABLE] ?? "")])];
 }
 
 /** Whether no object may claim this namespace; see {@link protectedNamespaces}. */
-export function isProtectedNamespace(name: string, patterns = protectedNamespaces()): boolean {
-  return patterns.some((pattern) => matchesPattern(pattern, name));
+export function isProtectedNamespace(name: string): boolean {
+  return protectedNamespaces().some((pattern) => matchesPattern(pattern, name));
 }
 
 /**
@@ -27,10 +26,11 @@ export function isProtectedNamespace(name: string, patterns = protectedNamespace
  * @param field where the name stands, such as `spec.namespaces.0`
  * @throws TerminalError `NamespaceProtected` naming the field, the name and what is protected
  */
-export function refuseProtectedNamespace(name: string, field: string, patterns = protectedNamespaces()): void {
-  if (!isProtectedNamespace(name, patterns)) return;
+export function refuseProtectedNamespace(name: string, field: string): void {
+  if (!isProtectedNamespace(name)) return;
+  const allowed = `all except ${protectedNamespaces().join(", ")}`;
   throw new TerminalError(
     "NamespaceProtected",
-    `${field}: ${JSON.stringify(name)} is protected and cannot belong to a tenant; allowed: all except ${patterns.join(", ")}`,
+    `${field}: ${JSON.stringify(name)} is protected and cannot belong to a tenant; allowed: ${allowed}`,
   );
 }

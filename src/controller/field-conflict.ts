@@ -1,10 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
-import {
-  FIELD_MANAGER,
-  type LiveObject,
-  type ManagedFieldsEntry,
-  type Manifest,
-} from "../../providers/kubernetes/client";
+import type { LiveObject, ManagedFieldsEntry, Manifest } from "../../providers/kubernetes/client";
+import { isOwnEntry } from "../../providers/kubernetes/ownership";
 import { objectId } from "../../stacks/contract/object";
 import type { KindContext, Reconcile } from "./context";
 
@@ -55,15 +51,11 @@ export function describeConflict({ edited, deleted }: FieldConflict, applied: re
 function foreignFields(live: LiveObject, manifest: Manifest) {
   const { managedFields = [] } = live.metadata;
   const paths = ({ fieldsV1 = {} }: ManagedFieldsEntry) => fieldPaths(fieldsV1, manifest, "");
-  const ours = new Set(managedFields.filter(isOurs).flatMap(paths));
+  const ours = new Set(managedFields.filter(isOwnEntry).flatMap(paths));
   return managedFields
-    .filter((entry) => !isOurs(entry))
+    .filter((entry) => !isOwnEntry(entry))
     .flatMap((entry) => paths(entry).map((field) => ({ field, manager: entry.manager ?? "an unnamed manager" })))
     .filter(({ field }) => !ours.has(field));
-}
-
-function isOurs({ manager, operation, subresource }: ManagedFieldsEntry): boolean {
-  return manager === FIELD_MANAGER && operation === "Apply" && !subresource;
 }
 
 /** The leaves of a `fieldsV1` tree that a value has as well: `spec.containers[name="memcached"].image` and the like. */

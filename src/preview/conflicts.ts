@@ -1,8 +1,9 @@
 import { PROVIDER_PROPERTY } from "../../providers/dynamic";
 import { errorMessageOf } from "../../providers/errors";
 import type { Manifest } from "../../providers/kubernetes/client";
-import { describeConflict, OBJECT_STUB, type ObjectInputs } from "../../providers/kubernetes/object";
-import { OWNER_ANNOTATION } from "../../providers/kubernetes/ownership";
+import { OBJECT_STUB } from "../../providers/kubernetes/object";
+import type { ObjectInputs } from "../../providers/kubernetes/object-inputs";
+import { describeConflict, OWNER_ANNOTATION } from "../../providers/kubernetes/ownership";
 import { sqlStateOf } from "../../providers/postgres/errors";
 import { ROW_STUB, type RowOutputs } from "../../providers/postgres/row";
 import { findRowConflict } from "../../providers/postgres/row-conflict";

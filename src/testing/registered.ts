@@ -1,7 +1,7 @@
 import { setMocks } from "@pulumi/pulumi/runtime/mocks";
 import { disconnect } from "@pulumi/pulumi/runtime/settings";
 import { PROVIDER_PROPERTY } from "../../providers/dynamic";
-import type { ObjectInputs } from "../../providers/kubernetes/object";
+import type { ObjectInputs } from "../../providers/kubernetes/object-inputs";
 import type { Kind, KindObject, ProgramContext } from "../../stacks/contract/index";
 
 /** A resource as a program gives it to the engine: its name and its inputs. */

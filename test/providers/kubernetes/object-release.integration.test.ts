@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import type { LiveObject, Manifest, ResourceType } from "../../../providers/kubernetes/client";
-import { type ObjectInputs, type ObjectOutputs, provider, removeOrphan } from "../../../providers/kubernetes/object";
+import { provider, removeOrphan } from "../../../providers/kubernetes/object";
+import type { ObjectInputs, ObjectOutputs } from "../../../providers/kubernetes/object-inputs";
 import { CREATED_ANNOTATION, OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../../providers/kubernetes/ownership";
 import { controlPlane } from "../../control-plane";
 import { acme, globex } from "../../objects";

@@ -1,7 +1,8 @@
 import { beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { withinFence } from "../../../providers/fence";
 import { KubernetesClient, type Manifest, type ResourceType } from "../../../providers/kubernetes/client";
-import { type ObjectInputs, type ObjectOutputs, provider } from "../../../providers/kubernetes/object";
+import { provider } from "../../../providers/kubernetes/object";
+import type { ObjectInputs, ObjectOutputs } from "../../../providers/kubernetes/object-inputs";
 import { CREATED_ANNOTATION, OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../../providers/kubernetes/ownership";
 import { controlPlane } from "../../control-plane";
 import { acme, globex } from "../../objects";

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Manifest } from "../../../providers/kubernetes/client";
-import { type ObjectOutputs, provider } from "../../../providers/kubernetes/object";
+import { provider } from "../../../providers/kubernetes/object";
+import type { ObjectOutputs } from "../../../providers/kubernetes/object-inputs";
 import { acme, globex } from "../../objects";
 
 const manifest = (apiVersion: string, kind: string, rest: object, metadata: object = {}): Manifest => ({

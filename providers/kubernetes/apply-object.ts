@@ -1,0 +1,149 @@
+import { RetryableError, TerminalError } from "../errors";
+import { ApiError, type KubernetesClient } from "./client";
+import { connectKubernetes } from "./connection";
+import { deleteObject, deleteUnmanaged, revokeRights, untilGone } from "./delete-object";
+import type { ObjectInputs, ObjectOutputs } from "./object-inputs";
+import { changesImmutableField, grantsRights, NAMESPACE, POD, typeName } from "./object-types";
+import {
+  CREATED_ANNOTATION,
+  describeConflict,
+  OWNER_ANNOTATION,
+  OWNER_UID_LABEL,
+  ownedFieldsDigest,
+  ownerUidOf,
+  wasCreated,
+} from "./ownership";
+import { refuseProtectedNamespace } from "./protected-namespaces";
+import { referenceTo } from "./termination";
+import type { LiveObject, Manifest } from "./types";
+
+/** How often an object that others change at the same time is read. */
+const MAX_READS = 5;
+
+/** Applies the object; one that is given by a label only in the version that showed the label. @throws {@link applyAsRead} */
+export async function applyObject(inputs: ObjectInputs, owners: string[]): Promise<ObjectOutputs> {
+  for (let read = 1; ; read++) {
+    try {
+      return await applyAsRead(inputs, owners);
+    } catch (error) {
+      const isChanged = error instanceof ApiError && error.status === 409;
+      if (inputs.givenBy === undefined || !isChanged || read === MAX_READS) throw error;
+    }
+  }
+}
+
+/**
+ * Creates or updates the object.
+ *
+ * @throws TerminalError `Conflict` when an owner other than `owners` has it, `NamespaceProtected`; RetryableError `Gone`
+ *   when it is to exist and does not
+ */
+async function applyAsRead(inputs: ObjectInputs, owners: string[]): Promise<ObjectOutputs> {
+  const { manifest, owner, initial } = inputs;
+  // Kinds refuse these by their fields; none is accepted here, whatever the kind and the user.
+  if (typeName(manifest) === NAMESPACE) refuseProtectedNamespace(manifest.metadata.name ?? "", "metadata.name");
+  const client = connectKubernetes();
+  const live =
+    (await liveToUpdate(client, inputs, owners)) ??
+    (initial && (await create(client, { ...inputs, manifest: initial.manifest }, initial.fieldManager)));
+  const object =
+    live === undefined
+      ? await create(client, inputs)
+      : (await client.apply(withOwner(inputs, live, wasCreated(live)))).object;
+  return {
+    manifest,
+    owner,
+    ...(inputs.existing && { existing: true }),
+    ...(inputs.awaitDeletion === false && { awaitDeletion: false }),
+    uid: object.metadata.uid,
+    resourceVersion: object.metadata.resourceVersion,
+    created: wasCreated(object),
+    fields: ownedFieldsDigest(object),
+    drifted: false,
+  };
+}
+
+/** The object that an apply updates; `undefined`, when nothing has its name any more, where the apply creates it. */
+async function liveToUpdate(
+  client: KubernetesClient,
+  inputs: ObjectInputs,
+  owners: string[],
+): Promise<LiveObject | undefined> {
+  const { manifest, existing, givenBy, adopt } = inputs;
+  const live = await client.find(manifest);
+  if (existing && (live === undefined || live.metadata.deletionTimestamp)) {
+    const state = live ? "being deleted" : "not there any more";
+    throw new RetryableError("Gone", `${manifest.kind} ${manifest.metadata.name} is ${state}`);
+  }
+  if (live === undefined) return undefined;
+  if (givenBy !== undefined && !isGiven(live, manifest, givenBy)) {
+    throw new RetryableError("Gone", `${live.kind} ${live.metadata.name} was released: its label ${givenBy} is gone`);
+  }
+  if (adopt === "replace" && ownerUidOf(live) === undefined) {
+    await deleteUnmanaged(client, live);
+    return undefined;
+  }
+  const conflict = describeConflict(live, owners, adopt !== false);
+  if (live.metadata.deletionTimestamp) {
+    if (grantsRights(live) && conflict === undefined) await applyRights(client, inputs, live);
+    await untilGone(client, live);
+    return undefined;
+  }
+  if (conflict !== undefined) throw new TerminalError("Conflict", conflict, { object: referenceTo(live) });
+  if (!mustBeReplaced(live, manifest, owners)) return live;
+  await deleteObject(client, live);
+  await untilGone(client, live);
+  return undefined;
+}
+
+/** Creates the object. When another client was faster, it is theirs, and only adopted. */
+async function create(client: KubernetesClient, inputs: ObjectInputs, fieldManager?: string): Promise<LiveObject> {
+  const options = fieldManager === undefined ? {} : { fieldManager };
+  const { object, created } = await client.apply(withOwner(inputs, undefined, true), options);
+  return created ? object : (await client.apply(withOwner(inputs, object, false), options)).object;
+}
+
+/** Whether a label, or an owner reference, still says that an object is the owner's. */
+function isGiven({ metadata }: LiveObject, manifest: Manifest, label: string): boolean {
+  const { labels, ownerReferences: owners = [] } = manifest.metadata;
+  const isOwned = metadata.ownerReferences?.some(({ uid }) => owners.some((owner) => owner.uid === uid)) ?? false;
+  return isOwned || metadata.labels?.[label] === labels?.[label];
+}
+
+/** The manifest with the owner's label; bound to the UID of what was read, so that no successor is overwritten. */
+function withOwner(
+  { manifest, owner, givenBy }: ObjectInputs,
+  live: LiveObject | undefined,
+  created: boolean,
+): Manifest {
+  return {
+    ...manifest,
+    metadata: {
+      ...manifest.metadata,
+      ...(live !== undefined && { uid: live.metadata.uid }),
+      ...(live !== undefined && givenBy !== undefined && { resourceVersion: live.metadata.resourceVersion }),
+      labels: { ...manifest.metadata.labels, [OWNER_UID_LABEL]: owner.uid },
+      annotations: {
+        ...manifest.metadata.annotations,
+        [OWNER_ANNOTATION]: owner.description,
+        ...(created && { [CREATED_ANNOTATION]: "true" }),
+      },
+    },
+  };
+}
+
+/** What is being deleted grants rights until it is gone: those that it is to grant, or none if its role is another one. */
+async function applyRights(client: KubernetesClient, inputs: ObjectInputs, live: LiveObject): Promise<void> {
+  if (changesImmutableField(live, inputs.manifest)) await revokeRights(client, live);
+  else await client.apply(withOwner(inputs, live, wasCreated(live)));
+}
+
+/**
+ * Whether a live object differs in a field that cannot be changed: it was deleted and made again by hand. A RoleBinding is
+ * then replaced also if it does not carry its owner's label any more: what it grants is the owner's to say.
+ */
+function mustBeReplaced(live: LiveObject, manifest: Manifest, owners: readonly string[]): boolean {
+  const holder = ownerUidOf(live);
+  const isOwners = holder === undefined ? grantsRights(live) : owners.includes(holder);
+  return isOwners && typeName(live) !== POD && changesImmutableField(live, manifest);
+}

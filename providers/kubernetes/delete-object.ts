@@ -1,0 +1,78 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { PendingError, RetryableError } from "../errors";
+import { mayWait } from "../fence";
+import { ApiError, type KubernetesClient } from "./client";
+import { grantsRights, hasDependents } from "./object-types";
+import { describeTermination, referenceTo } from "./termination";
+import type { LiveObject, Manifest } from "./types";
+
+const GONE_TIMEOUT_MS = 120_000;
+
+/** Asks for the deletion of an object. Of one that a finalizer keeps, the rights that it grants end now. */
+export async function deleteObject(client: KubernetesClient, live: LiveObject): Promise<void> {
+  const { name, namespace, uid, finalizers = [] } = live.metadata;
+  if (grantsRights(live) && finalizers.length > 0) await revokeRights(client, live);
+  const propagationPolicy = hasDependents(live) ? "Foreground" : "Background";
+  await client.delete(live, name, namespace, { uid, propagationPolicy });
+}
+
+/** Deletes what is not managed, and was made under a name that is reserved; its finalizers would keep it. */
+export async function deleteUnmanaged(client: KubernetesClient, live: LiveObject): Promise<void> {
+  const { name, namespace, uid, finalizers = [] } = live.metadata;
+  if (finalizers.length > 0) await client.mergePatch(live, name, namespace, { metadata: { uid, finalizers: null } });
+  await client.delete(live, name, namespace, { uid });
+}
+
+export async function revokeRights(client: KubernetesClient, live: LiveObject): Promise<void> {
+  try {
+    await client.patchExactly(live, [{ op: "add", path: "/subjects", value: [] }]);
+  } catch (error) {
+    // Gone, another object by now, or of a role that we may not bind: its deletion is all that is left to do.
+    if (!(error instanceof ApiError && [403, 404, 409].includes(error.status))) throw error;
+  }
+}
+
+/** Removes Kindstack's fields from an adopted object; those that it cannot do without stay. */
+export async function relinquish(client: KubernetesClient, manifest: Manifest, live: LiveObject): Promise<void> {
+  try {
+    // Applying nothing removes every field that was ours alone. The UID keeps the apply from creating anything.
+    await client.apply(referenceTo(live));
+  } catch (error) {
+    if (!(error instanceof ApiError && error.status === 422)) throw error;
+    await makeUnmanaged(client, grantsRights(live) ? { ...manifest, subjects: [] } : manifest, live);
+  }
+}
+
+/** Makes an object unmanaged: it is kept, without ownership labels and owner references. */
+export async function makeUnmanaged(client: KubernetesClient, manifest: Manifest, live: LiveObject): Promise<void> {
+  const { ownerReferences: _, ...metadata } = manifest.metadata;
+  await client.apply({ ...manifest, metadata: { ...metadata, uid: live.metadata.uid } });
+}
+
+/** Whether an owner that the manifest names is gone or on its way out, and does not leave its dependents behind. */
+export async function goesWithItsOwner(client: KubernetesClient, { metadata }: Manifest): Promise<boolean> {
+  for (const { apiVersion, kind, name, uid } of metadata.ownerReferences ?? []) {
+    const owner = await client.get({ apiVersion, kind }, name, metadata.namespace);
+    if (owner?.metadata.uid !== uid) return true;
+    if (owner.metadata.deletionTimestamp && !owner.metadata.finalizers?.includes("orphan")) return true;
+  }
+  return false;
+}
+
+/**
+ * Returns when an object is gone whose deletion the API server has accepted.
+ *
+ * @throws PendingError at once where the call may not wait, RetryableError after 2 min where it may
+ */
+export async function untilGone(client: KubernetesClient, object: LiveObject): Promise<void> {
+  const deadline = performance.now() + GONE_TIMEOUT_MS;
+  for (let wait = 50; ; wait = Math.min(wait * 1.5, 1000)) {
+    const live = await client.find(object);
+    if (live === undefined || live.metadata.uid !== object.metadata.uid) return;
+    if (!mayWait()) {
+      throw new PendingError("Terminating", await describeTermination(client, live), { object: referenceTo(live) });
+    }
+    if (performance.now() > deadline) throw new RetryableError("Terminating", await describeTermination(client, live));
+    await delay(wait);
+  }
+}

@@ -1,0 +1,42 @@
+import type { Owner } from "./ownership";
+import type { Manifest } from "./types";
+
+/** What a program gives for one Kubernetes object. */
+export interface ObjectInputs {
+  /** The fields to be applied; everything else in the live object is left to others. */
+  manifest: Manifest;
+  /** For whom the object is; another owner's object is refused. */
+  owner: Owner;
+  /**
+   * What is done with an object that exists already and is unmanaged: it is adopted, or with `false` refused. With
+   * `"replace"` it is deleted, whatever its finalizers, so that no field of it stays.
+   */
+  adopt?: boolean | "replace";
+  /**
+   * `true` never creates the object nor deletes it, and leaves one that is on its way out alone. It is released, unless
+   * the garbage collector is about to take it along with an owner that the manifest names.
+   */
+  existing?: boolean;
+  /**
+   * With `existing`: a label of the manifest. Users give the object to its owner with it. An object with neither this label
+   * nor an owner reference of the manifest was released, and is left as it is.
+   */
+  givenBy?: string;
+  /** What a new object is created with, for fields that another manager has in its keeping from then on. */
+  initial?: { manifest: Manifest; fieldManager: string };
+  /** `false` takes a deletion for done as soon as the API server has accepted it. */
+  awaitDeletion?: boolean;
+}
+
+/** What the state records of one Kubernetes object. */
+export interface ObjectOutputs extends ObjectInputs {
+  uid: string;
+  /** The version that the last apply left; what a watch shows with a lower one is older than the apply. */
+  resourceVersion: string;
+  /** `false` for an object that existed before: it is released, not deleted. */
+  created: boolean;
+  /** See {@link ownedFieldsDigest}. */
+  fields: string;
+  /** Set by a refresh that found applied fields changed. */
+  drifted: boolean;
+}
