@@ -61,9 +61,8 @@ export class Registrations {
    * @throws NotRegisteredError
    */
   async settled(): Promise<void> {
-    const outcomes = await Promise.allSettled(this.#urns);
-    const refused = outcomes.find((outcome) => outcome.status === "rejected");
-    if (refused !== undefined) throw refused.reason;
+    await Promise.allSettled(this.#urns);
+    await Promise.all(this.#urns);
   }
 
   async #register(declaration: Declaration): Promise<string> {

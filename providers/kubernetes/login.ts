@@ -17,7 +17,7 @@ const IDLE_CONNECTION_MS = 60_000;
 /** The credentials of a kubeconfig's current user, and connections that live as long as these agree. */
 export class Login {
   readonly #config: KubeConfig;
-  #agent: { key: string; dispatcher: Agent } | undefined;
+  #agent: { credentials: string; dispatcher: Agent } | undefined;
   #fresh: { access: Promise<Access>; until: number } | undefined;
 
   constructor(config: KubeConfig) {
@@ -39,24 +39,13 @@ export class Login {
   async #read(): Promise<Access> {
     const options: RequestOptions = { headers: {} };
     await this.#config.applyToHTTPSOptions(options);
-    const secret = {
-      ca: options.ca as string | Buffer | undefined,
-      cert: options.cert as string | Buffer | undefined,
-      key: options.key as string | Buffer | undefined,
-    };
-    const rejectUnauthorized = options.rejectUnauthorized ?? true;
-    const key = [...Object.values(secret), rejectUnauthorized].map(String).join("\n");
-    if (this.#agent?.key !== key) {
+    const { ca, cert, key, servername, rejectUnauthorized = true } = options;
+    const credentials = [ca, cert, key, rejectUnauthorized].map(String).join("\n");
+    if (this.#agent?.credentials !== credentials) {
       void this.#agent?.dispatcher.close();
-      const connect = {
-        secureContext: createSecureContext(secret), // made once: a burst opens many connections
-        rejectUnauthorized,
-        ...(options.servername !== undefined && { servername: options.servername }),
-      };
-      this.#agent = {
-        key,
-        dispatcher: new Agent({ connect, keepAliveTimeout: IDLE_CONNECTION_MS }),
-      };
+      const secureContext = createSecureContext({ ca, cert, key }); // made once: a burst opens many connections
+      const connect = { secureContext, rejectUnauthorized, ...(servername !== undefined && { servername }) };
+      this.#agent = { credentials, dispatcher: new Agent({ connect, keepAliveTimeout: IDLE_CONNECTION_MS }) };
     }
     const headers = { ...(options.headers as Record<string, string>) };
     if (options.auth) headers.authorization = `Basic ${Buffer.from(options.auth).toString("base64")}`;

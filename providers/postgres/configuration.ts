@@ -68,18 +68,12 @@ export function poolConfig(environment: NodeJS.ProcessEnv): PoolConfig {
  *
  * @throws TerminalError `PostgresNotConfigured`
  */
-export function takeoverSeconds(environment: NodeJS.ProcessEnv): number {
-  return parseEnvironment(environment).KINDSTACK_POSTGRES_TAKEOVER_SECONDS;
+export function takeoverSeconds(): number {
+  return parseEnvironment(process.env).KINDSTACK_POSTGRES_TAKEOVER_SECONDS;
 }
 
 function parseEnvironment(environment: NodeJS.ProcessEnv): Environment {
-  const given = Object.fromEntries(
-    Object.keys(Environment.properties).flatMap((name) => {
-      const value = environment[name];
-      return value === undefined ? [] : [[name, value]];
-    }),
-  );
-  const settings = Value.Convert(Environment, Value.Default(Environment, given));
+  const settings = Value.Convert(Environment, Value.Default(Environment, { ...environment }));
   const problems = validator.Errors(settings).map((error) => {
     if (error.keyword === "required") return `${error.params.requiredProperties.join(", ")} must be set`;
     const name = error.instancePath.slice(1);

@@ -1,9 +1,9 @@
-import type { QueryResult } from "pg";
+import { escapeIdentifier, type QueryResult } from "pg";
 import type { ClassifiedError } from "../errors";
 import { isRefusedStatement, sqlStateOf } from "./errors";
-import { parseTableName, quoteIdentifier, quoteTableName } from "./identifier";
+import { parseTableName, quoteTableName } from "./identifier";
 import { withConnection } from "./pool";
-import type { RowInputs } from "./row-inputs";
+import { keyOf, type RowInputs } from "./row-inputs";
 import { withTable } from "./table-lock";
 
 /** A row as it should be, and whose it is. */
@@ -50,10 +50,10 @@ export async function findDriftedRows(rows: readonly WantedRow[]): Promise<RowCo
 function groupByColumns(rows: readonly WantedRow[]): WantedRow[][] {
   const groups = new Map<string, WantedRow[]>();
   for (const row of rows) {
-    const group = JSON.stringify([row.table, Object.keys(row.key), Object.keys(row.values).sort()]);
-    const alike = groups.get(group);
-    if (alike === undefined) groups.set(group, [row]);
-    else alike.push(row);
+    const columns = JSON.stringify([row.table, Object.keys(row.key), Object.keys(row.values).sort()]);
+    const group = groups.get(columns) ?? [];
+    group.push(row);
+    groups.set(columns, group);
   }
   return [...groups.values()];
 }
@@ -63,12 +63,11 @@ function groupByColumns(rows: readonly WantedRow[]): WantedRow[][] {
  * that names its type; a cast to the table's name could mean another type of that name, as in a table `point`.
  */
 async function compare(alike: readonly WantedRow[]): Promise<string[]> {
-  const [first] = alike;
-  if (first === undefined) return [];
+  const [first] = alike as [WantedRow];
   const name = parseTableName(first.table, "table");
   const table = quoteTableName(name);
-  const [key = ""] = Object.keys(first.key).map(quoteIdentifier);
-  const columns = Object.keys(first.values).map(quoteIdentifier);
+  const key = escapeIdentifier(keyOf(first).column);
+  const columns = Object.keys(first.values).map(escapeIdentifier);
   const isDistinct = columns.map((column) => `live.${column} IS DISTINCT FROM wanted.${column}`);
   const query = `
     SELECT given.position

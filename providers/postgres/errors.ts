@@ -1,3 +1,4 @@
+import type { DatabaseError } from "pg";
 import { ClassifiedError, RetryableError, TerminalError } from "../errors";
 import type { Reason } from "../reasons";
 
@@ -6,9 +7,10 @@ const MAX_MESSAGE_LENGTH = 1_000;
 
 /**
  * What only a change of the object can correct: the values. Everything else may heal without the object being
- * touched, and without anything telling us: a table is created, a permission given, a row that is in the way deleted.
+ * touched, and without anything telling us: a table is created, a permission given, a row that is in the way deleted. By
+ * SQLSTATE, or by the two characters of its class.
  */
-const TERMINAL_STATES: Record<string, Reason> = {
+const TERMINAL: Record<string, Reason> = {
   "22001": "ValueTooLong",
   "22003": "ValueOutOfRange",
   "22021": "InvalidText",
@@ -18,12 +20,9 @@ const TERMINAL_STATES: Record<string, Reason> = {
   "42804": "WrongType",
   "42846": "WrongType",
   "42883": "WrongType",
-};
-const TERMINAL_CLASSES: Record<string, Reason> = {
   "22": "WrongType",
 };
-
-const RETRYABLE_STATES: Record<string, Reason> = {
+const RETRYABLE: Record<string, Reason> = {
   "23503": "ForeignKeyViolation",
   "23505": "UniqueViolation",
   "23P01": "UniqueViolation",
@@ -39,8 +38,6 @@ const RETRYABLE_STATES: Record<string, Reason> = {
   "53300": "TooManyConnections",
   "55P03": "LockTimeout",
   "57014": "StatementTimeout",
-};
-const RETRYABLE_CLASSES: Record<string, Reason> = {
   "08": "ConnectionLost",
   "28": "AuthenticationFailed",
   "53": "DatabaseOverloaded",
@@ -105,17 +102,12 @@ export function classifyConnectError(error: unknown): ClassifiedError {
   return retryable(CONNECTION_CODES[code] ?? other, error);
 }
 
-interface DatabaseError extends Error {
-  detail?: string;
-  hint?: string;
-}
-
 function classifyRefusal(state: string, error: DatabaseError): ClassifiedError {
   const message = shortened([error.message, error.detail, error.hint].filter(Boolean).join("; "));
   const stateClass = state.slice(0, 2);
-  const terminal = TERMINAL_STATES[state] ?? TERMINAL_CLASSES[stateClass];
+  const terminal = TERMINAL[state] ?? TERMINAL[stateClass];
   if (terminal !== undefined) return new TerminalError(terminal, message, { cause: error });
-  const reason = RETRYABLE_STATES[state] ?? RETRYABLE_CLASSES[stateClass] ?? "DatabaseError";
+  const reason = RETRYABLE[state] ?? RETRYABLE[stateClass] ?? "DatabaseError";
   return new RetryableError(reason, message, { cause: error });
 }
 

@@ -7,6 +7,9 @@ export interface TableName {
   name: string;
 }
 
+/** A table as the database names it. */
+export type TableLocation = Required<TableName>;
+
 /** PostgreSQL cuts longer names off without an error, and would then mean another table. */
 const MAX_IDENTIFIER_BYTES = 63;
 
@@ -45,11 +48,6 @@ export function parseTableName(text: string, field: string): TableName {
   }
   const [first = "", second] = parts;
   return second === undefined ? { name: first } : { schema: first, name: second };
-}
-
-/** A column's name, ready to stand in a statement. */
-export function quoteIdentifier(name: string): string {
-  return escapeIdentifier(name);
 }
 
 /** A table's name, ready to stand in a statement: `"public"."students"`. */

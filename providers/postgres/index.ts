@@ -4,6 +4,5 @@ export { refuseTableName } from "./allow-list";
 export { recordHeartbeat } from "./clusters";
 export { findDriftedRows } from "./drift";
 export { parseTableName } from "./identifier";
-export { removeOrphanRows } from "./orphans";
-export { Row } from "./row";
+export { Row, removeOrphanRows } from "./row";
 export type { RowInputs } from "./row-inputs";

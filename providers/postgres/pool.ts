@@ -1,4 +1,4 @@
-import { Pool, type PoolClient, type QueryArrayResult, type QueryResult, type QueryResultRow } from "pg";
+import { Pool, type PoolClient, type QueryResult, type QueryResultRow } from "pg";
 import { checkFence, currentFence } from "../fence";
 import { LOCK_TIMEOUT_MS, poolConfig } from "./configuration";
 import { classifyConnectError, classifyStatementError, sqlStateOf } from "./errors";
@@ -8,37 +8,21 @@ let pool: Pool | undefined;
 /** One connection of the pool; its errors are classified. */
 export class Connection {
   readonly #client: PoolClient;
-  #isHealthy = true;
+  /** Whether the last statement succeeded. An error of the server is no sign of life: it may be that it ends the session. */
+  isHealthy = true;
 
   constructor(client: PoolClient) {
     this.#client = client;
   }
 
-  /**
-   * Whether the last statement succeeded. An error of the server is no sign of life: it may be that it ends the session.
-   */
-  get isHealthy(): boolean {
-    return this.#isHealthy;
-  }
-
   async query<R extends QueryResultRow>(text: string, values: unknown[] = []): Promise<QueryResult<R>> {
     checkFence();
-    return this.#classified(this.#client.query<R>(text, values));
-  }
-
-  /** Rows as arrays in the order of the select list, for columns whose names users choose. */
-  async queryArrays<R extends unknown[]>(text: string, values: unknown[]): Promise<QueryArrayResult<R>> {
-    checkFence();
-    return this.#classified(this.#client.query<R>({ text, values, rowMode: "array" }));
-  }
-
-  async #classified<T>(statement: Promise<T>): Promise<T> {
     try {
-      const result = await statement;
-      this.#isHealthy = true;
+      const result = await this.#client.query<R>(text, values);
+      this.isHealthy = true;
       return result;
     } catch (error) {
-      this.#isHealthy = false;
+      this.isHealthy = false;
       throw classifyStatementError(error);
     }
   }
@@ -66,15 +50,14 @@ export async function withConnection<T>(work: (connection: Connection) => Promis
 
 const STATEMENT_TIMEOUT_MS = 5_000;
 
-export interface TransactionOptions {
-  /** How long each statement waits for another session's lock; {@link LOCK_TIMEOUT_MS} by default. */
-  lockTimeoutMs?: number;
-}
-
-/** Runs `work` in one transaction: all of it takes effect or, when it throws, nothing. */
+/**
+ * Runs `work` in one transaction: all of it takes effect or, when it throws, nothing.
+ *
+ * @param lockTimeoutMs how long each statement waits for another session's lock
+ */
 export function withTransaction<T>(
   work: (connection: Connection) => Promise<T>,
-  { lockTimeoutMs = LOCK_TIMEOUT_MS }: TransactionOptions = {},
+  lockTimeoutMs = LOCK_TIMEOUT_MS,
 ): Promise<T> {
   return withConnection(async (connection) => {
     await connection.query(

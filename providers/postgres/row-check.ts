@@ -4,56 +4,47 @@ import { identifierProblem, isStorableText, parseTableName } from "./identifier"
 import type { RowInputs } from "./row-inputs";
 
 /** What is wrong with a row's inputs, property by property, as far as it can be told without a database. */
-export function checkRow(inputs: Partial<RowInputs>): CheckFailure[] {
-  const failures = [...checkTable(inputs.table), ...checkKey(inputs.key), ...checkValues(inputs)];
-  if (!inputs.owner?.uid) failures.push({ property: "owner.uid", reason: "is required" });
+export function checkRow({ table, key = {}, values = {}, owner }: Partial<RowInputs>): CheckFailure[] {
+  const failures: CheckFailure[] = [];
+  const check = (property: string, reason: string | undefined) => {
+    if (reason !== undefined) failures.push({ property, reason });
+  };
+  check("table", typeof table === "string" ? tableProblem(table) : "is required");
+  const keys = Object.entries(key);
+  if (keys.length !== 1) check("key", `must name exactly one column, not ${keys.length}`);
+  else {
+    for (const [column, value] of keys) {
+      check("key", columnProblem(column));
+      check(`key.${column}`, typeof value === "string" ? textProblem(value) : "must be a text");
+    }
+  }
+  if (Object.keys(values).length === 0) check("values", "must name at least one column");
+  for (const [column, value] of Object.entries(values)) {
+    const isSingle = typeof value !== "object" || value === null;
+    if (!(column in key)) check("values", columnProblem(column));
+    check(
+      `values.${column}`,
+      column in key ? "is the key column" : isSingle ? textProblem(value) : "must be a single value",
+    );
+  }
+  check("owner.uid", owner?.uid ? undefined : "is required");
   return failures;
 }
 
-function checkTable(table: unknown): CheckFailure[] {
-  if (typeof table !== "string") return [{ property: "table", reason: "is required" }];
+function tableProblem(table: string): string | undefined {
   try {
     parseTableName(table, "table");
-    return [];
+    return undefined;
   } catch (error) {
-    return [{ property: "table", reason: errorMessageOf(error) }];
+    return errorMessageOf(error);
   }
 }
 
-function checkKey(key: RowInputs["key"] | undefined): CheckFailure[] {
-  const entries = Object.entries(key ?? {});
-  if (entries.length !== 1) {
-    return [{ property: "key", reason: `must name exactly one column, not ${entries.length}` }];
-  }
-  return entries.flatMap(([column, value]) => [
-    ...checkColumn("key", column),
-    ...(typeof value === "string" ? checkText(`key.${column}`, value) : [textRequired(`key.${column}`)]),
-  ]);
-}
-
-function checkValues({ key, values }: Partial<RowInputs>): CheckFailure[] {
-  const entries = Object.entries(values ?? {});
-  if (entries.length === 0) return [{ property: "values", reason: "must name at least one column" }];
-  return entries.flatMap(([column, value]) => {
-    const property = `values.${column}`;
-    if (key !== undefined && column in key) return [{ property, reason: "is the key column" }];
-    return [
-      ...checkColumn("values", column),
-      ...(typeof value === "string" ? checkText(property, value) : []),
-      ...(typeof value === "object" && value !== null ? [{ property, reason: "must be a single value" }] : []),
-    ];
-  });
-}
-
-function checkColumn(property: string, column: string): CheckFailure[] {
+function columnProblem(column: string): string | undefined {
   const problem = identifierProblem(column);
-  return problem === undefined ? [] : [{ property, reason: `column ${JSON.stringify(column)}: ${problem}` }];
+  return problem && `column ${JSON.stringify(column)}: ${problem}`;
 }
 
-function checkText(property: string, text: string): CheckFailure[] {
-  return isStorableText(text) ? [] : [{ property, reason: "must not contain NUL or unpaired surrogates" }];
-}
-
-function textRequired(property: string): CheckFailure {
-  return { property, reason: "must be a text" };
+function textProblem(value: unknown): string | undefined {
+  return typeof value !== "string" || isStorableText(value) ? undefined : "must not contain NUL or unpaired surrogates";
 }

@@ -1,8 +1,9 @@
-import { formatTableName, parseTableName, quoteIdentifier, quoteTableName } from "./identifier";
-import { describeHolder, findRecord, formerCluster, isRecordOf } from "./ownership";
-import { type Connection, withConnection } from "./pool";
-import { keyOf } from "./row";
-import type { RowInputs } from "./row-inputs";
+import { escapeIdentifier } from "pg";
+import { formerCluster, recordedDescription } from "./clusters";
+import { parseTableName, quoteTableName, type TableLocation } from "./identifier";
+import { describeHolder, findRecord, rowConflict, UNMANAGED } from "./ownership";
+import { withConnection } from "./pool";
+import { keyOf, type RowInputs } from "./row-inputs";
 
 /** Who asks for a row. */
 export interface Claimant {
@@ -19,38 +20,30 @@ export interface Claimant {
  */
 export function findRowConflict(inputs: RowInputs, { owners, incarnation }: Claimant): Promise<string | undefined> {
   return withConnection(async (connection) => {
-    const written = quoteTableName(parseTableName(inputs.table, "table"));
-    const { rows } = await connection.query<{ schema: string; name: string }>(
+    const { rows } = await connection.query<TableLocation>(
       `SELECT nspname AS schema, relname AS name FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
        WHERE pg_class.oid = to_regclass($1)`,
-      [written],
+      [quoteTableName(parseTableName(inputs.table, "table"))],
     );
     const [table] = rows;
     if (table === undefined) return undefined; // a table that does not exist has no rows
-    const key = keyOf(inputs);
-    const record = await findRecord(connection, table, key.value);
-    const row = `row ${JSON.stringify(key.value)} of table ${formatTableName(table)}`;
+    const record = await findRecord(connection, table, inputs);
     if (record !== undefined) {
+      const { owner } = inputs;
       const isOurs =
         owners.includes(record.owner) ||
         record.incarnation === incarnation ||
-        isRecordOf(record, inputs.owner) ||
-        (await formerCluster(connection, inputs.owner, record))?.isGone;
+        (owner.cluster !== undefined && record.description === recordedDescription(owner)) ||
+        (await formerCluster(connection, owner, record.description))?.isGone;
       if (isOurs) return undefined;
-      return `${row} ${await describeHolder(connection, table, { key: key.value, owner: inputs.owner }, record)}`;
+      return rowConflict(table, inputs, await describeHolder(connection, table, inputs, record)).message;
     }
-    const isStrange = incarnation === undefined && (await exists(connection, quoteTableName(table), key));
-    return isStrange ? `${row} was not created by Kindstack; delete it, or use another table` : undefined;
+    if (incarnation !== undefined) return undefined;
+    const { column, value } = keyOf(inputs);
+    const { rowCount } = await connection.query(
+      `SELECT FROM ${quoteTableName(table)} WHERE ${escapeIdentifier(column)} = $1 LIMIT 1`,
+      [value],
+    );
+    return rowCount ? rowConflict(table, inputs, UNMANAGED).message : undefined;
   });
-}
-
-async function exists(
-  connection: Connection,
-  table: string,
-  { column, value }: { column: string; value: string },
-): Promise<boolean> {
-  const { rowCount } = await connection.query(`SELECT FROM ${table} WHERE ${quoteIdentifier(column)} = $1 LIMIT 1`, [
-    value,
-  ]);
-  return (rowCount ?? 0) > 0;
 }

@@ -1,7 +1,17 @@
-import type { RowOwner } from "./ownership";
+import type { Owner } from "../kubernetes/ownership";
+import type { TableLocation } from "./identifier";
 
 /** What a column can be given; PostgreSQL turns it into the column's type. */
 export type ColumnValue = string | number | boolean | null;
+
+/** For whom a row is. */
+export interface RowOwner extends Owner {
+  /**
+   * The cluster that the owner is in, if it is known: several may share a database. In one cluster the owner's description
+   * is that of one object at a time, so that a row recorded for it under another UID is its predecessor's.
+   */
+  cluster?: string;
+}
 
 /** What a program gives for one row. */
 export interface RowInputs {
@@ -13,4 +23,26 @@ export interface RowInputs {
   values: Record<string, ColumnValue>;
   /** For whom the row is; another owner's row is refused. */
   owner: RowOwner;
+}
+
+/** What the state records of one row. `values` are as given where the database says they are equal, else as found. */
+export interface RowOutputs extends RowInputs {
+  /** The table that `table` meant when the row was made, whatever the `search_path` is later. */
+  location: TableLocation;
+  /**
+   * Made by each creation and recorded in the database as well. When a row was left and taken again, the delete of
+   * the former resource, which may come late, finds another incarnation and leaves the row.
+   */
+  incarnation: string;
+}
+
+/** The column that identifies a row, and its value there. */
+export interface RowKey {
+  column: string;
+  value: string;
+}
+
+export function keyOf({ key }: Pick<RowInputs, "key">): RowKey {
+  const [[column, value] = ["", ""]] = Object.entries(key);
+  return { column, value };
 }

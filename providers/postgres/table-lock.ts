@@ -1,8 +1,10 @@
+import { escapeIdentifier } from "pg";
 import { errorMessageOf, RetryableError } from "../errors";
 import { LOCK_TIMEOUT_MS } from "./configuration";
 import { sqlStateOf } from "./errors";
-import { formatTableName, quoteIdentifier, quoteTableName, type TableName } from "./identifier";
+import { formatTableName, quoteTableName, type TableName } from "./identifier";
 import { type Connection, withConnection } from "./pool";
+import type { RowKey } from "./row-inputs";
 
 /*
  * Another session's lock must not hold up an update: what waits for one fails soon, and what then wants the same table
@@ -47,7 +49,7 @@ export async function withTable<T>(
   table: TableName,
   open: (work: (connection: Connection) => Promise<T>) => Promise<T>,
   work: (connection: Connection) => Promise<T>,
-  row?: { column: string; value: string },
+  row?: RowKey,
 ): Promise<T> {
   try {
     return await open(async (connection) => {
@@ -70,11 +72,7 @@ function slowStatement(table: TableName, cause: unknown): TableUnavailableError 
   return new TableUnavailableError("StatementTimeout", message, { cause });
 }
 
-async function explainLock(
-  table: TableName,
-  row: { column: string; value: string } | undefined,
-  cause: unknown,
-): Promise<RetryableError> {
+async function explainLock(table: TableName, row: RowKey | undefined, cause: unknown): Promise<RetryableError> {
   const lock = await findTableLock(table).catch(() => undefined);
   if (lock !== undefined) return new TableUnavailableError("LockTimeout", lock, { cause });
   const holder = row && (await findRowLock(table, row).catch(() => undefined));
@@ -106,14 +104,14 @@ function findTableLock(table: TableName): Promise<string | undefined> {
   });
 }
 
-function findRowLock(table: TableName, { column, value }: { column: string; value: string }) {
+function findRowLock(table: TableName, { column, value }: RowKey) {
   return withConnection(async (connection) => {
     const { rows } = await connection.query<Session>(
       `SELECT pid, application_name AS application, usename AS "user"
        FROM ${quoteTableName(table)} AS locked
        JOIN pg_locks ON locktype = 'transactionid' AND transactionid = locked.xmax AND granted
        LEFT JOIN pg_stat_activity USING (pid)
-       WHERE locked.${quoteIdentifier(column)} = $1 LIMIT 1`,
+       WHERE locked.${escapeIdentifier(column)} = $1 LIMIT 1`,
       [value],
     );
     return rows[0] && describe(rows[0]);

@@ -1,11 +1,10 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { Client, type QueryResultRow } from "pg";
+import { Client, escapeIdentifier, type QueryResultRow } from "pg";
 import { RetryableError } from "../../providers/errors";
 import { checkFence } from "../../providers/fence";
 import { sqlStateOf } from "../../providers/postgres/errors";
-import { quoteIdentifier } from "../../providers/postgres/identifier";
 import { type Backend, HISTORY_LIMIT, layoutOf, type OnState, type ReadableStack, readEach } from "./backend";
 import { CommandBackend } from "./command-backend";
 import type { PulumiOptions, Workspace } from "./pulumi";
@@ -160,7 +159,7 @@ export class PostgresBackend extends CommandBackend {
       }
     };
     try {
-      return await work(query, table.split(".").map(quoteIdentifier).join("."));
+      return await work(query, table.split(".").map(escapeIdentifier).join("."));
     } finally {
       await client.end();
     }

@@ -1,6 +1,6 @@
+import { escapeIdentifier } from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Manifest } from "../../providers/kubernetes/client";
-import { quoteIdentifier } from "../../providers/postgres/identifier";
 import { eventually } from "../../src/testing/eventually";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
@@ -59,19 +59,19 @@ describe("a PostgresWriter", () => {
 
   it.each(tables)("may write a table that is called %j", async (table) => {
     await database.query(
-      `CREATE TABLE ${quoteIdentifier(table)} (id text PRIMARY KEY, name text, age integer, country text)`,
+      `CREATE TABLE ${escapeIdentifier(table)} (id text PRIMARY KEY, name text, age integer, country text)`,
     );
     const values = { name: SQL, age: 2147483647, country: TERMINAL };
     const writer = postgresWriter(uniqueName("hostile"), { table, ...values });
     await apply(writer);
     const ready = await untilReady(writer);
-    const rows = await database.query(`SELECT name, age, country FROM ${quoteIdentifier(table)}`);
+    const rows = await database.query(`SELECT name, age, country FROM ${escapeIdentifier(table)}`);
     expect(rows).toEqual([values]);
     expect(JSON.stringify(statusOf(ready).conditions)).not.toMatch(HARMFUL);
 
     await remove(writer);
     await untilGone(writer);
-    expect(await database.query(`SELECT * FROM ${quoteIdentifier(table)}`)).toEqual([]);
+    expect(await database.query(`SELECT * FROM ${escapeIdentifier(table)}`)).toEqual([]);
   });
 
   it("writes literally what Pulumi's engine takes for a value that is not known", async () => {

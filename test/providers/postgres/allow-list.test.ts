@@ -1,13 +1,13 @@
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { TerminalError } from "../../../providers/errors";
-import { refuseTable, refuseTableName } from "../../../providers/postgres/allow-list";
+import { refuseTableName } from "../../../providers/postgres/allow-list";
 
 const students = { schema: "public", name: "students", visible: true };
 const hidden = { schema: "staff", name: "students", visible: false };
 
-function list(patterns: string | undefined): NodeJS.ProcessEnv {
-  return patterns === undefined ? {} : { KINDSTACK_POSTGRES_TABLES: patterns };
-}
+const list = (patterns: string | undefined) => vi.stubEnv("KINDSTACK_POSTGRES_TABLES", patterns);
+
+afterEach(() => vi.unstubAllEnvs());
 
 describe("the allow-list", () => {
   it.each([
@@ -21,8 +21,10 @@ describe("the allow-list", () => {
     ["*.students", hidden],
     ["staff.students", hidden],
   ])("%s allows %o", (patterns, table) => {
-    expect(() => refuseTable(table, list(patterns))).not.toThrow();
-    expect(() => refuseTableName(table, list(patterns))).not.toThrow();
+    list(patterns);
+    const { schema, name } = table;
+    expect(() => refuseTableName(table)).not.toThrow();
+    expect(() => refuseTableName({ schema, name })).not.toThrow();
   });
 
   it.each([
@@ -38,24 +40,27 @@ describe("the allow-list", () => {
     [undefined, { schema: "kindstack_ownership", name: "rows", visible: false }],
     [undefined, { schema: "information_schema", name: "tables", visible: false }],
   ])("%s does not allow %o", (patterns, table) => {
-    expect(() => refuseTable(table, list(patterns))).toThrow(TerminalError);
+    list(patterns);
+    expect(() => refuseTableName(table)).toThrow(TerminalError);
   });
 
   it("refuses a name that no allowed table can have before a database is asked", () => {
-    const environment = list("students, staff.teachers");
-    expect(() => refuseTableName({ name: "pupils" }, environment)).toThrow(TerminalError);
-    expect(() => refuseTableName({ schema: "public", name: "teachers" }, environment)).toThrow(TerminalError);
-    expect(() => refuseTableName({ schema: "kindstack_ownership", name: "rows" }, {})).toThrow(TerminalError);
+    list("students, staff.teachers");
+    expect(() => refuseTableName({ name: "pupils" })).toThrow(TerminalError);
+    expect(() => refuseTableName({ schema: "public", name: "teachers" })).toThrow(TerminalError);
+    list(undefined);
+    expect(() => refuseTableName({ schema: "kindstack_ownership", name: "rows" })).toThrow(TerminalError);
   });
 
   it("leaves to the database's answer what a name may mean", () => {
-    const environment = list("students, staff.teachers");
-    expect(() => refuseTableName({ name: "teachers" }, environment)).not.toThrow();
-    expect(() => refuseTableName({ schema: "public", name: "students" }, environment)).not.toThrow();
+    list("students, staff.teachers");
+    expect(() => refuseTableName({ name: "teachers" })).not.toThrow();
+    expect(() => refuseTableName({ schema: "public", name: "students" })).not.toThrow();
   });
 
   it("says what is allowed", () => {
-    const refuse = () => refuseTable(hidden, list("students,public.*"));
+    list("students,public.*");
+    const refuse = () => refuseTableName(hidden);
     expect(refuse).toThrow(
       'table "staff.students" must not be written: KINDSTACK_POSTGRES_TABLES allows students,public.*, except in the schemas',
     );

@@ -60,7 +60,8 @@ describe("poolConfig", () => {
     [{ PGSSLMODE: "prefer" }, 'PGSSLMODE "prefer" must be equal to one of the allowed values: disable, require,'],
     [{ PGSSLMODE: "require", PSQL_CA_FILE: "/nowhere/ca.pem" }, "PSQL_CA_FILE cannot be read: ENOENT"],
   ])("refuses %o naming the variable", (change, problem) => {
-    const parse = () => poolConfig({ ...complete, ...change });
+    const environment = Object.entries({ ...complete, ...change }).filter(([, value]) => value !== undefined);
+    const parse = () => poolConfig(Object.fromEntries(environment));
     expect(parse).toThrow(TerminalError);
     expect(parse).toThrow(expect.objectContaining({ reason: "PostgresNotConfigured" }));
     expect(parse).toThrow(problem);

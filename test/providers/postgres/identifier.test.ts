@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { TerminalError } from "../../../providers/errors";
-import { parseTableName, quoteIdentifier, quoteTableName } from "../../../providers/postgres/identifier";
+import { parseTableName, quoteTableName } from "../../../providers/postgres/identifier";
 
 const part = fc
   .string({ unit: "binary", minLength: 1, maxLength: 63 })
@@ -46,7 +46,7 @@ describe("quoting", () => {
   it("lets nothing out of the quotes", () => {
     fc.assert(
       fc.property(part, (name) => {
-        const quoted = quoteIdentifier(name);
+        const quoted = quoteTableName({ name });
         expect(quoted).toMatch(/^"(?:[^"]|"")+"$/);
         expect(quoted.slice(1, -1).replaceAll('""', '"')).toBe(name);
       }),

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { removeOrphanRows } from "../../../providers/postgres/orphans";
-import { provider, type RowOutputs } from "../../../providers/postgres/row";
-import type { RowInputs } from "../../../providers/postgres/row-inputs";
+import { provider, removeOrphanRows } from "../../../providers/postgres/row";
+import type { RowInputs, RowOutputs } from "../../../providers/postgres/row-inputs";
 import { controlPlane } from "../../control-plane";
 import { rowIn, TestDatabase } from "./database";
 
