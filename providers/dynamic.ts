@@ -6,11 +6,6 @@ import { behindEngine, escapeReserved } from "./literal";
 import type { DynamicProvider } from "./provider";
 import { currentRegistrations } from "./registration";
 
-/*
- * Pulumi is imported by submodule throughout: `@pulumi/pulumi` itself loads the closure serializer and the whole
- * Automation API, 60 MiB of resident memory that an operator never uses.
- */
-
 /** The property under which Pulumi keeps a dynamic provider's code in the state. */
 export const PROVIDER_PROPERTY = "__provider";
 
@@ -65,9 +60,6 @@ export function component(type: string, name: string): Resource {
   return currentRegistrations()?.register({ type, name }) ?? new ComponentResource(type, name);
 }
 
-/** What a program of a kind may say of a resource beside its inputs. */
-const OPTIONS: readonly string[] = ["parent", "dependsOn"] satisfies (keyof CustomResourceOptions)[];
-
 /** The base of all resources of dynamic providers; `stub` is what {@link defineProvider} returns. */
 export abstract class DynamicResource extends CustomResource {
   /**
@@ -94,12 +86,10 @@ export abstract class DynamicResource extends CustomResource {
   }
 }
 
+/** @throws TypeError for options that a program of a kind cannot use */
 function plainDependencies(name: string, options: CustomResourceOptions): readonly Resource[] {
-  const unknown = Object.keys(options).find((option) => !OPTIONS.includes(option));
-  if (unknown !== undefined) {
-    throw new TypeError(
-      `the option ${unknown} of the resource ${JSON.stringify(name)}: known are ${OPTIONS.join(", ")}`,
-    );
-  }
-  return [options.dependsOn ?? []].flat() as Resource[];
+  const { parent: _, dependsOn = [], ...others } = options;
+  const [unknown] = Object.keys(others);
+  if (unknown === undefined) return [dependsOn].flat() as Resource[];
+  throw new TypeError(`the option ${unknown} of the resource ${JSON.stringify(name)}: known are parent, dependsOn`);
 }

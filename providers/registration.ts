@@ -28,9 +28,8 @@ const ENGINE_ENDED: readonly unknown[] = [grpc.status.UNAVAILABLE, grpc.status.C
 /**
  * Registers what a program declares at the engine that runs it, with one message each.
  *
- * The SDK's resources do the same with promises and stack traces for each property, so that any of them may come from
- * any other resource: two thirds of the CPU time that an update of many rows took. And an error of theirs is an
- * unhandled rejection, which fails all updates of the process. The programs of kinds know what they register.
+ * The SDK's resources do the same with promises and stack traces for each property: two thirds of the CPU time that an
+ * update of many rows took. And an error of theirs is an unhandled rejection, which fails all updates of the process.
  */
 export class Registrations {
   readonly #monitor: ResourceMonitorClient;

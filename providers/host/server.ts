@@ -24,8 +24,8 @@ const MAX_MESSAGE_BYTES = 400 * 1024 * 1024; // what the SDK's own server allows
  * Pulumi's resource-provider service for dynamic resources, in this process.
  *
  * The engine attaches to it (`PULUMI_DEBUG_PROVIDERS=pulumi-nodejs:<port>`) instead of starting a Node.js process for
- * every update, which alone takes longer than the update. It speaks for the SDK's own dynamic-provider server
- * (`@pulumi/pulumi/cmd/dynamic-provider`), which does not implement `Attach`; one host serves all updates of a process.
+ * every update, which alone takes longer than the update. The SDK's own server (`@pulumi/pulumi/cmd/dynamic-provider`) does
+ * not implement `Attach`. One host serves all updates of a process.
  */
 export class ProviderHost {
   #providers: ReadonlyMap<string, AnyProvider>;

@@ -43,12 +43,7 @@ export interface RequestArguments {
 const REQUEST_TIMEOUT_MS = 30_000;
 const ENDLESS = 0;
 
-/**
- * The API server that a kubeconfig names, for requests with the credentials of its current user.
- *
- * The stock client is used for what it is good at, kubeconfigs and credentials; requests are made here, because its
- * typed serializer drops the fields of newer servers and its watch cannot tell silence from health.
- */
+/** The API server that a kubeconfig names, for requests with the credentials of its current user. */
 export class ApiServer {
   readonly #config: KubeConfig;
   readonly #login: Login;

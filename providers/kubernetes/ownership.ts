@@ -35,17 +35,16 @@ export function describeConflict(live: LiveObject, owners: readonly string[], ad
   return `${live.kind} ${live.metadata.name} belongs to ${description}; remove it there, or remove its label ${OWNER_UID_LABEL}`;
 }
 
-/** Whether Kindstack has applied anything of this object, by the API server's own books. */
+/** Whether Kindstack has applied anything of this object, by its managed fields. */
 export function wasApplied({ metadata }: LiveObject): boolean {
   return metadata.managedFields?.some(isOwnEntry) ?? false;
 }
 
 /**
- * A digest of the fields that Kindstack owns in a live object, by the API server's own books.
+ * A digest of the fields that Kindstack owns in a live object, by its managed fields.
  *
- * When anyone else changes or removes a field that Kindstack applied, the server takes that field from Kindstack's
- * entry in `managedFields`; so the digest changes exactly when an applied field is no longer as it was applied, whatever
- * defaults the server filled in and whatever others added. No copy of the wanted manifest is needed to see drift.
+ * When another client changes or removes a field that Kindstack applied, the server removes it from Kindstack's entry. So the
+ * digest changes exactly when an applied field is no longer as it was applied, whatever defaults and other fields there are.
  */
 export function ownedFieldsDigest(object: LiveObject): string {
   const { fieldsV1 = {} } = object.metadata.managedFields?.find(isOwnEntry) ?? {};

@@ -1,14 +1,8 @@
 import type { ObjectReference } from "../errors";
 import type { KubernetesClient, LiveObject } from "./client";
 
-/** Of the conditions of a namespace that is being deleted, those that say what keeps it. */
-const NAMESPACE_REMAINS: readonly string[] = [
-  "NamespaceDeletionDiscoveryFailure",
-  "NamespaceDeletionGroupVersionParsingFailure",
-  "NamespaceDeletionContentFailure",
-  "NamespaceContentRemaining",
-  "NamespaceFinalizersRemaining",
-];
+/** The conditions of a namespace that say what keeps it, such as `NamespaceContentRemaining`. */
+const NAMESPACE_REMAINS = /^Namespace\w+(Failure|Remaining)$/;
 const MAX_PODS_NAMED = 3;
 
 export function referenceTo({ apiVersion, kind, metadata: { name, namespace, uid } }: LiveObject): ObjectReference {
@@ -34,7 +28,7 @@ function remainsOf(namespace: LiveObject): string[] {
     conditions?: { type: string; status: string; message?: string }[];
   };
   return conditions
-    .filter(({ type, status }) => status === "True" && NAMESPACE_REMAINS.includes(type))
+    .filter(({ type, status }) => status === "True" && NAMESPACE_REMAINS.test(type))
     .flatMap(({ message }) => message ?? []);
 }
 

@@ -105,16 +105,16 @@ describe("delete", () => {
 
 describe("what is not there", () => {
   it("is undefined when it is got or deleted", async () => {
-    expect(await client.get(CONFIG_MAP, "nobody", cluster.namespace)).toBeUndefined();
-    expect(await client.delete(CONFIG_MAP, "nobody", cluster.namespace)).toBeUndefined();
+    expect(await client.get(CONFIG_MAP, "missing", cluster.namespace)).toBeUndefined();
+    expect(await client.delete(CONFIG_MAP, "missing", cluster.namespace)).toBeUndefined();
   });
 
   it("is an error when it is patched", async () => {
-    expect(await refusal(client.mergePatch(CONFIG_MAP, "nobody", cluster.namespace, {}))).toMatchObject({
+    expect(await refusal(client.mergePatch(CONFIG_MAP, "missing", cluster.namespace, {}))).toMatchObject({
       status: 404,
       notFound: true,
       reason: "NotFound",
-      message: 'configmaps "nobody" not found',
+      message: 'configmaps "missing" not found',
     });
   });
 });

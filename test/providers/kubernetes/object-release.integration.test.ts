@@ -29,9 +29,11 @@ const remove = (outs: ObjectOutputs) => provider.delete("id", outs);
 const release = (outs: ObjectOutputs) => provider.release("id", outs);
 const findPod = (name: string) => cluster.client.get(POD, name, cluster.namespace);
 
-const marks = [OWNER_UID_LABEL, OWNER_ANNOTATION, CREATED_ANNOTATION];
-const marksOf = (object: LiveObject | undefined) =>
-  Object.keys({ ...object?.metadata.labels, ...object?.metadata.annotations }).filter((name) => marks.includes(name));
+const OWNERSHIP = [OWNER_UID_LABEL, OWNER_ANNOTATION, CREATED_ANNOTATION];
+const ownershipOf = (object: LiveObject | undefined) =>
+  Object.keys({ ...object?.metadata.labels, ...object?.metadata.annotations }).filter((name) =>
+    OWNERSHIP.includes(name),
+  );
 
 /** A Pod that no controller of the test cluster starts or stops: it is on its way out for as long as it is asked to. */
 function pod(name: string, image = "a:1"): Manifest {
@@ -43,7 +45,7 @@ function pod(name: string, image = "a:1"): Manifest {
   };
 }
 
-/** Lets a Pod go that waits for its finalizer. */
+/** Ends the deletion of a Pod that waits for its finalizer. */
 const removeFinalizers = (name: string) =>
   cluster.client.mergePatch(POD, name, cluster.namespace, { metadata: { finalizers: null } });
 
@@ -66,7 +68,7 @@ describe("release", () => {
       data: { a: "1" },
       metadata: { uid: outs.uid, labels: { team: "acme" }, annotations: { note: "1" } },
     });
-    expect(marksOf(live)).toEqual([]);
+    expect(ownershipOf(live)).toEqual([]);
     expect(live?.metadata.ownerReferences).toBeUndefined();
   });
 
@@ -75,7 +77,7 @@ describe("release", () => {
     await release(await create(cluster.configMap("adopted", { ours: "1" })));
     const live = await cluster.find("adopted");
     expect(live).toMatchObject({ data: { theirs: "1", ours: "1" }, metadata: { labels: { theirs: "1" } } });
-    expect(marksOf(live)).toEqual([]);
+    expect(ownershipOf(live)).toEqual([]);
   });
 
   it("lets another owner adopt it, who does not delete it later", async () => {
@@ -109,7 +111,7 @@ describe("an object that is not to be adopted", () => {
     });
     const live = await cluster.find("foreign");
     expect(live?.data).toEqual({ theirs: "1" });
-    expect(marksOf(live)).toEqual([]);
+    expect(ownershipOf(live)).toEqual([]);
   });
 
   it("is made where there is none, and made again after a crash is still one that was created", async () => {
@@ -196,13 +198,13 @@ describe("what no state knows", () => {
     expect(await cluster.find("orphan")).toBeUndefined();
   });
 
-  it("is only given up when it existed before", async () => {
+  it("is only released when it existed before", async () => {
     await cluster.applyAs("someone", cluster.configMap("adopted-orphan", { theirs: "1" }));
     await create(cluster.configMap("adopted-orphan", { ours: "1" }));
     await removeOrphan(await found("adopted-orphan"), { release: false });
     const live = await found("adopted-orphan");
     expect(live).toMatchObject({ data: { theirs: "1" } });
-    expect(marksOf(live)).toEqual([]);
+    expect(ownershipOf(live)).toEqual([]);
   });
 
   it("is left alone by who has seen it before it became another owner's, or unmanaged", async () => {
@@ -220,7 +222,7 @@ describe("what no state knows", () => {
     await removeOrphan(await found("released-orphan"), { release: true });
     const live = await found("released-orphan");
     expect(live).toMatchObject({ data: { a: "1" } });
-    expect(marksOf(live)).toEqual([]);
+    expect(ownershipOf(live)).toEqual([]);
     expect(live.metadata.ownerReferences).toBeUndefined();
   });
 });

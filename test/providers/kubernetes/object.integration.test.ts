@@ -25,7 +25,7 @@ const withoutWaiting = <T>(call: () => T): T =>
   withinFence({ check: () => {}, signal: new AbortController().signal }, call);
 
 describe("create", () => {
-  it("makes the object, marks whose it is, and records what it made", async () => {
+  it("creates the object with its owner, and records what it created", async () => {
     const manifest = cluster.configMap("made", { a: "1" }, { labels: { team: "acme" } });
     const { id, outs } = await provider.create(inputs(manifest));
     const live = await cluster.find("made");
@@ -115,7 +115,7 @@ describe("an object that existed before", () => {
 });
 
 describe("update", () => {
-  it("changes what changed in place and takes off what is no longer wanted", async () => {
+  it("changes what changed in place and removes what is no longer wanted", async () => {
     const outs = await create(cluster.configMap("updated", { kept: "1", changed: "1", dropped: "1" }));
     const updated = await update(outs, cluster.configMap("updated", { kept: "1", changed: "2" }));
     expect((await cluster.find("updated"))?.data).toEqual({ kept: "1", changed: "2" });
@@ -134,7 +134,7 @@ describe("update", () => {
     expect(await update(outs, cluster.configMap("lost", { a: "1" }))).toMatchObject({ created: true });
   });
 
-  it("adopts what another client made in its place, and does not delete that later", async () => {
+  it("adopts what another client created under its name, and does not delete that later", async () => {
     const outs = await create(cluster.configMap("remade", { a: "1" }));
     await cluster.client.delete(CONFIG_MAP, "remade", cluster.namespace);
     const theirs = await cluster.applyAs("someone", cluster.configMap("remade", { theirs: "1" }));
@@ -145,7 +145,7 @@ describe("update", () => {
     expect((await cluster.find("remade"))?.data).toEqual({ theirs: "1" });
   });
 
-  it("is refused when another owner has made one in its place", async () => {
+  it("is refused when another owner has created one under its name", async () => {
     const outs = await create(cluster.configMap("overtaken", { a: "1" }));
     await cluster.client.delete(CONFIG_MAP, "overtaken", cluster.namespace);
     await create(cluster.configMap("overtaken", { a: "2" }), globex);
@@ -291,14 +291,14 @@ describe("where it may not wait", () => {
     await withoutWaiting(() => remove(outs));
   });
 
-  it("so is what a new object's place is still taken by", async () => {
-    const { uid } = await create(cluster.configMap("taken-place", {}, held));
-    await cluster.client.delete(CONFIG_MAP, "taken-place", cluster.namespace);
-    await expect(withoutWaiting(() => create(cluster.configMap("taken-place")))).rejects.toMatchObject({
+  it("so is an object that still has the name of a new one", async () => {
+    const { uid } = await create(cluster.configMap("taken-name", {}, held));
+    await cluster.client.delete(CONFIG_MAP, "taken-name", cluster.namespace);
+    await expect(withoutWaiting(() => create(cluster.configMap("taken-name")))).rejects.toMatchObject({
       errorClass: "pending",
-      object: reference("taken-place", uid),
+      object: reference("taken-name", uid),
     });
-    await cluster.edit("taken-place", { metadata: { finalizers: null } });
+    await cluster.edit("taken-name", { metadata: { finalizers: null } });
   });
 
   it("a namespace names what remains in it", async () => {
@@ -464,7 +464,7 @@ describe("an object that users give by a label", () => {
     const manifest = cluster.configMap(name, { ours: "1" }, { labels: { [LABEL]: "acme" } });
     return { manifest, owner: acme, existing: true, givenBy: LABEL };
   };
-  /** Runs `change` between the provider's look and its first apply. */
+  /** Runs `change` between the provider's read and its first apply. */
   function meanwhile(change: () => Promise<unknown>): void {
     const original = KubernetesClient.prototype.apply;
     const apply = vi.spyOn(KubernetesClient.prototype, "apply");

@@ -18,10 +18,10 @@ function reordered(value: unknown): unknown {
 }
 
 describe("ownedFieldsDigest", () => {
-  it("does not depend on the order in which the server writes its books", () => {
-    const books = fc.dictionary(fc.string(), fc.dictionary(fc.string(), fc.constant({})));
+  it("does not depend on the order in which the server writes them", () => {
+    const managed = fc.dictionary(fc.string(), fc.dictionary(fc.string(), fc.constant({})));
     fc.assert(
-      fc.property(books, (fieldsV1) => {
+      fc.property(managed, (fieldsV1) => {
         const other = reordered(fieldsV1) as Record<string, unknown>;
         expect(ownedFieldsDigest(withFields(applied("kindstack", other)))).toBe(
           ownedFieldsDigest(withFields(applied("kindstack", fieldsV1))),
@@ -41,7 +41,7 @@ describe("ownedFieldsDigest", () => {
     ["another manager", applied("kubectl", { "f:data": {} })],
     ["the status", { ...applied("kindstack", { "f:status": {} }), subresource: "status" }],
     ["something other than an apply", { ...applied("kindstack", { "f:spec": {} }), operation: "Update" }],
-  ])("does not look at the fields of %s", (_, entry) => {
+  ])("ignores the fields of %s", (_, entry) => {
     expect(ownedFieldsDigest(withFields(entry, applied("kindstack", fields)))).toBe(
       ownedFieldsDigest(withFields(applied("kindstack", fields))),
     );
@@ -52,7 +52,7 @@ describe("ownedFieldsDigest", () => {
   });
 });
 
-describe("the marks of ownership", () => {
+describe("the ownership labels and annotations", () => {
   it("tell the owner's UID", () => {
     expect(ownerUidOf(namespace("acme", marksOf(acme, { created: true })))).toBe("uid-acme");
     expect(ownerUidOf(namespace("acme"))).toBeUndefined();

@@ -17,7 +17,7 @@ const idsIn = async (table: string) =>
 const records = () => database.query("SELECT table_name, key FROM kindstack_ownership.rows ORDER BY 1, 2");
 
 describe("rows of an owner that no state knows", () => {
-  it("are none before anybody ever had a row", async () => {
+  it("are none before any owner had a row", async () => {
     await removeOrphanRows(OWNER, "id", [], { release: false });
   });
 

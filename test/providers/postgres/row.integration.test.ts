@@ -30,7 +30,7 @@ const read = async (outs: RowOutputs): Promise<RowOutputs | undefined> => (await
 const refused = (reason: string, errorClass: string, message: string | RegExp) =>
   expect.objectContaining({ reason, errorClass, message: expect.stringMatching(message) });
 
-/** What failed, by its place among the rest. */
+/** What failed, by its index. */
 const failuresOf = (results: PromiseSettledResult<unknown>[]) =>
   results.flatMap((result, index) => (result.status === "rejected" ? [[index, result.reason] as const] : []));
 
@@ -375,7 +375,7 @@ describe("a table that another session has locked", () => {
     },
   );
 
-  it("in which DDL waits for its turn, is told as that", async () => {
+  it("in which DDL waits, is described as that", async () => {
     const table = await database.createStudents();
     const row = await create(rowIn(table));
     const reader = await lock(`SELECT FROM ${table}`);
@@ -773,7 +773,7 @@ describe("the allow-list", () => {
     expect(await rowsOf(table)).toEqual([]);
   });
 
-  it("looks at the table that a name means, not at the name", async () => {
+  it("checks the table that a name means, not the name", async () => {
     await expect(create(rowIn("pg_class"))).rejects.toEqual(
       refused("TableNotAllowed", "terminal", "pg_catalog.pg_class"),
     );
