@@ -26,8 +26,7 @@ export async function withBareCli<T>(
 ): Promise<T> {
   const pulumi = await cluster.countedPulumi("bare");
   const directory = path.join(cluster.scratch, "bare");
-  const host = new ProviderHost(providersOf());
-  await host.start();
+  const host = await ProviderHost.start(providersOf());
   try {
     const workspace = await openWorkspace({
       pulumi: { cli: pulumi.cli },

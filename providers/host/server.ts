@@ -32,17 +32,19 @@ export class ProviderHost {
   /** By stack. */
   readonly #sessions = new Map<string, ProviderSession>();
   readonly #server = new grpc.Server({ "grpc.max_receive_message_length": MAX_MESSAGE_BYTES });
-  #port: number | undefined;
+  #port = 0;
 
-  /** @param providers the provider behind each stub that the state may hold */
-  constructor(providers: ReadonlyMap<string, AnyProvider>) {
+  private constructor(providers: ReadonlyMap<string, AnyProvider>) {
     this.#providers = providers;
     this.#server.addService(provrpc.ResourceProviderService, this.#service());
   }
 
-  async start(): Promise<void> {
-    const bind = promisify(this.#server.bindAsync.bind(this.#server));
-    this.#port = await bind("127.0.0.1:0", grpc.ServerCredentials.createInsecure());
+  /** @param providers the provider behind each stub that the state may hold */
+  static async start(providers: ReadonlyMap<string, AnyProvider>): Promise<ProviderHost> {
+    const host = new ProviderHost(providers);
+    const bind = promisify(host.#server.bindAsync.bind(host.#server));
+    host.#port = await bind("127.0.0.1:0", grpc.ServerCredentials.createInsecure());
+    return host;
   }
 
   /** Serves these providers in place of those given before. */
@@ -52,7 +54,6 @@ export class ProviderHost {
 
   /** The value of `PULUMI_DEBUG_PROVIDERS` that makes an engine use this host. */
   get attachment(): string {
-    if (this.#port === undefined) throw new Error("the provider host was not started");
     return `pulumi-nodejs:${this.#port}`;
   }
 

@@ -16,8 +16,7 @@ export async function openStacks(
   kinds: readonly AnyKind[],
   settings: Omit<WorkspaceSettings, "environment" | "attachment">,
 ): Promise<OpenStacks> {
-  const host = new ProviderHost(providersOf(kinds));
-  await host.start();
+  const host = await ProviderHost.start(providersOf(kinds));
   try {
     const { attachment } = host;
     const workspace = await openWorkspace({ ...settings, environment: process.env, attachment });

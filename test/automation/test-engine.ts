@@ -73,8 +73,7 @@ export class TestEngine {
     const directory = await mkdtemp(join(tmpdir(), "kindstack-engine-"));
     const [warnings, errors]: [string[], string[]] = [[], []];
     const things = new Things();
-    const host = new ProviderHost(new Map([[THING_STUB, things], ...providers]));
-    await host.start();
+    const host = await ProviderHost.start(new Map([[THING_STUB, things], ...providers]));
     const settings: WorkspaceSettings = {
       pulumi:
         runner === "server"

@@ -50,8 +50,7 @@ beforeAll(async () => {
   await installKinds(cluster.client, kinds);
   [table, otherTable] = [await database.createStudents(), await database.createStudents()];
   directory = await mkdtemp(join(tmpdir(), "kindstack-preview-"));
-  host = new ProviderHost(providersOf());
-  await host.start();
+  host = await ProviderHost.start(providersOf());
   workspace = await openWorkspace({
     pulumi: await resolvePulumi({}),
     workDirectory: join(directory, "work"),

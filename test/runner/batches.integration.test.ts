@@ -28,7 +28,7 @@ const STACK = sharedStackName(postgresWriter, { partition: "school", number: 0 }
 const SIGNAL = new AbortController().signal;
 
 const database = new TestDatabase(controlPlane().env);
-const host = new ProviderHost(providersOf());
+let host: ProviderHost;
 let directory = "";
 let engine: StackEngine;
 let batches: Batches;
@@ -37,7 +37,7 @@ let table = "";
 
 beforeAll(async () => {
   await database.open();
-  await host.start();
+  host = await ProviderHost.start(providersOf());
 });
 afterAll(async () => {
   host.stop();

@@ -50,8 +50,7 @@ beforeAll(async () => {
   directory = await mkdtemp(path.join(tmpdir(), "kindstack-sdk-"));
   vault.directory = path.join(directory, "vault");
   await mkdir(vault.directory);
-  host = new ProviderHost(providersOf());
-  await host.start();
+  host = await ProviderHost.start(providersOf());
   workspace = await openWorkspace({
     pulumi: await resolvePulumi({}),
     workDirectory: path.join(directory, "work"),

@@ -52,8 +52,7 @@ export async function openEnginePair(environment: Record<string, string>): Promi
     `PATH='${bin}':"$PATH" exec '${pulumi}' "$@"`,
   );
 
-  const host = new ProviderHost(providersOf());
-  await host.start();
+  const host = await ProviderHost.start(providersOf());
   const log = { warn: () => {}, error: () => {} };
   const settings = {
     workDirectory: directory,

@@ -1,9 +1,14 @@
-import { expect, it } from "vitest";
+import { beforeAll, expect, it } from "vitest";
 import { RetryableError } from "../../../providers/errors";
 import type { Fence } from "../../../providers/fence";
 import { ProviderHost } from "../../../providers/host/server";
 
-const host = new ProviderHost(new Map());
+let host: ProviderHost;
+
+beforeAll(async () => {
+  host = await ProviderHost.start(new Map());
+  return () => host.stop();
+});
 
 function outerFence(): { fence: Fence; fall: () => void } {
   const end = new AbortController();
