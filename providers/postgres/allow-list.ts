@@ -12,8 +12,8 @@ const CLOSED_SCHEMAS = ["pg_catalog", "pg_toast", "information_schema", "kindsta
  * matches any characters. `students` and `app_*` mean tables that are found without naming a schema, `public.*` those
  * of a schema. Without the variable every table is allowed; system schemas and Kindstack's own never are.
  *
- * @param table as it was written, to refuse what no table of the list is called before the database is asked; or as the
- *   database knows it, with `visible` for whether the name alone, without its schema, means this table
+ * @param table the name as it was written: refused is what no table of the list can be called. With `visible`, the table
+ *   that the database has found; `visible` says whether the name alone, without its schema, means it.
  * @throws TerminalError `TableNotAllowed` naming what is allowed
  */
 export function refuseTableName(table: TableName & { visible?: boolean }): void {
