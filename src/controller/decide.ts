@@ -57,6 +57,8 @@ export interface Facts {
   backoff: { repairMs: number; replacementMs: number; settledMs: number };
   /** What the last comparison says about drift being unknown; undefined before the first. */
   driftUnknown: NewCondition | undefined;
+  /** Whether a new version of the program may reach the object now. */
+  rolledOut: boolean;
 }
 
 /** What to do about an object. */
@@ -140,8 +142,12 @@ export function decide(facts: Facts): Plan {
   const ready = findCondition(status.conditions, "Ready");
   if (ready?.observedGeneration !== metadata.generation) return update(facts, "Updating", drifted);
   if (ready.status !== "True" || hasFailed(facts) || wasCutOff(facts)) return update(facts, "Retrying", true);
-  if (status.stack.program !== facts.program) return update(facts, "ProgramChanged", drifted);
-  return drifted ? repair(facts) : rest();
+  if (status.stack.program !== facts.program && (drifted || facts.rolledOut)) {
+    return update(facts, "ProgramChanged", drifted);
+  }
+  if (!drifted) return rest();
+  const plan = repair(facts);
+  return plan.type === "backOff" && !finalized ? { type: "finalize" } : plan;
 }
 
 /**

@@ -21,7 +21,7 @@ export async function execute(reconcile: Reconcile, plan: Plan): Promise<Outcome
       loggerOf(reconcile).info("finalizer restored");
       return { type: "finalized" };
     case "update":
-      if (plan.onlyProgram && context.rollout?.admits(item.key) === false) return { type: "notRolledOut" };
+      if (plan.onlyProgram && context.rollout?.begin(item.key) === false) return { type: "notRolledOut" };
       return executeUpdate(reconcile, plan);
     case "destroy":
       return executeDestroy(reconcile, plan);

@@ -16,7 +16,7 @@ import type { ObjectItem } from "./object-item";
 import type { ObjectState } from "./object-state";
 
 /** The object of a reconcile, and what its last attempt waits for. */
-interface Sighting extends Omit<Reconcile, "facts" | "signal"> {
+interface ObservedObject extends Omit<Reconcile, "facts" | "signal"> {
   /** See {@link Facts.gone}. */
   gone: boolean;
   /** See {@link Facts.blockedMs}. */
@@ -27,7 +27,7 @@ interface Sighting extends Omit<Reconcile, "facts" | "signal"> {
  * What is known of an object when its reconcile begins: from the caches, from this process's own writes, and from the API
  * server where no cache is good enough.
  *
- * @returns `undefined` when there is no such object any more
+ * @returns `undefined` when there is no such object any more, or a cache is behind: an event leads here again
  */
 export async function observe(
   context: KindContext,
@@ -39,7 +39,7 @@ export async function observe(
   return seen && { ...seen, signal, facts: factsOf(seen) };
 }
 
-async function lookUp(context: KindContext, item: ObjectItem, state: ObjectState): Promise<Sighting | undefined> {
+async function lookUp(context: KindContext, item: ObjectItem, state: ObjectState): Promise<ObservedObject | undefined> {
   const { cache, stacks, writer } = context;
   const cached = cache.object(item.key);
   const gone = cached === undefined;
@@ -59,7 +59,7 @@ async function lookUp(context: KindContext, item: ObjectItem, state: ObjectState
   return live !== undefined && isFresh(shown, live) ? { ...seen, object: live } : undefined;
 }
 
-function factsOf(seen: Sighting): Facts {
+function factsOf(seen: ObservedObject): Facts {
   const { context, object, state, unblocked, gone, blockedMs } = seen;
   const { cache, kind, stacks, program } = context;
   const { annotations = {}, finalizers = [] } = object.metadata;
@@ -93,16 +93,17 @@ function factsOf(seen: Sighting): Facts {
       settledMs: repairs.settledAt - now,
     },
     driftUnknown: state.driftUnknown,
+    rolledOut: context.rollout?.admits(seen.item.key) ?? true,
   };
 }
 
 /** What is not as it was applied, or lacking, by what the caches show. @param completed what is taken to be running */
-function driftedOf(seen: Sighting, { edited, missing, unseen }: Drift, completed: readonly string[]): string[] {
+function driftedOf(seen: ObservedObject, { edited, missing, unseen }: Drift, completed: readonly string[]): string[] {
   const lacking = unseen.length > 0 ? [] : lackingOf(seen, completed);
   return [...edited, ...missing, ...lacking, ...(seen.state.comparedDrift ? ["what was compared"] : [])];
 }
 
-function lackingOf(seen: Sighting, completed: readonly string[]): string[] {
+function lackingOf(seen: ObservedObject, completed: readonly string[]): string[] {
   const { kind, cache } = seen.context;
   const { liveState } = kind.capabilities;
   if (liveState === undefined || statusOf(seen.object).stack === undefined) return [];

@@ -1,3 +1,4 @@
+import type { Failure } from "../../providers/errors";
 import type { Facts, Plan } from "./decide";
 
 /** How a new version of a kind's program reaches its objects. */
@@ -44,11 +45,15 @@ export class Rollout {
     this.#options = options;
   }
 
-  /** Whether an object that has the former version may be updated now; if not, it is requeued when it may. */
+  /** Whether an object that has the former version may be updated now. Changes nothing. */
   admits(key: string): boolean {
-    if (this.#open.has(key)) return true;
-    if (this.#isStopped || this.#batch.size >= this.#limit || this.#batch.has(key)) {
-      this.#waiting.add(key);
+    return this.#open.has(key) || !(this.#isStopped || this.#batch.size >= this.#limit || this.#batch.has(key));
+  }
+
+  /** An object that has the former version is about to be updated. @returns whether it may; if not, it waits */
+  begin(key: string): boolean {
+    if (!this.admits(key)) {
+      this.#waiting.add(key); // of those that were admitted at the same time, others were quicker
       return false;
     }
     this.#waiting.delete(key);
@@ -57,17 +62,23 @@ export class Rollout {
     return true;
   }
 
-  /** Takes in what came of an object's reconcile. */
+  /** Takes in what came of an object's reconcile. One that keeps the former version is requeued when it may be updated. */
   reconciled(
     key: string,
-    { status, program }: Pick<Facts, "status" | "program">,
+    { status, program, rolledOut }: Pick<Facts, "status" | "program" | "rolledOut">,
     plan: Plan,
-    outcome: { type: string },
+    outcome: { type: string; failures?: readonly Pick<Failure, "errorClass">[] },
   ): void {
     const hadFormer = status.stack !== undefined && status.stack.program !== program;
     const isLeftOut = plan.type === "pause" || plan.type === "destroy";
     if (isLeftOut || (hadFormer && outcome.type === "updated")) this.forget(key);
-    else if (hadFormer && outcome.type === "updateFailed") this.#fail(key);
+    else if (!hadFormer) return;
+    else if (outcome.type === "updateFailed") {
+      if (outcome.failures?.some(({ errorClass }) => errorClass !== "pending")) this.#fail(key);
+    } else if (!rolledOut) {
+      this.#waiting.add(key);
+      if (this.admits(key)) this.#options.requeue(key); // a batch has ended meanwhile
+    }
   }
 
   /** An object is gone, or is another replica's: the rollout does not wait for it. */

@@ -30,6 +30,7 @@ function facts(changes: Partial<Facts> = {}): Facts {
     lacksMore: false,
     backoff: { repairMs: 0, replacementMs: 0, settledMs: 0 },
     driftUnknown: undefined,
+    rolledOut: true,
     ...changes,
   };
 }
@@ -37,6 +38,16 @@ function facts(changes: Partial<Facts> = {}): Facts {
 function attempt(changes: Partial<Attempt> = {}): Attempt {
   return { uid: "uid-1", generation: 3, program: "p1", outcome: "terminal", drifted: [], conditions: [], ...changes };
 }
+
+const paused: Condition = {
+  type: "Reconciling",
+  status: "False",
+  reason: "Paused",
+  message: "",
+  observedGeneration: 3,
+  lastTransitionTime: "2026-01-01T00:00:00Z",
+};
+const RESUMED = { type: "nothing", conditions: [{ type: "Reconciling", reason: "NotReconciling" }] };
 
 const failed = { conditions: ready("False", 3), stack: facts().status.stack } as Facts["status"];
 const deleted = { uid: "uid-1", generation: 3, deletionTimestamp: "2026-01-01T00:00:00Z" };
@@ -358,6 +369,27 @@ describe("how an object is updated and destroyed", () => {
   ];
   it.each(cases)("%s", (_, changes, expected) => {
     expect(decide(facts(changes))).toMatchObject(expected);
+  });
+});
+
+describe("an object that a rollout has not reached", () => {
+  const waiting = { program: "p2", rolledOut: false };
+  it.each<[string, Partial<Facts>, object]>([
+    ["keeps its program", {}, { type: "nothing", conditions: [] }],
+    ["has its status corrected", { status: { ...facts().status, conditions: [...ready("True", 3), paused] } }, RESUMED],
+    ["gets its finalizer back", { finalized: false }, { type: "finalize" }],
+    ["is updated when it drifts", { drifted: ["v1/Pod/default/a"] }, { type: "update", cause: "ProgramChanged" }],
+    ["is updated when its spec changes", { metadata: { uid: "uid-1", generation: 4 } }, { cause: "Updating" }],
+  ])("%s", (_, changes, expected) => {
+    expect(decide(facts({ ...waiting, ...changes }))).toMatchObject(expected);
+  });
+});
+
+describe("an object whose repair has to wait", () => {
+  it("gets its finalizer back first", () => {
+    const conflict = { drifted: ["v1/Pod/default/a"], backoff: { repairMs: 9, replacementMs: 0, settledMs: 9 } };
+    expect(decide(facts(conflict))).toMatchObject({ type: "backOff" });
+    expect(decide(facts({ ...conflict, finalized: false }))).toEqual({ type: "finalize" });
   });
 });
 

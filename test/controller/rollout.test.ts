@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { ErrorClass } from "../../providers/errors";
 import type { Plan } from "../../src/controller/decide";
 import { Rollout, type RolloutPolicy } from "../../src/controller/rollout";
 
@@ -13,13 +14,19 @@ function rolloutOf(policy: Partial<RolloutPolicy> = {}) {
     requeue: (key) => requeued.push(key),
     ...policy,
   });
-  return { rollout, keys, requeued, ask: () => keys.filter((key) => rollout.admits(key)) };
+  return { rollout, keys, requeued, ask: () => keys.filter((key) => rollout.begin(key)) };
 }
 
-/** An update of an object that had the former version has ended. */
-function reconciled(rollout: Rollout, key: string, type: "updated" | "updateFailed"): void {
-  const facts = { status: { stack: { name: key, program: "former" } }, program: "new" };
-  rollout.reconciled(key, facts, { type: "update" } as Plan, { type });
+/** A reconcile of an object that had the former version has ended. */
+function reconciled(
+  rollout: Rollout,
+  key: string,
+  type: "updated" | "updateFailed" | "rests",
+  { errorClass = "terminal", rolledOut = true }: { errorClass?: ErrorClass; rolledOut?: boolean } = {},
+): void {
+  const facts = { status: { stack: { name: key, program: "former" } }, program: "new", rolledOut };
+  const failures = [{ errorClass }];
+  rollout.reconciled(key, facts, { type: "update" } as Plan, { type, failures });
 }
 
 describe("a rollout", () => {
@@ -34,11 +41,11 @@ describe("a rollout", () => {
     ask();
     reconciled(rollout, "object-0", "updated");
     expect(requeued).toEqual([]);
-    expect(rollout.admits("object-2")).toBe(false);
+    expect(rollout.begin("object-2")).toBe(false);
     reconciled(rollout, "object-1", "updated");
     expect(requeued).toEqual(["object-2", "object-3"]);
-    expect(requeued.map((key) => rollout.admits(key))).toEqual([true, true]);
-    expect(rollout.admits("object-4")).toBe(false);
+    expect(requeued.map((key) => rollout.begin(key))).toEqual([true, true]);
+    expect(rollout.begin("object-4")).toBe(false);
   });
 
   it("reaches all objects, each once", () => {
@@ -48,7 +55,7 @@ describe("a rollout", () => {
     while (batch.length > 0) {
       updated.push(...batch);
       for (const key of batch) reconciled(rollout, key, "updated");
-      batch = requeued.splice(0).filter((key) => rollout.admits(key));
+      batch = requeued.splice(0).filter((key) => rollout.begin(key));
     }
     expect(updated).toHaveLength(10);
     expect(new Set(updated).size).toBe(10);
@@ -76,6 +83,24 @@ describe("a rollout", () => {
     rollout.forget("object-2");
     expect(requeued.slice(-2)).toEqual(["object-3", "object-4"]);
     expect(rollout.counts).toEqual({ waiting: 7, updating: 0, failed: 0, stopped: false });
+  });
+
+  it("does not take an update for failed that waits for something else to end", () => {
+    const { rollout, ask } = rolloutOf({ maxFailures: 1 });
+    ask();
+    reconciled(rollout, "object-0", "updateFailed", { errorClass: "pending" });
+    expect(rollout.counts).toEqual({ waiting: 8, updating: 2, failed: 0, stopped: false });
+  });
+
+  it("requeues what it did not admit, also when the batch ended during that object's reconcile", () => {
+    const { rollout, keys, requeued } = rolloutOf();
+    for (const key of keys.slice(0, 2)) rollout.begin(key);
+    reconciled(rollout, "object-2", "rests", { rolledOut: false });
+    expect(requeued).toEqual([]);
+    for (const key of keys.slice(0, 2)) reconciled(rollout, key, "updated");
+    expect(requeued).toEqual(["object-2"]);
+    reconciled(rollout, "object-3", "rests", { rolledOut: false });
+    expect(requeued).toEqual(["object-2", "object-3"]);
   });
 
   it("updates at least one object at a time", () => {
