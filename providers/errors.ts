@@ -33,12 +33,12 @@ export abstract class ClassifiedError extends Error {
   }
 }
 
-/** Only the user can put this right: a wrong table, a name that someone else holds. */
+/** Only the user can correct this: a wrong table, a name that someone else holds. */
 export class TerminalError extends ClassifiedError {
   readonly errorClass = "terminal";
 }
 
-/** Time may put this right: a refused connection, a conflict, an overloaded server. */
+/** Time may heal this: a refused connection, a conflict, an overloaded server. */
 export class RetryableError extends ClassifiedError {
   readonly errorClass = "retryable";
 }

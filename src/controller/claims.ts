@@ -28,7 +28,7 @@ export class Claims<T extends Item> {
    * Takes all of `ids` for `uid`, or none of them.
    *
    * @param liveHolder the UID that the live object is labelled with
-   * @returns the names that others hold, with their holders; `item` is then woken when one becomes free
+   * @returns the first that another one holds, and its holder; `item` is then woken when that may be free
    */
   take(
     uid: string,

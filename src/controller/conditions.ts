@@ -43,7 +43,7 @@ export function succeededConditions(generation: number): NewCondition[] {
 }
 
 /**
- * After something failed: `Stalled` when only the user can put it right, else `Reconciling`, as it is tried again: by the
+ * After something failed: `Stalled` when only the user can correct it, else `Reconciling`, as it is tried again: by the
  * clock, or when what is waited for has ended.
  */
 export function failedConditions(observedGeneration: number, failures: readonly UpdateFailure[]): NewCondition[] {

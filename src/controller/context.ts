@@ -63,7 +63,8 @@ export function loggerOf({ context, object: { metadata } }: Pick<Reconcile, "con
 
 /** Whether what we acted on is not what is there any more; the next reconcile will see what is. */
 export function isOutdated(error: unknown): boolean {
-  return error instanceof ApiError && (error.status === 404 || error.status === 409);
+  if (!(error instanceof ApiError)) return false;
+  return error.status === 409 || (error.status === 404 && error.reason !== "UnknownKind");
 }
 
 /** What is told of an error; a bug is logged with its stack. */

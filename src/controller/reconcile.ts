@@ -41,7 +41,7 @@ export class Reconciler {
       const result = await record(reconcile, outcome);
       this.#context.rollout?.reconciled(item.key, reconcile.facts, plan, outcome);
       if (outcome.type === "destroyed") this.forget(item.key);
-      return result === "done" && maintainAgainMs > 0 ? { requeueAfterMs: maintainAgainMs } : result;
+      return maintainAgainMs > 0 ? earlier(result, maintainAgainMs) : result;
     } catch (error) {
       if (isOutdated(error) || signal.aborted) return "retry";
       throw error;
@@ -85,4 +85,13 @@ export class Reconciler {
     this.#states.set(key, state);
     return state;
   }
+}
+
+/** What a reconcile asks for, but after `ms` at the latest, unless it is tried again with back-off. */
+function earlier(result: Result, ms: number): Result {
+  if (result === "done") return { requeueAfterMs: ms };
+  if (typeof result === "object" && "requeueAfterMs" in result) {
+    return { requeueAfterMs: Math.min(ms, result.requeueAfterMs) };
+  }
+  return result;
 }

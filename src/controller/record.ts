@@ -92,31 +92,35 @@ async function recordUpdate(
   state.comparedDrift = false;
   state.blockers = undefined;
   state.expectations.updated(result);
-  const conditions = succeededConditions(generation);
-  state.lastAttempt = attemptOf(reconcile, { outcome: "succeeded", drifted: facts.drifted, conditions });
+  const succeeded = succeededConditions(generation);
+  state.lastAttempt = attemptOf(reconcile, { outcome: "succeeded", drifted: facts.drifted, conditions: succeeded });
   program.retainClaims();
   const stack = stackRecordOf(reconcile, name, result);
   await cachesCatchUp(reconcile, stack);
-  const written = await writer.writeStatus(object, state, { ...handled(reconcile), conditions, stack });
+  const undone =
+    conflict &&
+    describeConflict(
+      conflict,
+      objectsAmong(result.resources).map(({ manifest }) => manifest),
+    );
+  const conditions = undone === undefined ? succeeded : [...succeeded, conflictCondition(generation, undone)];
+  await writer.writeStatus(object, state, { ...handled(reconcile), conditions, stack });
   const logger = loggerOf(reconcile);
   logger.info({ cause: plan.cause, changes: result.changes, durationMs: Math.round(result.durationMs) }, "updated");
   const changes = describeChanges(result.changes);
   const reason = plan.cause === "Repairing" ? "Repaired" : "Updated";
   if (changes !== "") writer.event(object, "Normal", reason, changes);
-  if (conflict !== undefined) {
-    const applied = objectsAmong(result.resources).map(({ manifest }) => manifest);
-    const description = describeConflict(conflict, applied);
-    writer.event(written, "Warning", "FieldConflict", description);
-    logger.warn({ conflict: description }, "another controller undoes every repair, slowing down");
-    await writer.writeStatus(written, state, { conditions: [conflictCondition(generation, description)] });
-    return { requeueAfterMs: Math.max(0, state.repairs.notBefore - performance.now()) };
+  if (undone !== undefined) {
+    writer.event(object, "Warning", "FieldConflict", undone);
+    logger.warn({ conflict: undone }, "another controller undoes every repair, slowing down");
   }
   // What a predecessor has made is neither maintained nor found to be one too many before this record of it, and no event
   // of it follows.
   const { liveState, maintain } = kind.capabilities;
   const mayHaveSurplus = plan.mayHaveOrphans && liveState !== undefined;
   const needsAnotherLook = maintain !== undefined || mayHaveSurplus || plan.postponed.length > 0;
-  return needsAnotherLook ? { requeueAfterMs: MAINTAIN_INTERVAL_MS } : "done";
+  if (needsAnotherLook) return { requeueAfterMs: MAINTAIN_INTERVAL_MS };
+  return undone === undefined ? "done" : { requeueAfterMs: Math.max(0, state.repairs.notBefore - performance.now()) };
 }
 
 async function recordFailedUpdate(reconcile: Reconcile, { object, failures, partial }: UpdateFailed): Promise<Result> {
@@ -136,8 +140,10 @@ async function recordFailedUpdate(reconcile: Reconcile, { object, failures, part
   }
   const logger = loggerOf(reconcile);
   if (refused.length > 0) {
-    const waits = outcome === "terminal" ? ", waits for the object to change" : "";
-    logger.warn({ failures }, `update failed${waits}`);
+    logger.warn(
+      { failures },
+      outcome === "terminal" ? "update failed, waits for the object to change" : "update failed",
+    );
     writer.event(object, "Warning", refused[0]?.reason ?? "UpdateFailed", describeFailures(refused));
   } else {
     logger.info({ failures }, "update waits for something else to end");

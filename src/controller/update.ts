@@ -22,11 +22,11 @@ export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Pro
   let object = found;
   let progress: ProgressStatus | undefined;
   let partial: UpdateFailed["partial"];
+  const latest = async () => (await progress?.end().catch(() => undefined)) ?? object;
   const failed = async (failures: UpdateFailed["failures"]): Promise<Outcome> => {
     const isCurrent = isSameAs(watched, cache.watched(item.key)) && state.reconsidered === reconsidered;
     if (!isCurrent) return { type: "stale" };
-    const latest = (await progress?.end().catch(() => undefined)) ?? object;
-    return { type: "updateFailed", object: latest, failures, partial };
+    return { type: "updateFailed", object: await latest(), failures, partial };
   };
   try {
     const parsed = parseObject(kind, found);
@@ -35,7 +35,6 @@ export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Pro
     if (plan.onlyLacking && liveState?.needsReconcile(parsed, inputs.owned, inputs.watched).length === 0) {
       return { type: "unneeded" }; // a cache is behind; the event that is still to come leads here again
     }
-    if (plan.replaced.length > 0) state.replacements.count(performance.now());
     const program = claimProgram(reconcile, parsed, inputs);
 
     object = await writer.addFinalizer(found, state.writes, run.stack.assignment);
@@ -47,6 +46,7 @@ export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Pro
     progress = reportUpdate(reconcile, object, plan);
     if (plan.progressReport === "before") await progress.begun();
     const conflict = plan.cause === "Repairing" ? await countRepair(reconcile) : undefined;
+    if (plan.replaced.length > 0) state.replacements.count(performance.now());
     state.lastAttempt = undefined; // of one that is cut off, this process knows no more than the next
     const result = await run.up(program.of(object), { refresh: plan.refresh, verified });
     context.metrics.ran(result, plan.cause);
@@ -56,7 +56,7 @@ export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Pro
       return await failed([...result.failures, ...program.conflicts]);
     }
     if (plan.mayHaveOrphans) await removeOrphans(reconcile, result.resources, { release: false });
-    return { type: "updated", plan, object: await progress.end(), result, program, conflict, stack: run.stack.name };
+    return { type: "updated", plan, object: await latest(), result, program, conflict, stack: run.stack.name };
   } catch (error) {
     if (isOutdated(error) || signal.aborted) return { type: "stale" };
     return await failed([loggedFailure(error, loggerOf(reconcile))]);

@@ -182,6 +182,7 @@ export class Manager {
     const previous = await this.withdraw(kindName(kind));
     this.#add(controller);
     await this.#informers.start(signal).synced;
+    if (this.#options.shards === undefined) void controller.stacks.takeOver(() => true);
     for (const { metadata } of previous?.list() ?? []) {
       const key = objectKey(metadata);
       if (controller.get(key)?.metadata.uid === metadata.uid) continue;

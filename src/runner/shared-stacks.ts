@@ -173,9 +173,10 @@ export class SharedStacks implements StackRunner {
       await this.#batches.run(assignment, signal);
       await this.#removeStale(assignment, signal);
     };
-    if (shards === undefined) return slots(() => run(signal));
-    await slots(() => shards.work(shardKey, signal, run));
-    if (!shards.holds(shardKey)) this.#batches.release(assignment);
+    if (shards === undefined) await slots(() => run(signal));
+    else await slots(() => shards.work(shardKey, signal, run));
+    this.#queue.forget(item); // earlier failures do not delay later ones
+    if (shards?.holds(shardKey) === false) this.#batches.release(assignment);
   }
 
   /** A stack's state is looked into once, after its first update in this process; objects tell the rest. */

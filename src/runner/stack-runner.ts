@@ -38,7 +38,7 @@ export interface StackRunner {
   takeOver(includes: (shardKey: string) => boolean): Promise<void>;
   /** Interrupts what waits for an update of these shards, which go to another replica. */
   release(includes: (shardKey: string) => boolean): void;
-  /** Begins nothing more: what waits is interrupted. Resolves when all that runs has ended. */
+  /** Begins nothing more: what waits is interrupted. Resolves when the updates of shared stacks that run have ended. */
   stop(): Promise<void>;
 }
 

@@ -1,7 +1,7 @@
 import pLimit from "p-limit";
 import pino from "pino";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { KubernetesClient, LiveObject, Manifest } from "../../providers/kubernetes/client";
+import { ApiError, type KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { OBJECT_STUB } from "../../providers/kubernetes/object";
 import { ownedFieldsDigest } from "../../providers/kubernetes/ownership";
 import type { UpdateResult } from "../../src/automation/engine";
@@ -58,6 +58,10 @@ class Harness {
   shownOwned: LiveObject[] | undefined;
   /** Why updates fail. */
   refusal: UpdateFailure | undefined;
+  /** How many writes of the status fail from now on. */
+  refusedWrites = 0;
+  /** Whether the API server does not know the type of what the object owns. */
+  unserved = false;
   readonly program = vi.fn<AnyKind["program"]>();
   deployment: LiveObject | undefined = this.#deployment(true);
   readonly reconciler: Reconciler;
@@ -79,11 +83,15 @@ class Harness {
         created: false,
       }),
       replaceStatus: async (_object: unknown, status: object) => {
+        if (this.refusedWrites-- > 0) throw new ApiError(503, "ServiceUnavailable", "away");
         const resourceVersion = String(++this.#version);
         this.object = { ...this.object, status, metadata: { ...this.object.metadata, resourceVersion } };
         return this.object;
       },
-      list: async () => ({ items: this.#owned }),
+      list: async () => {
+        if (this.unserved) throw new ApiError(404, "UnknownKind", "there is no Deployment");
+        return { items: this.#owned };
+      },
       find: async ({ kind }: { kind: string }) => (kind === TYPE.kind ? this.object : this.deployment),
     } as unknown as KubernetesClient;
     const engine: RunnerEngine = {
@@ -275,21 +283,20 @@ const kindWith = (capabilities: AnyKind["capabilities"]): AnyKind => ({ ...memca
 const counting = (liveState: Omit<LiveState<unknown, unknown>, "reads">) =>
   kindWith({ liveState: { reads: [{ apiVersion: "apps/v1", kind: "Deployment" }], ...liveState } });
 
+/** An object that a user edited right after each repair, one time too often. */
+async function fieldConflict(harness = new Harness()): Promise<Harness> {
+  await harness.reconcile();
+  for (let repair = 0; repair <= MAX_REPAIRS_PER_MINUTE; repair++) {
+    expect(harness.fieldConflict()).toBeUndefined();
+    harness.edit();
+    await harness.reconcile();
+  }
+  return harness;
+}
+
 describe("a conflict", () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
-
-  /** An object that a user edited right after each repair, one time too often. */
-  async function fieldConflict(): Promise<Harness> {
-    const harness = new Harness();
-    await harness.reconcile();
-    for (let repair = 0; repair <= MAX_REPAIRS_PER_MINUTE; repair++) {
-      expect(harness.fieldConflict()).toBeUndefined();
-      harness.edit();
-      await harness.reconcile();
-    }
-    return harness;
-  }
 
   it("is told in a condition and an event, with the field and its other manager", async () => {
     const harness = await fieldConflict();
@@ -491,6 +498,36 @@ describe("an object that is maintained", () => {
 
     expect(maintain).toHaveBeenCalledOnce();
     expect(harness.updates).toBe(1);
+  });
+
+  it("is looked at again when its maintenance asks for it, though a repair waits for longer", async () => {
+    const maintain = vi.fn(async () => ({ requeueAfterMs: 1_000 }));
+    const harness = await fieldConflict(new Harness(kindWith({ maintain })));
+    harness.edit();
+    expect(await harness.reconcile()).toEqual({ requeueAfterMs: 1_000 });
+  });
+});
+
+describe("an update that succeeded", () => {
+  it("is recorded though its progress could not be reported, and not repeated", async () => {
+    const harness = new Harness();
+    harness.refusedWrites = 1;
+    expect(await harness.reconcile()).toBe("done");
+    expect(findCondition(statusOf(harness.object).conditions, "Ready")?.status).toBe("True");
+    expect(await harness.reconcile()).toBe("done");
+    expect(harness.updates).toBe(1);
+  });
+});
+
+describe("an update whose program needs a type that is not served", () => {
+  it("fails with a condition that says so", async () => {
+    const harness = new Harness(counting({ needsReconcile: () => [] }));
+    harness.unserved = true;
+    await harness.reconcile();
+    expect(findCondition(statusOf(harness.object).conditions, "Ready")).toMatchObject({
+      status: "False",
+      reason: "UnknownKind",
+    });
   });
 });
 
