@@ -82,7 +82,7 @@ export class ProviderHost {
       if (provider !== undefined) return provider;
     }
     throw new Error(
-      "the state names a dynamic provider that is not Kindstack's; the watcher runs no code that it finds in a state",
+      "the state names a dynamic provider that is not Kindstack's; the operator runs no code that it finds in a state",
     );
   }
 

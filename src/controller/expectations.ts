@@ -4,7 +4,7 @@ import { objectId } from "../../stacks/contract/object";
 import type { UpdateResult } from "../automation/engine";
 
 /** Caches that have not shown a deletion after this long never will: the object is another one of that name. */
-const DELETION_MEMORY_MS = 60_000;
+const DELETION_EXPECTED_MS = 60_000;
 
 /** What the caches are to show of an object's resources once they have caught up with its updates (client-go). */
 export class Expectations {
@@ -23,7 +23,7 @@ export class Expectations {
       objectsAmong(resources).map(({ manifest, resourceVersion }) => [objectId(manifest), resourceVersion]),
     );
     const now = performance.now();
-    for (const [id, time] of this.#deleted) if (now - time > DELETION_MEMORY_MS) this.#deleted.delete(id);
+    for (const [id, time] of this.#deleted) if (now - time > DELETION_EXPECTED_MS) this.#deleted.delete(id);
     for (const { manifest } of objectsAmong(deleted)) this.#deleted.set(objectId(manifest), now);
     for (const id of this.#applied.keys()) this.#deleted.delete(id);
   }

@@ -2,28 +2,23 @@ import type { LimitFunction } from "p-limit";
 import type { Logger } from "pino";
 import type { ClassifiedError } from "../../providers/errors";
 import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/client";
-import { programDigest } from "../../stacks/contract/digest";
-import { type AnyKind, kindName, kindType } from "../../stacks/contract/kind";
+import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
-import { findFresh } from "../cache/freshness";
-import { type Informer, type ObjectChange, withoutManagedFields } from "../cache/informer";
+import type { Informer, ObjectChange } from "../cache/informer";
 import type { InformerFactory } from "../cache/informer-factory";
 import type { Claims } from "../controller/claims";
 import type { Result } from "../controller/context";
 import type { EventRecorder } from "../controller/event-recorder";
-import type { KindCache } from "../controller/kind-cache";
 import { type ObjectItem, objectItem } from "../controller/object-item";
-import { ObjectWriter } from "../controller/object-writer";
-import { Reconciler } from "../controller/reconcile";
-import { Rollout, type RolloutPolicy } from "../controller/rollout";
+import type { Reconciler } from "../controller/reconcile";
+import type { RolloutPolicy } from "../controller/rollout";
 import type { GroupBackoff } from "../queue/group-backoff";
 import type { WorkQueue } from "../queue/work-queue";
-import { type ShardGuard, SharedStacks } from "../runner/shared-stacks";
-import { OwnStacks, type RunnerEngine, type StackRunner } from "../runner/stack-runner";
+import type { ShardGuard } from "../runner/shared-stacks";
+import type { RunnerEngine, StackRunner } from "../runner/stack-runner";
 import type { Metrics } from "../telemetry/metrics";
 import { isDeletedInSpiteOfFinalizer, reconcilesAfter } from "./object-change";
 import { OWNED_EVENT_DELAY_MS, type OwnerIndex } from "./owner-index";
-import { RunMetrics } from "./run-metrics";
 
 /** What all controllers of an operator share. */
 export interface ControllerEnvironment {
@@ -48,89 +43,6 @@ export interface ControllerEnvironment {
   logger: Logger;
   /** Interrupts updates. */
   interrupt: AbortSignal;
-}
-
-const KEY_INDEX = "key";
-
-/**
- * Makes the controller of a kind, with informers for the kind's objects, for what they own and for what has to do with them.
- *
- * @throws ApiError, with nothing made, when the kind, or a type that it owns or watches, is not installed in the cluster
- */
-export async function openController(kind: AnyKind, environment: ControllerEnvironment): Promise<Controller> {
-  const { client, informers, owners, queue, recorder } = environment;
-  const name = kindName(kind);
-  const own = kindType(kind);
-  for (const { apiVersion, kind: type } of [own, ...kind.owns, ...(kind.capabilities.watches ?? [])]) {
-    await client.resourceType(apiVersion, type);
-  }
-  for (const owned of kind.owns) await owners.watch(owned);
-  const watched = await Promise.all(
-    (kind.capabilities.watches ?? []).map(({ apiVersion, kind: type, labelSelector, keysOf }) =>
-      informers.create(
-        { apiVersion, kind: type },
-        {
-          labelSelector,
-          indexers: { [KEY_INDEX]: keysOf },
-          transform: withoutManagedFields,
-          onChange: (change) => {
-            const states = change.type === "added" ? [change.object] : [change.previous, change.object];
-            for (const key of new Set(states.flatMap(keysOf))) {
-              queue.addAfter(objectItem(kind, key), OWNED_EVENT_DELAY_MS);
-            }
-          },
-        },
-        `${apiVersion}/${type}?${labelSelector}`,
-      ),
-    ),
-  );
-  const objects = await informers.create(
-    own,
-    { transform: withoutManagedFields, onChange: (change) => controller.objectChanged(change) },
-    name,
-  );
-  const cache: KindCache = {
-    object: (key) => objects.get(key),
-    gone: (key) => controller.gone(key),
-    owned: (uid) => owners.owned(kind, uid),
-    watched: (key) => watched.flatMap((informer) => informer.byIndex(KEY_INDEX, key)),
-    view: (id) => owners.view(id),
-    describeOwner: (uid) => owners.describe(uid),
-  };
-  const metrics = new RunMetrics(kind, environment.metrics);
-  const stacks = kind.capabilities.sharedStacks
-    ? new SharedStacks({
-        ...environment,
-        kind,
-        partitions: environment.stackPartitions,
-        find: (key) => objects.get(key),
-        findFresh: (cached, total) => findFresh(client, own, cached, total),
-        observe: (result) => metrics.updated(result),
-        signal: environment.interrupt,
-      })
-    : new OwnStacks(kind, environment.engine, environment.slots);
-  const reconciler = new Reconciler({
-    ...environment,
-    rollout: environment.rollout && openRollout(environment.rollout),
-    kind,
-    program: programDigest(kind),
-    cache,
-    stacks,
-    writer: new ObjectWriter({ kind, client, cache, recorder }),
-    metrics,
-  });
-  const controller = new Controller(kind, environment, stacks, objects, watched, reconciler);
-  return controller;
-
-  function openRollout(policy: RolloutPolicy): Rollout {
-    const rollout = new Rollout({
-      ...policy,
-      total: () => objects.size,
-      requeue: (key) => queue.add(objectItem(kind, key)),
-    });
-    environment.metrics.rollout(name, () => rollout.counts);
-    return rollout;
-  }
 }
 
 /** Reconciles the objects of one kind. */

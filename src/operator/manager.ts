@@ -16,9 +16,10 @@ import { WorkQueue } from "../queue/work-queue";
 import type { RunnerEngine } from "../runner/stack-runner";
 import type { Shards } from "../sharding/shards";
 import type { Metrics } from "../telemetry/metrics";
-import { type Controller, type ControllerEnvironment, openController } from "./controller";
+import type { Controller, ControllerEnvironment } from "./controller";
 import { pollDrift } from "./drift-poller";
 import { sendHeartbeats } from "./heartbeat";
+import { openController } from "./open-controller";
 import { OwnerIndex } from "./owner-index";
 
 export interface ManagerOptions {
@@ -153,7 +154,7 @@ export class Manager {
         for (const controller of controllers()) controller.takeOver(includes);
       },
       yielding: (includes) => {
-        for (const { stacks } of controllers()) stacks.release(includes);
+        for (const { stacks } of controllers()) stacks.interrupt(includes);
       },
     });
     if (signal.aborted) onStop();

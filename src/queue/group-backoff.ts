@@ -9,7 +9,7 @@ const SINGLE_CAP_MS = 5 * 60_000;
 /** So many are tried at a time, which is one update; each time others, for they may fail for one reason by chance. */
 const PROBES = 8;
 /** A group that is together again within this time has never been well. */
-const MEMORY_MS = 60_000;
+const REGROUPED_WITHIN_MS = 60_000;
 
 interface Group<T> {
   /** By id; those that failed longest ago come first. */
@@ -64,7 +64,7 @@ export class GroupBackoff<T extends Item> {
     group.probes.clear();
     clearTimeout(group.timer);
     group.timer = undefined;
-    group.expiry = setTimeout(() => this.#groups.delete(name), MEMORY_MS).unref();
+    group.expiry = setTimeout(() => this.#groups.delete(name), REGROUPED_WITHIN_MS).unref();
     for (const member of released) this.#retry(member);
   }
 

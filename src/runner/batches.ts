@@ -144,7 +144,7 @@ export class Batches {
   }
 
   /** Interrupts what waits for a stack: another replica works on it now. */
-  release(stack: StackAssignment): void {
+  interrupt(stack: StackAssignment): void {
     this.#interrupt(assignmentId(stack));
   }
 

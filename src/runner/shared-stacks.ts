@@ -142,9 +142,9 @@ export class SharedStacks implements StackRunner {
     return this.#stale.lookInUnused(used, (partition) => includes(this.#shardKey(partition)), signal);
   }
 
-  release(includes: (shardKey: string) => boolean): void {
+  interrupt(includes: (shardKey: string) => boolean): void {
     for (const assignment of this.#assignments.used()) {
-      if (includes(this.#shardKey(assignment.partition))) this.#batches.release(assignment);
+      if (includes(this.#shardKey(assignment.partition))) this.#batches.interrupt(assignment);
     }
   }
 
@@ -176,7 +176,7 @@ export class SharedStacks implements StackRunner {
     if (shards === undefined) await slots(() => run(signal));
     else await slots(() => shards.work(shardKey, signal, run));
     this.#queue.forget(item); // earlier failures do not delay later ones
-    if (shards?.holds(shardKey) === false) this.#batches.release(assignment);
+    if (shards?.holds(shardKey) === false) this.#batches.interrupt(assignment);
   }
 
   /** A stack's state is looked into once, after its first update in this process; objects tell the rest. */

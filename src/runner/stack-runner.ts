@@ -37,7 +37,7 @@ export interface StackRunner {
   /** To be called when all objects are known. @param includes whether a shard ({@link shardKeyOf}) is this replica's now */
   takeOver(includes: (shardKey: string) => boolean): Promise<void>;
   /** Interrupts what waits for an update of these shards, which go to another replica. */
-  release(includes: (shardKey: string) => boolean): void;
+  interrupt(includes: (shardKey: string) => boolean): void;
   /** Begins nothing more: what waits is interrupted. Resolves when the updates of shared stacks that run have ended. */
   stop(): Promise<void>;
 }
@@ -123,7 +123,7 @@ export class OwnStacks implements StackRunner {
   async takeOver(): Promise<void> {}
 
   /** No more of them wait than there are slots. */
-  release(): void {}
+  interrupt(): void {}
 
   async stop(): Promise<void> {
     this.#stopped = true;

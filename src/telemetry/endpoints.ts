@@ -33,7 +33,7 @@ export interface Endpoints {
 }
 
 /**
- * Starts what the outside asks the process: probes for anybody, metrics for those who may read them.
+ * Starts what the outside asks the process: probes for anyone, metrics for those who may read them.
  *
  * @throws TerminalError `Misconfigured` for a certificate that cannot be used
  */
@@ -65,7 +65,7 @@ const REFUSALS: Record<Exclude<Verdict, "allowed">, Answer> = {
 const ASK_FOR_TOKEN = { "www-authenticate": 'Basic realm="Kindstack: token as the password", charset="UTF-8"' };
 
 /**
- * Serves `/healthz` and `/readyz` to anybody; on a port that is not reachable from outside also metrics and console,
+ * Serves `/healthz` and `/readyz` to anyone; on a port that is not reachable from outside also metrics and console,
  * unless these have a port of their own.
  */
 function startProbes(options: EndpointOptions): Promise<Listener> {

@@ -99,7 +99,7 @@ export const tools = {
             }),
           ],
   },
-  /** What plain `pulumi up` runs Node.js programs with; the watcher does not need it. */
+  /** What plain `pulumi up` runs Node.js programs with; the operator does not need it. */
   "pulumi-language-nodejs": {
     name: "pulumi-language-nodejs",
     version: LANGUAGE_NODEJS,

@@ -67,7 +67,7 @@ export function defineKind<const S extends Type.TSchema, const T extends Type.TO
   return { capabilities: {}, ...definition } as Kind<StaticOnly<S>, StaticOnly<T>>;
 }
 
-/** Any kind, as the watcher handles it: it never looks into a spec. */
+/** Any kind, as the operator handles it: it never looks into a spec. */
 // biome-ignore lint/suspicious/noExplicitAny: the boundary between the kinds' own types and code that serves all kinds
 export type AnyKind = Kind<any, any>;
 

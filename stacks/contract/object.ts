@@ -92,7 +92,7 @@ export function controllerReference(object: KindObject): OwnerReference {
 
 /**
  * The name of an object's stack: readable, at most 100 characters that Pulumi allows, and unique by a digest that is too long
- * for anybody to find two names with the same.
+ * for anyone to find two names with the same.
  *
  * It is made of the name and not of the UID: the operator and `pulumi up` derive the same stack, and an object that is
  * created again after its finalizer was removed by force takes over what it left behind.

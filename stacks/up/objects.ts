@@ -47,7 +47,7 @@ export async function declaredObjects(
   return [...objects.values()];
 }
 
-/** Whether a stack is the one that the watcher would use for this object, so that either can take over from the other. */
+/** Whether a stack is the one that the operator would use for this object, so that either can take over from the other. */
 export function isOwnStack({ kind, key }: StackObject, stack: string): boolean {
   return stackName(kind, key) === stack;
 }

@@ -25,10 +25,10 @@ describe("repairs", () => {
 
   it("are no conflict when they are spread over time, however many there are", () => {
     const pace = new DriftBackoff();
-    const fights = Array.from({ length: 100 }, (_, repair) =>
+    const conflicts = Array.from({ length: 100 }, (_, repair) =>
       pace.count(START + repair * (MINUTE / MAX_REPAIRS_PER_MINUTE)),
     );
-    expect(fights).not.toContain(true);
+    expect(conflicts).not.toContain(true);
   });
 
   it("beyond the limit are a conflict, and the next one has to wait", () => {

@@ -97,7 +97,7 @@ const TYPES = [
   ...KINDS,
 ];
 
-/** Whoever is not Kindstack, as a field manager. */
+/** A client other than Kindstack, as a field manager. */
 const SOMEONE = "someone";
 
 /** A name that nothing else has. */

@@ -174,7 +174,7 @@ describe.each([
         await Promise.all(changed.map((object) => edit(object, { spec: { age: 2 } })));
         await Promise.all(deleted.map(remove));
         await untilHeldBy(1, (session) => session === frozen);
-        // Its own CLI processes are gone before anybody else works on its stacks, though it has not woken up.
+        // Its own CLI processes are gone before anyone else works on its stacks, though it has not woken up.
         expect(second.engineProcesses()).toEqual([]);
         await annotate(`taken over ${Math.round(performance.now() - frozenAt)} ms after the freeze`);
         await eventually(() => expect(third.engineProcesses()).not.toEqual([]));

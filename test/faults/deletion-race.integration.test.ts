@@ -22,7 +22,7 @@ import {
 import { TestAuthority } from "../tls/test-authority";
 import { useFaultOperator } from "./fault-operator";
 
-/** Deletions wait for this webhook until they are let go. */
+/** Deletions wait for this webhook until it allows them. */
 class SlowWebhook {
   readonly #waiting: (() => void)[] = [];
   #isOpen = true;

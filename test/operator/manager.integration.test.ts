@@ -17,7 +17,7 @@ import { controlPlane } from "../control-plane";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
 
 /*
- * What the watcher asks of the engine, against the real API server: with an engine that only notes what it is asked,
+ * What the operator asks of the engine, against the real API server: with an engine that only notes what it is asked,
  * and a kind that no other operator serves.
  */
 

@@ -124,7 +124,7 @@ afterAll(async () => {
     const crd = customResourceDefinition(capsuleTenant);
     await remove(crd);
     const type = await cluster.client.resourceType(crd.apiVersion, crd.kind);
-    // Whoever installs it next must not find it on its way out.
+    // The next installation must not find it while it is being deleted.
     await vi.waitFor(
       async () => expect(await cluster.client.get(type, crd.metadata.name ?? "")).toBeUndefined(),
       30_000,

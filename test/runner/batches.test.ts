@@ -91,7 +91,7 @@ describe("Batches", () => {
   it("tells those that wait that nothing was done when the stack is given up", async () => {
     const harness = new Harness();
     const results = Promise.all([up("default/a"), destroy("default/b")].map((one) => harness.request(one)));
-    harness.batches.release(SHARED);
+    harness.batches.interrupt(SHARED);
     await harness.batches.run(SHARED, SIGNAL);
     expect(await results).toMatchObject([{ outcome: "interrupted" }, { outcome: "interrupted" }]);
     expect(harness.updates).toEqual([]);

@@ -66,7 +66,7 @@ function update(namespace: string) {
 }
 const give = (namespace: string) => {
   held.delete(namespace);
-  stacks.release((shardKey) => shardKey.endsWith(`|${namespace}`));
+  stacks.interrupt((shardKey) => shardKey.endsWith(`|${namespace}`));
 };
 
 describe("a shard that is given back", () => {

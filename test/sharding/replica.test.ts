@@ -242,7 +242,7 @@ describe("a replica that was frozen", () => {
     return { a, b };
   }
 
-  it("knows when it wakes that its time is over, before it has talked to anybody", async () => {
+  it("knows when it wakes that its time is over, before it has talked to anyone", async () => {
     const { a, b } = await freeze(20_000);
     expect(b.held).toEqual([0]);
     expect(a.replica.mayWriteTo(0)).toBe(false);

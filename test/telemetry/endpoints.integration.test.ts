@@ -180,7 +180,7 @@ describe("a certificate in a folder", () => {
     for (const [file, text] of Object.entries({ "tls.crt": certificate, "tls.key": key })) {
       const aside = path.join(folder, `${file}.new`);
       fs.writeFileSync(aside, text);
-      fs.renameSync(aside, path.join(folder, file)); // whoever reads it sees the old or the new one, and no part of it
+      fs.renameSync(aside, path.join(folder, file)); // a reader sees the old or the new one, and no part of it
     }
   }
 

@@ -13,7 +13,7 @@ const ROOT = path.resolve(__dirname, "../../..");
 const PLUGIN = "pulumi-resource-pulumi-nodejs";
 
 /**
- * Two engines on the same stacks: `hosted` attaches to the provider host of this process, as the watcher does;
+ * Two engines on the same stacks: `hosted` attaches to the provider host of this process, as the operator does;
  * `scripted` lets the CLI start the SDK's own dynamic-provider script, as `pulumi up` in a shell does, which finds the
  * compiled providers through the state's stub.
  */

@@ -60,7 +60,7 @@ describe("objects declared in files", () => {
     expect(message).toContain("c.yaml: ConfigMap c: v1 is not one of Kindstack's: Tenant in multitenancy");
   });
 
-  it("have a stack of their own, which is the watcher's", async () => {
+  it("have a stack of their own, which is the operator's", async () => {
     const [declared] = await declaredObjects([inFile(acme)], kinds, "prod");
 
     expect(declared && isOwnStack(declared, "prod")).toBe(false);

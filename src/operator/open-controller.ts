@@ -1,0 +1,97 @@
+import { programDigest } from "../../stacks/contract/digest";
+import { type AnyKind, kindName, kindType } from "../../stacks/contract/kind";
+import { findFresh } from "../cache/freshness";
+import { withoutManagedFields } from "../cache/informer";
+import type { KindCache } from "../controller/kind-cache";
+import { objectItem } from "../controller/object-item";
+import { ObjectWriter } from "../controller/object-writer";
+import { Reconciler } from "../controller/reconcile";
+import { Rollout, type RolloutPolicy } from "../controller/rollout";
+import { SharedStacks } from "../runner/shared-stacks";
+import { OwnStacks } from "../runner/stack-runner";
+import { Controller, type ControllerEnvironment } from "./controller";
+import { OWNED_EVENT_DELAY_MS } from "./owner-index";
+import { RunMetrics } from "./run-metrics";
+
+const KEY_INDEX = "key";
+
+/**
+ * Makes the controller of a kind, with informers for the kind's objects, for what they own and for what has to do with them.
+ *
+ * @throws ApiError, with nothing made, when the kind, or a type that it owns or watches, is not installed in the cluster
+ */
+export async function openController(kind: AnyKind, environment: ControllerEnvironment): Promise<Controller> {
+  const { client, informers, owners, queue, recorder } = environment;
+  const name = kindName(kind);
+  const own = kindType(kind);
+  for (const { apiVersion, kind: type } of [own, ...kind.owns, ...(kind.capabilities.watches ?? [])]) {
+    await client.resourceType(apiVersion, type);
+  }
+  for (const owned of kind.owns) await owners.watch(owned);
+  const watched = await Promise.all(
+    (kind.capabilities.watches ?? []).map(({ apiVersion, kind: type, labelSelector, keysOf }) =>
+      informers.create(
+        { apiVersion, kind: type },
+        {
+          labelSelector,
+          indexers: { [KEY_INDEX]: keysOf },
+          transform: withoutManagedFields,
+          onChange: (change) => {
+            const states = change.type === "added" ? [change.object] : [change.previous, change.object];
+            for (const key of new Set(states.flatMap(keysOf))) {
+              queue.addAfter(objectItem(kind, key), OWNED_EVENT_DELAY_MS);
+            }
+          },
+        },
+        `${apiVersion}/${type}?${labelSelector}`,
+      ),
+    ),
+  );
+  const objects = await informers.create(
+    own,
+    { transform: withoutManagedFields, onChange: (change) => controller.objectChanged(change) },
+    name,
+  );
+  const cache: KindCache = {
+    object: (key) => objects.get(key),
+    gone: (key) => controller.gone(key),
+    owned: (uid) => owners.owned(kind, uid),
+    watched: (key) => watched.flatMap((informer) => informer.byIndex(KEY_INDEX, key)),
+    view: (id) => owners.view(id),
+    describeOwner: (uid) => owners.describe(uid),
+  };
+  const metrics = new RunMetrics(kind, environment.metrics);
+  const stacks = kind.capabilities.sharedStacks
+    ? new SharedStacks({
+        ...environment,
+        kind,
+        partitions: environment.stackPartitions,
+        find: (key) => objects.get(key),
+        findFresh: (cached, total) => findFresh(client, own, cached, total),
+        observe: (result) => metrics.updated(result),
+        signal: environment.interrupt,
+      })
+    : new OwnStacks(kind, environment.engine, environment.slots);
+  const reconciler = new Reconciler({
+    ...environment,
+    rollout: environment.rollout && openRollout(environment.rollout),
+    kind,
+    program: programDigest(kind),
+    cache,
+    stacks,
+    writer: new ObjectWriter({ kind, client, cache, recorder }),
+    metrics,
+  });
+  const controller = new Controller(kind, environment, stacks, objects, watched, reconciler);
+  return controller;
+
+  function openRollout(policy: RolloutPolicy): Rollout {
+    const rollout = new Rollout({
+      ...policy,
+      total: () => objects.size,
+      requeue: (key) => queue.add(objectItem(kind, key)),
+    });
+    environment.metrics.rollout(name, () => rollout.counts);
+    return rollout;
+  }
+}
