@@ -8,7 +8,7 @@ const MINUTE = 60_000;
 const START = Date.UTC(2026, 0, 1);
 
 /** A pace that has seen a conflict begin: one repair too many, one second after the other. */
-function fighting(): { pace: DriftBackoff; now: number } {
+function inConflict(): { pace: DriftBackoff; now: number } {
   const pace = new DriftBackoff();
   for (let repair = 0; repair <= MAX_REPAIRS_PER_MINUTE; repair++) pace.count(START + repair * 1_000);
   return { pace, now: START + MAX_REPAIRS_PER_MINUTE * 1_000 };
@@ -32,12 +32,12 @@ describe("repairs", () => {
   });
 
   it("beyond the limit are a conflict, and the next one has to wait", () => {
-    const { pace, now } = fighting();
+    const { pace, now } = inConflict();
     expect(pace.notBefore).toBe(now + 10_000);
   });
 
   it("of a conflict wait twice as long each time, up to five minutes", () => {
-    const { pace } = fighting();
+    const { pace } = inConflict();
     const delays = Array.from({ length: 6 }, () => {
       const at = pace.notBefore;
       expect(pace.count(at)).toBe(true);
@@ -59,13 +59,13 @@ describe("repairs", () => {
   });
 
   it("are settled when a minute has passed in which one could have been made and none was called for", () => {
-    const { pace, now } = fighting();
+    const { pace, now } = inConflict();
     expect(pace.settledAt).toBe(now + 10_000 + MINUTE);
     expect(pace.count(pace.settledAt - 1)).toBe(true);
   });
 
   it("after a conflict is settled begin again", () => {
-    const { pace } = fighting();
+    const { pace } = inConflict();
     const later = pace.settledAt;
     expect(pace.count(later)).toBe(false);
     expect(pace.notBefore).toBe(later);

@@ -154,9 +154,9 @@ describe("a Deployment that a user changed by hand", () => {
 describe("a conflict over a field", () => {
   it("is seen, told and given way to, and is over when the other one stops", async () => {
     const { object, deployment } = await settled("conflicting");
-    let fighting = true;
+    let overwriting = true;
     const conflict = (async () => {
-      while (fighting) {
+      while (overwriting) {
         if ((await replicasOf(deployment)) === 1) await edit(deployment, { spec: { replicas: 2 } });
         await delay(20);
       }
@@ -173,7 +173,7 @@ describe("a conflict over a field", () => {
       await delay(6_000); // in which there were five repairs or more before
       expect((await repairs()) - before).toBeLessThanOrEqual(1);
     } finally {
-      fighting = false;
+      overwriting = false;
       await conflict;
     }
     await eventually(async () => expect(await replicasOf(deployment)).toBe(1));
