@@ -6,7 +6,7 @@ import type { ProviderHost } from "../../providers/host/server";
 import type { SessionOptions } from "../../providers/host/session";
 import type { Backend } from "./backend";
 import { type EngineReport, readEventLog, type StackResource } from "./event-log";
-import { judge, type UpdateFailure } from "./failures";
+import { assess, type UpdateFailure } from "./failures";
 import { type Program, type ProgramOptions, type ServedProgram, serveProgram } from "./language-server";
 import { isStale, parseLocks } from "./lock";
 import { openBackend } from "./open-backend";
@@ -165,18 +165,18 @@ export class StackEngine {
       const result = await this.#runUnlocked(operation, stack, words, options);
       checkFence(); // whatever ended it, it is another's stack now
       const report = readEventLog(result.events, meantBy(targets));
-      const verdict = judge(result, report, session.failures, program?.error(), timeoutMs);
-      if (result.exitCode === 0 && !verdict.succeeded) await refuseWithoutRoom(workspace.scratchDirectory);
+      const assessment = assess(result, report, session.failures, program?.error(), timeoutMs);
+      if (result.exitCode === 0 && !assessment.succeeded) await refuseWithoutRoom(workspace.scratchDirectory);
       const isGone = operation === "destroy" && result.error?.kind === "stackNotFound";
       return {
         operation,
         outcome:
-          verdict.succeeded || isGone ? "succeeded" : result.interrupted === "aborted" ? "interrupted" : "failed",
+          assessment.succeeded || isGone ? "succeeded" : result.interrupted === "aborted" ? "interrupted" : "failed",
         changes: report.changes,
         resources: report.resources,
         deleted: report.deleted,
-        failures: isGone ? [] : verdict.failures,
-        restDone: verdict.restDone,
+        failures: isGone ? [] : assessment.failures,
+        restDone: assessment.restDone,
         durationMs: performance.now() - started,
       };
     } finally {

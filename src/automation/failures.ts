@@ -17,7 +17,7 @@ const MAX_WORDS = 64 * 1024;
 const UPDATE_FAILED = /^(update|preview|destroy) failed$/;
 
 /** What came of an update or a preview. */
-export interface Verdict {
+export interface Assessment {
   /** Only the engine's own event counts: on a broken CLI's exit code, resources that still exist would be released. */
   succeeded: boolean;
   /** The most exact account of each failure: the provider's or program's own error where there is one. */
@@ -30,13 +30,13 @@ export interface Verdict {
  * @param refused what the providers refused
  * @param programError what the program threw
  */
-export function judge(
+export function assess(
   result: CommandResult,
   report: EngineReport,
   refused: readonly ResourceFailure[],
   programError: unknown,
   timeoutMs: number,
-): Verdict {
+): Assessment {
   if (result.exitCode === 0 && report.succeeded) return { succeeded: true, failures: [], restDone: true };
   const failed = new Set(report.failed);
   const isOneResources = (urn: string | undefined) => urn !== undefined && failed.has(urn);
@@ -55,7 +55,7 @@ export function judge(
 }
 
 function findFailures(
-  ...[result, report, refused, programError, timeoutMs]: Parameters<typeof judge>
+  ...[result, report, refused, programError, timeoutMs]: Parameters<typeof assess>
 ): UpdateFailure[] {
   if (result.interrupted === "timeout") {
     const message = `the update took longer than ${timeoutMs / 1000} s`;

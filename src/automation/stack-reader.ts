@@ -9,7 +9,7 @@ import { componentUrn, isObjectComponent } from "../../stacks/contract/shared-st
 import { type Backend, PROJECT, type ReadableStack } from "./backend";
 import { targetFlags } from "./engine";
 import { readEventLog } from "./event-log";
-import { judge } from "./failures";
+import { assess } from "./failures";
 import { createStack } from "./file-backend";
 import { type Program, type ServedProgram, serveProgram } from "./language-server";
 import {
@@ -161,7 +161,7 @@ export class StackReader {
     if (result.error?.kind === "stackNotFound") return NOTHING;
     const refused = session.failures.filter(isMeant);
     const report = readEventLog(result.events);
-    const { failures } = judge(result, report, refused, served?.error(), timeoutMs);
+    const { failures } = assess(result, report, refused, served?.error(), timeoutMs);
     // Of a stack that is shared, the engine also tells what it leaves alone; and components are nothing by themselves.
     const changes = readPlannedChanges(result.events).filter(
       (change) => isMeant(change) && !(members && isObjectComponent(change.type)),

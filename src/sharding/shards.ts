@@ -5,12 +5,12 @@ import { bucketOf } from "../../stacks/contract/shared-stack";
 import { UrgentAbort } from "../automation/interruption";
 import { Replica, type ReplicaOptions, type ShardWorker } from "./replica";
 
-/** Who is told of what happens to shards. @param includes whether a stack is in the shard */
+/** Who is told of what happens to shards. @param includes whether what has this shard key is in the shard */
 export interface ShardListener {
   /** All of it is to be looked at. */
-  acquired(includes: (stack: string) => boolean): void;
+  acquired(includes: (shardKey: string) => boolean): void;
   /** It is given back as soon as the work on it has ended: what has not begun is not to begin. */
-  yielding(includes: (stack: string) => boolean): void;
+  yielding(includes: (shardKey: string) => boolean): void;
 }
 
 /** One piece of work that runs. */
@@ -19,7 +19,7 @@ interface Run {
   ended: Promise<unknown>;
 }
 
-/** The stacks that are this replica's to work on, and the work on them that runs. A stack may cover several. */
+/** What is this replica's to work on, by shard key, and the work on it that runs. A shard covers many keys. */
 export class Shards implements ShardWorker {
   readonly #replica: Replica;
   readonly #allow: (ms: number) => void;
@@ -34,19 +34,23 @@ export class Shards implements ShardWorker {
     this.#allow = allow;
   }
 
-  /** Whether work on a stack may begin here and now. */
-  holds(stack: string): boolean {
-    return this.#replica.holds(bucketOf(stack, this.#shards));
+  /** Whether work on what has this shard key may begin here and now. */
+  holds(shardKey: string): boolean {
+    return this.#replica.holds(bucketOf(shardKey, this.#shards));
   }
 
   /**
-   * Runs work on a stack under a fence ({@link withinFence}): when the shard is lost, the work is told so by its signal
+   * Runs work under a fence ({@link withinFence}): when the shard is lost, the work is told so by its signal
    * and none of its writes gets out.
    *
    * @returns `undefined` when the shard is not ours, or was lost meanwhile
    */
-  async work<T>(stack: string, signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T | undefined> {
-    const shard = bucketOf(stack, this.#shards);
+  async work<T>(
+    shardKey: string,
+    signal: AbortSignal,
+    work: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T | undefined> {
+    const shard = bucketOf(shardKey, this.#shards);
     if (!this.#replica.holds(shard)) return undefined;
     // By hand: Node.js 20 never frees a signal of `AbortSignal.any` that someone still listens to.
     const abort = new AbortController();
@@ -94,11 +98,11 @@ export class Shards implements ShardWorker {
   }
 
   acquired(shard: number): void {
-    this.#listener.acquired((stack) => bucketOf(stack, this.#shards) === shard);
+    this.#listener.acquired((shardKey) => bucketOf(shardKey, this.#shards) === shard);
   }
 
   async drained(shard: number): Promise<void> {
-    this.#listener.yielding((stack) => bucketOf(stack, this.#shards) === shard);
+    this.#listener.yielding((shardKey) => bucketOf(shardKey, this.#shards) === shard);
     await Promise.allSettled([...this.#runsOf(shard)].map(({ ended }) => ended));
   }
 
