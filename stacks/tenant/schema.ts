@@ -1,6 +1,6 @@
 import Type from "typebox";
 import { refuseProtectedNamespace } from "../../providers/kubernetes/index";
-import type { KindObject } from "../contract/index";
+import { type KindObject, TerminalError } from "../contract/index";
 
 /** What the API server refuses at once; more may be protected ({@link refuseProtectedNamespace}). */
 const UNPROTECTED = {
@@ -51,7 +51,17 @@ export const tenantStatus = Type.Object({
 });
 export type TenantStatus = Type.Static<typeof tenantStatus>;
 
-/** Refuses what only the operator knows to be protected. @throws TerminalError naming the namespace */
+/**
+ * Refuses what only the operator knows to be protected, and duplicates, which an older CRD may not refuse: they would be
+ * resources of one name.
+ *
+ * @throws TerminalError naming the namespace
+ */
 export function validateTenant({ spec: { namespaces } }: KindObject<TenantSpec>): void {
-  for (const [index, name] of namespaces.entries()) refuseProtectedNamespace(name, `spec.namespaces.${index}`);
+  for (const [index, name] of namespaces.entries()) {
+    refuseProtectedNamespace(name, `spec.namespaces.${index}`);
+    if (namespaces.indexOf(name) !== index) {
+      throw new TerminalError("Invalid", `spec.namespaces.${index}: ${JSON.stringify(name)} is a duplicate value`);
+    }
+  }
 }
