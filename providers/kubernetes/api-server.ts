@@ -19,10 +19,11 @@ export class ApiError extends ClassifiedError {
     const refused = [400, 403, 405, 413, 415, 422].includes(status);
     this.errorClass = refused && !HEALS.test(message) ? "terminal" : "retryable";
   }
+}
 
-  get notFound(): boolean {
-    return this.status === 404;
-  }
+/** Whether the API server answered with one of these HTTP status codes. */
+export function isApiError(error: unknown, ...codes: readonly number[]): error is ApiError {
+  return error instanceof ApiError && codes.includes(error.status);
 }
 
 /**

@@ -1,5 +1,5 @@
 import { RetryableError, TerminalError } from "../errors";
-import { ApiError, type KubernetesClient } from "./client";
+import { isApiError, type KubernetesClient } from "./client";
 import { connectKubernetes } from "./connection";
 import { deleteObject, deleteUnmanaged, revokeRights, untilGone } from "./delete-object";
 import type { ObjectInputs, ObjectOutputs } from "./object-inputs";
@@ -26,7 +26,7 @@ export async function applyObject(inputs: ObjectInputs, owners: string[]): Promi
     try {
       return await applyAsRead(inputs, owners);
     } catch (error) {
-      const isChanged = error instanceof ApiError && error.status === 409;
+      const isChanged = isApiError(error, 409);
       if (inputs.givenBy === undefined || !isChanged || read === MAX_READS) throw error;
     }
   }

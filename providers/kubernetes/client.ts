@@ -1,7 +1,7 @@
-import { ApiError, ApiServer } from "./api-server";
+import { ApiError, ApiServer, isApiError } from "./api-server";
 import type { LiveObject, Manifest, ObjectMeta, ObjectType, ResourceType } from "./types";
 
-export { ApiError } from "./api-server";
+export { ApiError, isApiError } from "./api-server";
 export type * from "./types";
 
 export interface ListResult {
@@ -159,7 +159,7 @@ export class KubernetesClient extends ApiServer {
       });
     } catch (error) {
       // The answer to a test that fails does not say so.
-      if (!(error instanceof ApiError && error.status === 422)) throw error;
+      if (!isApiError(error, 422)) throw error;
       const live = await this.find(object);
       throw live?.metadata.uid === uid ? error : anotherObject(object, name);
     }
@@ -236,6 +236,6 @@ function groupVersionPath(apiVersion: string): string {
 }
 
 function undefinedWhenNotFound(error: unknown): undefined {
-  if (error instanceof ApiError && error.notFound) return undefined;
+  if (isApiError(error, 404)) return undefined;
   throw error;
 }

@@ -1,4 +1,4 @@
-import { ApiError, type KubernetesClient } from "./client";
+import { isApiError, type KubernetesClient } from "./client";
 
 /**
  * What tells a cluster from all others: the UID of its namespace `kube-system`, as is usual in the field.
@@ -9,7 +9,7 @@ export async function clusterUid(client: Pick<KubernetesClient, "get">): Promise
   try {
     return (await client.get({ apiVersion: "v1", kind: "Namespace" }, "kube-system"))?.metadata.uid;
   } catch (error) {
-    if (error instanceof ApiError && error.status === 403) return undefined;
+    if (isApiError(error, 403)) return undefined;
     throw error;
   }
 }

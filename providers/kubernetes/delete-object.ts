@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { PendingError, RetryableError } from "../errors";
 import { mayWait } from "../fence";
-import { ApiError, type KubernetesClient } from "./client";
+import { isApiError, type KubernetesClient } from "./client";
 import { grantsRights, hasDependents } from "./object-types";
 import { describeTermination, referenceTo } from "./termination";
 import type { LiveObject, Manifest } from "./types";
@@ -28,7 +28,7 @@ export async function revokeRights(client: KubernetesClient, live: LiveObject): 
     await client.patchExactly(live, [{ op: "add", path: "/subjects", value: [] }]);
   } catch (error) {
     // Gone, another object by now, or of a role that we may not bind: its deletion is all that is left to do.
-    if (!(error instanceof ApiError && [403, 404, 409].includes(error.status))) throw error;
+    if (!isApiError(error, 403, 404, 409)) throw error;
   }
 }
 
@@ -38,7 +38,7 @@ export async function relinquish(client: KubernetesClient, manifest: Manifest, l
     // Applying nothing removes every field that was ours alone. The UID keeps the apply from creating anything.
     await client.apply(referenceTo(live));
   } catch (error) {
-    if (!(error instanceof ApiError && error.status === 422)) throw error;
+    if (!isApiError(error, 422)) throw error;
     await makeUnmanaged(client, grantsRights(live) ? { ...manifest, subjects: [] } : manifest, live);
   }
 }

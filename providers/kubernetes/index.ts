@@ -1,7 +1,7 @@
 /* `kindstack/providers/kubernetes`: Kubernetes objects as resources, and what programs need to know of them. */
 
 export { reviewAccess, type UserInfo } from "./access-review";
-export { ApiError } from "./api-server";
+export { ApiError, isApiError } from "./api-server";
 export { KubernetesObject } from "./object";
 export type { ObjectInputs } from "./object-inputs";
 export { OWNER_UID_LABEL, type Owner, wasCreated } from "./ownership";

@@ -1,7 +1,13 @@
 import timers from "node:timers/promises";
 import type { Logger } from "pino";
 import { errorMessageOf } from "../../providers/errors";
-import { ApiError, type KubernetesClient, type LiveObject, type ResourceType } from "../../providers/kubernetes/client";
+import {
+  ApiError,
+  isApiError,
+  type KubernetesClient,
+  type LiveObject,
+  type ResourceType,
+} from "../../providers/kubernetes/client";
 import { objectKey } from "../../stacks/contract/object";
 import { exponentialBackoff } from "../queue/backoff";
 import { type Indexers, Store } from "./store";
@@ -246,7 +252,7 @@ export class Informer extends Store {
 
   /** Decides how to continue after an error, and waits for the back-off. */
   async #recover(error: unknown, signal: AbortSignal): Promise<void> {
-    const gone = error instanceof ApiError && error.status === 410;
+    const gone = isApiError(error, 410);
     // What the server refused will not work from this version; of a broken connection nothing is lost.
     if (error instanceof ApiError && isRefusal(error.status)) this.#listNeeded = true;
     const failures = this.#failures++;

@@ -31,7 +31,7 @@ export interface KindContext {
   cache: KindCache;
   stacks: StackRunner;
   writer: ObjectWriter;
-  claims: Claims<ObjectItem>;
+  claims: Claims;
   /** Where a new version of the program does not reach all objects at once. */
   rollout?: Rollout | undefined;
   metrics: RunMetrics;

@@ -3,7 +3,7 @@ import timers from "node:timers/promises";
 import { LRUCache } from "lru-cache";
 import type { Logger } from "pino";
 import { withinFence } from "../../providers/fence";
-import { ApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
+import { isApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
 
 export interface EventRecorderOptions {
   client: Pick<KubernetesClient, "create" | "mergePatch">;
@@ -156,7 +156,7 @@ export class EventRecorder {
         await this.#client.mergePatch(EVENT, series.name, namespaceOf(series), { series: seriesOf(series) });
         return;
       } catch (error) {
-        if (!(error instanceof ApiError && error.notFound)) throw error; // else it has expired
+        if (!isApiError(error, 404)) throw error; // else it has expired
       }
     }
     const created = await this.#client.create({

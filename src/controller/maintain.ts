@@ -1,4 +1,4 @@
-import { ApiError, type Manifest } from "../../providers/kubernetes/client";
+import { isApiError, type Manifest } from "../../providers/kubernetes/client";
 import { parseObject } from "../../stacks/contract/kind";
 import type { KindObject } from "../../stacks/contract/object";
 import { isOutdated, loggerOf, type Reconcile } from "./context";
@@ -42,7 +42,7 @@ export async function maintain(reconcile: Reconcile): Promise<number> {
       await client.apply(manifest, { dryRun: true });
       return undefined;
     } catch (error) {
-      if (error instanceof ApiError && error.status === 403) return error.message;
+      if (isApiError(error, 403)) return error.message;
       throw error;
     }
   };

@@ -1,5 +1,5 @@
 import pLimit from "p-limit";
-import { ApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
+import { isApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { FINALIZER } from "../../stacks/contract/object";
 import { assignmentAnnotations, type StackAssignment } from "../../stacks/contract/shared-stack";
@@ -74,7 +74,7 @@ export class ObjectWriter {
       return writes.record(await this.#limit(() => client.patchExactly(object, operations)));
     } catch (error) {
       // Another controller's finalizer, which the cache still shows, or not yet, was before ours.
-      const live = error instanceof ApiError && error.status === 422 ? await this.read(object) : undefined;
+      const live = isApiError(error, 422) ? await this.read(object) : undefined;
       if (live === undefined || indexOfFinalizer(live) === index) throw error;
       return this.removeFinalizer(live, writes);
     }

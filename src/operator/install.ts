@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { RetryableError, TerminalError } from "../../providers/errors";
-import { ApiError, type KubernetesClient } from "../../providers/kubernetes/client";
+import { isApiError, type KubernetesClient } from "../../providers/kubernetes/client";
 import {
   customResourceDefinition,
   DEFINITION_TYPE,
@@ -61,7 +61,7 @@ async function untilServed(client: Pick<KubernetesClient, "resourceType">, kind:
       await client.resourceType(kindApiVersion(kind), kind.kind);
       return;
     } catch (error) {
-      if (!(error instanceof ApiError && error.notFound)) throw error;
+      if (!isApiError(error, 404)) throw error;
     }
     await delay(50);
   }

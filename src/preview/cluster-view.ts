@@ -1,5 +1,11 @@
 import { errorMessageOf } from "../../providers/errors";
-import { ApiError, type KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
+import {
+  ApiError,
+  isApiError,
+  type KubernetesClient,
+  type LiveObject,
+  type Manifest,
+} from "../../providers/kubernetes/client";
 import { clusterUid } from "../../providers/kubernetes/cluster";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { type AnyKind, kindType } from "../../stacks/contract/kind";
@@ -56,7 +62,7 @@ export class ClusterView {
       return await this.#reached().find(manifest);
     } catch (error) {
       // Where the type is not installed, there is no object of it.
-      if (error instanceof ApiError && error.notFound) return undefined;
+      if (isApiError(error, 404)) return undefined;
       throw error;
     }
   }

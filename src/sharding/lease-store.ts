@@ -1,4 +1,4 @@
-import { ApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
+import { isApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
 
 /** One Lease. */
 export interface LeaseRecord {
@@ -87,7 +87,7 @@ export function kubernetesLeases(client: KubernetesClient, namespace: string, ti
     },
     async remove({ name, uid }) {
       await client.delete(LEASE, name, namespace, { uid }).catch((error: unknown) => {
-        if (!(error instanceof ApiError && error.status === 409)) throw error;
+        if (!isApiError(error, 409)) throw error;
       });
     },
   };
@@ -117,7 +117,7 @@ function recordOf({ metadata, spec }: LiveObject): LeaseRecord {
 
 function conflictOn(statuses: readonly number[], name: string): (error: unknown) => never {
   return (error) => {
-    if (error instanceof ApiError && statuses.includes(error.status)) {
+    if (isApiError(error, ...statuses)) {
       throw new LeaseConflict(name, { cause: error });
     }
     throw error;

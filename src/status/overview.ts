@@ -1,5 +1,5 @@
 import { errorMessageOf } from "../../providers/errors";
-import { ApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
+import { isApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
 import { type AnyKind, kindName, kindType } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
 import { REPORTING_CONTROLLER } from "../controller/event-recorder";
@@ -54,7 +54,7 @@ async function readKind(client: KubernetesClient, kind: AnyKind): Promise<Overvi
     return countObjects(kind, items);
   } catch (error) {
     // One that is not installed is no fault: an operator may serve fewer kinds.
-    const isMissing = error instanceof ApiError && error.status === 404;
+    const isMissing = isApiError(error, 404);
     return { kind: kindName(kind), error: isMissing ? "not installed" : errorMessageOf(error) };
   }
 }

@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto";
 import type { Logger } from "pino";
 import { RetryableError } from "../../providers/errors";
-import { ApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
+import { isApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
 import { caBundleOf, isUsable, type Lifetimes, renew, type TlsMaterial } from "./material";
 import { poll } from "./poll";
 import type { ServedCertificate } from "./served-certificate";
@@ -104,7 +104,7 @@ async function agree(
       await write(options, wanted, secret);
       return wanted;
     } catch (error) {
-      if (!(error instanceof ApiError && (error.status === 409 || error.notFound))) throw error;
+      if (!isApiError(error, 409, 404)) throw error;
     }
   }
   throw new RetryableError(

@@ -115,7 +115,7 @@ async function fromCluster<T>(kind: AnyKind, otherwise: T, ask: (client: Kuberne
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     const unreachable = ["Unreachable", "NoCluster"].includes(error.reason);
-    if (error.notFound || (unreachable && kind.owns.length === 0)) return otherwise;
+    if (error.status === 404 || (unreachable && kind.owns.length === 0)) return otherwise;
     throw error;
   }
 }

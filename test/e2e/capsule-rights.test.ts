@@ -2,7 +2,7 @@ import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, describe, expect, it } from "vitest";
 import { userConfig } from "../../bench/users";
-import { ApiError, KubernetesClient, type Manifest } from "../../providers/kubernetes/client";
+import { isApiError, KubernetesClient, type Manifest } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
 import { removeAdmission } from "../admission/leftovers";
 import { controlPlane } from "../control-plane";
@@ -63,7 +63,7 @@ async function attempt(owner: KubernetesClient, manifest: Manifest): Promise<boo
     await owner.create(manifest);
     return true;
   } catch (error) {
-    if (error instanceof ApiError && error.status === 403) return false;
+    if (isApiError(error, 403)) return false;
     throw error;
   }
 }

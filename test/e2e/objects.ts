@@ -4,7 +4,7 @@ import path from "node:path";
 import { KubeConfig } from "@kubernetes/client-node";
 import { parse } from "yaml";
 import {
-  ApiError,
+  isApiError,
   KubernetesClient,
   type LiveObject,
   type Manifest,
@@ -297,7 +297,7 @@ async function release(object: LiveObject): Promise<void> {
   try {
     await edit(object, { metadata: { finalizers: null } });
   } catch (error) {
-    if (!(error instanceof ApiError && error.notFound)) throw error; // it is gone
+    if (!isApiError(error, 404)) throw error; // it is gone
   }
 }
 
@@ -305,7 +305,7 @@ async function allObjects(): Promise<LiveObject[]> {
   const lists = await Promise.all(
     KINDS.map((type) =>
       client.list(type).catch((error: unknown) => {
-        if (error instanceof ApiError && error.notFound) return { items: [] }; // its CRD is not installed
+        if (isApiError(error, 404)) return { items: [] }; // its CRD is not installed
         throw error;
       }),
     ),

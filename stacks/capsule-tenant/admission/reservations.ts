@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import pLimit, { type LimitFunction } from "p-limit";
 import Type from "typebox";
-import { ApiError, type LiveObject } from "../../../providers/kubernetes/index";
+import { isApiError, type LiveObject } from "../../../providers/kubernetes/index";
 import { type AdmissionView, RetryableError } from "../../contract/index";
 import { jsonReader } from "../annotation-json";
 import type { CapsuleTenantSpec } from "../schema";
@@ -114,7 +114,7 @@ export class QuotaReservations {
       this.#written.set(uid, await view.client.mergePatch(tenant, name, undefined, patch));
       return true;
     } catch (error) {
-      if (error instanceof ApiError && (error.status === 409 || error.status === 404)) return false;
+      if (isApiError(error, 409, 404)) return false;
       throw error;
     }
   }

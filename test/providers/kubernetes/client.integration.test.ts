@@ -112,7 +112,6 @@ describe("what is not there", () => {
   it("is an error when it is patched", async () => {
     expect(await refusal(client.mergePatch(CONFIG_MAP, "missing", cluster.namespace, {}))).toMatchObject({
       status: 404,
-      notFound: true,
       reason: "NotFound",
       message: 'configmaps "missing" not found',
     });
