@@ -1,4 +1,4 @@
-import { type Item, idOf } from "../queue/item";
+import type { ObjectItem } from "./object-item";
 
 /**
  * Who holds what at most one object may hold, such as a namespace.
@@ -6,12 +6,14 @@ import { type Item, idOf } from "../queue/item";
  * The truth is the owner label on the live object; this bridges the time from the decision to update until that label
  * is visible, so that of two objects that claim the same at once only one is updated at all.
  */
-export class Claims<T extends Item> {
+export class Claims {
   /** Claimed id → UID of the holder. */
   readonly #holders = new Map<string, string>();
+  /** UID of the holder → claimed ids. */
+  readonly #held = new Map<string, Set<string>>();
   /** Claimed id → who waits for it, by id. */
-  readonly #waiting = new Map<string, Map<string, T>>();
-  readonly #wake: (waiting: T) => void;
+  readonly #waiting = new Map<string, Map<string, ObjectItem>>();
+  readonly #wake: (waiting: ObjectItem) => void;
   readonly #exists: (uid: string) => boolean;
 
   /**
@@ -19,7 +21,7 @@ export class Claims<T extends Item> {
    * @param exists whether there is an object of this UID: who is gone holds nothing, even if it took something after its
    *   end was told, in work that had begun before
    */
-  constructor(wake: (waiting: T) => void, exists: (uid: string) => boolean) {
+  constructor(wake: (waiting: ObjectItem) => void, exists: (uid: string) => boolean) {
     this.#wake = wake;
     this.#exists = exists;
   }
@@ -33,7 +35,7 @@ export class Claims<T extends Item> {
   take(
     uid: string,
     ids: readonly string[],
-    item: T,
+    item: ObjectItem,
     liveHolder: (id: string) => string | undefined,
   ): { id: string; holder: string } | undefined {
     for (const id of ids) {
@@ -43,30 +45,30 @@ export class Claims<T extends Item> {
         return { id, holder };
       }
     }
-    for (const id of ids) this.#holders.set(id, uid);
+    for (const id of ids) this.#hold(id, uid);
     return undefined;
   }
 
   /** After an update that succeeded: `uid` holds `ids` and nothing else. After a destroy: with no ids. */
   retain(uid: string, ids: readonly string[]): void {
-    const kept = new Set(ids);
-    for (const [id, holder] of this.#holders) {
-      if (holder !== uid || kept.has(id)) continue;
-      this.#holders.delete(id);
+    const held = this.#held.get(uid) ?? [];
+    for (const id of held) {
+      if (ids.includes(id)) continue;
+      this.#drop(id, uid);
       this.released(id);
     }
   }
 
   /** From now on `item` waits for `id`: it is woken, once, when that may be free. */
-  await(id: string, item: T): void {
-    const waiting = this.#waiting.get(id) ?? new Map<string, T>();
-    this.#waiting.set(id, waiting.set(idOf(item), item));
+  await(id: string, item: ObjectItem): void {
+    const waiting = this.#waiting.get(id) ?? new Map<string, ObjectItem>();
+    this.#waiting.set(id, waiting.set(item.id, item));
   }
 
   /** An object is gone: it holds nothing, and waits for nothing. */
-  forget(uid: string, item: T): void {
+  forget(uid: string, item: ObjectItem): void {
     for (const [id, waiting] of this.#waiting) {
-      if (waiting.delete(idOf(item)) && waiting.size === 0) this.#waiting.delete(id);
+      if (waiting.delete(item.id) && waiting.size === 0) this.#waiting.delete(id);
     }
     this.retain(uid, []);
   }
@@ -76,5 +78,19 @@ export class Claims<T extends Item> {
     const waiting = this.#waiting.get(id);
     this.#waiting.delete(id);
     for (const item of waiting?.values() ?? []) this.#wake(item);
+  }
+
+  #hold(id: string, uid: string): void {
+    const holder = this.#holders.get(id);
+    if (holder !== undefined && holder !== uid) this.#drop(id, holder);
+    this.#holders.set(id, uid);
+    this.#held.set(uid, (this.#held.get(uid) ?? new Set()).add(id));
+  }
+
+  #drop(id: string, uid: string): void {
+    this.#holders.delete(id);
+    const held = this.#held.get(uid);
+    held?.delete(id);
+    if (held?.size === 0) this.#held.delete(uid);
   }
 }

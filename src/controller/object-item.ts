@@ -1,13 +1,13 @@
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
+import { type NamespacedKey, namespacedKey } from "../../stacks/contract/object";
 
 /** One object, as the queue holds it. */
-export interface ObjectItem {
+export interface ObjectItem extends NamespacedKey {
   readonly id: string;
   readonly kind: AnyKind;
-  /** `namespace/name`, or `name` */
-  readonly key: string;
 }
 
-export function objectItem(kind: AnyKind, key: string): ObjectItem {
-  return { id: `${kindName(kind)}|${key}`, kind, key };
+export function objectItem(kind: AnyKind, metadata: { namespace?: string; name?: string }): ObjectItem {
+  const object = namespacedKey(metadata);
+  return { id: `${kindName(kind)}|${object.key}`, kind, ...object };
 }

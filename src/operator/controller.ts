@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import type { ClassifiedError } from "../../providers/errors";
 import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/client";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
-import { objectKey } from "../../stacks/contract/object";
+import type { NamespacedKey } from "../../stacks/contract/object";
 import type { Informer, ObjectChange } from "../cache/informer";
 import type { InformerFactory } from "../cache/informer-factory";
 import type { Claims } from "../controller/claims";
@@ -37,7 +37,7 @@ export interface ControllerEnvironment {
   owners: OwnerIndex;
   queue: WorkQueue<ObjectItem>;
   groups: GroupBackoff<ObjectItem>;
-  claims: Claims<ObjectItem>;
+  claims: Claims;
   recorder: EventRecorder;
   metrics: Metrics;
   logger: Logger;
@@ -81,9 +81,9 @@ export class Controller {
     return this.#objects.get(key);
   }
 
-  /** Whether the object of this key is this replica's to work on. */
-  holds(key: string): boolean {
-    return this.#environment.shards?.holds(this.stacks.shardKeyOf(key)) ?? true;
+  /** Whether an object is this replica's to work on. */
+  holds(object: NamespacedKey): boolean {
+    return this.#environment.shards?.holds(this.stacks.shardKeyOf(object)) ?? true;
   }
 
   /** See {@link KindCache.gone}. */
@@ -99,7 +99,7 @@ export class Controller {
     const stopTimer = metrics.reconcileTime.startTimer(labels);
     try {
       const work = (signal: AbortSignal) => this.#reconciler.reconcile(item, signal);
-      const shardKey = this.stacks.shardKeyOf(item.key);
+      const shardKey = this.stacks.shardKeyOf(item);
       const gone = this.#gone.get(item.key);
       const result = (await (shards?.work(shardKey, signal, work) ?? work(signal))) ?? "done";
       // One that is gone only since then is still to be reconciled.
@@ -137,9 +137,9 @@ export class Controller {
   takeOver(includes: (shardKey: string) => boolean): void {
     const { groups, queue } = this.#environment;
     void this.stacks.takeOver(includes);
-    for (const { metadata } of this.list()) {
-      const item = objectItem(this.kind, objectKey(metadata));
-      if (!includes(this.stacks.shardKeyOf(item.key))) continue;
+    for (const { metadata } of [...this.list(), ...this.#gone.values()]) {
+      const item = objectItem(this.kind, metadata);
+      if (!includes(this.stacks.shardKeyOf(item))) continue;
       this.#reconciler.forget(item.key);
       groups.forget(item);
       queue.forget(item);
@@ -149,7 +149,7 @@ export class Controller {
 
   /** Takes in what a comparison found of an object. @param failure why it could not be compared */
   compared(object: LiveObject, drifted: boolean, failure: ClassifiedError | undefined): void {
-    const item = objectItem(this.kind, objectKey(object.metadata));
+    const item = objectItem(this.kind, object.metadata);
     if (this.#reconciler.noteComparison(object, drifted, failure)) this.#environment.queue.add(item);
   }
 
@@ -157,11 +157,11 @@ export class Controller {
     const { claims, groups, logger, metrics, owners, queue } = this.#environment;
     metrics.objectChanged(kindName(this.kind), change);
     const { uid } = change.object.metadata;
-    const item = objectItem(this.kind, objectKey(change.object.metadata));
+    const item = objectItem(this.kind, change.object.metadata);
     if (change.type === "deleted") {
       claims.forget(uid, item); // an object that lost its finalizer by force was never destroyed
       this.#reconciler.forget(item.key);
-      if (isDeletedInSpiteOfFinalizer(change) && this.holds(item.key)) {
+      if (isDeletedInSpiteOfFinalizer(change) && this.holds(item)) {
         logger.warn({ kind: kindName(this.kind), key: item.key }, "object was deleted in spite of its finalizer");
         this.#gone.set(item.key, asDeleting(change.object));
       } else {

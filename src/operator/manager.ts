@@ -4,7 +4,7 @@ import type { Logger } from "pino";
 import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/client";
 import { clusterUid } from "../../providers/kubernetes/cluster";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
-import { namespaceOf, objectKey } from "../../stacks/contract/object";
+import { objectKey } from "../../stacks/contract/object";
 import { InformerFactory } from "../cache/informer-factory";
 import { Claims } from "../controller/claims";
 import type { EventRecorder } from "../controller/event-recorder";
@@ -59,7 +59,7 @@ export class Manager {
   /** By the kind's name. */
   readonly #controllers = new Map<string, Controller>();
   readonly #queue: WorkQueue<ObjectItem>;
-  readonly #claims: Claims<ObjectItem>;
+  readonly #claims: Claims;
   readonly #informers: InformerFactory;
   readonly #owners: OwnerIndex;
   /** What controllers share, and what ends them, while the operator runs. */
@@ -72,11 +72,11 @@ export class Manager {
     this.#queue = new WorkQueue({
       logger,
       observer: metrics.workQueue("kindstack"),
-      classOf: ({ kind, key }) => ({
-        fairnessKey: `${kindName(kind)}|${namespaceOf(key)}`,
+      classOf: ({ kind, namespace }) => ({
+        fairnessKey: `${kindName(kind)}|${namespace}`,
         waits: this.#controllerOf(kind)?.stacks.shared ?? false,
       }),
-      accepts: ({ kind, key }) => this.#controllerOf(kind)?.holds(key) ?? false,
+      accepts: (item) => this.#controllerOf(item.kind)?.holds(item) ?? false,
     });
     this.#claims = new Claims(
       (item) => this.#controllerOf(item.kind)?.reconsider(item),
@@ -185,10 +185,9 @@ export class Manager {
     await this.#informers.start(signal).synced;
     if (this.#options.shards === undefined) void controller.stacks.takeOver(() => true);
     for (const { metadata } of previous?.list() ?? []) {
-      const key = objectKey(metadata);
-      if (controller.get(key)?.metadata.uid === metadata.uid) continue;
+      if (controller.get(objectKey(metadata))?.metadata.uid === metadata.uid) continue;
       this.#owners.remove(metadata.uid); // deleted while no informer ran
-      this.#claims.forget(metadata.uid, objectItem(kind, key));
+      this.#claims.forget(metadata.uid, objectItem(kind, metadata));
     }
   }
 

@@ -38,9 +38,7 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
           transform: withoutManagedFields,
           onChange: (change) => {
             const states = change.type === "added" ? [change.object] : [change.previous, change.object];
-            for (const key of new Set(states.flatMap(keysOf))) {
-              queue.addAfter(objectItem(kind, key), OWNED_EVENT_DELAY_MS);
-            }
+            for (const key of new Set(states.flatMap(keysOf))) requeue(key, OWNED_EVENT_DELAY_MS);
           },
         },
         `${apiVersion}/${type}?${labelSelector}`,
@@ -85,11 +83,16 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
   const controller = new Controller(kind, environment, stacks, objects, watched, reconciler);
   return controller;
 
+  function requeue(key: string, ms: number): void {
+    const object = objects.get(key);
+    if (object !== undefined) queue.addAfter(objectItem(kind, object.metadata), ms);
+  }
+
   function openRollout(policy: RolloutPolicy): Rollout {
     const rollout = new Rollout({
       ...policy,
       total: () => objects.size,
-      requeue: (key) => queue.add(objectItem(kind, key)),
+      requeue: (key) => requeue(key, 0),
     });
     environment.metrics.rollout(name, () => rollout.counts);
     return rollout;

@@ -1,7 +1,7 @@
 import { FIELD_MANAGER, type LiveObject } from "../../providers/kubernetes/client";
 import { OWNER_ANNOTATION, OWNER_UID_LABEL, ownerUidOf } from "../../providers/kubernetes/ownership";
 import { type AnyKind, ownerDescription } from "../../stacks/contract/kind";
-import { namespaceOf, objectId, objectKey, parseObjectId } from "../../stacks/contract/object";
+import { objectId, objectKey, parseObjectId } from "../../stacks/contract/object";
 import type { Informer, ObjectChange } from "../cache/informer";
 import type { InformerFactory } from "../cache/informer-factory";
 import type { Claims } from "../controller/claims";
@@ -23,13 +23,13 @@ export class OwnerIndex {
   readonly #informers = new Map<string, Informer>();
   readonly #factory: InformerFactory;
   readonly #queue: Pick<WorkQueue<ObjectItem>, "addAfter">;
-  readonly #claims: Pick<Claims<ObjectItem>, "released">;
+  readonly #claims: Pick<Claims, "released">;
 
   /** @param queue gets the owner of what changes @param claims is told of what is not owned any more */
   constructor(
     factory: InformerFactory,
     queue: Pick<WorkQueue<ObjectItem>, "addAfter">,
-    claims: Pick<Claims<ObjectItem>, "released">,
+    claims: Pick<Claims, "released">,
   ) {
     this.#factory = factory;
     this.#queue = queue;
@@ -87,14 +87,13 @@ export class OwnerIndex {
   owned(kind: AnyKind, uid: string): LiveObject[] {
     const owner = this.#owners.get(uid);
     const description = owner && ownerDescription(kind, owner.key);
-    const namespace = owner && namespaceOf(owner.key);
     return kind.owns.flatMap(({ apiVersion, kind: type }) => {
       const informer = this.#informers.get(`${apiVersion}/${type}`);
       const inherited = description === undefined ? [] : (informer?.byIndex(DESCRIPTION_INDEX, description) ?? []);
       return [
         ...(informer?.byIndex(UID_INDEX, uid) ?? []),
         ...inherited.filter((object) => ownerUidOf(object) !== uid),
-      ].filter(({ metadata }) => kind.scope === "Cluster" || metadata.namespace === namespace);
+      ].filter(({ metadata }) => kind.scope === "Cluster" || metadata.namespace === owner?.namespace);
     });
   }
 

@@ -1,4 +1,4 @@
-import { type Item, idOf } from "./item";
+import type { Item } from "./item";
 
 interface Entry<T> {
   item: T;
@@ -25,15 +25,15 @@ export class FairQueue<T extends Item> {
   }
 
   has(item: T): boolean {
-    return this.#queues.get(this.#fairnessKeyOf(item))?.has(idOf(item)) ?? false;
+    return this.#queues.get(this.#fairnessKeyOf(item))?.has(item.id) ?? false;
   }
 
   add(item: T): void {
     const key = this.#fairnessKeyOf(item);
     const entries = this.#queues.get(key) ?? new Map();
     this.#queues.set(key, entries);
-    if (!entries.has(idOf(item))) this.#size++;
-    entries.set(idOf(item), { item, since: performance.now() });
+    if (!entries.has(item.id)) this.#size++;
+    entries.set(item.id, { item, since: performance.now() });
   }
 
   /** Takes the next item; the others of its key follow one of each other key. */
@@ -44,7 +44,7 @@ export class FairQueue<T extends Item> {
     this.#queues.delete(key);
     const [first] = entries.values();
     if (first === undefined) return this.take();
-    entries.delete(idOf(first.item));
+    entries.delete(first.item.id);
     this.#size--;
     if (entries.size > 0) this.#queues.set(key, entries);
     return first;

@@ -1,5 +1,5 @@
 import { exponentialBackoff } from "./backoff";
-import { type Item, idOf } from "./item";
+import type { Item } from "./item";
 
 const BASE_MS = 2_000;
 /** Short enough for a group to be well within a minute of the end of what it failed for. */
@@ -39,7 +39,7 @@ export class GroupBackoff<T extends Item> {
 
   /** An item has failed for the reason of a group: it is tried again with the group. */
   failed(item: T, name: string): void {
-    const id = idOf(item);
+    const id = item.id;
     if (this.#groupOf.get(id) !== name) this.forget(item);
     const group = this.#groups.get(name) ?? newGroup();
     this.#groups.set(name, group);
@@ -53,13 +53,13 @@ export class GroupBackoff<T extends Item> {
 
   /** An item has succeeded: if it was tried for its group, all others are tried now. */
   succeeded(item: T): void {
-    const name = this.#groupOf.get(idOf(item));
+    const name = this.#groupOf.get(item.id);
     const group = name === undefined ? undefined : this.#groups.get(name);
-    const wasProbe = group?.probes.has(idOf(item));
+    const wasProbe = group?.probes.has(item.id);
     this.forget(item);
     if (name === undefined || group === undefined || !wasProbe) return;
     const released = [...group.members.values()];
-    for (const member of released) this.#groupOf.delete(idOf(member));
+    for (const member of released) this.#groupOf.delete(member.id);
     group.members.clear();
     group.probes.clear();
     clearTimeout(group.timer);
@@ -70,7 +70,7 @@ export class GroupBackoff<T extends Item> {
 
   /** An item is no longer one of its group: it is gone, or failed otherwise. */
   forget(item: T): void {
-    const id = idOf(item);
+    const id = item.id;
     const name = this.#groupOf.get(id);
     const group = name === undefined ? undefined : this.#groups.get(name);
     this.#groupOf.delete(id);
@@ -101,7 +101,7 @@ export class GroupBackoff<T extends Item> {
     group.timer = setTimeout(() => {
       group.timer = undefined;
       const probes = [...group.members.values()].slice(0, PROBES);
-      group.probes = new Set(probes.map(idOf));
+      group.probes = new Set(probes.map(({ id }) => id));
       for (const item of probes) this.#retry(item);
     }, ms).unref();
   }

@@ -1,7 +1,4 @@
-/** What a queue holds: a name, or something with an id that no other has. */
-export type Item = string | { readonly id: string };
-
-/** By what two items are the same. */
-export function idOf(item: Item): string {
-  return typeof item === "string" ? item : item.id;
+/** What a queue holds. Two items of one id are the same. */
+export interface Item {
+  readonly id: string;
 }

@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import { exponentialBackoff } from "./backoff";
 import { FairQueue } from "./fair-queue";
-import { type Item, idOf } from "./item";
+import type { Item } from "./item";
 
 /** Where a queue reports what it does; durations are in seconds. */
 export interface WorkQueueObserver {
@@ -110,8 +110,8 @@ export class WorkQueue<T extends Item> {
     this.#cancelDelay(item);
     if (this.#draining || !this.#accepts(item)) return;
     const { queue, running } = this.#poolOf(item);
-    if (running.has(idOf(item))) {
-      this.#again.add(idOf(item));
+    if (running.has(item.id)) {
+      this.#again.add(item.id);
     } else if (!queue.has(item)) {
       this.#enqueue(item);
       this.#dispatch();
@@ -120,7 +120,7 @@ export class WorkQueue<T extends Item> {
 
   /** Adds an item after `ms` milliseconds, unless it will run earlier anyway. */
   addAfter(item: T, ms: number): void {
-    const id = idOf(item);
+    const id = item.id;
     if (this.#draining || this.#poolOf(item).queue.has(item) || this.#again.has(id)) return;
     const due = performance.now() + ms;
     const earlier = this.#delayed.get(id);
@@ -132,7 +132,7 @@ export class WorkQueue<T extends Item> {
   /** Counts a failure of this item and adds it after its back-off: 1 s, doubled up to 5 min, ±20 %. Returns the ms. */
   addRateLimited(item: T): number {
     const failures = this.failures(item);
-    this.#failures.set(idOf(item), failures + 1);
+    this.#failures.set(item.id, failures + 1);
     const ms = exponentialBackoff(failures, BACKOFF);
     this.#observer?.retried();
     this.addAfter(item, ms);
@@ -141,12 +141,12 @@ export class WorkQueue<T extends Item> {
 
   /** Resets the back-off of an item; does not take it out of the queue. */
   forget(item: T): void {
-    this.#failures.delete(idOf(item));
+    this.#failures.delete(item.id);
   }
 
   /** How often `addRateLimited` was called for this item since it was last forgotten. */
   failures(item: T): number {
-    return this.#failures.get(idOf(item)) ?? 0;
+    return this.#failures.get(item.id) ?? 0;
   }
 
   /**
@@ -184,8 +184,8 @@ export class WorkQueue<T extends Item> {
   }
 
   #cancelDelay(item: T): void {
-    clearTimeout(this.#delayed.get(idOf(item))?.timer);
-    this.#delayed.delete(idOf(item));
+    clearTimeout(this.#delayed.get(item.id)?.timer);
+    this.#delayed.delete(item.id);
   }
 
   #poolOf(item: T): Pool<T> {
@@ -200,7 +200,7 @@ export class WorkQueue<T extends Item> {
         if (next === undefined) break;
         this.#observer?.depthChanged(this.depth);
         if (!this.#accepts(next.item)) continue;
-        running.add(idOf(next.item));
+        running.add(next.item.id);
         this.#observer?.started((performance.now() - next.since) / 1000);
         void this.#work(next.item, running, this.#worker);
       }
@@ -212,12 +212,12 @@ export class WorkQueue<T extends Item> {
     try {
       await worker(item);
     } catch (error) {
-      this.#logger.error({ err: error, key: idOf(item) }, "worker failed");
+      this.#logger.error({ err: error, key: item.id }, "worker failed");
       this.addRateLimited(item);
     }
-    running.delete(idOf(item));
+    running.delete(item.id);
     this.#observer?.finished((performance.now() - start) / 1000);
-    if (this.#again.delete(idOf(item))) this.#enqueue(item);
+    if (this.#again.delete(item.id)) this.#enqueue(item);
     this.#dispatch();
     this.#resolveWhenDrained();
   }

@@ -1,6 +1,6 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { type AnyKind, statusOf } from "../../stacks/contract/kind";
-import { namespaceOf, objectKey } from "../../stacks/contract/object";
+import { type NamespacedKey, namespacedKey } from "../../stacks/contract/object";
 import {
   OBJECTS_PER_STACK,
   partitionOf,
@@ -38,7 +38,8 @@ export class Assignments {
   readonly #partitions: number | undefined;
   readonly #limit: number;
   readonly #stacks = new Map<string, PartitionStacks>();
-  readonly #assigned = new Map<string, StackAssignment>();
+  /** By the object's key. */
+  readonly #assigned = new Map<string, { assignment: StackAssignment; namespace: string }>();
   readonly #totals = new Map<string, number>();
 
   constructor(kind: AnyKind, { partitions, limit = OBJECTS_PER_STACK }: AssignmentsOptions = {}) {
@@ -54,7 +55,7 @@ export class Assignments {
     // Users can write the annotations, and so fill a stack that they share with other namespaces.
     const isFull = (this.#stacks.get(recorded.partition)?.sizes[recorded.number] ?? 0) >= this.#limit;
     if (isFull && statusOf(object).stack?.name !== sharedStackName(this.#kind, recorded)) return;
-    this.#put(objectKey(object.metadata), recorded);
+    this.#put(namespacedKey(object.metadata), recorded);
   }
 
   /** There is no such object any more. */
@@ -62,30 +63,31 @@ export class Assignments {
     const assigned = this.#assigned.get(key);
     if (assigned === undefined) return;
     this.#assigned.delete(key);
-    this.#count(key, -1);
-    const stacks = this.#stacksOf(assigned.partition);
-    stacks.sizes[assigned.number] = (stacks.sizes[assigned.number] ?? 1) - 1;
-    stacks.roomFrom = Math.min(stacks.roomFrom, assigned.number);
-    if (stacks.sizes.every((size) => !size)) this.#stacks.delete(assigned.partition); // namespaces come and go
+    this.#count(assigned.namespace, -1);
+    const { partition, number } = assigned.assignment;
+    const stacks = this.#stacksOf(partition);
+    stacks.sizes[number] = (stacks.sizes[number] ?? 1) - 1;
+    stacks.roomFrom = Math.min(stacks.roomFrom, number);
+    if (stacks.sizes.every((size) => !size)) this.#stacks.delete(partition); // namespaces come and go
   }
 
   /** The object's stack, which is chosen now if it has not been yet. */
   assign(object: LiveObject): StackAssignment {
     this.seen(object);
-    const key = objectKey(object.metadata);
-    const known = this.#assigned.get(key);
+    const named = namespacedKey(object.metadata);
+    const known = this.get(named.key);
     if (known !== undefined) return known;
-    const partition = this.partitionOf(key);
+    const partition = this.partitionOf(named);
     const stacks = this.#stacksOf(partition);
     while ((stacks.sizes[stacks.roomFrom] ?? 0) >= this.#limit) stacks.roomFrom++;
     const assignment = { partition, number: stacks.roomFrom };
-    this.#put(key, assignment);
+    this.#put(named, assignment);
     return assignment;
   }
 
   /** The object's stack, if it is known. */
   get(key: string): StackAssignment | undefined {
-    return this.#assigned.get(key);
+    return this.#assigned.get(key)?.assignment;
   }
 
   /** The stacks that have objects. */
@@ -103,9 +105,9 @@ export class Assignments {
     return true;
   }
 
-  /** The partition whose stacks the object of this key is in, or will be. */
-  partitionOf(key: string): string {
-    return this.#assigned.get(key)?.partition ?? partitionOf(namespaceOf(key), this.#partitions);
+  /** The partition whose stacks an object is in, or will be. */
+  partitionOf({ key, namespace }: NamespacedKey): string {
+    return this.get(key)?.partition ?? partitionOf(namespace, this.#partitions);
   }
 
   /** How many objects of a namespace have been assigned. */
@@ -113,18 +115,17 @@ export class Assignments {
     return this.#totals.get(namespace) ?? 0;
   }
 
-  #put(key: string, assignment: StackAssignment): void {
-    const former = this.#assigned.get(key);
+  #put({ key, namespace }: NamespacedKey, assignment: StackAssignment): void {
+    const former = this.get(key);
     if (former?.partition === assignment.partition && former.number === assignment.number) return;
     this.gone(key);
-    this.#assigned.set(key, assignment);
-    this.#count(key, 1);
+    this.#assigned.set(key, { assignment, namespace });
+    this.#count(namespace, 1);
     const { sizes } = this.#stacksOf(assignment.partition);
     sizes[assignment.number] = (sizes[assignment.number] ?? 0) + 1;
   }
 
-  #count(key: string, change: number): void {
-    const namespace = namespaceOf(key);
+  #count(namespace: string, change: number): void {
     const total = this.total(namespace) + change;
     if (total === 0) this.#totals.delete(namespace);
     else this.#totals.set(namespace, total);

@@ -2,7 +2,7 @@ import type { LimitFunction } from "p-limit";
 import type { Logger } from "pino";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { type AnyKind, kindName, statusOf } from "../../stacks/contract/kind";
-import { FINALIZER, objectKey, stackName } from "../../stacks/contract/object";
+import { FINALIZER, type NamespacedKey, objectKey, stackName } from "../../stacks/contract/object";
 import { recordedAssignment, type StackAssignment, sharedStackName } from "../../stacks/contract/shared-stack";
 import type { UpdateResult } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
@@ -79,8 +79,8 @@ export class SharedStacks implements StackRunner {
   }
 
   /** All shared stacks of a partition go to one replica: it has to know what is in each to fill them. */
-  shardKeyOf(key: string): string {
-    return this.#shardKey(this.#assignments.partitionOf(key));
+  shardKeyOf(object: NamespacedKey): string {
+    return this.#shardKey(this.#assignments.partitionOf(object));
   }
 
   backoffGroupOf(object: LiveObject, failure: UpdateFailure | undefined): string | undefined {

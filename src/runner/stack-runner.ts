@@ -1,7 +1,7 @@
 import type { LimitFunction } from "p-limit";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { type AnyKind, findsWhatWasCutOff } from "../../stacks/contract/kind";
-import { objectKey, stackName } from "../../stacks/contract/object";
+import { type NamespacedKey, objectKey, stackName } from "../../stacks/contract/object";
 import type { StackAssignment } from "../../stacks/contract/shared-stack";
 import type { StackEngine, UpdateResult } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
@@ -18,8 +18,8 @@ export interface StackRunner {
   readonly shared: boolean;
   /** Which shared stack is the object's, to be recorded on it before its first update; `undefined` if it shares none. */
   assignmentOf(object: LiveObject): StackAssignment | undefined;
-  /** What one replica works on as a whole: a stack, or all shared stacks of a partition. @param key `namespace/name` */
-  shardKeyOf(key: string): string;
+  /** What one replica works on as a whole: a stack, or all shared stacks of a partition. */
+  shardKeyOf(object: NamespacedKey): string;
   /** Objects that back off together, as they share a stack and fail for the same reason. */
   backoffGroupOf(object: LiveObject, failure: UpdateFailure | undefined): string | undefined;
   /** Begins a run of the object's stack; until it is closed, others of the same stack may wait for it. */
@@ -81,7 +81,7 @@ export class OwnStacks implements StackRunner {
     return undefined;
   }
 
-  shardKeyOf(key: string): string {
+  shardKeyOf({ key }: NamespacedKey): string {
     return shardKey(this.#kind, stackName(this.#kind, key));
   }
 

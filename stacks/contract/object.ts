@@ -73,7 +73,19 @@ export function objectKey(metadata: { name?: string; namespace?: string }): stri
   return metadata.namespace ? `${metadata.namespace}/${metadata.name}` : (metadata.name ?? "");
 }
 
-/** The namespace in an object's key; empty for what has none. */
+/** What names an object among those of its kind. */
+export interface NamespacedKey {
+  /** See {@link objectKey}. */
+  readonly key: string;
+  /** Empty for what has none. */
+  readonly namespace: string;
+}
+
+export function namespacedKey(metadata: { name?: string; namespace?: string }): NamespacedKey {
+  return { key: objectKey(metadata), namespace: metadata.namespace ?? "" };
+}
+
+/** The namespace in a key that a state or a command line has; empty for what has none. */
 export function namespaceOf(key: string): string {
   return key.split("/").slice(0, -1).join("/");
 }

@@ -1,102 +1,107 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { Claims } from "../../src/controller/claims";
+import { type ObjectItem, objectItem } from "../../src/controller/object-item";
+import { tenant } from "../../stacks/tenant/kind";
 
 const unheld = () => undefined;
-let woken: string[];
+const acme = objectItem(tenant, { name: "acme" });
+const globex = objectItem(tenant, { name: "globex" });
+const initech = objectItem(tenant, { name: "initech" });
+let woken: ObjectItem[];
 let gone: Set<string>;
-let claims: Claims<string>;
+let claims: Claims;
 
 beforeEach(() => {
   woken = [];
   gone = new Set();
   claims = new Claims(
-    (queueKey) => woken.push(queueKey),
+    (item) => woken.push(item),
     (uid) => !gone.has(uid),
   );
 });
 
 describe("take", () => {
   it("gives what no one holds", () => {
-    expect(claims.take("acme", ["a", "b"], "queue/acme", unheld)).toBeUndefined();
+    expect(claims.take("acme", ["a", "b"], acme, unheld)).toBeUndefined();
   });
 
   it("gives the same holder the same again", () => {
-    claims.take("acme", ["a"], "queue/acme", unheld);
-    expect(claims.take("acme", ["a"], "queue/acme", () => "acme")).toBeUndefined();
+    claims.take("acme", ["a"], acme, unheld);
+    expect(claims.take("acme", ["a"], acme, () => "acme")).toBeUndefined();
   });
 
   it("refuses what another took a moment ago, though the live object does not show it yet", () => {
-    claims.take("acme", ["a"], "queue/acme", unheld);
-    expect(claims.take("globex", ["a"], "queue/globex", unheld)).toEqual({ id: "a", holder: "acme" });
+    claims.take("acme", ["a"], acme, unheld);
+    expect(claims.take("globex", ["a"], globex, unheld)).toEqual({ id: "a", holder: "acme" });
   });
 
   it("refuses what the live object says another holds", () => {
-    expect(claims.take("globex", ["a"], "queue/globex", () => "acme")).toEqual({ id: "a", holder: "acme" });
+    expect(claims.take("globex", ["a"], globex, () => "acme")).toEqual({ id: "a", holder: "acme" });
   });
 
   it("gives what a deleted object took, even after its deletion was reported", () => {
     gone.add("acme");
     claims.retain("acme", []);
-    claims.take("acme", ["a"], "queue/acme", unheld);
-    expect(claims.take("globex", ["a"], "queue/globex", unheld)).toBeUndefined();
-    expect(claims.take("initech", ["a"], "queue/initech", unheld)).toEqual({ id: "a", holder: "globex" });
+    claims.take("acme", ["a"], acme, unheld);
+    expect(claims.take("globex", ["a"], globex, unheld)).toBeUndefined();
+    expect(claims.take("initech", ["a"], initech, unheld)).toEqual({ id: "a", holder: "globex" });
   });
 
   it("gives what a deleted object holds according to the live object", () => {
     gone.add("acme");
-    expect(claims.take("globex", ["a"], "queue/globex", () => "acme")).toBeUndefined();
+    expect(claims.take("globex", ["a"], globex, () => "acme")).toBeUndefined();
   });
 
   it("refuses what the live object says another holds, though who took it last is gone", () => {
     gone.add("acme");
-    claims.take("acme", ["a"], "queue/acme", unheld);
-    expect(claims.take("globex", ["a"], "queue/globex", () => "initech")).toEqual({ id: "a", holder: "initech" });
+    claims.take("acme", ["a"], acme, unheld);
+    expect(claims.take("globex", ["a"], globex, () => "initech")).toEqual({ id: "a", holder: "initech" });
   });
 
   it("takes nothing when one of several is refused", () => {
-    claims.take("acme", ["b"], "queue/acme", unheld);
-    claims.take("globex", ["a", "b"], "queue/globex", unheld);
-    expect(claims.take("initech", ["a"], "queue/initech", unheld)).toBeUndefined();
+    claims.take("acme", ["b"], acme, unheld);
+    claims.take("globex", ["a", "b"], globex, unheld);
+    expect(claims.take("initech", ["a"], initech, unheld)).toBeUndefined();
   });
 });
 
 describe("who was refused", () => {
   beforeEach(() => {
-    claims.take("acme", ["a", "b"], "queue/acme", unheld);
-    claims.take("globex", ["a"], "queue/globex", unheld);
+    claims.take("acme", ["a", "b"], acme, unheld);
+    claims.take("globex", ["a"], globex, unheld);
   });
 
   it("is woken when the holder no longer wants it, and may then have it", () => {
     claims.retain("acme", ["b"]);
-    expect(woken).toEqual(["queue/globex"]);
-    expect(claims.take("globex", ["a"], "queue/globex", unheld)).toBeUndefined();
+    expect(woken).toEqual([globex]);
+    expect(claims.take("globex", ["a"], globex, unheld)).toBeUndefined();
   });
 
   it("is woken when the holder is destroyed", () => {
     claims.retain("acme", []);
-    expect(woken).toEqual(["queue/globex"]);
+    expect(woken).toEqual([globex]);
   });
 
   it("is woken when the live object is released", () => {
     claims.released("a");
-    expect(woken).toEqual(["queue/globex"]);
+    expect(woken).toEqual([globex]);
   });
 
   it("is woken once however often it asked", () => {
-    claims.take("globex", ["a"], "queue/globex", unheld);
+    claims.take("globex", ["a"], globex, unheld);
     claims.retain("acme", []);
     claims.retain("acme", []);
-    expect(woken).toEqual(["queue/globex"]);
+    expect(woken).toEqual([globex]);
   });
 
   it("is woken also when it was refused elsewhere", () => {
-    claims.await("c", "queue/initech");
+    claims.await("c", initech);
     claims.released("c");
-    expect(woken).toEqual(["queue/initech"]);
+    expect(woken).toEqual([initech]);
   });
 
   it("is not woken any more when it is gone", () => {
-    claims.forget("globex", "queue/globex");
+    claims.forget("globex", globex);
     claims.retain("acme", []);
     expect(woken).toEqual([]);
   });
@@ -107,7 +112,7 @@ describe("who was refused", () => {
   });
 
   it("is not woken by others releasing theirs", () => {
-    claims.take("initech", ["c"], "queue/initech", unheld);
+    claims.take("initech", ["c"], initech, unheld);
     claims.retain("initech", []);
     expect(woken).toEqual([]);
   });

@@ -8,7 +8,7 @@ import { acme, globex, marksOf, namespace } from "../objects";
 
 const first = acme;
 const second = { ...acme, uid: "uid-of-the-second" };
-const item = objectItem(tenant, "acme");
+const item = objectItem(tenant, { name: "acme" });
 
 /** An index with these owners, by UID. */
 async function indexWith(...uids: string[]) {
@@ -47,7 +47,7 @@ describe("a change of what an object owns", () => {
 
   it("leads to that one also when its predecessor is removed only then", async () => {
     const { index, woken, changed } = await indexWith(first.uid);
-    index.add(second.uid, objectItem(tenant, "acme"));
+    index.add(second.uid, objectItem(tenant, { name: "acme" }));
     index.remove(first.uid);
     changed(deleted());
     expect(woken).toEqual(["acme"]);

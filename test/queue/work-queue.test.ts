@@ -2,16 +2,18 @@ import fc from "fast-check";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { exponentialBackoff } from "../../src/queue/backoff";
+import type { Item } from "../../src/queue/item";
 import { WorkQueue, type WorkQueueObserver } from "../../src/queue/work-queue";
 
 const logger = pino({ level: "silent" });
+const item = (id: string): Item => ({ id });
 
 /** A worker whose runs end when the test says so. */
 class ManualWorker {
   readonly started: string[] = [];
   readonly #running = new Map<string, { resolve: () => void; reject: (error: Error) => void }>();
 
-  readonly work = (key: string): Promise<void> => {
+  readonly work = ({ id: key }: Item): Promise<void> => {
     this.started.push(key);
     if (this.#running.has(key)) throw new Error(`two workers on ${key}`);
     return new Promise((resolve, reject) => this.#running.set(key, { resolve, reject }));
@@ -30,14 +32,14 @@ class ManualWorker {
   }
 }
 
-let queue: WorkQueue<string>;
+let queue: WorkQueue<Item>;
 let worker: ManualWorker;
 let stop: AbortController;
 
 beforeEach(() => {
   vi.useFakeTimers();
   vi.spyOn(Math, "random").mockReturnValue(0.5); // no jitter
-  queue = new WorkQueue<string>({ logger });
+  queue = new WorkQueue<Item>({ logger });
   worker = new ManualWorker();
   stop = new AbortController();
 });
@@ -54,15 +56,15 @@ function run(concurrency: number): Promise<void> {
 
 describe("WorkQueue.add", () => {
   it("works once on a key that was added twice before a worker took it", async () => {
-    queue.add("a");
-    queue.add("a");
+    queue.add(item("a"));
+    queue.add(item("a"));
     void run(1);
     await worker.finish("a");
     expect(worker.started).toEqual(["a"]);
   });
 
   it("hands keys out in the order of arrival", async () => {
-    for (const key of ["c", "a", "b"]) queue.add(key);
+    for (const key of ["c", "a", "b"]) queue.add(item(key));
     void run(1);
     for (const key of ["c", "a", "b"]) await worker.finish(key);
     expect(worker.started).toEqual(["c", "a", "b"]);
@@ -70,7 +72,7 @@ describe("WorkQueue.add", () => {
 
   it("works on no more keys at once than the concurrency allows", async () => {
     void run(2);
-    for (const key of ["a", "b", "c"]) queue.add(key);
+    for (const key of ["a", "b", "c"]) queue.add(item(key));
     expect(worker.running).toEqual(["a", "b"]);
     expect(queue.running).toBe(2);
     expect(queue.depth).toBe(1);
@@ -80,9 +82,9 @@ describe("WorkQueue.add", () => {
 
   it("works again, afterwards and once, on a key that was added while it ran", async () => {
     void run(4);
-    queue.add("a");
-    queue.add("a");
-    queue.add("a");
+    queue.add(item("a"));
+    queue.add(item("a"));
+    queue.add(item("a"));
     expect(worker.started).toEqual(["a"]);
     await worker.finish("a");
     expect(worker.started).toEqual(["a", "a"]);
@@ -92,9 +94,9 @@ describe("WorkQueue.add", () => {
 
   it("puts a key that was added while it ran behind those that waited before", async () => {
     void run(1);
-    queue.add("a");
-    queue.add("b");
-    queue.add("a");
+    queue.add(item("a"));
+    queue.add(item("b"));
+    queue.add(item("a"));
     await worker.finish("a");
     await worker.finish("b");
     expect(worker.started).toEqual(["a", "b", "a"]);
@@ -104,7 +106,7 @@ describe("WorkQueue.add", () => {
 describe("WorkQueue.addAfter", () => {
   it("runs a key when its time has come, not before", async () => {
     void run(1);
-    queue.addAfter("a", 1_000);
+    queue.addAfter(item("a"), 1_000);
     await vi.advanceTimersByTimeAsync(999);
     expect(worker.started).toEqual([]);
     await vi.advanceTimersByTimeAsync(1);
@@ -113,9 +115,9 @@ describe("WorkQueue.addAfter", () => {
 
   it("keeps the earliest of several times", async () => {
     void run(1);
-    queue.addAfter("a", 5_000);
-    queue.addAfter("a", 1_000);
-    queue.addAfter("a", 9_000);
+    queue.addAfter(item("a"), 5_000);
+    queue.addAfter(item("a"), 1_000);
+    queue.addAfter(item("a"), 9_000);
     await vi.advanceTimersByTimeAsync(1_000);
     expect(worker.started).toEqual(["a"]);
     await worker.finish("a");
@@ -125,8 +127,8 @@ describe("WorkQueue.addAfter", () => {
 
   it("runs a key at once, and once, when it is added while it waits", async () => {
     void run(1);
-    queue.addAfter("a", 5_000);
-    queue.add("a");
+    queue.addAfter(item("a"), 5_000);
+    queue.add(item("a"));
     expect(worker.started).toEqual(["a"]);
     await worker.finish("a");
     await vi.advanceTimersByTimeAsync(60_000);
@@ -135,8 +137,8 @@ describe("WorkQueue.addAfter", () => {
 
   it("runs a key again when its time comes while it runs", async () => {
     void run(1);
-    queue.add("a");
-    queue.addAfter("a", 1_000);
+    queue.add(item("a"));
+    queue.addAfter(item("a"), 1_000);
     await vi.advanceTimersByTimeAsync(1_000);
     expect(worker.started).toEqual(["a"]);
     await worker.finish("a");
@@ -145,7 +147,7 @@ describe("WorkQueue.addAfter", () => {
 
   it("does not overflow for times beyond the longest timer", async () => {
     void run(1);
-    queue.addAfter("a", 2 ** 40);
+    queue.addAfter(item("a"), 2 ** 40);
     await vi.advanceTimersByTimeAsync(60_000);
     expect(worker.started).toEqual([]);
   });
@@ -153,25 +155,25 @@ describe("WorkQueue.addAfter", () => {
 
 describe("WorkQueue.addRateLimited", () => {
   it("doubles the wait with each failure up to 5 minutes", () => {
-    const waits = Array.from({ length: 11 }, () => queue.addRateLimited("a") / 1000);
+    const waits = Array.from({ length: 11 }, () => queue.addRateLimited(item("a")) / 1000);
     expect(waits).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
-    expect(queue.failures("a")).toBe(11);
+    expect(queue.failures(item("a"))).toBe(11);
   });
 
   it("starts again after forget, for that key alone", () => {
-    for (let i = 0; i < 3; i++) for (const key of ["a", "b"]) queue.addRateLimited(key);
-    queue.forget("a");
-    expect(queue.failures("a")).toBe(0);
-    expect(queue.addRateLimited("a")).toBe(1_000);
-    expect(queue.addRateLimited("b")).toBe(8_000);
+    for (let i = 0; i < 3; i++) for (const key of ["a", "b"]) queue.addRateLimited(item(key));
+    queue.forget(item("a"));
+    expect(queue.failures(item("a"))).toBe(0);
+    expect(queue.addRateLimited(item("a"))).toBe(1_000);
+    expect(queue.addRateLimited(item("b"))).toBe(8_000);
   });
 
   it("runs a key that waits for its back-off at once when it is added, and remembers its failures", async () => {
     void run(1);
-    for (let i = 0; i < 9; i++) queue.addRateLimited("a");
-    queue.add("a");
+    for (let i = 0; i < 9; i++) queue.addRateLimited(item("a"));
+    queue.add(item("a"));
     expect(worker.started).toEqual(["a"]);
-    expect(queue.failures("a")).toBe(9);
+    expect(queue.failures(item("a"))).toBe(9);
   });
 
   it("spreads the wait by 20 % to either side", () => {
@@ -189,8 +191,8 @@ describe("WorkQueue.addRateLimited", () => {
 describe("WorkQueue.run", () => {
   it("retries with back-off what a worker throws, and continues with the other keys", async () => {
     void run(1);
-    queue.add("a");
-    queue.add("b");
+    queue.add(item("a"));
+    queue.add(item("b"));
     await worker.finish("a", new Error("boom"));
     expect(worker.running).toEqual(["b"]);
     await worker.finish("b");
@@ -201,8 +203,8 @@ describe("WorkQueue.run", () => {
   it("resolves after the abort of its signal when the running workers are done", async () => {
     const ended = vi.fn();
     void run(1).then(ended);
-    queue.add("a");
-    queue.add("b");
+    queue.add(item("a"));
+    queue.add(item("b"));
     stop.abort();
     await vi.advanceTimersByTimeAsync(0);
     expect(ended).not.toHaveBeenCalled();
@@ -213,7 +215,7 @@ describe("WorkQueue.run", () => {
 
   it("resolves without work when the signal is aborted already", async () => {
     stop.abort();
-    queue.add("a");
+    queue.add(item("a"));
     await expect(run(1)).resolves.toBeUndefined();
     expect(worker.started).toEqual([]);
   });
@@ -226,15 +228,15 @@ describe("WorkQueue.drain", () => {
 
   it("gives out no new work, leaves no timers and ignores what is added later", async () => {
     void run(1);
-    queue.add("a");
-    queue.add("a");
-    queue.add("b");
-    queue.addAfter("c", 1_000);
+    queue.add(item("a"));
+    queue.add(item("a"));
+    queue.add(item("b"));
+    queue.addAfter(item("c"), 1_000);
     const drained = queue.drain();
     expect(vi.getTimerCount()).toBe(0);
-    queue.add("d");
-    queue.addAfter("e", 1_000);
-    queue.addRateLimited("f");
+    queue.add(item("d"));
+    queue.addAfter(item("e"), 1_000);
+    queue.addRateLimited(item("f"));
     await worker.finish("a", new Error("interrupted"));
     await drained;
     expect(vi.getTimerCount()).toBe(0);
@@ -253,12 +255,12 @@ it("tells its observer about additions, retries, depth and durations", async () 
     started: (seconds) => seen.push(["started", seconds]),
     finished: (seconds) => seen.push(["finished", seconds]),
   };
-  queue = new WorkQueue<string>({ logger, observer });
-  queue.add("a");
+  queue = new WorkQueue<Item>({ logger, observer });
+  queue.add(item("a"));
   await vi.advanceTimersByTimeAsync(2_000);
   void run(1);
   await vi.advanceTimersByTimeAsync(3_000);
-  queue.addRateLimited("a");
+  queue.addRateLimited(item("a"));
   await worker.finish("a");
   expect(seen).toEqual([["added"], ["depth", 1], ["depth", 0], ["started", 2], ["retried"], ["finished", 3]]);
 });
@@ -276,7 +278,7 @@ it("never has two workers on a key, and runs every key after its last addition (
       fc.integer({ min: 1, max: 3 }),
       fc.array(command, { maxLength: 60 }),
       async (concurrency, commands) => {
-        const queue = new WorkQueue<string>({ logger });
+        const queue = new WorkQueue<Item>({ logger });
         const worker = new ManualWorker(); // throws when two work on a key, which would show as a failure below
         const stop = new AbortController();
         let clock = 0;
@@ -285,20 +287,21 @@ it("never has two workers on a key, and runs every key after its last addition (
         const overlaps: string[] = [];
         const ended = queue.run(
           concurrency,
-          (key) => {
+          (item) => {
+            const { id: key } = item;
             if (worker.running.includes(key) || worker.running.length >= concurrency) overlaps.push(key);
             startedAt.set(key, clock++);
-            return worker.work(key);
+            return worker.work(item);
           },
           stop.signal,
         );
         for (const step of commands) {
           if (step.do.startsWith("add")) addedAt.set(step.key, clock++);
-          if (step.do === "add") queue.add(step.key);
-          else if (step.do === "addRateLimited") queue.addRateLimited(step.key);
+          if (step.do === "add") queue.add(item(step.key));
+          else if (step.do === "addRateLimited") queue.addRateLimited(item(step.key));
           else if (step.do === "finish") await worker.finish(step.key);
           else if (step.do === "fail") await worker.finish(step.key, new Error("failed"));
-          else if (step.do === "addAfter" && "ms" in step) queue.addAfter(step.key, step.ms);
+          else if (step.do === "addAfter" && "ms" in step) queue.addAfter(item(step.key), step.ms);
           else if ("ms" in step) await vi.advanceTimersByTimeAsync(step.ms);
         }
         while (worker.running.length > 0 || queue.depth > 0 || vi.getTimerCount() > 0) {
@@ -316,33 +319,33 @@ it("never has two workers on a key, and runs every key after its last addition (
 });
 
 describe("fairness keys", () => {
-  const fairnessKeyOf = (key: string) => key.split("/")[0] ?? "";
+  const fairnessKeyOf = ({ id }: Item) => id.split("/")[0] ?? "";
 
   it("are served in rotation: the thousand items of one do not delay a single item of another by more than one of them", async () => {
-    queue = new WorkQueue<string>({ logger, classOf: (key) => ({ fairnessKey: fairnessKeyOf(key), waits: false }) });
-    for (let index = 0; index < 1_000; index++) queue.add(`many/${index}`);
-    queue.add("one/0");
+    queue = new WorkQueue<Item>({ logger, classOf: (item) => ({ fairnessKey: fairnessKeyOf(item), waits: false }) });
+    for (let index = 0; index < 1_000; index++) queue.add(item(`many/${index}`));
+    queue.add(item("one/0"));
     void run(1);
     await worker.finish("many/0");
     expect(worker.started).toEqual(["many/0", "one/0"]);
   });
 
   it("have their items in order, and none is left out", async () => {
-    queue = new WorkQueue<string>({ logger, classOf: (key) => ({ fairnessKey: fairnessKeyOf(key), waits: false }) });
-    for (const key of ["a/1", "a/2", "a/3", "b/1", "b/2", "c/1"]) queue.add(key);
+    queue = new WorkQueue<Item>({ logger, classOf: (item) => ({ fairnessKey: fairnessKeyOf(item), waits: false }) });
+    for (const key of ["a/1", "a/2", "a/3", "b/1", "b/2", "c/1"]) queue.add(item(key));
     void run(1);
     while (worker.running[0] !== undefined) await worker.finish(worker.running[0]);
     expect(worker.started).toEqual(["a/1", "b/1", "c/1", "a/2", "b/2", "a/3"]);
   });
 
   it("that wait for the work of others take no worker's place", async () => {
-    queue = new WorkQueue<string>({
+    queue = new WorkQueue<Item>({
       logger,
-      classOf: (key) => ({ fairnessKey: fairnessKeyOf(key), waits: key.startsWith("waits") }),
+      classOf: (item) => ({ fairnessKey: fairnessKeyOf(item), waits: item.id.startsWith("waits") }),
     });
-    for (let index = 0; index < 100; index++) queue.add(`waits/${index}`);
-    queue.add("works/1");
-    queue.add("works/2");
+    for (let index = 0; index < 100; index++) queue.add(item(`waits/${index}`));
+    queue.add(item("works/1"));
+    queue.add(item("works/2"));
     void run(1);
     expect(worker.started.filter((key) => key.startsWith("waits"))).toHaveLength(100);
     expect(worker.started.filter((key) => key.startsWith("works"))).toEqual(["works/1"]);
@@ -352,10 +355,10 @@ describe("fairness keys", () => {
 describe("a clock that is set forward", () => {
   it("does not make a later run look earlier than the one that is asked for", async () => {
     void queue.run(1, worker.work, stop.signal);
-    queue.addAfter("a", 300_000);
+    queue.addAfter(item("a"), 300_000);
 
     vi.setSystemTime(Date.now() + 3_600_000);
-    queue.addAfter("a", 1_000);
+    queue.addAfter(item("a"), 1_000);
     await vi.advanceTimersByTimeAsync(1_000);
 
     expect(worker.started).toEqual(["a"]);

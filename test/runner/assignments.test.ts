@@ -105,11 +105,11 @@ describe("Assignments over partitions", () => {
     assignments.seen(begun);
     const partitions = ["before", "wider", "begun", "new"].map((name) => assignments.assign(writer(name)).partition);
     expect(partitions).toEqual(["default", "~7", "~7", "~0"]);
-    expect(assignments.partitionOf("default/wider")).toBe("~7");
-    expect(assignments.partitionOf("default/unseen")).toBe("~0");
+    expect(assignments.partitionOf({ key: "default/wider", namespace: "default" })).toBe("~7");
+    expect(assignments.partitionOf({ key: "default/unseen", namespace: "default" })).toBe("~0");
     const without = new Assignments(postgresWriter);
     without.seen(writer("wider", { stack: stackIn("~7", 0) }));
-    expect(without.partitionOf("default/wider")).toBe("~7");
-    expect(without.partitionOf("default/unseen")).toBe("default");
+    expect(without.partitionOf({ key: "default/wider", namespace: "default" })).toBe("~7");
+    expect(without.partitionOf({ key: "default/unseen", namespace: "default" })).toBe("default");
   });
 });

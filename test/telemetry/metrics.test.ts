@@ -47,18 +47,18 @@ describe("createMetrics", () => {
 
   it("counts what a work queue does", async () => {
     const metrics = createMetrics();
-    const queue = new WorkQueue<string>({ logger: pino({ level: "silent" }), observer: metrics.workQueue("tenant") });
-    queue.add("a");
-    queue.add("b");
+    const queue = new WorkQueue({ logger: pino({ level: "silent" }), observer: metrics.workQueue("tenant") });
+    queue.add({ id: "a" });
+    queue.add({ id: "b" });
     expect(await metrics.registry.metrics()).toContain('workqueue_depth{name="tenant"} 2');
 
-    queue.addRateLimited("a");
+    queue.addRateLimited({ id: "a" });
     const worked: string[] = [];
     const stop = new AbortController();
     const ended = queue.run(
       1,
-      async (key) => {
-        if (worked.push(key) === 2) stop.abort();
+      async ({ id }) => {
+        if (worked.push(id) === 2) stop.abort();
       },
       stop.signal,
     );
