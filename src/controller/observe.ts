@@ -47,7 +47,6 @@ async function lookUp(context: KindContext, item: ObjectItem, state: ObjectState
   if (shown === undefined) return undefined;
   const blockedMs = (await state.blockers?.remainingMs(context, shown)) ?? 0;
   const unblocked = blockedMs === 0 ? state.blockers : undefined;
-  if (unblocked !== undefined) state.blockers = undefined;
   const seen = { context, item, object: shown, state, unblocked, gone, blockedMs };
   if (gone) {
     const hasSuccessor = (await writer.read(shown)) !== undefined;
@@ -80,7 +79,7 @@ function factsOf(seen: ObservedObject): Facts {
     sharesStack: stacks.shared,
     program,
     drift,
-    drifted: drifted.filter((id) => !state.blockers?.accountsFor(id)),
+    drifted: blockedMs > 0 ? drifted.filter((id) => !state.blockers?.accountsFor(id)) : drifted,
     comparedDrift: state.comparedDrift,
     completed,
     lacksMore: completed.length > 0 && driftedOf(seen, drift, completed).length > 0,

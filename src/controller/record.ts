@@ -180,9 +180,10 @@ async function recordFailedDestroy(
   const { stacks, writer } = context;
   const logger = loggerOf(reconcile);
   const conditions = deletingConditions(facts.metadata.generation, failures);
-  if (failures.every(({ errorClass }) => errorClass === "pending")) {
+  const isPending = failures.every(({ errorClass }) => errorClass === "pending");
+  state.blockers = isPending ? new Blockers(context, reconcile.object, failures, deleted) : undefined;
+  if (state.blockers !== undefined) {
     logger.info({ failures }, "destroy waits for something else to end");
-    state.blockers = new Blockers(context, reconcile.object, failures, deleted);
     await writeConditions(reconcile, object, conditions);
     return { requeueAfterMs: await state.blockers.remainingMs(context, reconcile.object) };
   }

@@ -40,6 +40,7 @@ const OURS = { "f:spec": { "f:replicas": {} } };
 class Harness {
   #version = 100;
   readonly events: string[] = [];
+  readonly notes: string[] = [];
   updates = 0;
   object: LiveObject = {
     ...TYPE,
@@ -62,6 +63,8 @@ class Harness {
   refusedWrites = 0;
   /** Whether the API server does not know the type of what the object owns. */
   unserved = false;
+  /** What the next destroys come to. */
+  readonly destroys: Pick<UpdateResult, "outcome" | "changes" | "failures">[] = [];
   readonly program = vi.fn<AnyKind["program"]>();
   deployment: LiveObject | undefined = this.#deployment(true);
   readonly reconciler: Reconciler;
@@ -88,6 +91,7 @@ class Harness {
         this.object = { ...this.object, status, metadata: { ...this.object.metadata, resourceVersion } };
         return this.object;
       },
+      patchExactly: async () => this.object,
       list: async () => {
         if (this.unserved) throw new ApiError(404, "UnknownKind", "there is no Deployment");
         return { items: this.#owned };
@@ -99,13 +103,22 @@ class Harness {
         program();
         return this.refusal === undefined ? this.#up() : this.#refused(this.refusal);
       },
-      destroy: () => Promise.reject(new Error("nothing is to be destroyed")),
-      recorded: () => Promise.reject(new Error("nothing is to be destroyed")),
+      destroy: async () => {
+        const result = this.destroys.shift();
+        if (result === undefined) throw new Error("nothing is to be destroyed");
+        return { operation: "destroy", resources: [], deleted: [], durationMs: 1, ...result };
+      },
+      recorded: async () => ["urn:pulumi:stack::kindstack::other"],
       forget: () => Promise.reject(new Error("nothing is to be destroyed")),
       stacks: async () => [],
       isDirect: true,
     };
-    const recorder = { event: (...[, , reason]: string[]) => this.events.push(reason ?? "") };
+    const recorder = {
+      event: (...[, , reason = "", note = ""]: string[]) => {
+        this.events.push(reason);
+        this.notes.push(note);
+      },
+    };
     this.reconciler = new Reconciler({
       kind: played,
       program: "digest",
@@ -126,7 +139,7 @@ class Harness {
       metrics: { ran: () => {} },
       logger: pino({ level: "silent" }),
     });
-    this.#item = objectItem(played, KEY);
+    this.#item = objectItem(played, { namespace: "default", name: "cache" });
   }
 
   get #owned(): LiveObject[] {
@@ -275,6 +288,24 @@ describe("an update that has to wait until something is gone", () => {
       expect(harness.updates).toBe(updates);
     }
   });
+});
+
+it("a destroy that is interrupted after a wait still knows what the one before has deleted", async () => {
+  const harness = new Harness();
+  await harness.reconcile();
+  const { metadata } = harness.object;
+  harness.object = { ...harness.object, metadata: { ...metadata, deletionTimestamp: "2026-01-01T00:00:00Z" } };
+  const pending = { errorClass: "pending", reason: "Terminating", message: "", object: harness.deployment } as const;
+  harness.destroys.push(
+    { outcome: "failed", changes: { delete: 2 }, failures: [pending as UpdateFailure] },
+    { outcome: "interrupted", changes: {}, failures: [] },
+    { outcome: "succeeded", changes: { delete: 1 }, failures: [] },
+  );
+  expect(await harness.reconcile()).toEqual({ requeueAfterMs: expect.any(Number) });
+  harness.remove();
+  expect(await harness.reconcile()).toBe("retry");
+  expect(await harness.reconcile()).toBe("done");
+  expect(harness.notes.at(-1)).toBe("3 deleted");
 });
 
 /** A kind with other capabilities. */
