@@ -71,7 +71,6 @@ export function failureOf(error: unknown): Failure {
     : { errorClass: "bug", reason: "InternalError", message };
 }
 
-/** The text of any thrown value. */
 export function errorMessageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

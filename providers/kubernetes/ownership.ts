@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { FIELD_MANAGER } from "./client";
 import type { LiveObject, ManagedFieldsEntry } from "./types";
 
@@ -48,7 +48,7 @@ export function wasApplied({ metadata }: LiveObject): boolean {
  */
 export function ownedFieldsDigest(object: LiveObject): string {
   const { fieldsV1 = {} } = object.metadata.managedFields?.find(isOwnEntry) ?? {};
-  return createHash("sha256").update(canonicalJson(fieldsV1)).digest("hex").slice(0, 16);
+  return hash("sha256", canonicalJson(fieldsV1)).slice(0, 16);
 }
 
 /** Whether an entry of an object's `managedFields` is of what Kindstack applied. */

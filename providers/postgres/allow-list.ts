@@ -25,9 +25,9 @@ export function refuseTableName(table: TableName & { visible?: boolean }): void 
     return table.schema === undefined || matchesPattern(pattern.slice(0, dot), table.schema);
   });
   if (isAllowed && !CLOSED_SCHEMAS.includes(table.schema ?? "")) return;
-  const allowed = list === undefined ? "allowed is every table" : `${VARIABLE} allows ${list.trim() || "none"}`;
+  const allowed = list === undefined ? "every table is allowed" : `${VARIABLE} allows ${list.trim() || "none"}`;
   throw new TerminalError(
     "TableNotAllowed",
-    `table ${JSON.stringify(formatTableName(table))} must not be written: ${allowed}, except in the schemas ${CLOSED_SCHEMAS.join(", ")}`,
+    `table ${JSON.stringify(formatTableName(table))} is not allowed: ${allowed}, except those in the schemas ${CLOSED_SCHEMAS.join(", ")}`,
   );
 }

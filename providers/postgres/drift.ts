@@ -16,23 +16,18 @@ const ROWS_PER_QUERY = 5_000;
 /** A table or a column that is gone has taken the rows with it; an update will say so better than this can. */
 const GONE_STATES = new Set(["42P01", "42703", "3F000"]);
 
-/** What a comparison of rows found. */
-export interface RowComparison {
-  /** The UIDs of the rows that are missing or hold other values than they should. */
-  drifted: string[];
-  /** Why rows could not be compared, by UID. */
-  unknown: Map<string, ClassifiedError>;
-}
-
 /**
  * Compares rows with what they should be, with one query for the rows of one table. Values are compared by the database,
- * in the columns' types. A table that cannot be compared does not keep the others from it.
+ * in the columns' types. A table that cannot be compared does not prevent the comparison of the others.
  *
+ * @returns the UIDs of the rows that are missing or have other values, and why rows could not be compared, by UID
  * @throws ClassifiedError when the database cannot be asked
  */
-export async function findDriftedRows(rows: readonly WantedRow[]): Promise<RowComparison> {
+export async function findDriftedRows(
+  rows: readonly WantedRow[],
+): Promise<{ drifted: string[]; unknown: Map<string, ClassifiedError> }> {
   const drifted: string[] = [];
-  const unknown: RowComparison["unknown"] = new Map();
+  const unknown = new Map<string, ClassifiedError>();
   for (const alike of groupByColumns(rows)) {
     try {
       for (let start = 0; start < alike.length; start += ROWS_PER_QUERY) {

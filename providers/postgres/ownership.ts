@@ -81,7 +81,6 @@ async function createTables(): Promise<void> {
   }
 }
 
-/** A row's owner, as the records have it. */
 export interface OwnershipRecord {
   owner: string;
   description: string;

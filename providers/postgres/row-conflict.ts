@@ -5,20 +5,17 @@ import { describeHolder, findRecord, rowConflict, UNMANAGED } from "./ownership"
 import { withConnection } from "./pool";
 import { keyOf, type RowInputs } from "./row-inputs";
 
-/** Who asks for a row. */
-export interface Claimant {
-  /** UIDs under which the row may be recorded. */
-  owners: readonly string[];
-  /** That of the row in the state; absent for a row that has yet to be made. */
-  incarnation?: string;
-}
-
 /**
  * Why a row would be refused with `RowConflict`, found by looking alone; `undefined` when nothing is in its way.
  *
+ * @param owners UIDs under which the row may be recorded
+ * @param incarnation that of the row in the state; absent for a row that is yet to be created
  * @throws ClassifiedError when it cannot be told
  */
-export function findRowConflict(inputs: RowInputs, { owners, incarnation }: Claimant): Promise<string | undefined> {
+export function findRowConflict(
+  inputs: RowInputs,
+  { owners, incarnation }: { owners: readonly string[]; incarnation?: string },
+): Promise<string | undefined> {
   return withConnection(async (connection) => {
     const { rows } = await connection.query<TableLocation>(
       `SELECT nspname AS schema, relname AS name FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace

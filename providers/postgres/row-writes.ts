@@ -34,7 +34,6 @@ const writeBatched = batched<Write, TableLocation>({
   maxSize: ({ values }) => Math.min(MOST_ROWS, Math.floor(MOST_PARAMETERS / (Object.keys(values).length + 2))),
 });
 
-/** Deletes the row, see {@link deleteWithRecord}. */
 export const deleteRow = batched<RowOutputs, void>({
   isForAll,
   run: (batch) =>
@@ -56,7 +55,6 @@ export async function writeRow(write: Write): Promise<RowOutputs> {
   return { table, key, values, owner, location: await writeBatched(write), incarnation };
 }
 
-/** Writes rows of the same columns of one table. */
 function writeRows(batch: readonly Write[]): Promise<TableLocation> {
   return writeTable(batch, async (connection, all) => {
     const { location, newKeys } = await claimRows(connection, all[0].location, all);

@@ -11,7 +11,7 @@ import type { RowKey } from "./row-inputs";
  * fails at once. A retry finds the lock released, or not.
  */
 
-/** For so long what happened to one statement decides about the others, in ms: the first retry is put off as long. */
+/** How long, in ms, a refused lock also refuses other statements on the table; the first retry waits as long. */
 const MOMENT_MS = 1_000;
 /** Where a row was waited for in vain a moment ago, others wait so long: they may be as many as an update has rows. */
 const SHORT_LOCK_TIMEOUT_MS = 50;

@@ -49,7 +49,6 @@ export function endingNamespaces({ metadata: { uid: tenant } }: KindObject, owne
   return { lastUse, notes };
 }
 
-/** Remembers what the tenant's ResourceQuotas say. */
 export function rememberUse({ metadata: { uid } }: KindObject, owned: readonly LiveObject[]): void {
   for (const [namespace, use] of useByNamespace(owned)) seen.set(`${uid}/${namespace}`, use);
 }

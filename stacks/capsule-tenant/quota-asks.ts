@@ -13,7 +13,7 @@ export const ASK_ANNOTATION_PREFIX = "ask.kindstack.dev/";
 
 /** An ask holds room for so long: longer than its request waits, and until it is counted. */
 export const ASK_MS = 5_000;
-/** So much may the clocks of replicas differ. What lasts longer was written before a clock was set back. */
+/** Maximum clock difference between replicas. A later expiry was written before a clock was set back. */
 const CLOCK_SKEW_MS = 60_000;
 
 /** What requests that wait ask for of one resource. */

@@ -13,7 +13,6 @@ export interface LiveQuota extends LiveObject {
   status?: { hard?: Amounts; used?: Amounts };
 }
 
-/** What a ResourceQuota is to say. */
 interface Balance {
   quota: LiveQuota;
   hard: Record<string, string>;

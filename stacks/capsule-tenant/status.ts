@@ -34,8 +34,8 @@ export function capsuleTenantConditions(tenant: CapsuleTenant, owned: readonly L
           status: "False",
           reason: "NotYetEnforced",
           message:
-            `the owner gets rights in ${waiting.join(", ")} when the API server is seen to enforce what the tenant restricts` +
-            " and to count its quotas; for that, the operator must serve admission (--admission-port)",
+            `waiting until the API server enforces the tenant's restrictions and counts its quotas in ${waiting.join(", ")};` +
+            " then the owner gets rights. The operator must serve admission (--admission-port)",
         },
   ];
 }

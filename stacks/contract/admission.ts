@@ -1,10 +1,5 @@
+import type { UserInfo } from "../../providers/kubernetes/access-review";
 import type { KubernetesClient, LiveObject, Manifest, ObjectType } from "../../providers/kubernetes/client";
-
-/** Who asks, as the API server has authenticated it. */
-export interface RequestingUser {
-  username: string;
-  groups: readonly string[];
-}
 
 /** A request to the API server, before it takes effect. */
 export interface AdmissionRequest {
@@ -13,7 +8,8 @@ export interface AdmissionRequest {
   operation: "CREATE" | "UPDATE" | "DELETE" | "CONNECT";
   /** What it is sent to: `{ group: "apps", name: "deployments" }`; the core group is empty. */
   resource: { group: string; name: string };
-  user: RequestingUser;
+  /** As the API server has authenticated them. */
+  user: Required<Pick<UserInfo, "username" | "groups">>;
   /** Empty while a name is yet to be generated. */
   name: string;
   namespace: string;

@@ -17,7 +17,6 @@ export type {
   Decision,
   KindAdmission,
   PatchOperation,
-  RequestingUser,
 } from "./admission";
 export type {
   Capabilities,

@@ -133,7 +133,7 @@ export function describeError(error: TLocalizedValidationError, validated: unkno
   return `${path}: ${JSON.stringify(Pointer.Get(validated, pointer))?.slice(0, 200) ?? "missing,"} ${allowed}`;
 }
 
-/** The status of an object as an untyped record; empty when it has none yet. */
+/** The common status fields of an object; empty when it has no status yet. */
 export function statusOf(object: LiveObject): CommonStatus {
   return (object.status as CommonStatus | undefined) ?? {};
 }

@@ -12,8 +12,8 @@ const OWNED_VERBS = ["get", "list", "watch", "create", "patch", "delete"];
 
 const DEFINITIONS = { apiGroups: ["apiextensions.k8s.io"], resources: ["customresourcedefinitions"] };
 
-/** Asked to find out who may read the operator's metrics. */
-const REVIEWS: readonly PolicyRule[] = [
+/** To find out who sent a request, and what they may do. */
+export const REVIEWS: readonly PolicyRule[] = [
   { apiGroups: ["authentication.k8s.io"], resources: ["tokenreviews"], verbs: ["create"] },
   { apiGroups: ["authorization.k8s.io"], resources: ["subjectaccessreviews"], verbs: ["create"] },
 ];

@@ -34,7 +34,7 @@ const LEASE_RULE: PolicyRule = {
   verbs: ["get", "list", "create", "patch", "delete"],
 };
 
-/** The Secrets of its certificates are the only ones that it may read; a creation cannot be limited to a name. */
+/** Only the Secrets of the operator's certificates may be read; RBAC cannot limit a creation to a name. */
 function certificateRules({ admission, previews, previewSecret }: Configuration): PolicyRule[] {
   const names = [
     ...(admission ? [CERTIFICATE_SECRET] : []),
@@ -57,7 +57,6 @@ function reader(path: string): Manifest {
   };
 }
 
-/** The name of a service account. */
 interface Account {
   name: string;
   namespace: string;
@@ -85,7 +84,6 @@ export function grant(
   return [{ apiVersion: `${RBAC}/v1`, kind, metadata, rules }, bind({ kind, name }, metadata, account)];
 }
 
-/** The binding of a role that exists. */
 export function bind(role: { kind: string; name: string }, metadata: Manifest["metadata"], account: Account): Manifest {
   return {
     apiVersion: `${RBAC}/v1`,

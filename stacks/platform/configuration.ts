@@ -18,10 +18,8 @@ const named = (value: string, description: string) => Type.String({ ...NAME, def
 const quantity = (value: string, description: string) => Type.String({ ...QUANTITY, default: value, description });
 const whole = (value: number, maximum: number, description: string) =>
   Type.Integer({ default: value, minimum: 1, maximum, description });
-/** A list of texts, empty by default. */
 const list = (item: Type.TStringOptions, description: string, options: Type.TArrayOptions = {}) =>
   Type.Array(Type.String(item), { default: [], description, ...options });
-/** A text that has no default. */
 const optional = (text: Type.TStringOptions, description: string) =>
   Type.Optional(Type.String({ ...text, description }));
 const optionalWhole = (minimum: number, maximum: number, description: string) =>

@@ -33,7 +33,6 @@ function serviceMonitor({ namespace, metricsSecret }: Configuration): Manifest {
   };
 }
 
-/** The alerts. */
 export function prometheusRule({ namespace, shards }: Pick<Configuration, "namespace" | "shards">): Manifest {
   return {
     apiVersion: "monitoring.coreos.com/v1",

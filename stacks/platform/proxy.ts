@@ -1,5 +1,6 @@
 import type { Manifest } from "../../providers/kubernetes/client";
 import type { PolicyRule } from "../contract/capabilities";
+import { REVIEWS } from "../contract/rbac";
 import { bind, grant, serviceAccount } from "./access";
 import type { Configuration } from "./configuration";
 import { deployment, options } from "./deployment";
@@ -64,13 +65,11 @@ const PROXY_RULES: readonly PolicyRule[] = [
   { apiGroups: [""], resources: ["users", "groups", "serviceaccounts"], verbs: ["impersonate"] },
   // Users' UIDs, and what authenticators say of them besides, under names that only they know.
   { apiGroups: ["authentication.k8s.io"], resources: ["*"], verbs: ["impersonate"] },
-  { apiGroups: ["authentication.k8s.io"], resources: ["tokenreviews"], verbs: ["create"] },
-  { apiGroups: ["authorization.k8s.io"], resources: ["subjectaccessreviews"], verbs: ["create"] },
+  ...REVIEWS,
   { apiGroups: [""], resources: ["namespaces"], verbs: ["list", "watch"] },
   { apiGroups: ["capsule.clastix.io"], resources: ["tenants"], verbs: ["list", "watch"] },
 ];
 
-/** Who the proxy is, and what it may do. */
 export function proxyAccess(namespace: string): Manifest[] {
   const account = { name: PROXY_NAME, namespace };
   const published = { kind: "Role", name: "extension-apiserver-authentication-reader" };
@@ -79,7 +78,7 @@ export function proxyAccess(namespace: string): Manifest[] {
     ...grant("ClusterRole", account, PROXY_RULES),
     ...grant("Role", account, [
       { apiGroups: [""], resources: ["secrets"], resourceNames: [PROXY_SECRET], verbs: ["get", "patch"] },
-      // What does not exist yet has no name that a rule could go by.
+      // RBAC cannot limit a creation to a name.
       { apiGroups: [""], resources: ["secrets"], verbs: ["create"] },
     ]),
     // The CA of users' certificates, where the API server publishes it.

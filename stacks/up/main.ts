@@ -63,7 +63,6 @@ function providerKubeconfig(): KubeConfig {
   return config;
 }
 
-/** The keys of this project, without its name. */
 function ownConfiguration(): Record<string, string> {
   const prefix = `${getProject()}:`;
   return Object.fromEntries(

@@ -1,7 +1,7 @@
 import type { Usage } from "../object-usage";
 import { type Amount, min, sum } from "../quantity";
 
-/** What is let through is counted within so long, or never. */
+/** The API server counts an admitted request within this time, or never. */
 export const COUNTED_WITHIN_MS = 1_000;
 
 /** What requests that were let through will use by the API server's next counts of one ResourceQuota. */

@@ -12,7 +12,6 @@ import {
   controllerReference,
   type Decision,
   type PatchOperation,
-  type RequestingUser,
 } from "../../contract/index";
 import { TENANT_LABEL } from "../labels";
 import { METADATA_MAPS, refusedKeys } from "../namespace-metadata";
@@ -85,7 +84,12 @@ async function reviewNamespace(
 }
 
 /** The tenant that a namespace is to be of, or in words why it can be of none. */
-function assign(namespace: Manifest, name: string, user: RequestingUser, view: AdmissionView): LiveTenant | string {
+function assign(
+  namespace: Manifest,
+  name: string,
+  user: AdmissionRequest["user"],
+  view: AdmissionView,
+): LiveTenant | string {
   const owned = new Map<string, LiveTenant>();
   for (const key of capsuleNamespaceView.ownerKeysOf({ name: user.username, groups: user.groups })) {
     for (const tenant of view.byIndex("tenants", "owner", key)) owned.set(tenant.metadata.name, tenant as LiveTenant);
@@ -131,7 +135,7 @@ function hasPrefix(name: string, tenant: string): boolean {
 }
 
 /** The API server has asked the same before it asks the webhook; others who reach the webhook have only claimed it. */
-function mayCreateNamespaces({ client }: AdmissionView, user: RequestingUser): Promise<boolean> {
+function mayCreateNamespaces({ client }: AdmissionView, user: AdmissionRequest["user"]): Promise<boolean> {
   const attributes = { resourceAttributes: { verb: "create", version: "v1", resource: "namespaces" } };
   return reviewAccess(client, user, attributes);
 }

@@ -11,16 +11,15 @@ import { tenantOf } from "./tenants";
 
 /** The webhook's time-out, less what the answer takes. */
 const WAIT_MS = 3_500;
-/** What was freed a moment ago is in the caches within so long. */
+/** Freed capacity reaches the caches within this time. */
 const DOUBT_MS = 100;
-/** So long after a change what waits is looked at again: several changes at once. */
+/** Delay after a change before waiting requests are checked again, so that several changes cause one check. */
 const LOOK_DELAY_MS = 5;
 /** Timers may be a little early. */
 const SLACK_MS = 20;
-/** So many requests wait at most; the API server decides about others at once. */
+/** Maximum number of waiting requests. Others go to the API server at once. */
 export const MAX_WAITING = { inAll: 128, perTenant: 32 };
 
-/** What a request adds to one ResourceQuota. */
 interface Demand {
   quota: NamespaceQuota;
   growth: Usage;

@@ -14,7 +14,7 @@ export const RESERVATIONS_ANNOTATION = "capsule.clastix.io/admitted-namespaces";
  * and what is created is in every cache.
  */
 export const RESERVATION_MS = 60_000;
-/** So much may the clocks of replicas differ. What lasts longer was written before a clock was set back. */
+/** Maximum clock difference between replicas. A later expiry was written before a clock was set back. */
 const CLOCK_SKEW_MS = 60_000;
 const MAX_ATTEMPTS = 10;
 /** An annotation has room for so many. More namespaces of one tenant are not created within a minute. */

@@ -10,12 +10,10 @@ export function tenantNamed(name: string, view: AdmissionView): LiveTenant | und
   return view.get("tenants", name) as LiveTenant | undefined;
 }
 
-/** The name of the tenant that a namespace is of. */
 export function tenantNameOf(namespace: string, view: AdmissionView): string | undefined {
   return view.get("namespaces", namespace)?.metadata.labels?.[TENANT_LABEL];
 }
 
-/** The tenant that a namespace is of. */
 export function tenantOf(namespace: string, view: AdmissionView): LiveTenant | undefined {
   const name = tenantNameOf(namespace, view);
   return name === undefined ? undefined : tenantNamed(name, view);

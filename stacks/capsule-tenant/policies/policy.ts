@@ -4,7 +4,6 @@ import { TENANT_LABEL } from "../labels";
 
 const API_VERSION = "admissionregistration.k8s.io/v1";
 
-/** Which requests a policy is about. */
 export interface ResourceRule {
   apiGroups: string[];
   resources: string[];

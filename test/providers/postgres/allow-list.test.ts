@@ -62,7 +62,7 @@ describe("the allow-list", () => {
     list("students,public.*");
     const refuse = () => refuseTableName(hidden);
     expect(refuse).toThrow(
-      'table "staff.students" must not be written: KINDSTACK_POSTGRES_TABLES allows students,public.*, except in the schemas',
+      'table "staff.students" is not allowed: KINDSTACK_POSTGRES_TABLES allows students,public.*, except those in the schemas',
     );
     expect(refuse).toThrow(expect.objectContaining({ reason: "TableNotAllowed" }));
   });
