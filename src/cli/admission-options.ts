@@ -20,7 +20,6 @@ export interface AdmissionOptions {
 /** Of the Service in front of the operator, which the API server calls. */
 const SERVICE_PORT = 443;
 
-/** Adds the options of {@link AdmissionOptions}. */
 export function withAdmissionOptions(command: Command): Command {
   return command
     .option(

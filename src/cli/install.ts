@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { Command, InvalidArgumentError } from "commander";
-import { parse, stringify } from "yaml";
+import { parse } from "yaml";
 import { errorMessageOf } from "../../providers/errors";
 import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
 import type { AnyKind } from "../../stacks/contract/kind";
@@ -10,6 +10,7 @@ import { withLoadedKinds } from "../../stacks/platform/kinds";
 import { packageVersion } from "../package";
 import { renderTable } from "../text/table";
 import { type KindsOption, kindsOption } from "./kinds-option";
+import { printYaml } from "./print-yaml";
 
 interface InstallOptions extends KindsOption {
   print: boolean;
@@ -40,10 +41,7 @@ export function installCommand(): Command {
       if (chart !== undefined) await writeChart(chart, configuration, kinds);
       if (!print) return;
       const { platformManifests } = await import("../../stacks/platform/manifests.js");
-      const documents = (await platformManifests(configuration, kinds)).map((manifest) =>
-        stringify(manifest, { aliasDuplicateObjects: false, lineWidth: 0 }),
-      );
-      process.stdout.write(documents.join("---\n"));
+      printYaml(await platformManifests(configuration, kinds));
     });
 }
 

@@ -8,7 +8,6 @@ export interface MetricsOptions {
   metricsCertificate?: string;
 }
 
-/** Adds the options of {@link MetricsOptions}. */
 export function withMetricsOptions(command: Command): Command {
   return command
     .option(

@@ -65,7 +65,6 @@ ${INSPECTION_HELP}`,
     });
 }
 
-/** Adds the options of {@link ReportOptions}. */
 export function withReportOptions(command: Command): Command {
   return withServerOptions(
     command

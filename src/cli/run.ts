@@ -24,14 +24,14 @@ import { type KindsOption, kindsOption, loadedKinds } from "./kinds-option";
 import { type MetricsOptions, withMetricsOptions } from "./metrics-options";
 import { openStacks } from "./open-stacks";
 import { percent, positive, seconds, wholeNumber } from "./parse-options";
-import { type InspectionOptions, serveInspection, withInspectionOptions } from "./serve-inspection";
+import { type PreviewServerOptions, serveInspection, withPreviewServerOptions } from "./serve-inspection";
 import { openShards, type ShardingOptions, withShardingOptions } from "./sharding-options";
 import { untilInterrupted } from "./until-interrupted";
 
 /** A page waits for at most this long for a stack. */
 const CONSOLE_TIMEOUT_MS = 30_000;
 
-interface RunOptions extends AdmissionOptions, MetricsOptions, InspectionOptions, ShardingOptions, KindsOption {
+interface RunOptions extends AdmissionOptions, MetricsOptions, PreviewServerOptions, ShardingOptions, KindsOption {
   installCrds: boolean;
   watch: boolean;
   httpPort: number;
@@ -62,7 +62,7 @@ export function runCommand(): Command {
     .option("--drift-interval <seconds>", "how often rows are compared with their objects", positive, 30)
     .option("--relist-interval <seconds>", "full re-list interval", positive, 1800)
     .option("--grace-period <seconds>", "time for running updates after SIGTERM", wholeNumber, 20);
-  for (const add of [withAdmissionOptions, withMetricsOptions, withInspectionOptions, withShardingOptions])
+  for (const add of [withAdmissionOptions, withMetricsOptions, withPreviewServerOptions, withShardingOptions])
     add(command);
   return command
     .addHelpText(

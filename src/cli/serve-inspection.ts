@@ -11,15 +11,14 @@ import { type OpenStacks, openStacks } from "./open-stacks";
 import { wholeNumber } from "./parse-options";
 
 /** How an operator serves previews to others. */
-export interface InspectionOptions {
+export interface PreviewServerOptions {
   previewPort?: number;
   previewHost: string;
   previewNames: string[];
   previewCertificate?: string;
 }
 
-/** Adds the options of {@link InspectionOptions}. */
-export function withInspectionOptions(command: Command): Command {
+export function withPreviewServerOptions(command: Command): Command {
   return command
     .option(
       "--preview-port <port>",
@@ -47,7 +46,7 @@ const TIMEOUT_MS = 5 * 60_000;
 
 /** Serves inspections beside an operator, with a work directory and providers of their own; nothing without a port. */
 export async function serveInspection(
-  options: InspectionOptions,
+  options: PreviewServerOptions,
   { kinds, client, pulumi, state, logger: parent }: Collaborators,
 ): Promise<{ port: number; close(): Promise<void> } | undefined> {
   const { previewPort: port, previewHost: host, previewNames: names, previewCertificate: folder } = options;

@@ -12,7 +12,6 @@ export interface ServerOptions {
   tokenFile?: string;
 }
 
-/** Adds the options of {@link ServerOptions}. */
 export function withServerOptions(command: Command): Command {
   return command
     .option("--server <url>", "ask the operator at this address; needs only a token", httpsUrl)

@@ -23,7 +23,6 @@ export interface ShardingOptions {
   retryPeriod: number;
 }
 
-/** Adds the options of {@link ShardingOptions}. */
 export function withShardingOptions(command: Command): Command {
   return command
     .option("--leader-elect", "work only while holding a Lease; the default in a Pod", inCluster(process.env))
