@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { mkdir, readFile, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { TerminalError } from "../../providers/errors";
@@ -69,7 +69,7 @@ async function templates(
   pulumi: Pulumi,
   projectDirectory: string,
 ): Promise<{ configFile: string; checkpointTemplate: string }> {
-  const digest = keyService && createHash("sha256").update(keyService).digest("hex").slice(0, 8);
+  const digest = keyService && hash("sha256", keyService).slice(0, 8);
   const target = join(workDirectory, digest === undefined ? "template" : `template-${digest}`);
   const configFile = join(target, "stack-config.yaml");
   const read = async () => ({

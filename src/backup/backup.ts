@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { mkdir, readdir, readFile, rename, rmdir, writeFile } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import Type from "typebox";
@@ -24,7 +24,6 @@ const listSchema = Type.Object({
 });
 const listValidator = Compile(listSchema);
 
-/** What a backup says of itself. */
 type BackupList = Type.Static<typeof listSchema>;
 
 /**
@@ -50,7 +49,7 @@ export async function writeBackup(
     await backend.readAll(async (name, state) => {
       const text = `${JSON.stringify(state, undefined, 1)}\n`;
       await writeFile(join(aside, fileOf(name)), text, { mode: 0o600 });
-      stacks[name] = digestOf(text);
+      stacks[name] = hash("sha256", text);
       onStack(Object.keys(stacks).length);
     });
     const list: BackupList = { kindstack: packageVersion, time, backend: backend.scheme, stacks };
@@ -72,7 +71,7 @@ async function readBackup(directory: string): Promise<BackupList> {
   for (const [name, digest] of Object.entries(list.stacks)) {
     const state = await readFile(join(directory, fileOf(name)), "utf8").catch(() => undefined);
     if (state === undefined) throw new TerminalError("NoBackup", `${directory} lacks the file of the stack ${name}`);
-    if (digestOf(state) !== digest) {
+    if (hash("sha256", state) !== digest) {
       throw new TerminalError("NoBackup", `${join(directory, fileOf(name))} was changed after the backup`);
     }
   }
@@ -112,8 +111,4 @@ export async function restore(
 
 function fileOf(name: string): string {
   return `stack.${name}.json`;
-}
-
-function digestOf(text: string): string {
-  return createHash("sha256").update(text).digest("hex");
 }

@@ -11,7 +11,6 @@ const TIMEOUT_MS = 10 * 60_000;
 
 /** All stacks of a state's backend. */
 export interface StateBackend {
-  /** The scheme of its URL. */
   scheme: string;
   names(): Promise<string[]>;
   /** Reads every stack's state. On `postgres://` they are of one moment; elsewhere each is of a moment of its own. */

@@ -1,9 +1,8 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { kindName } from "../../stacks/contract/kind";
 import type { Answer } from "../http/answer";
 import { CONSOLE_PATH } from "../telemetry/console-paths";
-
 import type { Console } from "../telemetry/listener";
 import type { Html } from "./html";
 import { kindPage } from "./kind-page";
@@ -11,7 +10,7 @@ import { layout, messagePage } from "./layout";
 import { objectPage } from "./object-page";
 import { overviewPage } from "./overview-page";
 import { SCRIPT } from "./script";
-import { type ConsoleOptions, type ConsoleSource, consoleSource } from "./source";
+import { type ConsoleOptions, consoleSource } from "./source";
 import { STYLE } from "./style";
 
 /** Nothing but the console's own script and style runs, and no other page may frame it or be sent a form by it. */
@@ -19,35 +18,29 @@ const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 const HEADERS = { "content-security-policy": POLICY, "referrer-policy": "no-referrer" };
 
-/** The console of an operator. */
+/** The console of an operator. The caller decides whether a request may be answered. */
 export function openConsole(options: ConsoleOptions): Console {
   const source = consoleSource(options);
-  return (request) => consoleAnswer(source, request);
-}
-
-/**
- * Answers a request for a page of the console; `undefined` when it is for none. Whether the request may be answered is for
- * the caller to know.
- */
-async function consoleAnswer(source: ConsoleSource, request: IncomingMessage): Promise<Answer | undefined> {
-  const { pathname, searchParams } = new URL(request.url ?? "/", "http://console");
-  if (pathname !== CONSOLE_PATH && !pathname.startsWith(`${CONSOLE_PATH}/`)) return undefined;
-  const words = wordsOf(pathname.slice(CONSOLE_PATH.length));
-  if (words === undefined) return page(request, 404, "Not found", messagePage("There is no such page."));
-  const [section = "", name = "", ...key] = words;
-  if (section === "style.css") return file("text/css; charset=utf-8", STYLE);
-  if (section === "live.js") return file("text/javascript; charset=utf-8", SCRIPT);
-  if (section === "") return page(request, 200, "Overview", overviewPage(source));
-  const kind = source.kinds.find((kind) => kindName(kind) === name);
-  if (kind !== undefined && section === "kinds" && key.length === 0) {
-    return page(request, 200, name, kindPage(source, kind, searchParams));
-  }
-  const object =
-    kind !== undefined && section === "objects" && key.length > 0 && source.operator.object(kind, key.join("/"));
-  if (kind !== undefined && object) {
-    return page(request, 200, key.join("/"), await objectPage(source, kind, object));
-  }
-  return page(request, 404, "Not found", messagePage("There is no such page, or the object is gone."));
+  return async (request) => {
+    const { pathname, searchParams } = new URL(request.url ?? "/", "http://console");
+    if (pathname !== CONSOLE_PATH && !pathname.startsWith(`${CONSOLE_PATH}/`)) return undefined;
+    const words = wordsOf(pathname.slice(CONSOLE_PATH.length));
+    if (words === undefined) return page(request, 404, "Not found", messagePage("There is no such page."));
+    const [section = "", name = "", ...key] = words;
+    if (section === "style.css") return file("text/css; charset=utf-8", STYLE);
+    if (section === "live.js") return file("text/javascript; charset=utf-8", SCRIPT);
+    if (section === "") return page(request, 200, "Overview", overviewPage(source));
+    const kind = source.kinds.find((kind) => kindName(kind) === name);
+    if (kind !== undefined && section === "kinds" && key.length === 0) {
+      return page(request, 200, name, kindPage(source, kind, searchParams));
+    }
+    const object =
+      kind !== undefined && section === "objects" && key.length > 0 && source.operator.object(kind, key.join("/"));
+    if (kind !== undefined && object) {
+      return page(request, 200, key.join("/"), await objectPage(source, kind, object));
+    }
+    return page(request, 404, "Not found", messagePage("There is no such page, or the object is gone."));
+  };
 }
 
 function wordsOf(path: string): string[] | undefined {
@@ -64,7 +57,7 @@ function wordsOf(path: string): string[] | undefined {
 /** A browser that has the page as it is gets no second copy. */
 function page(request: IncomingMessage, status: number, title: string, content: Html): Answer {
   const body = layout(title, content).text;
-  const etag = `"${createHash("sha256").update(body).digest("base64url")}"`;
+  const etag = `"${hash("sha256", body, "base64url")}"`;
   const headers = { ...HEADERS, etag, "cache-control": "no-cache" };
   if (status === 200 && request.headers["if-none-match"] === etag) return { status: 304, headers, body: "" };
   return { status, contentType: "text/html; charset=utf-8", headers, body };

@@ -1,3 +1,5 @@
+import { escapeHtml } from "../text/plain-text";
+
 /** Text that is HTML already. Only {@link html} makes it. */
 export class Html {
   constructor(readonly text: string) {}
@@ -15,5 +17,5 @@ function textOf(value: Value): string {
   if (value === undefined || value === false) return "";
   if (value instanceof Html) return value.text;
   if (typeof value === "object") return value.map(textOf).join("");
-  return String(value).replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+  return escapeHtml(String(value));
 }

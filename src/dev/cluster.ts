@@ -19,7 +19,6 @@ export interface DevClusterOptions {
   dir: string;
   /** Start empty: delete what an earlier cluster in this directory has stored. */
   fresh?: boolean;
-  /** Gets a line for each step. */
   log?: (message: string) => void;
   observeTools?: (event: ToolEvent) => void;
   /** Ends the start, of a component too; what was started by then is stopped. */

@@ -15,7 +15,8 @@ const SERVICE_RANGE = "10.0.0.0/24";
 const POD_RANGE = "10.128.0.0/16";
 const NODE_ADDRESS = "10.64.0.1";
 const FAKE_NODE_ANNOTATION = "kwok.x-k8s.io/node";
-const FIELD_MANAGER = "kindstack-dev";
+/** Of what is applied to the development cluster. */
+export const FIELD_MANAGER = "kindstack-dev";
 const USABLE_TIMEOUT_MS = 60_000;
 
 /** The components, which have the names of their programs, and how kwok simulates Pods and nodes. */

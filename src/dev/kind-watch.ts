@@ -29,7 +29,6 @@ export interface KindWatchOptions {
   operator: Pick<Manager, "serve" | "withdraw">;
   /** Applies CRDs, or refuses those of other operators. */
   prepare(client: KubernetesClient, kinds: readonly AnyKind[]): Promise<void>;
-  /** Serves the admission of the kinds again. */
   restartAdmission(): Promise<void>;
   signal: AbortSignal;
   logger: Logger;

@@ -9,7 +9,6 @@ import type { Component } from "./supervisor";
 export interface OperatorOptions {
   /** Words for `--kinds`, such as `portableWords`; by default the built-in ones. */
   kinds?: readonly string[];
-  /** Apply edits of the kinds' files. */
   watch?: boolean;
 }
 

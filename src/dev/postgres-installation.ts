@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { existsSync } from "node:fs";
 import fs from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -77,7 +77,7 @@ async function postgresUser(): Promise<{ uid: number; gid: number }> {
 }
 
 function standIn(layout: Layout): string {
-  const digest = createHash("sha256").update(layout.directory).digest("hex").slice(0, 12);
+  const digest = hash("sha256", layout.directory).slice(0, 12);
   return path.join("/var/tmp", `kindstack-postgres-${digest}`);
 }
 

@@ -10,7 +10,6 @@ import { locatePostgres, type PostgresInstallation, passwordFileOf } from "./pos
 import { programName } from "./process";
 import { type Component, ComponentFailedError, type Supervisor } from "./supervisor";
 
-/** How to reach the database. */
 export interface PostgresSettings {
   host: string;
   port: number;

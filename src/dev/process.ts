@@ -27,13 +27,7 @@ export function programName(pid: number): string | undefined {
   return lookUp(pid)?.program;
 }
 
-interface ProcessFacts {
-  program: string;
-  state: string;
-  startedAt: string;
-}
-
-function lookUp(pid: number): ProcessFacts | undefined {
+function lookUp(pid: number) {
   try {
     return process.platform === "linux" ? lookUpInProc(pid) : lookUpByPs(pid);
   } catch {
@@ -41,7 +35,7 @@ function lookUp(pid: number): ProcessFacts | undefined {
   }
 }
 
-function lookUpInProc(pid: number): ProcessFacts {
+function lookUpInProc(pid: number) {
   // The second field is the program's name in parentheses, which may itself hold spaces and parentheses.
   const [, program = "", rest = ""] = /\((.*)\) (.*)/s.exec(fs.readFileSync(`/proc/${pid}/stat`, "utf8")) ?? [];
   const fields = rest.split(" ");
@@ -50,7 +44,7 @@ function lookUpInProc(pid: number): ProcessFacts {
   return { program, state, startedAt: `${boot}/${ticksSinceBoot}` };
 }
 
-function lookUpByPs(pid: number): ProcessFacts {
+function lookUpByPs(pid: number) {
   const columns = ["stat", "lstart", "comm"].flatMap((column) => ["-o", `${column}=`]);
   // The time is written by the rules of the environment, and the next command may run in another one.
   const env = { ...process.env, LC_ALL: "C", TZ: "UTC" };
@@ -60,23 +54,18 @@ function lookUpByPs(pid: number): ProcessFacts {
   return { program: path.basename(words.slice(5).join(" ")), state, startedAt: words.slice(0, 5).join(" ") };
 }
 
-/** A process that was started here. */
-export interface StartedProcess extends ProcessIdentity {
-  /** Fulfilled when it has ended, with how: "exit code 1", "SIGKILL". */
-  exited: Promise<string>;
-}
-
 /**
  * Starts a process in a process group of its own: it outlives this one and gets no signal from the terminal.
  *
  * @param logFile gets what the process prints; an earlier one is kept as `<logFile>.previous`
+ * @returns with `exited`, fulfilled when the process has ended, with how: "exit code 1", "SIGKILL"
  */
 export async function spawnDetached(
   command: string,
   args: readonly string[],
   logFile: string,
   options: Pick<SpawnOptions, "cwd" | "env" | "uid" | "gid">,
-): Promise<StartedProcess> {
+): Promise<ProcessIdentity & { exited: Promise<string> }> {
   if (fs.existsSync(logFile)) fs.renameSync(logFile, `${logFile}.previous`);
   const log = fs.openSync(logFile, "a", 0o600);
   const child = spawn(command, args, { ...options, detached: true, stdio: ["ignore", log, log] });

@@ -12,10 +12,9 @@ import { kinds as builtIn } from "../../stacks/index";
 import { packageRoot } from "../package";
 import { renderTable } from "../text/table";
 import type { DevCluster } from "./cluster";
-import { adminClient } from "./control-plane";
+import { adminClient, FIELD_MANAGER } from "./control-plane";
 import { withClient } from "./postgres";
 
-const FIELD_MANAGER = "kindstack-dev";
 const READY_TIMEOUT_MS = 60_000;
 const POLL_MS = 250;
 

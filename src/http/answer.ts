@@ -1,6 +1,5 @@
 import type { ServerResponse } from "node:http";
 
-/** What is sent back. */
 export interface Answer {
   status: number;
   /** By default that of plain text or, for an object, of JSON. */

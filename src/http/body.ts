@@ -1,4 +1,6 @@
 import type { IncomingMessage } from "node:http";
+import type { TProperties, TSchema } from "typebox";
+import type { Validator } from "typebox/compile";
 import { Refusal } from "./refusal";
 
 /** The bytes of bodies that are being read at the same time, and how many may be. */
@@ -34,19 +36,13 @@ export async function readBody(request: IncomingMessage, maxBytes: number, fligh
   return Buffer.concat(chunks).toString("utf8");
 }
 
-/** A compiled schema. */
-interface Validator<T> {
-  Check(value: unknown): value is T;
-  Errors(value: unknown): readonly { instancePath: string; message: string }[];
-}
-
 /**
  * Parses a body of JSON.
  *
  * @param what it should be, for the message
  * @throws Refusal 400 saying where it is wrong
  */
-export function parseBody<T>(schema: Validator<T>, text: string, what: string): T {
+export function parseBody<T>(schema: Validator<TProperties, TSchema, T>, text: string, what: string): T {
   let value: unknown;
   try {
     value = JSON.parse(text);

@@ -11,7 +11,6 @@ export interface Address {
   host: string;
 }
 
-/** A server at work. */
 export interface Listener {
   port: number;
   close(): Promise<void>;

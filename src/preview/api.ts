@@ -36,7 +36,6 @@ const stateSchema = Type.Object({
   }),
 });
 
-/** The body of each request. */
 export const requestSchemas = {
   "/v1/preview": Type.Object({
     manifests: manifestsSchema,
@@ -60,7 +59,6 @@ export const requestSchemas = {
 
 export type RequestPath = keyof typeof requestSchemas;
 
-/** The answer to each request. */
 export const answerSchemas = {
   "/v1/preview": reportSchema,
   "/v1/diff": reportSchema,
@@ -72,8 +70,6 @@ export const answerSchemas = {
 export type Requests = { [P in RequestPath]: Type.Static<(typeof requestSchemas)[P]> };
 export type Answers = { [P in RequestPath]: Type.Static<(typeof answerSchemas)[P]> };
 export type ObjectRequest = Type.Static<typeof objectSchema>;
-/** One resource that an object made, as its stack's state has it. */
-export type ResourceOutputs = Type.Static<typeof outputsSchema>;
 
 /** A larger body is refused, and so are more objects: each takes a second or so. */
 export const MAX_REQUEST_BYTES = 4 * 1024 * 1024;

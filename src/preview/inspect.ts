@@ -6,30 +6,18 @@ import type { AnyKind } from "../../stacks/contract/kind";
 import { findKind } from "../../stacks/contract/kind-name";
 import { objectKey } from "../../stacks/contract/object";
 import { sharedStackAssignment, stackOf } from "../../stacks/contract/shared-stack";
-import type { StackReader } from "../automation/stack-reader";
 import { isOwnResource, type StackState } from "../automation/stack-state";
 import { nameOf } from "../automation/urn";
 import { Refusal } from "../http/refusal";
 import { type NeededRight, rightsForDiff, rightsForPreview, rightsForSharedStack, rightsForStack } from "./access";
 import type { Answers, ObjectRequest, RequestPath, Requests } from "./api";
 import type { ClusterView } from "./cluster-view";
-import { preview, type Selection, selectCandidates } from "./preview";
+import { type PreviewOptions, preview, type Selection, selectCandidates } from "./preview";
 
-/** What is looked at. */
-export interface Sources {
-  reader: StackReader;
-  cluster: ClusterView;
-  /** What limits every report. */
-  notes?: readonly string[];
-}
-
-export interface Inspection {
+export interface Inspection extends Pick<PreviewOptions, "signal" | "observe"> {
   kinds: readonly AnyKind[];
-  signal?: AbortSignal;
-  /** Called once it is known that the request is allowed. */
-  open(): Promise<Sources>;
-  /** Told how many objects are to be previewed, and again of every one that is done. */
-  observe?: ((done: number, total: number) => void) | undefined;
+  /** Called once the request is known to be allowed. */
+  open(): Promise<Pick<PreviewOptions, "reader" | "cluster" | "notes">>;
   /** Refuses those who may not ask; without it, all may. @throws Refusal */
   authorize?(rights: readonly NeededRight[]): Promise<void>;
   /** More objects are refused. */

@@ -1,4 +1,4 @@
-import { escapeCharacter, shortValue, visible } from "../text/plain-text";
+import { escapeCharacter, escapeHtml, shortValue, visible } from "../text/plain-text";
 import type { ObjectPlan, Report } from "./report";
 import { byImportance, describeResources, describeSummary, fullName } from "./wording";
 
@@ -88,8 +88,4 @@ function code(text: string): string {
 /** A code span in a table, where a pipe would end the cell even behind a backslash. */
 function cell(text: string): string {
   return code(text).replaceAll("|", escapeCharacter);
-}
-
-function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }

@@ -50,7 +50,6 @@ const objectSchema = closed({
   notes: Type.Array(Type.String()),
 });
 
-/** The schema of a report. */
 export const reportSchema = closed(
   {
     summary: Type.Record(Type.String(), Type.Integer({ minimum: 0 }), {
@@ -69,11 +68,9 @@ export const reportSchema = closed(
 export type Report = Type.Static<typeof reportSchema>;
 export type ObjectPlan = Type.Static<typeof objectSchema>;
 export type ResourcePlan = Type.Static<typeof resourceSchema>;
-/** One field that would change. */
 export type FieldChange = Type.Static<typeof fieldSchema>;
 export type Action = ObjectPlan["action"];
 
-/** How often there is each action. */
 export function countActions(actions: readonly Action[]): Report["summary"] {
   const counts: Report["summary"] = {};
   for (const action of actions) counts[action] = (counts[action] ?? 0) + 1;

@@ -45,7 +45,7 @@ const validators = new Map(Object.entries(requestSchemas).map(([path, schema]) =
  */
 export async function startInspectionServer(options: InspectionServerOptions): Promise<Listener> {
   const { client, kinds, logger } = options;
-  const authenticator = new Authenticator({ client });
+  const authenticator = new Authenticator(client);
   const queue = new RequestQueue();
 
   async function answer(request: IncomingMessage, response: ServerResponse, facts: Facts): Promise<object> {

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { TLSSocket } from "node:tls";
 import { LRUCache } from "lru-cache";
@@ -7,11 +7,6 @@ import { reviewToken, type UserInfo } from "../../providers/kubernetes/access-re
 import type { KubernetesClient } from "../../providers/kubernetes/client";
 import { Refusal } from "../http/refusal";
 import { certificateIdentity, type Identity, reviewedIdentity } from "./identity";
-
-export interface AuthenticatorOptions {
-  client: Pick<KubernetesClient, "json">;
-  observe?: (review: "authenticated" | "refused" | "failed") => void;
-}
 
 /** How long the answer of a TokenReview is believed: as long as the API server's own delegates believe it. */
 const TOKEN_TTL_MS = 10_000;
@@ -26,14 +21,15 @@ const MAX_REVIEWS = 32;
  * the API server reviews.
  */
 export class Authenticator {
-  readonly #options: AuthenticatorOptions;
   /** By the digest of the token, so that memory holds none. Answers are shared by requests that come at once. */
   readonly #reviews: LRUCache<string, Identity, string>;
   /** Rejected tokens, by digest: kept apart, so that they do not evict valid ones. */
   readonly #refused = new LRUCache<string, true>({ max: MAX_TOKENS, ttl: TOKEN_TTL_MS });
 
-  constructor(options: AuthenticatorOptions) {
-    this.#options = options;
+  constructor(
+    private readonly client: Pick<KubernetesClient, "json">,
+    private readonly observe?: (review: "authenticated" | "refused" | "failed") => void,
+  ) {
     const limit = pLimit(MAX_REVIEWS);
     this.#reviews = new LRUCache({
       max: MAX_TOKENS,
@@ -53,7 +49,7 @@ export class Authenticator {
   }
 
   async #ofToken(token: string): Promise<Identity | undefined> {
-    const digest = createHash("sha256").update(token).digest("base64");
+    const digest = hash("sha256", token, "base64");
     if (this.#refused.has(digest)) return undefined;
     const identity = await this.#reviews.fetch(digest, { context: token });
     if (identity === undefined) this.#refused.set(digest, true);
@@ -61,16 +57,15 @@ export class Authenticator {
   }
 
   async #review(token: string): Promise<Identity | undefined> {
-    const { client, observe } = this.#options;
     let user: UserInfo | undefined;
     try {
-      user = await reviewToken(client, token);
+      user = await reviewToken(this.client, token);
     } catch {
-      observe?.("failed");
+      this.observe?.("failed");
       throw new Refusal(503, "ServiceUnavailable", "your token could not be reviewed: try again later");
     }
     const identity = user && reviewedIdentity(user);
-    observe?.(identity === undefined ? "refused" : "authenticated");
+    this.observe?.(identity === undefined ? "refused" : "authenticated");
     return identity;
   }
 }

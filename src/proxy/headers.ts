@@ -65,7 +65,6 @@ export function requestHeaders(headers: HeaderLines, remoteAddress: string | und
   return forwarded;
 }
 
-/** Whether a request has a body. */
 export function hasBody(headers: HeaderLines): boolean {
   return (
     headers["transfer-encoding"] !== undefined || (headers["content-length"] ?? ["0"]).some((length) => length !== "0")

@@ -1,6 +1,5 @@
 import { createInstruments } from "../telemetry/instruments";
 
-/** What the proxy counts. */
 export type ProxyMetrics = ReturnType<typeof createProxyMetrics>;
 
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];

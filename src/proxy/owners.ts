@@ -47,7 +47,6 @@ export class Owners {
     });
   }
 
-  /** Whether the cache is filled. */
   get ready(): boolean {
     return this.informer.hasSynced;
   }

@@ -62,7 +62,7 @@ export async function startProxy(options: ProxyOptions): Promise<ApiProxy> {
   const server = await startProxyServer({
     ...options,
     certificates: await poll(readCertificates, { intervalMs: reloadMs, logger }),
-    authenticator: new Authenticator({ client, observe: (result) => metrics.tokenReviews.inc({ result }) }),
+    authenticator: new Authenticator(client, (result) => metrics.tokenReviews.inc({ result })),
     owners,
     label: view.label,
     client,

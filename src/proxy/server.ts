@@ -34,12 +34,6 @@ export interface ProxyServerOptions extends ViewOptions, Address {
   logger: Logger;
 }
 
-export interface ProxyServer {
-  readonly port: number;
-  /** Ends watches and takes no more connections; other requests may continue for `graceMs`. */
-  close(graceMs: number): Promise<void>;
-}
-
 const SERVER_OPTIONS = {
   requestCert: true,
   rejectUnauthorized: false, // who has no certificate may have a token
@@ -64,7 +58,7 @@ interface AccessRecord {
 }
 
 /** Starts the listener. @throws when the port is taken */
-export async function startProxyServer(options: ProxyServerOptions): Promise<ProxyServer> {
+export async function startProxyServer(options: ProxyServerOptions) {
   const { logger, metrics, certificates } = options;
   let stopping = false;
   /** With which CA a connection's certificate was verified. */
@@ -187,7 +181,8 @@ export async function startProxyServer(options: ProxyServerOptions): Promise<Pro
   const { port } = await listenAt(server, options);
   return {
     port,
-    async close(graceMs) {
+    /** Ends watches and takes no more connections; other requests may continue for `graceMs`. */
+    async close(graceMs: number): Promise<void> {
       stopping = true;
       certificates.close();
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));

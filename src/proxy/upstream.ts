@@ -14,7 +14,6 @@ export class Upstream {
   readonly #server: URL;
   readonly #agent = new https.Agent({ keepAlive: true, timeout: IDLE_TIMEOUT_MS });
 
-  /** @param server the URL of the API server */
   constructor(config: KubeConfig, server: string) {
     this.#config = config;
     this.#server = new URL(server);

@@ -1,6 +1,5 @@
 import { isApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
 
-/** One Lease. */
 export interface LeaseRecord {
   name: string;
   uid: string;

@@ -86,7 +86,6 @@ export class Shards implements ShardWorker {
     }
   }
 
-  /** Takes part until {@link leave}. */
   run(listener: ShardListener): Promise<void> {
     this.#listener = listener;
     return this.#replica.run();

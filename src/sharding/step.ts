@@ -6,7 +6,6 @@ export const SHARD_PREFIX = "kindstack-shard-";
 
 /** What a replica knows when it looks at the Leases. */
 export interface ReplicaState {
-  /** Each shard that it holds. */
   held: ReadonlyMap<number, LeaseRecord>;
   /** Those of them that it gives back; `true` when no work is left. */
   yielding: ReadonlyMap<number, boolean>;

@@ -10,21 +10,19 @@ export interface KindCounts {
   ready: number;
   states: Record<ObjectState, number>;
   /** Those that are not Ready, the most frequent reason first. */
-  notReady: ReasonCount[];
-}
-
-export interface ReasonCount {
-  reason: string;
-  objects: number;
-  /** Keys of some of them. */
-  examples: string[];
+  notReady: {
+    reason: string;
+    objects: number;
+    /** Keys of some of them. */
+    examples: string[];
+  }[];
 }
 
 const EXAMPLES = 3;
 
 export function countObjects(kind: AnyKind, objects: readonly LiveObject[]): KindCounts {
   const states = Object.fromEntries(OBJECT_STATES.map((state) => [state, 0])) as Record<ObjectState, number>;
-  const reasons = new Map<string, ReasonCount>();
+  const reasons = new Map<string, KindCounts["notReady"][number]>();
   let isReady = 0;
   for (const object of objects) {
     const { ready, reason, states: present } = readinessOf(object);

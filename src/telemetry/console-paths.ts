@@ -3,7 +3,6 @@ import { type AnyKind, kindName } from "../../stacks/contract/kind";
 /** Where the console's pages are. */
 export const CONSOLE_PATH = "/console";
 
-/** The address of an object's page. */
 export function objectHref(kind: AnyKind, key: string): string {
   return `${CONSOLE_PATH}/objects/${kindName(kind)}/${key.split("/").map(encodeURIComponent).join("/")}`;
 }

@@ -1,4 +1,3 @@
-/** One sample of Prometheus' text format. */
 export interface Sample {
   name: string;
   labels: Readonly<Record<string, string>>;

@@ -14,7 +14,6 @@ export function createInstruments() {
   /** @param buckets their upper bounds, in seconds */
   const histogram = <Label extends string>(name: string, labelNames: Label[], help: string, buckets: number[]) =>
     new Histogram({ name, labelNames, help, buckets, registers });
-  /** A gauge that is set at every scrape. */
   const observed = <Label extends string>(
     name: string,
     labelNames: Label[],

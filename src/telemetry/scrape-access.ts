@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { Logger } from "pino";
 import { reviewAccess, reviewToken } from "../../providers/kubernetes/access-review";
@@ -56,7 +56,7 @@ export function scrapeAccess(
   return async (authorization) => {
     const token = tokenOf(authorization);
     if (token === undefined || token.length > MAX_TOKEN_LENGTH) return "unauthenticated";
-    const digest = createHash("sha256").update(token).digest("base64");
+    const digest = hash("sha256", token, "base64");
     return (await verdicts.fetch(digest, { context: token })) ?? "unknown";
   };
 }

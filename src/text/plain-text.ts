@@ -20,7 +20,6 @@ export function shortValue(value: unknown, limit = 80): string {
   return shortened(visible(JSON.stringify(value) ?? ""), limit);
 }
 
-/** A text of at most `limit` characters. */
 export function shortened(text: string, limit: number): string {
   return text.length <= limit ? text : `${text.slice(0, limit - 1)}…`;
 }
@@ -34,4 +33,8 @@ export function safeJson(value: unknown): string {
 
 export function escapeCharacter(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+}
+
+export function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }

@@ -3,7 +3,6 @@ import { KeyObject, webcrypto } from "node:crypto";
 import { isIP } from "node:net";
 import * as x509 from "@peculiar/x509";
 
-/** A certificate and its private key, as PEM. */
 export interface CertifiedKey {
   certificate: string;
   key: string;

@@ -15,11 +15,6 @@ export interface Polled<T> {
   close(): void;
 }
 
-export interface PollOptions {
-  intervalMs: number;
-  logger: Logger;
-}
-
 /**
  * Reads now, and again at every interval; while that fails, what was read before stays.
  *
@@ -28,7 +23,7 @@ export interface PollOptions {
  */
 export async function poll<T>(
   read: (before: T | undefined, knownMs: number) => Promise<T>,
-  { intervalMs, logger }: PollOptions,
+  { intervalMs, logger }: { intervalMs: number; logger: Logger },
 ): Promise<Polled<T>> {
   let current = await read(undefined, 0);
   let knownSince: number | undefined = Date.now();
