@@ -6,9 +6,9 @@ const BASE_MS = 2_000;
 const GROUP_CAP_MS = 40_000;
 /** Objects that fail each for itself are many updates. */
 const SINGLE_CAP_MS = 5 * 60_000;
-/** So many are tried at a time, which is one update; each time others, for they may fail for one reason by chance. */
+/** Members that are retried at a time, in one update. Each retry takes others: unrelated objects may fail for one reason. */
 const PROBES = 8;
-/** A group that is together again within this time has never been well. */
+/** A group that fails again within this time continues its back-off. */
 const REGROUPED_WITHIN_MS = 60_000;
 
 interface Group<T> {
@@ -58,6 +58,7 @@ export class GroupBackoff<T extends Item> {
     const wasProbe = group?.probes.has(item.id);
     this.forget(item);
     if (name === undefined || group === undefined || !wasProbe) return;
+    this.#groups.set(name, group); // even when it was the only one: should it fail again soon, its back-off continues
     const released = [...group.members.values()];
     for (const member of released) this.#groupOf.delete(member.id);
     group.members.clear();

@@ -82,6 +82,20 @@ describe("objects that fail for one reason", () => {
   });
 });
 
+it("an object that was the only one and succeeded does not end the retries of those that fail after it", () => {
+  const [only = item(""), ...others] = items;
+  backoff.failed(only, "table missing");
+  expect(triedWithin(2_000)).toEqual([only]);
+  backoff.succeeded(only);
+  vi.advanceTimersByTime(59_000);
+  for (const item of others) backoff.failed(item, "table missing");
+  for (const item of triedWithin(4_000)) backoff.failed(item, "table missing");
+  const [probe = item("")] = triedWithin(8_000);
+  tried = [];
+  backoff.succeeded(probe);
+  expect(tried).toHaveLength(others.length - 1);
+});
+
 it("one object that fails waits for no one, and one that fails otherwise waits with those that do", () => {
   backoff.failed(item("a"), "table missing");
   expect(triedWithin(2_000)).toEqual([item("a")]);
