@@ -6,6 +6,7 @@ import {
   conflictOverCondition,
   isReported,
   isUnfinished,
+  pausedConditions,
   resumedConditions,
 } from "./conditions";
 import type { Drift } from "./drift";
@@ -49,7 +50,7 @@ export interface Facts {
   /** Whether more than that is drifted. */
   lacksMore: boolean;
   lastAttempt: Attempt | undefined;
-  /** How long from now all that the last attempt, or destroy, waits for stays; 0 when some of it is gone. */
+  /** How long from now, in ms, the blockers of the last attempt or destroy are checked again; 0 when one is gone. */
   blockedMs: number;
   /** Whether an attempt waited until now. */
   unblocked: boolean;
@@ -69,7 +70,7 @@ export type Plan =
   | { type: "backOff"; conditions: NewCondition[]; requeueAfterMs: number }
   /** What the last attempt waits for is still there. */
   | { type: "wait"; requeueAfterMs: number }
-  | { type: "pause" }
+  | { type: "pause"; conditions: NewCondition[] }
   /** Only the finalizer is missing. */
   | { type: "finalize" }
   | UpdatePlan
@@ -121,7 +122,9 @@ export interface DestroyPlan {
  */
 export function decide(facts: Facts): Plan {
   const { metadata, status, lastAttempt, requested, finalized, blockedMs } = facts;
-  if (facts.paused && !facts.gone) return { type: "pause" };
+  if (facts.paused && !facts.gone) {
+    return { type: "pause", conditions: [...pausedConditions(metadata.generation), ...driftUnknownNews(facts)] };
+  }
   if (metadata.deletionTimestamp) {
     if (!finalized) return nothing(facts);
     return blockedMs > 0 ? { type: "wait", requeueAfterMs: blockedMs } : destroy(facts);
@@ -196,7 +199,7 @@ function isRepetition(facts: Facts): boolean {
  * update had, and others may have written the status.
  */
 function nothing(facts: Facts): Plan {
-  const { metadata, status, backoff, driftUnknown, lastAttempt } = facts;
+  const { metadata, status, backoff, lastAttempt } = facts;
   const { conditions } = status;
   const { generation, deletionTimestamp } = metadata;
   const corrected: NewCondition[] = [];
@@ -208,8 +211,13 @@ function nothing(facts: Facts): Plan {
   }
   const inConflict = findCondition(conditions, "FieldConflict")?.status === "True";
   if (inConflict && backoff.settledMs <= 0) corrected.push(conflictOverCondition(generation));
-  if (driftUnknown !== undefined && !isReported(conditions, driftUnknown)) corrected.push(driftUnknown);
+  corrected.push(...driftUnknownNews(facts));
   return { type: "nothing", conditions: corrected, requeueAfterMs: inConflict ? Math.max(0, backoff.settledMs) : 0 };
+}
+
+/** What the last comparison says about drift being unknown, unless the status says the same. */
+function driftUnknownNews({ driftUnknown, status }: Facts): NewCondition[] {
+  return driftUnknown === undefined || isReported(status.conditions, driftUnknown) ? [] : [driftUnknown];
 }
 
 /** A repair waits while another controller undoes each, and while what it replaces completes as well. */

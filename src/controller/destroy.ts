@@ -14,7 +14,8 @@ export async function executeDestroy(reconcile: Reconcile, plan: DestroyPlan): P
   const { context, object, facts, signal, unblocked } = reconcile;
   const { metrics, stacks, writer } = context;
   const deletedBefore = unblocked?.deleted ?? 0;
-  const emptied = plan.mayBeEmpty ? await forgetEmptied(reconcile) : undefined;
+  // Where that cannot be told, the destroy reports why.
+  const emptied = plan.mayBeEmpty ? await forgetEmptied(reconcile).catch(() => undefined) : undefined;
   if (emptied !== undefined) {
     metrics.ran(emptied, "Deleting");
     return { type: "destroyed", plan, object, changes: emptied.changes, deletedBefore };
@@ -46,7 +47,7 @@ export async function executeDestroy(reconcile: Reconcile, plan: DestroyPlan): P
     failures = [loggedFailure(error, loggerOf(reconcile))];
   } finally {
     run.close();
-    progress?.cancel();
+    await latest(); // a report that lands after the next reconcile's status would replace it
   }
   return { type: "destroyFailed", object: await latest(), failures, deleted };
 }

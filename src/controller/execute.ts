@@ -1,4 +1,3 @@
-import { pausedConditions } from "./conditions";
 import { loggerOf, type Reconcile } from "./context";
 import type { Plan } from "./decide";
 import { executeDestroy } from "./destroy";
@@ -13,7 +12,7 @@ export async function execute(reconcile: Reconcile, plan: Plan): Promise<Outcome
     case "backOff":
       return { ...plan, type: "rests" };
     case "pause":
-      return { type: "rests", conditions: pausedConditions(object.metadata.generation ?? 0), requeueAfterMs: 0 };
+      return { ...plan, type: "rests", requeueAfterMs: 0 };
     case "wait":
       return { ...plan, type: "waits", failures: (await state.blockers?.describe(context)) ?? [] };
     case "finalize":

@@ -23,13 +23,17 @@ export class Expectations {
       objectsAmong(resources).map(({ manifest, resourceVersion }) => [objectId(manifest), resourceVersion]),
     );
     const now = performance.now();
-    for (const [id, time] of this.#deleted) if (now - time > DELETION_EXPECTED_MS) this.#deleted.delete(id);
+    for (const id of [...this.#deleted.keys()]) if (!this.#isExpected(id)) this.#deleted.delete(id);
     for (const { manifest } of objectsAmong(deleted)) this.#deleted.set(objectId(manifest), now);
     for (const id of this.#applied.keys()) this.#deleted.delete(id);
   }
 
   /** Whether an update has deleted this object, whatever a cache still shows. */
   hasDeleted(object: LiveObject): boolean {
-    return this.#deleted.has(objectId(object));
+    return this.#isExpected(objectId(object));
+  }
+
+  #isExpected(id: string): boolean {
+    return performance.now() - (this.#deleted.get(id) ?? Number.NEGATIVE_INFINITY) <= DELETION_EXPECTED_MS;
   }
 }

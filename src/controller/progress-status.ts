@@ -32,14 +32,9 @@ export class ProgressStatus {
     await this.#written;
   }
 
-  /** Reports nothing any more; resolves with the object as it then is. @throws what the write threw */
+  /** Reports nothing any more; resolves with the object as it is once no report is under way. @throws what the write threw */
   end(): Promise<LiveObject> {
-    this.cancel();
-    return this.#written ?? Promise.resolve(this.#before);
-  }
-
-  /** Reports nothing any more. */
-  cancel(): void {
     clearTimeout(this.#timer);
+    return this.#written ?? Promise.resolve(this.#before);
   }
 }

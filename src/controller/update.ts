@@ -62,7 +62,7 @@ export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Pro
     return await failed([loggedFailure(error, loggerOf(reconcile))]);
   } finally {
     run.close();
-    progress?.cancel();
+    await latest(); // a report that lands after the next reconcile's status would replace it
   }
 }
 

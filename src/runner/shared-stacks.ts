@@ -84,9 +84,9 @@ export class SharedStacks implements StackRunner {
   }
 
   backoffGroupOf(object: LiveObject, failure: UpdateFailure | undefined): string | undefined {
-    if (failure === undefined) return undefined;
-    const { reason, message } = failure;
-    return [kindName(this.#options.kind), assignmentId(this.assignmentOf(object)), reason, message].join();
+    const assignment = this.#assignments.get(objectKey(object.metadata)); // of one that is gone by now, there is none
+    if (failure === undefined || assignment === undefined) return undefined;
+    return [kindName(this.#options.kind), assignmentId(assignment), failure.reason, failure.message].join();
   }
 
   open(found: LiveObject): StackRun {

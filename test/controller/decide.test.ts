@@ -200,7 +200,7 @@ plans(
       { type: "finalize" },
     ],
     ["gets it with its update, where it needs one", { program: "p2" }, { type: "update" }],
-    ["does not get it during a pause", { paused: true }, { type: "pause" }],
+    ["does not get it during a pause", { paused: true }, { type: "pause", conditions: [{ reason: "Paused" }] }],
     ["does not get it when it is being deleted", { metadata: deleted }, { type: "nothing" }],
     ["does not get it when it has made nothing", { status: {}, lastAttempt: attempt() }, { type: "nothing" }],
   ],
@@ -215,7 +215,7 @@ plans(
       { status: failed, lastAttempt: attempt(), program: "p2", ...drifted },
       { type: "destroy" },
     ],
-    ["is left alone during a pause", { paused: true }, { type: "pause" }],
+    ["is left alone during a pause", { paused: true }, { type: "pause", conditions: [{ reason: "Paused" }] }],
     [
       "is destroyed in spite of a pause when it is gone: no one can end that",
       { paused: true, gone: true },
@@ -302,6 +302,11 @@ describe("the status of an object that needs nothing", () => {
     expect(plan).toMatchObject({ type: "nothing", requeueAfterMs });
     const said = plan.type === "nothing" ? plan.conditions : [];
     expect(said.map(({ type, status }) => `${type}=${status}`)).toEqual(expected);
+  });
+
+  it("says during a pause as well that drift is unknown", () => {
+    const conditions = [{ reason: "Paused" }, unknown];
+    expect(decide(facts({ paused: true, driftUnknown: unknown }))).toMatchObject({ type: "pause", conditions });
   });
 });
 

@@ -59,6 +59,7 @@ describe("what an update deleted", () => {
     expectations.updated({ resources: [], deleted: [] });
     expect(expectations.hasDeleted(namespace("acme"))).toBe(true);
     vi.advanceTimersByTime(2_000);
+    expect(expectations.hasDeleted(namespace("acme"))).toBe(false);
     expectations.updated({ resources: [], deleted: [] });
     expect(expectations.hasDeleted(namespace("acme"))).toBe(false);
   });

@@ -1,6 +1,8 @@
+import { setImmediate } from "node:timers/promises";
 import pLimit from "p-limit";
 import pino from "pino";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { RetryableError } from "../../providers/errors";
 import { ApiError, type KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { OBJECT_STUB } from "../../providers/kubernetes/object";
 import { ownedFieldsDigest } from "../../providers/kubernetes/ownership";
@@ -65,6 +67,12 @@ class Harness {
   unserved = false;
   /** What the next destroys come to. */
   readonly destroys: Pick<UpdateResult, "outcome" | "changes" | "failures">[] = [];
+  /** Whether the state of the stack can be read. */
+  unreadable = false;
+  /** Whether updates are interrupted. */
+  interrupted = false;
+  /** What writes of the status wait for. */
+  statusWrites: Promise<void> = Promise.resolve();
   readonly program = vi.fn<AnyKind["program"]>();
   deployment: LiveObject | undefined = this.#deployment(true);
   readonly reconciler: Reconciler;
@@ -86,6 +94,7 @@ class Harness {
         created: false,
       }),
       replaceStatus: async (_object: unknown, status: object) => {
+        await this.statusWrites;
         if (this.refusedWrites-- > 0) throw new ApiError(503, "ServiceUnavailable", "away");
         const resourceVersion = String(++this.#version);
         this.object = { ...this.object, status, metadata: { ...this.object.metadata, resourceVersion } };
@@ -101,6 +110,7 @@ class Harness {
     const engine: RunnerEngine = {
       up: async (_stack: string, program: () => void) => {
         program();
+        if (this.interrupted) return { ...this.#up(), outcome: "interrupted" };
         return this.refusal === undefined ? this.#up() : this.#refused(this.refusal);
       },
       destroy: async () => {
@@ -108,7 +118,10 @@ class Harness {
         if (result === undefined) throw new Error("nothing is to be destroyed");
         return { operation: "destroy", resources: [], deleted: [], durationMs: 1, ...result };
       },
-      recorded: async () => ["urn:pulumi:stack::kindstack::other"],
+      recorded: async () => {
+        if (this.unreadable) throw new RetryableError("Unreadable", "away");
+        return ["urn:pulumi:stack::kindstack::other"];
+      },
       forget: () => Promise.reject(new Error("nothing is to be destroyed")),
       stacks: async () => [],
       isDirect: true,
@@ -306,6 +319,45 @@ it("a destroy that is interrupted after a wait still knows what the one before h
   expect(await harness.reconcile()).toBe("retry");
   expect(await harness.reconcile()).toBe("done");
   expect(harness.notes.at(-1)).toBe("3 deleted");
+});
+
+it("a destroy whose state cannot be read when its wait is over says so", async () => {
+  const harness = new Harness();
+  await harness.reconcile();
+  const { metadata } = harness.object;
+  harness.object = { ...harness.object, metadata: { ...metadata, deletionTimestamp: "2026-01-01T00:00:00Z" } };
+  const pending = { errorClass: "pending", reason: "Terminating", message: "", object: harness.deployment } as const;
+  const unreadable: UpdateFailure = { errorClass: "retryable", reason: "Unreadable", message: "away" };
+  harness.destroys.push(
+    { outcome: "failed", changes: {}, failures: [pending as UpdateFailure] },
+    { outcome: "failed", changes: {}, failures: [unreadable] },
+  );
+  await harness.reconcile();
+  harness.remove();
+  harness.unreadable = true;
+  expect(await harness.reconcile()).toBe("retry");
+  expect(findCondition(statusOf(harness.object).conditions, "Ready")?.reason).toBe("DeletionFailed");
+  expect(harness.events.at(-1)).toBe("DeletionFailed");
+});
+
+it("an update that is interrupted is not over before the report of its progress has landed", async () => {
+  const harness = new Harness();
+  await harness.reconcile();
+  harness.changeSpec();
+  harness.interrupted = true;
+  let land = () => {};
+  harness.statusWrites = new Promise((resolve) => {
+    land = resolve;
+  });
+  let over = false;
+  const reconciled = harness.reconcile().finally(() => {
+    over = true;
+  });
+  await setImmediate();
+  expect(harness.updates).toBe(2);
+  expect(over).toBe(false);
+  land();
+  expect(await reconciled).toBe("retry");
 });
 
 /** A kind with other capabilities. */

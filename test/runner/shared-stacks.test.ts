@@ -56,18 +56,32 @@ afterEach(async () => {
   await stacks.stop();
 });
 
-function update(namespace: string) {
-  const object: LiveObject = {
+function objectIn(namespace: string): LiveObject {
+  return {
     apiVersion: "demo.yash.com/v1",
     kind: "PostgresWriter",
     metadata: { namespace, name: "one", uid: namespace, resourceVersion: "1" },
   };
-  return stacks.open(object).up(() => {}, { refresh: false, verified: false });
+}
+function update(namespace: string) {
+  return stacks.open(objectIn(namespace)).up(() => {}, { refresh: false, verified: false });
 }
 const give = (namespace: string) => {
   held.delete(namespace);
   stacks.interrupt((shardKey) => shardKey.endsWith(`|${namespace}`));
 };
+
+it("an object that is gone by the time that its failure is known takes no place in a stack", () => {
+  const object = objectIn("a");
+  stacks.seen(object);
+  const { assignment } = stacks.open(object).stack;
+  stacks.gone("a/one");
+  const failure = { errorClass: "retryable", reason: "Refused", message: "" } as const;
+  expect(stacks.backoffGroupOf(object, failure)).toBeUndefined();
+  expect(stacks.open({ ...object, metadata: { ...object.metadata, name: "two" } }).stack.assignment).toEqual(
+    assignment,
+  );
+});
 
 describe("a shard that is given back", () => {
   it("does not wait for the updates of others: what has not begun is interrupted, what runs may end", async () => {
