@@ -93,7 +93,7 @@ export class Controller {
 
   /** Reconciles an object; requeues it as it asks for. */
   async reconcile(item: ObjectItem, signal: AbortSignal): Promise<void> {
-    const { metrics, shards } = this.#environment;
+    const { groups, metrics, shards } = this.#environment;
     const labels = { controller: kindName(this.kind) };
     metrics.activeWorkers.inc(labels);
     const stopTimer = metrics.reconcileTime.startTimer(labels);
@@ -101,7 +101,8 @@ export class Controller {
       const work = (signal: AbortSignal) => this.#reconciler.reconcile(item, signal);
       const shardKey = this.stacks.shardKeyOf(item);
       const gone = this.#gone.get(item.key);
-      const result = (await (shards?.work(shardKey, signal, work) ?? work(signal))) ?? "done";
+      const result = shards === undefined ? await work(signal) : await shards.work(shardKey, signal, work);
+      if (result === undefined) return; // another replica's now
       // One that is gone only since then is still to be reconciled.
       if (result === "done" && gone !== undefined) this.#forgetGone(item.key, gone);
       this.#requeue(item, result);
@@ -110,6 +111,7 @@ export class Controller {
     } catch (error) {
       metrics.reconcileTotal.inc({ ...labels, result: "error" });
       metrics.reconcileErrors.inc(labels);
+      groups.forget(item); // the others do not wait for it
       throw error; // the queue logs it and backs off
     } finally {
       stopTimer();
@@ -133,43 +135,40 @@ export class Controller {
     }
   }
 
-  /** Reconciles all objects of these shards; another replica may have worked on them since this one did. */
+  /** Reconciles all objects of these shards. */
   takeOver(includes: (shardKey: string) => boolean): void {
-    const { groups, queue } = this.#environment;
     void this.stacks.takeOver(includes);
-    for (const { metadata } of [...this.list(), ...this.#gone.values()]) {
-      const item = objectItem(this.kind, metadata);
-      if (!includes(this.stacks.shardKeyOf(item))) continue;
-      this.#reconciler.forget(item.key);
-      groups.forget(item);
-      queue.forget(item);
-      queue.add(item);
-    }
+    for (const item of this.#itemsOf(includes)) this.#environment.queue.add(item);
+  }
+
+  /** Forgets what is known of the objects of these shards: another replica works on them from now on. */
+  release(includes: (shardKey: string) => boolean): void {
+    for (const item of this.#itemsOf(includes)) this.#forget(item);
   }
 
   /** Takes in what a comparison found of an object. @param failure why it could not be compared */
   compared(object: LiveObject, drifted: boolean, failure: ClassifiedError | undefined): void {
     const item = objectItem(this.kind, object.metadata);
+    if (this.get(item.key)?.metadata.uid !== object.metadata.uid) return; // gone meanwhile
     if (this.#reconciler.noteComparison(object, drifted, failure)) this.#environment.queue.add(item);
   }
 
   objectChanged(change: ObjectChange): void {
-    const { claims, groups, logger, metrics, owners, queue } = this.#environment;
+    const { claims, logger, metrics, owners, queue } = this.#environment;
     metrics.objectChanged(kindName(this.kind), change);
     const { uid } = change.object.metadata;
     const item = objectItem(this.kind, change.object.metadata);
     if (change.type === "deleted") {
       claims.forget(uid, item); // an object that lost its finalizer by force was never destroyed
-      this.#reconciler.forget(item.key);
-      if (isDeletedInSpiteOfFinalizer(change) && this.holds(item)) {
+      this.#forget(item);
+      if (isDeletedInSpiteOfFinalizer(change)) {
         logger.warn({ kind: kindName(this.kind), key: item.key }, "object was deleted in spite of its finalizer");
+        // Also of another replica's shard, which may become this one's before the stack is destroyed.
         this.#gone.set(item.key, asDeleting(change.object));
       } else {
         owners.remove(uid);
         this.stacks.gone(item.key);
       }
-      queue.forget(item);
-      groups.forget(item);
     } else {
       owners.add(uid, item);
       this.stacks.seen(change.object);
@@ -183,7 +182,20 @@ export class Controller {
     }
   }
 
-  /** Nothing is left of an object that was deleted in spite of its finalizer, or it is another replica's. */
+  /** Those of the objects that there are, or that are left of. */
+  #itemsOf(includes: (shardKey: string) => boolean): ObjectItem[] {
+    return [...this.list(), ...this.#gone.values()]
+      .map(({ metadata }) => objectItem(this.kind, metadata))
+      .filter((item) => includes(this.stacks.shardKeyOf(item)));
+  }
+
+  #forget(item: ObjectItem): void {
+    this.#reconciler.forget(item.key);
+    this.#environment.groups.forget(item);
+    this.#environment.queue.forget(item);
+  }
+
+  /** Nothing is left of an object that was deleted in spite of its finalizer. */
   #forgetGone(key: string, gone: LiveObject): void {
     this.#environment.owners.remove(gone.metadata.uid);
     if (this.#gone.get(key) !== gone) return; // a successor went the same way

@@ -156,6 +156,9 @@ export class Manager {
       yielding: (includes) => {
         for (const { stacks } of controllers()) stacks.interrupt(includes);
       },
+      released: (includes) => {
+        for (const controller of controllers()) controller.release(includes);
+      },
     });
     if (signal.aborted) onStop();
     signal.addEventListener("abort", onStop, { once: true });

@@ -9,8 +9,10 @@ import { Replica, type ReplicaOptions, type ShardWorker } from "./replica";
 export interface ShardListener {
   /** All of it is to be looked at. */
   acquired(includes: (shardKey: string) => boolean): void;
-  /** It is given back as soon as the work on it has ended: what has not begun is not to begin. */
+  /** It is released when its running work ends. No more is to begin. */
   yielding(includes: (shardKey: string) => boolean): void;
+  /** It is released, or lost, and its work has ended. */
+  released(includes: (shardKey: string) => boolean): void;
 }
 
 /** One piece of work that runs. */
@@ -25,7 +27,7 @@ export class Shards implements ShardWorker {
   readonly #allow: (ms: number) => void;
   readonly #shards: number;
   readonly #runs = new Map<number, Set<Run>>();
-  #listener: ShardListener = { acquired: () => {}, yielding: () => {} };
+  #listener: ShardListener = { acquired: () => {}, yielding: () => {}, released: () => {} };
 
   /** @param options with `allow`, told again and again how long the processes of updates may run from now */
   constructor({ allow, ...options }: Omit<ReplicaOptions, "worker"> & { allow: (ms: number) => void }) {
@@ -103,12 +105,14 @@ export class Shards implements ShardWorker {
   async drained(shard: number): Promise<void> {
     this.#listener.yielding((shardKey) => bucketOf(shardKey, this.#shards) === shard);
     await Promise.allSettled([...this.#runsOf(shard)].map(({ ended }) => ended));
+    this.#listener.released((shardKey) => bucketOf(shardKey, this.#shards) === shard);
   }
 
   async lost(graceMs: number): Promise<void> {
     const runs = [...this.#runs.values()].flatMap((runs) => [...runs]);
     for (const { abort } of runs) abort.abort(leaseLost(graceMs));
     await Promise.allSettled(runs.map(({ ended }) => ended));
+    this.#listener.released(() => true);
   }
 
   renewed(ms: number): void {

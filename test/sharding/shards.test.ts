@@ -14,8 +14,11 @@ let shards: Shards;
 let fed: number[];
 /** Of each shard that is given back, whether `stack` is in it. */
 let yielding: boolean[];
+/** Of each time that shards are released, whether `stack` is in one of them. */
+let released: boolean[];
 beforeEach(async () => {
   yielding = [];
+  released = [];
   clock = 0;
   store = new LeaseMemory();
   fed = [];
@@ -37,6 +40,7 @@ beforeEach(async () => {
         if (count === 4) resolve();
       },
       yielding: (includes) => yielding.push(includes("stack")),
+      released: (includes) => released.push(includes("stack")),
     });
   });
   await acquired;
@@ -121,8 +125,24 @@ describe("a shard that is given back", () => {
     expect(shards.holds("stack")).toBe(false);
     await Promise.resolve();
     expect(drained).toBe(false);
+    expect(released).not.toContain(true);
     resume();
     await drain;
+    expect(released).toContain(true);
+  });
+
+  it("is told of as released when all are lost, once the work on it has ended", async () => {
+    let resume = () => {};
+    const waiting = new Promise<void>((resolve) => {
+      resume = resolve;
+    });
+    void shards.work("stack", forever, () => waiting);
+    const lost = shards.lost(0);
+    await Promise.resolve();
+    expect(released).toEqual([]);
+    resume();
+    await lost;
+    expect(released).toEqual([true]);
   });
 });
 
