@@ -62,7 +62,7 @@ export interface Backend {
  *
  * @param root its `.pulumi`
  */
-export function layoutOf(root: string, stack = "") {
+export function stackPaths(root: string, stack = "") {
   const stacks = `${root}/stacks/${PROJECT}`;
   return {
     stacks,

@@ -4,7 +4,7 @@ import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promise
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { checkFence } from "../../providers/fence";
-import { type Backend, HISTORY_LIMIT, layoutOf, PROJECT, type ReadableStack } from "./backend";
+import { type Backend, HISTORY_LIMIT, PROJECT, type ReadableStack, stackPaths } from "./backend";
 import { type StackState, stateOf } from "./stack-state";
 
 /** Pulumi's `file://` backend, read and written directly. */
@@ -27,19 +27,19 @@ export class FileBackend implements Backend {
   }
 
   async state(stack: string): Promise<StackState | undefined> {
-    const { checkpoint } = layoutOf(this.#directory, stack);
+    const { checkpoint } = stackPaths(this.#directory, stack);
     const bytes = (await readIfThere(checkpoint)) ?? (await readIfThere(`${checkpoint}.gz`));
     return bytes && stateOf(bytes);
   }
 
   async names(): Promise<string[]> {
-    const files = await readdir(layoutOf(this.#directory).stacks).catch(() => []);
+    const files = await readdir(stackPaths(this.#directory).stacks).catch(() => []);
     return files.flatMap((file) => /^([^.].*)\.json(\.gz)?$/.exec(file)?.[1] ?? []);
   }
 
   /** Removes also the CLI's backups, and the temporary files of processes that were killed while they wrote. */
   async remove(stack: string): Promise<void> {
-    const { stacks, checkpoint, history, locks, backups } = layoutOf(this.#directory, stack);
+    const { stacks, checkpoint, history, locks, backups } = stackPaths(this.#directory, stack);
     await rm(checkpoint, { force: true });
     const ours = [`${stack}.json.`, `.${stack}.json.`];
     const files = await readdir(stacks).catch(() => []);
@@ -55,7 +55,7 @@ export class FileBackend implements Backend {
   }
 
   async forgetPendingCreates(stack: string): Promise<void> {
-    const { checkpoint } = layoutOf(this.#directory, stack);
+    const { checkpoint } = stackPaths(this.#directory, stack);
     const text = await readFile(checkpoint, "utf8").catch(() => undefined);
     if (text === undefined) return;
     const content = JSON.parse(text) as { checkpoint?: { latest?: { pending_operations?: unknown[] } } };
@@ -69,7 +69,7 @@ export class FileBackend implements Backend {
    * and fails on for ever (`unexpected end of JSON input`).
    */
   async removeTornLocks(stack: string): Promise<string[]> {
-    const { locks } = layoutOf(this.#directory, stack);
+    const { locks } = stackPaths(this.#directory, stack);
     const torn: string[] = [];
     for (const file of await readdir(locks).catch(() => [])) {
       const text = await readFile(join(locks, file), "utf8").catch(() => undefined); // it may be released at this moment
@@ -95,7 +95,7 @@ export class FileBackend implements Backend {
 
   /** Asked before every update, so the checkpoint, which may be large, is not read for it. */
   #has(stack: string): boolean {
-    const { checkpoint } = layoutOf(this.#directory, stack);
+    const { checkpoint } = stackPaths(this.#directory, stack);
     return existsSync(checkpoint) || existsSync(`${checkpoint}.gz`);
   }
 }
@@ -123,7 +123,7 @@ export function crashSafeBackendUrl(backendUrl: string): string {
 
 /** Makes an empty stack by writing what `pulumi stack init` would write. For a stack that does not exist. */
 export async function createStack(directory: string, stack: string, template: string): Promise<void> {
-  const { stacks, checkpoint } = layoutOf(directory, stack);
+  const { stacks, checkpoint } = stackPaths(directory, stack);
   const content = JSON.parse(template) as { checkpoint: { stack: string } };
   content.checkpoint.stack = `organization/${PROJECT}/${stack}`;
   await mkdir(stacks, { recursive: true });
@@ -135,7 +135,7 @@ export async function createStack(directory: string, stack: string, template: st
 
 /** The files of each update in a stack's history, the newest first. */
 export async function historyOf(directory: string, stack: string): Promise<string[][]> {
-  const { history } = layoutOf(directory, stack);
+  const { history } = stackPaths(directory, stack);
   const updates = new Map<bigint, string[]>();
   for (const file of await readdir(history).catch(() => [])) {
     const [, time] = /-(\d+)\.(?:history|checkpoint)\.json/.exec(file) ?? [];

@@ -5,7 +5,7 @@ import { Client, escapeIdentifier, type QueryResultRow } from "pg";
 import { RetryableError } from "../../providers/errors";
 import { checkFence } from "../../providers/fence";
 import { sqlStateOf } from "../../providers/postgres/errors";
-import { type Backend, HISTORY_LIMIT, layoutOf, type OnState, type ReadableStack, readEach } from "./backend";
+import { type Backend, HISTORY_LIMIT, type OnState, type ReadableStack, readEach, stackPaths } from "./backend";
 import { CommandBackend } from "./command-backend";
 import type { PulumiOptions, Workspace } from "./pulumi";
 import { withScratch } from "./scratch";
@@ -131,7 +131,7 @@ export class PostgresBackend extends CommandBackend {
   }
 
   #layout(stack?: string) {
-    return layoutOf(this.#root, stack);
+    return stackPaths(this.#root, stack);
   }
 
   /** @throws RetryableError when the database cannot be reached */

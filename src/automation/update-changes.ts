@@ -94,7 +94,7 @@ export function countsOf(resourceChanges: Readonly<Record<string, number>> = {})
 }
 
 /** `create Pod web/a` for each of the first changes, then how many more there are. */
-export function describeChanges(changes: readonly ResourceChange[], most: number): string[] {
+export function listChanges(changes: readonly ResourceChange[], most: number): string[] {
   const lines = changes.slice(0, most).map(({ operation, type, name }) => `${operation} ${type} ${name}`);
   return changes.length > most ? [...lines, `${changes.length - most} more`] : lines;
 }

@@ -3,7 +3,7 @@ import { mkdir, readFile, rename, rm, stat, symlink, writeFile } from "node:fs/p
 import { join, resolve } from "node:path";
 import { TerminalError } from "../../providers/errors";
 import type { StateConfig } from "../config";
-import { layoutOf, PROJECT } from "./backend";
+import { PROJECT, stackPaths } from "./backend";
 import { crashSafeBackendUrl } from "./file-backend";
 import type { Pulumi, Workspace } from "./pulumi";
 import { PulumiCli } from "./pulumi-cli";
@@ -89,7 +89,7 @@ async function templates(
     if (result.exitCode !== 0) {
       throw new TerminalError("NoWorkspace", `Pulumi could not make a stack: ${result.stderr || result.stdout}`);
     }
-    await rename(layoutOf(join(aside, ".pulumi"), "template").checkpoint, join(aside, "checkpoint.json"));
+    await rename(stackPaths(join(aside, ".pulumi"), "template").checkpoint, join(aside, "checkpoint.json"));
     await rename(join(projectDirectory, "Pulumi.template.yaml"), join(aside, "stack-config.yaml"));
     await rm(join(aside, ".pulumi"), { recursive: true, force: true });
     await rm(target, { recursive: true, force: true });

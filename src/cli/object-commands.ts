@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import { countsOf, describeChanges, durationOf } from "../automation/update-changes";
+import { countsOf, durationOf, listChanges } from "../automation/update-changes";
 import type { Answers } from "../preview/api";
 import { safeJson, shortValue } from "../text/plain-text";
 import { renderTable } from "../text/table";
@@ -85,7 +85,7 @@ function historyTable(updates: Answers["/v1/history"]): string {
       update.result,
       update.changes === undefined
         ? countsOf(update.resourceChanges)
-        : describeChanges(update.changes, SHOWN_CHANGES).join(", "),
+        : listChanges(update.changes, SHOWN_CHANGES).join(", "),
     ]),
   );
 }

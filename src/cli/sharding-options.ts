@@ -7,7 +7,7 @@ import type { Pulumi } from "../automation/pulumi";
 import { inCluster } from "../config";
 import { kubernetesLeases } from "../sharding/lease-store";
 import { Shards } from "../sharding/shards";
-import { layoutOf } from "../sharding/step";
+import { shardLayout } from "../sharding/step";
 import { checkTiming, type LeaseTiming } from "../sharding/timing";
 import type { Metrics } from "../telemetry/metrics";
 import { seconds } from "./parse-options";
@@ -67,7 +67,7 @@ export function openShards(
     store: kubernetesLeases(client, options.leaseNamespace ?? client.namespace, timing.renewDeadlineMs / 2),
     sessionName: () => `${host}-${randomBytes(4).toString("hex")}`,
     shards: options.shards,
-    layout: layoutOf(options.shards, options.stackPartitions),
+    layout: shardLayout(options.shards, options.stackPartitions),
     timing,
     allow: (ms) => pulumi.allow(ms),
     logger,

@@ -4,7 +4,7 @@ import { type AnyKind, kindName, statusOf } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
 import type { HistoryEntry } from "../automation/stack-reader";
 import { isOwnResource } from "../automation/stack-state";
-import { countsOf, describeChanges, durationOf } from "../automation/update-changes";
+import { countsOf, durationOf, listChanges } from "../automation/update-changes";
 import { CONSOLE_PATH, kindHref } from "../telemetry/console-paths";
 import { visibleLines } from "../text/plain-text";
 import { type Html, html } from "./html";
@@ -90,7 +90,7 @@ function changesOf({ changes, resourceChanges }: HistoryEntry, isOwn: (name: str
   if (changes === undefined) return html`${countsOf(resourceChanges) || "none"}`;
   const own = changes.filter(({ name }) => isOwn(name));
   const others = changes.length - own.length;
-  const lines = describeChanges(own, SHOWN_CHANGES);
+  const lines = listChanges(own, SHOWN_CHANGES);
   if (others > 0) lines.push(`${others} of other objects`);
   return lines.length === 0 ? html`none` : html`<span class="changes">${visibleLines(lines.join("\n"))}</span>`;
 }

@@ -18,8 +18,8 @@ export class Claims {
 
   /**
    * @param wake called with each that waited for something that is free now
-   * @param exists whether there is an object of this UID: who is gone holds nothing, even if it took something after its
-   *   end was told, in work that had begun before
+   * @param exists whether there is an object of this UID: a deleted one holds nothing, even if a reconcile that still ran
+   *   took something after the deletion
    */
   constructor(wake: (waiting: ObjectItem) => void, exists: (uid: string) => boolean) {
     this.#wake = wake;

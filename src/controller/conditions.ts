@@ -10,7 +10,7 @@ export type Cause = "Creating" | "Updating" | "ProgramChanged" | "Requested" | "
 const MAX_MESSAGE = 2_000;
 
 const SUCCEEDED = "all resources are up to date";
-const WAITING = { reason: "Waiting", message: "continues when that is gone" };
+const WAITING = { reason: "Waiting", message: "waiting for another resource; see the message of Ready" };
 const IN_PROGRESS: Record<Cause, string> = {
   Creating: "creating resources",
   Updating: "updating resources to the new spec",
@@ -73,7 +73,7 @@ export function deletingConditions(observedGeneration: number, failures: readonl
 
 /** While an object is not to be worked on. `Ready` keeps what it said. */
 export function pausedConditions(observedGeneration: number): NewCondition[] {
-  const message = "nothing is done while the annotation kindstack.dev/paused is true";
+  const message = "reconciliation is paused by the annotation kindstack.dev/paused";
   return [{ type: "Reconciling", status: "False", reason: "Paused", message, observedGeneration }];
 }
 
@@ -92,13 +92,19 @@ export function resumedConditions(generation: number): NewCondition[] {
 
 /** While another controller undoes every repair. */
 export function conflictCondition(observedGeneration: number, conflict: string): NewCondition {
-  const message = `${conflict}; repairs are delayed more each time`;
+  const message = `${conflict}; repairs back off (max 5 min)`;
   return { type: "FieldConflict", status: "True", reason: "RepairsReverted", message, observedGeneration };
 }
 
 /** When that is over. */
 export function conflictOverCondition(observedGeneration: number): NewCondition {
-  return { type: "FieldConflict", status: "False", reason: "Settled", message: "repairs last", observedGeneration };
+  return {
+    type: "FieldConflict",
+    status: "False",
+    reason: "Settled",
+    message: "no field conflict",
+    observedGeneration,
+  };
 }
 
 /** While an object's resources cannot be compared with what they should be. `Ready` keeps what it said. */
@@ -109,7 +115,7 @@ export function driftUnknownCondition(observedGeneration: number, failure: Class
   return { type, status: "True", reason: failure.reason, message, observedGeneration };
 }
 
-/** That it is not so, or not any more: `composeStatus` leaves it out. */
+/** The condition with the status False, which `composeStatus` omits. */
 function notSo(type: "Reconciling" | "Stalled" | "DriftUnknown", observedGeneration: number): NewCondition {
   return { type, status: "False", reason: `Not${type}`, message: "", observedGeneration };
 }
@@ -130,13 +136,13 @@ export function isReported(
   return reported?.status === status && reported.reason === reason && reported.message === message;
 }
 
-/** Nothing failed that a try after a time would mend: it is tried again when what is waited for has ended. */
+/** Whether retrying by the clock is useless: each failure is pending or terminal, and at least one is pending. */
 function isWaiting(failures: readonly UpdateFailure[]): boolean {
   const classes = failures.map(({ errorClass }) => errorClass);
   return classes.includes("pending") && classes.every((is) => is === "pending" || is === "terminal");
 }
 
-/** Nothing is gained by trying again as long as each failure waits for the user. */
+/** Whether retrying is useless until the user changes something. */
 function isTerminal(failures: readonly UpdateFailure[]): boolean {
   return failures.length > 0 && failures.every(({ errorClass }) => errorClass === "terminal");
 }

@@ -39,7 +39,9 @@ export interface KindContext {
 }
 
 export interface RunMetrics {
-  /** An update of an object's stack has ended. */
+  /** An update has ended; one of several objects counts once. */
+  updated(result: UpdateResult): void;
+  /** What an update came to for one object. */
   ran(result: UpdateResult, cause: Cause | "Deleting"): void;
 }
 

@@ -38,6 +38,9 @@ export interface Facts {
   releases: boolean;
   /** Whether its stack is shared with other objects. */
   sharesStack: boolean;
+  /** Whether its kind depends on what is alive, and whether it maintains what is no part of the stack. */
+  readsLive: boolean;
+  maintained: boolean;
   /** The digest of the program as it is now. */
   program: string;
   /** What is not as it was applied, or lacking; a name for each. What a pending failure accounts for is left out. */
@@ -91,6 +94,11 @@ export interface UpdatePlan {
   postponed: readonly string[];
   /** Whether an earlier update may have left resources in no state. */
   mayHaveOrphans: boolean;
+  /**
+   * Whether the object is reconciled once more after a success. What a predecessor has made is neither maintained nor found
+   * to be one too many before this update is recorded, and no event of it follows.
+   */
+  looksAgain: boolean;
   progressReport: ProgressReport;
 }
 
@@ -157,7 +165,8 @@ export function decide(facts: Facts): Plan {
  * Whether a kind maintains an object's resources before a plan. What a new spec calls for is not fit for those of the old
  * one: they are maintained after the update.
  */
-export function maintainsBefore(plan: Plan): boolean {
+export function maintainsBefore({ maintained, status }: Facts, plan: Plan): boolean {
+  if (!maintained || status.stack === undefined) return false;
   return plan.type === "nothing" || plan.type === "backOff" || (plan.type === "update" && plan.cause !== "Updating");
 }
 
@@ -226,13 +235,16 @@ function repair(facts: Facts): Plan {
   const replacementMs = completed.length > 0 ? Math.max(0, backoff.replacementMs) : 0;
   const waitMs = Math.max(backoff.repairMs, replacementMs);
   if (waitMs <= 0) return { ...update(facts, "Repairing", true), replaced: completed };
-  if (backoff.repairMs <= 0 && facts.lacksMore) return { ...update(facts, "Repairing", true), postponed: completed };
+  if (backoff.repairMs <= 0 && facts.lacksMore) {
+    return { ...update(facts, "Repairing", true), postponed: completed, looksAgain: true };
+  }
   const conditions = replacementMs > 0 ? backOffConditions(metadata.generation, completed) : [];
   return { type: "backOff", conditions, requeueAfterMs: Math.ceil(waitMs) };
 }
 
 function update(facts: Facts, cause: Cause, refresh: boolean): UpdatePlan {
   const { edited, missing } = facts.drift;
+  const orphans = mayHaveOrphans(facts);
   return {
     type: "update",
     cause,
@@ -241,7 +253,8 @@ function update(facts: Facts, cause: Cause, refresh: boolean): UpdatePlan {
     onlyLacking: cause === "Repairing" && edited.length + missing.length === 0 && !facts.comparedDrift,
     replaced: [],
     postponed: [],
-    mayHaveOrphans: mayHaveOrphans(facts),
+    mayHaveOrphans: orphans,
+    looksAgain: facts.maintained || (facts.readsLive && orphans),
     progressReport: progressReportOf(cause, facts.sharesStack),
   };
 }

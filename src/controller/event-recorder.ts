@@ -63,7 +63,7 @@ export class EventRecorder {
   readonly #series = new LRUCache<string, Series>({ max: SERIES_MAX });
   readonly #pending = new Set<Series>();
   #writing: Promise<void> | undefined;
-  /** When the next one is due, on the clock of `performance.now()`; of the past, as far as a burst reaches. */
+  /** Earliest time of the next write, by `performance.now()`; a time in the past allows a burst. */
   #dueAt = Number.NEGATIVE_INFINITY;
   /** Ends the wait for it, and all that would follow. */
   readonly #flushing = new AbortController();
@@ -153,7 +153,7 @@ export class EventRecorder {
   async #write(series: Series): Promise<void> {
     if (series.name !== undefined) {
       try {
-        await this.#client.mergePatch(EVENT, series.name, namespaceOf(series), { series: seriesOf(series) });
+        await this.#client.mergePatch(EVENT, series.name, eventNamespace(series), { series: seriesOf(series) });
         return;
       } catch (error) {
         if (!isApiError(error, 404)) throw error; // else it has expired
@@ -161,7 +161,7 @@ export class EventRecorder {
     }
     const created = await this.#client.create({
       ...EVENT,
-      metadata: { generateName: `${series.regarding.name}-`, namespace: namespaceOf(series) },
+      metadata: { generateName: `${series.regarding.name}-`, namespace: eventNamespace(series) },
       eventTime: microTime(series.firstAt),
       type: series.type,
       reason: series.reason.slice(0, WORD_MAX_LENGTH),
@@ -187,7 +187,7 @@ function referenceTo({ apiVersion, kind, metadata }: LiveObject) {
 }
 
 /** Events of cluster-scoped objects are kept where `kubectl describe` looks for them. */
-function namespaceOf({ regarding }: Series): string {
+function eventNamespace({ regarding }: Series): string {
   return regarding.namespace ?? "default";
 }
 

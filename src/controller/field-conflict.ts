@@ -36,7 +36,7 @@ async function readLive({ client, cache }: KindContext, ids: readonly string[]):
 }
 
 /** Who undoes what, in words. @param applied what Kindstack applies; `edited` are the live objects among it */
-export function describeConflict({ edited, deleted }: FieldConflict, applied: readonly Manifest[]): string {
+export function describeFieldConflict({ edited, deleted }: FieldConflict, applied: readonly Manifest[]): string {
   const manifests = new Map(applied.map((manifest) => [objectId(manifest), manifest]));
   const taken = edited.flatMap((live) => {
     const manifest = manifests.get(objectId(live));

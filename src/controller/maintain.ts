@@ -16,11 +16,10 @@ const RETRY_MS = 5_000;
 export async function maintain(reconcile: Reconcile): Promise<number> {
   const { context, object, state, facts } = reconcile;
   const { kind, client, cache } = context;
-  const { stack } = facts.status;
-  if (kind.capabilities.maintain === undefined || stack === undefined) return 0;
+  if (kind.capabilities.maintain === undefined) return 0;
   // What the caches lack would be left out of account. Its event leads here again, or its repair.
   const isUnseen = (seen: OwnedView | undefined) => seen !== undefined && seen.object === undefined;
-  if (stack.resources?.some(({ id }) => isUnseen(cache.view(id)))) return 0;
+  if (facts.status.stack?.resources?.some(({ id }) => isUnseen(cache.view(id)))) return 0;
   const tooSoonMs = state.maintainedAt + MAINTAIN_INTERVAL_MS - performance.now();
   if (tooSoonMs > 0) return tooSoonMs;
   let parsed: KindObject;

@@ -86,8 +86,7 @@ export class ObjectWriter {
     return this.#limit(async () => {
       const owned = ownedOf({ context: this.#options, object, state });
       const status = composeStatus(kind, object, owned, change, new Date());
-      state.writes.writesStatus(status);
-      return state.writes.record(await writeStatus(client, object, status));
+      return state.writes.status(status, () => writeStatus(client, object, status));
     });
   }
 

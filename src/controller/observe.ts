@@ -27,7 +27,7 @@ interface ObservedObject extends Omit<Reconcile, "facts" | "signal"> {
  * What is known of an object when its reconcile begins: from the caches, from this process's own writes, and from the API
  * server where no cache is good enough.
  *
- * @returns `undefined` when there is no such object any more, or a cache is behind: an event leads here again
+ * @returns `undefined` when there is no such object any more, or a cache is stale: the next event requeues the object
  */
 export async function observe(
   context: KindContext,
@@ -77,6 +77,8 @@ function factsOf(seen: ObservedObject): Facts {
     requested: annotations[RECONCILE_ANNOTATION],
     releases: annotations[DELETION_POLICY_ANNOTATION] === "Orphan",
     sharesStack: stacks.shared,
+    readsLive: kind.capabilities.liveState !== undefined,
+    maintained: kind.capabilities.maintain !== undefined,
     program,
     drift,
     drifted: blockedMs > 0 ? drifted.filter((id) => !state.blockers?.accountsFor(id)) : drifted,

@@ -30,9 +30,10 @@ export class ReadYourWrites {
     return cached;
   }
 
-  /** Notes a status that is about to be written. */
-  writesStatus(status: unknown): void {
+  /** Writes a status, and takes in the object as the write returned it. */
+  async status(status: unknown, write: () => Promise<LiveObject>): Promise<LiveObject> {
     this.#status = status;
+    return this.record(await write());
   }
 
   /** Whether an object has the status that was written last. */

@@ -36,7 +36,7 @@ export class Reconciler {
         return "done";
       }
       const plan = decide(reconcile.facts);
-      const maintainAgainMs = maintainsBefore(plan) ? await maintain(reconcile) : 0;
+      const maintainAgainMs = maintainsBefore(reconcile.facts, plan) ? await maintain(reconcile) : 0;
       const outcome = await execute(reconcile, plan);
       const result = await record(reconcile, outcome);
       this.#context.rollout?.reconciled(item.key, reconcile.facts, plan, outcome);

@@ -18,7 +18,7 @@ import {
 import { loggerOf, type Reconcile, type Result } from "./context";
 import type { Attempt } from "./decide";
 import { findDrift } from "./drift";
-import { describeConflict } from "./field-conflict";
+import { describeFieldConflict } from "./field-conflict";
 import { MAINTAIN_INTERVAL_MS } from "./maintain";
 import type { Destroyed, DestroyFailed, Outcome, Updated, UpdateFailed } from "./outcome";
 
@@ -87,7 +87,7 @@ async function recordUpdate(
   { plan, object, result, program, conflict, stack: name }: Updated,
 ): Promise<Result> {
   const { context, facts, state } = reconcile;
-  const { kind, writer } = context;
+  const { writer } = context;
   const { generation } = facts.metadata;
   state.comparedDrift = false;
   state.blockers = undefined;
@@ -99,7 +99,7 @@ async function recordUpdate(
   await cachesCatchUp(reconcile, stack);
   const undone =
     conflict &&
-    describeConflict(
+    describeFieldConflict(
       conflict,
       objectsAmong(result.resources).map(({ manifest }) => manifest),
     );
@@ -114,12 +114,7 @@ async function recordUpdate(
     writer.event(object, "Warning", "FieldConflict", undone);
     logger.warn({ conflict: undone }, "another controller undoes every repair, slowing down");
   }
-  // What a predecessor has made is neither maintained nor found to be one too many before this record of it, and no event
-  // of it follows.
-  const { liveState, maintain } = kind.capabilities;
-  const mayHaveSurplus = plan.mayHaveOrphans && liveState !== undefined;
-  const needsAnotherLook = maintain !== undefined || mayHaveSurplus || plan.postponed.length > 0;
-  if (needsAnotherLook) return { requeueAfterMs: MAINTAIN_INTERVAL_MS };
+  if (plan.looksAgain) return { requeueAfterMs: MAINTAIN_INTERVAL_MS };
   return undone === undefined ? "done" : { requeueAfterMs: Math.max(0, state.repairs.notBefore - performance.now()) };
 }
 

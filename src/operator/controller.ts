@@ -182,7 +182,7 @@ export class Controller {
     }
   }
 
-  /** Those of the objects that there are, or that are left of. */
+  /** The objects of these shards, also those that are gone but whose stacks are not destroyed. */
   #itemsOf(includes: (shardKey: string) => boolean): ObjectItem[] {
     return [...this.list(), ...this.#gone.values()]
       .map(({ metadata }) => objectItem(this.kind, metadata))

@@ -11,7 +11,7 @@ import { SharedStacks } from "../runner/shared-stacks";
 import { OwnStacks } from "../runner/stack-runner";
 import { Controller, type ControllerEnvironment } from "./controller";
 import { OWNED_EVENT_DELAY_MS } from "./owner-index";
-import { RunMetrics } from "./run-metrics";
+import { countRuns } from "./run-metrics";
 
 const KEY_INDEX = "key";
 
@@ -58,7 +58,7 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
     view: (id) => owners.view(id),
     describeOwner: (uid) => owners.describe(uid),
   };
-  const metrics = new RunMetrics(kind, environment.metrics);
+  const metrics = countRuns(kind, environment.metrics);
   const stacks = kind.capabilities.sharedStacks
     ? new SharedStacks({
         ...environment,
@@ -66,7 +66,7 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
         partitions: environment.stackPartitions,
         find: (key) => objects.get(key),
         findFresh: (cached, total) => findFresh(client, own, cached, total),
-        observe: (result) => metrics.updated(result),
+        observe: metrics.updated,
         signal: environment.interrupt,
       })
     : new OwnStacks(kind, environment.engine, environment.slots);

@@ -9,7 +9,7 @@ import type { OwnedView } from "../controller/kind-cache";
 import type { ObjectItem } from "../controller/object-item";
 import type { WorkQueue } from "../queue/work-queue";
 
-/** So long after a change its owner is reconciled, so that many edits in a row are one repair. */
+/** Delay from a change of an owned object to the reconcile of its owner, so that a burst of edits is one repair. */
 export const OWNED_EVENT_DELAY_MS = 25;
 const UID_INDEX = "uid";
 const DESCRIPTION_INDEX = "description";

@@ -1,32 +1,25 @@
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
-import type { UpdateResult } from "../automation/engine";
-import type { Cause } from "../controller/conditions";
+import { outcomeOf } from "../controller/conditions";
+import type { RunMetrics } from "../controller/context";
 import type { Metrics } from "../telemetry/metrics";
 
 /** Counts what updates of a kind's stacks do. */
-export class RunMetrics {
-  readonly #kind: string;
-  readonly #metrics: Metrics;
-
-  constructor(kind: AnyKind, metrics: Metrics) {
-    this.#kind = kindName(kind);
-    this.#metrics = metrics;
-  }
-
-  /** An update has ended; one of several objects counts once. */
-  updated({ operation, outcome, failures, durationMs }: UpdateResult): void {
-    const waits = failures.length > 0 && failures.every(({ errorClass }) => errorClass === "pending");
-    const labels = { kind: this.#kind, operation, result: waits ? "waiting" : outcome };
-    this.#metrics.updates.inc(labels);
-    this.#metrics.updateDuration.observe(labels, durationMs / 1000);
-  }
-
-  /** What an update came to for one object. */
-  ran(result: UpdateResult, cause: Cause | "Deleting"): void {
-    if (!result.isPartial) this.updated(result);
-    for (const [operation, count] of Object.entries(result.changes)) {
-      this.#metrics.resourceOperations.inc({ kind: this.#kind, operation }, count);
-    }
-    if (cause === "Repairing") this.#metrics.driftRepairs.inc({ kind: this.#kind });
-  }
+export function countRuns(kind: AnyKind, metrics: Metrics): RunMetrics {
+  const name = kindName(kind);
+  const updated: RunMetrics["updated"] = ({ operation, outcome, failures, durationMs }) => {
+    const waits = outcomeOf(failures) === "pending";
+    const labels = { kind: name, operation, result: waits ? "waiting" : outcome };
+    metrics.updates.inc(labels);
+    metrics.updateDuration.observe(labels, durationMs / 1000);
+  };
+  return {
+    updated,
+    ran(result, cause) {
+      if (!result.isPartial) updated(result);
+      for (const [operation, count] of Object.entries(result.changes)) {
+        metrics.resourceOperations.inc({ kind: name, operation }, count);
+      }
+      if (cause === "Repairing") metrics.driftRepairs.inc({ kind: name });
+    },
+  };
 }

@@ -21,7 +21,7 @@ export interface WorkQueueObserver {
 export interface QueueClass {
   /** Items of one key do not delay those of another. */
   fairnessKey: string;
-  /** Whether its worker does little but wait for work done elsewhere, so that it is not one of the workers. */
+  /** Whether its worker mostly waits for a batch. Such items do not count against the concurrency. */
   waits: boolean;
 }
 
@@ -36,7 +36,7 @@ export interface WorkQueueOptions<T> {
 
 const BACKOFF = { baseMs: 1_000, capMs: 5 * 60_000 };
 const ONE_CLASS: QueueClass = { fairnessKey: "", waits: false };
-/** Items whose workers wait, at most; several times what is worked on at once. */
+/** Maximum of such items that run; several times what is worked on at once. */
 const MAX_WAITING_WORKERS = 4_000;
 /** Longer timers overflow and fire at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;

@@ -149,12 +149,12 @@ export function partialResult(operation: UpdateResult["operation"], outcome: Upd
   return { operation, outcome, changes: {}, resources: [], deleted: [], failures: [], isPartial: true, durationMs: 0 };
 }
 
-function groupBy<T, K>(items: readonly T[], keyOf: (item: T) => K): Map<K, T[]> {
+function groupBy<T, K>(items: readonly T[], groupOf: (item: T) => K): Map<K, T[]> {
   const groups = new Map<K, T[]>();
   for (const item of items) {
-    const group = groups.get(keyOf(item)) ?? [];
+    const group = groups.get(groupOf(item)) ?? [];
     group.push(item);
-    groups.set(keyOf(item), group);
+    groups.set(groupOf(item), group);
   }
   return groups;
 }

@@ -31,7 +31,7 @@ export interface StackRunner {
    * @returns whether it did
    */
   forgetEmptied(object: LiveObject, gone: readonly (string | undefined)[], signal: AbortSignal): Promise<boolean>;
-  /** To be told of all objects before the first run, and of each that changes or goes. */
+  /** To be called for every object before the first run and after each change; `gone` after a deletion. */
   seen(object: LiveObject): void;
   gone(key: string): void;
   /** To be called when all objects are known. @param includes whether a shard ({@link shardKeyOf}) is this replica's now */

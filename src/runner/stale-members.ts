@@ -29,7 +29,7 @@ export interface StaleMembersOptions {
  */
 export class StaleMembers {
   readonly #options: StaleMembersOptions;
-  /** Members whose object is not known to be in this stack, by the object's key and the stack's id. */
+  /** Members that may belong to another stack, by the object's key and the stack's id. */
   readonly #suspects = new Map<string, Map<string, StackAssignment>>();
 
   constructor(options: StaleMembersOptions) {

@@ -9,7 +9,7 @@ export interface LeaseRecord {
   holder: string | undefined;
   /** How often it has gone to another holder. */
   transitions: number;
-  /** How its holder wants to share the work ({@link layoutOf}); `undefined` while it stands back. */
+  /** How its holder wants to share the work ({@link shardLayout}); `undefined` while it stands back. */
   layout: string | undefined;
 }
 

@@ -221,7 +221,7 @@ export class Replica {
     try {
       const dead = await store.update(record, { holder: undefined }); // from here on it cannot be renewed
       if (record.holder !== undefined) {
-        logger.warn({ replica: record.name, silentMs }, "a replica is gone, its shards are free");
+        logger.warn({ replica: record.name, silentMs }, "replica expired, releasing its shards");
       }
       await store.remove(dead);
       return true;

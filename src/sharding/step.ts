@@ -20,7 +20,7 @@ export interface ReplicaState {
 export interface ShardingConfig {
   /** Among how many shards the work is shared. */
   shards: number;
-  /** See {@link layoutOf}. */
+  /** See {@link shardLayout}. */
   layout: string;
   timing: Pick<LeaseTiming, "leaseDurationMs">;
 }
@@ -30,7 +30,7 @@ export interface ShardingConfig {
  *
  * @param partitions among how many partitions namespaces are spread whose objects share stacks, if they are
  */
-export function layoutOf(shards: number, partitions: number | undefined): string {
+export function shardLayout(shards: number, partitions: number | undefined): string {
   return partitions === undefined ? String(shards) : `${shards}~${partitions}`;
 }
 
@@ -102,7 +102,7 @@ function look({ seen }: ReplicaState, sessions: readonly LeaseRecord[], now: num
   );
 }
 
-/** Takes what is free, or gives back, so that each replica has as many shards as any other. */
+/** Acquires free shards or yields surplus ones, so that all replicas hold about the same number. */
 function balance(
   { held, yielding, standsBack, leaving }: ReplicaState,
   session: LeaseRecord,

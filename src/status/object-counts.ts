@@ -1,14 +1,14 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
-import { OBJECT_STATES, type ObjectState, readinessOf } from "../../stacks/contract/readiness";
+import { READINESS_STATES, type ReadinessState, readinessOf } from "../../stacks/contract/readiness";
 
 /** One kind's objects, counted. */
 export interface KindCounts {
   kind: string;
   objects: number;
   ready: number;
-  states: Record<ObjectState, number>;
+  states: Record<ReadinessState, number>;
   /** Those that are not Ready, the most frequent reason first. */
   notReady: {
     reason: string;
@@ -21,7 +21,7 @@ export interface KindCounts {
 const EXAMPLES = 3;
 
 export function countObjects(kind: AnyKind, objects: readonly LiveObject[]): KindCounts {
-  const states = Object.fromEntries(OBJECT_STATES.map((state) => [state, 0])) as Record<ObjectState, number>;
+  const states = Object.fromEntries(READINESS_STATES.map((state) => [state, 0])) as Record<ReadinessState, number>;
   const reasons = new Map<string, KindCounts["notReady"][number]>();
   let isReady = 0;
   for (const object of objects) {

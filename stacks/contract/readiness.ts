@@ -9,11 +9,11 @@ export interface Readiness {
   /** The reason of `Ready`; `Pending` while the object has no such condition. */
   reason: string;
   /** What else holds, in this order. */
-  states: ObjectState[];
+  states: ReadinessState[];
 }
 
-export const OBJECT_STATES = ["Reconciling", "Stalled", "FieldConflict", "Paused", "Deleting"] as const;
-export type ObjectState = (typeof OBJECT_STATES)[number];
+export const READINESS_STATES = ["Reconciling", "Stalled", "FieldConflict", "Paused", "Deleting"] as const;
+export type ReadinessState = (typeof READINESS_STATES)[number];
 
 /** Whether an object is Ready as it is now specified. */
 export function isReady(object: LiveObject): boolean {
@@ -26,7 +26,7 @@ export function readinessOf(object: LiveObject): Readiness {
   const { status = "Unknown", reason = "Pending" } = findCondition(conditions, "Ready") ?? {};
   const holds = (type: string) => findCondition(conditions, type)?.status === "True";
   const { annotations, deletionTimestamp } = object.metadata;
-  const states = OBJECT_STATES.filter((state) => {
+  const states = READINESS_STATES.filter((state) => {
     if (state === "Paused") return annotations?.[PAUSED_ANNOTATION] === "true";
     if (state === "Deleting") return deletionTimestamp !== undefined;
     return holds(state);

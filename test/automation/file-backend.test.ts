@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { HISTORY_LIMIT, layoutOf } from "../../src/automation/backend";
+import { HISTORY_LIMIT, stackPaths } from "../../src/automation/backend";
 import { crashSafeBackendUrl, createStack, FileBackend, fileBackendDirectory } from "../../src/automation/file-backend";
 
 const TEMPLATE = JSON.stringify({ version: 3, checkpoint: { stack: "organization/kindstack/template", latest: null } });
@@ -14,7 +14,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(dirname(directory), { recursive: true }));
 
-const pathOf = (stack: string) => layoutOf(directory, stack).checkpoint;
+const pathOf = (stack: string) => stackPaths(directory, stack).checkpoint;
 const backend = () => new FileBackend(directory, TEMPLATE);
 
 async function touch(...paths: string[]): Promise<void> {

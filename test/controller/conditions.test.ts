@@ -112,7 +112,7 @@ describe("while a user undoes every repair", () => {
         type: "FieldConflict",
         status: "True",
         reason: "RepairsReverted",
-        message: "spec.replicas is also set by someone; repairs are delayed more each time",
+        message: "spec.replicas is also set by someone; repairs back off (max 5 min)",
         observedGeneration: 4,
       },
     ]);

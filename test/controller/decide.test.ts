@@ -24,6 +24,8 @@ function facts(changes: Partial<Facts> = {}): Facts {
     unblocked: false,
     releases: false,
     sharesStack: false,
+    readsLive: false,
+    maintained: false,
     drift: { edited: [], missing: [] },
     comparedDrift: false,
     completed: [],
@@ -327,6 +329,14 @@ plans("how an object is updated and destroyed", [
     { program: "p2", lastAttempt: attempt({ outcome: "succeeded" }) },
     { mayHaveOrphans: false },
   ],
+  ["after a success it is left alone", { status: {} }, { looksAgain: false }],
+  ["but not where its kind maintains something", { status: {}, maintained: true }, { looksAgain: true }],
+  ["nor where orphans are alive that may be one too many", { status: {}, readsLive: true }, { looksAgain: true }],
+  [
+    "nor where a replacement is postponed",
+    { ...drifted, completed: [pod], lacksMore: true, backoff: { repairMs: 0, replacementMs: 9, settledMs: 9 } },
+    { postponed: [pod], looksAgain: true },
+  ],
   [
     "resources are deleted with it",
     { metadata: deleted },
@@ -371,8 +381,11 @@ describe("resources are maintained", () => {
       false,
     ],
     ["not during a pause", { paused: true }, false],
+    ["not where the kind maintains nothing", { maintained: false }, false],
+    ["not before the first update", { status: {} }, false],
     ["not before a destroy", { metadata: deleted }, false],
   ])("%s", (_, changes, expected) => {
-    expect(maintainsBefore(decide(facts(changes)))).toBe(expected);
+    const found = facts({ maintained: true, ...changes });
+    expect(maintainsBefore(found, decide(found))).toBe(expected);
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { LiveObject, ManagedFieldsEntry, Manifest } from "../../providers/kubernetes/client";
 import { DriftBackoff, MAX_REPAIRS_PER_MINUTE } from "../../src/controller/drift-backoff";
-import { describeConflict } from "../../src/controller/field-conflict";
+import { describeFieldConflict } from "../../src/controller/field-conflict";
 import { applied } from "../objects";
 
 const MINUTE = 60_000;
@@ -72,7 +72,7 @@ describe("repairs", () => {
   });
 });
 
-describe("describeConflict", () => {
+describe("describeFieldConflict", () => {
   const manifest: Manifest = {
     apiVersion: "apps/v1",
     kind: "Deployment",
@@ -93,7 +93,7 @@ describe("describeConflict", () => {
     fieldsV1,
   });
   const describeOf = (...managedFields: ManagedFieldsEntry[]) =>
-    describeConflict({ edited: [live(...managedFields)], deleted: [] }, [manifest]);
+    describeFieldConflict({ edited: [live(...managedFields)], deleted: [] }, [manifest]);
 
   it("names the field and the manager who took it", () => {
     expect(describeOf(applied("kindstack", {}), update("autoscaler", { "f:spec": { "f:replicas": {} } }))).toBe(
@@ -133,7 +133,7 @@ describe("describeConflict", () => {
   });
 
   it("names what is deleted again and again", () => {
-    expect(describeConflict({ edited: [], deleted: ["apps/v1/Deployment/default/cache"] }, [manifest])).toBe(
+    expect(describeFieldConflict({ edited: [], deleted: ["apps/v1/Deployment/default/cache"] }, [manifest])).toBe(
       "apps/v1/Deployment/default/cache is deleted by another client",
     );
   });

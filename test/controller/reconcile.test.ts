@@ -149,7 +149,7 @@ class Harness {
         () => {},
         () => true,
       ),
-      metrics: { ran: () => {} },
+      metrics: { updated: () => {}, ran: () => {} },
       logger: pino({ level: "silent" }),
     });
     this.#item = objectItem(played, { namespace: "default", name: "cache" });

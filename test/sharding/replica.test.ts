@@ -2,7 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import pino from "pino";
 import { beforeEach, describe, expect, it } from "vitest";
 import { Replica, type ShardWorker } from "../../src/sharding/replica";
-import { layoutOf } from "../../src/sharding/step";
+import { shardLayout } from "../../src/sharding/step";
 import { checkTiming, killAfterMs } from "../../src/sharding/timing";
 import { LeaseMemory } from "./lease-memory";
 
@@ -39,7 +39,7 @@ class Member implements ShardWorker {
       store,
       worker: this,
       shards,
-      layout: layoutOf(shards, partitions),
+      layout: shardLayout(shards, partitions),
       timing,
       logger,
       now: () => clock + clockOffset,

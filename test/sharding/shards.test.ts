@@ -1,11 +1,11 @@
 import pino from "pino";
-import { beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { checkFence, currentFence } from "../../providers/fence";
 import { Shards } from "../../src/sharding/shards";
 import { bucketOf } from "../../stacks/contract/shared-stack";
 import { LeaseMemory } from "./lease-memory";
 
-const timing = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 2_000 };
+const timing = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 20 };
 const forever = new AbortController().signal;
 
 let clock: number;
@@ -16,6 +16,7 @@ let fed: number[];
 let yielding: boolean[];
 /** Of each time that shards are released, whether `stack` is in one of them. */
 let released: boolean[];
+let running: Promise<void>;
 beforeEach(async () => {
   yielding = [];
   released = [];
@@ -34,7 +35,7 @@ beforeEach(async () => {
   });
   const acquired = new Promise<void>((resolve) => {
     let count = 0;
-    void shards.run({
+    running = shards.run({
       acquired: () => {
         count++;
         if (count === 4) resolve();
@@ -44,6 +45,10 @@ beforeEach(async () => {
     });
   });
   await acquired;
+});
+afterEach(async () => {
+  shards.leave();
+  await running;
 });
 
 describe("work on a stack", () => {
