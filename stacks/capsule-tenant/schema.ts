@@ -7,6 +7,9 @@ import { type Amounts, QUANTITY } from "./quantity";
  * whose rules could take too long.
  */
 
+/** Where two Ingresses may not have the same host name and path. */
+export const COLLISION_SCOPES = ["Cluster", "Tenant", "Namespace", "Disabled"] as const;
+
 const text = (maxLength: number) => Type.String({ maxLength });
 const NAME = Type.String({ minLength: 1, maxLength: 253 });
 
@@ -206,7 +209,7 @@ export const capsuleTenantSpec = Type.Object({
   ingressHostnames: allowed("The host names that the tenant's Ingresses may have; all if absent."),
   hostnameCollisionScope: Type.Optional(
     oneOf(
-      ["Cluster", "Tenant", "Namespace", "Disabled"],
+      COLLISION_SCOPES,
       "Where two Ingresses may not have the same host name and path. Disabled also lets two tenants allow the same host name.",
     ),
   ),

@@ -33,6 +33,7 @@ export type {
   Watch,
 } from "./capabilities";
 export type { Condition } from "./condition";
+export { generateName } from "./generate-name";
 export { defineKind, type Kind, type KindNames, type PrinterColumn } from "./kind";
 export { type CommonStatus, controllerReference, type KindObject, objectId, objectKey } from "./object";
 export { type Convertible, type ServedVersion, servedVersion } from "./served-version";

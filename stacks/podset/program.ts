@@ -1,6 +1,5 @@
-import { randomInt } from "node:crypto";
 import { KubernetesObject } from "../../providers/kubernetes/index";
-import { controllerReference, type KindObject, objectId, type ProgramContext } from "../contract/index";
+import { controllerReference, generateName, type KindObject, objectId, type ProgramContext } from "../contract/index";
 import { podsToKeep } from "./pods";
 import type { PodSetSpec } from "./schema";
 
@@ -11,6 +10,7 @@ export function podSetProgram(object: KindObject<PodSetSpec>, { owner, owned, re
   const names = kept.map((pod) => pod.metadata.name);
   const taken = new Set(owned.map((pod) => pod.metadata.name));
   while (names.length < object.spec.replicas) {
+    // A Pod that is named before it exists can be applied again after a crash and is still the same Pod.
     const generated = generateName(`${name}-pod-`);
     if (taken.has(generated)) continue;
     taken.add(generated);
@@ -35,18 +35,4 @@ export function podSetProgram(object: KindObject<PodSetSpec>, { owner, owned, re
       },
     });
   }
-}
-
-/** What the API server leaves out of generated names, so that they spell nothing. */
-const ALPHABET = "bcdfghjklmnpqrstvwxz2456789";
-/** The longest name that the API server makes of `generateName` keeps 58 bytes of it. */
-const MAX_PREFIX = 58;
-
-/**
- * A name as the API server generates them, but made here: a Pod that is named before it exists can be applied again
- * after a crash and is still the same Pod, where a second `generateName` would be a second Pod.
- */
-function generateName(prefix: string): string {
-  const suffix = Array.from({ length: 5 }, () => ALPHABET[randomInt(ALPHABET.length)]).join("");
-  return prefix.slice(0, MAX_PREFIX) + suffix;
 }

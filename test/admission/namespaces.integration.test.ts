@@ -228,6 +228,21 @@ describe("the quota of namespaces", () => {
     await expectRefusal(asAlice, namespaceOf(uniqueName("fourth")), "has all of the 3 namespaces");
   });
 
+  it("counts a namespace whose name is generated once, from its creation on", async () => {
+    const [name, owner] = [uniqueName("generated"), uniqueName("eve")];
+    await admission.tenant(name, { owner: { kind: "User", name: owner }, namespaceQuota: 2 });
+    const asEve = await admission.user(owner);
+    const generated = () => create(asEve, { ...namespaceOf(""), metadata: { generateName: `${name}-` } });
+
+    const first = await eventually(generated);
+    await eventually(async () => expect(await admission.namespacesOf(name)).toHaveLength(1));
+    const second = await generated();
+
+    for (const { metadata } of [first, second]) expect(metadata.name).toMatch(new RegExp(`^${name}-[a-z0-9]{5}$`));
+    expect(second.metadata.name).not.toBe(first.metadata.name);
+    await expect(generated()).rejects.toThrow("has all of the 2 namespaces");
+  });
+
   it("says of a name that is taken that it is taken", async () => {
     const [taken] = await admission.namespacesOf(oil);
 

@@ -3,11 +3,11 @@ import { LRUCache } from "lru-cache";
 import type { Manifest } from "../../../providers/kubernetes/index";
 import { type AdmissionWebhook, objectKey } from "../../contract/index";
 import { HOSTNAME_COLLISION_LABEL } from "../labels";
-import type { CapsuleTenant, CapsuleTenantSpec } from "../schema";
+import { type CapsuleTenant, type CapsuleTenantSpec, COLLISION_SCOPES } from "../schema";
 import { type LiveTenant, tenantNameOf, tenantOf } from "./tenants";
 
 /** On a Tenant: Capsule's own way to say the scope. The specification has a field for it, which wins. */
-const HOSTNAME_COLLISION_ANNOTATION = "ingress.capsule.clastix.io/hostname-collision-scope";
+export const HOSTNAME_COLLISION_ANNOTATION = "ingress.capsule.clastix.io/hostname-collision-scope";
 
 /** Longer than it takes until an Ingress that was allowed is in the cache. */
 const ADMITTED_MS = 10_000;
@@ -17,7 +17,8 @@ type Scope = NonNullable<CapsuleTenantSpec["hostnameCollisionScope"]>;
 
 /** Within what two Ingresses of a tenant may not have the same host name and path. */
 export function collisionScope({ metadata, spec }: CapsuleTenant): Scope | undefined {
-  return spec.hostnameCollisionScope ?? (metadata.annotations?.[HOSTNAME_COLLISION_ANNOTATION] as Scope | undefined);
+  const annotated = metadata.annotations?.[HOSTNAME_COLLISION_ANNOTATION];
+  return spec.hostnameCollisionScope ?? COLLISION_SCOPES.find((scope) => scope === annotated);
 }
 
 /**

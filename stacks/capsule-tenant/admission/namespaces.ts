@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import {
   isProtectedNamespace,
@@ -11,6 +12,7 @@ import {
   type AdmissionWebhook,
   controllerReference,
   type Decision,
+  generateName,
   type PatchOperation,
 } from "../../contract/index";
 import { TENANT_LABEL } from "../labels";
@@ -50,37 +52,38 @@ export function namespaceWebhook(reservations: QuotaReservations): AdmissionWebh
 }
 
 async function reviewNamespace(
-  { operation, object: namespace, user, name, uid, dryRun }: AdmissionRequest,
+  { operation, object: namespace, user, name: given, uid, dryRun }: AdmissionRequest,
   view: AdmissionView,
   reservations: QuotaReservations,
 ): Promise<Decision> {
   if (operation !== "CREATE" || namespace === undefined) return { allowed: true };
-  const prefix = namespace.metadata.generateName ?? "";
-  const example = name || `${prefix}xxxxx`;
-  if (isProtectedNamespace(example)) {
+  // The quota counts it by its name, before it is created.
+  const name = given || generateName(namespace.metadata.generateName ?? "", hash("sha256", uid, "buffer"));
+  if (isProtectedNamespace(name)) {
     const names = protectedNamespaces().join(", ");
     return refuse(
-      `the namespace ${name || `${prefix}…`} cannot be a tenant's: the operator protects ${names} (KINDSTACK_PROTECTED_NAMESPACES)`,
+      `the namespace ${name} cannot be a tenant's: the operator protects ${names} (KINDSTACK_PROTECTED_NAMESPACES)`,
     );
   }
   // The API server would refuse it later, and it would hold a place in the quota until then.
-  if (!NAMESPACE_NAME.test(example) || name.length > MAX_NAME_LENGTH) {
-    return refuse(`${JSON.stringify(name || prefix)} is not a name for a namespace`);
+  if (!NAMESPACE_NAME.test(name) || name.length > MAX_NAME_LENGTH) {
+    return refuse(`${JSON.stringify(name)} is not a name for a namespace`);
   }
-  if (name !== "" && view.get("namespaces", name) !== undefined) {
+  if (view.get("namespaces", name) !== undefined) {
     // It will be refused in any case, and so needs no place in the quota.
     return { allowed: false, code: 409, message: `the namespace ${name} exists already` };
   }
-  const tenant = assign(namespace, name || prefix, user, view);
+  const tenant = assign(namespace, name, user, view);
   if (typeof tenant === "string") return refuse(tenant);
-  const refusal = refusalBy(tenant, namespace, name || prefix);
+  const refusal = refusalBy(tenant, namespace, name);
   if (refusal !== undefined) return refuse(refusal);
   if (!dryRun && !(await mayCreateNamespaces(view, user))) return refuse(`${user.username} may not create namespaces`);
-  const quota = await reservations.reserve(view, tenant, name || `${prefix}${uid}`, dryRun);
+  const quota = await reservations.reserve(view, tenant, name, dryRun);
   if (quota !== undefined) {
     return refuse(`the tenant ${tenant.metadata.name} has all of the ${quota} namespaces that its quota allows`);
   }
-  return { allowed: true, patch: assignment(namespace, tenant) };
+  const naming: PatchOperation[] = given ? [] : [{ op: "add", path: "/metadata/name", value: name }];
+  return { allowed: true, patch: [...naming, ...assignment(namespace, tenant)] };
 }
 
 /** The tenant that a namespace is to be of, or in words why it can be of none. */

@@ -54,7 +54,7 @@ export class QuotaReservations {
   /**
    * Reserves one of the tenant's quota for a namespace.
    *
-   * @param key its name, or something else that is unique while it has none
+   * @param key its name
    * @returns undefined, or the quota that is used up
    */
   reserve(view: AdmissionView, tenant: LiveObject, key: string, dryRun: boolean): Promise<number | undefined> {

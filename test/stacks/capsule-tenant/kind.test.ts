@@ -49,6 +49,14 @@ describe("Capsule's Tenant", () => {
     expect(() => parseObject(capsuleTenant, object)).toThrow(message);
   });
 
+  it("refuses Capsule's annotation with a scope that there is not, naming what is allowed", () => {
+    const annotations = { "ingress.capsule.clastix.io/hostname-collision-scope": "tenant" };
+    const object = { ...oilTenant(), metadata: { ...oilTenant().metadata, annotations } } as LiveObject;
+    expect(() => parseObject(capsuleTenant, object)).toThrow(
+      'metadata.annotations.ingress.capsule.clastix.io/hostname-collision-scope: "tenant" must be one of Cluster, Tenant',
+    );
+  });
+
   it("has the columns QUOTA, COUNT, OWNER, CORDONED, NODE SELECTOR, READY, REASON, PAUSED and AGE, and is cluster-scoped", () => {
     const { spec } = customResourceDefinition(capsuleTenant) as unknown as {
       spec: { scope: string; versions: { additionalPrinterColumns: { name: string }[] }[] };

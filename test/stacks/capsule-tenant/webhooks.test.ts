@@ -134,6 +134,15 @@ describe("a host name that another Ingress has", () => {
   });
 });
 
+it("a scope that there is not, in Capsule's annotation, compares nothing", async () => {
+  const tenant = tenantNamed("oil", {});
+  tenant.metadata.annotations = { "ingress.capsule.clastix.io/hostname-collision-scope": "tenant" };
+  const ingresses = [ingress("other", "oil-prod", "shop.example.com")];
+  const object = ingress("new", "oil-prod", "shop.example.com");
+  const decision = await ingressCollisionWebhook().review(request(object), view({ tenants: [tenant], ingresses }));
+  expect(decision).toEqual({ allowed: true });
+});
+
 it("a host name that was allowed a moment ago is taken for a tenant with another scope, too", async () => {
   const webhook = ingressCollisionWebhook();
   const tenants = [
