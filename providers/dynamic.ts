@@ -36,8 +36,8 @@ export function defineProvider<I extends object, O extends object>(
 const parents = new AsyncLocalStorage<Resource>();
 
 /**
- * Runs a program that knows nothing of parents so that all it registers has this one. In a stack that several objects
- * share, it keeps their resources apart: names need to be unique only below one parent.
+ * Runs a program so that this is the parent of all resources that name none. In a stack that several objects share, it
+ * keeps their resources apart: names need to be unique only below one parent.
  */
 export function withParent<T>(parent: Resource, program: () => T): T {
   return parents.run(parent, program);

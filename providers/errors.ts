@@ -5,8 +5,9 @@ import type { Reason } from "./reasons";
  *
  * - `terminal`: only a change by the user helps; do not retry by the clock.
  * - `retryable`: time heals it; retry with back-off.
- * - `pending`: nothing is wrong, something else has to end first; an event or a modest time leads back, without back-off.
- * - `bug`: neither was foreseen; retried like a retryable error, but logged with its stack.
+ * - `pending`: nothing is wrong, but something else has to end first; retried on an event or after a short time,
+ *   without back-off.
+ * - `bug`: unforeseen; retried like a retryable error, but logged with its stack.
  */
 export type ErrorClass = "terminal" | "retryable" | "pending" | "bug";
 

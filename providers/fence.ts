@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 
-/** The right to write, for work of an operator, which another replica may have been given meanwhile. */
+/** The right of an operator's work to write. Another replica may have got it meanwhile. */
 export interface Fence {
   /**
    * To be called right before every write, with nothing awaited in between: a process that was frozen continues in the

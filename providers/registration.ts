@@ -74,8 +74,8 @@ export class Registrations {
     request.setParent(await (parent === undefined ? this.#stack : urnOf(parent)));
     if (dependsOn.length > 0) {
       request.setDependenciesList(await Promise.all(dependsOn.map(urnOf)));
-      // Of a request that says nothing of it, the engine takes every property to come from all these resources, and
-      // replaces it, with properties that are not known yet, when one of them is replaced.
+      // Without this, the engine assumes that every property depends on all these resources: when one of them is
+      // replaced, it replaces this one too, with unknown properties.
       for (const property of Object.keys(inputs ?? {})) {
         request.getPropertydependenciesMap().set(property, new RegisterResourceRequest.PropertyDependencies());
       }

@@ -11,7 +11,7 @@ import { findKind } from "./contract/kind-name";
 import { definitionProblem } from "./definition";
 import { kinds as builtIn } from "./index";
 
-/** What an operator of ours serves, as text of `--kinds`; for every command that is not told otherwise. */
+/** The kinds that the operator serves, as in `--kinds`; the default of every command. */
 const KINDS_VARIABLE = "KINDSTACK_KINDS";
 /** A folder of folders of kinds, such as the image's; they are served besides the built-in ones. */
 const DIRECTORY_VARIABLE = "KINDSTACK_KINDS_DIRECTORY";

@@ -58,8 +58,8 @@ export class ProviderHost {
   }
 
   /**
-   * From now until the session is closed, calls for a stack are answered. It is for one update: what is asked before and
-   * after it is refused, and what still runs when it is closed writes nothing more.
+   * Answers calls for a stack until the session is closed. A session is for one update: calls before and after it are
+   * refused, and calls that still run when it is closed write nothing more.
    *
    * @throws RetryableError `Locked` when the stack has a session
    */

@@ -8,11 +8,11 @@ export interface ResourceFailure extends Failure {
 }
 
 export interface SessionOptions {
-  /** Under what the update's calls are answered. */
+  /** The fence of the update's calls. */
   fence?: Fence | undefined;
   /** Deletions release what was made instead of deleting it. */
   release?: boolean | undefined;
-  /** Deletions are of the state alone: no provider is asked. */
+  /** Deletions affect the state only: no provider is called. */
   forget?: boolean | undefined;
   /**
    * Told the URN of a resource whose predecessor could not be deleted before it is made. With `--continue-on-error`, the
@@ -27,7 +27,7 @@ export class ProviderSession {
   readonly failures: ResourceFailure[] = [];
   /** The URNs of what is deleted before its replacement is made. */
   readonly deletedFirst = new Set<string>();
-  /** Under what its calls are answered: comes down with the update's own fence, and when the session is closed. */
+  /** The fence of its calls: ends with the update's own fence, and when the session is closed. */
   readonly fence: Fence;
   readonly #end = new AbortController();
   readonly #onClose: () => void;
@@ -53,7 +53,7 @@ export class ProviderSession {
     else fence.signal.addEventListener("abort", end, { signal });
   }
 
-  /** From now on nothing of it writes any more. */
+  /** From now on, none of its calls writes. */
   close(): void {
     this.#end.abort(new RetryableError("UpdateEnded", "the update that this belongs to has ended"));
     this.#onClose();

@@ -27,8 +27,8 @@ export function isApiError(error: unknown, ...codes: readonly number[]): error i
 }
 
 /**
- * What the server forbids and will allow again: for a missing right, which can be granted without touching the object; in
- * a namespace that is on its way out; and where a quota is used up. What admission refuses does not heal.
+ * Refusals that heal: for a missing right, which can be granted without touching the object; in a namespace that is
+ * being deleted; and where a quota is used up. Refusals by admission do not heal.
  */
 const HEALS =
   /" cannot \w+ resource "|is attempting to grant RBAC permissions not currently held|is being terminated|exceeded quota/;

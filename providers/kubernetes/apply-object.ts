@@ -20,7 +20,7 @@ import type { LiveObject, Manifest } from "./types";
 /** How often an object that others change at the same time is read. */
 const MAX_READS = 5;
 
-/** Applies the object; one that is given by a label only in the version that showed the label. @throws {@link applyAsRead} */
+/** Applies the object; one that is given by a label, only in the version that has it. @throws {@link applyAsRead} */
 export async function applyObject(inputs: ObjectInputs, owners: string[]): Promise<ObjectOutputs> {
   for (let read = 1; ; read++) {
     try {
@@ -132,7 +132,7 @@ function withOwner(
   };
 }
 
-/** What is being deleted grants rights until it is gone: those that it is to grant, or none if its role is another one. */
+/** An object that is being deleted grants rights until it is gone: the wanted ones, or none if its role differs. */
 async function applyRights(client: KubernetesClient, inputs: ObjectInputs, live: LiveObject): Promise<void> {
   if (changesImmutableField(live, inputs.manifest)) await revokeRights(client, live);
   else await client.apply(withOwner(inputs, live, wasCreated(live)));

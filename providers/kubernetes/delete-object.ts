@@ -16,7 +16,7 @@ export async function deleteObject(client: KubernetesClient, live: LiveObject): 
   await client.delete(live, name, namespace, { uid, propagationPolicy });
 }
 
-/** Deletes what is not managed, and was made under a name that is reserved; its finalizers would keep it. */
+/** Deletes an unmanaged object that has a reserved name, without its finalizers, which would keep it. */
 export async function deleteUnmanaged(client: KubernetesClient, live: LiveObject): Promise<void> {
   const { name, namespace, uid, finalizers = [] } = live.metadata;
   if (finalizers.length > 0) await client.mergePatch(live, name, namespace, { metadata: { uid, finalizers: null } });
@@ -27,7 +27,7 @@ export async function revokeRights(client: KubernetesClient, live: LiveObject): 
   try {
     await client.patchExactly(live, [{ op: "add", path: "/subjects", value: [] }]);
   } catch (error) {
-    // Gone, another object by now, or of a role that we may not bind: its deletion is all that is left to do.
+    // Gone, another object by now, or of a role that we may not bind: only its deletion is left to do.
     if (!isApiError(error, 403, 404, 409)) throw error;
   }
 }

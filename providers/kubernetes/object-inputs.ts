@@ -22,16 +22,16 @@ export interface ObjectInputs {
    * nor an owner reference of the manifest was released, and is left as it is.
    */
   givenBy?: string;
-  /** What a new object is created with, for fields that another manager has in its keeping from then on. */
+  /** What a new object is created with, for fields that another field manager owns from then on. */
   initial?: { manifest: Manifest; fieldManager: string };
-  /** `false` takes a deletion for done as soon as the API server has accepted it. */
+  /** With `false`, a deletion is done as soon as the API server has accepted it. */
   awaitDeletion?: boolean;
 }
 
 /** What the state records of one Kubernetes object. */
 export interface ObjectOutputs extends ObjectInputs {
   uid: string;
-  /** The version that the last apply left; what a watch shows with a lower one is older than the apply. */
+  /** The version after the last apply; an object that a watch shows with a lower one is older than the apply. */
   resourceVersion: string;
   /** `false` for an object that existed before: it is released, not deleted. */
   created: boolean;

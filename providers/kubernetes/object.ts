@@ -54,7 +54,7 @@ const objects: DynamicProvider<ObjectInputs, ObjectOutputs> = {
   },
 
   async diff(_id, olds, news): Promise<DiffResult> {
-    // Not known while what the object depends on is replaced first, in states that take all inputs to be made of that.
+    // Unknown while a dependency is replaced first, in states where all inputs depend on it.
     if (typeof news.manifest !== "object") return { changes: true };
     if (identity(olds.manifest) !== identity(news.manifest)) return { changes: true, replaces: ["manifest"] };
     if (changesImmutableField(olds.manifest, news.manifest)) {
@@ -73,7 +73,7 @@ const objects: DynamicProvider<ObjectInputs, ObjectOutputs> = {
 
   async read(id, outs) {
     const live = await connectKubernetes().find(outs.manifest);
-    // What is being deleted is as good as gone: it cannot be repaired, only created again.
+    // An object that is being deleted counts as gone: it cannot be repaired, only created again.
     if (live === undefined || live.metadata.deletionTimestamp) return {};
     const drifted = live.metadata.uid !== outs.uid || ownedFieldsDigest(live) !== outs.fields;
     return { id, props: { ...outs, drifted } };
@@ -107,13 +107,13 @@ const objects: DynamicProvider<ObjectInputs, ObjectOutputs> = {
 
 export const { stub: OBJECT_STUB, provider } = defineProvider("kindstack/providers/kubernetes/object", objects);
 
-/** The id of an object in the state: what cannot change without its becoming another object. */
+/** The id of an object in the state: another id means another object. */
 function identity({ apiVersion, kind, metadata }: Manifest): string {
   const group = apiVersion.includes("/") ? apiVersion.split("/")[0] : "";
   return [group, kind, metadata.namespace ?? "", metadata.name].join("/");
 }
 
-/** Removing the label alone makes the object neither another one nor the user's. */
+/** An object that only lost its label is still ours. */
 function isStillOurs(live: LiveObject, outs: ObjectOutputs): boolean {
   const holder = ownerUidOf(live);
   return holder === undefined ? live.metadata.uid === outs.uid : holder === outs.owner.uid;
@@ -132,8 +132,8 @@ export function objectsAmong(resources: readonly { outputs: Properties }[]): Obj
 }
 
 /**
- * Removes what an owner has and no state knows, as the deletion of its resource would: what existed before is only
- * released. Does not wait until it is gone.
+ * Removes an object that an owner has and no state knows, as the deletion of its resource would: one that existed
+ * before is only released. Does not wait until it is gone.
  *
  * @param seen the object with its owner's label
  * @param options with `release`, it is kept, unmanaged

@@ -7,8 +7,8 @@ const VARIABLE = "KINDSTACK_PROTECTED_NAMESPACES";
 const ALWAYS = ["kube-*", "default", "kindstack-system"];
 /**
  * The namespaces that no object may claim: `kube-*`, `default`, the operator's own, and those that
- * `KINDSTACK_PROTECTED_NAMESPACES` adds, patterns separated by commas in which `*` matches any characters. A user who may
- * create tenants would otherwise make himself an administrator of them.
+ * `KINDSTACK_PROTECTED_NAMESPACES` adds, patterns separated by commas in which `*` matches any characters. A user who
+ * may create tenants could otherwise become an administrator of them.
  */
 export function protectedNamespaces(): string[] {
   const own = process.env.KUBERNETES_SERVICE_HOST && podNamespace();

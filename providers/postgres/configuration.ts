@@ -17,13 +17,13 @@ const Environment = Type.Object({
   PSQL_USER: Type.String({ minLength: 1 }),
   PSQL_PASSWORD: Type.String(),
   PSQL_POOL_SIZE: Type.Integer({ minimum: 1, maximum: 1000, default: 10 }),
-  /** After so long without a sign of another cluster, its rows are taken over by objects of the same names; 0 for never. */
+  /** Seconds without a sign of another cluster after which objects of the same names take its rows; 0: never. */
   KINDSTACK_POSTGRES_TAKEOVER_SECONDS: Type.Integer({ minimum: 0, maximum: 31_536_000, default: 3600 }),
   /** A file of CA certificates in PEM; without it, the CAs that Node.js trusts. */
   PSQL_CA_FILE: Type.Optional(Type.String({ minLength: 1 })),
   /**
-   * `require` encrypts and believes any server, unless there is a CA file (as in PostgreSQL's own clients); `verify-ca`
-   * believes servers with a certificate of the CA; `verify-full` believes such a server if the certificate names it.
+   * `require` encrypts and trusts any server, unless there is a CA file (as in PostgreSQL's own clients); `verify-ca`
+   * trusts servers with a certificate of the CA; `verify-full` trusts such a server if the certificate names it.
    */
   PGSSLMODE: Type.Enum(["disable", "require", "verify-ca", "verify-full"], { default: "disable" }),
 });
@@ -31,11 +31,11 @@ type Environment = Type.Static<typeof Environment>;
 
 const validator = Compile(Environment);
 
-/** Living clusters record several heartbeats in each. */
+/** Running clusters record several heartbeats in this time. */
 const SHORTEST_TAKEOVER_SECONDS = 600;
 const CONNECT_TIMEOUT_MS = 5_000;
 const STATEMENT_TIMEOUT_MS = 15_000;
-/** An update waits so long for another session's lock: the others in it wait as well. */
+/** How long an update waits for another session's lock; its other rows wait as well. */
 export const LOCK_TIMEOUT_MS = 500;
 
 /**

@@ -13,7 +13,7 @@ export interface WantedRow extends Pick<RowInputs, "table" | "key" | "values"> {
 
 const ROWS_PER_QUERY = 5_000;
 
-/** A table or a column that is gone has taken the rows with it; an update will say so better than this can. */
+/** With a table or a column, its rows are gone; the update that follows reports what is missing. */
 const GONE_STATES = new Set(["42P01", "42703", "3F000"]);
 
 /**

@@ -28,7 +28,7 @@ const CREATE_INDEX = "CREATE INDEX IF NOT EXISTS rows_by_owner ON kindstack_owne
 
 /** An advisory lock's number: it keeps two operators from creating the tables at the same moment. */
 const CREATION_LOCK = 7_046_029_254_386_353n;
-/** What waits for it waits for others of its kind, which need as long as a few statements. */
+/** Others hold the lock only while they create the tables, for a few statements. */
 const CREATION_LOCK_TIMEOUT_MS = 5_000;
 
 /**

@@ -8,7 +8,6 @@ import type { Connection } from "./pool";
 import { keyOf, type RowInputs, type RowOutputs } from "./row-inputs";
 import { lockTimeoutMs, TableUnavailableError, withTable } from "./table-lock";
 
-/** A row that is to be written. */
 interface Write extends RowInputs {
   /** Where; as the user names the table, for a row that has yet to be made. */
   location: TableName;
@@ -17,12 +16,12 @@ interface Write extends RowInputs {
   isOurs: boolean;
 }
 
-/** In one batch; more rows are not written any faster. */
+/** Maximum number of rows in a batch; larger ones are not faster. */
 const MOST_ROWS = 64;
-/** What PostgreSQL's protocol has room for in one statement. */
+/** Maximum number of parameters of a statement in PostgreSQL's protocol. */
 const MOST_PARAMETERS = 65_535;
 
-/** Whether an error of several rows says nothing of any of them. */
+/** Whether an error of several rows is about all of them, not one. */
 function isForAll(error: unknown): boolean {
   return isUnanswered(error) || error instanceof TableUnavailableError;
 }

@@ -50,7 +50,7 @@ const rows: DynamicProvider<RowInputs, RowOutputs> = {
     return { changes, replaces, deleteBeforeReplace: false };
   },
 
-  /** Makes the row, or takes over what a creation for the same owner made whose end was not recorded. */
+  /** Creates the row, or takes over one that an unrecorded creation for the same owner made. */
   async create(inputs) {
     const location = parseTableName(inputs.table, "table");
     const outs = await writeRow({ ...inputs, location, incarnation: randomUUID(), isOurs: false });
@@ -65,7 +65,7 @@ const rows: DynamicProvider<RowInputs, RowOutputs> = {
     return values === undefined ? {} : { id, props: { ...outs, values } };
   },
 
-  /** Makes the row as it should be, also when it or the record of its owner was deleted behind our back. */
+  /** Makes the row as it should be, also when others deleted it or the record of its owner. */
   async update(_id, { location, incarnation }, news) {
     return { outs: await writeRow({ ...news, location, incarnation, isOurs: true }) };
   },

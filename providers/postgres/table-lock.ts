@@ -7,13 +7,13 @@ import { type Connection, withConnection } from "./pool";
 import type { RowKey } from "./row-inputs";
 
 /*
- * Another session's lock must not hold up an update: what waits for one fails soon, and what then wants the same table
- * fails at once. A retry finds the lock released, or not.
+ * Another session's lock must not delay an update: a statement that waits for it fails soon, and later statements on
+ * the same table fail at once. A retry checks the lock again.
  */
 
 /** How long, in ms, a refused lock also refuses other statements on the table; the first retry waits as long. */
 const MOMENT_MS = 1_000;
-/** Where a row was waited for in vain a moment ago, others wait so long: they may be as many as an update has rows. */
+/** How long, in ms, rows wait after a recent time-out on a row: an update may have many rows that are locked. */
 const SHORT_LOCK_TIMEOUT_MS = 50;
 
 const LOCK_TIMEOUT = "55P03";
@@ -21,10 +21,10 @@ const STATEMENT_TIMEOUT = "57014";
 /** The modes that conflict with a write, and with a read the last one. */
 const WHOLE_TABLE = ["ShareLock", "ShareRowExclusiveLock", "ExclusiveLock", "AccessExclusiveLock"];
 
-/** For a moment nothing can be had of the whole table: every other statement on it would wait in vain as well. */
+/** The whole table is locked: for a moment, every other statement on it would time out as well. */
 export class TableUnavailableError extends RetryableError {}
 
-/** By table, what was waited for in vain, and until when that counts, by `performance.now()`. */
+/** By table: the last time-out, and until when it counts, by `performance.now()`. */
 const refusals = new Map<string, { error: RetryableError; until: number }>();
 
 function recentRefusal(table: TableName): RetryableError | undefined {

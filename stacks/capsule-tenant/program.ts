@@ -54,7 +54,7 @@ export function capsuleTenantProgram(tenant: CapsuleTenant, { owner, owned, watc
   for (const namespace of namespacesOf(tenant, owned, watched)) {
     const inNamespace = new KubernetesObject(`namespace/${namespace}`, {
       owner,
-      existing: true, // its owner made it, and its end is the garbage collector's business
+      existing: true, // its owner created it, and the garbage collector deletes it
       givenBy: TENANT_LABEL,
       manifest: {
         apiVersion: "v1",
@@ -126,7 +126,7 @@ function selectorText(selector: Record<string, string>): string {
 
 const specOnly = (spec: object): ItemFields => ({ spec });
 
-/** A ResourceQuota without amounts, which are the balancer's: nothing may be used until it has said how much. */
+/** A ResourceQuota without amounts, which the balancer writes: until then, nothing may be used. */
 function resourceQuota({ hard = {}, ...spec }: ResourceQuotaItem): ItemFields {
   const nothing = Object.fromEntries(Object.keys(hard).map((resource) => [resource, "0"]));
   return { ...(Object.keys(spec).length > 0 && { spec }), balanced: { spec: { ...spec, hard: nothing } } };

@@ -48,7 +48,7 @@ export function formatAmount(amount: Amount, like: string | number = ""): string
 }
 
 /**
- * The parts in which an amount of a resource is given out: thousandths of a processor; one of everything else, or 1Mi
+ * The unit in which an amount of a resource is divided: thousandths of a processor; one of everything else, or 1Mi
  * where the whole is written with powers of 1024, as plain bytes are hard to read.
  */
 export function unitOf(resource: string, whole: string | number): Amount {

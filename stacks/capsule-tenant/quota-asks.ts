@@ -8,15 +8,15 @@ import { type Amount, formatAmount, min, parseAmount, QUANTITY } from "./quantit
  * how much, whichever replica balances the tenant. Each process of the operator has an annotation of its own.
  */
 
-/** On a ResourceQuota, and then the process that asks: what requests that wait need. */
+/** Of an annotation on a ResourceQuota, followed by the process that asks: what its waiting requests need. */
 export const ASK_ANNOTATION_PREFIX = "ask.kindstack.dev/";
 
-/** An ask holds room for so long: longer than its request waits, and until it is counted. */
+/** Lifetime of an ask: longer than its request waits and is counted. */
 export const ASK_MS = 5_000;
 /** Maximum clock difference between replicas. A later expiry was written before a clock was set back. */
 const CLOCK_SKEW_MS = 60_000;
 
-/** What requests that wait ask for of one resource. */
+/** What waiting requests ask for, of one resource. */
 export interface Ask {
   /** What the namespace used at the time. */
   used: Amount;

@@ -17,9 +17,9 @@ interface Balance {
   quota: LiveQuota;
   hard: Record<string, string>;
   annotations: Record<string, string>;
-  /** Whether it says something else as yet. */
+  /** Whether the live ResourceQuota differs. */
   isDue: boolean;
-  /** Whether something in it becomes less. */
+  /** Whether some amount becomes less. */
   lowers: boolean;
 }
 

@@ -155,7 +155,7 @@ const subject = Type.Object({
   namespace: Type.Optional(text(63)),
 });
 
-/** What Kindstack and the API server go by; a tenant that set it could take an object for another's. */
+/** Kindstack and the API server rely on these; a tenant that set them could claim an object of another tenant. */
 const RESERVED_PREFIXES = ["capsule.clastix.io/", "kindstack.dev/", "kubernetes.io/metadata."];
 const UNRESERVED = rule(
   `self.all(key, !(${RESERVED_PREFIXES.map((prefix) => `key.startsWith('${prefix}')`).join(" || ")}))`,

@@ -45,7 +45,7 @@ export function grants(hard: Amount, slots: readonly Slot[], unit: Amount, isDiv
   });
 }
 
-/** The most that a namespace can come to use as things are. */
+/** The most that a namespace can use with its present grant. */
 function reach({ used = 0n, granted = 0n, enforced = 0n }: Slot): Amount {
   return max(used, granted, enforced);
 }

@@ -79,10 +79,10 @@ export interface AdmissionWebhook {
   review(request: AdmissionRequest, view: AdmissionView): Decision | Promise<Decision>;
 }
 
-/** What a kind has a say in, besides its own objects. */
+/** The admission of a kind, for requests about objects besides its own. */
 export interface KindAdmission {
   readonly watches: Readonly<Record<string, AdmissionWatch>>;
-  /** Cluster-wide objects, such as policies and roles, that the operator keeps as they are here while it serves admission. */
+  /** Cluster-wide objects, such as policies and roles, that the operator maintains while it serves admission. */
   objects(): readonly Manifest[];
   webhooks(): readonly AdmissionWebhook[];
 }

@@ -10,7 +10,7 @@ import type { ServedVersion } from "./served-version";
 
 /** What a program may know besides its object. */
 export interface ProgramContext {
-  /** Written on everything that the program makes, so that it can be found and is not taken by someone else. */
+  /** Recorded on every resource of the program, so that it can be found and no other owner takes it. */
   owner: Owner;
   /** The cluster that the object is in ({@link clusterUid}), if it is known. */
   cluster?: string;
@@ -24,13 +24,13 @@ export interface ProgramContext {
   cached?: readonly LiveObject[];
 }
 
-/** Objects that others make, and that have to do with an object of the kind. */
+/** Objects of others that concern an object of the kind. */
 export interface Watch extends ObjectType {
   /** Only what it selects is watched. */
   labelSelector: string;
-  /** Selects what is for the object of this key, and perhaps more. */
+  /** Selects at least what concerns the object of this key. */
   selectorOf(key: string): string;
-  /** The keys of the kind's objects that one of these is for; that one appears, goes or changes leads to them. */
+  /** The keys of the kind's objects that one of these concerns; a change of it leads to them. */
   keysOf(object: LiveObject): string[];
 }
 
@@ -186,7 +186,7 @@ export interface Capabilities<Spec = unknown, Status = unknown> {
     object: KindObject<Spec, Status>,
     maintenance: Maintenance,
   ): Promise<{ requeueAfterMs: number } | undefined>;
-  /** What the kind has a say in when others ask the API server for something. */
+  /** Admission for others' requests to the API server. */
   readonly admission?: KindAdmission;
   /** The namespaces that an object's owners may list. */
   readonly namespaceView?: NamespaceView;

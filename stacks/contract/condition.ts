@@ -43,7 +43,6 @@ export function mergeConditions(previous: Condition[], observed: NewCondition[],
   return [...merged.values()];
 }
 
-/** The condition of this type; `undefined` when there is none. */
 export function findCondition(conditions: Condition[] | undefined, type: string): Condition | undefined {
   return conditions?.find((condition) => condition.type === type);
 }

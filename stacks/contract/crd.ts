@@ -18,7 +18,6 @@ const AGE_COLUMN: PrinterColumn = { name: "Age", type: "date", jsonPath: ".metad
 /** Installers may overwrite `managed-by`, as Helm does; `part-of` stays. */
 const LABELS = { "app.kubernetes.io/managed-by": "kindstack", "app.kubernetes.io/part-of": "kindstack" } as const;
 
-/** The type of CustomResourceDefinitions. */
 export const DEFINITION_TYPE = { apiVersion: "apiextensions.k8s.io/v1", kind: "CustomResourceDefinition" } as const;
 
 /** The kinds whose CustomResourceDefinition exists and was not installed by Kindstack. */

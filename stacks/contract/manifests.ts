@@ -28,7 +28,7 @@ export interface Manifests {
 
 const MANIFEST_FILE = /\.(ya?ml|json)$/i;
 const MAX_BYTES = 5 * 1024 * 1024;
-/** No Kubernetes object is nested as deep as this; what reads one may call itself for each level. */
+/** No Kubernetes object is nested as deep as this; a reader may recurse for each level. */
 const MAX_DEPTH = 200;
 /** More nodes than this behind the aliases of a document are an attack on the reader. */
 const MAX_ALIASES = 100;
@@ -161,9 +161,10 @@ function withoutExtras(tags: Tags): Tags {
 }
 
 /**
- * Also of what holds itself, which an anchor within its own value makes.
+ * Also true for a value that contains itself, by an anchor within it.
  *
- * @param passed the greatest depth at which each part was found to be in order: aliases lead to the same part many times
+ * @param passed the greatest depth at which each part was found to be in order: aliases lead to the same part many
+ *   times
  */
 function isTooDeep(value: unknown, depth = 0, passed = new Map<object, number>()): boolean {
   if (typeof value !== "object" || value === null || (passed.get(value) ?? -1) >= depth) return false;

@@ -43,7 +43,7 @@ export type StackRecord = Type.Static<typeof stackRecordSchema>;
 /** One watched object, and the digest of the fields that Kindstack owned after its last apply. */
 export type OwnedRecord = NonNullable<StackRecord["resources"]>[number];
 
-/** An object of a kind, as parsed at the door: its spec has the schema's shape. */
+/** An object of a kind, after parsing: its spec has the schema's shape. */
 export interface KindObject<Spec = unknown, Status = unknown> {
   apiVersion: string;
   kind: string;
@@ -68,7 +68,7 @@ export function parseObjectId(id: string): { type: string; namespace: string; na
   return { type: parts.join("/"), namespace, name };
 }
 
-/** `namespace/name`, or `name` for what has no namespace: the field's usual key. */
+/** `namespace/name`, or `name` for what has no namespace: the usual key of controllers. */
 export function objectKey(metadata: { name?: string; namespace?: string }): string {
   return metadata.namespace ? `${metadata.namespace}/${metadata.name}` : (metadata.name ?? "");
 }

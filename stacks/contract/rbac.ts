@@ -54,7 +54,7 @@ export function admissionRules(kinds: readonly AnyKind[], role: string): PolicyR
   const converted = kinds.filter(({ capabilities }) => capabilities.versions !== undefined).map(kindName);
   return merged([
     ...kinds.flatMap(admissionRulesOf),
-    // The API server is told in the definition who converts between versions.
+    // The CRD names the webhook that converts between versions.
     ...(converted.length > 0 ? [{ ...DEFINITIONS, resourceNames: converted, verbs: ["patch"] }] : []),
     { ...own, verbs: ["get"] },
   ]);

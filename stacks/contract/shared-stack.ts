@@ -15,8 +15,8 @@ export const STACK_NUMBER_ANNOTATION = "kindstack.dev/stack-number";
 /** The number of the partition, of an object whose namespace is none by itself. */
 export const STACK_PARTITION_ANNOTATION = "kindstack.dev/stack-partition";
 /**
- * So many objects, more or less, share one stack. With 100, a burst takes a quarter less of the engine's time and 120 MiB
- * less at its peak; but what fails together, such as all objects of a missing table, is tried again once for each stack.
+ * About how many objects share one stack. With 100, a burst takes a quarter less of the engine's time and 120 MiB less
+ * at its peak; but what fails together, such as all objects of a missing table, is tried again once for each stack.
  */
 export const OBJECTS_PER_STACK = 500;
 
@@ -132,7 +132,7 @@ function componentType(kind: KindNames): string {
   return `${COMPONENT_PREFIX}${kind.group}/${kind.version}:${kind.kind}`;
 }
 
-/** Which of so many buckets, counted from 0, a name belongs to: the same for ever and everywhere, and each about as large. */
+/** The bucket of a name, counted from 0: the same in every process and version. Buckets are about equally large. */
 export function bucketOf(name: string, buckets: number): number {
   return buckets === 1 ? 0 : hash("sha256", name, "buffer").readUInt32BE() % buckets;
 }

@@ -11,7 +11,7 @@ const RBAC = "rbac.authorization.k8s.io";
 /** The ClusterRole of admission; it is the owner of the cluster-wide objects that the operator makes. */
 export const ADMISSION_ROLE = `${NAME}-admission`;
 
-/** Who the operator is, and what it may do: exactly what the kinds call for, and to share the work with its like. */
+/** The operator's service account and rights: exactly what the kinds need, and Leases to share the work. */
 export function access(configuration: Configuration, kinds: readonly AnyKind[]): Manifest[] {
   const { namespace, serviceAccountAnnotations, admission, previews } = configuration;
   const account = { name: NAME, namespace };
@@ -27,7 +27,7 @@ export function access(configuration: Configuration, kinds: readonly AnyKind[]):
   ];
 }
 
-/** Leases are made, held, and removed when who held them is gone. */
+/** Leases are created, held, and removed when their holder is gone. */
 const LEASE_RULE: PolicyRule = {
   apiGroups: ["coordination.k8s.io"],
   resources: ["leases"],
@@ -47,7 +47,7 @@ function certificateRules({ admission, previews, previewSecret }: Configuration)
   ];
 }
 
-/** Lets whom it is bound to read a path of the operator. */
+/** A role that may read a path of the operator. */
 function reader(path: string): Manifest {
   return {
     apiVersion: `${RBAC}/v1`,

@@ -24,7 +24,7 @@ const CONTAINER_SECURITY = {
   capabilities: { drop: ["ALL"] },
 };
 
-/** What runs of the operator's image. */
+/** A program in the operator's image. */
 export interface Program {
   /** Of the Deployment and of its service account. */
   name: string;

@@ -1,7 +1,7 @@
-/** What the operator and all that belongs to it is called. */
+/** The name of the operator and its objects. */
 export const NAME = "kindstack";
 
-/** What the operator's Pods are selected by; it never changes. */
+/** The selector of the operator's Pods; it must never change. */
 export const SELECTOR = { "app.kubernetes.io/name": NAME, "app.kubernetes.io/component": "operator" } as const;
 
 /** On everything that is installed. */

@@ -4,7 +4,7 @@ import type { Configuration } from "./configuration";
 import { dashboard } from "./dashboard";
 import { LABELS, NAME, SELECTOR } from "./labels";
 
-/** What the Prometheus operator and Grafana are told, where they are there. */
+/** Objects for the Prometheus operator and Grafana, where these are installed. */
 export function monitoring(configuration: Configuration): Manifest[] {
   return [
     ...(configuration.serviceMonitor ? [serviceMonitor(configuration)] : []),

@@ -42,7 +42,7 @@ export function service(
   };
 }
 
-/** What Pods may be reached by, and reach; nothing else. None where the configuration wants no NetworkPolicy. */
+/** A NetworkPolicy that allows these connections of Pods, and no others. None if the configuration disables it. */
 export function networkPolicies(
   { namespace, networkPolicy }: Configuration,
   name: string,

@@ -11,8 +11,8 @@ const SERVICE_MONITORS = "servicemonitors.monitoring.coreos.com";
 type Reader = Pick<KubernetesClient, "get" | "list">;
 
 /**
- * What an installation needs and the cluster does not have, each with the way out. What cannot be read counts as in order:
- * the installation itself finds out.
+ * What an installation needs and the cluster lacks, each with a remedy. What cannot be read counts as present: the
+ * installation itself will report it.
  *
  * @param kinds the kinds to install
  */

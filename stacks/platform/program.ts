@@ -8,9 +8,9 @@ import { platformManifests } from "./manifests";
 
 /** Whether `destroy`, or a configuration without it, leaves an object in the cluster; a protected one would stop `destroy`. */
 function outlivesStack({ kind, metadata }: Manifest, { keepState, stateSecret }: Configuration): boolean {
-  // With a CRD go all objects of its kind, while no operator is left to destroy what they made.
+  // Deleting a CRD deletes all objects of its kind, while no operator is left to destroy their resources.
   if (kind === "CustomResourceDefinition") return true;
-  // With the namespace go the volume and the Secrets, also those that others have put there.
+  // Deleting the namespace deletes the volume and the Secrets, also those of others.
   const holdsState = kind === "Namespace" || kind === "PersistentVolumeClaim";
   return keepState && (holdsState || (kind === "Secret" && metadata.name === stateSecret));
 }

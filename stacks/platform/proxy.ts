@@ -7,7 +7,7 @@ import { deployment, options } from "./deployment";
 import { LABELS, NAME } from "./labels";
 import { networkPolicies, service, tcp } from "./network";
 
-/** What the proxy and all that belongs to it is called. */
+/** The name of the proxy and its objects. */
 const PROXY_NAME = `${NAME}-proxy`;
 /** The Secret of its certificate, which it makes itself. */
 const PROXY_SECRET = `${PROXY_NAME}-tls`;
@@ -49,7 +49,7 @@ export async function proxy(configuration: Configuration): Promise<Manifest[]> {
         resources: { requests: { cpu: "50m", memory: "128Mi" }, limits: { memory: "512Mi" } },
       },
     })),
-    // The API server is reached, and nothing else; its address is a variable of every Pod.
+    // Only the API server is reached; its address is a variable of every Pod.
     ...networkPolicies(configuration, PROXY_NAME, SELECTOR, {
       ingress: [tcp([PORT, HTTP_PORT, METRICS_PORT])],
       egress: [tcp(egressPorts)],
@@ -58,8 +58,8 @@ export async function proxy(configuration: Configuration): Promise<Manifest[]> {
 }
 
 /**
- * All that the proxy may do. To act as any user is as much as to be the cluster's administrator: RBAC has no way to
- * leave out some groups. What it may do under its own name is little.
+ * All that the proxy may do. Impersonating any user amounts to the rights of a cluster administrator: RBAC cannot
+ * exclude groups. The proxy has few rights of its own.
  */
 const PROXY_RULES: readonly PolicyRule[] = [
   { apiGroups: [""], resources: ["users", "groups", "serviceaccounts"], verbs: ["impersonate"] },

@@ -33,8 +33,8 @@ export function secrets(configuration: Configuration): Manifest[] {
 }
 
 /**
- * Tells whether any value of the configuration's Secrets has changed; `undefined` when there are none. It stands where many
- * may read it, so it is made with a function that is slow to try passwords with.
+ * Tells whether any value of the configuration's Secrets has changed; `undefined` when there are none. Many may read
+ * it, so its function is slow, against guesses of passwords.
  */
 export function secretsDigest(configuration: Configuration): string | undefined {
   const made = secrets(configuration);

@@ -40,7 +40,7 @@ export async function workload(configuration: Configuration): Promise<Manifest[]
     name: NAME,
     selector: SELECTOR,
     replicas,
-    // A volume can be had by one Pod only; else the new one is ready to take over when the old one leaves.
+    // Only one Pod can mount a volume; without one, the new Pod is ready before the old one leaves.
     strategy: usesVolume(configuration)
       ? { type: "Recreate" }
       : { type: "RollingUpdate", rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } },

@@ -2,7 +2,7 @@ import { Row, type RowInputs } from "../../providers/postgres/index";
 import { type KindObject, objectKey, type ProgramContext } from "../contract/index";
 import type { PostgresWriterSpec } from "./schema";
 
-/** What a row is known by, in every table. */
+/** The key column of every table. */
 export const KEY_COLUMN = "id";
 
 /** One object, one row. */

@@ -11,7 +11,7 @@ import { QuotaReservations } from "./reservations";
 import { namespaceRoles } from "./roles";
 import { servicesMetadataWebhook } from "./services-metadata";
 
-/** What Capsule's Tenant has a say in: who may make namespaces, and what may be in them. */
+/** The admission of Capsule's Tenant: who may create namespaces, and what may be in them. */
 export function capsuleTenantAdmission(): KindAdmission {
   const reservations = new QuotaReservations();
   const room = new QuotaRoom();

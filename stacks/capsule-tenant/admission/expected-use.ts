@@ -4,9 +4,9 @@ import { type Amount, min, sum } from "../quantity";
 /** The API server counts an admitted request within this time, or never. */
 export const COUNTED_WITHIN_MS = 1_000;
 
-/** What requests that were let through will use by the API server's next counts of one ResourceQuota. */
+/** What admitted requests will add to the API server's next counts of one ResourceQuota. */
 export class ExpectedUse {
-  /** What was counted when it was looked at last. */
+  /** The last count. */
   #used: Usage = new Map();
   /** The oldest first. */
   #requests: { growth: Usage; until: number }[] = [];
@@ -15,7 +15,7 @@ export class ExpectedUse {
     this.#requests.push({ growth: new Map(growth), until: Date.now() + COUNTED_WITHIN_MS });
   }
 
-  /** What the count has grown by since the last time is no longer expected. */
+  /** Takes in a count: what it has grown by is no longer expected. */
   counted(used: Usage): void {
     for (const [resource, amount] of used) {
       let more = amount - (this.#used.get(resource) ?? amount);

@@ -15,7 +15,7 @@ const MAX_ADMITTED = 10_000;
 
 type Scope = NonNullable<CapsuleTenantSpec["hostnameCollisionScope"]>;
 
-/** Within what two Ingresses of a tenant may not have the same host name and path. */
+/** The scope in which two Ingresses of a tenant may not have the same host name and path. */
 export function collisionScope({ metadata, spec }: CapsuleTenant): Scope | undefined {
   const annotated = metadata.annotations?.[HOSTNAME_COLLISION_ANNOTATION];
   return spec.hostnameCollisionScope ?? COLLISION_SCOPES.find((scope) => scope === annotated);
@@ -113,12 +113,12 @@ export function tenantHostnamesWebhook(): AdmissionWebhook {
   };
 }
 
-/** Under which a Tenant is found by the host names that it allows by name. */
+/** The index of a Tenant: the host names that it allows by name. */
 export function hostnamesOf({ spec }: Manifest): string[] {
   return (spec as CapsuleTenantSpec).ingressHostnames?.allowed ?? [];
 }
 
-/** Under which an Ingress is found: each host name with each path, `*` for all hosts. */
+/** The index of an Ingress: each host name with each path, `*` for all hosts. */
 export function endpointsOf({ spec }: Manifest): string[] {
   const { rules = [] } = (spec ?? {}) as Partial<V1IngressSpec>;
   return rules.flatMap(({ host = "*", http }) => {

@@ -8,7 +8,7 @@ import type { Slot } from "../shares";
 import { ExpectedUse } from "./expected-use";
 import { tenantNamed } from "./tenants";
 
-/** The API server counts by a cache of its own, which may see a raised grant later than this one: by so much at most. */
+/** How much later than this process's cache the API server's own may see a raised grant. */
 const ENFORCED_WITHIN_MS = 100;
 
 /** What a request that waits needs of a ResourceQuota. */
@@ -26,7 +26,7 @@ export class NamespaceQuota {
   readonly #annotation: string;
   readonly #expected = new ExpectedUse();
   #enforced: Usage = new Map();
-  /** When something of it was seen to be raised last, by `performance.now()`. */
+  /** When a grant was last seen to be raised, by `performance.now()`. */
   #raisedAt = Number.NEGATIVE_INFINITY;
   /** What is asked for. */
   #asks: ReadonlyMap<string, Ask> = new Map();
@@ -51,7 +51,7 @@ export class NamespaceQuota {
     this.#expected.counted(amountsIn(quota, "used"));
   }
 
-  /** Whether so much can be used at once, as far as it is known. */
+  /** Whether this use fits now, as far as it is known. */
   fits(growth: Usage): boolean {
     return [...growth].every(([resource, amount]) => {
       const { used = 0n, granted = 0n, enforced = 0n } = this.#slot(resource);
@@ -59,7 +59,7 @@ export class NamespaceQuota {
     });
   }
 
-  /** Whether the tenant has so much left, by what is counted. */
+  /** Whether the tenant has this much left, by the last counts. */
   isLeft(growth: Usage): boolean {
     const { labels } = this.#live?.metadata ?? {};
     const name = labels?.[TENANT_LABEL] ?? "";
@@ -72,12 +72,12 @@ export class NamespaceQuota {
     });
   }
 
-  /** A request that uses so much is let through. */
+  /** A request with this use is admitted. */
   expect(growth: Usage): void {
     this.#expected.add(growth);
   }
 
-  /** Until the API server surely counts by what was raised last. */
+  /** Time in ms until the API server surely counts by the last raise. */
   get untilEnforcedMs(): number {
     return Math.max(0, this.#raisedAt + ENFORCED_WITHIN_MS - performance.now());
   }
@@ -87,7 +87,7 @@ export class NamespaceQuota {
   }
 
   /**
-   * Writes until what is needed is asked for, and withdraws it when nothing is; with one write at a time.
+   * Writes asks until they cover the needs, and withdraws them when there are none; one write at a time.
    *
    * @param needs what requests wait for: asked again after each write
    * @throws ApiError when it cannot be written
@@ -105,7 +105,7 @@ export class NamespaceQuota {
     }
   }
 
-  /** For what requests wait for, and what was asked for and is not counted yet. */
+  /** For waiting requests, and for admitted ones that had asked and are not counted yet. */
   #asksFor(needs: readonly Need[]): Map<string, Ask> {
     const asks = new Map<string, Ask>();
     const add = (resource: string, more: Amount, since: number) => {

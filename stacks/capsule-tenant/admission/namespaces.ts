@@ -65,12 +65,12 @@ async function reviewNamespace(
       `the namespace ${name} cannot be a tenant's: the operator protects ${names} (KINDSTACK_PROTECTED_NAMESPACES)`,
     );
   }
-  // The API server would refuse it later, and it would hold a place in the quota until then.
+  // The API server would refuse it later, and until then its reservation would count.
   if (!NAMESPACE_NAME.test(name) || name.length > MAX_NAME_LENGTH) {
     return refuse(`${JSON.stringify(name)} is not a name for a namespace`);
   }
   if (view.get("namespaces", name) !== undefined) {
-    // It will be refused in any case, and so needs no place in the quota.
+    // It will be refused in any case, so it needs no reservation.
     return { allowed: false, code: 409, message: `the namespace ${name} exists already` };
   }
   const tenant = assign(namespace, name, user, view);
@@ -86,7 +86,7 @@ async function reviewNamespace(
   return { allowed: true, patch: [...naming, ...assignment(namespace, tenant)] };
 }
 
-/** The tenant that a namespace is to be of, or in words why it can be of none. */
+/** The tenant that a new namespace gets, or a message why it gets none. */
 function assign(
   namespace: Manifest,
   name: string,
@@ -114,7 +114,7 @@ function assign(
   return tenant;
 }
 
-/** Why a tenant cannot have the namespace as it is to be created, in words. */
+/** A message why a tenant cannot have the namespace as requested. */
 function refusalBy(tenant: LiveTenant, { metadata }: Manifest, namespace: string): string | undefined {
   const { name, uid } = tenant.metadata;
   const theft = metadata.ownerReferences?.find(
@@ -143,7 +143,7 @@ function mayCreateNamespaces({ client }: AdmissionView, user: AdmissionRequest["
   return reviewAccess(client, user, attributes);
 }
 
-/** What makes the namespace the tenant's; nothing when it is that already. */
+/** A patch that gives the namespace to the tenant; empty when the tenant has it. */
 function assignment(namespace: Manifest, tenant: LiveTenant): PatchOperation[] {
   const { labels, ownerReferences = [] } = namespace.metadata;
   const patch = addToMap("/metadata/labels", labels, { [TENANT_LABEL]: tenant.metadata.name });

@@ -1,6 +1,6 @@
 import type { PatchOperation } from "../../contract/index";
 
-/** What puts entries into a map of strings that may not be there yet; nothing when they are in it. */
+/** A patch that adds entries to a map of strings, which may not exist yet; empty when it has them. */
 export function addToMap(
   path: string,
   map: Record<string, string> | undefined,

@@ -97,7 +97,7 @@ export class QuotaRoom {
     });
   }
 
-  /** A ResourceQuota has changed: what waits may fit, or may no longer be left. */
+  /** A ResourceQuota has changed: waiting requests may fit, or the tenant may have too little left for them. */
   changed(object: LiveObject): void {
     const quota = this.#quotas.get(objectKey(object.metadata));
     if (quota !== undefined) {
@@ -138,10 +138,10 @@ export class QuotaRoom {
     return this.#waiting.size >= MAX_WAITING.inAll || this.#waitingOf(tenant).length >= MAX_WAITING.perTenant;
   }
 
-  /** A request that fits is let through. @returns the ms until the API server surely counts by what was raised last */
+  /** Admits a request that fits. @returns the ms until the API server surely counts by the last raise */
   #expect(demands: readonly Demand[]): number {
     for (const { quota, growth } of demands) quota.expect(growth);
-    // What is never counted is kept from others for no longer.
+    // Frees the use of a request that is never counted.
     if (demands.some(({ quota }) => quota.hasAsked)) {
       setTimeout(() => this.#ask(demands), COUNTED_WITHIN_MS + SLACK_MS).unref();
     }
@@ -154,7 +154,7 @@ export class QuotaRoom {
     return quota;
   }
 
-  /** Asks for what is needed in these ResourceQuotas, or for nothing any more. */
+  /** Asks for what is needed in these ResourceQuotas, or withdraws the ask. */
   #ask(demands: readonly Pick<Demand, "quota">[]): void {
     for (const { quota } of demands) {
       const waiting = () => [...this.#waiting].filter((request) => request.demands.some((one) => one.quota === quota));

@@ -12,7 +12,7 @@ const MANAGED = ["limitranges", "networkpolicies", "resourcequotas", "rolebindin
 const COUNTED_BY_WORKLOADS =
   /^(count\/)?(pods|services|persistentvolumeclaims)$|^services\.|^(cpu|memory|ephemeral-storage)$|^(requests|limits)\.|^hugepages-|\.storageclass\.storage\.k8s\.io\//;
 
-/** The value of {@link QUOTAS_LABEL}: what requests the webhooks are asked about. */
+/** The value of {@link QUOTAS_LABEL}: which requests the API server sends to the webhooks. */
 export function quotasLabel(resourceQuotas: readonly { hard?: object }[]): "objects" | "workloads" {
   const counted = resourceQuotas.flatMap(({ hard = {} }) => Object.keys(hard));
   return counted.every((resource) => COUNTED_BY_WORKLOADS.test(resource)) ? "workloads" : "objects";

@@ -10,18 +10,18 @@ import type { CapsuleTenantSpec } from "../schema";
 export const RESERVATIONS_ANNOTATION = "capsule.clastix.io/admitted-namespaces";
 
 /**
- * A reservation lasts so long. The API server gives up a request after a minute: what is not created by then never comes,
- * and what is created is in every cache.
+ * Lifetime of a reservation. The API server abandons a request after a minute: by then, the namespace is in every
+ * cache, or will never be created.
  */
 export const RESERVATION_MS = 60_000;
 /** Maximum clock difference between replicas. A later expiry was written before a clock was set back. */
 const CLOCK_SKEW_MS = 60_000;
 const MAX_ATTEMPTS = 10;
-/** An annotation has room for so many. More namespaces of one tenant are not created within a minute. */
+/** Maximum number of reservations in an annotation, and so of namespaces that a tenant creates within a minute. */
 const MAX_RESERVED = 500;
-/** Ends of namespaces that are remembered, the newest: of a forgotten one, the reservation lasts its minute. */
+/** Maximum number of remembered deletions; after a forgotten one, the reservation lasts its minute. */
 const MAX_ENDED = 10_000;
-/** Tenants that are remembered as they were written last, and in their order; a forgotten one is taken from the cache. */
+/** Maximum number of remembered Tenants; a forgotten one is read from the cache. */
 const MAX_TENANTS = 1_000;
 
 const readReservations = jsonReader(
@@ -30,7 +30,7 @@ const readReservations = jsonReader(
     Type.Object({
       /** ms since the epoch */
       until: Type.Number(),
-      /** The version up to which the cache was complete that did not have the namespace yet. */
+      /** The version of the cache when it did not have the namespace yet. */
       version: Type.String(),
     }),
   ),
@@ -39,7 +39,7 @@ type Reservations = NonNullable<ReturnType<typeof readReservations>>;
 
 /** Reserves the tenants' quotas for namespaces that are admitted but not yet created. */
 export class QuotaReservations {
-  /** By the Tenant's UID. One after the other, replicas conflict and this one does not. */
+  /** By the Tenant's UID: one write at a time, so that conflicts are only with other replicas. */
   readonly #inOrder = new LRUCache<string, LimitFunction>({ max: MAX_TENANTS, memoMethod: () => pLimit(1) });
   /** By the Tenant's UID: as this replica wrote it last. The cache may not show that yet. */
   readonly #written = new LRUCache<string, LiveObject>({ max: MAX_TENANTS });
@@ -52,7 +52,7 @@ export class QuotaReservations {
   }
 
   /**
-   * Reserves one of the tenant's quota for a namespace.
+   * Reserves one namespace of the tenant's quota.
    *
    * @param key its name
    * @returns undefined, or the quota that is used up

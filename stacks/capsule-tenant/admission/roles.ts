@@ -7,8 +7,8 @@ const NAME = "capsule-namespace-provisioner";
 const VERSION = `${RBAC}/v1`;
 
 /**
- * The right to make namespaces, for the members of the configured groups: the webhook sees to whose they are. And the role
- * that lets an owner delete one, to which the tenants' stacks bind.
+ * The right to create namespaces, for the members of the configured groups: the webhook assigns each to a tenant. And
+ * the role that lets an owner delete a namespace; the tenants' stacks bind it.
  */
 export function namespaceRoles(): Manifest[] {
   return [

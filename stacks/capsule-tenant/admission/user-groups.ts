@@ -18,8 +18,8 @@ export function isMember(groups: readonly string[]): string {
 }
 
 /**
- * In CEL: whether the requesting user may change Tenants themselves. That is who administers tenants, the operator included;
- * no user needs to be named for it.
+ * In CEL: whether the requesting user may change Tenants themselves. Those are the administrators of tenants, the
+ * operator included; no user needs to be named.
  */
 export const ADMINISTERS_TENANTS =
   "authorizer.group('capsule.clastix.io').resource('tenants').check('patch').allowed()";

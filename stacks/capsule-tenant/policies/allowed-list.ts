@@ -1,7 +1,7 @@
 import type { CapsuleTenant, CapsuleTenantSpec } from "../schema";
 import type { ResourceRule, Validation } from "./policy";
 
-/** One thing that a tenant restricts its namespaces in. In its CEL, `params` is the Tenant. */
+/** One restriction of a tenant's namespaces. In its CEL, `params` is the Tenant. */
 export interface Restriction {
   /** Whether a tenant restricts this at all. */
   appliesTo(tenant: CapsuleTenant): boolean;

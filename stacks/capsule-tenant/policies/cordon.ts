@@ -7,13 +7,13 @@ import { tenantBinding, validatingPolicy } from "./policy";
 
 const NAME = "capsule-cordon";
 
-/** What running Pods make for themselves, and what is asked without being stored. */
+/** Resources that running Pods create, and requests that are not stored. */
 export const MADE_BY_WHAT_RUNS = ["events", "leases", "endpoints", "endpointslices", "localsubjectaccessreviews"];
 
 /** On a Tenant, with the value `enabled`: Capsule's own way to cordon it. The field of the specification wins. */
 const CORDON_LABEL = "capsule.clastix.io/cordon";
 
-/** Whether nothing new may be made in the tenant. */
+/** Whether nothing new may be created in the tenant. */
 export function isCordoned({ metadata, spec }: CapsuleTenant): boolean {
   return spec.cordoned ?? metadata.labels?.[CORDON_LABEL] === "enabled";
 }
@@ -41,7 +41,7 @@ export function cordonPolicy(): Manifest {
   });
 }
 
-/** There only while the tenant is cordoned: it concerns every request in its namespaces. */
+/** They exist only while the tenant is cordoned: they concern every request in its namespaces. */
 export function cordonBindings(tenant: CapsuleTenant): Manifest[] {
   return isCordoned(tenant) ? [tenantBinding(NAME, tenant)] : [];
 }

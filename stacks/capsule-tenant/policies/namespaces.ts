@@ -29,9 +29,9 @@ const keepsKindstackKeys = (map: MetadataMap) => {
 const ADMINISTERS_NAMESPACES = "authorizer.group('').resource('namespaces').check('patch').allowed()";
 
 /**
- * Whose a namespace is, which names no tenant may have, and what may be changed of a tenant's namespace. It holds in every
- * namespace, since a label on one that is no tenant's would be theft as well. Labels can be changed through the
- * subresources, too.
+ * Guards the tenant of a namespace, the protected names, and what may be changed in a tenant's namespace. It applies to
+ * every namespace, since a tenant's label on one that is not a tenant's would be theft. Labels can be changed through
+ * the subresources, too.
  */
 export function namespacePolicy(): Manifest[] {
   // Members of the groups do not choose the tenant of what they create: the webhook has done so.

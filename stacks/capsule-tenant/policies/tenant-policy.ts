@@ -11,8 +11,8 @@ const NAME = "capsule-tenants";
 const PROBE_ANNOTATION = "kindstack.dev/enforcement-probe";
 
 /**
- * Shows that the policy is enforced: a LimitRange with this annotation is refused, with what the API server goes by in the
- * message. It is sent as a dry run.
+ * Shows that the policy is enforced: a LimitRange with this annotation is refused, and the message has the version of
+ * the Tenant that the API server uses. It is sent as a dry run.
  */
 const PROBE: Omit<Restriction, "appliesTo"> = {
   rule: { apiGroups: [""], resources: ["limitranges"], operations: ["CREATE"] },
