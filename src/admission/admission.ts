@@ -29,26 +29,26 @@ export interface AdmissionOptions extends Address {
   kinds: readonly AnyKind[];
   client: KubernetesClient;
   logger: Logger;
-  /** How the API server finds the operator; by default at the host and port, which suits one machine. */
+  /** How the API server reaches the operator; by default at the host and port, for a single machine. */
   location?: AdmissionLocation;
   /** The CA of the API servers' client certificates, as PEM. With it, other clients get no answer. */
   clientCa?: string | undefined;
-  /** A ClusterRole with which everything that is made for admission is deleted; without one it stays. */
+  /** A ClusterRole that owns all admission objects, so that they are deleted with it; without one, they stay. */
   ownerRole?: string | undefined;
   /** Where the certificate's Secret is kept. */
   namespace: string;
-  /** For certificates that last another time than usual. */
+  /** Overrides lifetimes and intervals of the certificate. */
   certificate?: Pick<ServingCertificateOptions, "lifetimes" | "pollMs" | "propagationMs">;
 }
 
-/** The API server has given up when the answer comes later than this before its own time-out. */
+/** Answers are due this long before the API server's time-out. */
 const ANSWER_MARGIN_MS = 1_000;
 
 /**
- * Serves what kinds have a say in: webhooks over HTTPS, and the cluster-wide objects that belong to them. Any number of
- * replicas may do so at the same time.
+ * Serves the kinds' admission: webhooks over HTTPS, and the cluster-wide objects that belong to them. Any number of
+ * replicas may serve at the same time.
  *
- * @returns undefined when no kind has a say in anything, nor several versions: then nothing is listened to and nothing made
+ * @returns undefined when no kind has admission or several versions: then nothing is served or created
  */
 export async function startAdmission(options: AdmissionOptions): Promise<Listener | undefined> {
   const { client, host, port, namespace, ownerRole } = options;

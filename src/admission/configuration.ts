@@ -15,7 +15,7 @@ export function webhookPath(kind: AnyKind, webhook: AdmissionWebhook): string {
   return `/admission/${kindName(kind)}/${webhook.name}`;
 }
 
-/** The host names and addresses that the server's certificate must be good for. */
+/** The host names and addresses that the server's certificate must cover. */
 export function locationNames(location: AdmissionLocation): string[] {
   if ("url" in location) return [new URL(location.url).hostname.replace(/^\[|\]$/g, "")];
   const { name, namespace } = location.service;
@@ -42,7 +42,7 @@ export function webhookConfigurations(kind: AnyKind, clientOf: (path: string) =>
           ...declared,
           admissionReviewVersions: ["v1"],
           matchPolicy: "Equivalent",
-          // What others change afterwards is looked at once more.
+          // The webhook is called again when a later one changes the object.
           ...(type === "mutating" && { reinvocationPolicy: "IfNeeded" }),
           clientConfig: clientOf(webhookPath(kind, webhook)),
         };

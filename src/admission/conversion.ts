@@ -10,7 +10,7 @@ import { DEFINITION_TYPE, webhookClientOf } from "../../stacks/contract/crd";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import { parseBody } from "../http/body";
 
-/** A conversion is of all objects of a list. */
+/** One request converts all objects of a list. */
 export const MAX_CONVERSION_BYTES = 32 * 1024 * 1024;
 
 /** What is read of a ConversionReview; the API server sends more. */
@@ -54,10 +54,7 @@ export function answerConversion(kind: AnyKind, text: string, logger: Logger): o
   }
 }
 
-/**
- * Applies CRDs with all their versions served, and the API server told who converts between them. Those that are as they
- * should be cost no write.
- */
+/** Applies CRDs with all versions served and with the conversion webhook. A CRD that is up to date causes no write. */
 export async function applyDefinitions(
   client: Pick<KubernetesClient, "get" | "apply">,
   definitions: readonly Manifest[],
@@ -71,7 +68,7 @@ export async function applyDefinitions(
 /** How long an installation's own apply of a CRD may leave the other versions out of service. */
 const POLL_MS = 30_000;
 
-/** Keeps them so by `apply`: an installation that applies its CRDs again does not know the certificate. */
+/** Repeats `apply`: an installation that applies its CRDs again removes the conversion webhook. */
 export async function keepDefinitions(apply: () => Promise<void>, logger: Logger, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     await delay(POLL_MS, undefined, { signal, ref: false }).catch(() => {});

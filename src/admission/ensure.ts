@@ -30,11 +30,11 @@ interface Applied {
 }
 
 const CLUSTER_ROLE = { apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRole" } as const;
-/** Longer than an edit takes to arrive, so that several in a row are one repair. */
+/** Delay of a repair, so that several edits in a row cause one. */
 const REPAIR_DELAY_MS = 100;
 const BACKOFF = { baseMs: 500, capMs: 30_000 };
 
-/** Cluster-wide objects that are there as long as this runs, as they are to be. */
+/** Keeps cluster-wide objects as they should be while it runs. */
 export class EnsuredObjects {
   readonly #options: EnsuredObjectsOptions;
   readonly #applied = new Map<string, Applied>();
@@ -50,7 +50,7 @@ export class EnsuredObjects {
     for (const manifest of this.#options.manifests()) await this.#apply(manifest);
   }
 
-  /** Repairs from now on what is changed or deleted of what was applied. */
+  /** From now on, restores applied objects that are changed or deleted. */
   async watch(): Promise<void> {
     const { client, logger, signal } = this.#options;
     const types = new Map<string, Manifest>();
@@ -65,7 +65,7 @@ export class EnsuredObjects {
       });
       void informer.start(signal);
       await informer.synced;
-      // What vanished between the two is in no list, and so in no event.
+      // An object that was deleted between apply and list causes no event.
       for (const [id, { manifest }] of this.#applied) {
         if (manifest.kind === kind && informer.get(manifest.metadata.name ?? "") === undefined) void this.#repair(id);
       }

@@ -8,7 +8,7 @@ import { parseBody } from "../http/body";
 
 /** Who decides about requests. */
 export interface Reviewer {
-  /** In ms: what is not decided by then is refused. Shorter than the API server waits. */
+  /** In ms: a request that is not decided in time is refused. Shorter than the API server's time-out. */
   timeoutMs: number;
   review(request: AdmissionRequest): Decision | Promise<Decision>;
 }

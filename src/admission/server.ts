@@ -26,10 +26,10 @@ export interface AdmissionServerOptions extends Address {
 }
 
 const MAX_CONNECTIONS = 512;
-/** Of all connections together: what is read at the same time. */
+/** Maximum size of the bodies being read, over all connections. */
 const MAX_BYTES_IN_FLIGHT = 64 * 1024 * 1024;
 const BODY_TIMEOUT_MS = 10_000;
-/** The API server closes connections that it no longer needs; it must not find them closed when it needs them. */
+/** Long, so that the API server closes idle connections and never uses one that is closed. */
 const KEEP_ALIVE_MS = 180_000;
 const CLOSING_MS = 5_000;
 

@@ -27,8 +27,8 @@ const listValidator = Compile(listSchema);
 type BackupList = Type.Static<typeof listSchema>;
 
 /**
- * Writes a backup: a file for each stack, in the form that `pulumi stack import` takes, and a list of them. It appears under
- * its name when it is complete; until then, and when it fails, nothing is there.
+ * Writes a backup: a file for each stack, in the form that `pulumi stack import` takes, and a list of them. The
+ * directory appears when the backup is complete; a backup that fails leaves nothing.
  *
  * @returns how many stacks it has
  * @throws TerminalError `BackupExists` when there is something in the directory
@@ -79,8 +79,8 @@ async function readBackup(directory: string): Promise<BackupList> {
 }
 
 /**
- * Writes the stacks of a backup into a backend; stacks that the backup does not have are left alone. Nothing is written unless
- * all of the backup is whole and none of its stacks is there, or may be overwritten.
+ * Writes the stacks of a backup into a backend; stacks that the backup does not have are left alone. Nothing is written
+ * unless the whole backup is intact and each of its stacks is new or may be overwritten.
  *
  * @returns how many were written
  * @throws TerminalError `NoBackup`, or `StackExists` naming the stacks that are in the way

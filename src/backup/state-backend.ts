@@ -13,9 +13,9 @@ const TIMEOUT_MS = 10 * 60_000;
 export interface StateBackend {
   scheme: string;
   names(): Promise<string[]>;
-  /** Reads every stack's state. On `postgres://` they are of one moment; elsewhere each is of a moment of its own. */
+  /** Reads every stack's state. On `postgres://`, all are of the same moment; elsewhere, each is of its own. */
   readAll(onState: OnState): Promise<void>;
-  /** Puts a state that `pulumi stack export` wrote in place of a stack's own; makes the stack when it is not there. */
+  /** Replaces a stack's state with one that `pulumi stack export` wrote; creates the stack if it does not exist. */
   write(name: string, file: string, options: { exists: boolean }): Promise<void>;
 }
 

@@ -17,7 +17,7 @@ export interface AdmissionOptions {
   admissionOwner?: string;
 }
 
-/** Of the Service in front of the operator, which the API server calls. */
+/** Port of the Service through which the API server reaches the operator. */
 const SERVICE_PORT = 443;
 
 export function withAdmissionOptions(command: Command): Command {
@@ -40,7 +40,7 @@ export function withAdmissionOptions(command: Command): Command {
     );
 }
 
-/** Serves the admission of kinds; nothing without a port. @throws TerminalError `Misconfigured` */
+/** Serves admission for the kinds; does nothing without a port. @throws TerminalError `Misconfigured` */
 export async function serveAdmission(
   options: AdmissionOptions,
   kinds: readonly AnyKind[],
@@ -49,7 +49,7 @@ export async function serveAdmission(
 ): Promise<Listener | undefined> {
   const { admissionPort: port, admissionHost: host, admissionUrl: url, admissionService: name } = options;
   if (port === undefined) return undefined;
-  // Loaded here: what makes certificates takes memory, and only this needs it.
+  // Loaded here: the certificate library takes memory, and only admission needs it.
   const { startAdmission } = await import("../admission/admission.js");
   const namespace = operatorNamespace(process.env);
   const location = name !== undefined ? { service: { namespace, name, port: SERVICE_PORT } } : url && { url };

@@ -13,7 +13,7 @@ Environment:
   AWS_…, GOOGLE_…, AZURE_…          credentials for s3://, gs:// and azblob://, as pulumi reads them
   PULUMI_CONFIG_PASSPHRASE[_FILE], KINDSTACK_SECRETS_PROVIDER
                                     the state's encryption; secrets stay encrypted in a backup`;
-/** Every so many stacks the progress is shown. */
+/** Number of stacks between two updates of the progress. */
 const STEP = 50;
 
 export function backupCommand(): Command {
@@ -43,7 +43,7 @@ export function restoreCommand(): Command {
     );
 }
 
-/** @param run gets what is told of every stack that is done, and returns what is printed at the end */
+/** @param run calls `onStack` for each finished stack; returns the summary to print */
 async function withBackend(
   what: string,
   run: (backend: StateBackend, onStack: (count: number, all?: number) => void) => Promise<string>,

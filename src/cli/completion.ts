@@ -22,9 +22,9 @@ Examples:
 }
 
 /**
- * What the shells' scripts call for each press of the key: prints what can follow the words in the environment.
+ * Called by the shells' scripts for each completion: prints what can follow the words in the environment.
  *
- * @param build the command line with the command that the words name
+ * @param build returns the command line with the command that the words name
  */
 export function completionServerCommand(build: (words: readonly string[]) => Promise<Command>): Command {
   return new Command("completion-server").argument("[words...]").action(async () => {
@@ -36,7 +36,7 @@ export function completionServerCommand(build: (words: readonly string[]) => Pro
   });
 }
 
-/** What can follow the words of a command; nothing where only its user knows, such as a file. */
+/** Completions after the words of a command; none where only the user knows the value, such as a file. */
 export function completionsOf(command: Command, words: readonly string[]): string[] {
   const [word, ...rest] = words;
   const child = command.commands.find((child) => child.name() === word);

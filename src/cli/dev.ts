@@ -74,7 +74,7 @@ Examples:
   return dev;
 }
 
-/** `--dir` is understood before and after the name of the subcommand. */
+/** `--dir` may come before or after the name of the subcommand. */
 function directoryOf(command: Command): string {
   const { dir = DEFAULT_DIR }: { dir?: string } = { ...command.parent?.opts(), ...command.opts() };
   return dir;
@@ -90,13 +90,13 @@ async function up(options: DevOptions, signal: AbortSignal): Promise<void> {
   let cluster: DevCluster | undefined;
   let unfollow = () => {};
   let isInterrupted = false;
-  // Waiting for a signal, or for a child that may outlive it, does not keep a process alive.
+  // Neither a signal handler nor a detached child keeps this process alive.
   const alive = setInterval(() => {}, 60_000);
-  // A terminal that has gone must not prevent the rest from being stopped.
+  // A closed terminal must not prevent the clean-up.
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
   try {
     const { observeTools } = progress;
-    // First, so that what may take minutes or fail is over before anything runs.
+    // First, because it may take minutes or fail, and nothing else runs yet.
     const pulumi = options.operator ? await resolvePulumi({ signal, observe: observeTools }) : undefined;
     let begun = false;
     cluster = await startDevCluster({
@@ -207,7 +207,7 @@ function shownPath(file: string): string {
   return shellWord(relative.startsWith("..") ? file : `./${relative}`);
 }
 
-/** What kubectl takes for this kind and no other: the plural, with the beginning of the group where two have the same. */
+/** The unambiguous plural for kubectl: with the beginning of the group where two kinds share the plural. */
 function kubectlName({ plural, group }: AnyKind, kinds: readonly AnyKind[]): string {
   const alone = kinds.filter((kind) => kind.plural === plural).length === 1;
   return alone ? plural : `${plural}.${group.split(".")[0]}`;
@@ -221,7 +221,7 @@ function shellWord(file: string): string {
   return /^[\w./-]+$/.test(file) ? file : quoteForShell(file);
 }
 
-/** Passes the operator's log on: for people where people read it, as it is elsewhere. */
+/** Forwards the operator's log: formatted on a terminal, unchanged elsewhere. */
 function terminalLog(): (bytes: Buffer) => void {
   if (!process.stdout.isTTY) return (bytes) => process.stdout.write(bytes);
   const stream = pretty({ colorize: true, destination: 1, sync: true });

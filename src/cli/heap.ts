@@ -1,19 +1,19 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
-// V8 would let garbage pile up to four times what is in use before it collects: the peak of a burst. Twice costs no more
-// time that could be measured. It has to be said before the first large import.
+// By default, V8 collects when the heap is four times as large as the live data, which sets the peak of a burst. Twice
+// as large costs no measurable time. The flag must be set before the first large import.
 setFlagsFromString("--heap-growing-percent=100");
 
 const LOOK_EVERY_MS = 10_000;
-/** Of one core; renewing Leases and answering probes stays below it. */
+/** Share of one core; renewing Leases and answering probes takes less. */
 const IDLE_SHARE = 0.05;
-/** What has come since the last time is worth a collection, which stops the process for about 80 ms. */
+/** Growth since the last collection that is worth another one, which stops the process for about 80 ms. */
 const WORTHWHILE_BYTES = 32 * 2 ** 20;
 
 /**
- * Has V8 collect and shrink its heap when a burst is over, until the returned function is called. By itself V8 keeps what
- * it has as long as nothing is allocated, and what an operator does most of its life is nothing.
+ * Makes V8 collect and shrink its heap after each burst, until the returned function is called. V8 itself keeps the
+ * memory while nothing is allocated, and an operator is idle most of the time.
  */
 export function giveBackMemoryWhenIdle(collect = collector(), lookEveryMs = LOOK_EVERY_MS): () => void {
   let cpu = process.cpuUsage();

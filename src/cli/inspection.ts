@@ -20,7 +20,7 @@ import { untilInterrupted } from "./until-interrupted";
 
 export interface InspectionOptions {
   kinds: readonly AnyKind[];
-  /** Previews that run at the same time, by a command that previews. */
+  /** Maximum number of previews at the same time; set by commands that preview. */
   concurrency?: number;
 }
 
@@ -40,8 +40,8 @@ With --server, the command needs only a token:
   KINDSTACK_TOKEN                   the token, unless --token-file is given or the kubeconfig has one`;
 
 /**
- * Asks the operator at `--server` or, without it, the state, the cluster and the database themselves, which takes a folder
- * of its own: an operator on the same machine may use the one that is configured. An interruption ends it.
+ * Asks the operator at `--server`. Without it, reads the state, the cluster and the database directly, in a scratch
+ * folder: an operator on this machine may use the configured one. Ctrl-C ends it.
  *
  * @param local only called without `--server`
  */
@@ -73,7 +73,7 @@ async function withSources<T>(
   let stacks: OpenStacks | undefined;
   let spinner: ReturnType<typeof startSpinner>;
   try {
-    // To make a server takes longer than a look.
+    // Building a server takes longer than an inspection.
     const pulumi = await resolvePulumi({ signal, observe: progress.observeTools, make: false });
     const opening = openCluster(); // never fails, and needs nothing of the workspace
     stacks = await openStacks(kinds, { ...state, workDirectory, pulumi, log: console });
@@ -101,7 +101,7 @@ function bar(share: number): string {
   return "█".repeat(Math.round(share * BAR_WIDTH)).padEnd(BAR_WIDTH, "░");
 }
 
-/** A kubeconfig that cannot be read is as good as none. */
+/** A kubeconfig that cannot be read counts as no cluster. */
 async function openCluster(): Promise<ClusterView> {
   try {
     return await ClusterView.open(connectKubernetes());

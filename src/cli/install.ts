@@ -20,7 +20,7 @@ interface InstallOptions extends KindsOption {
   set?: Record<string, string>;
 }
 
-/** Keys that are `pulumi up`'s own: what is printed is always the installation and nothing but that. */
+/** Keys of `pulumi up` only: this command always prints the installation and nothing else. */
 const PULUMI_KEYS = ["install", "manifests"];
 
 export function installCommand(): Command {
@@ -74,7 +74,7 @@ async function writeChart(folder: string, configuration: Configuration, kinds: r
   for (const [name, text] of Object.entries(files)) writeFileSync(path.join(folder, name), text);
 }
 
-/** The keys of a file, as texts, in which the configuration is parsed. */
+/** The keys of a file as texts, the form that the configuration is parsed from. */
 function readValues(file: string): Record<string, string> {
   let parsed: unknown;
   try {

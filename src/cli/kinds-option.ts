@@ -6,7 +6,6 @@ import { findKind } from "../../stacks/contract/kind-name";
 import { visibleLines } from "../text/plain-text";
 import { orWrongUsage } from "./parse-options";
 
-/** The value of {@link kindsOption}, as commands get it. */
 export interface KindsOption {
   kinds?: LoadedKinds;
 }

@@ -2,7 +2,7 @@
 import "./heap";
 import { runProgram } from "./program";
 
-/** What reads the output may end first, as `head` does: the command still runs to its end. */
+/** The reader of the output may exit first, as `head` does; the command still completes. */
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code !== "EPIPE") throw error;
 });

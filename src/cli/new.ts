@@ -96,7 +96,7 @@ Next:
 }
 
 function newPackage(names: NewKindNames, dir = names.folder): string {
-  // The kind is compiled and tested with what this package is.
+  // The kind is compiled and tested with the same versions as this package.
   const tools = ["@types/node", "typescript", "vitest"].map((tool) => [tool, devDependencies[tool] ?? "latest"]);
   writeNew(dir, packageFiles(names, { kindstack: `^${packageVersion}`, ...Object.fromEntries(tools) }));
   return `${dir}: the kind ${names.kind}
@@ -125,7 +125,7 @@ Next:
 `;
 }
 
-/** The list of kinds with one more. @throws Error when the list does not look as it does */
+/** The list of kinds with one more kind. @throws Error when the list has an unexpected form */
 function withKind(text: string, { folder, constant }: NewKindNames): string {
   const added = text.replace(/(AnyKind\[\] = \[[^\]]*)\]/, `$1, ${constant}]`);
   if (added === text) throw new Error(`${INDEX}: add the kind to its list`);
@@ -150,7 +150,7 @@ function writeNew(folder: string, files: Files): void {
 function withManifest(file: string, text: string): string {
   const existing = JSON.parse(fs.readFileSync(file, "utf8")) as Record<string, Record<string, string>>;
   const added = JSON.parse(text) as Record<string, Record<string, string>>;
-  // An installation of the kind brings its own Kindstack, which runs it: here it is for development.
+  // Where the kind is installed, Kindstack is there to run it; in the package, it is only for development.
   const { kindstack, ...dependencies } = existing.dependencies ?? {};
   const merged = {
     ...added,

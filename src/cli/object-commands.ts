@@ -45,7 +45,7 @@ interface ObjectOptions extends ServerOptions, KindsOption {
   namespace?: string;
 }
 
-/** A command that shows something of one object's stack, which may be one that other objects share. */
+/** A command that shows a part of one object's stack, which other objects may share. */
 function objectCommand<P extends "/v1/history" | "/v1/outputs" | "/v1/state">({
   usage,
   description,
@@ -55,7 +55,7 @@ function objectCommand<P extends "/v1/history" | "/v1/outputs" | "/v1/state">({
   /** The command with its parents. */
   usage: string;
   description: string;
-  /** Where an operator answers it. */
+  /** The path of the request to an operator. */
   path: P;
   /** What is printed on a terminal, in place of JSON. */
   table?(value: Answers[P]): string;

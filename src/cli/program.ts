@@ -6,7 +6,7 @@ import { visibleLines } from "../text/plain-text";
 /** 0: done. 1: failed. 2: wrong usage. */
 export type ExitCode = 0 | 1 | 2;
 
-/** One file for each. To load them all takes longer than most of them run. */
+/** One module for each command: loading all of them takes longer than most commands run. */
 const COMMANDS = {
   dev: async () => (await import("./dev.js")).devCommand(),
   run: async () => (await import("./run.js")).runCommand(),
@@ -70,10 +70,10 @@ export async function runProgram(words: readonly string[], program?: Command): P
     return 0;
   } catch (error) {
     if (error instanceof CommanderError) {
-      // It has printed what it wanted to say. Help that was asked for is no error.
+      // Commander has printed its message. Requested help is not an error.
       return error.code === "commander.helpDisplayed" || error.code === "commander.version" ? 0 : 2;
     }
-    // It may quote files, objects and servers' answers.
+    // The message may quote files, objects and servers' answers.
     process.stderr.write(`kindstack: ${visibleLines(errorMessageOf(error))}\n`);
     if (process.env.KINDSTACK_DEBUG === "1" && error instanceof Error) {
       process.stderr.write(`${visibleLines(error.stack ?? "")}\n`);
@@ -86,7 +86,7 @@ function isCommand(word: string): word is keyof typeof COMMANDS {
   return Object.hasOwn(COMMANDS, word);
 }
 
-/** A command that was added ready-made inherits nothing by itself. */
+/** A command that was built before it was added inherits no settings. */
 function throwInsteadOfExit(command: Command, parent: Command): void {
   command.copyInheritedSettings(parent).exitOverride();
   for (const child of command.commands) throwInsteadOfExit(child, command);

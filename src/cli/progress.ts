@@ -20,8 +20,8 @@ export function startSpinner(text: string, stream: NodeJS.WriteStream = process.
 }
 
 /**
- * Says what is being done and for how long: on a terminal in a line that changes, elsewhere in lines for the start,
- * every 30 seconds, and the end of what is long.
+ * Shows the current step and its duration: on a terminal in one changing line; elsewhere in a line at the start, every
+ * 30 seconds, and at the end of a long step.
  */
 export class Progress {
   readonly #stream: NodeJS.WriteStream;
@@ -41,7 +41,7 @@ export class Progress {
     if (!spinner) this.#write(estimate ? `${text} (${estimate})` : text);
   }
 
-  /** What the step is at. */
+  /** Shows how far the step is. */
   detail(text: string): void {
     if (this.#step === undefined) return;
     this.#step.detail = text;
@@ -49,7 +49,6 @@ export class Progress {
     else this.#write(`  ${text}`);
   }
 
-  /** Ends the step, as done. */
   done(): void {
     this.#end((step, seconds) => {
       const text = `${step.text}${seconds >= 1 ? ` (${duration(seconds)})` : ""}`;
@@ -67,7 +66,7 @@ export class Progress {
     });
   }
 
-  /** Shows the search for a tool; what is found at once is not worth a line. */
+  /** Shows the search for a tool; a tool that is found at once gets no line. */
   readonly observeTools = (event: ToolEvent): void => {
     const name = `${event.tool.name} ${event.tool.version}`;
     if (event.type === "waiting") this.begin(`${name}: waiting for another process that is making it`);

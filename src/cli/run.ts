@@ -99,7 +99,7 @@ ${kindVariables()}`,
     .action((options: RunOptions) => untilInterrupted((signal) => runOperator(options, signal)));
 }
 
-/** The lines of the help on variables that only one kind reads. */
+/** Help on the variables that only one kind reads. */
 function kindVariables(): string {
   const variables = builtInKinds.flatMap(({ capabilities }) => Object.entries(capabilities.environment ?? {}));
   return variables.map(([name, meaning]) => `  ${name.padEnd(36)} ${meaning}`).join("\n");

@@ -10,7 +10,6 @@ import { listenAddress, operatorNamespace, type StateConfig } from "../config";
 import { type OpenStacks, openStacks } from "./open-stacks";
 import { wholeNumber } from "./parse-options";
 
-/** How an operator serves previews to others. */
 export interface PreviewServerOptions {
   previewPort?: number;
   previewHost: string;
@@ -84,7 +83,7 @@ export async function serveInspection(
     kinds,
     client,
     logger,
-    // One preview after the other: updates come first.
+    // One preview at a time: updates have priority.
     reader: async () => new StackReader({ ...(await open()), timeoutMs: TIMEOUT_MS }),
   });
   logger.info({ previews: `${host}:${server.port}` }, "previews are served");

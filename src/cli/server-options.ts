@@ -5,7 +5,7 @@ import { errorMessageOf, TerminalError } from "../../providers/errors";
 import { connectKubernetes } from "../../providers/kubernetes/connection";
 import type { OperatorOptions } from "../preview/ask-operator";
 
-/** Where a command looks: at an operator, or, without `server`, at the state, the cluster and the database itself. */
+/** Which operator a command asks; without `server`, it reads the state, the cluster and the database itself. */
 export interface ServerOptions {
   server?: string;
   serverCa?: string;
@@ -19,7 +19,7 @@ export function withServerOptions(command: Command): Command {
     .option("--token-file <file>", "bearer token for the server (default: KINDSTACK_TOKEN, or the kubeconfig's)");
 }
 
-/** The operator at `server`, to be asked. @throws TerminalError `Misconfigured` for a file that cannot be read, or no token */
+/** How to ask the operator at `server`. @throws TerminalError `Misconfigured` for an unreadable file, or no token */
 export async function operatorAt(
   { server = "", serverCa, tokenFile }: ServerOptions,
   signal: AbortSignal,
@@ -60,7 +60,7 @@ function readOptionFile(option: string, file: string): string {
   }
 }
 
-/** The token that the kubeconfig's user shows, also one that a plugin fetches. */
+/** The token of the kubeconfig's user; a plugin may fetch it. */
 async function kubeconfigToken(): Promise<string | undefined> {
   const config = new KubeConfig();
   config.loadFromDefault();

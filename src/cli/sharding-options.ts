@@ -12,7 +12,6 @@ import { checkTiming, type LeaseTiming } from "../sharding/timing";
 import type { Metrics } from "../telemetry/metrics";
 import { seconds } from "./parse-options";
 
-/** How the work is shared with other replicas. */
 export interface ShardingOptions {
   leaderElect: boolean;
   shards: number;
@@ -43,7 +42,7 @@ export function withShardingOptions(command: Command): Command {
 }
 
 /**
- * What an operator needs to share its work with others, when it is to.
+ * The shards of an operator that shares its work with other replicas.
  *
  * @returns `undefined` when it works alone
  * @throws TerminalError `Misconfigured`

@@ -13,7 +13,7 @@ import { SCRIPT } from "./script";
 import { type ConsoleOptions, consoleSource } from "./source";
 import { STYLE } from "./style";
 
-/** Nothing but the console's own script and style runs, and no other page may frame it or be sent a form by it. */
+/** Only the console's own script and style load; other pages can neither frame it nor receive its forms. */
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 const HEADERS = { "content-security-policy": POLICY, "referrer-policy": "no-referrer" };
@@ -54,7 +54,7 @@ function wordsOf(path: string): string[] | undefined {
   }
 }
 
-/** A browser that has the page as it is gets no second copy. */
+/** A browser that has the current page gets 304. */
 function page(request: IncomingMessage, status: number, title: string, content: Html): Answer {
   const body = layout(title, content).text;
   const etag = `"${hash("sha256", body, "base64url")}"`;

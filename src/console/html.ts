@@ -8,7 +8,7 @@ export class Html {
 /** What a template may hold. */
 export type Value = Html | string | number | undefined | false | readonly Value[];
 
-/** HTML of a template: what is put into it is text, unless it is HTML that this function made. Attributes must be quoted. */
+/** HTML of a template. Values are escaped, except HTML that this function made. Attributes must be quoted. */
 export function html(parts: TemplateStringsArray, ...values: readonly Value[]): Html {
   return new Html(parts.reduce((text, part, index) => text + textOf(values[index - 1]) + part));
 }

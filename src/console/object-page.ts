@@ -85,7 +85,7 @@ ${table(
   )}</section>`;
 }
 
-/** The object's own resources that an update changed; where they are not known, how many of the stack's. */
+/** The object's resources that an update changed; where these are unknown, the number of the stack's. */
 function changesOf({ changes, resourceChanges }: HistoryEntry, isOwn: (name: string) => boolean): Html {
   if (changes === undefined) return html`${countsOf(resourceChanges) || "none"}`;
   const own = changes.filter(({ name }) => isOwn(name));

@@ -6,14 +6,14 @@ import { objectHref } from "../telemetry/console-paths";
 import { visible } from "../text/plain-text";
 import { type Html, html, type Value } from "./html";
 
-/** How something stands, in a colour and, for who sees none, a word. */
+/** A state, shown by a colour and, for those who do not see it, a word. */
 export type Tone = "good" | "bad" | "busy" | "idle";
 
 export function badge(tone: Tone, text: string): Html {
   return html`<span class="badge ${tone}">${visible(text)}</span>`;
 }
 
-/** What an object's conditions come to. */
+/** An object's state by its conditions. */
 export function objectBadge(object: LiveObject): Html {
   const { ready, reason, states } = readinessOf(object);
   const tone = states.includes("Paused")

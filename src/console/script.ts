@@ -1,4 +1,4 @@
-/** Fetches the page again every few seconds, and puts what has changed in its place; focus and scrolling stay. */
+/** Fetches the page every few seconds and replaces what has changed; focus and scroll position stay. */
 export const SCRIPT = `"use strict";
 const INTERVAL_MS = 3000;
 const live = document.getElementById("live");

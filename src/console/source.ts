@@ -35,7 +35,7 @@ const STACKS = 100;
 /** A stack that others share changes without a change of the object. */
 const STACK_LIFETIME_MS = 30_000;
 
-/** A stack is read when its object is looked at and has changed since, one stack at a time. */
+/** Reads a stack when its object is shown and has changed since the last read, one stack at a time. */
 export function consoleSource({ reader, ...caches }: ConsoleOptions): ConsoleSource {
   const oneAtATime = pLimit(1);
   const stacks = new LRUCache<string, StackContents, string>({

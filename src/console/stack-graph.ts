@@ -57,7 +57,7 @@ function stateOf({ outputs }: RecordedResource, view: Manager["view"]): GraphNod
   return { tone: "good", text: "in the cluster" };
 }
 
-/** Short values alone, and none that is a secret or has the name of one. */
+/** Only short values; no secrets, and nothing that is named like one. */
 function shownOutputs({ outputs = {} }: RecordedResource): GraphNode["outputs"] {
   return Object.entries(outputs).flatMap(([name, value]): GraphNode["outputs"] => {
     if (name.startsWith("__") || BOOKKEEPING.includes(name)) return [];
@@ -68,7 +68,7 @@ function shownOutputs({ outputs = {} }: RecordedResource): GraphNode["outputs"] 
 
 const [WIDTH, HEIGHT, GAP_X, GAP_Y] = [270, 56, 70, 16];
 const CHARACTERS = 32;
-/** More would be no picture any more; the table has all. */
+/** A drawing of more nodes is unreadable; the table shows all. */
 const MOST_NODES = 60;
 
 /** A drawing of the resources: what others depend on is on the left. */
@@ -97,7 +97,7 @@ function placedNodes(nodes: readonly GraphNode[]): PlacedNode[] {
   const columnOf = (urn: string): number => {
     const known = columns.get(urn);
     if (known !== undefined) return known;
-    columns.set(urn, 0); // ends a circle
+    columns.set(urn, 0); // ends a cycle
     const column = Math.max(-1, ...(needs.get(urn) ?? []).map(columnOf)) + 1;
     columns.set(urn, column);
     return column;

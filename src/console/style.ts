@@ -1,4 +1,4 @@
-/** Light and dark by what the reader prefers; sizes by what their browser has. */
+/** Follows the colour scheme and the font size of the browser. */
 export const STYLE = `:root {
   color-scheme: light dark;
   --paper: #f7f7f5; --card: #ffffff; --ink: #1f2328; --soft: #5b636d; --line: #dcdfe3; --link: #0b57b0;

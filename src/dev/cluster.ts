@@ -21,7 +21,7 @@ export interface DevClusterOptions {
   fresh?: boolean;
   log?: (message: string) => void;
   observeTools?: (event: ToolEvent) => void;
-  /** Ends the start, of a component too; what was started by then is stopped. */
+  /** Cancels the start, also of a component; what has been started is stopped. */
   signal?: AbortSignal;
 }
 
@@ -41,7 +41,7 @@ export interface DevCluster {
   stop(log?: (message: string) => void): Promise<void>;
 }
 
-/** There is a living cluster in that directory. */
+/** A cluster is running in that directory. */
 export class DevClusterRunningError extends Error {
   override readonly name = "DevClusterRunningError";
 
@@ -76,7 +76,7 @@ export async function startDevCluster({
     if (isNew) await refuseForeign(layout);
     await stopRecorded(layout, (message) => log(`left by a crash: ${message}`));
     if (fresh || isNew) await forget(layout);
-    // The user that PostgreSQL runs as for root has to get through to its data.
+    // Under root, PostgreSQL runs as another user, which must reach its data.
     await fs.chmod(layout.directory, process.getuid?.() === 0 ? 0o711 : 0o700);
     try {
       return await start(new Supervisor(layout, signal), binaries, log);
@@ -128,7 +128,7 @@ async function start(
     await fs.writeFile(layout.passphrase, randomBytes(24).toString("base64url"), { mode: 0o600 });
   }
   const starts = [startControlPlane(supervisor, binaries, log), startPostgres(supervisor, log)] as const;
-  await Promise.allSettled(starts); // when one fails, the other must have come to rest before anything is stopped
+  await Promise.allSettled(starts); // when one fails, the other must have settled before anything is stopped
   const [, postgres] = await Promise.all(starts);
 
   const env = environmentOf(layout, postgres);
@@ -152,7 +152,7 @@ async function refuseForeign({ directory, record }: Layout): Promise<void> {
   if (foreign.length > 0) throw new Error(`${directory} is neither empty nor the directory of a development cluster`);
 }
 
-/** Removes what was stored: only the names that are known, for the user may have put more there. */
+/** Removes what was stored, by known names only: the user may have added files. */
 async function forget(layout: Layout): Promise<void> {
   await forgetPostgres(layout);
   const { directory, record, ...stored } = layout;
@@ -165,7 +165,7 @@ async function underLock<T>(layout: Layout, work: () => Promise<T>): Promise<T> 
     .lock(layout.directory, {
       lockfilePath: path.join(layout.directory, LOCK),
       stale: LOCK_STALE_MS,
-      onCompromised: () => {}, // after a sleep of the machine, say: what was begun is better finished than left
+      onCompromised: () => {}, // for example after the machine slept: finishing is better than stopping halfway
       retries: { retries: 24, factor: 1, minTimeout: 500, maxTimeout: 500 },
     })
     .catch((error: unknown) => {

@@ -19,7 +19,7 @@ const FAKE_NODE_ANNOTATION = "kwok.x-k8s.io/node";
 export const FIELD_MANAGER = "kindstack-dev";
 const USABLE_TIMEOUT_MS = 60_000;
 
-/** The components, which have the names of their programs, and how kwok simulates Pods and nodes. */
+/** The components, by the names of their programs, and kwok's rules for simulated Pods and nodes. */
 export const CONTROL_PLANE_TOOLS = [
   "etcd",
   "kube-apiserver",
@@ -108,7 +108,7 @@ export async function startControlPlane(
         "server-address": `127.0.0.1:${port}`,
       })),
     ];
-    await Promise.allSettled(started); // when one fails, the others must have come to rest before they are stopped
+    await Promise.allSettled(started); // when one fails, the others must have settled before they are stopped
     await Promise.all(started);
     for (const node of NODES) await client.apply(node, { fieldManager: FIELD_MANAGER });
     await untilUsable(client, signal);
@@ -146,7 +146,7 @@ function apiServerFlags(pki: Pki, port: number, etcdPort: number): Flags {
     "bind-address": "127.0.0.1",
     "advertise-address": "127.0.0.1",
     "secure-port": String(port),
-    // A loopback address cannot be an endpoint, and nothing runs in this cluster that would look for one.
+    // A loopback address cannot be an endpoint, and nothing in this cluster needs one.
     "endpoint-reconciler-type": "none",
     "etcd-servers": `https://127.0.0.1:${etcdPort}`,
     "etcd-cafile": pki.etcdCa.certificateFile,
@@ -171,7 +171,7 @@ function controllerFlags(port: number, kubeconfig: string): Flags {
     "bind-address": "127.0.0.1",
     "secure-port": String(port),
     "leader-elect": "false", // there is no other one
-    // The defaults suit clusters whose API server has others to serve.
+    // The defaults protect an API server that has other clients.
     "kube-api-qps": "200",
     "kube-api-burst": "400",
   };

@@ -17,7 +17,7 @@ export function followFile(file: string, pass: (bytes: Buffer) => void): () => v
       pass(Buffer.from(buffer.subarray(0, length)));
     }
   };
-  // Watching is not reliable on every file system, and a terminal can wait for a moment.
+  // Polls, since watching is not reliable on every file system, and a terminal can wait.
   const timer = setInterval(read, POLL_MS);
   return () => {
     clearInterval(timer);

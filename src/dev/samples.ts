@@ -51,7 +51,7 @@ export async function applySamples(
   }
 }
 
-/** An object as kubectl takes it: in the namespace `default` where it names none and its type has namespaces. */
+/** An object as kubectl applies it: in the namespace `default` if its type is namespaced and it names none. */
 export async function inDefaultNamespace<T extends Pick<Manifest, "apiVersion" | "kind" | "metadata">>(
   client: KubernetesClient,
   object: T,

@@ -19,7 +19,7 @@ export interface Component extends Pick<SpawnOptions, "uid" | "gid"> {
   stopSignal?: NodeJS.Signals;
   /** How long it may take to end when asked, in seconds; 10 by default. */
   stopSeconds?: number;
-  /** Throws, or says false, until the component can be used. */
+  /** Throws or returns false until the component can be used. */
   isHealthy(): Promise<boolean>;
   /** Called when the process exists, long before it is healthy. */
   onSpawn?: (logFile: string) => void;
@@ -45,7 +45,7 @@ const START_SECONDS = 60;
 /** Starts components, remembers them in `cluster.json` and notices when one ends. */
 export class Supervisor {
   #fail!: (failure: ComponentFailedError) => void;
-  /** Fulfilled when the first component ends that was healthy. */
+  /** Fulfilled when the first healthy component exits. */
   readonly failure = new Promise<ComponentFailedError>((resolve) => {
     this.#fail = resolve;
   });
@@ -79,7 +79,7 @@ export class Supervisor {
         return false;
       });
       signal.throwIfAborted();
-      // Someone else may answer on this port: only a living process counts.
+      // Another program may answer on this port, so the process must also be alive.
       if (ended !== undefined) throw new ComponentFailedError(name, `exited at start (${ended})`, logFile);
       if (healthy) break;
       if (Date.now() > deadline) {

@@ -6,8 +6,8 @@ import type ts from "typescript";
 import { errorMessageOf } from "../../providers/errors";
 
 /*
- * A thread of its own: a check takes seconds at first, in which the operator would do nothing else. It is started with the
- * TypeScript modules to check, and checks them at each message.
+ * Runs in a thread: the first check takes seconds and would block the operator. The thread gets the TypeScript modules
+ * when it starts and checks them at each message.
  */
 
 /** What the thread answers. */
@@ -80,7 +80,7 @@ function openCheck(entry: string): Check {
       configFile,
     );
     program = compiler.createSemanticDiagnosticsBuilderProgram(
-      // Errors in tests do not keep a kind back. Declarations of globals are imported by no module.
+      // Errors in tests do not matter here. Declarations of globals are added, since no module imports them.
       [entry, ...fileNames.filter((file) => file.endsWith(".d.ts"))],
       options,
       hostOf(options),

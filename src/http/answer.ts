@@ -8,7 +8,7 @@ export interface Answer {
   body: string | object;
 }
 
-/** How long the rest of a request may be sent that is answered before its end. */
+/** How long a client may continue to send a request that was answered early. */
 const LINGER_MS = 2_000;
 
 /** Sends an answer, unless the client has gone. */

@@ -7,9 +7,9 @@ interface Connection {
 }
 
 /**
- * Bounds the connections of a server without letting strangers keep out users: where there are too many, the oldest
- * connection ends that has not been {@link recognize}d, of the address that has most of these. Only when all connections
- * are recognized, the new one ends.
+ * Limits the connections of a server so that unknown clients cannot keep out users. At the limit, it ends the oldest
+ * connection that has not been {@link recognize}d, of the address with most of these. If all connections are
+ * recognized, it ends the new one.
  */
 export class ConnectionLimit {
   readonly #max: number;
@@ -24,7 +24,7 @@ export class ConnectionLimit {
     server.on("connection", (socket: Socket) => this.#add(socket));
   }
 
-  /** The client of this connection is authenticated. @param socket the connection, or what speaks TLS on it */
+  /** The client of this connection is authenticated. @param socket the connection, or its TLS socket */
   recognize(socket: Socket): void {
     const connection = this.#connections.get(idOf(socket));
     if (connection !== undefined) connection.isRecognized = true;
@@ -57,7 +57,7 @@ export class ConnectionLimit {
   }
 }
 
-/** The same for a connection and for what speaks TLS on it. */
+/** The same for a connection and for its TLS socket. */
 function idOf(socket: Socket): string {
   return `${socket.remoteAddress} ${socket.remotePort} ${socket.localPort}`;
 }

@@ -1,4 +1,4 @@
-/** What a server of ours itself says no to, in the words of the API server: a status code, a reason and a message. */
+/** A refusal by one of our servers, in the API server's form: a status code, a reason and a message. */
 export class Refusal extends Error {
   override readonly name = "Refusal";
 

@@ -4,7 +4,6 @@ import type { AddressInfo } from "node:net";
 import type { SecureContextOptions } from "node:tls";
 import type { Polled } from "../tls/poll";
 
-/** Where a server listens. */
 export interface Address {
   /** 0 for any free port. */
   port: number;
@@ -16,7 +15,7 @@ export interface Listener {
   close(): Promise<void>;
 }
 
-/** For any client: what it takes to send headers, and how often time-outs are looked after. */
+/** Limits for every client, in bytes and ms. */
 export const LIMITS = {
   maxHeaderSize: 16 * 1024,
   headersTimeout: 5_000,
@@ -25,9 +24,9 @@ export const LIMITS = {
 } as const;
 
 /**
- * Makes a server that speaks TLS within {@link LIMITS}, with whatever certificate is valid at the time.
+ * Creates a TLS server within {@link LIMITS}, always with the current certificate.
  *
- * @param options how it differs
+ * @param options override the limits
  */
 export async function createTlsServer(
   certificate: Pick<Polled<SecureContextOptions>, "follow">,

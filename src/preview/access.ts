@@ -28,7 +28,7 @@ export function rightsForPreview({ candidates }: Selection): NeededRight[] {
   );
 }
 
-/** The same for objects of the cluster, a request may name all of them: then `list`. */
+/** The same for objects of the cluster; a request that names no object needs `list`. */
 export function rightsForDiff(kinds: readonly AnyKind[], { name, namespace }: Requests["/v1/diff"]): NeededRight[] {
   return unique(
     kinds.flatMap((kind) => [

@@ -4,8 +4,8 @@ import { historyEntrySchema } from "../automation/stack-reader";
 import { reportSchema } from "./report";
 
 /*
- * What `kindstack preview --server` and its like ask the operator, and what it answers: JSON, by path. Both sides may be of
- * different versions, so fields that a reader does not know are allowed, except in a report, which a gate goes by.
+ * What `kindstack preview --server` and similar commands ask the operator, and its answers: JSON, by path. The two
+ * sides may have different versions, so unknown fields are allowed, except in a report, which `--fail-on` evaluates.
  */
 
 const name = Type.String({ minLength: 1, maxLength: 253 });
@@ -17,7 +17,7 @@ const manifestsSchema = Type.Object({
   problems: Type.Array(Type.Object({ file: text, message: Type.String() })),
 });
 
-/** An object, by the words that a person uses for it. The namespace does not count for one of a cluster-wide kind. */
+/** An object as a person names it. The namespace is ignored for cluster-scoped kinds. */
 const objectSchema = Type.Object({ kind: name, name, namespace });
 
 const outputsSchema = Type.Object({
@@ -39,7 +39,7 @@ const stateSchema = Type.Object({
 export const requestSchemas = {
   "/v1/preview": Type.Object({
     manifests: manifestsSchema,
-    /** What they were in another revision: what is missing since is removed. */
+    /** The manifests of another revision; what is missing from `manifests` is removed. */
     before: Type.Optional(manifestsSchema),
     /** For namespaced objects that name none. */
     namespace,
@@ -71,6 +71,6 @@ export type Requests = { [P in RequestPath]: Type.Static<(typeof requestSchemas)
 export type Answers = { [P in RequestPath]: Type.Static<(typeof answerSchemas)[P]> };
 export type ObjectRequest = Type.Static<typeof objectSchema>;
 
-/** A larger body is refused, and so are more objects: each takes a second or so. */
+/** Larger bodies and more objects are refused: each object takes about a second. */
 export const MAX_REQUEST_BYTES = 4 * 1024 * 1024;
 export const MAX_REQUEST_OBJECTS = 500;

@@ -13,7 +13,7 @@ export interface OperatorOptions {
   signal?: AbortSignal | undefined;
 }
 
-/** Longer than the operator works on one request and lets it wait. */
+/** Longer than the operator queues a request and works on it. */
 const TIMEOUT_MS = 20 * 60_000;
 
 /** How Node.js names a certificate that no known CA has signed. */
@@ -25,7 +25,7 @@ const UNTRUSTED = new Set([
 ]);
 
 /**
- * Asks an operator what {@link inspectStacks} tells, with the caller's token in place of credentials for the state.
+ * Asks an operator for what {@link inspectStacks} returns; the caller needs a token, but no credentials for the state.
  *
  * @throws TerminalError `Refused` by the operator, or for an answer that is not in the form of {@link answerSchemas};
  *   RetryableError `Unreachable`

@@ -18,7 +18,7 @@ const PROBE_TIMEOUT_MS = 5_000;
 /** The field manager of dry runs: one that owns no fields, so that none count as removed. */
 const DRY_RUN_MANAGER = "kindstack-preview";
 
-/** The cluster as a reader sees it, whose rights may be limited. */
+/** The cluster, for a reader whose rights may be limited. */
 export class ClusterView {
   readonly #client: KubernetesClient | undefined;
   #uid: Promise<string | undefined> | undefined;
@@ -31,7 +31,7 @@ export class ClusterView {
     this.#client = client;
   }
 
-  /** Asks once whether there is an API server, so that nothing else has to wait for one that does not answer. */
+  /** Checks once whether the API server answers, so that later reads do not wait for it. */
   static async open(client: KubernetesClient): Promise<ClusterView> {
     const unreachable = await client
       .json("GET", "/version", { signal: AbortSignal.timeout(PROBE_TIMEOUT_MS) })
@@ -72,10 +72,10 @@ export class ClusterView {
     return (await this.#reached().list(kindType(kind), { namespace })).items;
   }
 
-  /** What a kind's object made, as it is; `undefined` when that cannot be read. */
+  /** The live objects that a kind's object owns; `undefined` when they cannot be read. */
   owned(kind: AnyKind, { uid, namespace }: LiveObject["metadata"]): Promise<LiveObject[] | undefined> {
     return this.#tryTo(async (client) => {
-      // In its namespace alone: users may write that label on what is theirs.
+      // Only in its namespace: users can set that label on their own objects.
       const selection = { labelSelector: `${OWNER_UID_LABEL}=${uid}`, namespace };
       const lists = await Promise.all(kind.owns.map((type) => client.list(type, selection)));
       return lists.flatMap(({ items }) => items);
@@ -87,7 +87,7 @@ export class ClusterView {
     return this.#tryTo((client) => watchedObjects(client, kind, key));
   }
 
-  /** Has the API server go through an apply without doing it: schema, rules in CEL, admission. */
+  /** Validates by a dry run of an apply: schema, CEL rules, admission. */
   async validate(manifest: Manifest): Promise<Validation> {
     const { status: _, metadata, ...rest } = manifest;
     const { uid, resourceVersion, generation, creationTimestamp, managedFields, ...written } = metadata;

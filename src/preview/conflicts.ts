@@ -23,7 +23,7 @@ export interface Conflict {
   message: string;
 }
 
-/** What is planned for one object, and what of it concerns other objects. */
+/** The plan for one object, and its effects on other objects. */
 export interface Planned {
   plan: ObjectPlan;
   /** The object as {@link OWNER_ANNOTATION} would name it. */
@@ -44,7 +44,7 @@ export function touchedObject({ inputs, old }: PlannedChange): string | undefine
 /** Looks for what would make the changes of one stack fail. */
 export type ConflictFinder = (changes: readonly PlannedChange[]) => Promise<Pick<Planned, "conflicts" | "unseen">>;
 
-/** Finds conflicts in the cluster and the database, by looking alone. A database that does not answer is asked once. */
+/** Finds conflicts in the cluster and the database; it only reads. A database that does not answer is asked once. */
 export function conflictFinder(cluster: ClusterView): ConflictFinder {
   let unreachable: unknown;
   const findInDatabase: typeof findRowConflict = async (inputs, claimant) => {
@@ -81,7 +81,7 @@ async function findConflict(
   if (stub === OBJECT_STUB && cluster.unreachable === undefined) {
     const { manifest, owner, adopt = true } = inputs as unknown as ObjectInputs;
     const live = await cluster.look(manifest);
-    // What is on its way out is waited for, whosever it is.
+    // An update waits for an object that is being deleted, also for one of another owner.
     if (live === undefined || live.metadata.deletionTimestamp !== undefined) return undefined;
     const message = describeConflict(live, ownersOf(owner, old), adopt !== false || operation !== "create");
     if (message === undefined) return undefined;
@@ -96,15 +96,15 @@ async function findConflict(
   return message === undefined ? undefined : { message: `RowConflict: ${message}` };
 }
 
-/** What the state says of the owner counts as well: an object that is created again takes over what its predecessor had. */
+/** The owner in the state counts as well: an object that is created again takes over its predecessor's resources. */
 function ownersOf({ uid }: { uid: string }, old: PlannedChange["old"]): string[] {
   const former = (old?.outputs.owner as { uid?: string } | undefined)?.uid;
   return former === undefined ? [uid] : [uid, former];
 }
 
 /**
- * Puts conflicts into the plans: with what is alive, and of new objects with each other. An update that waits only until
- * another one of these updates releases something is no failure.
+ * Adds conflicts to the plans: with live objects, and between new objects. An update that only waits until another of
+ * these updates releases something does not fail.
  */
 export function addConflicts(all: readonly Planned[]): void {
   for (const planned of all) {
@@ -121,7 +121,7 @@ export function addConflicts(all: readonly Planned[]): void {
   }
 }
 
-/** What an object would make that another one makes as well, or has. */
+/** Messages about resources that this object would create and another one also creates, or has. */
 function rivalries({ touched, owner, conflicts }: Planned, all: readonly Planned[]): string[] {
   const known = new Set(conflicts.map(({ id }) => id));
   const made = [...touched].filter(([id, operation]) => operation === "create" && !known.has(id));

@@ -106,7 +106,7 @@ async function selectLive(
   return { candidates: (await Promise.all(candidates)).flat(), problems: [], ignored: 0 };
 }
 
-/** @param whole whether all of the stack is shown, also what other objects have in it */
+/** @param whole whether the whole stack is shown, with the resources of other objects */
 async function openStack(
   inspection: Inspection,
   request: ObjectRequest,
@@ -136,7 +136,7 @@ async function openStack(
   };
 }
 
-/** What the custom resources in a state have become; secrets stay encrypted. */
+/** The outputs of the dynamic resources in a state; secrets are hidden. */
 function outputsOf({ deployment }: StackState): Answers["/v1/outputs"] {
   return (deployment.resources ?? [])
     .filter(({ type }) => type.startsWith("pulumi-nodejs:dynamic"))

@@ -29,14 +29,14 @@ import { validateObject } from "./validate";
 export interface Candidate extends Pick<SourcedManifest, "manifest"> {
   kind: AnyKind;
   file?: string;
-  /** Whether the object is to go. */
+  /** Whether the object would be deleted. */
   removed: boolean;
 }
 
 export interface PlanOptions {
   reader: StackReader;
   cluster: ClusterView;
-  /** Compare with the real world, so that the repair of drift shows. */
+  /** Compare with the live resources, so that the correction of drift shows. */
   refresh: boolean;
   signal?: AbortSignal | undefined;
 }
@@ -44,7 +44,7 @@ export interface PlanOptions {
 /** The owner of an object that does not exist yet. */
 const NO_UID = "00000000-0000-0000-0000-000000000000";
 
-/** Says what an update would do to the stack of one object, and what of that concerns other objects. */
+/** Plans an update of one object's stack, with its effects on other objects. */
 export async function planObject(
   options: PlanOptions,
   findConflicts: ConflictFinder,
@@ -147,7 +147,7 @@ async function planUpdate(
   });
   const resources = resourcesOf(preview, owned ?? []);
   const notes = pauseNotes(manifest.metadata.annotations);
-  // Without a cluster that is so of all objects, and said once.
+  // Without a cluster, this applies to all objects, and the report has one note on it.
   if (verdict.type === "unknown" && cluster.unreachable === undefined)
     notes.push(`validated by schema and rules alone: ${verdict.why}`);
   return {
@@ -166,7 +166,7 @@ function outcomeOf({ failures }: StackPreview, action: Action): Pick<ObjectPlan,
   };
 }
 
-/** The most that happens to any of its resources happens to the object. */
+/** An object's action is the most severe action of its resources. */
 function actionOf(resources: readonly ResourcePlan[]): Action {
   if (resources.some(({ operation }) => operation === "replace")) return "replace";
   return resources.length > 0 ? "update" : "none";
@@ -215,7 +215,7 @@ function recordedOwner(state: StackState | undefined, key: string): string | und
   return undefined;
 }
 
-/** Notes where a removed object and a new one differ only in their names: the name was changed where a rename was meant. */
+/** Notes removed and new objects that differ only in their names: the author may have meant a rename. */
 export function noteRenamings(plans: readonly ObjectPlan[], candidates: readonly Candidate[]): void {
   for (const [index, old] of candidates.entries()) {
     const next = candidates.findIndex(

@@ -14,7 +14,7 @@ export interface PreviewOptions extends PlanOptions {
   observe?: ((done: number, total: number) => void) | undefined;
 }
 
-/** What there is to be previewed, and what was found wrong on the way. */
+/** The objects to preview, and the problems found while selecting them. */
 export interface Selection {
   candidates: Candidate[];
   problems: Report["problems"];
@@ -42,7 +42,7 @@ export function selectCandidates(
     if (first === undefined) candidates.set(id, candidate);
     else problems.push({ file: candidate.file, message: `${id} is in ${first.file} already` });
   }
-  // What a file has that cannot be read is not known, so nothing in it counts as removed.
+  // The contents of an unreadable file are unknown, so nothing in it counts as removed.
   const unread = new Set(manifests.problems.map(({ file }) => file));
   for (const candidate of candidatesOf(kinds, namespace, before, true)) {
     const id = identityOf(candidate);
@@ -66,7 +66,7 @@ function identityOf({ kind, manifest }: Candidate): string {
   return `${kindName(kind)}/${objectKey(manifest.metadata)}`;
 }
 
-/** Objects that are looked at together; how many previews run is the {@link StackReader}'s to say. */
+/** Objects that are planned at the same time; the {@link StackReader} limits the previews. */
 const AT_ONCE = 64;
 
 /** Previews all of a selection, several at a time. One that fails does not stop the others. */
@@ -89,7 +89,7 @@ export async function preview(
   return { summary, objects, problems, ignored, notes: [...notes, ...noteUnseen(planned)] };
 }
 
-/** What could not be looked at mostly has one cause; the first is enough to go by. */
+/** Failed lookups mostly have one cause, so one is shown. */
 function noteUnseen(planned: readonly Planned[]): string[] {
   const [why, ...others] = new Set(planned.flatMap(({ unseen }) => unseen));
   if (why === undefined) return [];

@@ -2,9 +2,9 @@ import { escapeCharacter, escapeHtml, shortValue, visible } from "../text/plain-
 import type { ObjectPlan, Report } from "./report";
 import { byImportance, describeResources, describeSummary, fullName } from "./wording";
 
-/** By this a CI system finds the comment of an earlier run. */
+/** Identifies the comment of an earlier run for a CI system. */
 export const MARKER = "<!-- kindstack preview -->";
-/** GitHub takes 65,536 characters in a comment, and something may be put around this. */
+/** GitHub allows 65,536 characters in a comment, and the caller may add text. */
 const LIMIT = 60_000;
 const MAX_ROWS = 100;
 const MAX_FIELDS = 20;
@@ -13,7 +13,7 @@ const MAX_TEXT = 300;
 /**
  * A report for a comment in a pull request: a table of the objects that something happens to, and the details folded.
  *
- * Whatever comes from objects or files stands in code spans, where neither Markdown nor HTML nor a mention takes effect.
+ * Texts from objects and files are in code spans, where Markdown, HTML and mentions have no effect.
  */
 export function renderMarkdown(report: Report): string {
   const affected = byImportance(report.objects.filter(({ action, notes }) => action !== "none" || notes.length > 0));
@@ -80,7 +80,7 @@ function code(text: string): string {
   const line = visible(text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text);
   const longest = Math.max(0, ...[...line.matchAll(/`+/g)].map(([run]) => run.length));
   const fence = "`".repeat(longest + 1);
-  // A space that the reader does not see parts the fence from a backtick, and keeps the span from being empty.
+  // An invisible space separates the fence from a backtick, and fills an empty span.
   const space = line === "" || /^[` ]|[` ]$/.test(line) ? " " : "";
   return `${fence}${space}${line}${space}${fence}`;
 }

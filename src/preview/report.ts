@@ -4,7 +4,7 @@ import Type from "typebox";
  * What a preview found, as `--output json` prints it. The schema is published in docs/preview.schema.json.
  */
 
-/** A gate goes by a report: fields that it does not know could say something else. */
+/** `--fail-on` evaluates a report, so unknown fields, which could change its meaning, are not allowed. */
 function closed<T extends Type.TProperties>(properties: T, options: Type.TObjectOptions = {}) {
   return Type.Object(properties, { ...options, additionalProperties: false });
 }

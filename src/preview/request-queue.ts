@@ -6,7 +6,7 @@ const MAX_WAITING = 16;
 /** Requests of one user, the running one included. */
 const MAX_PER_USER = 4;
 
-/** One request at a time, so that previews leave the machine to updates; few may wait, and not all for one user. */
+/** Runs one request at a time, so that updates have priority. Limits how many requests wait, in all and per user. */
 export class RequestQueue {
   readonly #limit = pLimit(1);
   /** Those that run or wait. */

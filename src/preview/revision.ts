@@ -4,8 +4,8 @@ import { ExecaError, execa } from "execa";
 import { isManifestFile, type Manifests, parseManifests } from "../../stacks/contract/manifests";
 
 /**
- * The manifests that files and directories had in another revision: the last one that it and the present one have in
- * common, so that what others have added there since does not count as removed here.
+ * The manifests of files and directories at the merge base of another revision and HEAD, so that what others have added
+ * there since does not count as removed here.
  *
  * @throws Error when there is no such revision, or no repository
  */

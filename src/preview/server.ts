@@ -85,7 +85,7 @@ export async function startInspectionServer(options: InspectionServerOptions): P
     const { status, body } = await answer(request, response, facts).then(
       (body): Answer => ({ status: 200, body }),
       (error: unknown): Answer => {
-        // What fails is about the stacks that the caller may see.
+        // The error concerns stacks that the caller may see.
         const status = error instanceof Refusal ? error.code : 422;
         return { status, body: { error: errorMessageOf(error) } };
       },

@@ -8,7 +8,7 @@ import type { KubernetesClient } from "../../providers/kubernetes/client";
 import { Refusal } from "../http/refusal";
 import { certificateIdentity, type Identity, reviewedIdentity } from "./identity";
 
-/** How long the answer of a TokenReview is believed: as long as the API server's own delegates believe it. */
+/** How long the answer of a TokenReview is cached: as in Kubernetes' own delegated authentication. */
 const TOKEN_TTL_MS = 10_000;
 const MAX_TOKENS = 4096;
 /** Longer than tokens with hundreds of groups are. Longer ones are rejected without a TokenReview. */
@@ -21,7 +21,7 @@ const MAX_REVIEWS = 32;
  * the API server reviews.
  */
 export class Authenticator {
-  /** By the digest of the token, so that memory holds none. Answers are shared by requests that come at once. */
+  /** By the digest of the token, so that memory holds none. Concurrent requests share one review. */
   readonly #reviews: LRUCache<string, Identity, string>;
   /** Rejected tokens, by digest: kept apart, so that they do not evict valid ones. */
   readonly #refused = new LRUCache<string, true>({ max: MAX_TOKENS, ttl: TOKEN_TTL_MS });

@@ -19,8 +19,8 @@ const HOP_BY_HOP = [
 ];
 
 /**
- * What belongs to this connection (`host`, `expect`), what says who the user is to the proxy (`authorization`), and what
- * the API server believes of front proxies that it trusts (`x-remote-…`).
+ * Headers of this connection (`host`, `expect`), the user's credentials for the proxy (`authorization`), and what the
+ * API server accepts from front proxies (`x-remote-…`).
  */
 const NOT_FORWARDED = /^(authorization|host|expect|x-remote-.*)$/;
 /** A browser, which cannot set headers of a WebSocket, passes its token as one of the protocols that it offers. */
@@ -54,8 +54,8 @@ export function requestHeaders(headers: HeaderLines, remoteAddress: string | und
   if (remoteAddress !== undefined) {
     forwarded["x-forwarded-for"] = [...(headers["x-forwarded-for"] ?? []), remoteAddress].join(", ");
   }
-  // How long the body is must be said the way the client said it: where it is not said at all, what the body holds
-  // would be read as the next request, with the proxy's credentials.
+  // Keep the client's framing of the body: without it, the API server would read the body as the next request, with the
+  // proxy's credentials.
   if (headers["transfer-encoding"] !== undefined) {
     delete forwarded["content-length"];
     forwarded["transfer-encoding"] = "chunked";
@@ -71,7 +71,7 @@ export function hasBody(headers: HeaderLines): boolean {
   );
 }
 
-/** The headers that are not for one connection only; those of the API server's answers go to the client so. */
+/** The headers that are not for one connection only; the client gets those of the API server's answers. */
 export function withoutHopByHop(headers: HeaderLines): OutgoingHeaders {
   const named = (headers.connection ?? []).flatMap((line) => line.split(",")).map((name) => name.trim().toLowerCase());
   const dropped = new Set([...HOP_BY_HOP, ...named]);

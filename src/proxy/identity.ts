@@ -11,10 +11,10 @@ const ANONYMOUS = ["system:anonymous", "system:unauthenticated"];
 const CREDENTIAL_ID = "authentication.kubernetes.io/credential-id";
 
 /**
- * The user of a client certificate, as the API server reads it: the common name is the user, the organizations are
- * the groups. `undefined` when it names no user, or more than one.
+ * The user of a client certificate, as the API server reads it: the common name is the user, the organizations are the
+ * groups. `undefined` when it names no user, or more than one.
  *
- * @param certificate that it is valid has been verified
+ * @param certificate a verified one
  */
 export function certificateIdentity({
   subject,
@@ -43,7 +43,7 @@ function known(identity: Identity): Identity | undefined {
 /**
  * The headers that make the API server treat a request as this user's.
  *
- * @throws Refusal 403 when a name would arrive there as another one: blanks at its ends are cut off on the way
+ * @throws Refusal 403 for a name that would arrive as another one: blanks at its ends are trimmed on the way
  */
 export function impersonationHeaders({ username, uid, groups, extra }: Identity): Record<string, string | string[]> {
   const headers: Record<string, string | string[]> = {

@@ -22,7 +22,7 @@ export class Owners {
   readonly #followers = new Set<() => void>();
   /** Owner → version at which an object became theirs or ceased to be. */
   readonly #changedAt = new Map<string, string>();
-  /** What changed before this version is not known: it was before the start, or was missed. */
+  /** Changes before this version are unknown: they were before the start, or were missed. */
   #knownSince: string | undefined;
 
   constructor({ client, type, view, logger }: OwnersOptions) {
@@ -58,8 +58,8 @@ export class Owners {
   }
 
   /**
-   * Whether what a user read at `resourceVersion` may have been read as the owner of other objects than now. All objects
-   * have their versions from the same store, so those of objects and of namespaces can be compared.
+   * Whether the user may have owned other objects at `resourceVersion` than now. All versions come from the same store,
+   * so those of objects and of namespaces can be compared.
    */
   changedSince(identity: Identity, resourceVersion: string): boolean {
     this.#knownSince ??= this.informer.resourceVersion;

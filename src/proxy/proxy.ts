@@ -15,21 +15,21 @@ export interface ProxyOptions
   extends Pick<ProxyServerOptions, "port" | "host" | "userGroups" | "refusedGroups" | "maxConnections" | "logger"> {
   /** The API server, and the proxy's own credentials for it. */
   config: KubeConfig;
-  /** What the proxy proves itself with; asked for again and again, as it may be renewed. */
+  /** The proxy's certificate; read again periodically, as it may be renewed. */
   servingCertificate: () => Promise<SecureContext>;
   /** By default what the API server publishes as the CA of its own users. */
   clientCaFile?: string;
   /** Whose owners list their namespaces. */
   kind: Pick<AnyKind, "group" | "version" | "kind" | "plural" | "scope">;
   view: NamespaceView;
-  /** How often certificates are asked for again. */
+  /** How often certificates are read again. */
   reloadMs?: number;
 }
 
 export interface ApiProxy {
   readonly port: number;
   readonly metrics: ProxyMetrics;
-  /** Why it does not do its work yet, or any more; `undefined` when it does. */
+  /** Why the proxy is not ready, or no longer; `undefined` when it is. */
   readonly notReady: string | undefined;
   /** Ends watches, takes no more connections, and cuts what is left after `graceMs`. */
   stop(graceMs: number): Promise<void>;
@@ -88,7 +88,7 @@ export async function startProxy(options: ProxyOptions): Promise<ApiProxy> {
   };
 }
 
-/** The CA of the API server's own users, which it publishes for those who have to know users as it does. */
+/** The CA of users' certificates, which the API server publishes for servers with the same users. */
 async function publishedClientCa(client: KubernetesClient): Promise<ListenerCertificates["ca"]> {
   const published = await client.get(CONFIG_MAP, "extension-apiserver-authentication", "kube-system");
   const ca = (published?.data as Record<string, string> | undefined)?.["client-ca-file"];

@@ -4,7 +4,7 @@ import { sendAnswer } from "../http/answer";
 import { Refusal } from "../http/refusal";
 import { hasBody, withoutHopByHop } from "./headers";
 
-/** Ends an answer in good order before its time; with `last`, as a watch ends whose client must list again. */
+/** Ends an answer early but cleanly; with `last`, as for a watch whose client must list again. */
 export type EndAnswer = (last?: Refusal) => void;
 
 const NEWLINE = 0x0a;
@@ -23,7 +23,7 @@ export function answerOf(upstream: ClientRequest, request: IncomingMessage): Pro
   return new Promise((resolve, reject) => {
     upstream.once("response", (message) => resolve({ type: "response", message }));
     upstream.once("upgrade", (message, socket, head) => resolve({ type: "upgrade", message, socket, head }));
-    // It stays: an error after the answer has begun shows in the answer.
+    // The listener stays: an error after the answer has begun shows in the answer.
     upstream.on("error", () =>
       reject(new Refusal(503, "ServiceUnavailable", "the API server does not answer: try again later")),
     );
@@ -36,7 +36,7 @@ export function answerOf(upstream: ClientRequest, request: IncomingMessage): Pro
   });
 }
 
-/** Passes an answer on as it comes. One that is cut off is cut off for the client, too: it must not look whole. */
+/** Forwards an answer as it arrives. A truncated answer is truncated for the client, too: it must not look complete. */
 export function relay(message: IncomingMessage, response: ServerResponse): EndAnswer {
   response.writeHead(message.statusCode ?? 502, message.statusMessage, withoutHopByHop(message.headersDistinct));
   response.flushHeaders(); // a watch may have nothing to say for a long time
@@ -58,7 +58,7 @@ export function relay(message: IncomingMessage, response: ServerResponse): EndAn
     ended = true;
     message.unpipe(response);
     message.destroy();
-    // Within an event nothing can be said any more.
+    // In the middle of an event, nothing can be added.
     if (last !== undefined && isEvents && lastByte === NEWLINE) {
       response.write(`${JSON.stringify({ type: "ERROR", object: last.status })}\n`);
     }

@@ -16,9 +16,9 @@ import { answerOf, type EndAnswer, join, refuse, relay } from "./relay";
 import type { Upstream } from "./upstream";
 import { expired, isWatch, type Passage, passageOf, type ViewOptions } from "./view";
 
-/** What the listener proves itself with, and by what it knows users; all as PEM. */
+/** The certificate of the listener, and the CA of users' certificates; all as PEM. */
 export interface ListenerCertificates extends SecureContext {
-  /** Those whose certificates are users'. Without, users have tokens only; `undefined` would mean all public CAs. */
+  /** The CAs of users' certificates. If empty, users have tokens only; `undefined` would mean all public CAs. */
   ca: string | [];
 }
 
@@ -95,7 +95,7 @@ export async function startProxyServer(options: ProxyServerOptions) {
     trusted = ca;
   });
 
-  /** @param upgradeHead of a request for another protocol: what followed it already */
+  /** @param upgradeHead for an upgrade request: the bytes that followed it */
   async function serve(request: IncomingMessage, response: ServerResponse, upgradeHead?: Buffer): Promise<void> {
     const startedAt = performance.now();
     const target = request.url ?? "";

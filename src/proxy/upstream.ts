@@ -20,7 +20,7 @@ export class Upstream {
   }
 
   /**
-   * Begins a request; its body, if any, is the caller's to write and to end. No time-out ends it: a watch may be silent.
+   * Begins a request; the caller writes and ends its body, if any. It has no time-out: a watch may be silent.
    *
    * @param path with its query, as it came from the client
    * @throws Refusal 400 for a path that is none
@@ -70,5 +70,5 @@ function leavesItsPrefix(target: string): boolean {
     if (decoded === path) return false;
     path = decoded;
   }
-  return true; // encoded so often, nothing honest is
+  return true; // no honest client encodes that often
 }

@@ -57,7 +57,7 @@ export async function passageOf(
   return { view: "own-namespaces", path: `${NAMESPACES}?${parameters}`, owned, watches };
 }
 
-/** Whether a request is for a watch, of whatever it be. */
+/** Whether a request is a watch, of any resource. */
 export function isWatch(target: string): boolean {
   return isTrue(parametersOf(target).get("watch"));
 }
@@ -86,8 +86,7 @@ function parametersOf(target: string): URLSearchParams {
 /**
  * The label selector of those namespaces of `owned` objects that `requested`, the client's own selector, selects.
  *
- * Ours comes first: whatever stands after a requirement that is complete can only narrow it, or make the whole selector
- * one that the API server refuses.
+ * Ours comes first: text after a complete requirement can only narrow the selection, or make the selector invalid.
  */
 export function ownNamespaces(label: string, owned: readonly string[], requested: string | null): string {
   const values = owned.filter((name) => name.length <= MAX_LABEL_LENGTH);

@@ -7,7 +7,7 @@ export interface LeaseRecord {
   version: string;
   /** `undefined` when it is free. */
   holder: string | undefined;
-  /** How often it has gone to another holder. */
+  /** How often its holder has changed. */
   transitions: number;
   /** How its holder wants to share the work ({@link shardLayout}); `undefined` while it stands back. */
   layout: string | undefined;
@@ -33,7 +33,7 @@ export interface LeaseStore {
   list(): Promise<LeaseRecord[]>;
   /** @throws LeaseConflict when there is one of this name */
   create(name: string, change: LeaseChange): Promise<LeaseRecord>;
-  /** @throws LeaseConflict when it is not the version of `record` any more */
+  /** @throws LeaseConflict when it has changed since `record` */
   update(record: LeaseRecord, change: LeaseChange): Promise<LeaseRecord>;
   /** Removes this very Lease; it may be gone already. */
   remove(record: LeaseRecord): Promise<void>;
@@ -54,7 +54,7 @@ interface LeaseSpec {
  * Patches carry the UID and the version that was read, so the API server refuses them with 409 when anything was
  * written since, and with 404 when the Lease is gone; a PUT would create it again.
  *
- * @param timeoutMs after so long a request is given up
+ * @param timeoutMs time-out of a request
  */
 export function kubernetesLeases(client: KubernetesClient, namespace: string, timeoutMs: number): LeaseStore {
   const options = () => ({ signal: AbortSignal.timeout(timeoutMs) });

@@ -9,7 +9,7 @@ export interface ShardWorker {
   acquired(shard: number): void;
   /** Resolves when the running work on a shard is done; no new work begins. */
   drained(shard: number): Promise<void>;
-  /** Nothing is ours any more. Has stopped all work in `graceMs` at most; resolves when it has. */
+  /** No shard is ours any more. Stops all work within `graceMs`; resolves when it has. */
   lost(graceMs: number): Promise<void>;
   /** The Lease was renewed; without another renewal, nothing of ours may run after `ms` milliseconds. */
   renewed(ms: number): void;
@@ -59,7 +59,7 @@ export class Replica {
   #session: Session | undefined;
   /** A session that is over, and may hold Leases. */
   #former: LeaseRecord | undefined;
-  /** Until the work under that has ended. */
+  /** Resolves when the work under that session has ended. */
   #ending: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
   /** Ends the pause between two ticks. */
@@ -80,12 +80,12 @@ export class Replica {
     return this.#isValid() && this.#held.has(shard) && !this.#yielding.has(shard);
   }
 
-  /** Whether work on a shard may continue. When time is over, all work has been told so before this returns. */
+  /** Whether work on a shard may continue. After the deadline, all work is aborted before this returns. */
   mayWriteTo(shard: number): boolean {
     return this.#isValid() && this.#held.has(shard);
   }
 
-  /** How long from now the last of what runs has to be ended, when no renewal follows. */
+  /** Time until the last running work must have ended, in ms, unless a renewal follows. */
   get endsInMs(): number {
     return Math.max(0, this.#msUntil(killAfterMs(this.#options.timing)));
   }
@@ -187,7 +187,7 @@ export class Replica {
     });
   }
 
-  /** @returns whether what follows still holds */
+  /** @returns whether the actions that follow still apply */
   async #perform(action: Action, session: Session): Promise<boolean> {
     switch (action.type) {
       case "expire":
@@ -215,7 +215,7 @@ export class Replica {
     return true;
   }
 
-  /** @returns whether the session is over; it was renewed at the last moment, or another replica was quicker, if not */
+  /** @returns whether this ended the session; else it was just renewed, or another replica was faster */
   async #expire(record: LeaseRecord, silentMs: number): Promise<boolean> {
     const { store, logger } = this.#options;
     try {
@@ -310,7 +310,7 @@ export class Replica {
     observe?.("lost", 0);
   }
 
-  /** The time until so much has passed since the last renewal, in ms; 0 without a session. */
+  /** Time until `sinceRenewalMs` after the last renewal, in ms; 0 without a session. */
   #msUntil(sinceRenewalMs: number): number {
     return this.#session === undefined ? 0 : this.#session.renewedAt + sinceRenewalMs - this.#now();
   }

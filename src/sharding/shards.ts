@@ -21,7 +21,7 @@ interface Run {
   ended: Promise<unknown>;
 }
 
-/** What is this replica's to work on, by shard key, and the work on it that runs. A shard covers many keys. */
+/** The shards that this replica holds, and the running work on them. A shard covers many shard keys. */
 export class Shards implements ShardWorker {
   readonly #replica: Replica;
   readonly #allow: (ms: number) => void;
@@ -29,7 +29,7 @@ export class Shards implements ShardWorker {
   readonly #runs = new Map<number, Set<Run>>();
   #listener: ShardListener = { acquired: () => {}, yielding: () => {}, released: () => {} };
 
-  /** @param options with `allow`, told again and again how long the processes of updates may run from now */
+  /** @param options `allow` is called repeatedly with how long the processes of updates may run from now, in ms */
   constructor({ allow, ...options }: Omit<ReplicaOptions, "worker"> & { allow: (ms: number) => void }) {
     this.#replica = new Replica({ ...options, worker: this });
     this.#shards = options.shards;
@@ -63,7 +63,7 @@ export class Shards implements ShardWorker {
     setMaxListeners(0, lost.signal); // each connection to a database listens to it, and an update of many objects has many
     const fence: Fence = {
       check: () => {
-        // In this order: the first finds out whether time is over, and says so to all that run.
+        // In this order: `mayWriteTo` notices an expiry and aborts all work.
         if (!this.#replica.mayWriteTo(shard) || lost.signal.aborted) throw leaseLost(0);
       },
       signal: lost.signal,

@@ -16,9 +16,9 @@ export interface ReplicaState {
   leaving: boolean;
 }
 
-/** What all replicas of an operator have in common, if they are to share its work. */
+/** Must be the same in all replicas of an operator. */
 export interface ShardingConfig {
-  /** Among how many shards the work is shared. */
+  /** The number of shards. */
   shards: number;
   /** See {@link shardLayout}. */
   layout: string;
@@ -26,7 +26,7 @@ export interface ShardingConfig {
 }
 
 /**
- * How replicas share the work, in one word: two that differ in it may take the same object, or stack, for their own.
+ * The layout in one word. Replicas with different layouts might work on the same object or stack.
  *
  * @param partitions among how many partitions namespaces are spread whose objects share stacks, if they are
  */
@@ -34,7 +34,7 @@ export function shardLayout(shards: number, partitions: number | undefined): str
   return partitions === undefined ? String(shards) : `${shards}~${partitions}`;
 }
 
-/** What a replica does about it, in this order. */
+/** Actions of a replica, in this order. */
 export type Action =
   /** Declare a session dead that has been silent for the Lease's duration: it cannot be renewed from then on. */
   | { type: "expire"; session: LeaseRecord; silentMs: number }
@@ -48,11 +48,11 @@ export type Action =
   | { type: "yield"; shard: number }
   /** Wait for replicas of another layout to leave. */
   | { type: "standBack"; others: LeaseRecord[] }
-  /** Take so many of these shards, which are free. */
+  /** Take `count` of these free shards. */
   | { type: "acquire"; count: number; candidates: { shard: number; record: LeaseRecord | undefined }[] };
 
 /**
- * One step of a replica: from what it knows and what the API server has to what it knows then and does. Pure.
+ * One step of a replica: from its state and the Leases to its next state and actions. Pure.
  *
  * @param session its own session's Lease
  * @param now on a clock of the replica's own that is never set
@@ -74,7 +74,7 @@ export function step(
     .filter(isOver)
     .map((other) => ({ type: "expire", session: other, silentMs: silentMs(other) }));
 
-  // What the API server has is so, whatever the replica knows of writes whose answers were lost.
+  // The Leases decide, not what the replica knows: answers to its writes may have been lost.
   const held = new Map([...shards].filter(([shard, { holder }]) => holder === session.name && shard < config.shards));
   const gone = [...state.held.keys()].filter((shard) => !held.has(shard));
   const taken = gone.find((shard) => !state.yielding.get(shard));

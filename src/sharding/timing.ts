@@ -2,15 +2,15 @@ import { TerminalError } from "../../providers/errors";
 
 /** The times of a Lease, in milliseconds, as client-go's `leaderelection` names them. */
 export interface LeaseTiming {
-  /** Others take over from a replica that has not been heard of for so long. */
+  /** Time without renewal after which other replicas take over. */
   leaseDurationMs: number;
-  /** A replica that could not renew for so long stops its work. */
+  /** Time without renewal after which a replica stops its work. */
   renewDeadlineMs: number;
   /** The time between two renewals. */
   retryPeriodMs: number;
 }
 
-/** Up to so much longer than the retry period is waited, so that replicas do not all ask at once; client-go's too. */
+/** Largest random extension of the retry period, so that replicas do not all ask at once; as in client-go. */
 const JITTER = 0.2;
 
 /** @throws TerminalError `Misconfigured` when the times leave no room for what has to happen between them */

@@ -3,7 +3,6 @@ import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
 import { READINESS_STATES, type ReadinessState, readinessOf } from "../../stacks/contract/readiness";
 
-/** One kind's objects, counted. */
 export interface KindCounts {
   kind: string;
   objects: number;

@@ -7,7 +7,7 @@ export interface MetricsLocation {
   url: string;
   /** Holds the token of an account that may `get` `/metrics`. */
   tokenFile?: string | undefined;
-  /** Whether the certificate is taken as it is: the operator's own is made at each start. */
+  /** Whether the certificate is accepted without verification: the operator creates its own at each start. */
   insecure: boolean;
 }
 

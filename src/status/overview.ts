@@ -8,7 +8,7 @@ import { SHARD_PREFIX } from "../sharding/step";
 import { countObjects, type KindCounts } from "./object-counts";
 import { type MetricsLocation, type OperatorStatus, readOperatorStatus } from "./operator-status";
 
-/** What an operator is at, in one screen. What could not be read is an error in its place. */
+/** The state of an operator, in one screen. A part that cannot be read is an error in its place. */
 export interface Overview {
   kinds: (KindCounts | { kind: string; error: string })[];
   operator: OperatorStatus | { error: string };
@@ -67,7 +67,7 @@ async function readShards(client: KubernetesClient, namespace: string): Promise<
     .sort((a, b) => (a.lease < b.lease ? -1 : 1));
 }
 
-/** As `v1`, which can select by the controller that reported them. */
+/** Of `v1`, where Events can be selected by the reporting controller. */
 interface CoreEvent extends LiveObject {
   eventTime?: string;
   series?: { count: number; lastObservedTime: string };

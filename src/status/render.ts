@@ -7,7 +7,7 @@ import type { Overview } from "./overview";
 const NONE = "-";
 const SHOWN_STATES = ["Reconciling", "Stalled", "Paused", "Deleting"] as const;
 
-/** For a terminal; no word of objects and servers has an effect there. */
+/** For a terminal: control characters from objects and servers are escaped. */
 export function renderOverview({ kinds, operator, shards, events }: Overview): string {
   const notReady = kinds.flatMap((kind) => ("error" in kind ? [] : reasonRows(kind)));
   return [

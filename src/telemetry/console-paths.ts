@@ -1,6 +1,5 @@
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 
-/** Where the console's pages are. */
 export const CONSOLE_PATH = "/console";
 
 export function objectHref(kind: AnyKind, key: string): string {

@@ -19,9 +19,9 @@ export interface EndpointOptions {
   metricsCertificate?: string;
   client: Pick<KubernetesClient, "json">;
   metrics: Pick<Metrics, "registry">;
-  /** Why the process does not do its work yet, or any more; `undefined` when it does. */
+  /** Why the process is not ready, or no longer; `undefined` when it is. */
   ready: () => string | undefined;
-  /** Served beside the metrics, to whom the cluster lets `get` its path. */
+  /** Served beside the metrics, to users who may `get` its path. */
   console?: Console;
   logger: Logger;
 }
@@ -33,7 +33,7 @@ export interface Endpoints {
 }
 
 /**
- * Starts what the outside asks the process: probes for anyone, metrics for those who may read them.
+ * Serves probes to anyone, and metrics to those who may read them.
  *
  * @throws TerminalError `Misconfigured` for a certificate that cannot be used
  */
@@ -77,7 +77,7 @@ function startProbes(options: EndpointOptions): Promise<Listener> {
     logger,
     async respond(request) {
       const path = pathOf(request);
-      // A process that can answer is healthy; what it waits for, a restart would not bring.
+      // A process that answers is healthy: a restart would not bring what it waits for.
       if (path === "/healthz") return OK;
       if (path === "/readyz") {
         const reason = ready();
@@ -92,11 +92,11 @@ function startProbes(options: EndpointOptions): Promise<Listener> {
   });
 }
 
-/** Serves `/metrics` and the console over TLS, each to those whom the cluster lets `get` its path. */
+/** Serves `/metrics` and the console over TLS, each to users who may `get` its path. */
 async function startProtectedMetrics(options: EndpointOptions, port: number): Promise<Listener> {
   const { httpHost: host, metricsCertificate, client, metrics, console } = options;
   const logger = options.logger.child({ component: "metrics" });
-  // Loaded here: what makes certificates takes time and memory, and only this needs it.
+  // Loaded here: the certificate library takes time and memory, and only this needs it.
   const { certificateFiles, ownCertificate } = await import("../tls/served-certificate.js");
   const tls = await (metricsCertificate === undefined
     ? ownCertificate(logger)
@@ -137,7 +137,7 @@ function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || (isIP(host) === 4 && host.startsWith("127."));
 }
 
-/** Whether a page of this machine's own was asked for: another site's name may resolve to it, and its scripts ask us then. */
+/** Whether the request names this machine: another site's name may resolve to it, for its scripts to read pages. */
 function isLocal(host = ""): boolean {
   return /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/.test(host);
 }

@@ -1,10 +1,10 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 
-/** What makes the metrics of a process, in a registry of their own, together with those of Node.js. */
+/** Creates metrics of a process, in a registry of their own, together with those of Node.js. */
 export function createInstruments() {
   const registry = new Registry();
   const registers = [registry];
-  // Its own precision, 10 ms, wakes the process a hundred times a second: more than all else that it does at rest.
+  // The default precision, 10 ms, wakes the process a hundred times a second: more than everything else at rest.
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 100 });
 
   const counter = <Label extends string>(name: string, labelNames: Label[], help: string) =>

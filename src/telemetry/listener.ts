@@ -8,7 +8,7 @@ import type { ServedCertificate } from "../tls/served-certificate";
 export type Console = (request: http.IncomingMessage) => Promise<Answer | undefined>;
 
 export interface ListenerOptions extends Address {
-  /** With it TLS is spoken and nothing else. */
+  /** With a certificate, the server accepts TLS only. */
   tls?: ServedCertificate;
   /** Answers a request without a body. What it throws is logged only. */
   respond(request: http.IncomingMessage): Promise<Answer>;

@@ -57,8 +57,8 @@ export function createLogger({
 }
 
 /**
- * Messages are ours, but fields quote objects and servers: none of their characters takes effect on a terminal. A line of
- * JSON says the same when what JSON itself does not escape is escaped.
+ * Escapes control characters: fields quote objects and servers, and nothing in them may take effect on a terminal. The
+ * value of a line of JSON stays the same.
  */
 function harmless(stream: DestinationStream, change: (line: string) => string): DestinationStream {
   return { write: (line) => stream.write(change(line)) };

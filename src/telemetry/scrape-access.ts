@@ -7,10 +7,10 @@ import { ApiError, type KubernetesClient } from "../../providers/kubernetes/clie
 /** `unknown` when the API server cannot be asked. */
 export type Verdict = "allowed" | "unauthenticated" | "forbidden" | "unknown";
 
-/** How long a verdict holds. What is refused may be granted soon, and is asked for again sooner. */
+/** How long a verdict holds. Refusals expire sooner, as the right may be granted soon. */
 const LIFETIME_MS = { allowed: 60_000, forbidden: 10_000, unauthenticated: 10_000 };
 const MAX_VERDICTS = 1_000;
-/** Invented tokens must not make the operator a burden for the API server. */
+/** Maximum number of concurrent reviews, so that invented tokens do not load the API server. */
 const MAX_QUESTIONS = 8;
 /** Longer than any token of a service account. */
 const MAX_TOKEN_LENGTH = 8_192;

@@ -11,13 +11,13 @@ export interface CertifiedKey {
 export interface CertificateRequest {
   subject: { CN: string; O?: string };
   usages: readonly ("server" | "client")[];
-  /** Host names and IP addresses that the certificate is good for. */
+  /** Host names and IP addresses of the certificate. */
   names?: readonly string[];
   notAfter: Date;
 }
 
 const ALGORITHM = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
-/** Clocks of others may be late. */
+/** Other machines' clocks may be behind. */
 const BACKDATED_MS = 3_600_000;
 const USAGES = { server: x509.ExtendedKeyUsage.serverAuth, client: x509.ExtendedKeyUsage.clientAuth } as const;
 
@@ -37,7 +37,7 @@ export async function createAuthority(commonName: string, notAfter: Date): Promi
   });
 }
 
-/** A new certificate with a key of its own. @throws when the authority's certificate or key is none */
+/** A new certificate with a key of its own. @throws when the authority's certificate or key is invalid */
 export async function issueCertificate(
   authority: CertifiedKey,
   { subject, usages, names = [], notAfter }: CertificateRequest,

@@ -2,13 +2,13 @@ import { createPrivateKey, X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 import { type CertifiedKey, createAuthority, issueCertificate } from "./certificate";
 
-/** Everything that a TLS server of ours stands on, as it is stored. */
+/** The stored certificates and keys of a TLS server. */
 export interface TlsMaterial {
   /** The CA that signs. */
   ca: CertifiedKey;
   /** The CA that will sign next: already trusted, so that clients know it before it is used. */
   next: CertifiedKey | undefined;
-  /** The certificate of the CA that signed before; trusted while a server may still show what it signed. */
+  /** The certificate of the former CA; trusted while a server may still use a certificate that it signed. */
   previous: string | undefined;
   serving: CertifiedKey;
 }
@@ -22,12 +22,12 @@ export interface Lifetimes {
 export interface Renewal {
   /** The CA's common name. */
   name: string;
-  /** What the serving certificate must be good for: host names and IP addresses. */
+  /** Host names and IP addresses of the serving certificate. */
   names: readonly string[];
   lifetimes: Lifetimes;
   /** ms since the epoch */
   now: number;
-  /** Whether everyone who checks has had the time to learn of the next CA. */
+  /** Whether all clients have had time to learn of the next CA. */
   nextIsKnown: boolean;
 }
 
@@ -40,12 +40,12 @@ export function caBundleOf({ ca, next, previous }: TlsMaterial): string {
 }
 
 /**
- * What is to be used from now on; the same object when nothing is due.
+ * The material to use from now on; the same object when nothing is due.
  *
- * A CA is changed in three steps, so that no client ever sees a certificate that it does not trust yet: the next CA
- * is added to the bundle; when that is known everywhere it signs; and the one before stays in the bundle until it expires.
+ * A CA is replaced in three steps, so that clients always trust the certificate: the next CA is added to the bundle;
+ * once all clients know it, it signs; the former CA stays in the bundle until it expires.
  *
- * @param material what is stored; `undefined` when there is nothing that could be used
+ * @param material what is stored; `undefined` when nothing usable is
  */
 export async function renew(material: TlsMaterial | undefined, renewal: Renewal): Promise<TlsMaterial> {
   const { names, lifetimes, now } = renewal;
@@ -67,7 +67,7 @@ export async function renew(material: TlsMaterial | undefined, renewal: Renewal)
   if (current.previous !== undefined && isExpired(current.previous)) current = { ...current, previous: undefined };
 
   const { ca, serving } = current;
-  // One that ends with its CA cannot be made to last longer: it is replaced when the next CA signs.
+  // A certificate that expires with its CA cannot be extended: it is replaced when the next CA signs.
   const canLastLonger = endOf(serving.certificate) < endOf(ca.certificate);
   if ((isDue(serving.certificate, lifetimes.servingMs) && canLastLonger) || !isGoodFor(serving, names)) {
     current = { ...current, serving: await sign(ca, renewal, serving) };
@@ -95,7 +95,8 @@ async function sign(
   { names, lifetimes, now }: Renewal,
   before?: CertifiedKey,
 ): Promise<CertifiedKey> {
-  // Names of before are kept: replicas with other names would replace each other's certificate again and again otherwise.
+  // Earlier names are kept: otherwise, replicas with different names would replace each other's certificate again and
+  // again.
   const kept = before === undefined ? [] : namesOf(before.certificate);
   return issueCertificate(ca, {
     subject: { CN: "kindstack" },

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { Logger } from "pino";
 import { errorMessageOf } from "../../providers/errors";
 
-/** Certificates that are read again and again, as they may be renewed. */
+/** Certificates that are read periodically, as they may be renewed. */
 export interface Polled<T> {
   readonly current: T;
   /**
@@ -16,9 +16,9 @@ export interface Polled<T> {
 }
 
 /**
- * Reads now, and again at every interval; while that fails, what was read before stays.
+ * Reads now, and again at every interval; while reading fails, the last value stays.
  *
- * @param read gets what it returned before, and for how long all listeners have known that, in ms
+ * @param read gets the last value, and for how long all listeners have known it, in ms
  * @throws what the first reading throws
  */
 export async function poll<T>(

@@ -7,13 +7,13 @@ import { errorMessageOf, TerminalError } from "../../providers/errors";
 import { createAuthority, issueCertificate } from "./certificate";
 import { type Polled, poll } from "./poll";
 
-/** What a TLS server shows, as PEM. */
+/** The certificate and key of a TLS server, as PEM. */
 export interface SecureContext {
   cert: string;
   key: string;
 }
 
-/** The same, changing before it expires. */
+/** A certificate that is replaced before it expires. */
 export type ServedCertificate = Polled<SecureContext>;
 
 const DAY_MS = 86_400_000;
@@ -50,7 +50,7 @@ export async function certificateFiles(
   });
 }
 
-/** A certificate that is made here and now, for this process alone: it hides what is sent, and proves nothing. */
+/** A new certificate for this process only: it encrypts, but authenticates nothing. */
 export function ownCertificate(logger: Logger): Promise<ServedCertificate> {
   return poll(issue, { intervalMs: RENEWAL_MS, logger });
 }

@@ -15,15 +15,15 @@ export interface ServingCertificateOptions {
   dnsNames: readonly string[];
   logger: Logger;
   lifetimes?: Lifetimes;
-  /** How often the Secret is looked at: for what another replica wrote, and for what is due. */
+  /** How often the Secret is read, for changes by other replicas and for renewals that are due. */
   pollMs?: number;
-  /** How long after a CA was made known it may sign. All replicas and API servers must have learned of it by then. */
+  /** How long a CA is published before it may sign. By then, all replicas and API servers must have learned of it. */
   propagationMs?: number;
 }
 
 /**
- * A certificate that is always valid, shared with all replicas by a Secret. A listener that makes the bundle known must
- * reject when it could not: a new CA waits for it.
+ * A certificate that is always valid, shared with all replicas by a Secret. A listener that publishes the bundle must
+ * reject when that fails: a new CA waits for it.
  */
 export interface ServingCertificate extends ServedCertificate {
   /** All CAs that a client has to trust, as PEM. */
@@ -44,11 +44,11 @@ const PROPAGATION_MS = 5 * 60_000;
 const MAX_ATTEMPTS = 5;
 
 /**
- * Opens the certificate of a server: takes it from the Secret, or makes it. Everything is in one Secret, so that one
- * compare-and-swap decides between replicas: who comes second takes what the first has written.
+ * Opens the certificate of a server: reads it from the Secret, or creates it. Everything is in one Secret, so that one
+ * compare-and-swap decides between replicas: the second uses what the first has written.
  *
- * The Secret is polled, not watched: that needs the right to read this one Secret and no other, and a certificate that is
- * renewed a month early can be known a minute late.
+ * The Secret is polled, not watched: polling needs only the right to read this one Secret, and a certificate that is
+ * renewed a month early may arrive a minute late.
  *
  * @throws ApiError when the Secret can be neither read nor made
  */
@@ -79,7 +79,7 @@ function secretOf(key: string): string {
   return createHmac("sha256", key).update("shared secret").digest("base64url");
 }
 
-/** What all replicas use: what is stored, or, when something is due, what the first of them stores. */
+/** The material of all replicas: what is stored or, when a renewal is due, what the first of them stores. */
 async function agree(
   options: ServingCertificateOptions,
   held: TlsMaterial | undefined,
@@ -96,7 +96,7 @@ async function agree(
       names: dnsNames,
       lifetimes,
       now: Date.now(),
-      // What others have written meanwhile, this replica has not made known.
+      // This replica has not published what others have written meanwhile.
       nextIsKnown: nextIsKnown && current?.next?.certificate === held?.next?.certificate,
     });
     if (wanted === stored) return stored;

@@ -49,7 +49,7 @@ export function vendorDownload(download: { url: string; checksums: Checksums; me
   };
 }
 
-/** Pulumi's own installer, by way of its SDK, whose version it takes. */
+/** Pulumi's own installer, called through the SDK; it installs the SDK's version. */
 export function pulumiInstaller(): Source {
   return {
     label: "download from get.pulumi.com",
@@ -94,7 +94,7 @@ const dispatcher = new EnvHttpProxyAgent({
   keepAliveTimeout: 1_000,
 }).compose(interceptors.redirect({ maxRedirections: 5 }));
 
-/** Hosts that did not answer this process: each costs its time-out once, not once a tool. */
+/** Hosts that did not answer: each costs its time-out once per process, not once per tool. */
 const silentHosts = new Map<string, string>();
 
 async function get(url: string, signal: AbortSignal) {

@@ -81,7 +81,7 @@ async function checkGo(): Promise<void> {
   const [, major, minor] = /^go(\d+)\.(\d+)/.exec(version) ?? [];
   const suffices =
     Number(major) > NEEDED_GO.major || (Number(major) === NEEDED_GO.major && Number(minor) >= NEEDED_GO.minor);
-  // What is not a release calls itself "devel ..." and is taken at its word.
+  // A development build reports "devel ..." and is accepted.
   if (major !== undefined && !suffices) {
     throw new Error(`${version} is installed; Go ${NEEDED_GO.major}.${NEEDED_GO.minor} or later is needed`);
   }

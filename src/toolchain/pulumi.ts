@@ -2,12 +2,12 @@ import type { PulumiBinary } from "../automation/workspace";
 import { type ResolveOptions, resolveBinary } from "./resolve";
 import { ToolUnavailableError } from "./tool";
 
-/** In place of a file's name: the CLI runs every command. */
+/** Used in place of a file name: the CLI runs every command. */
 const NONE = "none";
 
 /**
- * Finds what runs Pulumi's commands: the server where it is there or can be made, else the CLI. A CLI that is named by
- * `KINDSTACK_PULUMI` runs every command unless a server is named as well.
+ * Finds what runs Pulumi's commands: the server if it exists or can be built, else the CLI. With `KINDSTACK_PULUMI`,
+ * that CLI runs every command, unless a server is named as well.
  *
  * @param options with `onFallback`, told why there is no server
  * @throws ToolUnavailableError when there is no CLI either, or what a variable names cannot be used

@@ -17,11 +17,11 @@ export function variableOf({ name }: Tool): string {
 
 /** One way to get a tool. */
 export interface Source {
-  /** As in "downloading from dl.k8s.io" and "go build": what failed, or is taking so long. */
+  /** Names this source in messages: "download from dl.k8s.io", "go build". */
   readonly label: string;
   /** How long it takes on two cores, in seconds. */
   readonly estimatedSeconds: number;
-  /** Puts the tool at `file`, in an empty folder. `scratch` is another one; both are the caller's to remove. */
+  /** Creates the tool at `file`, in an empty folder. `scratch` is another empty folder. The caller removes both. */
   make(paths: { file: string; scratch: string; signal: AbortSignal }): Promise<void>;
 }
 
@@ -32,7 +32,7 @@ export type ToolEvent =
   | { type: "made"; tool: Tool; source: Source }
   | { type: "failed"; tool: Tool; source: Source; reason: string };
 
-/** A tool could not be had; the message says what each source answered and what the user can do. */
+/** A tool is not available; the message has the error of each source and what the user can do. */
 export class ToolUnavailableError extends Error {
   override readonly name = "ToolUnavailableError";
 }

@@ -6,7 +6,7 @@ const ETCD = "3.6.10";
 const KUBERNETES = "1.36.3";
 const KWOK = "0.8.0";
 const PULUMI = "3.255.0";
-/** The CLI's version and the revision of what `tools/pulumi` has of our own. */
+/** The CLI's version and the revision of our own code in `tools/pulumi`. */
 const PULUMI_SERVER = `${PULUMI}-2`;
 /** The last version of the SDK's Go module that contains the language host. */
 const LANGUAGE_NODEJS = "3.50.0";
@@ -44,7 +44,7 @@ export const tools = {
       }),
     ],
   },
-  /** What kwok does with nodes and Pods; the program has none of its own. */
+  /** How kwok simulates nodes and Pods; the program has no rules of its own. */
   "kwok-stages": {
     name: "kwok-stages",
     version: KWOK,
