@@ -1,4 +1,3 @@
-import { setTimeout as delay } from "node:timers/promises";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { objectsAmong } from "../../providers/kubernetes/object";
 import { type Condition, findCondition, type NewCondition } from "../../stacks/contract/condition";
@@ -17,13 +16,9 @@ import {
 } from "./conditions";
 import { loggerOf, type Reconcile, type Result } from "./context";
 import type { Attempt } from "./decide";
-import { findDrift } from "./drift";
 import { describeFieldConflict } from "./field-conflict";
 import { MAINTAIN_INTERVAL_MS } from "./maintain";
 import type { Destroyed, DestroyFailed, Outcome, Updated, UpdateFailed } from "./outcome";
-
-/** How long a cache that is behind is waited for; when it needs longer, an event of it leads to a reconcile. */
-const CATCH_UP_MS = 250;
 
 /** Records what came of a plan: in the status, the Events, the finalizer, and what this process remembers. */
 export async function record(reconcile: Reconcile, outcome: Outcome): Promise<Result> {
@@ -96,7 +91,6 @@ async function recordUpdate(
   state.lastAttempt = attemptOf(reconcile, { outcome: "succeeded", drifted: facts.drifted, conditions: succeeded });
   program.retainClaims();
   const stack = stackRecordOf(reconcile, name, result);
-  await cachesCatchUp(reconcile, stack);
   const undone =
     conflict &&
     describeFieldConflict(
@@ -239,11 +233,4 @@ function partialRecordOf(reconcile: Reconcile, result: UpdateResult): StackRecor
   const settled = new Set([...done.map(({ id }) => id), ...deleted]);
   const left = (before.resources ?? []).filter(({ id }) => !settled.has(id));
   return { ...before, resources: [...done, ...left].sort((a, b) => (a.id < b.id ? -1 : 1)) };
-}
-
-/** Waits for the caches to show what was just applied, so that a status of what is alive is not of the past. */
-async function cachesCatchUp({ context: { cache }, state }: Reconcile, { resources = [] }: StackRecord): Promise<void> {
-  const deadline = performance.now() + CATCH_UP_MS;
-  const { applied } = state.expectations;
-  while (findDrift(resources, applied, cache.view).unseen.length > 0 && performance.now() < deadline) await delay(5);
 }
