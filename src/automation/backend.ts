@@ -28,7 +28,6 @@ export interface Backend {
   createMissing?(stack: string): Promise<void>;
   /** A stack's state; `undefined` when there is no such stack. */
   state(stack: string, signal?: AbortSignal): Promise<StackState | undefined>;
-  /** The names of all stacks. */
   names(signal?: AbortSignal): Promise<string[]>;
   /** Reads every stack's state, all of one moment. */
   readAll?(onState: OnState): Promise<void>;

@@ -14,7 +14,6 @@ import { type CommandResult, type PulumiOptions, runPulumi } from "./pulumi";
 import { urnsIn } from "./stack-state";
 import { keyOf } from "./urn";
 
-/** What an update did. */
 export interface UpdateResult {
   operation: "up" | "destroy";
   outcome: "succeeded" | "failed" | "interrupted";

@@ -17,7 +17,6 @@ export class UrgentAbort extends RetryableError {
 /** How long an interrupted update has to write its checkpoint and release its lock before it is killed. */
 const INTERRUPT_GRACE_MS = 10_000;
 
-/** How a process ended. */
 export interface ProcessResult {
   exitCode: number;
   /** What ended it, when it did not end by itself. */

@@ -3,7 +3,6 @@ import type { Properties } from "../../providers/provider";
 import { eventsIn } from "./event-log";
 import { isScaffolding, nameOf } from "./urn";
 
-/** What an update would do to a resource. */
 export type PlannedOperation = "create" | "update" | "replace" | "delete" | "same";
 
 /** One resource of a stack, as a preview plans it. */

@@ -27,7 +27,6 @@ export interface Command {
   events?: boolean | undefined;
 }
 
-/** How a command ended. */
 export interface CommandResult extends ProcessResult {
   /** The engine's events as newline-delimited JSON; the last one may be torn. */
   events: string;

@@ -2,7 +2,6 @@ import { gunzipSync } from "node:zlib";
 import type { Properties } from "../../providers/provider";
 import { belongsTo, isObjectComponent } from "../../stacks/contract/shared-stack";
 
-/** One resource in a stack's state. */
 export interface RecordedResource {
   urn: string;
   type: string;

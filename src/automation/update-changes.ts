@@ -10,7 +10,6 @@ export const resourceChangeSchema = Type.Object({
   type: Type.String(),
   name: Type.String(),
 });
-/** What an update did to one resource. */
 export type ResourceChange = Type.Static<typeof resourceChangeSchema>;
 
 /** For the newest updates only: each needs its checkpoint and the one before. */

@@ -21,7 +21,6 @@ export class InformerFactory {
     this.#options = options;
   }
 
-  /** Whether all caches are filled. */
   get hasSynced(): boolean {
     return [...this.#informers.keys()].every(({ hasSynced }) => hasSynced);
   }

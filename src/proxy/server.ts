@@ -36,7 +36,7 @@ export interface ProxyServerOptions extends ViewOptions, Address {
 
 const SERVER_OPTIONS = {
   requestCert: true,
-  rejectUnauthorized: false, // who has no certificate may have a token
+  rejectUnauthorized: false, // users without a certificate may have a token
   secureOptions: constants.SSL_OP_NO_TICKET, // no session is resumed: a client certificate is verified for each connection
   keepAlive: true,
   noDelay: true,

@@ -7,9 +7,9 @@ import { Replica, type ReplicaOptions, type ShardWorker } from "./replica";
 
 /** Who is told of what happens to shards. @param includes whether what has this shard key is in the shard */
 export interface ShardListener {
-  /** All of it is to be looked at. */
+  /** Reconcile everything in the shard. */
   acquired(includes: (shardKey: string) => boolean): void;
-  /** It is released when its running work ends. No more is to begin. */
+  /** The shard is released when its running work ends; no new work may begin. */
   yielding(includes: (shardKey: string) => boolean): void;
   /** It is released, or lost, and its work has ended. */
   released(includes: (shardKey: string) => boolean): void;

@@ -8,7 +8,6 @@ import { type Registration, registrationsOf } from "./registered";
 /** What an update would do with one resource. */
 export interface PlannedChange {
   operation: "create" | "update" | "replace" | "delete";
-  /** The resource's name. */
   name: string;
   /** Paths of the inputs that differ, such as `manifest.data.text`; empty for a creation or deletion. */
   inputs: string[];

@@ -18,7 +18,7 @@ const ENFORCEMENT_MANAGER = "kindstack-enforcement";
 /** A policy is enforced a second after its binding is made, as a rule; where no server enforces it, never. */
 const PROBE_INTERVAL_MS = { min: 250, max: 5_000 };
 
-/** Whether the RoleBindings of a namespace are to be there. Rights that are given stay: what is restricted later, holds. */
+/** Whether a namespace gets its RoleBindings. Rights that are given stay: later restrictions apply to them. */
 export function mayHaveRights(
   tenant: CapsuleTenant,
   namespace: string,

@@ -4,7 +4,7 @@ import { type AnyKind, kindApiVersion } from "./kind";
 import type { ServedVersion } from "./served-version";
 
 /**
- * An object in another version of its kind's API: by way of the stored one.
+ * Converts an object to another version of its kind's API, through the stored one.
  *
  * @param apiVersion with the kind's group; by default that of the stored version
  * @throws TerminalError `Invalid` for a version that the kind does not serve; what the kind's conversion throws
