@@ -7,7 +7,7 @@ import type { StackRunner } from "../runner/stack-runner";
 import type { Blockers } from "./blockers";
 import type { Claims } from "./claims";
 import type { Cause } from "./conditions";
-import type { Facts } from "./decide";
+import type { Facts } from "./facts";
 import type { KindCache } from "./kind-cache";
 import type { ObjectItem } from "./object-item";
 import type { ObjectState } from "./object-state";

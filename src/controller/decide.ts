@@ -1,5 +1,4 @@
 import { findCondition, type NewCondition } from "../../stacks/contract/condition";
-import type { CommonStatus } from "../../stacks/contract/object";
 import {
   backOffConditions,
   type Cause,
@@ -9,118 +8,8 @@ import {
   pausedConditions,
   resumedConditions,
 } from "./conditions";
-import type { Drift } from "./drift";
-
-/** How this process's last update of an object ended; a restart forgets it, and so tries once more. */
-export interface Attempt {
-  uid: string;
-  generation: number;
-  program: string;
-  outcome: "succeeded" | "terminal" | "pending" | "retryable";
-  /** What it was to repair. */
-  drifted: readonly string[];
-  /** What the status says of it, unless another client has written it since. */
-  conditions: readonly NewCondition[];
-}
-
-/** Everything that a decision depends on, as it was observed at one time. */
-export interface Facts {
-  metadata: { uid: string; generation: number; deletionTimestamp?: string };
-  status: CommonStatus;
-  /** Whether the object was deleted in spite of its finalizer: its last state is all there is. */
-  gone: boolean;
-  /** Whether the object has Kindstack's finalizer. */
-  finalized: boolean;
-  paused: boolean;
-  /** The value of the annotation that asks for an update, if there is one. */
-  requested: string | undefined;
-  /** Whether its resources stay when the object is deleted. */
-  releases: boolean;
-  /** Whether its stack is shared with other objects. */
-  sharesStack: boolean;
-  /** Whether its kind depends on what is alive, and whether it maintains what is no part of the stack. */
-  readsLive: boolean;
-  maintained: boolean;
-  /** The digest of the program as it is now. */
-  program: string;
-  /** What is not as it was applied, or lacking; a name for each. What a pending failure accounts for is left out. */
-  drifted: readonly string[];
-  drift: Pick<Drift, "edited" | "missing">;
-  /** Whether a comparison found drift that no watch shows. */
-  comparedDrift: boolean;
-  /** Of what is lacking, what completed by itself. */
-  completed: readonly string[];
-  /** Whether more than that is drifted. */
-  lacksMore: boolean;
-  lastAttempt: Attempt | undefined;
-  /** How long from now, in ms, the blockers of the last attempt or destroy are checked again; 0 when one is gone. */
-  blockedMs: number;
-  /** Whether an attempt waited until now. */
-  unblocked: boolean;
-  /** How long from now repairs, and replacements of what completed, wait; and until a field ownership conflict is over. */
-  backoff: { repairMs: number; replacementMs: number; settledMs: number };
-  /** What the last comparison says about drift being unknown; undefined before the first. */
-  driftUnknown: NewCondition | undefined;
-  /** Whether a new version of the program may reach the object now. */
-  rolledOut: boolean;
-}
-
-/** What to do about an object. */
-export type Plan =
-  /** Only the status may need a correction. */
-  | { type: "nothing"; conditions: NewCondition[]; requeueAfterMs: number }
-  /** A repair is due and has to wait. */
-  | { type: "backOff"; conditions: NewCondition[]; requeueAfterMs: number }
-  /** What the last attempt waits for is still there. */
-  | { type: "wait"; requeueAfterMs: number }
-  | { type: "pause"; conditions: NewCondition[] }
-  /** Only the finalizer is missing. */
-  | { type: "finalize" }
-  | UpdatePlan
-  | DestroyPlan;
-
-export interface UpdatePlan {
-  type: "update";
-  cause: Cause;
-  /** Compare the state with the real world first. */
-  refresh: boolean;
-  /** Whether only the program is new: it may wait for a rollout to reach the object. */
-  onlyProgram: boolean;
-  /** What is only lacking by the caches: the API server may show that nothing is. */
-  onlyLacking: boolean;
-  /** What completed by itself and is to be replaced. */
-  replaced: readonly string[];
-  /** What completed by itself and is not to be replaced yet. */
-  postponed: readonly string[];
-  /** Whether an earlier update may have left resources in no state. */
-  mayHaveOrphans: boolean;
-  /**
-   * Whether the object is reconciled once more after a success. What a predecessor has made is neither maintained nor found
-   * to be one too many before this update is recorded, and no event of it follows.
-   */
-  looksAgain: boolean;
-  progressReport: ProgressReport;
-}
-
-/**
- * When the status says that an update or a destroy runs: before it begins, where after a crash nothing else would show that
- * it had begun; beside it, which takes no time of its own; or only when it takes long, which saves a write.
- */
-export type ProgressReport = "before" | "beside" | "late";
-
-export interface DestroyPlan {
-  type: "destroy";
-  /** Leave the resources as they are. */
-  release: boolean;
-  mayHaveOrphans: boolean;
-  /** Update first: an update that was cut off may have made what the state does not have. */
-  finishUpdate: boolean;
-  /** What an earlier destroy waited for may have been all that was left. */
-  mayBeEmpty: boolean;
-  /** Whether an earlier destroy has reported its progress, or there is no object whose status could say it. */
-  progressReported: boolean;
-  progressReport: ProgressReport;
-}
+import type { Facts } from "./facts";
+import type { DestroyPlan, Plan, ProgressReport, UpdatePlan } from "./plan";
 
 /**
  * What to do about an object, from its present state alone: which event led here does not matter.

@@ -3,9 +3,9 @@ import type { UpdateResult } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
 import { deletingConditions } from "./conditions";
 import { isOutdated, loggedFailure, loggerOf, type Reconcile } from "./context";
-import type { DestroyPlan } from "./decide";
 import { removeOrphans } from "./orphans";
 import type { Outcome } from "./outcome";
+import type { DestroyPlan } from "./plan";
 import { ProgressStatus } from "./progress-status";
 import { finishUpdate } from "./update";
 

@@ -1,7 +1,7 @@
 import { loggerOf, type Reconcile } from "./context";
-import type { Plan } from "./decide";
 import { executeDestroy } from "./destroy";
 import type { Outcome } from "./outcome";
+import type { Plan } from "./plan";
 import { executeUpdate } from "./update";
 
 /** Does what was decided. What came of it is recorded afterwards. */

@@ -1,8 +1,8 @@
 import type { NewCondition } from "../../stacks/contract/condition";
 import type { Blockers } from "./blockers";
-import type { Attempt } from "./decide";
 import { DriftBackoff } from "./drift-backoff";
 import { Expectations } from "./expectations";
+import type { Attempt } from "./facts";
 import { ReadYourWrites } from "./read-your-writes";
 
 /**

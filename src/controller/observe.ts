@@ -9,8 +9,8 @@ import {
 } from "../../stacks/contract/object";
 import { isFresh } from "../cache/freshness";
 import type { KindContext, Reconcile } from "./context";
-import type { Facts } from "./decide";
 import { type Drift, findDrift } from "./drift";
+import type { Facts } from "./facts";
 import { ownedOf } from "./kind-cache";
 import type { ObjectItem } from "./object-item";
 import type { ObjectState } from "./object-state";

@@ -2,8 +2,8 @@ import type { LiveObject } from "../../providers/kubernetes/client";
 import type { NewCondition } from "../../stacks/contract/condition";
 import type { UpdateResult } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
-import type { DestroyPlan, UpdatePlan } from "./decide";
 import type { FieldConflict } from "./field-conflict";
+import type { DestroyPlan, UpdatePlan } from "./plan";
 import type { ClaimedProgram } from "./program";
 
 /** What came of a plan. */

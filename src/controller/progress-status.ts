@@ -1,7 +1,7 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import type { NewCondition } from "../../stacks/contract/condition";
 import type { Reconcile } from "./context";
-import type { ProgressReport } from "./decide";
+import type { ProgressReport } from "./plan";
 
 /** What takes longer than this is reported in any case. */
 const REPORT_AFTER_MS = 10_000;

@@ -15,7 +15,7 @@ import {
   succeededConditions,
 } from "./conditions";
 import { loggerOf, type Reconcile, type Result } from "./context";
-import type { Attempt } from "./decide";
+import type { Attempt } from "./facts";
 import { describeFieldConflict } from "./field-conflict";
 import { MAINTAIN_INTERVAL_MS } from "./maintain";
 import type { Destroyed, DestroyFailed, Outcome, Updated, UpdateFailed } from "./outcome";

@@ -1,5 +1,6 @@
 import type { Failure } from "../../providers/errors";
-import type { Facts, Plan } from "./decide";
+import type { Facts } from "./facts";
+import type { Plan } from "./plan";
 
 /** How a new version of a kind's program reaches its objects. */
 export interface RolloutPolicy {

@@ -3,11 +3,11 @@ import { parseObject, statusOf } from "../../stacks/contract/kind";
 import { isFresh } from "../cache/freshness";
 import { updatingConditions } from "./conditions";
 import { isOutdated, loggedFailure, loggerOf, type Reconcile } from "./context";
-import type { UpdatePlan } from "./decide";
 import { countRepair } from "./field-conflict";
 import { asRunning } from "./observe";
 import { removeOrphans } from "./orphans";
 import type { Outcome, UpdateFailed } from "./outcome";
+import type { UpdatePlan } from "./plan";
 import { claimProgram, readProgramInputs } from "./program";
 import { ProgressStatus } from "./progress-status";
 

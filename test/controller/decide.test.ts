@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { failedConditions } from "../../src/controller/conditions";
-import { type Attempt, decide, type Facts, maintainsBefore } from "../../src/controller/decide";
+import { decide, maintainsBefore } from "../../src/controller/decide";
+import type { Attempt, Facts } from "../../src/controller/facts";
 import type { Condition } from "../../stacks/contract/condition";
 
 function ready(status: Condition["status"], observedGeneration: number): Condition[] {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
-import { type Attempt, mayHaveOrphans } from "../../src/controller/decide";
+import { mayHaveOrphans } from "../../src/controller/decide";
+import type { Attempt } from "../../src/controller/facts";
 import { findOrphans } from "../../src/controller/orphans";
 import { type CommonStatus, FINALIZER } from "../../stacks/contract/object";
 import { acme, applied, marksOf, namespace, tenantObject } from "../objects";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { ErrorClass } from "../../providers/errors";
-import type { Plan } from "../../src/controller/decide";
+import type { Plan } from "../../src/controller/plan";
 import { Rollout, type RolloutPolicy } from "../../src/controller/rollout";
 
 /** Ten objects that ask in order, and are requeued as the queue would do it. */

@@ -1,0 +1,57 @@
+import type { NewCondition } from "../../stacks/contract/condition";
+import type { CommonStatus } from "../../stacks/contract/object";
+import type { Drift } from "./drift";
+
+/** How this process's last update of an object ended; a restart forgets it, and so tries once more. */
+export interface Attempt {
+  uid: string;
+  generation: number;
+  program: string;
+  outcome: "succeeded" | "terminal" | "pending" | "retryable";
+  /** What it was to repair. */
+  drifted: readonly string[];
+  /** What the status says of it, unless another client has written it since. */
+  conditions: readonly NewCondition[];
+}
+
+/** Everything that a decision depends on, as it was observed at one time. */
+export interface Facts {
+  metadata: { uid: string; generation: number; deletionTimestamp?: string };
+  status: CommonStatus;
+  /** Whether the object was deleted in spite of its finalizer: its last state is all there is. */
+  gone: boolean;
+  /** Whether the object has Kindstack's finalizer. */
+  finalized: boolean;
+  paused: boolean;
+  /** The value of the annotation that asks for an update, if there is one. */
+  requested: string | undefined;
+  /** Whether its resources stay when the object is deleted. */
+  releases: boolean;
+  /** Whether its stack is shared with other objects. */
+  sharesStack: boolean;
+  /** Whether its kind depends on what is alive, and whether it maintains what is no part of the stack. */
+  readsLive: boolean;
+  maintained: boolean;
+  /** The digest of the program as it is now. */
+  program: string;
+  /** What is not as it was applied, or lacking; a name for each. What a pending failure accounts for is left out. */
+  drifted: readonly string[];
+  drift: Pick<Drift, "edited" | "missing">;
+  /** Whether a comparison found drift that no watch shows. */
+  comparedDrift: boolean;
+  /** Of what is lacking, what completed by itself. */
+  completed: readonly string[];
+  /** Whether more than that is drifted. */
+  lacksMore: boolean;
+  lastAttempt: Attempt | undefined;
+  /** How long from now, in ms, the blockers of the last attempt or destroy are checked again; 0 when one is gone. */
+  blockedMs: number;
+  /** Whether an attempt waited until now. */
+  unblocked: boolean;
+  /** How long from now repairs, and replacements of what completed, wait; and until a field ownership conflict is over. */
+  backoff: { repairMs: number; replacementMs: number; settledMs: number };
+  /** What the last comparison says about drift being unknown; undefined before the first. */
+  driftUnknown: NewCondition | undefined;
+  /** Whether a new version of the program may reach the object now. */
+  rolledOut: boolean;
+}

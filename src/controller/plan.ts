@@ -1,0 +1,59 @@
+import type { NewCondition } from "../../stacks/contract/condition";
+import type { Cause } from "./conditions";
+
+/** What to do about an object. */
+export type Plan =
+  /** Only the status may need a correction. */
+  | { type: "nothing"; conditions: NewCondition[]; requeueAfterMs: number }
+  /** A repair is due and has to wait. */
+  | { type: "backOff"; conditions: NewCondition[]; requeueAfterMs: number }
+  /** What the last attempt waits for is still there. */
+  | { type: "wait"; requeueAfterMs: number }
+  | { type: "pause"; conditions: NewCondition[] }
+  /** Only the finalizer is missing. */
+  | { type: "finalize" }
+  | UpdatePlan
+  | DestroyPlan;
+
+export interface UpdatePlan {
+  type: "update";
+  cause: Cause;
+  /** Compare the state with the real world first. */
+  refresh: boolean;
+  /** Whether only the program is new: it may wait for a rollout to reach the object. */
+  onlyProgram: boolean;
+  /** What is only lacking by the caches: the API server may show that nothing is. */
+  onlyLacking: boolean;
+  /** What completed by itself and is to be replaced. */
+  replaced: readonly string[];
+  /** What completed by itself and is not to be replaced yet. */
+  postponed: readonly string[];
+  /** Whether an earlier update may have left resources in no state. */
+  mayHaveOrphans: boolean;
+  /**
+   * Whether the object is reconciled once more after a success. What a predecessor has made is neither maintained nor found
+   * to be one too many before this update is recorded, and no event of it follows.
+   */
+  looksAgain: boolean;
+  progressReport: ProgressReport;
+}
+
+/**
+ * When the status says that an update or a destroy runs: before it begins, where after a crash nothing else would show that
+ * it had begun; beside it, which takes no time of its own; or only when it takes long, which saves a write.
+ */
+export type ProgressReport = "before" | "beside" | "late";
+
+export interface DestroyPlan {
+  type: "destroy";
+  /** Leave the resources as they are. */
+  release: boolean;
+  mayHaveOrphans: boolean;
+  /** Update first: an update that was cut off may have made what the state does not have. */
+  finishUpdate: boolean;
+  /** What an earlier destroy waited for may have been all that was left. */
+  mayBeEmpty: boolean;
+  /** Whether an earlier destroy has reported its progress, or there is no object whose status could say it. */
+  progressReported: boolean;
+  progressReport: ProgressReport;
+}
