@@ -8,6 +8,8 @@ const PROVIDERS = resolve(__dirname, "../../providers");
 const PACKAGE = resolve(__dirname, "../..");
 /** What a module names in `import … from "…"`, `import("…")` or `require("…")`, if it is a file, or a provider by its package. */
 const IMPORTED = /\b(?:from|import|require)\s*\(?\s*["'](?:(\.[^"']+)|kindstack\/providers\/([^"']+))["']/g;
+/** JavaScript and TypeScript, without declarations of types. */
+const CODE = /(\.[cm]?js|(?<!\.d)\.[cm]?ts)$/;
 
 /**
  * A digest of what an update of this kind runs: the kind's folder, the modules of providers and of its own package that it
@@ -44,13 +46,14 @@ function importedModules(files: readonly string[], providers: string): string[] 
 
 /** Compiled or not, as this module is. */
 function moduleFile(path: string): string | undefined {
-  return [`${path}.js`, `${path}.ts`, join(path, "index.js"), join(path, "index.ts"), path].find(
-    (file) => /\.[jt]s$/.test(file) && existsSync(file),
+  const source = path.replace(/js$/, "ts"); // TypeScript's own imports may name what it compiles to
+  return [`${path}.js`, `${path}.ts`, join(path, "index.js"), join(path, "index.ts"), path, source].find(
+    (file) => CODE.test(file) && existsSync(file),
   );
 }
 
 function codeFiles(directory: string): string[] {
   return readdirSync(directory, { recursive: true, encoding: "utf8" })
-    .filter((file) => /\.[jt]s$/.test(file) && !file.endsWith(".d.ts"))
+    .filter((file) => CODE.test(file))
     .sort();
 }

@@ -39,7 +39,8 @@ describe("programDigest", () => {
 
   it("does not change with a sample, a type declaration or a source map", async () => {
     const before = digest();
-    for (const file of ["sample.yaml", "program.d.ts", "program.js.map"]) await writeFile(join(directory, file), "new");
+    for (const file of ["sample.yaml", "program.d.ts", "program.d.mts", "program.js.map"])
+      await writeFile(join(directory, file), "new");
     expect(digest()).toBe(before);
   });
 
@@ -81,6 +82,26 @@ describe("programDigest", () => {
     await writeFile(join(directory, "src/shared/label.ts"), "changed");
     expect(programDigest(own)).not.toBe(before);
     expect(programDigest(own, join(directory, "nowhere"))).not.toBe(programDigest(own));
+  });
+
+  it.each([
+    ["own.mjs", ""],
+    ["own.cjs", ""],
+    ["own.mts", ""],
+    ["../shared/label.mjs", "../shared/label.mjs"],
+    ["../shared/label.ts", "../shared/label.js"],
+    ["../shared/label.mts", "../shared/label.mjs"],
+  ])("changes with the module %s, imported as '%s'", async (file, specifier) => {
+    const folder = join(directory, "kind");
+    await mkdir(folder);
+    await mkdir(join(directory, "shared"));
+    await writeFile(join(folder, "program.mjs"), specifier && `export * from "${specifier}";`);
+    await writeFile(join(folder, file), "");
+    const own = { directory: folder, capabilities: {} };
+
+    const before = programDigest(own);
+    await writeFile(join(folder, file), "changed");
+    expect(programDigest(own)).not.toBe(before);
   });
 
   it("covers the provider of each kind's resources", () => {
