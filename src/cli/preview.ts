@@ -93,10 +93,11 @@ export function print(report: Report, { output, failOn }: ReportOptions): void {
   if (broken.length > 0) throw new Error(broken.join("; "));
 }
 
-function gates(text: string): Gated[] {
-  return text.split(",").map((word) => {
+function gates(text: string, previous: readonly Gated[]): Gated[] {
+  const added = text.split(",").map((word) => {
     const operation = GATED.find((known) => known === word.trim());
     if (operation === undefined) throw new InvalidArgumentError(`allowed: ${GATED.join(", ")}.`);
     return operation;
   });
+  return [...previous, ...added];
 }

@@ -2,6 +2,7 @@ import os from "node:os";
 import path from "node:path";
 import { Command } from "commander";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { previewCommand } from "../../src/cli/preview";
 import { buildProgram, runProgram } from "../../src/cli/program";
 import { packageVersion } from "../../src/package";
 
@@ -70,6 +71,12 @@ describe("the command line", async () => {
   ])("ends with 2 after wrong usage: %j", async (words, said) => {
     expect(await runProgram(words)).toBe(2);
     expect(output.stderr).toContain(said);
+  });
+
+  it("takes the operations of each --fail-on", () => {
+    const command = previewCommand();
+    command.parseOptions(["--fail-on", "delete,create", "--fail-on", "replace"]);
+    expect(command.opts().failOn).toEqual(["delete", "create", "replace"]);
   });
 
   it("ends with 0 when nothing is left to be stopped", async () => {
