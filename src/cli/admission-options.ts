@@ -1,12 +1,12 @@
 import { readFile } from "node:fs/promises";
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import type { Logger } from "pino";
 import { TerminalError } from "../../providers/errors";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { listenAddress, operatorNamespace } from "../config";
 import type { Listener } from "../http/server";
-import { wholeNumber } from "./parse-options";
+import { httpsUrl, wholeNumber } from "./parse-options";
 
 export interface AdmissionOptions {
   admissionPort?: number;
@@ -72,11 +72,4 @@ export async function serveAdmission(
     clientCa,
     ...(location && { location }),
   });
-}
-
-function httpsUrl(text: string): string {
-  if (!/^https:\/\/[^/?#]+\/?$/.test(text) || !URL.canParse(text)) {
-    throw new InvalidArgumentError("it must be an address such as https://127.0.0.1:8443.");
-  }
-  return text;
 }

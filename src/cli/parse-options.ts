@@ -27,6 +27,14 @@ export function percent(text: string): number {
   return number;
 }
 
+/** Parses an option. @throws InvalidArgumentError for anything but `https://`, a host, and perhaps a port */
+export function httpsUrl(text: string): string {
+  if (!/^https:\/\/[^/?#]+\/?$/.test(text) || !URL.canParse(text)) {
+    throw new InvalidArgumentError("it must be an https:// address without a path, such as https://127.0.0.1:8443.");
+  }
+  return text;
+}
+
 /** What `parse` returns; ends the command as wrongly used when it throws. */
 export function orWrongUsage<T>(command: Command, parse: () => T): T {
   try {

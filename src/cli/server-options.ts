@@ -1,9 +1,10 @@
 import { readFileSync } from "node:fs";
 import { KubeConfig } from "@kubernetes/client-node";
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import { errorMessageOf, TerminalError } from "../../providers/errors";
 import { connectKubernetes } from "../../providers/kubernetes/connection";
 import type { OperatorOptions } from "../preview/ask-operator";
+import { httpsUrl } from "./parse-options";
 
 /** Which operator a command asks; without `server`, it reads the state, the cluster and the database itself. */
 export interface ServerOptions {
@@ -67,10 +68,4 @@ async function kubeconfigToken(): Promise<string | undefined> {
   const options: { headers?: Record<string, unknown> } = {};
   await config.applyToHTTPSOptions(options as never);
   return /^Bearer (\S+)$/.exec(String(options.headers?.Authorization ?? ""))?.[1];
-}
-
-function httpsUrl(text: string): string {
-  if (!/^https:\/\//.test(text) || !URL.canParse(text))
-    throw new InvalidArgumentError("it must be an https:// address.");
-  return text;
 }
