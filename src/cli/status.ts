@@ -1,5 +1,7 @@
 import { Command, Option } from "commander";
+import { TerminalError } from "../../providers/errors";
 import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
+import { isLoopback } from "../http/loopback";
 import { readOverview } from "../status/overview";
 import { renderOverview } from "../status/render";
 import { safeJson } from "../text/plain-text";
@@ -33,10 +35,18 @@ Examples:
     )
     .action(async (options: StatusOptions) => {
       const { output, metricsUrl, metricsTokenFile, namespace } = options;
+      const url = URL.canParse(metricsUrl) ? new URL(metricsUrl) : undefined;
+      const isLocal = url !== undefined && isLoopback(url.hostname);
+      if (metricsTokenFile !== undefined && url?.protocol === "http:" && !isLocal) {
+        throw new TerminalError(
+          "Misconfigured",
+          `--metrics-url ${metricsUrl} would be sent the token in clear text: use https://, or forward the port to this machine`,
+        );
+      }
       const kinds = allKinds(options);
       try {
-        // The operator's own certificate is made at each start; clients cannot verify it.
-        const metrics = { url: metricsUrl, tokenFile: metricsTokenFile, insecure: isLoopback(metricsUrl) };
+        // The operator's own certificate is made at each start; clients cannot verify it. It is taken from this machine only.
+        const metrics = { url: metricsUrl, tokenFile: metricsTokenFile, insecure: isLocal };
         const overview = await readOverview(connectKubernetes(), kinds, metrics, namespace);
         process.stdout.write(`${output === "json" ? safeJson(overview) : renderOverview(overview)}\n`);
         const unreadable = overview.kinds.filter((kind) => "error" in kind && kind.error !== "not installed");
@@ -45,9 +55,4 @@ Examples:
         await disconnectKubernetes();
       }
     });
-}
-
-/** A token is sent to others only over TLS that is verified. */
-function isLoopback(url: string): boolean {
-  return URL.canParse(url) && ["localhost", "127.0.0.1", "[::1]"].includes(new URL(url).hostname);
 }

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from "node:http";
-import { isIP } from "node:net";
 import type { Logger } from "pino";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
 import type { Answer } from "../http/answer";
+import { isLoopback } from "../http/loopback";
 import type { Listener } from "../http/server";
 import { CONSOLE_PATH } from "./console-paths";
 import { type Console, listen } from "./listener";
@@ -131,10 +131,6 @@ async function scrape({ registry }: Pick<Metrics, "registry">): Promise<Answer> 
 
 function pathOf({ url = "" }: IncomingMessage): string {
   return url.split("?", 1)[0] ?? "";
-}
-
-function isLoopback(host: string): boolean {
-  return host === "localhost" || host === "::1" || (isIP(host) === 4 && host.startsWith("127."));
 }
 
 /** Whether the request names this machine: another site's name may resolve to it, for its scripts to read pages. */

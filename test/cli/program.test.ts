@@ -82,6 +82,16 @@ describe("the command line", async () => {
     expect(command.opts().failOn).toEqual(["delete", "create", "replace"]);
   });
 
+  it.each(["http://10.0.0.5:8080/metrics", "http://127.0.0.1.example.com/metrics"])(
+    "sends a token to %s only over TLS",
+    async (url) => {
+      expect(await runProgram(["status", "--metrics-url", url, "--metrics-token-file", "t"])).toBe(1);
+      expect(output.stderr).toBe(
+        `kindstack: --metrics-url ${url} would be sent the token in clear text: use https://, or forward the port to this machine\n`,
+      );
+    },
+  );
+
   it("ends with 0 when nothing is left to be stopped", async () => {
     expect(await runProgram(["dev", "stop", "--dir", nowhere])).toBe(0);
     expect(output.stdout).toBe(`nothing runs in ${nowhere}\n`);
