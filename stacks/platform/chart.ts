@@ -22,6 +22,14 @@ const SWITCHES: Readonly<Record<string, Key>> = {
   ServiceMonitor: "serviceMonitor",
 };
 
+/** Where the values of secret keys belong instead. */
+const IN_SECRETS: Readonly<Record<string, string>> = {
+  passphrase: "put it under the key passphrase into stateSecret",
+  backendUrl: "put it under the key backendUrl into stateSecret and set backendFromSecret",
+  postgresPassword:
+    "put PSQL_HOST, PSQL_DBNAME, PSQL_USER and PSQL_PASSWORD into postgresSecret, in place of postgresHost and its keys",
+};
+
 /** Integers that no configuration has, in place of values of the chart. */
 const FIRST_MARK = 900_000_001;
 const NAMESPACE_MARK = "helm-release-namespace";
@@ -42,10 +50,7 @@ export async function helmChart(
   // A chart with a password in it would be copied around with it.
   const secret = [...keySchemas.keys()].find((key) => keySchemas.get(key)?.secret && key in configuration);
   if (secret !== undefined) {
-    throw new TerminalError(
-      "Misconfigured",
-      `kindstack:${secret}: a chart contains no Secrets; create stateSecret and set backendFromSecret`,
-    );
+    throw new TerminalError("Misconfigured", `kindstack:${secret}: a chart contains no Secrets; ${IN_SECRETS[secret]}`);
   }
   const keys = usesVolume(configuration) ? VOLUME_VALUES : VALUES;
   const marks = new Map(

@@ -108,9 +108,3 @@ describe.each([
     expect(kept.length).toBeGreaterThanOrEqual(2);
   });
 });
-
-it("a chart with the value of a Secret is not made", async () => {
-  await expect(write("secret", { passphrase: "p" })).rejects.toThrow(
-    "kindstack:passphrase: a chart contains no Secrets",
-  );
-});

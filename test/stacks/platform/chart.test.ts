@@ -1,0 +1,24 @@
+import { expect, it } from "vitest";
+import { helmChart } from "../../../stacks/platform/chart";
+import { keySchemas, parseConfiguration } from "../../../stacks/platform/configuration";
+
+const secretKeys = [...keySchemas].filter(([, { secret }]) => secret).map(([key]) => key);
+const CASES: Record<string, { values: Record<string, string>; advice: string }> = {
+  passphrase: { values: { passphrase: "p" }, advice: "put it under the key passphrase into stateSecret" },
+  backendUrl: {
+    values: { backendUrl: "s3://bucket" },
+    advice: "put it under the key backendUrl into stateSecret and set backendFromSecret",
+  },
+  postgresPassword: {
+    values: { postgresHost: "db", postgresDatabase: "d", postgresUser: "u", postgresPassword: "p" },
+    advice:
+      "put PSQL_HOST, PSQL_DBNAME, PSQL_USER and PSQL_PASSWORD into postgresSecret, in place of postgresHost and its keys",
+  },
+};
+
+it.each(secretKeys)("a chart with the value of %s is not made, and the error says where it belongs", async (key) => {
+  const { values = {}, advice = "" } = CASES[key] ?? {};
+  const made = helmChart(parseConfiguration(values, "1.2.3"), [], "1.2.3");
+
+  await expect(made).rejects.toThrow(`kindstack:${key}: a chart contains no Secrets; ${advice}`);
+});
