@@ -1,10 +1,8 @@
-import { Clean, Clone, Default } from "typebox/value";
 import { errorMessageOf } from "../../providers/errors";
 import type { LiveObject } from "../../providers/kubernetes/client";
-import { type AnyKind, kindApiVersion, parseObject } from "../../stacks/contract/kind";
+import { parseDeclared } from "../../stacks/contract/declared";
+import { type AnyKind, kindApiVersion } from "../../stacks/contract/kind";
 import type { KindObject } from "../../stacks/contract/object";
-import { violatedRules } from "../../stacks/contract/rules";
-import { changedPaths } from "./fields";
 
 /** An object that may be previewed, with its schema's defaults, or why it may not. */
 export type Parsed = { object: KindObject } | { invalid: string };
@@ -24,13 +22,8 @@ export async function validateObject(kind: AnyKind, manifest: LiveObject): Promi
   }
   if (name.length > MAX_NAME || !NAME.test(name))
     return { invalid: `metadata.name: "${name}" is no name of an object` };
-  const spec = Default(kind.spec, Clone(manifest.spec ?? {}));
-  const unknown = changedPaths(spec, Clean(kind.spec, Clone(spec)))[0];
-  if (unknown !== undefined) return { invalid: `spec.${unknown}: there is no such field` };
   try {
-    const object = parseObject(kind, { ...manifest, spec });
-    const violated = await violatedRules(kind, { ...manifest, spec });
-    return violated.length > 0 ? { invalid: violated.join("; ") } : { object };
+    return { object: await parseDeclared(kind, manifest) };
   } catch (error) {
     return { invalid: errorMessageOf(error) };
   }

@@ -1,14 +1,13 @@
 import { hash } from "node:crypto";
-import Value from "typebox/value";
 import { errorMessageOf, TerminalError } from "../../providers/errors";
-import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
+import type { Manifest } from "../../providers/kubernetes/client";
 import type { Owner } from "../../providers/kubernetes/ownership";
 import { convertObject } from "../contract/convert";
-import { type AnyKind, kindApiVersion, kindName, ownerDescription, parseObject } from "../contract/kind";
+import { parseDeclared } from "../contract/declared";
+import { type AnyKind, kindApiVersion, kindName, ownerDescription } from "../contract/kind";
 import { kindOf } from "../contract/kind-name";
 import type { SourcedManifest } from "../contract/manifests";
 import { type KindObject, objectKey, stackName } from "../contract/object";
-import { violatedRules } from "../contract/rules";
 
 /** An object of a file, and what it needs to be run without a cluster that has it. */
 export interface StackObject {
@@ -63,14 +62,10 @@ async function declaredObject(written: Manifest, kinds: readonly AnyKind[], stac
   const metadata = kind.scope === "Namespaced" ? { ...others, namespace } : others;
   const key = objectKey(metadata);
   const owner = { uid: ownerUid(kind, key, stack), description: ownerDescription(kind, key) };
-  const object = parseObject(kind, {
+  const object = await parseDeclared(kind, {
     ...manifest,
     metadata: { ...metadata, name: metadata.name ?? "", uid: owner.uid, resourceVersion: "0", generation: 1 },
-    // The API server fills in the schema's defaults; a file has not seen it.
-    spec: Value.Default(kind.spec, structuredClone(manifest.spec ?? {})),
-  } as LiveObject);
-  const violated = await violatedRules(kind, object as KindObject & Manifest);
-  if (violated.length > 0) throw new TerminalError("Invalid", violated.join("; "));
+  });
   return { kind, key, object, owner };
 }
 

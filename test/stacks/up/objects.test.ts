@@ -1,5 +1,9 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { parse } from "yaml";
 import type { Manifest } from "../../../providers/kubernetes/client";
+import { kindName } from "../../../stacks/contract/kind";
 import type { SourcedManifest } from "../../../stacks/contract/manifests";
 import { stackName } from "../../../stacks/contract/object";
 import { kinds } from "../../../stacks/index";
@@ -40,9 +44,15 @@ describe("objects declared in files", () => {
     expect(await uidIn("prod")).toMatch(/^[a-z0-9-]{1,63}$/);
   });
 
+  it.each(kinds.map((kind) => [kindName(kind), kind] as const))("may be the sample of %s", async (_, kind) => {
+    const sample = parse(readFileSync(join(kind.directory, "sample.yaml"), "utf8")) as Manifest;
+    expect(await declaredObjects([inFile(sample)], kinds, "prod")).toHaveLength(1);
+  });
+
   it("are refused together, each with its file and its mistake", async () => {
     const wrong = { ...podSet, spec: { replicas: -1 } };
     const long = { ...podSet, metadata: { name: "p".repeat(64) } };
+    const misspelt = { ...podSet, metadata: { name: "m" }, spec: { replica: 2 } };
     const foreign = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "c" } };
 
     const files = [
@@ -50,6 +60,7 @@ describe("objects declared in files", () => {
       inFile(acme, "b.yaml"),
       inFile(wrong),
       inFile(long, "l.yaml"),
+      inFile(misspelt, "m.yaml"),
       inFile(foreign, "c.yaml"),
     ];
     const message = await declaredObjects(files, kinds, "prod").then(String, (error: Error) => error.message);
@@ -57,6 +68,7 @@ describe("objects declared in files", () => {
     expect(message).toContain("b.yaml: Tenant acme: tenants.multitenancy.codereliant.io/acme is declared twice");
     expect(message).toContain("cr.yaml: PodSet pods: spec.replicas: -1 must be >= 0");
     expect(message).toMatch(/^l\.yaml: PodSet p+: the name is a label of the Pods: at most 63 characters$/m);
+    expect(message).toContain("m.yaml: PodSet m: spec.replica: there is no such field");
     expect(message).toContain("c.yaml: ConfigMap c: v1 is not one of Kindstack's: Tenant in multitenancy");
   });
 
