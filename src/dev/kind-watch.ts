@@ -1,5 +1,4 @@
 import { once } from "node:events";
-import fs from "node:fs";
 import path from "node:path";
 import { Worker } from "node:worker_threads";
 import type { Logger } from "pino";
@@ -13,6 +12,7 @@ import { programDigest } from "../../stacks/contract/digest";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import type { Manager } from "../operator/manager";
 import { permittedKinds } from "../operator/rights";
+import { FolderWatch } from "./folder-watch";
 import type { TypeCheckAnswer } from "./type-check";
 
 /** An editor writes several files, or one in several steps. */
@@ -43,7 +43,12 @@ export class KindWatch {
   readonly #options: KindWatchOptions;
   readonly #words: readonly string[];
   readonly #typeCheck: Worker | undefined;
-  readonly #watchers = new Map<string, fs.FSWatcher>();
+  readonly #folders = new FolderWatch(
+    (file) => {
+      if (file === null || SOURCE.test(file)) this.#edited();
+    },
+    (error, folder) => this.#options.logger.warn({ err: error, folder }, "cannot watch a folder"),
+  );
   /** Of all loads: a load that fails does not tell all its files. */
   readonly #files = new Set<string>();
   /** Of the served kinds, by name; without one, a kind is served again after the next edit. */
@@ -66,26 +71,20 @@ export class KindWatch {
       this.#typeCheck = new Worker(path.join(__dirname, "type-check.js"), { workerData });
       this.#work = this.#guard(this.#checkFirst());
     }
-    logger.info({ folders: [...this.#watchers.keys()] }, "watching the files of kinds");
+    logger.info({ folders: this.#folders.folders }, "watching the files of kinds");
   }
 
   async close(): Promise<void> {
     clearTimeout(this.#timer);
-    for (const watcher of this.#watchers.values()) watcher.close();
+    this.#folders.close();
     await this.#typeCheck?.terminate();
     await this.#work;
   }
 
-  /** Watches folders, not files: editors replace files. */
   #watch(files: readonly string[]): void {
-    for (const file of files) this.#files.add(file);
-    for (const folder of new Set(files.map((file) => path.dirname(file)))) {
-      if (this.#watchers.has(folder) || !fs.existsSync(folder)) continue;
-      const watcher = fs.watch(folder, (_, name) => {
-        if (name === null || SOURCE.test(name)) this.#edited();
-      });
-      watcher.on("error", (error) => this.#options.logger.warn({ err: error, folder }, "cannot watch a folder"));
-      this.#watchers.set(folder, watcher);
+    for (const file of files) {
+      this.#files.add(file);
+      this.#folders.add(path.dirname(file));
     }
   }
 

@@ -1,0 +1,54 @@
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { FolderWatch } from "../../src/dev/folder-watch";
+
+let root: string;
+let folder: string;
+let changed: (string | null)[];
+let watch: FolderWatch;
+
+beforeEach(() => {
+  root = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-watch-"));
+  folder = path.join(root, "kind");
+  fs.mkdirSync(folder);
+  changed = [];
+  watch = new FolderWatch(
+    (name) => changed.push(name),
+    (error) => expect.fail(String(error)),
+  );
+  watch.add(folder);
+});
+afterEach(() => {
+  watch.close();
+  fs.rmSync(root, { recursive: true });
+});
+
+async function seesChanges(): Promise<void> {
+  changed.length = 0;
+  fs.writeFileSync(path.join(folder, "kind.ts"), String(Math.random()));
+  await vi.waitFor(() => expect(changed).toContain("kind.ts"));
+}
+
+describe("a watched folder", () => {
+  it("tells what changes in it", seesChanges);
+
+  it("is watched again when it is made again at once", async () => {
+    fs.rmSync(folder, { recursive: true });
+    fs.mkdirSync(folder);
+
+    await vi.waitFor(() => expect(changed).toContain(null));
+    await seesChanges();
+  });
+
+  it("is watched again when it comes back later, with the folder above it", async () => {
+    fs.renameSync(root, `${root}-elsewhere`);
+    fs.rmSync(`${root}-elsewhere`, { recursive: true });
+    await vi.waitFor(() => expect(watch.folders).toEqual([]));
+    fs.mkdirSync(folder, { recursive: true });
+
+    await vi.waitFor(() => expect(changed).toContain(null), 5_000);
+    await seesChanges();
+  });
+});
