@@ -168,7 +168,9 @@ async function make(tool: Tool, source: Source, home: string, signal: AbortSigna
     signal.throwIfAborted();
     const version = await askVersion(tool, file);
     if (version !== tool.version) throw new Error(`it is ${version}, not ${tool.version}`);
-    await fs.rename(directory, path.join(home, tool.version));
+    const complete = path.join(home, tool.version);
+    await fs.rm(complete, { recursive: true, force: true }); // what is left of a tool whose file was deleted
+    await fs.rename(directory, complete);
   } finally {
     await fs.rm(aside, { recursive: true, force: true });
   }

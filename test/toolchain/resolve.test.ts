@@ -174,6 +174,15 @@ describe("the cache", () => {
     expect(await fs.readdir(home())).toEqual([]);
   });
 
+  it("has a tool made again whose file was deleted, whatever else is left of it", async () => {
+    const made = await resolveBinary(hammer(forge));
+    await fs.writeFile(path.join(path.dirname(made), "LICENSE"), "");
+    await fs.rm(made);
+
+    expect(await resolveBinary(hammer(forge))).toBe(made);
+    expect(await fs.readdir(path.dirname(made))).toEqual(["hammer"]);
+  });
+
   it("is rid of what a killed process left, its lock included, at the next run", async () => {
     await fs.mkdir(path.join(home(), ".making-killed", "made"), { recursive: true });
     await fs.mkdir(path.join(home(), ".lock"));
