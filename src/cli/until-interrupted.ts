@@ -5,12 +5,18 @@
  */
 export async function untilInterrupted<T>(run: (signal: AbortSignal) => Promise<T>, inOrder = false): Promise<T> {
   const stop = new AbortController();
-  const onStop = () => stop.abort(new Error("interrupted"));
   const signals = inOrder ? (["SIGINT", "SIGTERM", "SIGHUP"] as const) : (["SIGINT", "SIGTERM"] as const);
-  for (const name of signals) process[inOrder ? "on" : "once"](name, onStop);
+  const onStop = () => {
+    if (!inOrder) restore(); // the next signal, whichever it is, has its usual effect
+    stop.abort(new Error("interrupted"));
+  };
+  const restore = () => {
+    for (const name of signals) process.off(name, onStop);
+  };
+  for (const name of signals) process.on(name, onStop);
   try {
     return await run(stop.signal);
   } finally {
-    for (const name of signals) process.off(name, onStop);
+    restore();
   }
 }

@@ -1,0 +1,34 @@
+import { describe, expect, it } from "vitest";
+import { untilInterrupted } from "../../src/cli/until-interrupted";
+
+const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+type Signal = (typeof SIGNALS)[number];
+
+/** Of a signal that nobody listens to, the process ends. */
+const listeners = () => SIGNALS.map((name) => process.listenerCount(name));
+const send = (name: Signal) => process.listeners(name).at(-1)?.(name);
+
+describe("work until an interruption", () => {
+  it.each(["SIGINT", "SIGTERM"] as const)(
+    "has a signal that %s aborts; any second one ends the process",
+    async (name) => {
+      const before = listeners();
+      await untilInterrupted(async (signal) => {
+        expect(listeners()).toEqual([1, 1, 0].map((own, index) => own + (before[index] ?? 0)));
+        send(name);
+        expect(signal.aborted).toBe(true);
+        expect(listeners()).toEqual(before);
+      });
+    },
+  );
+
+  it("goes on in order through all signals when it must", async () => {
+    const before = listeners();
+    await untilInterrupted(async (signal) => {
+      for (const name of [...SIGNALS, ...SIGNALS]) send(name);
+      expect(signal.aborted).toBe(true);
+      expect(listeners()).toEqual(before.map((count) => count + 1));
+    }, true);
+    expect(listeners()).toEqual(before);
+  });
+});
