@@ -1,11 +1,12 @@
 import type { RequestOptions } from "node:https";
 import { createSecureContext } from "node:tls";
 import type { KubeConfig } from "@kubernetes/client-node";
-import { Agent } from "undici";
+import { Agent, type buildConnector, type Dispatcher, ProxyAgent } from "undici";
+import { TerminalError } from "../errors";
 
 /** How a request is sent, and what it says of who sends it. */
 export interface Access {
-  dispatcher: Agent;
+  dispatcher: Dispatcher;
   headers: Record<string, string>;
 }
 
@@ -17,7 +18,7 @@ const IDLE_CONNECTION_MS = 60_000;
 /** The credentials of a kubeconfig's current user, and connections that live as long as these agree. */
 export class Login {
   readonly #config: KubeConfig;
-  #agent: { credentials: string; dispatcher: Agent } | undefined;
+  #agent: { credentials: string; dispatcher: Dispatcher } | undefined;
   #fresh: { access: Promise<Access>; until: number } | undefined;
 
   constructor(config: KubeConfig) {
@@ -45,7 +46,7 @@ export class Login {
       void this.#agent?.dispatcher.close();
       const secureContext = createSecureContext({ ca, cert, key }); // made once: a burst opens many connections
       const connect = { secureContext, rejectUnauthorized, ...(servername !== undefined && { servername }) };
-      this.#agent = { credentials, dispatcher: new Agent({ connect, keepAliveTimeout: IDLE_CONNECTION_MS }) };
+      this.#agent = { credentials, dispatcher: dispatcherOf(connect, this.#config.getCurrentCluster()?.proxyUrl) };
     }
     const headers = { ...(options.headers as Record<string, string>) };
     if (options.auth) headers.authorization = `Basic ${Buffer.from(options.auth).toString("base64")}`;
@@ -57,4 +58,13 @@ export class Login {
     this.#agent = undefined;
     this.#fresh = undefined;
   }
+}
+
+function dispatcherOf(connect: buildConnector.BuildOptions, proxyUrl: string | undefined): Dispatcher {
+  const keepAliveTimeout = IDLE_CONNECTION_MS;
+  if (!proxyUrl) return new Agent({ connect, keepAliveTimeout });
+  if (!/^https?:/.test(proxyUrl) || !URL.canParse(proxyUrl)) {
+    throw new TerminalError("Misconfigured", "the kubeconfig's proxy-url must begin with http:// or https://");
+  }
+  return new ProxyAgent({ uri: proxyUrl, requestTls: connect, keepAliveTimeout });
 }

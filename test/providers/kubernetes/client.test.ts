@@ -1,28 +1,36 @@
 import { once } from "node:events";
 import { createServer, type RequestListener, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
-import { KubeConfig } from "@kubernetes/client-node";
+import https from "node:https";
+import { type AddressInfo, connect } from "node:net";
+import { type Cluster, KubeConfig } from "@kubernetes/client-node";
 import { afterEach, describe, expect, it } from "vitest";
 import { KubernetesClient } from "../../../providers/kubernetes/client";
+import { caBundleOf, renew } from "../../../src/tls/material";
 
-let server: Server;
+let servers: Server[] = [];
 let client: KubernetesClient;
 
-async function serve(answer: RequestListener): Promise<void> {
-  server = createServer(answer).listen(0, "127.0.0.1");
+async function listen(server: Server): Promise<number> {
+  servers.push(server.listen(0, "127.0.0.1"));
   await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
+  return (server.address() as AddressInfo).port;
+}
+
+function connectTo(cluster: Omit<Cluster, "name">): void {
   const config = new KubeConfig();
-  config.loadFromClusterAndUser(
-    { name: "test", server: `http://127.0.0.1:${port}`, skipTLSVerify: true },
-    { name: "test", token: "one" },
-  );
+  config.loadFromClusterAndUser({ name: "test", ...cluster }, { name: "test", token: "one" });
   client = new KubernetesClient(config);
+}
+
+async function serve(answer: RequestListener): Promise<void> {
+  const port = await listen(createServer(answer));
+  connectTo({ server: `http://127.0.0.1:${port}`, skipTLSVerify: true });
 }
 
 afterEach(async () => {
   await client.close();
-  server.close();
+  for (const server of servers) server.close();
+  servers = [];
 });
 
 describe("an answer that breaks off", () => {
@@ -51,5 +59,49 @@ describe("what ends the work that asks", () => {
     stop.abort(new Error("stopped"));
 
     await expect(asking).rejects.toThrow("stopped");
+  });
+});
+
+describe("the proxy-url of a kubeconfig", () => {
+  it("is how the API server is reached, whose certificate is still verified", async () => {
+    const material = await renew(undefined, {
+      name: "a CA of the test",
+      names: ["127.0.0.1"],
+      lifetimes: { caMs: 86_400_000, servingMs: 3_600_000 },
+      now: Date.now(),
+      nextIsKnown: false,
+    });
+    const { certificate: cert, key } = material.serving;
+    const caData = Buffer.from(caBundleOf(material)).toString("base64");
+    const port = await listen(
+      https.createServer({ cert, key }, ({ headers }, response) => response.end(headers.authorization)),
+    );
+    const asked: unknown[] = [];
+    const proxy = createServer().on("connect", ({ url, headers }, socket) => {
+      asked.push([url, headers["proxy-authorization"], headers.authorization]);
+      const through = connect(port, "127.0.0.1", () => {
+        socket.write("HTTP/1.1 200 Connection established\r\n\r\n");
+        socket.pipe(through).pipe(socket);
+      });
+    });
+    const proxyUrl = `http://user:word@127.0.0.1:${await listen(proxy)}`;
+    const server = `https://127.0.0.1:${port}`;
+
+    connectTo({ server, proxyUrl, caData, skipTLSVerify: false });
+    expect(await client.json("GET", "/version")).toBe("Bearer one");
+    expect(asked).toEqual([[`127.0.0.1:${port}`, `Basic ${btoa("user:word")}`, undefined]]);
+    await client.close();
+
+    connectTo({ server, proxyUrl, skipTLSVerify: false });
+    await expect(client.json("GET", "/version")).rejects.toThrow("unable to verify the first certificate");
+  });
+
+  it("is refused by name if it is of another kind", async () => {
+    connectTo({ server: "https://127.0.0.1:1", proxyUrl: "socks5://127.0.0.1:2", skipTLSVerify: true });
+
+    await expect(client.json("GET", "/version")).rejects.toMatchObject({
+      reason: "Misconfigured",
+      message: "the kubeconfig's proxy-url must begin with http:// or https://",
+    });
   });
 });
