@@ -22,6 +22,11 @@ export type ObjectChange =
   | { type: "modified"; object: LiveObject; previous: LiveObject }
   | { type: "deleted"; object: LiveObject; previous: LiveObject; reported?: true };
 
+/** The states of an object before and after a change, of those that exist. */
+export function statesOf(change: ObjectChange): LiveObject[] {
+  return change.type === "added" ? [change.object] : [change.previous, change.object];
+}
+
 export interface InformerObserver {
   /** All objects were listed again, after the first time. */
   relisted(): void;

@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import { type Failure, failureOf } from "../../providers/errors";
 import { ApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
-import { type AnyKind, kindName } from "../../stacks/contract/kind";
+import type { AnyKind } from "../../stacks/contract/kind";
 import type { UpdateResult } from "../automation/engine";
 import type { StackRunner } from "../runner/stack-runner";
 import type { Blockers } from "./blockers";
@@ -55,12 +55,9 @@ export interface Reconcile {
   /** What the last attempt waited for until now. */
   unblocked: Blockers | undefined;
   facts: Facts;
+  /** Adds the object to each line. */
+  logger: Logger;
   signal: AbortSignal;
-}
-
-export function loggerOf({ context, object: { metadata } }: Pick<Reconcile, "context" | "object">): Logger {
-  const { namespace, name, generation } = metadata;
-  return context.logger.child({ kind: kindName(context.kind), namespace, name, generation });
 }
 
 /** Whether what we acted on is not what is there any more; the next reconcile will see what is. */

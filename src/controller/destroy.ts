@@ -2,7 +2,7 @@ import type { LiveObject } from "../../providers/kubernetes/client";
 import type { UpdateResult } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
 import { deletingConditions } from "./conditions";
-import { isOutdated, loggedFailure, loggerOf, type Reconcile } from "./context";
+import { isOutdated, loggedFailure, type Reconcile } from "./context";
 import { removeOrphans } from "./orphans";
 import type { Outcome } from "./outcome";
 import type { DestroyPlan } from "./plan";
@@ -11,7 +11,7 @@ import { finishUpdate } from "./update";
 
 /** Destroys what an object's stack has. The finalizer is removed when that is recorded. */
 export async function executeDestroy(reconcile: Reconcile, plan: DestroyPlan): Promise<Outcome> {
-  const { context, object, facts, signal, unblocked } = reconcile;
+  const { context, object, facts, logger, signal, unblocked } = reconcile;
   const { metrics, stacks, writer } = context;
   const deletedBefore = unblocked?.deleted ?? 0;
   // Where that cannot be told, the destroy reports why.
@@ -44,7 +44,7 @@ export async function executeDestroy(reconcile: Reconcile, plan: DestroyPlan): P
     deleted += result.changes.delete ?? 0;
   } catch (error) {
     if (isOutdated(error) || signal.aborted) return { type: "stale" };
-    failures = [loggedFailure(error, loggerOf(reconcile))];
+    failures = [loggedFailure(error, logger)];
   } finally {
     run.close();
     await latest(); // a report that lands after the next reconcile's status would replace it

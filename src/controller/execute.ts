@@ -1,4 +1,4 @@
-import { loggerOf, type Reconcile } from "./context";
+import type { Reconcile } from "./context";
 import { executeDestroy } from "./destroy";
 import type { Outcome } from "./outcome";
 import type { Plan } from "./plan";
@@ -6,7 +6,7 @@ import { executeUpdate } from "./update";
 
 /** Does what was decided. What came of it is recorded afterwards. */
 export async function execute(reconcile: Reconcile, plan: Plan): Promise<Outcome> {
-  const { context, item, object, state } = reconcile;
+  const { context, item, object, state, logger } = reconcile;
   switch (plan.type) {
     case "nothing":
     case "backOff":
@@ -17,7 +17,7 @@ export async function execute(reconcile: Reconcile, plan: Plan): Promise<Outcome
       return { ...plan, type: "waits", failures: (await state.blockers?.describe(context)) ?? [] };
     case "finalize":
       await context.writer.addFinalizer(object, state.writes, context.stacks.assignmentOf(object));
-      loggerOf(reconcile).info("finalizer restored");
+      logger.info("finalizer restored");
       return { type: "finalized" };
     case "update":
       if (plan.onlyProgram && context.rollout?.begin(item.key) === false) return { type: "notRolledOut" };

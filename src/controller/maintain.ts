@@ -1,7 +1,7 @@
 import { isApiError, type Manifest } from "../../providers/kubernetes/client";
 import { parseObject } from "../../stacks/contract/kind";
 import type { KindObject } from "../../stacks/contract/object";
-import { isOutdated, loggerOf, type Reconcile } from "./context";
+import { isOutdated, type Reconcile } from "./context";
 import { type OwnedView, ownedOf } from "./kind-cache";
 
 /** An object is maintained so often at most: a burst of changes is answered as a whole. */
@@ -14,7 +14,7 @@ const RETRY_MS = 5_000;
  * @returns how long to wait before the next time, in ms; 0 when it needs no other
  */
 export async function maintain(reconcile: Reconcile): Promise<number> {
-  const { context, object, state, facts } = reconcile;
+  const { context, object, state, facts, logger } = reconcile;
   const { kind, client, cache } = context;
   if (kind.capabilities.maintain === undefined) return 0;
   // What the caches lack would be left out of account. Its event leads here again, or its repair.
@@ -49,7 +49,7 @@ export async function maintain(reconcile: Reconcile): Promise<number> {
     const owned = ownedOf(reconcile).map((owned) => state.maintained.latest(owned));
     return (await kind.capabilities.maintain(parsed, { owned, apply, tryOut }))?.requeueAfterMs ?? 0;
   } catch (error) {
-    loggerOf(reconcile).warn({ err: error }, "maintenance failed, retrying");
+    logger.warn({ err: error }, "maintenance failed, retrying");
     return RETRY_MS;
   }
 }

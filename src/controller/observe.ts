@@ -1,5 +1,5 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
-import { parseObject, statusOf } from "../../stacks/contract/kind";
+import { kindName, parseObject, statusOf } from "../../stacks/contract/kind";
 import {
   DELETION_POLICY_ANNOTATION,
   FINALIZER,
@@ -16,7 +16,7 @@ import type { ObjectItem } from "./object-item";
 import type { ObjectState } from "./object-state";
 
 /** The object of a reconcile, and what its last attempt waits for. */
-interface ObservedObject extends Omit<Reconcile, "facts" | "signal"> {
+interface ObservedObject extends Omit<Reconcile, "facts" | "logger" | "signal"> {
   /** See {@link Facts.gone}. */
   gone: boolean;
   /** See {@link Facts.blockedMs}. */
@@ -36,7 +36,10 @@ export async function observe(
   signal: AbortSignal,
 ): Promise<Reconcile | undefined> {
   const seen = await lookUp(context, item, state);
-  return seen && { ...seen, signal, facts: factsOf(seen) };
+  if (seen === undefined) return undefined;
+  const { namespace, name, generation } = seen.object.metadata;
+  const logger = context.logger.child({ kind: kindName(context.kind), namespace, name, generation });
+  return { ...seen, facts: factsOf(seen), logger, signal };
 }
 
 async function lookUp(context: KindContext, item: ObjectItem, state: ObjectState): Promise<ObservedObject | undefined> {

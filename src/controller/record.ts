@@ -14,7 +14,7 @@ import {
   outcomeOf,
   succeededConditions,
 } from "./conditions";
-import { loggerOf, type Reconcile, type Result } from "./context";
+import type { Reconcile, Result } from "./context";
 import type { Attempt } from "./facts";
 import { describeFieldConflict } from "./field-conflict";
 import { MAINTAIN_INTERVAL_MS } from "./maintain";
@@ -81,7 +81,7 @@ async function recordUpdate(
   reconcile: Reconcile,
   { plan, object, result, program, conflict, stack: name }: Updated,
 ): Promise<Result> {
-  const { context, facts, state } = reconcile;
+  const { context, facts, state, logger } = reconcile;
   const { writer } = context;
   const { generation } = facts.metadata;
   state.comparedDrift = false;
@@ -99,7 +99,6 @@ async function recordUpdate(
     );
   const conditions = undone === undefined ? succeeded : [...succeeded, conflictCondition(generation, undone)];
   await writer.writeStatus(object, state, { ...handled(reconcile), conditions, stack });
-  const logger = loggerOf(reconcile);
   logger.info({ cause: plan.cause, changes: result.changes, durationMs: Math.round(result.durationMs) }, "updated");
   const changes = describeChanges(result.changes);
   const reason = plan.cause === "Repairing" ? "Repaired" : "Updated";
@@ -113,7 +112,7 @@ async function recordUpdate(
 }
 
 async function recordFailedUpdate(reconcile: Reconcile, { object, failures, partial }: UpdateFailed): Promise<Result> {
-  const { context, item, facts, state } = reconcile;
+  const { context, item, facts, state, logger } = reconcile;
   const { claims, stacks, writer } = context;
   const refused = failures.filter(({ errorClass }) => errorClass !== "pending");
   const outcome = outcomeOf(failures);
@@ -127,7 +126,6 @@ async function recordFailedUpdate(reconcile: Reconcile, { object, failures, part
   for (const { reason, object: about } of refused) {
     if (reason === "Conflict" && about) claims.await(objectId(about), item);
   }
-  const logger = loggerOf(reconcile);
   if (refused.length > 0) {
     logger.warn(
       { failures },
@@ -148,7 +146,7 @@ async function recordDestroy(
   { plan, object, changes, deletedBefore }: Destroyed,
 ): Promise<Result> {
   const { writer, claims } = reconcile.context;
-  loggerOf(reconcile).info({ changes, release: plan.release }, "destroyed");
+  reconcile.logger.info({ changes, release: plan.release }, "destroyed");
   if (plan.release) {
     writer.event(object, "Normal", "Orphaned", "its resources stay, unmanaged");
   } else {
@@ -165,9 +163,8 @@ async function recordFailedDestroy(
   reconcile: Reconcile,
   { object, failures, deleted }: DestroyFailed,
 ): Promise<Result> {
-  const { context, state, facts } = reconcile;
+  const { context, state, facts, logger } = reconcile;
   const { stacks, writer } = context;
-  const logger = loggerOf(reconcile);
   const conditions = deletingConditions(facts.metadata.generation, failures);
   const isPending = failures.every(({ errorClass }) => errorClass === "pending");
   state.blockers = isPending ? new Blockers(context, reconcile.object, failures, deleted) : undefined;

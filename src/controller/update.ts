@@ -2,7 +2,7 @@ import type { LiveObject } from "../../providers/kubernetes/client";
 import { parseObject, statusOf } from "../../stacks/contract/kind";
 import { isFresh } from "../cache/freshness";
 import { updatingConditions } from "./conditions";
-import { isOutdated, loggedFailure, loggerOf, type Reconcile } from "./context";
+import { isOutdated, loggedFailure, type Reconcile } from "./context";
 import { countRepair } from "./field-conflict";
 import { asRunning } from "./observe";
 import { removeOrphans } from "./orphans";
@@ -13,7 +13,7 @@ import { ProgressStatus } from "./progress-status";
 
 /** Brings an object's stack in line with the object. */
 export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Promise<Outcome> {
-  const { context, item, object: found, state, signal } = reconcile;
+  const { context, item, object: found, state, logger, signal } = reconcile;
   const { kind, stacks, writer, cache } = context;
   const { liveState } = kind.capabilities;
   const watched = cache.watched(item.key);
@@ -59,7 +59,7 @@ export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Pro
     return { type: "updated", plan, object: await latest(), result, program, conflict, stack: run.stack.name };
   } catch (error) {
     if (isOutdated(error) || signal.aborted) return { type: "stale" };
-    return await failed([loggedFailure(error, loggerOf(reconcile))]);
+    return await failed([loggedFailure(error, logger)]);
   } finally {
     run.close();
     await latest(); // a report that lands after the next reconcile's status would replace it
@@ -74,7 +74,7 @@ export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Pro
  * @returns whether the destroy may follow
  */
 export async function finishUpdate(reconcile: Reconcile): Promise<boolean> {
-  const { context, object: found, state, signal } = reconcile;
+  const { context, object: found, state, logger, signal } = reconcile;
   const { kind, metrics, stacks, writer } = context;
   const run = stacks.open(found, signal);
   try {
@@ -84,7 +84,7 @@ export async function finishUpdate(reconcile: Reconcile): Promise<boolean> {
     metrics.ran(result, "Retrying");
     return result.outcome !== "interrupted";
   } catch (error) {
-    loggerOf(reconcile).info({ err: error }, "failed to finish the last update before the destroy");
+    logger.info({ err: error }, "failed to finish the last update before the destroy");
     return true;
   } finally {
     run.close();

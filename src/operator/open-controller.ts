@@ -1,7 +1,7 @@
 import { programDigest } from "../../stacks/contract/digest";
 import { type AnyKind, kindName, kindType } from "../../stacks/contract/kind";
 import { findFresh } from "../cache/freshness";
-import { withoutManagedFields } from "../cache/informer";
+import { statesOf, withoutManagedFields } from "../cache/informer";
 import type { KindCache } from "../controller/kind-cache";
 import { objectItem } from "../controller/object-item";
 import { ObjectWriter } from "../controller/object-writer";
@@ -37,8 +37,7 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
           indexers: { [KEY_INDEX]: keysOf },
           transform: withoutManagedFields,
           onChange: (change) => {
-            const states = change.type === "added" ? [change.object] : [change.previous, change.object];
-            for (const key of new Set(states.flatMap(keysOf))) requeue(key, OWNED_EVENT_DELAY_MS);
+            for (const key of new Set(statesOf(change).flatMap(keysOf))) requeue(key, OWNED_EVENT_DELAY_MS);
           },
         },
         `${apiVersion}/${type}?${labelSelector}`,

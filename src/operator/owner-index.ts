@@ -2,7 +2,7 @@ import { FIELD_MANAGER, type LiveObject } from "../../providers/kubernetes/clien
 import { OWNER_ANNOTATION, OWNER_UID_LABEL, ownerUidOf } from "../../providers/kubernetes/ownership";
 import { type AnyKind, ownerDescription } from "../../stacks/contract/kind";
 import { objectId, objectKey, parseObjectId } from "../../stacks/contract/object";
-import type { Informer, ObjectChange } from "../cache/informer";
+import { type Informer, type ObjectChange, statesOf } from "../cache/informer";
 import type { InformerFactory } from "../cache/informer-factory";
 import type { Claims } from "../controller/claims";
 import type { OwnedView } from "../controller/kind-cache";
@@ -109,8 +109,7 @@ export class OwnerIndex {
     const before = change.type === "added" ? undefined : ownerUidOf(change.previous);
     const after = change.type === "deleted" ? undefined : ownerUidOf(change.object);
     if (before !== undefined && before !== after) this.#claims.released(objectId(change.object));
-    const states = change.type === "added" ? [change.object] : [change.previous, change.object];
-    for (const owner of new Set(states.map((state) => this.#ownerOf(state)))) {
+    for (const owner of new Set(statesOf(change).map((state) => this.#ownerOf(state)))) {
       if (owner !== undefined) this.#queue.addAfter(owner, OWNED_EVENT_DELAY_MS);
     }
   }
