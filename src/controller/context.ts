@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import { type Failure, failureOf } from "../../providers/errors";
-import { ApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
+import { isApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../../stacks/contract/kind";
 import type { UpdateResult } from "../automation/engine";
 import type { StackRunner } from "../runner/stack-runner";
@@ -62,8 +62,7 @@ export interface Reconcile {
 
 /** Whether what we acted on is not what is there any more; the next reconcile will see what is. */
 export function isOutdated(error: unknown): boolean {
-  if (!(error instanceof ApiError)) return false;
-  return error.status === 409 || (error.status === 404 && error.reason !== "UnknownKind");
+  return isApiError(error, 409) || (isApiError(error, 404) && error.reason !== "UnknownKind");
 }
 
 /** What is told of an error; a bug is logged with its stack. */

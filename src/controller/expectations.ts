@@ -23,7 +23,7 @@ export class Expectations {
       objectsAmong(resources).map(({ manifest, resourceVersion }) => [objectId(manifest), resourceVersion]),
     );
     const now = performance.now();
-    for (const id of [...this.#deleted.keys()]) if (!this.#isExpected(id)) this.#deleted.delete(id);
+    for (const id of this.#deleted.keys()) if (!this.#isExpected(id)) this.#deleted.delete(id);
     for (const { manifest } of objectsAmong(deleted)) this.#deleted.set(objectId(manifest), now);
     for (const id of this.#applied.keys()) this.#deleted.delete(id);
   }

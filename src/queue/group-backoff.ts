@@ -55,10 +55,10 @@ export class GroupBackoff<T extends Item> {
   succeeded(item: T): void {
     const name = this.#groupOf.get(item.id);
     const group = name === undefined ? undefined : this.#groups.get(name);
-    const wasProbe = group?.probes.has(item.id);
-    this.forget(item);
-    if (name === undefined || group === undefined || !wasProbe) return;
-    this.#groups.set(name, group); // even when it was the only one: should it fail again soon, its back-off continues
+    if (name === undefined || !group?.probes.has(item.id)) {
+      this.forget(item);
+      return;
+    }
     const released = [...group.members.values()];
     for (const member of released) this.#groupOf.delete(member.id);
     group.members.clear();
@@ -66,7 +66,7 @@ export class GroupBackoff<T extends Item> {
     clearTimeout(group.timer);
     group.timer = undefined;
     group.expiry = setTimeout(() => this.#groups.delete(name), REGROUPED_WITHIN_MS).unref();
-    for (const member of released) this.#retry(member);
+    for (const member of released) if (member.id !== item.id) this.#retry(member);
   }
 
   /** An item is no longer one of its group: it is gone, or failed otherwise. */

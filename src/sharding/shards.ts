@@ -99,13 +99,13 @@ export class Shards implements ShardWorker {
   }
 
   acquired(shard: number): void {
-    this.#listener.acquired((shardKey) => bucketOf(shardKey, this.#shards) === shard);
+    this.#listener.acquired(this.#inShard(shard));
   }
 
   async drained(shard: number): Promise<void> {
-    this.#listener.yielding((shardKey) => bucketOf(shardKey, this.#shards) === shard);
+    this.#listener.yielding(this.#inShard(shard));
     await Promise.allSettled([...this.#runsOf(shard)].map(({ ended }) => ended));
-    this.#listener.released((shardKey) => bucketOf(shardKey, this.#shards) === shard);
+    this.#listener.released(this.#inShard(shard));
   }
 
   async lost(graceMs: number): Promise<void> {
@@ -117,6 +117,10 @@ export class Shards implements ShardWorker {
 
   renewed(ms: number): void {
     this.#allow(ms);
+  }
+
+  #inShard(shard: number): (shardKey: string) => boolean {
+    return (shardKey) => bucketOf(shardKey, this.#shards) === shard;
   }
 
   #runsOf(shard: number): Set<Run> {

@@ -4,7 +4,7 @@ import { untilInterrupted } from "../../src/cli/until-interrupted";
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 type Signal = (typeof SIGNALS)[number];
 
-/** Of a signal that nobody listens to, the process ends. */
+/** A signal without listeners ends the process. */
 const listeners = () => SIGNALS.map((name) => process.listenerCount(name));
 const send = (name: Signal) => process.listeners(name).at(-1)?.(name);
 

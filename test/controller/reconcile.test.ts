@@ -168,6 +168,14 @@ class Harness {
     this.object = { ...this.object, metadata: { ...this.object.metadata, generation: 2, resourceVersion: "999" } };
   }
 
+  /** A user deletes the object. @returns the failure of a destroy that waits for the Deployment */
+  delete(): UpdateFailure {
+    const metadata = { ...this.object.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" };
+    this.object = { ...this.object, metadata };
+    const { deployment: object } = this;
+    return { errorClass: "pending", reason: "Terminating", message: "", ...(object && { object }) };
+  }
+
   /** A user sets a field that is Kindstack's. */
   edit(): void {
     this.deployment = this.#deployment(false);
@@ -306,11 +314,9 @@ describe("an update that has to wait until something is gone", () => {
 it("a destroy that is interrupted after a wait still knows what the one before has deleted", async () => {
   const harness = new Harness();
   await harness.reconcile();
-  const { metadata } = harness.object;
-  harness.object = { ...harness.object, metadata: { ...metadata, deletionTimestamp: "2026-01-01T00:00:00Z" } };
-  const pending = { errorClass: "pending", reason: "Terminating", message: "", object: harness.deployment } as const;
+  const pending = harness.delete();
   harness.destroys.push(
-    { outcome: "failed", changes: { delete: 2 }, failures: [pending as UpdateFailure] },
+    { outcome: "failed", changes: { delete: 2 }, failures: [pending] },
     { outcome: "interrupted", changes: {}, failures: [] },
     { outcome: "succeeded", changes: { delete: 1 }, failures: [] },
   );
@@ -324,12 +330,10 @@ it("a destroy that is interrupted after a wait still knows what the one before h
 it("a destroy whose state cannot be read when its wait is over says so", async () => {
   const harness = new Harness();
   await harness.reconcile();
-  const { metadata } = harness.object;
-  harness.object = { ...harness.object, metadata: { ...metadata, deletionTimestamp: "2026-01-01T00:00:00Z" } };
-  const pending = { errorClass: "pending", reason: "Terminating", message: "", object: harness.deployment } as const;
+  const pending = harness.delete();
   const unreadable: UpdateFailure = { errorClass: "retryable", reason: "Unreadable", message: "away" };
   harness.destroys.push(
-    { outcome: "failed", changes: {}, failures: [pending as UpdateFailure] },
+    { outcome: "failed", changes: {}, failures: [pending] },
     { outcome: "failed", changes: {}, failures: [unreadable] },
   );
   await harness.reconcile();
