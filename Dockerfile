@@ -7,16 +7,17 @@ WORKDIR /build
 COPY tools/pulumi ./
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
     CGO_ENABLED=0 go build -mod=mod -trimpath \
-    -ldflags "-s -w -X github.com/pulumi/pulumi/sdk/v3/go/common/version.Version=v3.255.0" \
+    -ldflags "-s -w -X github.com/pulumi/pulumi/sdk/v3/go/common/version.Version=v3.260.0" \
     -o /pulumi github.com/pulumi/pulumi/pkg/v3/cmd/pulumi && \
     CGO_ENABLED=0 go build -mod=mod -trimpath \
-    -ldflags "-s -w -X github.com/pulumi/pulumi/sdk/v3/go/common/version.Version=v3.255.0 -X main.Version=3.255.0-2" \
+    -ldflags "-s -w -X github.com/pulumi/pulumi/sdk/v3/go/common/version.Version=v3.260.0 -X main.Version=3.260.0-2" \
     -o /pulumi-server ./server
 
 # What is compiled, and the packages that it runs with.
 FROM node:24-slim@sha256:a9f5f7c91a432850b2a8a7797adf5eadb6c733ceed61167806cee7ea7fbc29df AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
+COPY tools/node/package.json ./tools/node/
 RUN --mount=type=cache,target=/root/.npm npm ci --ignore-scripts
 COPY tsconfig.json tsconfig.build.json ./
 COPY tools/bundle.mjs ./tools/

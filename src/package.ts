@@ -1,10 +1,16 @@
 import path from "node:path";
 
 /** What this package's package.json says; sources and what they are compiled to find it by the package's own name. */
-export const { version: packageVersion, devDependencies = {} } = require("kindstack/package.json") as {
+const manifest = require("kindstack/package.json") as {
   version: string;
+  engines: { node: string };
   devDependencies?: Record<string, string>;
 };
+
+export const { version: packageVersion, devDependencies = {} } = manifest;
+
+/** The versions of Node.js that it runs on, as `>=22.19`. */
+export const nodeRange = manifest.engines.node;
 
 /** The folder of package.json. */
 export const packageRoot: string = path.dirname(require.resolve("kindstack/package.json"));

@@ -13,7 +13,9 @@ interface Package {
 }
 const manifest = JSON.parse(read("package.json")) as Package & { allowScripts: Record<string, boolean> };
 const { packages } = JSON.parse(read("package-lock.json")) as { packages: Record<string, Package> };
-const installed = Object.entries(packages).filter(([where]) => where !== "");
+/** The folder that a clone takes its own Node.js from, and npm's link to it. */
+const OWN = ["", "node_modules/kindstack-node", "tools/node"];
+const installed = Object.entries(packages).filter(([where]) => !OWN.includes(where));
 const nameOf = (where: string) => where.slice(where.lastIndexOf("node_modules/") + "node_modules/".length);
 
 describe("the packages", () => {

@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import "./node-version";
 import "./heap";
 import { runProgram } from "./program";
 

@@ -54,7 +54,7 @@ export class Shards implements ShardWorker {
   ): Promise<T | undefined> {
     const shard = bucketOf(shardKey, this.#shards);
     if (!this.#replica.holds(shard)) return undefined;
-    // By hand: Node.js 20 never frees a signal of `AbortSignal.any` that someone still listens to.
+    // By hand: Node.js 24 never frees a signal of `AbortSignal.any` that someone still listens to.
     const abort = new AbortController();
     const forward = () => abort.abort(signal.reason);
     if (signal.aborted) forward();

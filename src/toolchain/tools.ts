@@ -5,7 +5,7 @@ import type { Source, Tool } from "./tool";
 const ETCD = "3.6.10";
 const KUBERNETES = "1.36.3";
 const KWOK = "0.8.0";
-const PULUMI = "3.255.0";
+const PULUMI = "3.260.0";
 /** The CLI's version and the revision of our own code in `tools/pulumi`. */
 const PULUMI_SERVER = `${PULUMI}-2`;
 /** The last version of the SDK's Go module that contains the language host. */

@@ -61,9 +61,11 @@ export function sum(amounts: readonly Amount[]): Amount {
 }
 
 export function max(first: Amount, ...others: Amount[]): Amount {
+  // biome-ignore lint/complexity/useMathMinMax: Math.max refuses a bigint
   return others.reduce((a, b) => (a > b ? a : b), first);
 }
 
 export function min(first: Amount, ...others: Amount[]): Amount {
+  // biome-ignore lint/complexity/useMathMinMax: Math.min refuses a bigint
   return others.reduce((a, b) => (a < b ? a : b), first);
 }

@@ -29,7 +29,7 @@ export function results(...sections: Section[]): Results {
     measuredAt: "2026-01-02T03:04:05.000Z",
     seconds: 601,
     machine: { cpu: "Example 1000", cores: 2, memoryGiB: 8, system: "Linux 6.1.0" },
-    versions: { Kindstack: "0.1.0", Pulumi: "3.255.0" },
+    versions: { Kindstack: "0.1.0", Pulumi: "3.260.0" },
     sections,
   };
 }

@@ -49,8 +49,8 @@ describe("the table of tools", () => {
     for (const file of filesUnder(path.join(packageRoot, "tools/pulumi")).sort()) digest.update(fs.readFileSync(file));
 
     expect([tools["pulumi-server"].version, digest.digest("hex").slice(0, 16)]).toEqual([
-      "3.255.0-2",
-      "04052e3ae89ae956",
+      "3.260.0-2",
+      "9f99c227fa1a983a",
     ]);
   });
 });
