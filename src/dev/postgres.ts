@@ -22,11 +22,19 @@ const DATABASE = "kindstack";
 // Not the name of any schema: PostgreSQL looks for tables in the schema of the user's name first.
 const USER = "developer";
 
-/** Starts PostgreSQL, with the table of the samples. */
-export async function startPostgres(supervisor: Supervisor, log: (message: string) => void): Promise<PostgresSettings> {
+/**
+ * Starts PostgreSQL, with the table of the samples.
+ *
+ * @param server the program `postgres`, beside its others
+ */
+export async function startPostgres(
+  supervisor: Supervisor,
+  server: string,
+  log: (message: string) => void,
+): Promise<PostgresSettings> {
   const { layout, signal } = supervisor;
   log("starting PostgreSQL");
-  const installation = await locatePostgres(layout);
+  const installation = await locatePostgres(layout, server);
   const { dataDirectory } = installation;
   const password = await initialisePostgres(installation);
   if (dataDirectory !== layout.postgres) {

@@ -4,6 +4,9 @@ import { ExecaError, execa } from "execa";
 import { packageRoot } from "../package";
 import type { Source } from "./tool";
 
+/** The label of a source that a machine without Go lacks. */
+export const GO_BUILD = "go build";
+
 const NEEDED_GO = { major: 1, minor: 26 };
 
 /**
@@ -20,7 +23,7 @@ export function goBuild(build: {
   estimatedSeconds: number;
 }): Source {
   return {
-    label: "go build",
+    label: GO_BUILD,
     estimatedSeconds: build.estimatedSeconds,
     async make({ file, scratch, signal }) {
       const settings = Object.entries(build.variables ?? {}).map(([name, value]) => ` -X ${name}=${value}`);

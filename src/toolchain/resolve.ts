@@ -6,6 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { execa } from "execa";
 import lockfile from "proper-lockfile";
 import { errorMessageOf } from "../../providers/errors";
+import { GO_BUILD } from "./go";
 import { type Source, type Tool, type ToolEvent, ToolUnavailableError, variableOf } from "./tool";
 import { type ToolName, tools } from "./tools";
 
@@ -149,10 +150,11 @@ async function underLock<T>(
 }
 
 function unavailable(tool: Tool, reasons: string[]): ToolUnavailableError {
+  const isBuilt = tool.sources.some(({ label }) => label === GO_BUILD);
   return new ToolUnavailableError(
     `${tool.name} ${tool.version} could not be found or made:\n` +
       `${reasons.map((reason) => `  - ${reason.replaceAll("\n", "\n    ")}`).join("\n")}\n` +
-      `Install Go 1.26 or later, so that it can be built, or set ${variableOf(tool)} to a file of this version.`,
+      `${isBuilt ? "Install Go 1.26 or later, so that it can be built, or set" : "Set"} ${variableOf(tool)} to a file of this version.`,
   );
 }
 
@@ -164,7 +166,7 @@ async function make(tool: Tool, source: Source, home: string, signal: AbortSigna
     await fs.mkdir(directory);
     await fs.mkdir(scratch);
     const file = path.join(directory, fileOf(tool));
-    await source.make({ file, scratch, signal });
+    await source.make({ file, home: directory, scratch, signal });
     signal.throwIfAborted();
     const version = await askVersion(tool, file);
     if (version !== tool.version) throw new Error(`it is ${version}, not ${tool.version}`);

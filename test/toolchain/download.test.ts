@@ -41,6 +41,7 @@ function download(): Promise<void> {
   });
   return source.make({
     file: path.join(root, "made", "hammer"),
+    home: path.join(root, "made"),
     scratch: path.join(root, "scratch"),
     signal: new AbortController().signal,
   });
