@@ -46,6 +46,7 @@ export const REASONS = [
   "WatchError",
   // Of the database of rows.
   "AuthenticationFailed",
+  "ColumnGenerated",
   "ColumnMissing",
   "ConnectionFailed",
   "ConnectionLost",

@@ -1,6 +1,7 @@
 import { vendorDownload } from "../src/toolchain/download";
 import { goBuild } from "../src/toolchain/go";
 import type { Tool } from "../src/toolchain/tool";
+import { debianPackage } from "./debian-package";
 
 const PROMETHEUS = "3.13.5";
 const HELM = "3.22.0";
@@ -57,6 +58,15 @@ export const testTools = {
         estimatedSeconds: 20,
       }),
     ],
+  },
+  /** A pooler before PostgreSQL. It is the distribution's, of whichever version that has. */
+  pgbouncer: {
+    name: "pgbouncer",
+    version: "distribution",
+    sources: [
+      debianPackage({ package: "pgbouncer", program: "usr/sbin/pgbouncer", libraries: /^lib(c-ares|cares|event)/ }),
+    ],
+    remedy: "Run `sudo apt-get update && apt-get download pgbouncer` to see what fails",
   },
   /** An S3 server in front of a folder. */
   versitygw: {

@@ -1,7 +1,6 @@
-import { takeoverSeconds } from "./configuration";
 import { sqlStateOf } from "./errors";
 import type { TableLocation } from "./identifier";
-import { type Connection, withConnection } from "./pool";
+import { type Connection, withTransaction } from "./pool";
 import { keyOf, type RowOutputs, type RowOwner } from "./row-inputs";
 
 /*
@@ -9,6 +8,8 @@ import { keyOf, type RowOutputs, type RowOwner } from "./row-inputs";
  * whose objects made the rows. Only time can tell it from a second cluster that shares the database: the operator of a
  * living one records a heartbeat every minute. A cluster that never did is not taken for gone.
  */
+
+const takeoverSeconds = () => Number(process.env.KINDSTACK_POSTGRES_TAKEOVER_SECONDS ?? 3600);
 
 export const CREATE_CLUSTERS = `CREATE TABLE IF NOT EXISTS kindstack_ownership.clusters (
   uid text PRIMARY KEY,
@@ -22,19 +23,20 @@ export const CREATE_CLUSTERS = `CREATE TABLE IF NOT EXISTS kindstack_ownership.c
  * @throws ClassifiedError when the database cannot be asked
  */
 export async function recordHeartbeat(cluster: string): Promise<void> {
-  await withConnection(async (connection) => {
-    try {
-      await writeHeartbeat(connection, cluster);
-    } catch (error) {
-      if (sqlStateOf(error) === "3F000") return; // no row of this database ever had an owner
+  await withTransaction((connection) => writeHeartbeat(connection, cluster))
+    .catch((error: unknown) => {
+      if (sqlStateOf(error) === "3F000") return undefined; // no row of this database ever had an owner
       if (sqlStateOf(error) !== "42P01") throw error;
-      await connection.query(CREATE_CLUSTERS); // records of a version that had no such table
-      await writeHeartbeat(connection, cluster);
-    }
-  }).catch((error: unknown) => {
-    // Without the right to it, rows of this cluster are never taken over, nor does it take any.
-    if (sqlStateOf(error) !== "42501") throw error;
-  });
+      // Records of a version that had no such table.
+      return withTransaction(async (connection) => {
+        await connection.query(CREATE_CLUSTERS);
+        await writeHeartbeat(connection, cluster);
+      });
+    })
+    .catch((error: unknown) => {
+      // Without the right to it, rows of this cluster are never taken over, nor does it take any.
+      if (sqlStateOf(error) !== "42501") throw error;
+    });
 }
 
 async function writeHeartbeat(connection: Connection, cluster: string): Promise<void> {

@@ -1,4 +1,5 @@
 import fs from "node:fs";
+import path from "node:path";
 import type { ConnectionOptions } from "node:tls";
 import type { PoolConfig } from "pg";
 import Type from "typebox";
@@ -6,21 +7,28 @@ import { Compile } from "typebox/compile";
 import Value from "typebox/value";
 import { TerminalError } from "../errors";
 
+const FILE = Type.Optional(Type.String({ minLength: 1 }));
+
 /**
- * The environment variables that say where the database is. Of PGSSLMODE's usual values, `allow` and `prefer` are not
- * supported: they fall back to a connection that is not encrypted, without saying so.
+ * The variables that say where the database is. Of PGSSLMODE's usual values, `allow` and `prefer` are not supported: they
+ * fall back to a connection that is not encrypted, without saying so.
  */
 const Environment = Type.Object({
-  PSQL_HOST: Type.String({ minLength: 1 }),
-  PSQL_PORT: Type.Integer({ minimum: 1, maximum: 65535, default: 5432 }),
+  /** Several, separated by commas, are tried in turn; the first one that accepts writes is taken. */
+  PSQL_HOST: Type.String({ pattern: "^[^,\\s]+(,[^,\\s]+)*$" }),
+  /** One for all hosts, or one for each. */
+  PSQL_PORT: Type.String({ pattern: "^[0-9]+(,[0-9]+)*$", default: "5432" }),
   PSQL_DBNAME: Type.String({ minLength: 1 }),
   PSQL_USER: Type.String({ minLength: 1 }),
-  PSQL_PASSWORD: Type.String(),
+  /** Without it and the file, that of the file that PGPASSFILE names, if there is one. */
+  PSQL_PASSWORD: Type.Optional(Type.String()),
+  PSQL_PASSWORD_FILE: FILE,
   PSQL_POOL_SIZE: Type.Integer({ minimum: 1, maximum: 1000, default: 10 }),
-  /** Seconds without a sign of another cluster after which objects of the same names take its rows; 0: never. */
-  KINDSTACK_POSTGRES_TAKEOVER_SECONDS: Type.Integer({ minimum: 0, maximum: 31_536_000, default: 3600 }),
-  /** A file of CA certificates in PEM; without it, the CAs that Node.js trusts. */
-  PSQL_CA_FILE: Type.Optional(Type.String({ minLength: 1 })),
+  /** CA certificates in PEM; without it, the CAs that Node.js trusts. */
+  PSQL_CA_FILE: FILE,
+  /** The client's certificate and its key in PEM, where the database asks for them. */
+  PSQL_CERT_FILE: FILE,
+  PSQL_KEY_FILE: FILE,
   /**
    * `require` encrypts and trusts any server, unless there is a CA file (as in PostgreSQL's own clients); `verify-ca`
    * trusts servers with a certificate of the CA; `verify-full` trusts such a server if the certificate names it.
@@ -31,79 +39,128 @@ type Environment = Type.Static<typeof Environment>;
 
 const validator = Compile(Environment);
 
-/** Running clusters record several heartbeats in this time. */
-const SHORTEST_TAKEOVER_SECONDS = 600;
+/** Names a folder with a file for each of the variables above, as a mounted Secret has them. They replace the variables. */
+const DIRECTORY = "PSQL_DIRECTORY";
+
 const CONNECT_TIMEOUT_MS = 5_000;
-const STATEMENT_TIMEOUT_MS = 15_000;
+/** How long a statement may take that only reads, such as the comparison of thousands of rows. */
+export const READ_TIMEOUT_MS = 15_000;
 /** How long an update waits for another session's lock; its other rows wait as well. */
 export const LOCK_TIMEOUT_MS = 500;
 
+/** A pool's configuration, as far as it is plain data. */
+export interface PoolSettings extends PoolConfig {
+  host: string;
+  port: number;
+}
+
 /**
- * The configuration of the connection pool, from the environment.
+ * The configuration of a connection pool for each host, from the environment and the files that it names, as they are now.
  *
  * @throws TerminalError `PostgresNotConfigured` naming the variable and what is allowed, never the password
  */
-export function poolConfig(environment: NodeJS.ProcessEnv): PoolConfig {
-  const settings = parseEnvironment(environment);
-  return {
-    host: settings.PSQL_HOST,
-    port: settings.PSQL_PORT,
+export function poolSettings(environment: NodeJS.ProcessEnv): PoolSettings[] {
+  const settings = parseEnvironment({ ...environment, ...filesOf(environment[DIRECTORY]) });
+  const password = fileContent(settings, "PSQL_PASSWORD_FILE", environment)?.trimEnd() ?? settings.PSQL_PASSWORD;
+  const common: PoolConfig = {
     database: settings.PSQL_DBNAME,
     user: settings.PSQL_USER,
-    password: settings.PSQL_PASSWORD,
+    ...(password !== undefined && { password }),
     max: settings.PSQL_POOL_SIZE,
-    ssl: tlsOptions(settings),
+    ssl: tlsOptions(settings, environment),
     application_name: "kindstack",
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    statement_timeout: STATEMENT_TIMEOUT_MS,
-    lock_timeout: LOCK_TIMEOUT_MS,
-    // The server's own time-out does not help when the server is what has gone silent.
-    query_timeout: STATEMENT_TIMEOUT_MS + CONNECT_TIMEOUT_MS,
+    // The server's own time-outs, which each transaction sets, do not help when the server is what has gone silent.
+    query_timeout: READ_TIMEOUT_MS + CONNECT_TIMEOUT_MS,
     keepAlive: true,
   };
+  return hostsOf(settings).map((host) => ({ ...common, ...host }));
 }
 
-/**
- * How long another cluster must not have been seen before its rows are taken over, in seconds; 0 for never.
- *
- * @throws TerminalError `PostgresNotConfigured`
- */
-export function takeoverSeconds(): number {
-  return parseEnvironment(process.env).KINDSTACK_POSTGRES_TAKEOVER_SECONDS;
+function hostsOf({ PSQL_HOST, PSQL_PORT }: Environment): { host: string; port: number }[] {
+  const hosts = PSQL_HOST.split(",");
+  const ports = PSQL_PORT.split(",").map(Number);
+  const [first = 0] = ports;
+  if (ports.some((port) => port < 1 || port > 65_535)) {
+    throw notConfigured(`PSQL_PORT ${JSON.stringify(PSQL_PORT)} must be from 1 to 65535`);
+  }
+  if (ports.length > 1 && ports.length !== hosts.length) {
+    throw notConfigured(
+      `PSQL_PORT names ${ports.length} ports for ${hosts.length} hosts; give one, or one for each host`,
+    );
+  }
+  return hosts.map((host, index) => ({ host, port: ports[index] ?? first }));
 }
 
 function parseEnvironment(environment: NodeJS.ProcessEnv): Environment {
-  const settings = Value.Convert(Environment, Value.Default(Environment, { ...environment }));
+  const settings = Value.Convert(Environment, Value.Default(Environment, { ...environment })) as Environment;
+  // An integer-like port is text here: several may be given.
   const problems = validator.Errors(settings).map((error) => {
     if (error.keyword === "required") return `${error.params.requiredProperties.join(", ")} must be set`;
     const name = error.instancePath.slice(1);
     const allowed = error.keyword === "enum" ? `: ${error.params.allowedValues.join(", ")}` : "";
     return `${name} ${JSON.stringify(environment[name])} ${error.message}${allowed}`;
   });
-  const { KINDSTACK_POSTGRES_TAKEOVER_SECONDS: takeover } = settings as Environment;
-  if (takeover > 0 && takeover < SHORTEST_TAKEOVER_SECONDS) {
-    problems.push(`KINDSTACK_POSTGRES_TAKEOVER_SECONDS "${takeover}" must be 0, or >= ${SHORTEST_TAKEOVER_SECONDS}`);
+  const { PSQL_CERT_FILE, PSQL_KEY_FILE } = settings;
+  if ((PSQL_CERT_FILE === undefined) !== (PSQL_KEY_FILE === undefined)) {
+    problems.push("PSQL_CERT_FILE and PSQL_KEY_FILE must be given together");
   }
   if (problems.length > 0) throw notConfigured(problems.join("; "));
-  return settings as Environment;
+  return settings;
 }
 
-function tlsOptions({ PGSSLMODE: mode, PSQL_CA_FILE: file }: Environment): ConnectionOptions | false {
+/** The variables that a folder has files for, without the line break at their end. */
+function filesOf(directory: string | undefined): NodeJS.ProcessEnv {
+  if (!directory) return {};
+  const names = Object.keys(Environment.properties);
+  return Object.fromEntries(
+    names.flatMap((name) => {
+      const text = readFile(path.join(directory, name), name);
+      return text === undefined ? [] : [[name, text.trimEnd()]];
+    }),
+  );
+}
+
+function tlsOptions(settings: Environment, environment: NodeJS.ProcessEnv): ConnectionOptions | false {
+  const { PGSSLMODE: mode } = settings;
   if (mode === "disable") return false;
-  const ca = file === undefined ? undefined : readCaFile(file);
-  if (mode === "require" && ca === undefined) return { rejectUnauthorized: false };
+  const ca = fileContent(settings, "PSQL_CA_FILE", environment);
+  const cert = fileContent(settings, "PSQL_CERT_FILE", environment);
+  const key = fileContent(settings, "PSQL_KEY_FILE", environment);
+  const client = { ...(cert !== undefined && { cert }), ...(key !== undefined && { key }) };
+  if (mode === "require" && ca === undefined) return { rejectUnauthorized: false, ...client };
   return {
     rejectUnauthorized: true,
     ...(ca !== undefined && { ca }),
-    ...(mode !== "verify-full" && { checkServerIdentity: () => undefined }),
+    ...client,
+    ...(mode !== "verify-full" && { checkServerIdentity: trustAnyName }),
   };
 }
 
-function readCaFile(file: string): string {
+function trustAnyName(): undefined {
+  return undefined;
+}
+
+/** What the file that a variable names holds; a relative name is looked for in the folder of the variables' files. */
+function fileContent(
+  settings: Environment,
+  name: "PSQL_PASSWORD_FILE" | "PSQL_CA_FILE" | "PSQL_CERT_FILE" | "PSQL_KEY_FILE",
+  environment: NodeJS.ProcessEnv,
+): string | undefined {
+  const file = settings[name];
+  if (file === undefined) return undefined;
+  const content = readFile(path.resolve(environment[DIRECTORY] ?? "", file), name);
+  if (content === undefined) throw notConfigured(`${name} cannot be read: there is no file ${file}`);
+  return content;
+}
+
+/** @returns `undefined` when there is no such file */
+function readFile(file: string, name: string): string | undefined {
   try {
     return fs.readFileSync(file, "utf8");
   } catch (error) {
-    throw notConfigured(`PSQL_CA_FILE cannot be read: ${(error as Error).message}`);
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw notConfigured(`${name} cannot be read: ${(error as Error).message}`);
   }
 }
 

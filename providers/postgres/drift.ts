@@ -2,7 +2,7 @@ import { escapeIdentifier, type QueryResult } from "pg";
 import type { ClassifiedError } from "../errors";
 import { isRefusedStatement, sqlStateOf } from "./errors";
 import { parseTableName, quoteTableName } from "./identifier";
-import { withConnection } from "./pool";
+import { withReadTransaction } from "./pool";
 import { keyOf, type RowInputs } from "./row-inputs";
 import { withTable } from "./table-lock";
 
@@ -72,7 +72,7 @@ async function compare(alike: readonly WantedRow[]): Promise<string[]> {
     WHERE ${[`live.${key} IS NULL`, ...isDistinct].join(" OR ")}`;
   const wanted = JSON.stringify(alike.map((row) => ({ ...row.values, ...row.key })));
   try {
-    const { rows } = await withTable(name, withConnection<QueryResult<{ position: string }>>, (connection) =>
+    const { rows } = await withTable(name, withReadTransaction<QueryResult<{ position: string }>>, (connection) =>
       connection.query(query, [wanted]),
     );
     return rows.flatMap(({ position }) => alike[Number(position) - 1]?.uid ?? []);

@@ -17,16 +17,21 @@ const TERMINAL: Record<string, Reason> = {
   "22P05": "InvalidText",
   "23502": "ValueMissing",
   "23514": "ValueRefused",
+  "428C9": "ColumnGenerated",
   "42804": "WrongType",
   "42846": "WrongType",
   "42883": "WrongType",
+  "44000": "ValueRefused",
   "22": "WrongType",
 };
 const RETRYABLE: Record<string, Reason> = {
   "23503": "ForeignKeyViolation",
   "23505": "UniqueViolation",
   "23P01": "UniqueViolation",
+  "08P01": "ConnectionFailed", // what a pooler says of its own, such as that its queue is full
   "25006": "DatabaseReadOnly",
+  "25P03": "ConnectionLost",
+  "25P04": "ConnectionLost",
   "3D000": "DatabaseMissing",
   "40001": "TransactionConflict",
   "40P01": "TransactionConflict",
@@ -68,7 +73,7 @@ export function isUnanswered(error: unknown): boolean {
 }
 
 /** Errors of the session or the server, by the class of their SQLSTATE: any other statement would get them as well. */
-const SERVER_STATES = /^(08|28|3D|53|57P|58)/;
+const SERVER_STATES = /^(08|25|28|3D|53|57P|58)/;
 
 /** Whether an error that was classified here is about the statement and what it names; another statement may succeed. */
 export function isRefusedStatement(error: unknown): error is ClassifiedError {
@@ -93,9 +98,14 @@ export function classifyStatementError(error: unknown): unknown {
 
 /** The error of an attempt to connect, likewise; whatever it is, another attempt may succeed. */
 export function classifyConnectError(error: unknown): ClassifiedError {
+  if (error instanceof ClassifiedError) return error;
   const state = sqlStateOf(error);
   if (state !== undefined) return classifyRefusal(state, error as DatabaseError);
   const { code = "", message } = error as NodeJS.ErrnoException;
+  if (/password must be a/.test(message)) {
+    const problem = "the database asks for a password: set PSQL_PASSWORD, PSQL_PASSWORD_FILE or PGPASSFILE";
+    return new RetryableError("AuthenticationFailed", problem, { cause: error });
+  }
   const isTimeout = /timeout/i.test(message);
   const isTls = /SSL|TLS|CERT|certificate/i.test(`${code} ${message}`);
   const other = isTimeout ? "ConnectionTimeout" : isTls ? "TlsFailed" : "ConnectionFailed";

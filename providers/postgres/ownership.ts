@@ -4,7 +4,7 @@ import { refuseTableName } from "./allow-list";
 import { CREATE_CLUSTERS, formerCluster, recordedDescription, takeOver } from "./clusters";
 import { sqlStateOf } from "./errors";
 import { formatTableName, quoteTableName, type TableLocation, type TableName } from "./identifier";
-import { type Connection, withConnection, withTransaction } from "./pool";
+import { type Connection, withReadTransaction, withTransaction } from "./pool";
 import { keyOf, type RowInputs, type RowOutputs } from "./row-inputs";
 
 /*
@@ -66,7 +66,7 @@ async function createTables(): Promise<void> {
     }, CREATION_LOCK_TIMEOUT_MS);
   } catch (error) {
     if (sqlStateOf(error) !== "42501") throw error;
-    const user = await withConnection((connection) =>
+    const user = await withReadTransaction((connection) =>
       connection.query<{ name: string }>("SELECT quote_ident(current_user) AS name"),
     );
     const role = user.rows[0]?.name;

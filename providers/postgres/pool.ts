@@ -1,15 +1,27 @@
 import { Pool, type PoolClient, type QueryResult, type QueryResultRow } from "pg";
+import { type ClassifiedError, errorMessageOf, RetryableError } from "../errors";
 import { checkFence, currentFence } from "../fence";
-import { LOCK_TIMEOUT_MS, poolConfig } from "./configuration";
+import { LOCK_TIMEOUT_MS, type PoolSettings, poolSettings, READ_TIMEOUT_MS } from "./configuration";
 import { classifyConnectError, classifyStatementError, sqlStateOf } from "./errors";
 
-let pool: Pool | undefined;
+/** The process's pools, one for each host; none has a connection before it is needed. */
+interface Pools {
+  /** The settings that they were opened with. */
+  settings: string;
+  all: readonly { pool: Pool; name: string }[];
+  /** The one that had a connection last, by its index. */
+  preferred: number;
+}
 
-/** One connection of the pool; its errors are classified. */
+let pools: Pools | undefined;
+
+/** One connection of a pool; its errors are classified. */
 export class Connection {
   readonly #client: PoolClient;
   /** Whether the last statement succeeded. An error of the server is no sign of life: it may be that it ends the session. */
   isHealthy = true;
+  /** Whether the server takes no writes: after a failover, a new connection reaches another one. */
+  isReadOnly = false;
 
   constructor(client: PoolClient) {
     this.#client = client;
@@ -23,18 +35,14 @@ export class Connection {
       return result;
     } catch (error) {
       this.isHealthy = false;
+      this.isReadOnly ||= sqlStateOf(error) === "25006";
       throw classifyStatementError(error);
     }
   }
 }
 
-/**
- * Runs `work` on a connection of the process's one pool, which is made when it is first needed. When the fence of the
- * work ends, so does the connection: what still is on its way to the server, a COMMIT for one, must not arrive later.
- *
- * @throws ClassifiedError with the database's own words; TerminalError `PostgresNotConfigured`
- */
-export async function withConnection<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+/** When the fence of the work ends, so does the connection: a COMMIT that is on its way must not arrive later. */
+async function withConnection<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
   const client = await connect();
   const connection = new Connection(client);
   const signal = currentFence()?.signal;
@@ -44,25 +52,45 @@ export async function withConnection<T>(work: (connection: Connection) => Promis
     return await work(connection);
   } finally {
     signal?.removeEventListener("abort", hangUp);
-    client.release(!connection.isHealthy || signal?.aborted === true);
+    client.release(!connection.isHealthy || connection.isReadOnly || signal?.aborted === true);
+    if (connection.isReadOnly) void closePool();
   }
 }
 
-const STATEMENT_TIMEOUT_MS = 5_000;
+const WRITE_TIMEOUT_MS = 5_000;
 
 /**
  * Runs `work` in one transaction: all of it takes effect or, when it throws, nothing.
  *
  * @param lockTimeoutMs how long each statement waits for another session's lock
+ * @throws ClassifiedError with the database's own words; TerminalError `PostgresNotConfigured`
  */
 export function withTransaction<T>(
   work: (connection: Connection) => Promise<T>,
   lockTimeoutMs = LOCK_TIMEOUT_MS,
 ): Promise<T> {
+  return transaction("", WRITE_TIMEOUT_MS, lockTimeoutMs, work);
+}
+
+/** The same for what only reads. */
+export function withReadTransaction<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+  return transaction("READ ONLY", READ_TIMEOUT_MS, LOCK_TIMEOUT_MS, work);
+}
+
+/**
+ * Time-outs are settings of the transaction: poolers such as PgBouncer refuse them when a connection is opened, and hand out
+ * another connection for each transaction.
+ */
+function transaction<T>(
+  mode: "" | "READ ONLY",
+  statementTimeoutMs: number,
+  lockTimeoutMs: number,
+  work: (connection: Connection) => Promise<T>,
+): Promise<T> {
   return withConnection(async (connection) => {
     await connection.query(
-      `BEGIN ISOLATION LEVEL READ COMMITTED;
-       SET LOCAL lock_timeout = ${lockTimeoutMs}; SET LOCAL statement_timeout = ${STATEMENT_TIMEOUT_MS}`,
+      `BEGIN ISOLATION LEVEL READ COMMITTED ${mode};
+       SET LOCAL lock_timeout = ${lockTimeoutMs}; SET LOCAL statement_timeout = ${statementTimeoutMs}`,
     );
     try {
       const result = await work(connection);
@@ -77,27 +105,61 @@ export function withTransaction<T>(
   });
 }
 
-/** Closes the pool's connections after the statements that are running; the next use makes a new pool. */
+/** Closes the connections after the statements that are running; the next use opens new ones. */
 export async function closePool(): Promise<void> {
-  const closing = pool;
-  pool = undefined;
-  await closing?.end();
+  const closing = pools;
+  pools = undefined;
+  await Promise.all(closing?.all.map(({ pool }) => pool.end()) ?? []);
 }
 
+/** A connection to the host that had one last, or else to the next one that takes it. */
 async function connect(): Promise<PoolClient> {
-  pool ??= openPool();
-  try {
-    return await pool.connect();
-  } catch (error) {
-    throw classifyConnectError(error);
+  const current = currentPools();
+  const failures: { error: ClassifiedError; name: string }[] = [];
+  const first = current.preferred;
+  for (let tried = 0; tried < current.all.length; tried++) {
+    const index = (first + tried) % current.all.length;
+    const { pool, name } = current.all[index] as Pools["all"][number];
+    try {
+      const client = await pool.connect();
+      current.preferred = index;
+      return client;
+    } catch (error) {
+      failures.push({ error: classifyConnectError(error), name });
+    }
   }
+  const [{ error }] = failures as [(typeof failures)[number]];
+  if (failures.length === 1) throw error;
+  const all = failures.map(({ error, name }) => `${name}: ${errorMessageOf(error)}`).join("; ");
+  throw new RetryableError(error.reason, `no host takes writes: ${all}`, { cause: error.cause });
 }
 
-function openPool(): Pool {
-  const opened = new Pool(poolConfig(process.env));
+/** Settings are read at each use: passwords, tokens and certificates are rotated while the process runs. */
+function currentPools(): Pools {
+  const hosts = poolSettings(process.env);
+  const settings = JSON.stringify(hosts, (_, value) => (typeof value === "function" ? value.name : value));
+  if (pools?.settings === settings) return pools;
+  void closePool(); // those of former settings
+  pools = {
+    settings,
+    all: hosts.map((host) => ({ pool: openPool(host, hosts.length > 1), name: `${host.host}:${host.port}` })),
+    preferred: 0,
+  };
+  return pools;
+}
+
+function openPool(settings: PoolSettings, isOneOfSeveral: boolean): Pool {
+  const opened = new Pool({ ...settings, ...(isOneOfSeveral && { onConnect: refuseReadOnly }) });
   // A connection that breaks between two statements, idle or in a transaction, is dropped by the pool or reported by
   // the next statement; as an event without a listener, its error would end the process.
   opened.on("error", () => undefined);
   opened.on("connect", (client) => client.on("error", () => undefined));
   return opened;
+}
+
+async function refuseReadOnly(client: { query(text: string): Promise<QueryResult> }): Promise<void> {
+  const { rows } = await client.query(
+    "SELECT pg_is_in_recovery() OR current_setting('default_transaction_read_only')::boolean AS refuses",
+  );
+  if (rows[0]?.refuses === true) throw new RetryableError("DatabaseReadOnly", "it is read-only");
 }

@@ -2,7 +2,7 @@ import { escapeIdentifier } from "pg";
 import { formerCluster, recordedDescription } from "./clusters";
 import { parseTableName, quoteTableName, type TableLocation } from "./identifier";
 import { describeHolder, findRecord, rowConflict, UNMANAGED } from "./ownership";
-import { withConnection } from "./pool";
+import { withReadTransaction } from "./pool";
 import { keyOf, type RowInputs } from "./row-inputs";
 
 /**
@@ -16,7 +16,7 @@ export function findRowConflict(
   inputs: RowInputs,
   { owners, incarnation }: { owners: readonly string[]; incarnation?: string },
 ): Promise<string | undefined> {
-  return withConnection(async (connection) => {
+  return withReadTransaction(async (connection) => {
     const { rows } = await connection.query<TableLocation>(
       `SELECT nspname AS schema, relname AS name FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
        WHERE pg_class.oid = to_regclass($1)`,

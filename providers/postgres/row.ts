@@ -9,7 +9,7 @@ import { refuseTableName } from "./allow-list";
 import { sqlStateOf } from "./errors";
 import { formatTableName, parseTableName, quoteTableName, type TableLocation } from "./identifier";
 import { recordsOf, releaseRow, withOwnershipRecords } from "./ownership";
-import { withConnection } from "./pool";
+import { withReadTransaction } from "./pool";
 import { checkRow } from "./row-check";
 import { type ColumnValue, keyOf, type RowInputs, type RowOutputs } from "./row-inputs";
 import { deleteRow, writeRow } from "./row-writes";
@@ -99,7 +99,7 @@ export async function removeOrphanRows(
   { release }: { release: boolean },
 ): Promise<void> {
   const incarnations = new Set(kept.map(({ incarnation }) => incarnation));
-  const records = await withConnection((connection) => recordsOf(connection, owner.uid));
+  const records = await withReadTransaction((connection) => recordsOf(connection, owner.uid));
   for (const { location, key, incarnation } of records) {
     if (incarnations.has(incarnation)) continue;
     const outs = { table: location.name, key: { [column]: key }, values: {}, owner, location, incarnation };
@@ -118,9 +118,9 @@ function readValues(outs: RowOutputs): Promise<Record<string, ColumnValue> | und
   const changed = columns.map(
     (name, index) => `CASE WHEN ${name} IS DISTINCT FROM $${index + 2} THEN ${texts[index]} END`,
   );
-  return withTable(outs.location, withConnection, async (connection) => {
-    /** @param live for each column its value in an array, or NULL where it is as in the state */
-    const select = async (live: string[], parameters: ColumnValue[]) => {
+  /** @param live for each column its value in an array, or NULL where it is as in the state */
+  const select = (live: string[], parameters: ColumnValue[]): Promise<RowInputs["values"] | undefined> =>
+    withTable(outs.location, withReadTransaction, async (connection) => {
       const { rows } = await connection.query<Record<number, [string | null] | null>>(
         `SELECT ${live.map((expression, index) => `${expression} AS "${index}"`).join(", ")}
          FROM ${quoteTableName(outs.location)} WHERE ${escapeIdentifier(column)} = $1`,
@@ -131,20 +131,17 @@ function readValues(outs: RowOutputs): Promise<Record<string, ColumnValue> | und
       return (
         row && Object.fromEntries(entries.map(([name, known], index) => [name, row[index] ? row[index][0] : known]))
       );
-    };
-    try {
-      return await select(changed, Object.values(outs.values));
-    } catch (error) {
-      // A state's value that the column's present type has no notion of is not equal to whatever is there.
-      if (!sqlStateOf(error)?.startsWith("22") && sqlStateOf(error) !== "42883") throw error;
-      return select(texts, []);
-    }
+    });
+  return select(changed, Object.values(outs.values)).catch((error: unknown) => {
+    // A state's value that the column's present type has no notion of is not equal to whatever is there.
+    if (!sqlStateOf(error)?.startsWith("22") && sqlStateOf(error) !== "42883") throw error;
+    return select(texts, []);
   });
 }
 
 /** Whether a table's name means, here and now, the table at this place. */
 function isTableAt(location: TableLocation, name: string): Promise<boolean> {
-  return withConnection(async (connection) => {
+  return withReadTransaction(async (connection) => {
     const { rows } = await connection.query<{ same: boolean }>(
       "SELECT to_regclass($1) IS NOT DISTINCT FROM to_regclass($2) AND to_regclass($1) IS NOT NULL AS same",
       [quoteTableName(location), quoteTableName(parseTableName(name, "table"))],

@@ -3,7 +3,7 @@ import { errorMessageOf, RetryableError } from "../errors";
 import { LOCK_TIMEOUT_MS } from "./configuration";
 import { sqlStateOf } from "./errors";
 import { formatTableName, quoteTableName, type TableName } from "./identifier";
-import { type Connection, withConnection } from "./pool";
+import { type Connection, withReadTransaction } from "./pool";
 import type { RowKey } from "./row-inputs";
 
 /*
@@ -89,7 +89,7 @@ interface Session {
 
 /** Who keeps others from the table, or from the records of ownership; also who waits to do so, as DDL does. */
 function findTableLock(table: TableName): Promise<string | undefined> {
-  return withConnection(async (connection) => {
+  return withReadTransaction(async (connection) => {
     const { rows } = await connection.query<Session & { relation: string; granted: boolean }>(
       `SELECT relation::regclass::text AS relation, granted, pid, application_name AS application, usename AS "user"
        FROM pg_locks LEFT JOIN pg_stat_activity USING (pid)
@@ -105,7 +105,7 @@ function findTableLock(table: TableName): Promise<string | undefined> {
 }
 
 function findRowLock(table: TableName, { column, value }: RowKey) {
-  return withConnection(async (connection) => {
+  return withReadTransaction(async (connection) => {
     const { rows } = await connection.query<Session>(
       `SELECT pid, application_name AS application, usename AS "user"
        FROM ${quoteTableName(table)} AS locked

@@ -151,10 +151,11 @@ async function underLock<T>(
 
 function unavailable(tool: Tool, reasons: string[]): ToolUnavailableError {
   const isBuilt = tool.sources.some(({ label }) => label === GO_BUILD);
+  const { remedy = isBuilt ? "Install Go 1.26 or later, so that it can be built" : undefined } = tool;
   return new ToolUnavailableError(
     `${tool.name} ${tool.version} could not be found or made:\n` +
       `${reasons.map((reason) => `  - ${reason.replaceAll("\n", "\n    ")}`).join("\n")}\n` +
-      `${isBuilt ? "Install Go 1.26 or later, so that it can be built, or set" : "Set"} ${variableOf(tool)} to a file of this version.`,
+      `${remedy === undefined ? "Set" : `${remedy}, or set`} ${variableOf(tool)} to a file of this version.`,
   );
 }
 

@@ -8,6 +8,8 @@ export interface Tool {
   readonly versionArguments?: readonly string[];
   /** Where to get it from, tried in this order. */
   readonly sources: readonly Source[];
+  /** What the user can do when all of them fail; by default, to install Go. */
+  readonly remedy?: string;
 }
 
 /** The environment variable that names a file to be used instead of any other: `KINDSTACK_KUBE_APISERVER`. */

@@ -3,65 +3,121 @@ import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { TerminalError } from "../../../providers/errors";
-import { poolConfig } from "../../../providers/postgres/configuration";
+import { poolSettings } from "../../../providers/postgres/configuration";
 
 const complete = { PSQL_HOST: "db", PSQL_DBNAME: "school", PSQL_USER: "kindstack", PSQL_PASSWORD: "s3cret" };
 
-describe("poolConfig", () => {
+describe("poolSettings", () => {
   let directory: string;
-  let caFile: string;
+  const file = (name: string) => path.join(directory, name);
 
   beforeAll(() => {
-    directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-ca-"));
-    caFile = path.join(directory, "ca.pem");
-    fs.writeFileSync(caFile, "a certificate");
+    directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-postgres-"));
+    for (const name of ["ca", "cert", "key"]) fs.writeFileSync(file(`${name}.pem`), `the ${name}`);
   });
   afterAll(() => fs.rmSync(directory, { recursive: true }));
 
   it("reads the usual variables", () => {
-    expect(poolConfig({ ...complete, PSQL_PORT: "6432", PSQL_POOL_SIZE: "3" })).toMatchObject({
-      host: "db",
-      port: 6432,
-      database: "school",
-      user: "kindstack",
-      password: "s3cret",
-      max: 3,
-      ssl: false,
-      application_name: "kindstack",
-    });
+    expect(poolSettings({ ...complete, PSQL_PORT: "6432", PSQL_POOL_SIZE: "3" })).toEqual([
+      expect.objectContaining({
+        host: "db",
+        port: 6432,
+        database: "school",
+        user: "kindstack",
+        password: "s3cret",
+        max: 3,
+        ssl: false,
+        application_name: "kindstack",
+      }),
+    ]);
+  });
+
+  it("asks for nothing at the connection's start that a pooler refuses", () => {
+    const [settings] = poolSettings(complete);
+    expect(Object.keys(settings ?? {})).not.toEqual(
+      expect.arrayContaining([
+        expect.stringMatching(/^(statement|lock|idle_in_transaction_session)_timeout$|^options$/),
+      ]),
+    );
   });
 
   it("has defaults for the port and the size of the pool", () => {
-    expect(poolConfig(complete)).toMatchObject({ port: 5432, max: 10 });
+    expect(poolSettings(complete)).toMatchObject([{ port: 5432, max: 10 }]);
   });
 
-  it("encrypts as PGSSLMODE and the CA file say", () => {
-    const tls = (mode: string, file?: string) =>
-      poolConfig({ ...complete, PGSSLMODE: mode, ...(file !== undefined && { PSQL_CA_FILE: file }) }).ssl;
+  it.each([
+    ["6432", [6432, 6432]],
+    ["6432,6433", [6432, 6433]],
+  ])("takes several hosts with port %s", (PSQL_PORT, ports) => {
+    expect(poolSettings({ ...complete, PSQL_HOST: "a,b", PSQL_PORT })).toMatchObject([
+      { host: "a", port: ports[0] },
+      { host: "b", port: ports[1] },
+    ]);
+  });
+
+  it("encrypts as PGSSLMODE and the files say", () => {
+    const tls = (mode: string, files: Record<string, string> = {}) =>
+      poolSettings({ ...complete, PGSSLMODE: mode, ...files })[0]?.ssl;
     const anyName = expect.any(Function);
-    expect(tls("disable", caFile)).toBe(false);
+    const ca = { PSQL_CA_FILE: file("ca.pem") };
+    const client = { PSQL_CERT_FILE: file("cert.pem"), PSQL_KEY_FILE: file("key.pem") };
+    expect(tls("disable", ca)).toBe(false);
     expect(tls("require")).toEqual({ rejectUnauthorized: false });
-    expect(tls("require", caFile)).toEqual({
-      rejectUnauthorized: true,
-      ca: "a certificate",
-      checkServerIdentity: anyName,
-    });
+    expect(tls("require", ca)).toEqual({ rejectUnauthorized: true, ca: "the ca", checkServerIdentity: anyName });
+    expect(tls("require", client)).toEqual({ rejectUnauthorized: false, cert: "the cert", key: "the key" });
     expect(tls("verify-ca")).toEqual({ rejectUnauthorized: true, checkServerIdentity: anyName });
-    expect(tls("verify-full", caFile)).toEqual({ rejectUnauthorized: true, ca: "a certificate" });
+    expect(tls("verify-full", { ...ca, ...client })).toEqual({
+      rejectUnauthorized: true,
+      ca: "the ca",
+      cert: "the cert",
+      key: "the key",
+    });
+  });
+
+  it("reads passwords and certificates from files each time", () => {
+    const environment = { ...complete, PSQL_PASSWORD_FILE: file("password") };
+    for (const password of ["first", "second"]) {
+      fs.writeFileSync(file("password"), `${password}\n`);
+      expect(poolSettings(environment)).toMatchObject([{ password }]);
+    }
+  });
+
+  it("takes variables from the files of a folder, before those of the environment", () => {
+    const secret = fs.mkdtempSync(file("secret-"));
+    for (const [name, value] of Object.entries({
+      PSQL_HOST: "new\n",
+      PSQL_CA_FILE: "ca.crt",
+      PGSSLMODE: "verify-ca",
+    })) {
+      fs.writeFileSync(path.join(secret, name), value);
+    }
+    fs.writeFileSync(path.join(secret, "ca.crt"), "the CA of the folder");
+    expect(poolSettings({ ...complete, PSQL_DIRECTORY: secret })).toMatchObject([
+      { host: "new", password: "s3cret", ssl: { ca: "the CA of the folder" } },
+    ]);
+  });
+
+  it("leaves a password that is not given to PGPASSFILE", () => {
+    const { PSQL_PASSWORD: _, ...others } = complete;
+    expect(poolSettings(others)[0]).not.toHaveProperty("password");
   });
 
   it.each([
     [{ PSQL_HOST: undefined, PSQL_USER: undefined }, "PSQL_HOST, PSQL_USER must be set"],
-    [{ PSQL_HOST: "" }, 'PSQL_HOST "" must not have fewer than 1 characters'],
-    [{ PSQL_PORT: "postgres" }, 'PSQL_PORT "postgres" must be integer'],
-    [{ PSQL_PORT: "70000" }, 'PSQL_PORT "70000" must be <= 65535'],
+    [{ PSQL_HOST: "" }, 'PSQL_HOST "" must match pattern'],
+    [{ PSQL_HOST: "a,,b" }, 'PSQL_HOST "a,,b" must match pattern'],
+    [{ PSQL_PORT: "postgres" }, 'PSQL_PORT "postgres" must match pattern'],
+    [{ PSQL_PORT: "70000" }, 'PSQL_PORT "70000" must be from 1 to 65535'],
+    [{ PSQL_HOST: "a,b,c", PSQL_PORT: "1,2" }, "PSQL_PORT names 2 ports for 3 hosts"],
     [{ PSQL_POOL_SIZE: "0" }, 'PSQL_POOL_SIZE "0" must be >= 1'],
-    [{ KINDSTACK_POSTGRES_TAKEOVER_SECONDS: "60" }, 'KINDSTACK_POSTGRES_TAKEOVER_SECONDS "60" must be 0, or >= 600'],
     [{ PGSSLMODE: "prefer" }, 'PGSSLMODE "prefer" must be equal to one of the allowed values: disable, require,'],
-    [{ PGSSLMODE: "require", PSQL_CA_FILE: "/nowhere/ca.pem" }, "PSQL_CA_FILE cannot be read: ENOENT"],
+    [{ PGSSLMODE: "require", PSQL_CA_FILE: "/nowhere/ca.pem" }, "PSQL_CA_FILE cannot be read: there is no file"],
+    [{ PSQL_PASSWORD_FILE: "/nowhere" }, "PSQL_PASSWORD_FILE cannot be read: there is no file /nowhere"],
+    [{ PSQL_PASSWORD_FILE: "/" }, "PSQL_PASSWORD_FILE cannot be read: EISDIR"],
+    [{ PSQL_CERT_FILE: "/cert" }, "PSQL_CERT_FILE and PSQL_KEY_FILE must be given together"],
   ])("refuses %o naming the variable", (change, problem) => {
     const environment = Object.entries({ ...complete, ...change }).filter(([, value]) => value !== undefined);
-    const parse = () => poolConfig(Object.fromEntries(environment));
+    const parse = () => poolSettings(Object.fromEntries(environment));
     expect(parse).toThrow(TerminalError);
     expect(parse).toThrow(expect.objectContaining({ reason: "PostgresNotConfigured" }));
     expect(parse).toThrow(problem);

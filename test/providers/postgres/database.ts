@@ -4,6 +4,12 @@ import { vi } from "vitest";
 import { closePool } from "../../../providers/postgres/pool";
 import type { RowInputs } from "../../../providers/postgres/row-inputs";
 
+/** Variables that a test may have set and the next one must not see. */
+const OPTIONAL = [
+  ...["KINDSTACK_POSTGRES_TABLES", "KINDSTACK_POSTGRES_TAKEOVER_SECONDS", "PGSSLMODE", "PGPASSFILE"],
+  ...["PSQL_DIRECTORY", "PSQL_PASSWORD_FILE", "PSQL_CA_FILE", "PSQL_CERT_FILE", "PSQL_KEY_FILE"],
+];
+
 /** A database for one test file, so that no other file's rows and records are in it. */
 export class TestDatabase {
   readonly name = `test_${randomBytes(6).toString("hex")}`;
@@ -27,9 +33,8 @@ export class TestDatabase {
   }
 
   /** Points the providers at this database, with these variables changed. */
-  use(changes: Record<string, string> = {}): void {
-    vi.stubEnv("KINDSTACK_POSTGRES_TABLES", undefined);
-    vi.stubEnv("KINDSTACK_POSTGRES_TAKEOVER_SECONDS", undefined);
+  use(changes: Record<string, string | undefined> = {}): void {
+    for (const name of OPTIONAL) vi.stubEnv(name, undefined);
     for (const [name, value] of Object.entries({ ...this.#environment, PSQL_DBNAME: this.name, ...changes })) {
       vi.stubEnv(name, value);
     }

@@ -1,0 +1,286 @@
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { findDriftedRows } from "../../../providers/postgres/drift";
+import { closePool } from "../../../providers/postgres/pool";
+import { provider } from "../../../providers/postgres/row";
+import type { RowInputs, RowOutputs } from "../../../providers/postgres/row-inputs";
+import { controlPlane } from "../../control-plane";
+import { PostgresProxy } from "../../faults/postgres-proxy";
+import { TestAuthority } from "../../tls/test-authority";
+import { rowIn, TestDatabase } from "./database";
+import { startPgBouncer } from "./pgbouncer";
+
+const { env } = controlPlane();
+const database = new TestDatabase(env);
+const server = { host: env.PSQL_HOST ?? "", port: Number(env.PSQL_PORT) };
+const role = `${database.name}_login`;
+const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-connection-"));
+let table: string;
+
+beforeAll(async () => {
+  await database.open();
+  table = await database.createStudents();
+  await provider.create(rowIn(table, { key: { id: "first" } })); // makes the records
+  await database.query(`CREATE ROLE ${role} LOGIN PASSWORD 'first'; GRANT ALL ON ${table} TO ${role};
+    GRANT USAGE ON SCHEMA kindstack_ownership TO ${role}; GRANT ALL ON ALL TABLES IN SCHEMA kindstack_ownership TO ${role}`);
+});
+afterAll(async () => {
+  await database.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
+  await database.close();
+  fs.rmSync(directory, { recursive: true });
+});
+afterEach(async () => {
+  await closePool();
+  database.use();
+});
+
+let rows = 0;
+const create = async (changes: Partial<RowInputs> = {}): Promise<RowOutputs> =>
+  (await provider.create(rowIn(table, { key: { id: `row-${++rows}` }, ...changes }))).outs;
+const failure = (reason: string, message: string | RegExp) =>
+  expect.objectContaining({
+    reason: expect.stringMatching(`^(${reason})$`),
+    errorClass: "retryable",
+    message: expect.stringMatching(message),
+  });
+const endSessions = () =>
+  database.query(
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = $1",
+    [database.name],
+  );
+
+describe("through PgBouncer in transaction mode, with its defaults", () => {
+  it("rows are written, changed, compared, read and deleted, many at once", async () => {
+    const { PSQL_USER: user = "", PSQL_PASSWORD: password = "" } = env;
+    await using pooler = await startPgBouncer({ host: server.host, port: String(server.port) }, { [user]: password });
+    database.use({ PSQL_PORT: String(pooler.port) });
+    const all = await Promise.all(Array.from({ length: 40 }, () => create()));
+    const updated = await Promise.all(
+      all.map(async (outs) => (await provider.update("id", outs, { ...outs, values: { age: 24 } })).outs),
+    );
+    await database.query(`UPDATE ${table} SET age = 99 WHERE id = $1`, [all[7]?.key.id]);
+    const wanted = updated.map((outs, index) => ({ ...outs, uid: String(index) }));
+    expect(await findDriftedRows(wanted)).toEqual({ drifted: ["7"], unknown: new Map() });
+    expect((await provider.read("id", updated[7] as RowOutputs)).props?.values).toEqual({ age: "99" });
+    await Promise.all(updated.map((outs) => provider.delete("id", outs)));
+    expect(await database.query(`SELECT FROM ${table} WHERE id LIKE 'row-%'`)).toEqual([]);
+  });
+
+  it("a refusal of the pooler's own is not called a lost connection", async () => {
+    await using pooler = await startPgBouncer({ host: server.host, port: String(server.port) }, { other: "x" });
+    database.use({ PSQL_PORT: String(pooler.port) });
+    await expect(create()).rejects.toEqual(failure("AuthenticationFailed|ConnectionFailed", /./));
+  });
+});
+
+describe("a password", () => {
+  const passwordFile = path.join(directory, "password");
+  const rotate = async (password: string) => {
+    await database.query(`ALTER ROLE ${role} PASSWORD '${password}'`);
+  };
+
+  it("that is rotated is read from its file at the next use", async () => {
+    await rotate("first");
+    fs.writeFileSync(passwordFile, "first");
+    database.use({ PSQL_USER: role, PSQL_PASSWORD: "not used", PSQL_PASSWORD_FILE: passwordFile });
+    await create();
+    await rotate("second");
+    await endSessionsOf(role);
+    await vi.waitFor(() => expect(create()).rejects.toEqual(failure("AuthenticationFailed", role)));
+    fs.writeFileSync(passwordFile, "second\n");
+    await create();
+  });
+
+  it("is read from a mounted folder, which may name another user", async () => {
+    await rotate("third");
+    const secret = fs.mkdtempSync(path.join(directory, "secret-"));
+    fs.writeFileSync(path.join(secret, "PSQL_PASSWORD"), "third");
+    fs.writeFileSync(path.join(secret, "PSQL_USER"), role);
+    database.use({ PSQL_DIRECTORY: secret });
+    await create();
+    expect(await database.query("SELECT FROM pg_stat_activity WHERE usename = $1", [role])).not.toEqual([]);
+  });
+
+  it("may be in the file that PGPASSFILE names", async () => {
+    await rotate("fourth");
+    const passFile = path.join(directory, "pgpass");
+    fs.writeFileSync(passFile, `${server.host}:*:*:${role}:fourth\n`, { mode: 0o600 });
+    database.use({ PSQL_USER: role, PSQL_PASSWORD: undefined, PGPASSFILE: passFile });
+    await create();
+    fs.writeFileSync(passFile, "");
+    await closePool();
+    await expect(create()).rejects.toEqual(failure("AuthenticationFailed", "PSQL_PASSWORD_FILE or PGPASSFILE"));
+  });
+
+  const endSessionsOf = (user: string) =>
+    database.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = $1", [user]);
+});
+
+describe("TLS", () => {
+  const sql = (text: string) => database.query(text);
+  const put = (file: string, content: string) =>
+    sql(
+      `COPY (SELECT unnest(string_to_array($$${content.trimEnd()}$$, E'\\n'))) TO PROGRAM 'umask 077; cat > "${file}"'`,
+    );
+  let authority: TestAuthority;
+  let data: string;
+  let hba: string;
+  const caFile = path.join(directory, "ca.pem");
+
+  const serve = async (by: TestAuthority) => {
+    const { certificate, key } = await by.server();
+    await put(`${data}/test.crt`, certificate);
+    await put(`${data}/test.key`, key);
+    await sql("SELECT pg_reload_conf()");
+  };
+
+  beforeAll(async () => {
+    authority = await TestAuthority.create();
+    fs.writeFileSync(caFile, authority.own.certificate);
+    const [settings] = await database.query<{ data: string; hba: string }>(
+      "SELECT current_setting('data_directory') AS data, pg_read_file(current_setting('hba_file')) AS hba",
+    );
+    ({ data = "", hba = "" } = settings ?? {});
+    await put(`${data}/test-ca.crt`, authority.own.certificate);
+    await put(`${data}/pg_hba.conf`, `hostssl all ${role} 127.0.0.1/32 cert\n${hba}`);
+    await serve(authority);
+    for (const [name, value] of [
+      ["ssl_cert_file", "test.crt"],
+      ["ssl_key_file", "test.key"],
+      ["ssl_ca_file", "test-ca.crt"],
+      ["ssl", "on"],
+    ])
+      await sql(`ALTER SYSTEM SET ${name} = '${value}'`);
+    await sql("SELECT pg_reload_conf()");
+  });
+  afterAll(async () => {
+    for (const name of ["ssl", "ssl_cert_file", "ssl_key_file", "ssl_ca_file"]) await sql(`ALTER SYSTEM RESET ${name}`);
+    await put(`${data}/pg_hba.conf`, hba);
+    await sql("SELECT pg_reload_conf()");
+  });
+
+  const used = () =>
+    database.query(
+      "SELECT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = 'kindstack'",
+    );
+
+  it("verify-full trusts a server that the CA has certified for its name", async () => {
+    database.use({ PGSSLMODE: "verify-full", PSQL_CA_FILE: caFile });
+    await create();
+    expect(await used()).toEqual([{ ssl: true }]);
+  });
+
+  it("refuses a server of another CA, until its file has that one", async () => {
+    const other = await TestAuthority.create();
+    await serve(other);
+    database.use({ PGSSLMODE: "verify-full", PSQL_CA_FILE: caFile });
+    await expect(create()).rejects.toEqual(failure("TlsFailed", "certificate"));
+    fs.writeFileSync(caFile, other.own.certificate);
+    await create();
+    fs.writeFileSync(caFile, authority.own.certificate);
+    await serve(authority);
+  });
+
+  it("presents a client's certificate in place of a password", async () => {
+    const { certificate, key } = await authority.user(role);
+    const [certFile, keyFile] = [path.join(directory, "client.pem"), path.join(directory, "client.key")];
+    fs.writeFileSync(certFile, certificate);
+    fs.writeFileSync(keyFile, key);
+    const tls = { PGSSLMODE: "verify-full", PSQL_CA_FILE: caFile };
+    database.use({
+      ...tls,
+      PSQL_USER: role,
+      PSQL_PASSWORD: undefined,
+      PSQL_CERT_FILE: certFile,
+      PSQL_KEY_FILE: keyFile,
+    });
+    await create();
+    await closePool();
+    database.use({ ...tls, PSQL_USER: role, PSQL_PASSWORD: undefined });
+    await expect(create()).rejects.toEqual(failure("AuthenticationFailed|TlsFailed", "certificate"));
+  });
+});
+
+describe("several hosts", () => {
+  it("are tried in turn, and the one that takes writes is used, also after it has moved", async () => {
+    const { PSQL_USER: user = "", PSQL_PASSWORD: password = "" } = env;
+    await using replica = await startPgBouncer(
+      { host: server.host, port: String(server.port) },
+      { [user]: password },
+      "SET default_transaction_read_only = on",
+    );
+    const [first, second] = [await PostgresProxy.start(server), await PostgresProxy.start(server)];
+    try {
+      const hosts = ["127.0.0.1", "127.0.0.1", "127.0.0.1"].join();
+      database.use({ PSQL_HOST: hosts, PSQL_PORT: [replica.port, first.port, second.port].join() });
+      await create();
+      expect([first.connections, second.connections]).toEqual([1, 0]);
+      first.faults.down = true;
+      first.cut();
+      await vi.waitFor(() => create());
+      expect(second.connections).toBe(1);
+      second.faults.down = true;
+      second.cut();
+      const all = `no host takes writes: .*:${first.port}: .*:${second.port}: .*`;
+      await vi.waitFor(() =>
+        expect(create()).rejects.toEqual(failure("\\w+", `${all}|no host takes writes: .*it is read-only`)),
+      );
+    } finally {
+      for (const proxy of [first, second]) proxy.close();
+    }
+  });
+});
+
+describe("a database that is in trouble", () => {
+  it("takes writes again after it was read-only, with no half of a change before", async () => {
+    await create();
+    await database.query(`ALTER DATABASE ${database.name} SET default_transaction_read_only = on`);
+    await endSessions();
+    const before = await database.query("SELECT * FROM kindstack_ownership.rows");
+    await vi.waitFor(() => expect(create()).rejects.toEqual(failure("DatabaseReadOnly", "read-only")));
+    await database.query(`ALTER DATABASE ${database.name} RESET default_transaction_read_only`);
+    expect(await database.query("SELECT * FROM kindstack_ownership.rows")).toEqual(before);
+    await create(); // not on a connection of that time
+  });
+
+  it("whose connections are used up is tried again", async () => {
+    await database.query(`ALTER ROLE ${role} PASSWORD 'limited' CONNECTION LIMIT 0`);
+    database.use({ PSQL_USER: role, PSQL_PASSWORD: "limited" });
+    await expect(create()).rejects.toEqual(failure("TooManyConnections", "too many connections"));
+    await database.query(`ALTER ROLE ${role} CONNECTION LIMIT -1`);
+    await create();
+  });
+
+  it("is not held to the role's statement_timeout: each transaction sets its own", async () => {
+    const slow = await slowTable("0.3");
+    await database.query(`ALTER ROLE ${role} SET statement_timeout = '100ms'`);
+    await provider.create(rowIn(slow));
+    expect(await database.query(`SELECT FROM ${slow}`)).toHaveLength(1);
+    await database.query(`ALTER ROLE ${role} RESET statement_timeout`);
+  });
+
+  it("that ends transactions by a time-out leaves nothing half done", async () => {
+    const slow = await slowTable("1");
+    await database.query(`ALTER ROLE ${role} SET transaction_timeout = '200ms'`);
+    await expect(provider.create(rowIn(slow))).rejects.toEqual(
+      failure("ConnectionLost", /transaction timeout|terminated/),
+    );
+    expect(await database.query(`SELECT FROM ${slow}`)).toEqual([]);
+    expect(await database.query("SELECT FROM kindstack_ownership.rows WHERE table_name = $1", [slow])).toEqual([]);
+    await database.query(`ALTER ROLE ${role} RESET transaction_timeout`);
+  });
+
+  /** A table whose rows take so many seconds, for the other role. */
+  async function slowTable(seconds: string): Promise<string> {
+    const slow = await database.createStudents();
+    await database.query(
+      `CREATE FUNCTION wait_${slow}() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(${seconds}); RETURN NEW; END';
+       CREATE TRIGGER wait AFTER INSERT ON ${slow} FOR EACH ROW EXECUTE FUNCTION wait_${slow}();
+       GRANT ALL ON ${slow} TO ${role}; ALTER ROLE ${role} PASSWORD 'slow'`,
+    );
+    database.use({ PSQL_USER: role, PSQL_PASSWORD: "slow" });
+    return slow;
+  }
+});
