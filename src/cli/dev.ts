@@ -112,7 +112,7 @@ async function up(options: DevOptions, signal: AbortSignal): Promise<void> {
     });
     if (pulumi !== undefined) {
       progress.begin("operator");
-      const component = await operator(cluster, pulumi, { kinds: portableWords(options.kinds?.words ?? []), watch });
+      const component = operator(cluster, pulumi, { kinds: portableWords(options.kinds?.words ?? []), watch });
       const onSpawn = (logFile: string) => {
         if (!detach) unfollow = followFile(logFile, terminalLog());
       };

@@ -5,6 +5,7 @@ import { safeJson, shortValue } from "../text/plain-text";
 import { renderTable } from "../text/table";
 import { INSPECTION_HELP, inspect } from "./inspection";
 import { KIND_HELP, type KindsOption, kindsOption, kindsWith } from "./kinds-option";
+import { type OutputFormat, outputOption } from "./output-option";
 import { kubeconfigNamespace, type ServerOptions, withServerOptions } from "./server-options";
 
 const SHOWN_CHANGES = 3;
@@ -12,7 +13,7 @@ const SHOWN_CHANGES = 3;
 export function historyCommand(): Command {
   return objectCommand({
     usage: "history",
-    description: "show the updates of an object's stack, newest first; a table on a terminal, JSON elsewhere",
+    description: "show the updates of an object's stack, newest first",
     path: "/v1/history",
     table: historyTable,
   });
@@ -21,8 +22,7 @@ export function historyCommand(): Command {
 export function outputsCommand(): Command {
   return objectCommand({
     usage: "outputs",
-    description:
-      "show the resources of an object and their outputs, from the state; a table on a terminal, JSON elsewhere",
+    description: "show the resources of an object and their outputs, from the state",
     path: "/v1/outputs",
     table: outputsTable,
   });
@@ -43,6 +43,7 @@ export function stateCommand(): Command {
 
 interface ObjectOptions extends ServerOptions, KindsOption {
   namespace?: string;
+  output?: OutputFormat;
 }
 
 /** A command that shows a part of one object's stack, which other objects may share. */
@@ -57,7 +58,7 @@ function objectCommand<P extends "/v1/history" | "/v1/outputs" | "/v1/state">({
   description: string;
   /** The path of the request to an operator. */
   path: P;
-  /** What is printed on a terminal, in place of JSON. */
+  /** What is printed unless JSON is asked for; without, the command prints JSON alone. */
   table?(value: Answers[P]): string;
 }): Command {
   const command = new Command(usage.split(" ").at(-1))
@@ -66,12 +67,13 @@ function objectCommand<P extends "/v1/history" | "/v1/outputs" | "/v1/state">({
     .argument("<name>", "the object's name")
     .option("-n, --namespace <namespace>", "the object's namespace (default: the kubeconfig's)")
     .addOption(kindsOption("kinds to choose from"));
+  if (table !== undefined) command.addOption(outputOption());
   return withServerOptions(command)
     .addHelpText("after", `\nExample:\n  kindstack ${usage} tenant.multitenancy acme\n${INSPECTION_HELP}`)
     .action(async (kind: string, name: string, options: ObjectOptions) => {
       const object = { kind, name, namespace: options.namespace ?? kubeconfigNamespace() };
       const value = await inspect(path, object, options, () => ({ kinds: kindsWith(command, options, kind) }));
-      process.stdout.write(`${(table && process.stdout.isTTY ? table : safeJson)(value)}\n`);
+      process.stdout.write(`${(options.output === "text" && table ? table : safeJson)(value)}\n`);
     });
 }
 

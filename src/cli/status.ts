@@ -6,9 +6,10 @@ import { readOverview } from "../status/overview";
 import { renderOverview } from "../status/render";
 import { safeJson } from "../text/plain-text";
 import { allKinds, type KindsOption, kindsOption } from "./kinds-option";
+import { type OutputFormat, outputOption } from "./output-option";
 
 interface StatusOptions extends KindsOption {
-  output: "text" | "json";
+  output: OutputFormat;
   metricsUrl: string;
   metricsTokenFile?: string;
   namespace: string;
@@ -17,9 +18,13 @@ interface StatusOptions extends KindsOption {
 export function statusCommand(): Command {
   return new Command("status")
     .description("show kinds, objects that are not Ready, the operator's queue and updates, shards and Events")
-    .addOption(new Option("-o, --output <format>", "what is printed").choices(["text", "json"]).default("text"))
+    .addOption(outputOption())
     .addOption(kindsOption("kinds to show"))
-    .option("--metrics-url <url>", "address of the operator's metrics", "http://127.0.0.1:8080/metrics")
+    .addOption(
+      new Option("--metrics-url <url>", "address of the operator's metrics")
+        .env("KINDSTACK_METRICS_URL")
+        .default("http://127.0.0.1:8080/metrics"),
+    )
     .option("--metrics-token-file <file>", "file with a token that may read the metrics")
     .option("-n, --namespace <namespace>", "the operator's namespace", "kindstack-system")
     .addHelpText(

@@ -9,6 +9,7 @@ import type { ToolEvent } from "../toolchain/tool";
 import { CONTROL_PLANE_TOOLS, startControlPlane } from "./control-plane";
 import { environmentFile, environmentOf } from "./environment";
 import { type Layout, layoutOf, logFileOf } from "./layout";
+import { portOf } from "./ports";
 import { type PostgresSettings, startPostgres } from "./postgres";
 import { forgetPostgres } from "./postgres-installation";
 import { isRunning, type ProcessIdentity } from "./process";
@@ -33,6 +34,8 @@ export interface DevCluster {
   /** The environment variables that kubectl, Pulumi and the operator need to find the cluster. */
   readonly env: Readonly<Record<string, string>>;
   readonly postgres: PostgresSettings;
+  /** Where an operator is to serve its metrics, as `env` says. */
+  readonly operatorPort: number;
   /** Fulfilled when a component ends. */
   readonly failure: Promise<ComponentFailedError>;
   /** Starts one more process that belongs to the cluster. @throws ComponentFailedError */
@@ -134,11 +137,12 @@ async function start(
   await Promise.allSettled(starts); // when one fails, the other must have settled before anything is stopped
   const [, postgres] = await Promise.all(starts);
 
-  const env = environmentOf(layout, postgres);
+  const operatorPort = await portOf(layout, "operator");
+  const env = environmentOf(layout, postgres, operatorPort);
   await fs.writeFile(layout.env, environmentFile(env), { mode: 0o600 });
   const { directory: dir, kubeconfig } = layout;
   return {
-    ...{ dir, kubeconfig, env, postgres, failure },
+    ...{ dir, kubeconfig, env, postgres, operatorPort, failure },
     start: (component) => supervisor.start(component),
     stop: async (stopLog) => void (await stopDevCluster(dir, stopLog)),
   };

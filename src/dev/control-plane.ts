@@ -8,7 +8,7 @@ import { statusOf } from "../../stacks/contract/kind";
 import { answersOk } from "./health";
 import type { Layout } from "./layout";
 import { type Credential, KWOK_USER, kubeconfigOf, type Pki, preparePki } from "./pki";
-import { freePort } from "./ports";
+import { portOf } from "./ports";
 import type { Supervisor } from "./supervisor";
 
 const SERVICE_RANGE = "10.0.0.0/24";
@@ -59,12 +59,19 @@ export async function startControlPlane(
     });
 
   log("starting etcd");
-  const etcdPort = await freePort();
+  const etcdPort = await portOf(layout, "etcd");
   const etcdTls = { ca: pki.etcdCa, client: pki.apiServerEtcdClient };
-  await start("etcd", 1, etcdPort, "/health", etcdFlags(layout, pki, etcdPort, await freePort()), etcdTls);
+  await start(
+    "etcd",
+    1,
+    etcdPort,
+    "/health",
+    etcdFlags(layout, pki, etcdPort, await portOf(layout, "etcd-peer")),
+    etcdTls,
+  );
 
   log("starting the API server");
-  const apiServerPort = await freePort();
+  const apiServerPort = await portOf(layout, "kube-apiserver");
   await start("kube-apiserver", 2, apiServerPort, "/readyz", apiServerFlags(pki, apiServerPort, etcdPort));
   const writeKubeconfig = (file: string, user: Credential) => {
     const config = kubeconfigOf(`https://127.0.0.1:${apiServerPort}`, pki.ca, user);
@@ -76,7 +83,7 @@ export async function startControlPlane(
   const startClient = async (name: Tool, user: Credential, flagsOf: (port: number, kubeconfig: string) => Flags) => {
     const kubeconfig = path.join(layout.pki, `${name}.kubeconfig`);
     writeKubeconfig(kubeconfig, user);
-    const port = await freePort();
+    const port = await portOf(layout, name);
     await start(name, 3, port, "/healthz", {
       kubeconfig,
       "tls-cert-file": pki.serving.certificateFile,

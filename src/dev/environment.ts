@@ -2,8 +2,12 @@ import { pathToFileURL } from "node:url";
 import type { Layout } from "./layout";
 import type { PostgresSettings } from "./postgres";
 
-/** The environment variables that kubectl, psql, Pulumi and the operator need to find the cluster. */
-export function environmentOf(layout: Layout, postgres: PostgresSettings): Record<string, string> {
+/** The environment variables that kubectl, psql, Pulumi and Kindstack need to find the cluster and its operator. */
+export function environmentOf(
+  layout: Layout,
+  postgres: PostgresSettings,
+  operatorPort: number,
+): Record<string, string> {
   return {
     KUBECONFIG: layout.kubeconfig,
     PSQL_HOST: postgres.host,
@@ -20,6 +24,7 @@ export function environmentOf(layout: Layout, postgres: PostgresSettings): Recor
     PULUMI_BACKEND_URL: pathToFileURL(layout.state).href,
     PULUMI_CONFIG_PASSPHRASE_FILE: layout.passphrase,
     KINDSTACK_WORK_DIR: layout.work,
+    KINDSTACK_METRICS_URL: `http://127.0.0.1:${operatorPort}/metrics`,
   };
 }
 

@@ -18,6 +18,7 @@ export function layoutOf(dir: string) {
     state: path.join(directory, "state"),
     /** The operator's work directories. */
     work: path.join(directory, "work"),
+    ports: path.join(directory, "ports.json"),
     record: path.join(directory, "cluster.json"),
   };
 }

@@ -3,7 +3,6 @@ import type { PulumiBinary } from "../automation/workspace";
 import { packageRoot } from "../package";
 import type { DevCluster } from "./cluster";
 import { answersOk } from "./health";
-import { freePort } from "./ports";
 import type { Component } from "./supervisor";
 
 export interface OperatorOptions {
@@ -13,12 +12,11 @@ export interface OperatorOptions {
 }
 
 /** The operator as one more process of the cluster: the command line's own `run`, with the cluster's environment. */
-export async function operator(
-  { env }: DevCluster,
+export function operator(
+  { env, operatorPort: port }: DevCluster,
   pulumi: PulumiBinary,
   { kinds = [], watch = false }: OperatorOptions = {},
-): Promise<Component> {
-  const port = await freePort();
+): Component {
   return {
     name: "operator",
     command: process.execPath,

@@ -1,5 +1,9 @@
 import { randomInt } from "node:crypto";
+import fs from "node:fs";
+import { createServer } from "node:net";
 import getPort, { portNumbers } from "get-port";
+import { errorMessageOf } from "../../providers/errors";
+import type { Layout } from "./layout";
 
 const FIRST = 20_000;
 const LAST = 29_999;
@@ -12,4 +16,37 @@ const SPAN = 500;
 export function freePort(): Promise<number> {
   const first = randomInt(FIRST, LAST - SPAN);
   return getPort({ host: "127.0.0.1", port: portNumbers(first, first + SPAN) });
+}
+
+/**
+ * The port that a component of a cluster had before, if it is free, so that bookmarks and shells stay valid; else a new one,
+ * which is remembered.
+ *
+ * @throws Error for a file of ports that cannot be read
+ */
+export async function portOf(layout: Layout, component: string): Promise<number> {
+  const before = rememberedPorts(layout)[component];
+  if (before !== undefined && (await isFree(before))) return before;
+  const port = await freePort();
+  // Read again: others may have been remembered in the meantime.
+  const ports = { ...rememberedPorts(layout), [component]: port };
+  fs.writeFileSync(layout.ports, `${JSON.stringify(ports, undefined, 2)}\n`, { mode: 0o600 });
+  return port;
+}
+
+/** Not asked of get-port, which keeps a port back for a while after it was used. */
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer().once("error", () => resolve(false));
+    server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)));
+  });
+}
+
+function rememberedPorts(layout: Layout): Partial<Record<string, number>> {
+  if (!fs.existsSync(layout.ports)) return {};
+  try {
+    return JSON.parse(fs.readFileSync(layout.ports, "utf8")) as Record<string, number>;
+  } catch (error) {
+    throw new Error(`${layout.ports} is damaged, remove it: ${errorMessageOf(error)}`);
+  }
 }

@@ -5,7 +5,7 @@ import path from "node:path";
 import { execa } from "execa";
 import pRetry from "p-retry";
 import { Client } from "pg";
-import { freePort } from "./ports";
+import { portOf } from "./ports";
 import { locatePostgres, type PostgresInstallation, passwordFileOf } from "./postgres-installation";
 import { programName } from "./process";
 import { type Component, ComponentFailedError, type Supervisor } from "./supervisor";
@@ -41,7 +41,13 @@ export async function startPostgres(
     log(`PostgreSQL's user cannot access ${layout.directory}; its data lies in ${dataDirectory}`);
   }
   await removeMisleadingPidFile(dataDirectory);
-  const settings = { host: "127.0.0.1", port: await freePort(), database: DATABASE, user: USER, password };
+  const settings = {
+    host: "127.0.0.1",
+    port: await portOf(layout, "postgres"),
+    database: DATABASE,
+    user: USER,
+    password,
+  };
   const component = postgres(installation, settings);
   // The processes of a killed server exit a moment later; until then, a new one refuses to start.
   await pRetry(() => supervisor.start(component), {

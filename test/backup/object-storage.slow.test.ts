@@ -35,8 +35,10 @@ describe.each(SCHEMES)("an operator whose state is at %s://", (scheme) => {
     await Promise.all([first, second].map(untilReady));
     uidBefore = await uid();
 
-    expect(JSON.parse(run("state", "history", "tenant.multitenancy", acme))).toMatchObject([{ result: "succeeded" }]);
-    expect(JSON.parse(run("state", "outputs", "tenant.multitenancy", acme))).toContainEqual(
+    expect(JSON.parse(run("state", "history", "tenant.multitenancy", acme, "-o", "json"))).toMatchObject([
+      { result: "succeeded" },
+    ]);
+    expect(JSON.parse(run("state", "outputs", "tenant.multitenancy", acme, "-o", "json"))).toContainEqual(
       expect.objectContaining({ type: "Namespace", name: expect.stringContaining(dev) }),
     );
   });
@@ -57,7 +59,7 @@ describe.each(SCHEMES)("an operator whose state is at %s://", (scheme) => {
     await untilReady(first);
     expect(await find(namespace(test))).toBeDefined();
     expect(await uid()).toBe(uidBefore);
-    expect(JSON.parse(run("restored", "history", "tenant.multitenancy", acme))[0]).toMatchObject({
+    expect(JSON.parse(run("restored", "history", "tenant.multitenancy", acme, "-o", "json"))[0]).toMatchObject({
       resourceChanges: { create: expect.any(Number), same: expect.any(Number) },
     });
   });

@@ -190,14 +190,20 @@ describe("a cluster of one's own", { timeout: 120_000 }, () => {
     expect(await stored(cluster)).toEqual({ namespace: true, row: true });
   });
 
-  it("keeps what it stores when it is stopped", async () => {
+  it("keeps what it stores, and its ports, when it is stopped", async () => {
     await expect(startDevCluster({ dir })).rejects.toThrow(DevClusterRunningError);
+    const ports = () =>
+      devClusterStatus(dir)
+        .processes.map(({ name, port }) => `${name} ${port}`)
+        .sort();
+    const before = ports();
     await cluster.stop();
     expect(devClusterStatus(dir).state).toBe("stopped");
 
     cluster = await startDevCluster({ dir });
 
     expect(await stored(cluster)).toEqual({ namespace: true, row: true });
+    expect(ports()).toEqual(before);
   });
 
   it("forgets what it stored when it is started afresh", async () => {

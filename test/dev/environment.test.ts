@@ -26,7 +26,7 @@ describe("the file of variables", () => {
   it("names only absolute paths, wherever the directory was named from", () => {
     const settings = { host: "127.0.0.1", port: 5432, database: "d", user: "u", password: "p" };
 
-    const environment = environmentOf(layoutOf("some dir/dev"), settings);
+    const environment = environmentOf(layoutOf("some dir/dev"), settings, 8080);
 
     expect(environment).toMatchObject({
       KUBECONFIG: `${process.cwd()}/some dir/dev/kubeconfig`,
@@ -34,6 +34,7 @@ describe("the file of variables", () => {
       KINDSTACK_WORK_DIR: `${process.cwd()}/some dir/dev/work`,
       PSQL_HOST: "127.0.0.1",
       PSQL_PORT: "5432",
+      KINDSTACK_METRICS_URL: "http://127.0.0.1:8080/metrics",
     });
   });
 });

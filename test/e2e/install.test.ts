@@ -358,8 +358,8 @@ describe("the operator under the installed service account", () => {
     it("tells what the stack of an object has gone through and made", async () => {
       const name = object.metadata.name ?? "";
       const [history, outputs, diff] = await Promise.all([
-        ask(["history", "tenant.multitenancy", name], reader),
-        ask(["outputs", "tenant.multitenancy", name], reader),
+        ask(["history", "tenant.multitenancy", name, "-o", "json"], reader),
+        ask(["outputs", "tenant.multitenancy", name, "-o", "json"], reader),
         ask(["diff", "tenant.multitenancy", name, "-o", "json"], reader),
       ]);
 

@@ -111,7 +111,7 @@ describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"
     followPage("docs/console.md", reader);
 
     it("has one operator at the end that works on the restored state with the new passphrase", async () => {
-      const history = await reader.run("npx kindstack history tenant.multitenancy acme");
+      const history = await reader.run("npx kindstack history tenant.multitenancy acme -o json");
       expect(JSON.parse(history)[0]).toMatchObject({ kind: "update", result: "succeeded" });
       expect(await reader.run("echo $PULUMI_BACKEND_URL")).toBe(`${restored.backendUrl()}\n`);
       const { backendUrl } = JSON.parse(

@@ -552,14 +552,18 @@ describe("the commands", () => {
     expect(JSON.parse(output.stdout.slice(output.stdout.indexOf("{"))).objects.length).toBeGreaterThan(5);
   });
 
-  it("tell what an object has, and what was done to it, as JSON where no terminal is", async () => {
+  it("tell what an object has, and what was done to it, as a table or as JSON", async () => {
     const object = ["postgreswriters.demo.yash.com", "same", "-n", cluster.namespace];
 
-    expect(await run("outputs", ...object)).toBe(0);
+    expect(await run("history", ...object)).toBe(0);
+    expect(output.stdout).toMatch(/^STARTED +TOOK +OPERATION +RESULT +CHANGES\n\S+ +[\d.]+ s +update +succeeded/);
+
+    output.stdout = "";
+    expect(await run("outputs", ...object, "-o", "json")).toBe(0);
     expect(JSON.parse(output.stdout)).toMatchObject([{ type: "Row", outputs: { values: { age: 23 } } }]);
 
     output.stdout = "";
-    expect(await run("history", ...object)).toBe(0);
+    expect(await run("history", ...object, "--output", "json")).toBe(0);
     expect(JSON.parse(output.stdout).slice(0, 1)).toMatchObject([{ kind: "update", result: "succeeded" }]);
 
     output.stdout = "";
