@@ -34,7 +34,10 @@ const LIMITED = ["cpu", "memory", "ephemeral-storage"];
 const STORAGE_CLASS_SUFFIX = ".storageclass.storage.k8s.io/";
 const STORAGE_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class";
 
-/** What a request adds to each resource, where it adds something. */
+/** Containers and amounts of a Pod that are added up; one with more has to do without room. */
+const MAX_AMOUNTS = 5_000;
+
+/** What a request adds to each resource, where it adds something. @throws RangeError for a Pod that is too large */
 export function growthOf({ resource, object, oldObject }: AdmissionRequest): Usage {
   if (object === undefined) return new Map();
   const before: Usage = oldObject === undefined ? new Map() : usageOf(resource, oldObject);
@@ -87,6 +90,7 @@ function isBestEffort({ containers = [], initContainers = [], resources }: V1Pod
 }
 
 function addPod(usage: Usage, pod: V1PodSpec): void {
+  if (amountsIn(pod) > MAX_AMOUNTS) throw new RangeError(`a Pod of more than ${MAX_AMOUNTS} containers and amounts`);
   const requests = podTotal(pod, "requests");
   const limits = podTotal(pod, "limits");
   for (const [name, amount] of parsed(pod.overhead)) {
@@ -104,23 +108,33 @@ function addPod(usage: Usage, pod: V1PodSpec): void {
   }
 }
 
+function amountsIn({ containers = [], initContainers = [], overhead }: V1PodSpec): number {
+  const lists = [...containers, ...initContainers].flatMap(({ resources: { requests, limits } = {} }) => [
+    requests,
+    limits,
+  ]);
+  return [...lists, overhead].reduce((count, list = {}) => count + 1 + Object.keys(list).length, 0);
+}
+
 /** Init containers run one after the other before the others, beside those of them that keep running. */
 function podTotal(
   { containers = [], initContainers = [], resources }: V1PodSpec,
   what: keyof Pick<V1ResourceRequirements, "requests" | "limits">,
 ): Usage {
   const listOf = (of: V1Container) => parsed(of.resources?.[what]);
-  let running: Usage = new Map();
-  let most: Usage = new Map();
+  const running: Usage = new Map();
+  const most: Usage = new Map();
   for (const container of initContainers) {
-    const now = combined(running, listOf(container), add);
-    if (container.restartPolicy === "Always") running = now;
-    most = combined(most, now, max);
+    const own = listOf(container);
+    for (const [name, amount] of own) {
+      most.set(name, max(most.get(name) ?? 0n, (running.get(name) ?? 0n) + amount));
+    }
+    if (container.restartPolicy === "Always") addAll(running, own);
   }
-  const all = containers.reduce((total, container) => combined(total, listOf(container), add), running);
-  const total = combined(all, most, max);
-  for (const [name, amount] of parsed(resources?.[what])) total.set(name, amount);
-  return total;
+  for (const container of containers) addAll(running, listOf(container));
+  for (const [name, amount] of most) running.set(name, max(running.get(name) ?? 0n, amount));
+  for (const [name, amount] of parsed(resources?.[what])) running.set(name, amount);
+  return running;
 }
 
 function addService(usage: Usage, { type, ports = [], allocateLoadBalancerNodePorts }: V1ServiceSpec): void {
@@ -148,10 +162,6 @@ function parsed(list: Amounts = {}): Usage {
   return new Map(Object.entries(list).map(([name, quantity]) => [name, parseAmount(quantity)]));
 }
 
-function combined(first: Usage, second: Usage, combine: (a: Amount, b: Amount) => Amount): Usage {
-  const result: Usage = new Map(first);
-  for (const [name, amount] of second) result.set(name, combine(first.get(name) ?? 0n, amount));
-  return result;
+function addAll(total: Usage, list: Usage): void {
+  for (const [name, amount] of list) total.set(name, (total.get(name) ?? 0n) + amount);
 }
-
-const add = (a: Amount, b: Amount) => a + b;

@@ -1,7 +1,7 @@
 import type { Resource } from "@pulumi/pulumi/resource";
 import { KubernetesObject, type ObjectMeta, type ObjectType } from "../../providers/kubernetes/index";
 import { controllerReference, type ProgramContext } from "../contract/index";
-import { collisionScope } from "./admission/hostnames";
+import { collisionScope } from "./admission/ingress-collisions";
 import { quotasLabel } from "./admission/quotas";
 import {
   HOSTNAME_COLLISION_LABEL,

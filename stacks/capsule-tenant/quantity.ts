@@ -19,7 +19,9 @@ const BINARY = Object.fromEntries(
   ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"].map((suffix, i) => [suffix, NANO << BigInt(10 * i)]),
 );
 const MEBI = NANO << 20n;
-const FORM = /^([+-]?)(\d*)(?:\.(\d*))?(?:([KMGTPE]i|[numkMGTPE])|[eE]([+-]?\d+))?$/;
+const FORM = /^([+-]?)(\d*)(?:\.(\d*))?(?:([KMGTPE]i|[numkMGTPE])|[eE]([+-]?\d{1,2}))?$/;
+/** Longer texts are no amounts of Kubernetes, and take long to read. */
+const MAX_LENGTH = 64;
 
 /**
  * Parses `8`, `100m`, `1.5Gi`, `1e3`. What is finer than a billionth is rounded away from zero, as Kubernetes does.
@@ -28,7 +30,9 @@ const FORM = /^([+-]?)(\d*)(?:\.(\d*))?(?:([KMGTPE]i|[numkMGTPE])|[eE]([+-]?\d+)
  */
 export function parseAmount(quantity: string | number): Amount {
   const [match, sign, whole = "", fraction = "", suffix = "", exponent = "0"] = FORM.exec(String(quantity)) ?? [];
-  if (match === undefined || whole + fraction === "") throw new RangeError(`${quantity} is not an amount`);
+  if (match === undefined || match.length > MAX_LENGTH || whole + fraction === "") {
+    throw new RangeError(`${String(quantity).slice(0, MAX_LENGTH)} is not an amount`);
+  }
   const places = fraction.length - Number(exponent);
   const scaled = BigInt(whole + fraction) * (DECIMAL[suffix] ?? BINARY[suffix] ?? 0n);
   const divisor = 10n ** BigInt(Math.max(0, places));

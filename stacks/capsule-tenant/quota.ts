@@ -54,18 +54,19 @@ export async function balanceQuotas(
   return untilAsksEnd(owned);
 }
 
-/** What the tenant has left of a resource of an item; `undefined` while that is not known. */
+/** What the tenant has left of an item, by resource; `undefined` while that is not known. */
 export function leftOf(
   tenant: CapsuleTenant,
   owned: readonly LiveObject[],
   index: number,
-  resource: string,
-): Amount | undefined {
+): (resource: string) => Amount | undefined {
   const { quotas, lost } = quotasOfItem(tenant, owned, index);
-  const hard = tenant.spec.resourceQuotas?.[index]?.hard?.[resource];
-  const lostAmount = lost(resource);
-  if (hard === undefined || lostAmount === undefined) return undefined;
-  return parseAmount(hard) - lostAmount - usedIn(quotas, resource);
+  return (resource) => {
+    const hard = tenant.spec.resourceQuotas?.[index]?.hard?.[resource];
+    const lostAmount = lost(resource);
+    if (hard === undefined || lostAmount === undefined) return undefined;
+    return parseAmount(hard) - lostAmount - usedIn(quotas, resource);
+  };
 }
 
 /**
@@ -106,8 +107,11 @@ function balances(
     const isTakenBack = Object.keys(quota.spec?.hard ?? {}).some((resource) => !(resource in hard));
     return { quota, hard: {}, annotations: {}, isDue: isTakenBack, lowers: false };
   });
+  const asks = quotas.map((quota) => asksOn(quota));
   for (const [resource, limit] of Object.entries(hard)) {
-    const slots = quotas.map((quota) => slotOf(quota, resource));
+    const slots = quotas.map(
+      (quota, index): Slot => ({ ...countOf(quota, resource), asked: asks[index]?.get(resource) }),
+    );
     const lostAmount = lost(resource);
     const [usedAnnotation, hardAnnotation] = [annotationOf("used", resource), annotationOf("hard", resource)];
     const used = formatAmount(usedIn(quotas, resource) + (lostAmount ?? 0n), limit);
@@ -131,22 +135,29 @@ function balances(
   return balances;
 }
 
-export function slotOf(quota: LiveQuota, resource: string): Slot {
+/** Parsed once for each state of a ResourceQuota. */
+const counts = new WeakMap<LiveQuota, Map<string, Omit<Slot, "asked">>>();
+
+/** What a ResourceQuota says of one resource. */
+export function countOf(quota: LiveQuota, resource: string): Omit<Slot, "asked"> {
+  const byResource = counts.get(quota) ?? new Map<string, Omit<Slot, "asked">>();
+  counts.set(quota, byResource);
   const { spec, status } = quota;
   const amountIn = (amounts: Amounts | undefined) => {
     const quantity = amounts?.[resource];
     return quantity === undefined ? undefined : parseAmount(quantity);
   };
-  return {
+  const count = byResource.get(resource) ?? {
     used: amountIn(status?.used),
     granted: amountIn(spec?.hard),
     enforced: amountIn(status?.hard),
-    asked: asksOn(quota).get(resource),
   };
+  byResource.set(resource, count);
+  return count;
 }
 
 function usedIn(quotas: readonly LiveQuota[], resource: string): Amount {
-  return sum(quotas.map((quota) => slotOf(quota, resource).used ?? 0n));
+  return sum(quotas.map((quota) => countOf(quota, resource).used ?? 0n));
 }
 
 function byNamespace(a: LiveObject, b: LiveObject): number {

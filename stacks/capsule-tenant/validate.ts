@@ -1,6 +1,6 @@
 import ipaddr from "ipaddr.js";
 import { TerminalError } from "../contract/index";
-import { HOSTNAME_COLLISION_ANNOTATION } from "./admission/hostnames";
+import { HOSTNAME_COLLISION_ANNOTATION } from "./admission/ingress-collisions";
 import { ipBlocksOf } from "./network-policy";
 import { type CapsuleTenant, COLLISION_SCOPES, isReserved, SERVICE_ACCOUNT_NAME } from "./schema";
 

@@ -3,13 +3,15 @@ import type { KindAdmission } from "../../contract/index";
 import { TENANT_LABEL } from "../labels";
 import { capsuleNamespaceView } from "../namespace-view";
 import { policies } from "../policies/policies";
-import { endpointsOf, hostnamesOf, ingressCollisionWebhook, tenantHostnamesWebhook } from "./hostnames";
+import { indexKeysOf } from "./endpoints";
+import { ingressCollisionWebhook } from "./ingress-collisions";
 import { namespaceWebhook } from "./namespaces";
 import { QuotaRoom } from "./quota-room";
 import { quotaWebhooks } from "./quotas";
 import { QuotaReservations } from "./reservations";
 import { namespaceRoles } from "./roles";
 import { servicesMetadataWebhook } from "./services-metadata";
+import { hostnamesOf, tenantHostnamesWebhook } from "./tenant-hostnames";
 
 /** The admission of Capsule's Tenant: who may create namespaces, and what may be in them. */
 export function capsuleTenantAdmission(): KindAdmission {
@@ -46,7 +48,10 @@ export function capsuleTenantAdmission(): KindAdmission {
       ingresses: {
         apiVersion: "networking.k8s.io/v1",
         kind: "Ingress",
-        indexers: { endpoint: endpointsOf },
+        indexers: {
+          endpoint: indexKeysOf,
+          localEndpoint: (ingress) => indexKeysOf(ingress).map((key) => `${ingress.metadata.namespace} ${key}`),
+        },
       },
     },
     // The policies first: no user gets the right to create namespaces before they are guarded.

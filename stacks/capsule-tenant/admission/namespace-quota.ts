@@ -1,12 +1,12 @@
 import type { AdmissionView } from "../../contract/index";
-import { RESOURCE_QUOTA_LABEL, TENANT_LABEL } from "../labels";
+import { RESOURCE_QUOTA_LABEL } from "../labels";
 import type { Usage } from "../object-usage";
 import { type Amount, min } from "../quantity";
-import { type LiveQuota, leftOf, slotOf } from "../quota";
+import { countOf, type LiveQuota } from "../quota";
 import { ASK_MS, type Ask, expiredAsks, formatAsks } from "../quota-asks";
 import type { Slot } from "../shares";
 import { ExpectedUse } from "./expected-use";
-import { tenantNamed } from "./tenants";
+import type { TenantRest } from "./tenant-rest";
 
 /** How much later than this process's cache the API server's own may see a raised grant. */
 const ENFORCED_WITHIN_MS = 100;
@@ -60,14 +60,10 @@ export class NamespaceQuota {
   }
 
   /** Whether the tenant has this much left, by the last counts. */
-  isLeft(growth: Usage): boolean {
-    const { labels } = this.#live?.metadata ?? {};
-    const name = labels?.[TENANT_LABEL] ?? "";
-    const index = Number(labels?.[RESOURCE_QUOTA_LABEL]);
-    const tenant = tenantNamed(name, this.#view);
-    const owned = ["namespaces", "quotas"].flatMap((watch) => this.#view.byIndex(watch, "tenant", name));
+  isLeft(growth: Usage, rest: TenantRest): boolean {
+    const index = Number(this.#live?.metadata.labels?.[RESOURCE_QUOTA_LABEL]);
     return [...growth].every(([resource, amount]) => {
-      const left = tenant && leftOf(tenant, owned, index, resource);
+      const left = rest.of(index, resource);
       return left !== undefined && amount <= left;
     });
   }
@@ -142,11 +138,11 @@ export class NamespaceQuota {
   }
 
   #slot(resource: string): Partial<Slot> {
-    return this.#live === undefined ? {} : slotOf(this.#live, resource);
+    return this.#live === undefined ? {} : countOf(this.#live, resource);
   }
 }
 
 function amountsIn(quota: LiveQuota, what: "used" | "enforced"): Usage {
   const resources = Object.keys(quota.spec?.hard ?? {});
-  return new Map(resources.map((resource) => [resource, slotOf(quota, resource)[what] ?? 0n]));
+  return new Map(resources.map((resource) => [resource, countOf(quota, resource)[what] ?? 0n]));
 }

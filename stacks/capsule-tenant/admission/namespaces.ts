@@ -26,6 +26,9 @@ import { ADMINISTERS_TENANTS, isMember, userGroups } from "./user-groups";
 
 const NAMESPACE_NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 const MAX_NAME_LENGTH = 63;
+/** Each key of a namespace is compared with a tenant's expressions; Kubernetes' own keys have at most 317 characters. */
+const MAX_KEYS = 200;
+const MAX_KEY_LENGTH = 317;
 
 /**
  * Namespaces that members of the groups create become their tenant's, or are refused.
@@ -127,7 +130,11 @@ function refusalBy(tenant: LiveTenant, { metadata }: Manifest, namespace: string
     return `the names of namespaces of the tenant ${name} begin with "${name}-"`;
   }
   for (const map of METADATA_MAPS) {
-    const refused = refusedKeys(tenant, map, Object.keys(metadata[map] ?? {})).join(", ");
+    const keys = Object.keys(metadata[map] ?? {});
+    if (keys.length > MAX_KEYS || keys.some((key) => key.length > MAX_KEY_LENGTH)) {
+      return `a tenant's namespace has at most ${MAX_KEYS} ${map}, with keys of at most ${MAX_KEY_LENGTH} characters`;
+    }
+    const refused = refusedKeys(tenant, map, keys).join(", ");
     if (refused) return `the ${map} ${refused} cannot be set on a namespace of the tenant ${name} by its owner`;
   }
   return undefined;

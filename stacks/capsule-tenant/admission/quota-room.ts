@@ -7,6 +7,7 @@ import { ASK_ANNOTATION_PREFIX } from "../quota-asks";
 import type { CapsuleTenant } from "../schema";
 import { COUNTED_WITHIN_MS } from "./expected-use";
 import { NamespaceQuota } from "./namespace-quota";
+import { TenantRest } from "./tenant-rest";
 import { tenantOf } from "./tenants";
 
 /** The webhook's time-out, less what the answer takes. */
@@ -27,6 +28,7 @@ interface Demand {
 
 interface WaitingRequest {
   tenant: string;
+  view: AdmissionView;
   demands: readonly Demand[];
   /** In ms since the epoch. */
   since: number;
@@ -63,6 +65,7 @@ export class QuotaRoom {
     await new Promise<void>((resolve) => {
       const waiting: WaitingRequest = {
         tenant: name,
+        view,
         demands,
         since: Date.now(),
         doubt: undefined,
@@ -76,7 +79,7 @@ export class QuotaRoom {
       };
       const deadline = setTimeout(waiting.letThrough, WAIT_MS);
       this.#waiting.add(waiting);
-      this.#look(waiting);
+      this.#look(waiting, new TenantRest(view, name));
     });
   }
 
@@ -108,7 +111,11 @@ export class QuotaRoom {
     if (this.#looks.has(tenant) || this.#waitingOf(tenant).length === 0) return;
     const look = () => {
       this.#looks.delete(tenant);
-      for (const waiting of this.#waitingOf(tenant)) this.#look(waiting);
+      let rest: TenantRest | undefined;
+      for (const waiting of this.#waitingOf(tenant)) {
+        rest ??= new TenantRest(waiting.view, tenant);
+        this.#look(waiting, rest);
+      }
     };
     this.#looks.set(tenant, setTimeout(look, LOOK_DELAY_MS));
   }
@@ -117,11 +124,11 @@ export class QuotaRoom {
     this.#quotas.delete(objectKey(metadata));
   }
 
-  #look(waiting: WaitingRequest): void {
+  #look(waiting: WaitingRequest, rest: TenantRest): void {
     const { demands, letThrough } = waiting;
     if (allFit(demands)) {
       letThrough(this.#expect(demands));
-    } else if (demands.every(({ quota, growth }) => quota.isLeft(growth))) {
+    } else if (demands.every(({ quota, growth }) => quota.isLeft(growth, rest))) {
       clearTimeout(waiting.doubt);
       waiting.doubt = undefined;
       this.#ask(demands);
