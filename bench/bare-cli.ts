@@ -12,8 +12,8 @@ import type { BenchCluster, BenchContext } from "./cluster";
  */
 export interface BareCli {
   /** @returns milliseconds. @throws Error with the failures of an update that did not succeed */
-  up(stack: string, program: Program, options?: { refresh?: boolean; many?: boolean }): Promise<number>;
-  destroy(stack: string, options?: { many?: boolean }): Promise<number>;
+  up(stack: string, program: Program, options?: { refresh?: boolean }): Promise<number>;
+  destroy(stack: string): Promise<number>;
   cliProcesses(): Promise<number>;
 }
 
@@ -46,12 +46,10 @@ export async function withBareCli<T>(
       if (outcome !== "succeeded") throw new Error(`the bare update failed: ${JSON.stringify(failures)}`);
       return performance.now() - started;
     };
-    // As fast as the CLI can be: the state is saved once, and the rows of many resources are written together.
-    const options = (many = false) => ({ signal, savesOnce: true, ...(many && { shared: {} }) });
+    const options = { signal, savesOnce: true }; // as fast as the CLI can be
     return await work({
-      up: (stack, program, { refresh = false, many } = {}) =>
-        timed(engine.up(stack, program, { refresh, ...options(many) })),
-      destroy: (stack, { many } = {}) => timed(engine.destroy(stack, options(many))),
+      up: (stack, program, { refresh = false } = {}) => timed(engine.up(stack, program, { refresh, ...options })),
+      destroy: (stack) => timed(engine.destroy(stack, options)),
       cliProcesses: async () => (await pulumi.count()) - atStart,
     });
   } finally {

@@ -15,8 +15,6 @@ export interface BurstMeasured {
   /** In one namespace, and in many. */
   one: Lifecycle;
   many: Lifecycle;
-  /** In many that share stacks. */
-  shared: Lifecycle;
   /** In many, without the Pulumi server. */
   withoutServer: Lifecycle;
   /** By one update each: as a platform team runs it, and of the bare CLI. */
@@ -29,7 +27,7 @@ export interface BurstMeasured {
 }
 
 export function burstSection(measured: BurstMeasured): Section {
-  const { size, one, many, shared, withoutServer, peakMiB, treePeakMiB } = measured;
+  const { size, one, many, withoutServer, peakMiB, treePeakMiB } = measured;
   return {
     id: "burst",
     title: `${size.objects} PostgresWriters at once`,
@@ -43,12 +41,10 @@ export function burstSection(measured: BurstMeasured): Section {
         `${size.stock}: ${(measured.stock.ms / 1000).toFixed(0)} s. Its time for ${size.objects} is that of the sample in proportion.`,
       "The operator's peak is VmHWM of its process over all of this section; with its processes of Pulumi, the largest sum of " +
         "resident sizes in samples five times a second.",
-      "With KINDSTACK_STACK_PARTITIONS=1, namespaces share stacks; by default each namespace has its own.",
       WITHOUT_SERVER_NOTE,
     ],
     figures: [
       ...figuresOf("in one namespace", one, measured),
-      ...figuresOf(`in ${size.namespaces} namespaces that share stacks`, shared, measured),
       ...figuresOf(`in ${size.namespaces} namespaces`, many, measured),
       {
         what: `created a second in ${size.namespaces} namespaces, without the Pulumi server`,

@@ -12,8 +12,6 @@ import { CHANGED_AGE, type Writer, writersOf, writersProgram } from "./writers";
 
 const FULL: BurstSize = { objects: 1_000, namespaces: 50, stock: 12 };
 const QUICK: BurstSize = { objects: 100, namespaces: 10, stock: 2 };
-/** The objects of all namespaces fill the same stacks. */
-const ONE_PARTITION = { KINDSTACK_STACK_PARTITIONS: "1" };
 
 /** Many PostgresWriters at once: made, changed, deleted. */
 export async function burst(context: BenchContext): Promise<Section> {
@@ -32,23 +30,15 @@ export async function burst(context: BenchContext): Promise<Section> {
         await stopSampling();
       }
     });
-    /** Over the namespaces, with another setting of the operator's. */
-    const otherLife = (name: string, environment: Record<string, string>) =>
-      withOperator(
-        context,
-        cluster,
-        () => cluster.startOperator(environment),
-        async (measured) => {
-          await warmUp(measured, warmUpWriters(objects));
-          return runLifecycle(measured, writersOf(name, objects, namespaces));
-        },
-      );
+    const startWithoutServer = () => cluster.startOperator(WITHOUT_SERVER);
+    const withoutServer = await withOperator(context, cluster, startWithoutServer, async (measured) => {
+      await warmUp(measured, warmUpWriters(objects));
+      return runLifecycle(measured, writersOf("without-server", objects, namespaces));
+    });
     return burstSection({
       size,
       ...own,
-      shared: await otherLife("shared", ONE_PARTITION),
-      // With stacks of its own for each namespace: there are most updates.
-      withoutServer: await otherLife("without-server", WITHOUT_SERVER),
+      withoutServer,
       bare: await bareLifecycle(context, cluster, objects),
       plain: await plainLife(context, cluster, writersOf("plain", objects)),
       stock: await measureStock(context, cluster, writersOf("stock", size.stock), availableParallelism()),
@@ -59,18 +49,17 @@ export async function burst(context: BenchContext): Promise<Section> {
 async function bareLifecycle(context: BenchContext, cluster: BenchCluster, count: number): Promise<Lifecycle> {
   const writers = writersOf("bare", count);
   const stack = "burst";
-  const many = { many: true };
   return withBareCli(context, cluster, async (bare) => {
-    await bare.up(stack, writersProgram(warmUpWriters(count)), many); // as the operator has been warmed up
-    await bare.destroy(stack, many);
+    await bare.up(stack, writersProgram(warmUpWriters(count))); // as the operator has been warmed up
+    await bare.destroy(stack);
     const step = (what: string, update: () => Promise<number>) => () => {
       context.detail(`one bare update of ${count}: ${what}`);
       return counted(bare, update);
     };
     return countedLifecycle(cluster, count, {
-      created: step("created", () => bare.up(stack, writersProgram(writers), many)),
-      changed: step("changed", () => bare.up(stack, writersProgram(writers, CHANGED_AGE), many)),
-      deleted: step("deleted", () => bare.destroy(stack, many)),
+      created: step("created", () => bare.up(stack, writersProgram(writers))),
+      changed: step("changed", () => bare.up(stack, writersProgram(writers, CHANGED_AGE))),
+      deleted: step("deleted", () => bare.destroy(stack)),
     });
   });
 }

@@ -12,12 +12,12 @@ import { admission } from "./admission";
 import { besideGo } from "./beside-go";
 import { burst } from "./burst";
 import type { BenchContext } from "./cluster";
-import { fullStack } from "./full-stack";
 import { goOperatorTool } from "./go-operator";
 import { idle } from "./idle";
 import { oneObject } from "./one-object";
 import { ownStacks } from "./own-stacks";
 import { writePages } from "./pages";
+import { previews } from "./previews";
 import { repair } from "./repair";
 import { type Results, readResults, type Section, writeResults } from "./results";
 import { size } from "./size";
@@ -28,7 +28,7 @@ const BENCHES: Record<string, { run: (context: BenchContext) => Promise<Section>
   "one-object": { run: oneObject, seconds: 70 },
   burst: { run: burst, seconds: 240 },
   "beside-go": { run: besideGo, seconds: 300 },
-  "full-stack": { run: fullStack, seconds: 60 },
+  previews: { run: previews, seconds: 30 },
   "own-stacks": { run: ownStacks, seconds: 170 },
   idle: { run: idle, seconds: 150 },
   size: { run: size, seconds: 180 },

@@ -16,7 +16,7 @@ import { forEachAtOnce, programOf } from "./writers";
 const FULL = { tenants: 100, memcacheds: 200, sample: 20 };
 const QUICK = { tenants: 5, memcacheds: 5, sample: 2 };
 
-/** Many objects of one kind, each with its own stack. */
+/** Many objects of one kind. */
 interface Load {
   kind: AnyKind;
   /** Of the names. */
@@ -28,7 +28,7 @@ interface Load {
   perSecond: number;
 }
 
-/** Tenants and Memcacheds: kinds whose objects have a stack each, so that each is an update of its own. */
+/** Tenants and Memcacheds, whose objects have several resources, or one that others take time to bring up. */
 export async function ownStacks(context: BenchContext): Promise<Section> {
   const { tenants, memcacheds, sample } = context.quick ? QUICK : FULL;
   const cores = availableParallelism();
@@ -51,7 +51,7 @@ export async function ownStacks(context: BenchContext): Promise<Section> {
     );
     return {
       id: "own-stacks",
-      title: "Objects with a stack each, created at once",
+      title: "Tenants and Memcacheds, created at once",
       notes: [
         `The bare CLI: one update each, ${cores} at a time, of ${sample} of them; its time for all is that in proportion.`,
         WITHOUT_SERVER_NOTE,

@@ -1,7 +1,6 @@
 import fs from "node:fs/promises";
 import path from "node:path";
 import { packageRoot } from "../src/package";
-import { OBJECTS_PER_STACK } from "../stacks/contract/shared-stack";
 import { PEERS } from "./peers";
 import { renderPlot } from "./plot";
 import { type Results, type Section, type SizePoint, writeResults } from "./results";
@@ -117,7 +116,6 @@ function planPart(sizes: readonly SizePoint[]): string {
       ],
       ["state", bytes(each(last.stateBytes)), bytes(each(last.stateBytes) * PLANNED)],
       ["object in etcd", bytes(each(last.objectBytes)), bytes(each(last.objectBytes) * PLANNED)],
-      ["stacks", "", plain(Math.ceil(PLANNED / OBJECTS_PER_STACK), "count")],
     ],
   );
 }

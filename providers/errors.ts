@@ -18,19 +18,32 @@ export type ObjectReference = {
   metadata: { name: string; namespace?: string; uid: string };
 };
 
+/** What a {@link ClassifiedError} may say besides its reason and message. */
+export interface ErrorDetails extends ErrorOptions {
+  object?: ObjectReference | undefined;
+  /**
+   * What is missing or away, such as `table app.students`: all that depends on it fails alike, so one object is tried for
+   * all of them.
+   */
+  dependency?: string | undefined;
+}
+
 /** An error that knows how it should be handled and what a condition's `reason` should say (CamelCase). */
 export abstract class ClassifiedError extends Error {
   abstract readonly errorClass: ErrorClass;
   readonly object: ObjectReference | undefined;
+  /** May be added on the way, by code that knows what the error was about. */
+  dependency: string | undefined;
 
   constructor(
     readonly reason: Reason,
     message: string,
-    { object, ...options }: ErrorOptions & { object?: ObjectReference } = {},
+    { object, dependency, ...options }: ErrorDetails = {},
   ) {
     super(message, options);
     this.name = new.target.name;
     this.object = object;
+    this.dependency = dependency;
   }
 }
 
@@ -56,14 +69,16 @@ export interface Failure {
   message: string;
   /** The Kubernetes object that it is about, if it names one. */
   object?: ObjectReference;
+  /** See {@link ErrorDetails.dependency}. */
+  dependency?: string;
 }
 
 /** What is told of any thrown value: an unclassified error is a bug, unless the operating system refused something. */
 export function failureOf(error: unknown): Failure {
   const message = errorMessageOf(error);
   if (error instanceof ClassifiedError) {
-    const { errorClass, reason, object } = error;
-    return { errorClass, reason, message, ...(object && { object }) };
+    const { errorClass, reason, object, dependency } = error;
+    return { errorClass, reason, message, ...(object && { object }), ...(dependency && { dependency }) };
   }
   // A full disk, a directory that is not ours, no descriptor left.
   const isSystemError = error instanceof Error && "syscall" in error && "errno" in error;

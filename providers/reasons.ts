@@ -29,6 +29,7 @@ export const REASONS = [
   "Conflict",
   "DeletionFailed",
   "Forbidden",
+  "FormerStack",
   "Gone",
   "Invalid",
   "NamespaceProtected",

@@ -151,8 +151,7 @@ export class ProviderHost {
         return new prov.UpdateResponse().setProperties(withStub(outs, news));
       }),
       delete: this.#unary(async (request: prov.DeleteRequest, session) => {
-        const { release, forget, onUnreplaced } = session.options;
-        if (forget) return new Empty();
+        const { release, onUnreplaced } = session.options;
         const outs = properties(request.getProperties());
         const provider = this.#providerOf(outs);
         try {

@@ -12,8 +12,6 @@ export interface SessionOptions {
   fence?: Fence | undefined;
   /** Deletions release what was made instead of deleting it. */
   release?: boolean | undefined;
-  /** Deletions affect the state only: no provider is called. */
-  forget?: boolean | undefined;
   /**
    * Told the URN of a resource whose predecessor could not be deleted before it is made. With `--continue-on-error`, the
    * engine does not answer the program for it and waits for the program to end (pulumi/pulumi#16373).

@@ -72,6 +72,26 @@ export function isUnanswered(error: unknown): boolean {
   return error instanceof RetryableError && error.cause !== undefined && sqlStateOf(error) === undefined;
 }
 
+/** What every statement depends on, see {@link ErrorDetails.dependency}. */
+const DATABASE = "database";
+
+/** Errors of a table, whatever row a statement is about, by their SQLSTATE. */
+const TABLE_STATES = ["3F000", "42703", "42P01", "42P10"];
+
+/** Whether an error that was classified here says that a table, not one of its rows, is not as it has to be. */
+export function isAboutTable(error: unknown): boolean {
+  const state = sqlStateOf(error);
+  // The other one with this SQLSTATE is a row that a policy refuses.
+  if (state === "42501") return routineOf(error) === "aclcheck_error";
+  return state !== undefined && TABLE_STATES.includes(state);
+}
+
+/** The function of PostgreSQL that raised an error. */
+function routineOf(error: unknown): string | undefined {
+  const { routine, cause } = (error ?? {}) as { routine?: string; cause?: unknown };
+  return routine ?? (cause === undefined ? undefined : routineOf(cause));
+}
+
 /** Errors of the session or the server, by the class of their SQLSTATE: any other statement would get them as well. */
 const SERVER_STATES = /^(08|25|28|3D|53|57P|58)/;
 
@@ -118,11 +138,17 @@ function classifyRefusal(state: string, error: DatabaseError): ClassifiedError {
   const terminal = TERMINAL[state] ?? TERMINAL[stateClass];
   if (terminal !== undefined) return new TerminalError(terminal, message, { cause: error });
   const reason = RETRYABLE[state] ?? RETRYABLE[stateClass] ?? "DatabaseError";
-  return new RetryableError(reason, message, { cause: error });
+  return new RetryableError(reason, message, {
+    cause: error,
+    dependency: SERVER_STATES.test(state) ? DATABASE : undefined,
+  });
 }
 
 function retryable(reason: Reason, error: unknown): RetryableError {
-  return new RetryableError(reason, shortened(`the database cannot be reached: ${words(error)}`), { cause: error });
+  return new RetryableError(reason, shortened(`the database cannot be reached: ${words(error)}`), {
+    cause: error,
+    dependency: DATABASE,
+  });
 }
 
 /** A host with several addresses fails with one error for each, and no message of its own. */

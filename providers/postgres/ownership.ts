@@ -76,7 +76,7 @@ async function createTables(): Promise<void> {
         `${[CREATE_SCHEMA, CREATE_ROWS, CREATE_INDEX, CREATE_CLUSTERS].join("; ").replace(/\s+/g, " ")}; ` +
         `GRANT USAGE ON SCHEMA kindstack_ownership TO ${role}; ` +
         `GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA kindstack_ownership TO ${role};`,
-      { cause: error },
+      { cause: error, dependency: "table kindstack_ownership.rows" },
     );
   }
 }

@@ -1,7 +1,7 @@
 import { escapeIdentifier } from "pg";
-import { errorMessageOf, RetryableError } from "../errors";
+import { ClassifiedError, errorMessageOf, RetryableError } from "../errors";
 import { LOCK_TIMEOUT_MS } from "./configuration";
-import { sqlStateOf } from "./errors";
+import { isAboutTable, sqlStateOf } from "./errors";
 import { formatTableName, quoteTableName, type TableName } from "./identifier";
 import { type Connection, withReadTransaction } from "./pool";
 import type { RowKey } from "./row-inputs";
@@ -60,6 +60,7 @@ export async function withTable<T>(
     });
   } catch (error) {
     const state = sqlStateOf(error);
+    if (error instanceof ClassifiedError && isAboutTable(error)) error.dependency = dependencyOn(table);
     if (error instanceof TableUnavailableError || !(state === LOCK_TIMEOUT || state === STATEMENT_TIMEOUT)) throw error;
     const refusal = state === LOCK_TIMEOUT ? await explainLock(table, row, error) : slowStatement(table, error);
     refusals.set(quoteTableName(table), { error: refusal, until: performance.now() + MOMENT_MS });
@@ -69,16 +70,22 @@ export async function withTable<T>(
 
 function slowStatement(table: TableName, cause: unknown): TableUnavailableError {
   const message = `${errorMessageOf(cause)}: a statement on table ${formatTableName(table)} took too long`;
-  return new TableUnavailableError("StatementTimeout", message, { cause });
+  return new TableUnavailableError("StatementTimeout", message, { cause, dependency: dependencyOn(table) });
 }
 
 async function explainLock(table: TableName, row: RowKey | undefined, cause: unknown): Promise<RetryableError> {
   const lock = await findTableLock(table).catch(() => undefined);
-  if (lock !== undefined) return new TableUnavailableError("LockTimeout", lock, { cause });
+  if (lock !== undefined) {
+    return new TableUnavailableError("LockTimeout", lock, { cause, dependency: dependencyOn(table) });
+  }
   const holder = row && (await findRowLock(table, row).catch(() => undefined));
   const what = row === undefined ? "rows" : `row ${JSON.stringify(row.value)}`;
   const message = `${what} of table ${formatTableName(table)}: locked by ${holder ?? "another transaction"}`;
   return new RetryableError("LockTimeout", message, { cause });
+}
+
+function dependencyOn(table: TableName): string {
+  return `table ${formatTableName(table)}`;
 }
 
 interface Session {

@@ -12,7 +12,6 @@ import { isStale, parseLocks } from "./lock";
 import { openBackend } from "./open-backend";
 import { type CommandResult, type PulumiOptions, runPulumi } from "./pulumi";
 import { urnsIn } from "./stack-state";
-import { keyOf } from "./urn";
 
 export interface UpdateResult {
   operation: "up" | "destroy";
@@ -27,8 +26,6 @@ export interface UpdateResult {
   failures: UpdateFailure[];
   /** Whether all the rest was done: it succeeded, or what failed was one resource's operation or another's and no more. */
   restDone?: boolean;
-  /** The update was not for one object alone, and is reported as a whole by who ran it. */
-  isPartial?: true;
   durationMs: number;
 }
 
@@ -41,14 +38,9 @@ export interface UpdateOptions extends ProgramOptions {
    * that is most of an update's time. What a killed update made is then in no state; see {@link findsWhatWasCutOff}.
    */
   savesOnce?: boolean;
-  /**
-   * URNs of components of a stack that several objects share: they, all below them and nothing else take part; what the
-   * program does not register of that is deleted. Without, everything takes part.
-   */
-  targets?: readonly string[] | undefined;
 }
 
-type DestroyOptions = UpdateOptions & Pick<SessionOptions, "release" | "forget">;
+type DestroyOptions = UpdateOptions & Pick<SessionOptions, "release">;
 
 /** The engine works on so many resources of a stack at once; their provider may write them together. */
 const PARALLEL = 64;
@@ -89,19 +81,17 @@ export class StackEngine {
   }
 
   /**
-   * Deletes everything in a stack and then the stack with its history; or only targets, which must all exist, and
-   * keeps the stack. A stack that does not exist is a success.
+   * Deletes everything in a stack and then the stack with its history. A stack that does not exist is a success.
    *
-   * @param options with `release`, the stack's resources are kept, unmanaged; with `forget`, no provider is asked
+   * @param options with `release`, the stack's resources are kept, unmanaged
    */
   async destroy(stack: string, options: DestroyOptions = {}): Promise<UpdateResult> {
     const args = ["--exec-kind", "auto.local"];
-    const isWhole = options.targets === undefined;
     const { isDirect } = this.#backend;
     // To remove a stack directly takes less than the CLI, which waits 140 ms for a missing file.
-    if (isWhole && !isDirect) args.push("--remove");
+    if (!isDirect) args.push("--remove");
     const result = await this.#update("destroy", stack, args, options);
-    if (isWhole && isDirect && result.outcome === "succeeded") await this.forget(stack);
+    if (isDirect && result.outcome === "succeeded") await this.forget(stack);
     else await this.#tidy(stack);
     return result;
   }
@@ -116,12 +106,6 @@ export class StackEngine {
     return state && urnsIn(state);
   }
 
-  /** The names of the stacks that begin like this; none where a process would be needed to tell. */
-  async stacks(start: string): Promise<string[]> {
-    const names = this.isDirect ? await this.#backend.names() : [];
-    return names.filter((name) => name.startsWith(start));
-  }
-
   /**
    * Removes a stack's state and history, and leaves what it made as it is. A stack that does not exist is a success.
    *
@@ -130,11 +114,6 @@ export class StackEngine {
   async forget(stack: string, signal?: AbortSignal): Promise<void> {
     checkFence();
     await this.#backend.remove(stack, signal);
-  }
-
-  /** Whether states are read and stacks removed without a process. */
-  get isDirect(): boolean {
-    return this.#backend.isDirect;
   }
 
   /** Cuts a stack's history. What cannot be removed now stays until the next update. */
@@ -156,14 +135,13 @@ export class StackEngine {
   ): Promise<UpdateResult> {
     const { host, workspace, timeoutMs } = this.#options;
     const started = performance.now();
-    const { targets } = options;
-    const flags = [...targetFlags(targets), "--continue-on-error", "--parallel", String(PARALLEL)];
+    const flags = ["--continue-on-error", "--parallel", String(PARALLEL)];
     const session = host.openSession(stack, { ...options, fence: currentFence(), onUnreplaced: program?.abandon });
     try {
       const words = [...args, ...flags, "--yes", "--skip-preview", "--stack", stack];
       const result = await this.#runUnlocked(operation, stack, words, options);
       checkFence(); // whatever ended it, it is another's stack now
-      const report = readEventLog(result.events, meantBy(targets));
+      const report = readEventLog(result.events);
       const assessment = assess(result, report, session.failures, program?.error(), timeoutMs);
       if (result.exitCode === 0 && !assessment.succeeded) await refuseWithoutRoom(workspace.scratchDirectory);
       const isGone = operation === "destroy" && result.error?.kind === "stackNotFound";
@@ -227,23 +205,6 @@ export class StackEngine {
   #command(args: string[], { signal, savesOnce }: UpdateOptions, { events = false } = {}): Promise<CommandResult> {
     return runPulumi(this.#options, args, { signal, savesOnce, events });
   }
-}
-
-/**
- * For an update of these, of all below them, and of nothing else; of everything without targets.
- *
- * @throws Error for no targets at all, which the engine would take for everything
- */
-export function targetFlags(urns: readonly string[] | undefined): string[] {
-  if (urns === undefined) return [];
-  if (urns.length === 0) throw new Error("a targeted update needs at least one resource");
-  return ["--target-dependents", ...urns.flatMap((urn) => ["--target", urn])];
-}
-
-/** Which resources an update is about: the targets and all below them. */
-function meantBy(targets: readonly string[] | undefined): ((urn: string) => boolean) | undefined {
-  const keys = targets && new Set(targets.map(keyOf));
-  return keys && ((urn) => keys.has(keyOf(urn)));
 }
 
 /** @throws RetryableError when nothing can be written: then the CLI could not tell what it did, and does not say so */

@@ -85,15 +85,11 @@ export function* eventsIn(log: string, isWorthReading: (line: string) => boolean
   }
 }
 
-/**
- * What an event log tells.
- *
- * @param isMeant which resources are meant, by URN: of a large stack the engine tells all, also what it leaves alone
- */
-export function readEventLog(log: string, isMeant: (urn: string) => boolean = () => true): EngineReport {
+/** What an event log tells. */
+export function readEventLog(log: string): EngineReport {
   const report: EngineReport = { changes: {}, resources: [], deleted: [], failed: [], errors: [], succeeded: false };
   const resources = new Map<string, StackResource>();
-  for (const event of eventsIn(log, (line) => isOfStep(line, isMeant))) {
+  for (const event of eventsIn(log, (line) => !line.includes('"resourcePreEvent"'))) {
     if (event.resOutputsEvent !== undefined) {
       const { op, urn, type, old, new: state } = event.resOutputsEvent.metadata;
       if (isScaffolding(urn)) continue;
@@ -124,13 +120,6 @@ export function readEventLog(log: string, isMeant: (urn: string) => boolean = ()
 
 function outputsOf(state: { outputs?: Properties | null } | null | undefined): Properties {
   return unescapeReserved(state?.outputs ?? {});
-}
-
-function isOfStep(line: string, isMeant: (urn: string) => boolean): boolean {
-  if (line.includes('"resourcePreEvent"')) return false;
-  if (!line.includes('"resOutputsEvent"')) return true;
-  const urn = /"urn":"([^"]+)"/.exec(line)?.[1];
-  return urn === undefined || isMeant(urn);
 }
 
 /** The engine marks colours as `<{%fg 1%}>`. */

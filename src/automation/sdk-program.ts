@@ -62,7 +62,9 @@ const REFUSED = /^failed to register new resource /;
 function classified(error: unknown): unknown {
   const message = errorMessageOf(error);
   if (isEngineGone(error) || NOT_MADE.test(message)) return new NotRegisteredError(message);
-  return REFUSED.test(message) ? new RetryableError("UpdateFailed", message) : error;
+  if (!REFUSED.test(message)) return error;
+  const [, dependency] = /no resource (plugin '[^']+')/.exec(message) ?? [];
+  return new RetryableError("UpdateFailed", message, { dependency });
 }
 
 /** What `isGrpcError` of the SDK's `errors.js` asks. */

@@ -5,27 +5,17 @@ import Type from "typebox";
 import { Clean } from "typebox/value";
 import { RetryableError } from "../../providers/errors";
 import type { ProviderHost } from "../../providers/host/server";
-import { componentUrn, isObjectComponent } from "../../stacks/contract/shared-stack";
-import { type Backend, PROJECT, type ReadableStack } from "./backend";
-import { targetFlags } from "./engine";
+import type { Backend, ReadableStack } from "./backend";
 import { readEventLog } from "./event-log";
-import { assess } from "./failures";
+import { assess, type UpdateFailure } from "./failures";
 import { createStack } from "./file-backend";
-import { type Program, type ServedProgram, serveProgram } from "./language-server";
-import {
-  memberPreviews,
-  membersProgram,
-  type PreviewOptions,
-  type StackMember,
-  type StackPreview,
-} from "./member-previews";
+import { type Program, type ProgramOptions, type ServedProgram, serveProgram } from "./language-server";
 import { openBackend } from "./open-backend";
-import { readPlannedChanges } from "./planned-changes";
+import { type PlannedChange, readPlannedChanges } from "./planned-changes";
 import { askPulumi, type PulumiOptions, runPulumi } from "./pulumi";
 import { withScratch } from "./scratch";
-import { type StackState, urnsIn } from "./stack-state";
+import type { StackState } from "./stack-state";
 import { readUpdateChanges, resourceChangeSchema } from "./update-changes";
-import { keyOf, withBelow } from "./urn";
 
 export interface StackReaderOptions extends PulumiOptions {
   host: ProviderHost;
@@ -47,10 +37,22 @@ export const historyEntrySchema = Type.Object({
 });
 export type HistoryEntry = Type.Static<typeof historyEntrySchema>;
 
-const NOTHING: StackPreview = { exists: false, changes: [], failures: [] };
+/** What an update would do. */
+export interface StackPreview {
+  /** Whether there is such a stack yet. */
+  exists: boolean;
+  changes: PlannedChange[];
+  /** Why it could not be told; empty when it could. */
+  failures: UpdateFailure[];
+}
 
-/** With the objects that are meant, where the stack is one that others share. */
-type PlanOptions = Omit<PreviewOptions, "member"> & { members?: readonly StackMember[] };
+export interface PreviewOptions extends ProgramOptions {
+  /** Compare the state with the real world first, so that the repair of drift shows. */
+  refresh?: boolean;
+  signal?: AbortSignal | undefined;
+}
+
+const NOTHING: StackPreview = { exists: false, changes: [], failures: [] };
 
 const HISTORY_PAGE = "100";
 
@@ -64,10 +66,6 @@ export class StackReader {
   /** By stack, the preview that was asked for last: one at a time, since the providers answer one. */
   readonly #last = new Map<string, Promise<unknown>>();
   readonly #slots: LimitFunction;
-  readonly #previewMember = memberPreviews((stack, requests) => {
-    const members = requests.map(({ member }) => member);
-    return this.#preview(stack, membersProgram(requests), { ...requests[0]?.options, members });
-  });
 
   constructor(options: StackReaderOptions) {
     this.#options = options;
@@ -76,13 +74,7 @@ export class StackReader {
   }
 
   /** What `up` with this program would do; of a stack that does not exist, to an empty one. */
-  preview(stack: string, program: Program, options: PreviewOptions = {}): Promise<StackPreview> {
-    const { member, ...others } = options;
-    if (member === undefined) return this.#preview(stack, program, others);
-    return this.#previewMember({ stack, member, program, options: others });
-  }
-
-  async #preview(stack: string, program: Program, options: PlanOptions): Promise<StackPreview> {
+  async preview(stack: string, program: Program, options: PreviewOptions = {}): Promise<StackPreview> {
     const attempt = async (readable: ReadableStack) => {
       const served = await serveProgram(program, options);
       try {
@@ -99,17 +91,9 @@ export class StackReader {
 
   /** What `destroy` would do: nothing when there is no such stack. */
   async previewDestroy(stack: string, options: PreviewOptions = {}): Promise<StackPreview> {
-    const { member, ...others } = options;
-    if (member !== undefined && !(await this.#has(stack, member, options.signal))) return NOTHING;
-    const planned = { ...others, ...(member && { members: [member] }) };
     const args = ["destroy", "--preview-only", "--exec-kind", "auto.local"];
-    const look = (readable: ReadableStack) => this.#plan(stack, args, planned, readable);
+    const look = (readable: ReadableStack) => this.#plan(stack, args, options, readable);
     return (await this.#backend.look(stack, "checkpoint", look)) ?? NOTHING;
-  }
-
-  async #has(stack: string, { kind, key }: StackMember, signal: AbortSignal | undefined): Promise<boolean> {
-    const state = await this.state(stack, signal);
-    return state !== undefined && urnsIn(state).includes(componentUrn(kind, PROJECT, stack, key));
   }
 
   /** The state, secrets encrypted; `undefined` when there is no such stack. */
@@ -137,20 +121,12 @@ export class StackReader {
   async #plan(
     stack: string,
     args: readonly string[],
-    { refresh = false, signal, members }: PlanOptions,
+    { refresh = false, signal }: PreviewOptions,
     { backendUrl }: ReadableStack,
     served?: ServedProgram,
   ): Promise<StackPreview> {
     const { host, timeoutMs } = this.#options;
-    const keys = members && new Set(members.map(({ key }) => key));
-    const isMeant = ({ urn }: { urn: string }) => keys === undefined || keys.has(keyOf(urn));
-    const state = members && refresh ? await this.state(stack, signal) : undefined;
-    const below = (state?.deployment.resources ?? []).filter(isMeant).map(({ urn }) => urn);
-    const components = members?.map(({ kind, key }) => componentUrn(kind, PROJECT, stack, key));
-    // Of what the stack does not have there is nothing to be refreshed, which the engine would refuse.
-    const refreshes = refresh && (members === undefined || below.length > 0);
-    const targets = targetFlags(components && withBelow(components, below));
-    const command = [...args, ...(refreshes ? ["--refresh"] : []), ...targets, "--stack", stack];
+    const command = [...args, ...(refresh ? ["--refresh"] : []), "--stack", stack];
     const { result, session } = await this.#oneAtATime(stack, async () => {
       const session = host.openSession(stack);
       const run = () => runPulumi(this.#options, command, { signal, backendUrl, events: true });
@@ -159,14 +135,9 @@ export class StackReader {
     });
     if (result.interrupted === "aborted") throw new RetryableError("Interrupted", "the preview was interrupted");
     if (result.error?.kind === "stackNotFound") return NOTHING;
-    const refused = session.failures.filter(isMeant);
     const report = readEventLog(result.events);
-    const { failures } = assess(result, report, refused, served?.error(), timeoutMs);
-    // Of a stack that is shared, the engine also tells what it leaves alone; and components are nothing by themselves.
-    const changes = readPlannedChanges(result.events).filter(
-      (change) => isMeant(change) && !(members && isObjectComponent(change.type)),
-    );
-    return { exists: true, changes, failures };
+    const { failures } = assess(result, report, session.failures, served?.error(), timeoutMs);
+    return { exists: true, changes: readPlannedChanges(result.events), failures };
   }
 
   #oneAtATime<T>(stack: string, work: () => Promise<T>): Promise<T> {

@@ -1,6 +1,5 @@
 import { gunzipSync } from "node:zlib";
 import type { Properties } from "../../providers/provider";
-import { belongsTo, isObjectComponent } from "../../stacks/contract/shared-stack";
 
 export interface RecordedResource {
   urn: string;
@@ -41,10 +40,4 @@ export function stateOf(checkpoint: Buffer): StackState {
 /** The URNs in a state, parents first. */
 export function urnsIn({ deployment }: StackState): string[] {
   return (deployment.resources ?? []).map(({ urn }) => urn);
-}
-
-/** Tells an object's resources by their names: all of its own stack, and its part of one that is shared. */
-export function isOwnResource({ deployment }: StackState, key: string): (name: string) => boolean {
-  const isShared = (deployment.resources ?? []).some(({ type }) => isObjectComponent(type));
-  return (name) => !isShared || belongsTo(key, name);
 }

@@ -1,6 +1,5 @@
 import { readFile, stat } from "node:fs/promises";
 import Type from "typebox";
-import { isObjectComponent } from "../../stacks/contract/shared-stack";
 import { historyOf } from "./file-backend";
 import { type RecordedResource, stateOf } from "./stack-state";
 import { isScaffolding, nameOf } from "./urn";
@@ -14,7 +13,7 @@ export type ResourceChange = Type.Static<typeof resourceChangeSchema>;
 
 /** For the newest updates only: each needs its checkpoint and the one before. */
 const NAMED_UPDATES = 10;
-/** A larger checkpoint, of a shared stack, takes too long to parse for a page. */
+/** A larger checkpoint takes too long to parse for a page. */
 const MAX_BYTES = 1024 * 1024;
 const HISTORY = /\.history\.json(\.gz)?$/;
 const CHECKPOINT = /\.checkpoint\.json(\.gz)?$/;
@@ -56,7 +55,7 @@ async function readResources(file: string): Promise<readonly RecordedResource[] 
   return stateOf(await readFile(file)).deployment.resources ?? [];
 }
 
-/** What led from one state to the next, in the order of the resources' names; without the stack, providers and components. */
+/** What led from one state to the next, in the order of the resources' names; without the stack and providers. */
 export function changesBetween(
   before: readonly RecordedResource[],
   after: readonly RecordedResource[],
@@ -74,9 +73,7 @@ export function changesBetween(
 }
 
 function byUrn(resources: readonly RecordedResource[]): Map<string, RecordedResource> {
-  const counted = resources.filter(({ urn, type, ...rest }) => {
-    return rest.delete !== true && !isScaffolding(urn) && !isObjectComponent(type);
-  });
+  const counted = resources.filter((resource) => resource.delete !== true && !isScaffolding(resource.urn));
   return new Map(counted.map((resource) => [resource.urn, resource]));
 }
 

@@ -143,7 +143,6 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
       metrics,
       logger,
       shards,
-      stackPartitions: options.stackPartitions,
       ...(options.rollout !== undefined && {
         rollout: { budget: options.rollout / 100, maxFailures: options.rolloutMaxFailures },
       }),

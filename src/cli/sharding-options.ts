@@ -1,13 +1,12 @@
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, InvalidArgumentError } from "commander";
 import type { Logger } from "pino";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
 import type { Pulumi } from "../automation/pulumi";
 import { inCluster } from "../config";
 import { kubernetesLeases } from "../sharding/lease-store";
 import { Shards } from "../sharding/shards";
-import { shardLayout } from "../sharding/step";
 import { checkTiming, type LeaseTiming } from "../sharding/timing";
 import type { Metrics } from "../telemetry/metrics";
 import { seconds } from "./parse-options";
@@ -15,7 +14,6 @@ import { seconds } from "./parse-options";
 export interface ShardingOptions {
   leaderElect: boolean;
   shards: number;
-  stackPartitions?: number;
   leaseNamespace?: string;
   leaseDuration: number;
   renewDeadline: number;
@@ -27,14 +25,6 @@ export function withShardingOptions(command: Command): Command {
     .option("--leader-elect", "work only while holding a Lease; the default in a Pod", inCluster(process.env))
     .option("--no-leader-elect", "start without leader election; only if no other operator runs")
     .option("--shards <n>", "number of parts of the work that replicas share, each with its own Lease", partCount, 1)
-    .addOption(
-      new Option(
-        "--stack-partitions <n>",
-        "number of groups of namespaces whose objects share stacks (default: each namespace is a group)",
-      )
-        .env("KINDSTACK_STACK_PARTITIONS")
-        .argParser(partCount),
-    )
     .option("--lease-namespace <name>", "namespace of the Leases (default: the Pod's, or the kubeconfig's)")
     .option("--lease-duration <seconds>", "time without renewal after which other replicas take over", seconds, 15)
     .option("--renew-deadline <seconds>", "time without renewal after which a replica stops its work", seconds, 10)
@@ -66,7 +56,6 @@ export function openShards(
     store: kubernetesLeases(client, options.leaseNamespace ?? client.namespace, timing.renewDeadlineMs / 2),
     sessionName: () => `${host}-${randomBytes(4).toString("hex")}`,
     shards: options.shards,
-    layout: shardLayout(options.shards, options.stackPartitions),
     timing,
     allow: (ms) => pulumi.allow(ms),
     logger,

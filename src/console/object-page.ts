@@ -3,7 +3,6 @@ import type { LiveObject } from "../../providers/kubernetes/client";
 import { type AnyKind, kindName, statusOf } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
 import type { HistoryEntry } from "../automation/stack-reader";
-import { isOwnResource } from "../automation/stack-state";
 import { countsOf, durationOf, listChanges } from "../automation/update-changes";
 import { CONSOLE_PATH, kindHref } from "../telemetry/console-paths";
 import { visibleLines } from "../text/plain-text";
@@ -25,7 +24,7 @@ export async function objectPage(source: ConsoleSource, kind: AnyKind, object: L
 <h1>${key} ${objectBadge(object)}</h1>
 <p class="where">${name}, generation ${object.metadata.generation}, created ${time(object.metadata.creationTimestamp)}</p>
 <section><h2>Conditions</h2>${conditions(object)}</section>
-${"error" in stack ? html`<section><h2>Stack</h2><p class="problem">${visibleLines(stack.error)}</p></section>` : stackSections(source, key, stack)}
+${"error" in stack ? html`<section><h2>Stack</h2><p class="problem">${visibleLines(stack.error)}</p></section>` : stackSections(source, stack)}
 <section><h2>Events</h2>${events(source, object)}</section>`;
 }
 
@@ -53,10 +52,9 @@ function toneOf(type: string, status: string): Tone {
   return status === "True" ? "good" : status === "False" ? "bad" : "busy";
 }
 
-function stackSections(source: ConsoleSource, key: string, { name, state, history }: StackContents): Html {
+function stackSections(source: ConsoleSource, { name, state, history }: StackContents): Html {
   if (state === undefined) return html`<section><h2>Stack</h2><p>There is no stack ${name} yet.</p></section>`;
-  const nodes = graphOf(state, key, (id) => source.operator.view(id));
-  const isOwn = isOwnResource(state, key);
+  const nodes = graphOf(state, (id) => source.operator.view(id));
   return html`<section><h2>Stack</h2><p class="where">${name}</p>
 ${drawing(nodes)}
 ${table(
@@ -80,18 +78,15 @@ ${table(
         durationOf(update) ?? "–",
         update.kind,
         badge(RESULT_TONES[update.result] ?? "busy", update.result),
-        changesOf(update, isOwn),
+        changesOf(update),
       ]),
   )}</section>`;
 }
 
-/** The object's resources that an update changed; where these are unknown, the number of the stack's. */
-function changesOf({ changes, resourceChanges }: HistoryEntry, isOwn: (name: string) => boolean): Html {
+/** The resources that an update changed; where these are unknown, their number. */
+function changesOf({ changes, resourceChanges }: HistoryEntry): Html {
   if (changes === undefined) return html`${countsOf(resourceChanges) || "none"}`;
-  const own = changes.filter(({ name }) => isOwn(name));
-  const others = changes.length - own.length;
-  const lines = listChanges(own, SHOWN_CHANGES);
-  if (others > 0) lines.push(`${others} of other objects`);
+  const lines = listChanges(changes, SHOWN_CHANGES);
   return lines.length === 0 ? html`none` : html`<span class="changes">${visibleLines(lines.join("\n"))}</span>`;
 }
 

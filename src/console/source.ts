@@ -2,8 +2,7 @@ import { LRUCache } from "lru-cache";
 import pLimit from "p-limit";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../../stacks/contract/kind";
-import { objectKey } from "../../stacks/contract/object";
-import { stackOf } from "../../stacks/contract/shared-stack";
+import { objectKey, stackName } from "../../stacks/contract/object";
 import type { HistoryEntry, StackReader } from "../automation/stack-reader";
 import type { StackState } from "../automation/stack-state";
 import type { EventRecorder } from "../controller/event-recorder";
@@ -32,7 +31,7 @@ export interface StackContents {
 }
 
 const STACKS = 100;
-/** A stack that others share changes without a change of the object. */
+/** `pulumi up` changes a stack without a change of the object. */
 const STACK_LIFETIME_MS = 30_000;
 
 /** Reads a stack when its object is shown and has changed since the last read, one stack at a time. */
@@ -51,7 +50,7 @@ export function consoleSource({ reader, ...caches }: ConsoleOptions): ConsoleSou
   return {
     ...caches,
     stack(kind, object) {
-      const name = stackOf(kind, objectKey(object.metadata), object);
+      const name = stackName(kind, objectKey(object.metadata));
       return stacks.forceFetch(`${name} ${object.metadata.resourceVersion}`, { context: name });
     },
   };

@@ -1,8 +1,7 @@
 import { isObjectOutputs } from "../../providers/kubernetes/object";
 import { maskSecrets } from "../../providers/literal";
 import { objectId } from "../../stacks/contract/object";
-import { isObjectComponent } from "../../stacks/contract/shared-stack";
-import { isOwnResource, type RecordedResource, type StackState } from "../automation/stack-state";
+import type { RecordedResource, StackState } from "../automation/stack-state";
 import { nameOf } from "../automation/urn";
 import type { Manager } from "../operator/manager";
 import { shortened, visible } from "../text/plain-text";
@@ -29,13 +28,9 @@ const DYNAMIC = "pulumi-nodejs:dynamic";
 
 const collator = new Intl.Collator("en", { numeric: true });
 
-/** The resources of an object's stack by name; of one that is shared, those of the object. */
-export function graphOf(state: StackState, key: string, view: Manager["view"]): GraphNode[] {
-  const all = state.deployment.resources ?? [];
-  const isOwn = isOwnResource(state, key);
-  const own = all.filter(
-    ({ urn, type }) => (type.startsWith(DYNAMIC) || isObjectComponent(type)) && isOwn(nameOf(urn)),
-  );
+/** The resources of a stack by name. */
+export function graphOf(state: StackState, view: Manager["view"]): GraphNode[] {
+  const own = (state.deployment.resources ?? []).filter(({ type }) => type.startsWith(DYNAMIC));
   const known = new Set(own.map(({ urn }) => urn));
   const nodes = own.map((resource) => ({
     urn: resource.urn,

@@ -2,8 +2,7 @@ import type { Logger } from "pino";
 import { type Failure, failureOf } from "../../providers/errors";
 import { isApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../../stacks/contract/kind";
-import type { UpdateResult } from "../automation/engine";
-import type { StackRunner } from "../runner/stack-runner";
+import type { StackEngine, UpdateResult } from "../automation/engine";
 import type { Blockers } from "./blockers";
 import type { Claims } from "./claims";
 import type { Cause } from "./conditions";
@@ -15,10 +14,10 @@ import type { ObjectWriter } from "./object-writer";
 import type { Rollout } from "./rollout";
 
 /**
- * What a reconcile asks of the queue: nothing, another try with back-off, one with the others that failed for the same
- * reason, or one after a time.
+ * What a reconcile asks of the queue: nothing, another try with back-off, one when a dependency is back
+ * ({@link Failure.dependency}), or one after a time.
  */
-export type Result = "done" | "retry" | { retryGroup: string } | { requeueAfterMs: number };
+export type Result = "done" | "retry" | { dependency: string } | { requeueAfterMs: number };
 
 /** What the reconciles of all objects of a kind have in common. */
 export interface KindContext {
@@ -29,7 +28,7 @@ export interface KindContext {
   cluster: string | undefined;
   client: KubernetesClient;
   cache: KindCache;
-  stacks: StackRunner;
+  engine: Pick<StackEngine, "up" | "destroy" | "recorded" | "forget">;
   writer: ObjectWriter;
   claims: Claims;
   /** Where a new version of the program does not reach all objects at once. */
@@ -39,9 +38,7 @@ export interface KindContext {
 }
 
 export interface RunMetrics {
-  /** An update has ended; one of several objects counts once. */
-  updated(result: UpdateResult): void;
-  /** What an update came to for one object. */
+  /** An update has ended. */
   ran(result: UpdateResult, cause: Cause | "Deleting"): void;
 }
 

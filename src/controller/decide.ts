@@ -144,30 +144,30 @@ function update(facts: Facts, cause: Cause, refresh: boolean): UpdatePlan {
     postponed: [],
     mayHaveOrphans: orphans,
     looksAgain: facts.maintained || (facts.readsLive && orphans),
-    progressReport: progressReportOf(cause, facts.sharesStack),
+    progressReport: progressReportOf(cause),
   };
 }
 
-function progressReportOf(cause: Cause, sharesStack: boolean): ProgressReport {
+function progressReportOf(cause: Cause): ProgressReport {
   // The status that is there says that all is well; of every other cause, the object or its status shows until it is over.
   if (cause === "Repairing") return "before";
-  // In a stack that many share, each report is a write.
-  return sharesStack && (cause === "Creating" || cause === "Updating") ? "late" : "beside";
+  return cause === "Creating" || cause === "Updating" ? "late" : "beside";
 }
 
 function destroy(facts: Facts): DestroyPlan {
-  const { metadata, status, sharesStack } = facts;
+  const { metadata, status } = facts;
   const orphans = mayHaveOrphans(facts);
+  const { reason = "" } = findCondition(status.conditions, "Reconciling") ?? {};
   // A deletion makes a new generation; one more since the last update that ended may have been under way.
   const observed = status.observedGeneration;
-  const mayBeUnderWay = sharesStack && (observed === undefined || metadata.generation - observed > 1);
+  const mayBeUnderWay = observed === undefined || metadata.generation - observed > 1;
+  const hasRested = reason === "Deleting" || reason === "Paused";
   return {
     type: "destroy",
     release: facts.releases,
     mayHaveOrphans: orphans,
-    finishUpdate: !facts.gone && (isUnfinished(status.conditions) || mayBeUnderWay),
+    finishUpdate: !facts.gone && !hasRested && (isUnfinished(status.conditions) || mayBeUnderWay),
     mayBeEmpty: facts.unblocked && !orphans,
-    progressReported: facts.gone || findCondition(status.conditions, "Reconciling")?.reason === "Deleting",
-    progressReport: sharesStack ? "late" : "beside",
+    progressReported: facts.gone || reason === "Deleting",
   };
 }

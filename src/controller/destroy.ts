@@ -1,8 +1,12 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
+import { findsWhatWasCutOff } from "../../stacks/contract/kind";
+import { stackName } from "../../stacks/contract/object";
 import type { UpdateResult } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
+import { isScaffolding } from "../automation/urn";
 import { deletingConditions } from "./conditions";
 import { isOutdated, loggedFailure, type Reconcile } from "./context";
+import { refuseFormerStack } from "./former-stack";
 import { removeOrphans } from "./orphans";
 import type { Outcome } from "./outcome";
 import type { DestroyPlan } from "./plan";
@@ -11,8 +15,8 @@ import { finishUpdate } from "./update";
 
 /** Destroys what an object's stack has. The finalizer is removed when that is recorded. */
 export async function executeDestroy(reconcile: Reconcile, plan: DestroyPlan): Promise<Outcome> {
-  const { context, object, facts, logger, signal, unblocked } = reconcile;
-  const { metrics, stacks, writer } = context;
+  const { context, item, object, logger, signal, unblocked } = reconcile;
+  const { kind, engine, metrics } = context;
   const deletedBefore = unblocked?.deleted ?? 0;
   // Where that cannot be told, the destroy reports why.
   const emptied = plan.mayBeEmpty ? await forgetEmptied(reconcile).catch(() => undefined) : undefined;
@@ -20,20 +24,16 @@ export async function executeDestroy(reconcile: Reconcile, plan: DestroyPlan): P
     metrics.ran(emptied, "Deleting");
     return { type: "destroyed", plan, object, changes: emptied.changes, deletedBefore };
   }
-  if (plan.finishUpdate && !(await finishUpdate(reconcile))) return { type: "stale" };
   let progress: ProgressStatus | undefined;
-  if (!plan.progressReported) {
-    const { namespace, name, generation = 0 } = object.metadata;
-    const place = namespace === undefined ? "" : ` from the namespace ${namespace}`;
-    writer.event(object, "Normal", "Deleting", `Custom Resource ${name} is being deleted${place}`);
-    progress = new ProgressStatus(reconcile, object, deletingConditions(generation, []), plan.progressReport);
-  }
   const latest = async (): Promise<LiveObject> => (await progress?.end().catch(() => undefined)) ?? object;
-  const run = stacks.open(object, signal);
   let failures: UpdateFailure[];
   let deleted = deletedBefore;
   try {
-    const result = await run.destroy({ release: plan.release, verified: facts.gone });
+    refuseFormerStack(kind, object);
+    if (plan.finishUpdate && !(await finishUpdate(reconcile))) return { type: "stale" };
+    if (!plan.progressReported) progress = reportDestroy(reconcile);
+    const options = { release: plan.release, signal, savesOnce: findsWhatWasCutOff(kind) };
+    const result = await engine.destroy(stackName(kind, item.key), options);
     metrics.ran(result, "Deleting");
     if (result.outcome === "interrupted") return { type: "stale" };
     if (result.outcome === "succeeded") {
@@ -46,21 +46,32 @@ export async function executeDestroy(reconcile: Reconcile, plan: DestroyPlan): P
     if (isOutdated(error) || signal.aborted) return { type: "stale" };
     failures = [loggedFailure(error, logger)];
   } finally {
-    run.close();
     await latest(); // a report that lands after the next reconcile's status would replace it
   }
   return { type: "destroyFailed", object: await latest(), failures, deleted };
 }
 
+function reportDestroy(reconcile: Reconcile): ProgressStatus {
+  const { context, object } = reconcile;
+  const { namespace, name, generation = 0 } = object.metadata;
+  const place = namespace === undefined ? "" : ` from the namespace ${namespace}`;
+  context.writer.event(object, "Normal", "Deleting", `Custom Resource ${name} is being deleted${place}`);
+  return new ProgressStatus(reconcile, object, deletingConditions(generation, []), "late");
+}
+
 /**
- * Removes the stack's state when all that it still had is gone by now.
+ * Removes the stack's state when all that it still had is gone by now: a second destroy would do no more.
  *
  * @returns `undefined` when there is more
  */
-async function forgetEmptied({ context, object, signal, unblocked }: Reconcile): Promise<UpdateResult | undefined> {
+async function forgetEmptied({ context, item, signal, unblocked }: Reconcile): Promise<UpdateResult | undefined> {
   const started = performance.now();
   if (unblocked === undefined || !(await unblocked.areGone(context))) return undefined;
-  if (!(await context.stacks.forgetEmptied(object, unblocked.urns, signal))) return undefined;
+  const { kind, engine } = context;
+  const stack = stackName(kind, item.key);
+  const recorded = await engine.recorded(stack, signal);
+  if (!recorded?.every((urn) => isScaffolding(urn) || unblocked.urns.includes(urn))) return undefined;
+  await engine.forget(stack, signal);
   return {
     operation: "destroy",
     outcome: "succeeded",

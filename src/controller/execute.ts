@@ -16,7 +16,7 @@ export async function execute(reconcile: Reconcile, plan: Plan): Promise<Outcome
     case "wait":
       return { ...plan, type: "waits", failures: (await state.blockers?.describe(context)) ?? [] };
     case "finalize":
-      await context.writer.addFinalizer(object, state.writes, context.stacks.assignmentOf(object));
+      await context.writer.addFinalizer(object, state.writes);
       logger.info("finalizer restored");
       return { type: "finalized" };
     case "update":

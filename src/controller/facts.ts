@@ -27,8 +27,6 @@ export interface Facts {
   requested: string | undefined;
   /** Whether its resources stay when the object is deleted. */
   releases: boolean;
-  /** Whether its stack is shared with other objects. */
-  sharesStack: boolean;
   /** Whether its kind depends on what is alive, and whether it maintains what is no part of the stack. */
   readsLive: boolean;
   maintained: boolean;

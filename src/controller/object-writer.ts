@@ -2,7 +2,6 @@ import pLimit from "p-limit";
 import { isApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { FINALIZER } from "../../stacks/contract/object";
-import { assignmentAnnotations, type StackAssignment } from "../../stacks/contract/shared-stack";
 import type { EventRecorder } from "./event-recorder";
 import { type KindCache, ownedOf } from "./kind-cache";
 import type { ObjectState } from "./object-state";
@@ -19,7 +18,7 @@ export interface ObjectWriterOptions {
   recorder: Pick<EventRecorder, "event">;
 }
 
-/** The one writer of what Kindstack has on an object: its finalizer, the record of its stack, its status, its Events. */
+/** The one writer of what Kindstack has on an object: its finalizer, its status, its Events. */
 export class ObjectWriter {
   readonly #options: ObjectWriterOptions;
   readonly #limit = pLimit(REQUESTS_AT_ONCE);
@@ -33,20 +32,10 @@ export class ObjectWriter {
     return this.#limit(() => this.#options.client.find(object));
   }
 
-  /**
-   * Adds the finalizer and, for an object that shares its stack, the record of that, in one server-side apply: other
-   * finalizers and annotations are not touched. The stack is chosen on this very state of the object: where the cache is
-   * behind, another replica may have chosen another.
-   */
-  async addFinalizer(
-    object: LiveObject,
-    writes: ReadYourWrites,
-    assignment: StackAssignment | undefined,
-  ): Promise<LiveObject> {
-    const { name, namespace, uid, resourceVersion, finalizers, annotations } = object.metadata;
-    const record = assignment && assignmentAnnotations(assignment);
-    const isRecorded = Object.entries(record ?? {}).every(([name, value]) => annotations?.[name] === value);
-    if (isRecorded && finalizers?.includes(FINALIZER)) return object;
+  /** Adds the finalizer by server-side apply: others are not touched. */
+  async addFinalizer(object: LiveObject, writes: ReadYourWrites): Promise<LiveObject> {
+    const { name, namespace, uid, finalizers } = object.metadata;
+    if (finalizers?.includes(FINALIZER)) return object;
     const { client } = this.#options;
     const { apiVersion, kind } = object;
     const metadata = {
@@ -54,8 +43,6 @@ export class ObjectWriter {
       ...(namespace !== undefined && { namespace }),
       uid, // a successor of the same name is not written to
       finalizers: [FINALIZER],
-      ...(record && { annotations: record }),
-      ...(!isRecorded && { resourceVersion }),
     };
     return writes.record((await this.#limit(() => client.apply({ apiVersion, kind, metadata }))).object);
   }

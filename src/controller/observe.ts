@@ -11,6 +11,7 @@ import { isFresh } from "../cache/freshness";
 import type { KindContext, Reconcile } from "./context";
 import { type Drift, findDrift } from "./drift";
 import type { Facts } from "./facts";
+import { ownStatus } from "./former-stack";
 import { ownedOf } from "./kind-cache";
 import type { ObjectItem } from "./object-item";
 import type { ObjectState } from "./object-state";
@@ -43,7 +44,7 @@ export async function observe(
 }
 
 async function lookUp(context: KindContext, item: ObjectItem, state: ObjectState): Promise<ObservedObject | undefined> {
-  const { cache, stacks, writer } = context;
+  const { cache, writer } = context;
   const cached = cache.object(item.key);
   const gone = cached === undefined;
   const shown = gone ? cache.gone(item.key) : state.writes.latest(cached);
@@ -55,17 +56,17 @@ async function lookUp(context: KindContext, item: ObjectItem, state: ObjectState
     const hasSuccessor = (await writer.read(shown)) !== undefined;
     return hasSuccessor ? undefined : seen;
   }
-  if (shown.metadata.deletionTimestamp === undefined || blockedMs > 0 || stacks.shared) return seen;
-  // A destroy must be of this very object. Of those that share a stack that is asked when their stack is updated.
+  if (shown.metadata.deletionTimestamp === undefined || blockedMs > 0) return seen;
+  // A destroy must be of this very object.
   const live = await writer.read(shown);
   return live !== undefined && isFresh(shown, live) ? { ...seen, object: live } : undefined;
 }
 
 function factsOf(seen: ObservedObject): Facts {
   const { context, object, state, unblocked, gone, blockedMs } = seen;
-  const { cache, kind, stacks, program } = context;
+  const { cache, kind, program } = context;
   const { annotations = {}, finalizers = [] } = object.metadata;
-  const status = statusOf(object);
+  const status = ownStatus(kind, object);
   const drift = findDrift(status.stack?.resources ?? [], state.expectations.applied, cache.view);
   const completed = kind.capabilities.liveState?.completed?.(ownedOf(seen)) ?? [];
   const drifted = driftedOf(seen, drift, []);
@@ -79,7 +80,6 @@ function factsOf(seen: ObservedObject): Facts {
     paused: annotations[PAUSED_ANNOTATION] === "true",
     requested: annotations[RECONCILE_ANNOTATION],
     releases: annotations[DELETION_POLICY_ANNOTATION] === "Orphan",
-    sharesStack: stacks.shared,
     readsLive: kind.capabilities.liveState !== undefined,
     maintained: kind.capabilities.maintain !== undefined,
     program,

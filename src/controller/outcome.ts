@@ -33,8 +33,6 @@ export interface Updated {
   program: ClaimedProgram;
   /** What another controller undoes again and again. */
   conflict: FieldConflict | undefined;
-  /** The name of the stack that was updated. */
-  stack: string;
 }
 
 export interface UpdateFailed {

@@ -39,7 +39,7 @@ export interface UpdatePlan {
 }
 
 /**
- * When the status says that an update or a destroy runs: before it begins, where after a crash nothing else would show that
+ * When the status says that an update runs: before it begins, where after a crash nothing else would show that
  * it had begun; beside it, which takes no time of its own; or only when it takes long, which saves a write.
  */
 export type ProgressReport = "before" | "beside" | "late";
@@ -55,5 +55,4 @@ export interface DestroyPlan {
   mayBeEmpty: boolean;
   /** Whether an earlier destroy has reported its progress, or there is no object whose status could say it. */
   progressReported: boolean;
-  progressReport: ProgressReport;
 }

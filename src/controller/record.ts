@@ -2,8 +2,9 @@ import type { LiveObject } from "../../providers/kubernetes/client";
 import { objectsAmong } from "../../providers/kubernetes/object";
 import { type Condition, findCondition, type NewCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
-import { objectId, type StackRecord } from "../../stacks/contract/object";
+import { objectId, type StackRecord, stackName } from "../../stacks/contract/object";
 import type { UpdateResult } from "../automation/engine";
+import type { UpdateFailure } from "../automation/failures";
 import { Blockers } from "./blockers";
 import {
   conflictCondition,
@@ -79,7 +80,7 @@ async function recordWait(
 
 async function recordUpdate(
   reconcile: Reconcile,
-  { plan, object, result, program, conflict, stack: name }: Updated,
+  { plan, object, result, program, conflict }: Updated,
 ): Promise<Result> {
   const { context, facts, state, logger } = reconcile;
   const { writer } = context;
@@ -90,7 +91,7 @@ async function recordUpdate(
   const succeeded = succeededConditions(generation);
   state.lastAttempt = attemptOf(reconcile, { outcome: "succeeded", drifted: facts.drifted, conditions: succeeded });
   program.retainClaims();
-  const stack = stackRecordOf(reconcile, name, result);
+  const stack = stackRecordOf(reconcile, result);
   const undone =
     conflict &&
     describeFieldConflict(
@@ -113,7 +114,7 @@ async function recordUpdate(
 
 async function recordFailedUpdate(reconcile: Reconcile, { object, failures, partial }: UpdateFailed): Promise<Result> {
   const { context, item, facts, state, logger } = reconcile;
-  const { claims, stacks, writer } = context;
+  const { claims, writer } = context;
   const refused = failures.filter(({ errorClass }) => errorClass !== "pending");
   const outcome = outcomeOf(failures);
   const blockers = outcome === "pending" ? new Blockers(context, reconcile.object, failures) : undefined;
@@ -138,7 +139,7 @@ async function recordFailedUpdate(reconcile: Reconcile, { object, failures, part
   await writer.writeStatus(object, state, { ...handled(reconcile), conditions, ...(stack && { stack }) });
   if (blockers !== undefined) return { requeueAfterMs: await blockers.remainingMs(context, reconcile.object) };
   if (outcome === "terminal") return "done";
-  return retry(stacks.backoffGroupOf(reconcile.object, refused[0]));
+  return retry(refused[0]);
 }
 
 async function recordDestroy(
@@ -164,7 +165,7 @@ async function recordFailedDestroy(
   { object, failures, deleted }: DestroyFailed,
 ): Promise<Result> {
   const { context, state, facts, logger } = reconcile;
-  const { stacks, writer } = context;
+  const { writer } = context;
   const conditions = deletingConditions(facts.metadata.generation, failures);
   const isPending = failures.every(({ errorClass }) => errorClass === "pending");
   state.blockers = isPending ? new Blockers(context, reconcile.object, failures, deleted) : undefined;
@@ -176,7 +177,7 @@ async function recordFailedDestroy(
   logger.warn({ failures }, facts.gone ? "destroy failed" : "destroy failed, the object stays");
   writer.event(object, "Warning", "DeletionFailed", describeFailures(failures));
   await writeConditions(reconcile, object, conditions);
-  return retry(stacks.backoffGroupOf(reconcile.object, failures[0]));
+  return retry(failures.find(({ errorClass }) => errorClass !== "pending"));
 }
 
 /** Writes them unless the object is gone. */
@@ -188,8 +189,12 @@ async function writeConditions(
   if (!facts.gone) await writer.writeStatus(object, state, { conditions });
 }
 
-function retry(group: string | undefined): Result {
-  return group === undefined ? "retry" : { retryGroup: group };
+/** What the operator itself lacks, which all objects meet alike. */
+const OWN_DEPENDENCIES = ["NoPulumi", "SystemError", "Unreadable"];
+
+function retry(failure: UpdateFailure | undefined): Result {
+  if (failure?.dependency !== undefined) return { dependency: failure.dependency };
+  return failure !== undefined && OWN_DEPENDENCIES.includes(failure.reason) ? { dependency: failure.reason } : "retry";
 }
 
 /** The generation and the request that an update was for. */
@@ -208,24 +213,24 @@ function attemptOf(
   return { uid, generation, program, ...ended };
 }
 
-function stackRecordOf({ context }: Reconcile, name: string, { resources }: UpdateResult): StackRecord {
-  const { program, cache } = context;
+function stackRecordOf({ context, item }: Reconcile, { resources }: UpdateResult): StackRecord {
+  const { kind, program, cache } = context;
   const watched = objectsAmong(resources)
     .map(({ manifest, fields }) => ({ id: objectId(manifest), fields }))
     .filter(({ id }) => cache.view(id) !== undefined)
     .sort((a, b) => (a.id < b.id ? -1 : 1));
-  return { name, program, ...(watched.length > 0 && { resources: watched }) };
+  return { name: stackName(kind, item.key), program, ...(watched.length > 0 && { resources: watched }) };
 }
 
 /**
- * What is in an object's own stack after an update that did all but what failed: what it made is watched for drift as
- * well. Not known before the first success, nor for stacks that are shared.
+ * What is in an object's stack after an update that did all but what failed: what it made is watched for drift as well. Not
+ * known before the first success.
  */
 function partialRecordOf(reconcile: Reconcile, result: UpdateResult): StackRecord | undefined {
   const before = reconcile.facts.status.stack;
-  if (result.restDone !== true || before === undefined || reconcile.facts.sharesStack) return undefined;
+  if (result.restDone !== true || before === undefined) return undefined;
   reconcile.state.expectations.updated(result);
-  const { resources: done = [] } = stackRecordOf(reconcile, before.name, result);
+  const { resources: done = [] } = stackRecordOf(reconcile, result);
   const deleted = objectsAmong(result.deleted).map(({ manifest }) => objectId(manifest));
   const settled = new Set([...done.map(({ id }) => id), ...deleted]);
   const left = (before.resources ?? []).filter(({ id }) => !settled.has(id));

@@ -1,9 +1,13 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
-import { parseObject, statusOf } from "../../stacks/contract/kind";
+import { findsWhatWasCutOff, parseObject, statusOf } from "../../stacks/contract/kind";
+import { stackName } from "../../stacks/contract/object";
+import type { UpdateResult } from "../automation/engine";
+import type { Program } from "../automation/language-server";
 import { isFresh } from "../cache/freshness";
 import { updatingConditions } from "./conditions";
 import { isOutdated, loggedFailure, type Reconcile } from "./context";
 import { countRepair } from "./field-conflict";
+import { refuseFormerStack } from "./former-stack";
 import { asRunning } from "./observe";
 import { removeOrphans } from "./orphans";
 import type { Outcome, UpdateFailed } from "./outcome";
@@ -14,11 +18,10 @@ import { ProgressStatus } from "./progress-status";
 /** Brings an object's stack in line with the object. */
 export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Promise<Outcome> {
   const { context, item, object: found, state, logger, signal } = reconcile;
-  const { kind, stacks, writer, cache } = context;
+  const { kind, writer, cache } = context;
   const { liveState } = kind.capabilities;
   const watched = cache.watched(item.key);
   const { reconsidered } = state;
-  const run = stacks.open(found, signal);
   let object = found;
   let progress: ProgressStatus | undefined;
   let partial: UpdateFailed["partial"];
@@ -29,6 +32,7 @@ export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Pro
     return { type: "updateFailed", object: await latest(), failures, partial };
   };
   try {
+    refuseFormerStack(kind, found);
     const parsed = parseObject(kind, found);
     const inputs = await readProgramInputs(reconcile);
     inputs.owned = asRunning(inputs.owned, plan.postponed);
@@ -37,10 +41,8 @@ export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Pro
     }
     const program = claimProgram(reconcile, parsed, inputs);
 
-    object = await writer.addFinalizer(found, state.writes, run.stack.assignment);
-    // Of those that share a stack and needed no write, that is asked for all of an update at once.
-    const verified = object !== found || !stacks.shared;
-    const live = object === found && verified ? await writer.read(found) : object;
+    object = await writer.addFinalizer(found, state.writes);
+    const live = object === found ? await writer.read(found) : object;
     if (!isFresh(found, live)) return { type: "stale" };
 
     progress = reportUpdate(reconcile, object, plan);
@@ -48,7 +50,7 @@ export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Pro
     const conflict = plan.cause === "Repairing" ? await countRepair(reconcile) : undefined;
     if (plan.replaced.length > 0) state.replacements.count(performance.now());
     state.lastAttempt = undefined; // of one that is cut off, this process knows no more than the next
-    const result = await run.up(program.of(object), { refresh: plan.refresh, verified });
+    const result = await up(reconcile, program.of(object), plan.refresh);
     context.metrics.ran(result, plan.cause);
     if (result.outcome === "interrupted") return { type: "stale" };
     if (result.failures.length + program.conflicts.length > 0) {
@@ -56,12 +58,11 @@ export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Pro
       return await failed([...result.failures, ...program.conflicts]);
     }
     if (plan.mayHaveOrphans) await removeOrphans(reconcile, result.resources, { release: false });
-    return { type: "updated", plan, object: await latest(), result, program, conflict, stack: run.stack.name };
+    return { type: "updated", plan, object: await latest(), result, program, conflict };
   } catch (error) {
     if (isOutdated(error) || signal.aborted) return { type: "stale" };
     return await failed([loggedFailure(error, logger)]);
   } finally {
-    run.close();
     await latest(); // a report that lands after the next reconcile's status would replace it
   }
 }
@@ -74,21 +75,25 @@ export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Pro
  * @returns whether the destroy may follow
  */
 export async function finishUpdate(reconcile: Reconcile): Promise<boolean> {
-  const { context, object: found, state, logger, signal } = reconcile;
-  const { kind, metrics, stacks, writer } = context;
-  const run = stacks.open(found, signal);
+  const { context, object: found, state, logger } = reconcile;
+  const { kind, metrics, writer } = context;
   try {
     const program = claimProgram(reconcile, parseObject(kind, found), await readProgramInputs(reconcile));
-    const object = await writer.addFinalizer(found, state.writes, run.stack.assignment);
-    const result = await run.up(program.of(object), { refresh: false, verified: false });
+    const object = await writer.addFinalizer(found, state.writes);
+    const result = await up(reconcile, program.of(object), false);
     metrics.ran(result, "Retrying");
     return result.outcome !== "interrupted";
   } catch (error) {
     logger.info({ err: error }, "failed to finish the last update before the destroy");
     return true;
-  } finally {
-    run.close();
   }
+}
+
+function up({ context, item, signal }: Reconcile, program: Program, refresh: boolean): Promise<UpdateResult> {
+  const { kind, engine } = context;
+  const { sdkRuntime } = kind.capabilities;
+  const options = { refresh, signal, sdkRuntime, savesOnce: findsWhatWasCutOff(kind) };
+  return engine.up(stackName(kind, item.key), program, options);
 }
 
 function reportUpdate(reconcile: Reconcile, object: LiveObject, { cause, progressReport }: UpdatePlan): ProgressStatus {

@@ -182,7 +182,7 @@ export class KindWatch {
   async #withdraw(kind: AnyKind): Promise<void> {
     const { operator, logger } = this.#options;
     const name = kindName(kind);
-    await operator.withdraw(name);
+    operator.withdraw(name);
     await this.#replace(name, []);
     this.#digests.delete(name);
     logger.info({ kind: name }, "kind is served no more; its CRD and its objects stay");

@@ -1,21 +1,18 @@
-import type { LimitFunction } from "p-limit";
 import type { Logger } from "pino";
 import type { ClassifiedError } from "../../providers/errors";
 import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/client";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
-import type { NamespacedKey } from "../../stacks/contract/object";
+import { stackName } from "../../stacks/contract/object";
 import type { Informer, ObjectChange } from "../cache/informer";
 import type { InformerFactory } from "../cache/informer-factory";
 import type { Claims } from "../controller/claims";
-import type { Result } from "../controller/context";
+import type { KindContext, Result } from "../controller/context";
 import type { EventRecorder } from "../controller/event-recorder";
 import { type ObjectItem, objectItem } from "../controller/object-item";
 import type { Reconciler } from "../controller/reconcile";
 import type { RolloutPolicy } from "../controller/rollout";
-import type { GroupBackoff } from "../queue/group-backoff";
 import type { WorkQueue } from "../queue/work-queue";
-import type { ShardGuard } from "../runner/shared-stacks";
-import type { RunnerEngine, StackRunner } from "../runner/stack-runner";
+import type { Shards } from "../sharding/shards";
 import type { Metrics } from "../telemetry/metrics";
 import { isDeletedInSpiteOfFinalizer, reconcilesAfter } from "./object-change";
 import { OWNED_EVENT_DELAY_MS, type OwnerIndex } from "./owner-index";
@@ -25,30 +22,23 @@ export interface ControllerEnvironment {
   client: KubernetesClient;
   /** See {@link clusterUid}; undefined where it may not be read. */
   cluster: string | undefined;
-  engine: RunnerEngine;
-  /** How many updates run at the same time. */
-  slots: LimitFunction;
+  engine: KindContext["engine"];
   /** What is this replica's to work on; everything without. */
-  shards?: ShardGuard | undefined;
-  stackPartitions?: number | undefined;
+  shards?: Pick<Shards, "holds" | "work"> | undefined;
   /** How a new version of a program reaches its objects; without it, all at once. */
   rollout?: RolloutPolicy | undefined;
   informers: InformerFactory;
   owners: OwnerIndex;
   queue: WorkQueue<ObjectItem>;
-  groups: GroupBackoff<ObjectItem>;
   claims: Claims;
   recorder: EventRecorder;
   metrics: Metrics;
   logger: Logger;
-  /** Interrupts updates. */
-  interrupt: AbortSignal;
 }
 
 /** Reconciles the objects of one kind. */
 export class Controller {
   readonly kind: AnyKind;
-  readonly stacks: StackRunner;
   readonly #environment: ControllerEnvironment;
   readonly #objects: Informer;
   readonly #watched: readonly Informer[];
@@ -59,13 +49,11 @@ export class Controller {
   constructor(
     kind: AnyKind,
     environment: ControllerEnvironment,
-    stacks: StackRunner,
     objects: Informer,
     watched: readonly Informer[],
     reconciler: Reconciler,
   ) {
     this.kind = kind;
-    this.stacks = stacks;
     this.#environment = environment;
     this.#objects = objects;
     this.#watched = watched;
@@ -82,8 +70,8 @@ export class Controller {
   }
 
   /** Whether an object is this replica's to work on. */
-  holds(object: NamespacedKey): boolean {
-    return this.#environment.shards?.holds(this.stacks.shardKeyOf(object)) ?? true;
+  holds(key: string): boolean {
+    return this.#environment.shards?.holds(this.#shardKey(key)) ?? true;
   }
 
   /** See {@link KindCache.gone}. */
@@ -93,25 +81,25 @@ export class Controller {
 
   /** Reconciles an object; requeues it as it asks for. */
   async reconcile(item: ObjectItem, signal: AbortSignal): Promise<void> {
-    const { groups, metrics, shards } = this.#environment;
+    const { metrics, shards } = this.#environment;
     const labels = { controller: kindName(this.kind) };
     metrics.activeWorkers.inc(labels);
     const stopTimer = metrics.reconcileTime.startTimer(labels);
     try {
       const work = (signal: AbortSignal) => this.#reconciler.reconcile(item, signal);
-      const shardKey = this.stacks.shardKeyOf(item);
       const gone = this.#gone.get(item.key);
-      const result = shards === undefined ? await work(signal) : await shards.work(shardKey, signal, work);
+      const result =
+        shards === undefined ? await work(signal) : await shards.work(this.#shardKey(item.key), signal, work);
       if (result === undefined) return; // another replica's now
       // One that is gone only since then is still to be reconciled.
       if (result === "done" && gone !== undefined) this.#forgetGone(item.key, gone);
       this.#requeue(item, result);
-      const outcome = result === "done" ? "success" : result === "retry" ? "requeue" : "requeue_after";
+      const isDelayed = typeof result === "object" && "requeueAfterMs" in result;
+      const outcome = result === "done" ? "success" : isDelayed ? "requeue_after" : "requeue";
       metrics.reconcileTotal.inc({ ...labels, result: outcome });
     } catch (error) {
       metrics.reconcileTotal.inc({ ...labels, result: "error" });
       metrics.reconcileErrors.inc(labels);
-      groups.forget(item); // the others do not wait for it
       throw error; // the queue logs it and backs off
     } finally {
       stopTimer();
@@ -125,11 +113,10 @@ export class Controller {
     this.#environment.queue.add(item);
   }
 
-  /** Ends its informers, and starts no update any more. Resolves when the updates of shared stacks that run have ended. */
-  async stop(): Promise<void> {
+  /** Ends its informers. */
+  stop(): void {
     const { informers, metrics } = this.#environment;
     informers.remove([this.#objects, ...this.#watched]);
-    await this.stacks.stop();
     for (const object of this.list()) {
       metrics.objectChanged(kindName(this.kind), { type: "deleted", object, previous: object });
     }
@@ -137,7 +124,6 @@ export class Controller {
 
   /** Reconciles all objects of these shards. */
   takeOver(includes: (shardKey: string) => boolean): void {
-    void this.stacks.takeOver(includes);
     for (const item of this.#itemsOf(includes)) this.#environment.queue.add(item);
   }
 
@@ -167,11 +153,9 @@ export class Controller {
         this.#gone.set(item.key, asDeleting(change.object));
       } else {
         owners.remove(uid);
-        this.stacks.gone(item.key);
       }
     } else {
       owners.add(uid, item);
-      this.stacks.seen(change.object);
     }
     const when = reconcilesAfter(change, (object) => this.#reconciler.hasOwnStatus(object));
     if (when === "now") {
@@ -186,34 +170,36 @@ export class Controller {
   #itemsOf(includes: (shardKey: string) => boolean): ObjectItem[] {
     return [...this.list(), ...this.#gone.values()]
       .map(({ metadata }) => objectItem(this.kind, metadata))
-      .filter((item) => includes(this.stacks.shardKeyOf(item)));
+      .filter(({ key }) => includes(this.#shardKey(key)));
+  }
+
+  /**
+   * The name by whose hash an object belongs to a shard. Objects that may claim the same ({@link ExclusiveClaims}) go
+   * together, whatever their kinds: who came first is known in one process only.
+   */
+  #shardKey(key: string): string {
+    return this.kind.capabilities.claims === undefined ? stackName(this.kind, key) : "claims";
   }
 
   #forget(item: ObjectItem): void {
     this.#reconciler.forget(item.key);
-    this.#environment.groups.forget(item);
-    this.#environment.queue.forget(item);
+    this.#environment.queue.leave(item);
   }
 
   /** Nothing is left of an object that was deleted in spite of its finalizer. */
   #forgetGone(key: string, gone: LiveObject): void {
     this.#environment.owners.remove(gone.metadata.uid);
-    if (this.#gone.get(key) !== gone) return; // a successor went the same way
-    this.#gone.delete(key);
-    if (this.#objects.get(key) === undefined) this.stacks.gone(key);
+    if (this.#gone.get(key) === gone) this.#gone.delete(key); // else a successor went the same way
   }
 
   #requeue(item: ObjectItem, result: Result): void {
-    const { groups, queue } = this.#environment;
-    if (result === "retry") {
-      queue.addRateLimited(item);
-      groups.forget(item);
-      return;
+    const { queue } = this.#environment;
+    if (result === "retry") queue.addRateLimited(item);
+    else if (typeof result === "object" && "dependency" in result) queue.addWhenBack(item, result.dependency);
+    else {
+      queue.succeeded(item);
+      if (result !== "done") queue.addAfter(item, result.requeueAfterMs);
     }
-    queue.forget(item);
-    if (typeof result === "object" && "retryGroup" in result) groups.failed(item, result.retryGroup);
-    else groups.succeeded(item);
-    if (typeof result === "object" && "requeueAfterMs" in result) queue.addAfter(item, result.requeueAfterMs);
   }
 }
 

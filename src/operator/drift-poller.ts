@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import { kindName } from "../../stacks/contract/kind";
-import { type KindObject, namespacedKey } from "../../stacks/contract/object";
+import { type KindObject, objectKey } from "../../stacks/contract/object";
 import { isReady } from "../../stacks/contract/readiness";
 import type { Controller } from "./controller";
 
@@ -30,7 +30,7 @@ async function compare(controller: Controller, { logger }: DriftPollerOptions): 
   const settled = controller
     .list()
     .filter((object) => isReady(object) && !object.metadata.deletionTimestamp)
-    .filter(({ metadata }) => controller.holds(namespacedKey(metadata)));
+    .filter(({ metadata }) => controller.holds(objectKey(metadata)));
   if (settled.length === 0) return;
   try {
     const { drifted, unknown } = await external.findDrift(settled as unknown as KindObject[]);

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { kindName } from "../../stacks/contract/kind";
-import { namespacedKey } from "../../stacks/contract/object";
+import { objectKey } from "../../stacks/contract/object";
 import type { DriftPollerOptions } from "./drift-poller";
 
 const INTERVAL_MS = 60_000;
@@ -19,7 +19,7 @@ export async function sendHeartbeats(options: HeartbeatOptions, signal: AbortSig
       const { kind } = controller;
       const { external } = kind.capabilities;
       if (external?.heartbeat === undefined) continue;
-      if (!controller.list().some(({ metadata }) => controller.holds(namespacedKey(metadata)))) continue;
+      if (!controller.list().some(({ metadata }) => controller.holds(objectKey(metadata)))) continue;
       await external
         .heartbeat(cluster)
         .catch((error: unknown) =>

@@ -1,5 +1,4 @@
 import { setMaxListeners } from "node:events";
-import pLimit from "p-limit";
 import type { Logger } from "pino";
 import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/client";
 import { clusterUid } from "../../providers/kubernetes/cluster";
@@ -11,9 +10,7 @@ import type { EventRecorder } from "../controller/event-recorder";
 import type { OwnedView } from "../controller/kind-cache";
 import { type ObjectItem, objectItem } from "../controller/object-item";
 import type { RolloutPolicy } from "../controller/rollout";
-import { GroupBackoff } from "../queue/group-backoff";
 import { WorkQueue } from "../queue/work-queue";
-import type { RunnerEngine } from "../runner/stack-runner";
 import type { Shards } from "../sharding/shards";
 import type { Metrics } from "../telemetry/metrics";
 import type { Controller, ControllerEnvironment } from "./controller";
@@ -25,14 +22,12 @@ import { OwnerIndex } from "./owner-index";
 export interface ManagerOptions {
   kinds: readonly AnyKind[];
   client: KubernetesClient;
-  engine: RunnerEngine;
+  engine: ControllerEnvironment["engine"];
   recorder: EventRecorder;
   metrics: Metrics;
   logger: Logger;
   /** What is this replica's to work on; everything when it is the only one. */
   shards?: Shards | undefined;
-  /** Among how many partitions the namespaces are spread whose objects share stacks; without it, each is one. */
-  stackPartitions?: number | undefined;
   /** How a new version of a program reaches its objects; without it, all at once. */
   rollout?: RolloutPolicy | undefined;
   /** How many objects are worked on, and updates run, at the same time. */
@@ -50,7 +45,7 @@ export interface ManagerOptions {
  *
  * ```
  *   custom resources ─┐
- *   owned objects ────┼→ queue of objects → reconcile → stack runner (up, destroy) → status
+ *   owned objects ────┼→ queue of objects → reconcile → engine (up, destroy) → status
  *   drift polls ──────┘
  * ```
  */
@@ -72,11 +67,8 @@ export class Manager {
     this.#queue = new WorkQueue({
       logger,
       observer: metrics.workQueue("kindstack"),
-      classOf: ({ kind, namespace }) => ({
-        fairnessKey: `${kindName(kind)}|${namespace}`,
-        waits: this.#controllerOf(kind)?.stacks.shared ?? false,
-      }),
-      accepts: (item) => this.#controllerOf(item.kind)?.holds(item) ?? false,
+      fairnessKeyOf: ({ kind, namespace }) => `${kindName(kind)}|${namespace}`,
+      accepts: ({ kind, key }) => this.#controllerOf(kind)?.holds(key) ?? false,
     });
     this.#claims = new Claims(
       (item) => this.#controllerOf(item.kind)?.reconsider(item),
@@ -116,17 +108,13 @@ export class Manager {
     const { client, logger, kinds, concurrency, gracePeriodMs, driftIntervalMs, recorder, shards } = this.#options;
     const interrupt = new AbortController();
     setMaxListeners(0, interrupt.signal); // each piece of work listens to it
-    const groups = new GroupBackoff<ObjectItem>((item) => this.#queue.add(item));
     const environment = {
       ...this.#options,
       cluster: await clusterUid(client),
-      slots: pLimit(concurrency),
       informers: this.#informers,
       owners: this.#owners,
       queue: this.#queue,
-      groups,
       claims: this.#claims,
-      interrupt: interrupt.signal,
     };
     for (const kind of kinds) this.#add(await openController(kind, environment));
     const controllers = () => [...this.#controllers.values()];
@@ -144,17 +132,12 @@ export class Manager {
     const onStop = () => {
       this.#stopping = true;
       logger.info({ running: this.#queue.running }, "stopping");
-      for (const { stacks } of controllers()) void stacks.stop();
       setTimeout(() => interrupt.abort(), gracePeriodMs).unref();
       shards?.leave();
     };
-    if (shards === undefined) for (const { stacks } of controllers()) void stacks.takeOver(() => true);
     const sharding = shards?.run({
       acquired: (includes) => {
         for (const controller of controllers()) controller.takeOver(includes);
-      },
-      yielding: (includes) => {
-        for (const { stacks } of controllers()) stacks.interrupt(includes);
       },
       released: (includes) => {
         for (const controller of controllers()) controller.release(includes);
@@ -167,8 +150,7 @@ export class Manager {
       async (item) => this.#controllerOf(item.kind)?.reconcile(item, interrupt.signal),
       signal,
     );
-    groups.stop();
-    await Promise.all([...controllers().map(({ stacks }) => stacks.stop()), informers.ended, sharding, ...polling]);
+    await Promise.all([informers.ended, sharding, ...polling]);
     await recorder.flush();
   }
 
@@ -183,10 +165,9 @@ export class Manager {
     if (this.#running === undefined) throw new TypeError("the operator does not run");
     const { environment, signal } = this.#running;
     const controller = await openController(kind, environment);
-    const previous = await this.withdraw(kindName(kind));
+    const previous = this.withdraw(kindName(kind));
     this.#add(controller);
     await this.#informers.start(signal).synced;
-    if (this.#options.shards === undefined) void controller.stacks.takeOver(() => true);
     for (const { metadata } of previous?.list() ?? []) {
       if (controller.get(objectKey(metadata))?.metadata.uid === metadata.uid) continue;
       this.#owners.remove(metadata.uid); // deleted while no informer ran
@@ -195,10 +176,10 @@ export class Manager {
   }
 
   /** Serves the kind of this name no more; its objects, their resources and the CRD stay. @returns its controller */
-  async withdraw(name: string): Promise<Controller | undefined> {
+  withdraw(name: string): Controller | undefined {
     const controller = this.#controllers.get(name);
     this.#controllers.delete(name); // what is queued is dropped
-    await controller?.stop();
+    controller?.stop();
     return controller;
   }
 

@@ -6,7 +6,6 @@ import {
   PAUSED_ANNOTATION,
   RECONCILE_ANNOTATION,
 } from "../../stacks/contract/object";
-import { STACK_NUMBER_ANNOTATION, STACK_PARTITION_ANNOTATION } from "../../stacks/contract/shared-stack";
 import type { ObjectChange } from "../cache/informer";
 
 const OBEYED_ANNOTATIONS = [PAUSED_ANNOTATION, RECONCILE_ANNOTATION, DELETION_POLICY_ANNOTATION];
@@ -49,16 +48,7 @@ function isFinalized({ metadata }: LiveObject): boolean {
   return metadata.finalizers?.includes(FINALIZER) ?? false;
 }
 
-/**
- * Whether labels or annotations change, on which kinds may depend though they make no new generation. That an object is
- * given its stack is the controller's own write.
- */
+/** Whether labels or annotations change, on which kinds may depend though they make no new generation. */
 function changesMetadata(before: LiveObject["metadata"], after: LiveObject["metadata"]): boolean {
-  const { annotations = {} } = after;
-  const { [STACK_NUMBER_ANNOTATION]: _, [STACK_PARTITION_ANNOTATION]: __, ...unassigned } = annotations;
-  const former = before.annotations ?? {};
-  return (
-    !isDeepStrictEqual(before.labels, after.labels) ||
-    !(isDeepStrictEqual(former, annotations) || isDeepStrictEqual(former, unassigned))
-  );
+  return !isDeepStrictEqual([before.labels, before.annotations], [after.labels, after.annotations]);
 }

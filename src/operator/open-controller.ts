@@ -1,14 +1,11 @@
 import { programDigest } from "../../stacks/contract/digest";
 import { type AnyKind, kindName, kindType } from "../../stacks/contract/kind";
-import { findFresh } from "../cache/freshness";
 import { statesOf, withoutManagedFields } from "../cache/informer";
 import type { KindCache } from "../controller/kind-cache";
 import { objectItem } from "../controller/object-item";
 import { ObjectWriter } from "../controller/object-writer";
 import { Reconciler } from "../controller/reconcile";
 import { Rollout, type RolloutPolicy } from "../controller/rollout";
-import { SharedStacks } from "../runner/shared-stacks";
-import { OwnStacks } from "../runner/stack-runner";
 import { Controller, type ControllerEnvironment } from "./controller";
 import { OWNED_EVENT_DELAY_MS } from "./owner-index";
 import { countRuns } from "./run-metrics";
@@ -57,29 +54,16 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
     view: (id) => owners.view(id),
     describeOwner: (uid) => owners.describe(uid),
   };
-  const metrics = countRuns(kind, environment.metrics);
-  const stacks = kind.capabilities.sharedStacks
-    ? new SharedStacks({
-        ...environment,
-        kind,
-        partitions: environment.stackPartitions,
-        find: (key) => objects.get(key),
-        findFresh: (cached, total) => findFresh(client, own, cached, total),
-        observe: metrics.updated,
-        signal: environment.interrupt,
-      })
-    : new OwnStacks(kind, environment.engine, environment.slots);
   const reconciler = new Reconciler({
     ...environment,
     rollout: environment.rollout && openRollout(environment.rollout),
     kind,
     program: programDigest(kind),
     cache,
-    stacks,
     writer: new ObjectWriter({ kind, client, cache, recorder }),
-    metrics,
+    metrics: countRuns(kind, environment.metrics),
   });
-  const controller = new Controller(kind, environment, stacks, objects, watched, reconciler);
+  const controller = new Controller(kind, environment, objects, watched, reconciler);
   return controller;
 
   function requeue(key: string, ms: number): void {

@@ -2,7 +2,6 @@ import pLimit from "p-limit";
 import { type ResourceAttributes, reviewAccess } from "../../providers/kubernetes/access-review";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../../stacks/contract/kind";
-import { isOfSeveral, type StackAssignment } from "../../stacks/contract/shared-stack";
 import { Refusal } from "../http/refusal";
 import type { Identity } from "../proxy/identity";
 import type { Requests } from "./api";
@@ -46,15 +45,6 @@ export function rightsForStack(
   name: string,
 ): NeededRight[] {
   return [stackRight("get", resource, kind, namespace), objectRight("get", kind, namespace, name)];
-}
-
-/** For all of a shared stack: `list` on all objects that it may hold. */
-export function rightsForSharedStack(
-  kind: AnyKind,
-  namespace: string | undefined,
-  { partition }: StackAssignment,
-): NeededRight[] {
-  return [objectRight("list", kind, isOfSeveral(partition) ? undefined : namespace)];
 }
 
 /** @throws Refusal 403 naming the first right that the caller does not have */

@@ -4,12 +4,11 @@ import { maskSecrets, unescapeReserved } from "../../providers/literal";
 import type { Properties } from "../../providers/provider";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { findKind } from "../../stacks/contract/kind-name";
-import { objectKey } from "../../stacks/contract/object";
-import { sharedStackAssignment, stackOf } from "../../stacks/contract/shared-stack";
-import { isOwnResource, type StackState } from "../automation/stack-state";
+import { objectKey, stackName } from "../../stacks/contract/object";
+import type { StackState } from "../automation/stack-state";
 import { nameOf } from "../automation/urn";
 import { Refusal } from "../http/refusal";
-import { type NeededRight, rightsForDiff, rightsForPreview, rightsForSharedStack, rightsForStack } from "./access";
+import { type NeededRight, rightsForDiff, rightsForPreview, rightsForStack } from "./access";
 import type { Answers, ObjectRequest, RequestPath, Requests } from "./api";
 import type { ClusterView } from "./cluster-view";
 import { type PreviewOptions, preview, type Selection, selectCandidates } from "./preview";
@@ -56,21 +55,19 @@ const HANDLERS: { [P in RequestPath]: (inspection: Inspection, request: Requests
 
   /** The updates, newest first. */
   async "/v1/history"(inspection, request) {
-    const { reader, stack, found } = await openStack(inspection, request, "previews", true);
+    const { reader, stack, found } = await openStack(inspection, request, "previews");
     return found(await reader.history(stack, inspection.signal));
   },
 
   /** What the object made. */
   async "/v1/outputs"(inspection, request) {
-    const { reader, stack, key, found } = await openStack(inspection, request, "previews", false);
-    const state = found(await reader.state(stack, inspection.signal));
-    const isOwn = isOwnResource(state, key);
-    return outputsOf(state).filter(({ name }) => isOwn(name));
+    const { reader, stack, found } = await openStack(inspection, request, "previews");
+    return outputsOf(found(await reader.state(stack, inspection.signal)));
   },
 
   /** In the form that `pulumi stack import` takes. */
   async "/v1/state"(inspection, request) {
-    const { reader, stack, found } = await openStack(inspection, request, "states", true);
+    const { reader, stack, found } = await openStack(inspection, request, "states");
     return found(await reader.state(stack, inspection.signal));
   },
 };
@@ -106,29 +103,16 @@ async function selectLive(
   return { candidates: (await Promise.all(candidates)).flat(), problems: [], ignored: 0 };
 }
 
-/** @param whole whether the whole stack is shown, with the resources of other objects */
-async function openStack(
-  inspection: Inspection,
-  request: ObjectRequest,
-  resource: "previews" | "states",
-  whole: boolean,
-) {
+async function openStack(inspection: Inspection, request: ObjectRequest, resource: "previews" | "states") {
   const kind = kindNamed(inspection, request.kind);
   const { name } = request;
   const namespace = kind.scope === "Cluster" ? undefined : request.namespace;
   await inspection.authorize?.(rightsForStack(resource, kind, namespace, name)); // before anything is told of the object
-  const { reader, cluster } = await inspection.open();
-  const key = objectKey({ name, ...(namespace !== undefined && { namespace }) });
-  const isShared = kind.capabilities.sharedStacks === true;
-  // Which of a namespace's stacks an object shares is recorded on the object.
-  const object = isShared ? await cluster.find(kind, name, namespace).catch(() => undefined) : undefined;
-  const stack = stackOf(kind, key, object);
-  const shared = isShared ? sharedStackAssignment(kind, namespace ?? "", stack) : undefined;
-  if (whole && shared !== undefined) await inspection.authorize?.(rightsForSharedStack(kind, namespace, shared));
+  const { reader } = await inspection.open();
+  const stack = stackName(kind, objectKey({ name, ...(namespace !== undefined && { namespace }) }));
   return {
     reader,
     stack,
-    key,
     found<T>(value: T | undefined): T {
       if (value === undefined) throw new Error(`${kind.kind} ${name} has no stack (${stack})`);
       return value;

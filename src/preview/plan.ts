@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { errorMessageOf } from "../../providers/errors";
-import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
+import type { LiveObject } from "../../providers/kubernetes/client";
 import { isObjectOutputs } from "../../providers/kubernetes/object";
 import { unescapeReserved } from "../../providers/literal";
 import type { ProgramContext } from "../../stacks/contract/capabilities";
@@ -14,10 +14,8 @@ import {
   PAUSED_ANNOTATION,
   stackName,
 } from "../../stacks/contract/object";
-import { stackOf } from "../../stacks/contract/shared-stack";
-import type { StackPreview } from "../automation/member-previews";
 import type { PlannedChange } from "../automation/planned-changes";
-import type { StackReader } from "../automation/stack-reader";
+import type { StackPreview, StackReader } from "../automation/stack-reader";
 import type { StackState } from "../automation/stack-state";
 import type { ClusterView } from "./cluster-view";
 import { type ConflictFinder, type Planned, touchedObject } from "./conflicts";
@@ -60,7 +58,7 @@ export async function planObject(
     ...(namespace !== undefined && { namespace }),
     name,
     ...(file !== undefined && { file }),
-    stack: stackOf(kind, key, undefined),
+    stack: stackName(kind, key),
     action: "none",
     resources: [],
     errors: [],
@@ -68,7 +66,6 @@ export async function planObject(
   };
   try {
     const live = await options.cluster.find(kind, name, namespace).catch(() => undefined);
-    plan.stack = stackOf(kind, key, live);
     const planStack = candidate.removed ? planRemoval : planUpdate;
     const { changes, ...planned } = await planStack(options, candidate, plan.stack, live);
     const touched = new Map(
@@ -90,13 +87,13 @@ type StackPlan = Partial<ObjectPlan> & { changes: readonly PlannedChange[] };
 
 async function planRemoval(
   { reader, refresh, signal }: PlanOptions,
-  { kind, manifest }: Candidate,
+  { manifest }: Candidate,
   stack: string,
   live: LiveObject | undefined,
 ): Promise<StackPlan> {
   const { annotations } = (live ?? manifest).metadata;
   const released = annotations?.[DELETION_POLICY_ANNOTATION] === "Orphan";
-  const preview = await reader.previewDestroy(stack, { refresh, signal, ...memberOf(kind, stack, manifest) });
+  const preview = await reader.previewDestroy(stack, { refresh, signal });
   const notes = pauseNotes(annotations);
   if (!preview.exists) notes.push("it has no stack, so it has no resources");
   const resources = resourcesOf(preview, []);
@@ -120,7 +117,7 @@ async function planUpdate(
   const state = isTold ? undefined : unescapeReserved(await reader.state(stack, signal));
   const recorded = recordedObjects(state);
   const key = objectKey(manifest.metadata);
-  const uid = live?.metadata.uid ?? recordedOwner(state, key) ?? NO_UID;
+  const uid = live?.metadata.uid ?? recordedOwner(state) ?? NO_UID;
   const parsed = await validateObject(kind, {
     ...manifest,
     metadata: { ...manifest.metadata, generation: live?.metadata.generation ?? 1, uid } as LiveObject["metadata"],
@@ -143,7 +140,6 @@ async function planUpdate(
     refresh,
     signal,
     sdkRuntime: kind.capabilities.sdkRuntime,
-    ...memberOf(kind, stack, manifest),
   });
   const resources = resourcesOf(preview, owned ?? []);
   const notes = pauseNotes(manifest.metadata.annotations);
@@ -200,19 +196,12 @@ function recordedObjects(state: StackState | undefined): LiveObject[] {
   });
 }
 
-/** An object that is one of several in its stack, for the reader. */
-function memberOf(kind: AnyKind, stack: string, { metadata }: Manifest): { member?: { kind: AnyKind; key: string } } {
-  const key = objectKey(metadata);
-  return stack === stackName(kind, key) ? {} : { member: { kind, key } };
-}
-
-/** The UID of the object that a state, or its part of one, was made for. */
-function recordedOwner(state: StackState | undefined, key: string): string | undefined {
-  for (const { outputs } of state?.deployment.resources ?? []) {
-    const owner = outputs?.owner as { uid?: string; description?: string } | undefined;
-    if (owner?.uid !== undefined && (owner.description?.endsWith(`/${key}`) ?? true)) return owner.uid;
-  }
-  return undefined;
+/** The UID of the object that a state was made for. */
+function recordedOwner(state: StackState | undefined): string | undefined {
+  const owners = (state?.deployment.resources ?? []).map(
+    ({ outputs }) => outputs?.owner as { uid?: string } | undefined,
+  );
+  return owners.find((owner) => owner?.uid !== undefined)?.uid;
 }
 
 /** Notes removed and new objects that differ only in their names: the author may have meant a rename. */

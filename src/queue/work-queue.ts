@@ -2,6 +2,7 @@ import type { Logger } from "pino";
 import { exponentialBackoff } from "./backoff";
 import { FairQueue } from "./fair-queue";
 import type { Item } from "./item";
+import { Outages, type Retry } from "./outages";
 
 /** Where a queue reports what it does; durations are in seconds. */
 export interface WorkQueueObserver {
@@ -17,36 +18,18 @@ export interface WorkQueueObserver {
   finished(workedSeconds: number): void;
 }
 
-/** How an item is served. */
-export interface QueueClass {
-  /** Items of one key do not delay those of another. */
-  fairnessKey: string;
-  /** Whether its worker mostly waits for a batch. Such items do not count against the concurrency. */
-  waits: boolean;
-}
-
 export interface WorkQueueOptions<T> {
   logger: Logger;
-  /** By default all items work, and have one fairness key. */
-  classOf?: (item: T) => QueueClass;
+  /** Items of one key do not delay those of another. By default all have one. */
+  fairnessKeyOf?: (item: T) => string;
   observer?: WorkQueueObserver;
   /** Whether an item is ours to work on; asked when it is added and again before it is worked on. By default all are. */
   accepts?: (item: T) => boolean;
 }
 
 const BACKOFF = { baseMs: 1_000, capMs: 5 * 60_000 };
-const ONE_CLASS: QueueClass = { fairnessKey: "", waits: false };
-/** Maximum of such items that run; several times what is worked on at once. */
-const MAX_WAITING_WORKERS = 4_000;
 /** Longer timers overflow and fire at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
-
-/** The items of one class: those in the queue and those that run, with so many workers. */
-interface Pool<T extends Item> {
-  queue: FairQueue<T>;
-  running: Set<string>;
-  workers: number;
-}
 
 /**
  * A queue for level-based reconciling, with the semantics of client-go's work queue.
@@ -63,31 +46,25 @@ export class WorkQueue<T extends Item> {
   readonly #logger: Logger;
   readonly #observer: WorkQueueObserver | undefined;
   readonly #accepts: (item: T) => boolean;
-  readonly #classOf: (item: T) => QueueClass;
 
-  readonly #working: Pool<T>;
-  readonly #waiting: Pool<T>;
+  readonly #queue: FairQueue<T>;
+  readonly #running = new Set<string>();
   /** Items that were added while running. */
   readonly #again = new Set<string>();
   /** Items that are added later, by id. */
   readonly #delayed = new Map<string, { timer: NodeJS.Timeout; due: number }>();
   readonly #failures = new Map<string, number>();
+  readonly #outages = new Outages<T>();
   readonly #drained: Promise<void>;
   #resolveDrained!: () => void;
 
+  #concurrency = 0;
   #worker: ((item: T) => Promise<void>) | undefined;
   #draining = false;
 
-  constructor({ logger, observer, classOf = () => ONE_CLASS, accepts = () => true }: WorkQueueOptions<T>) {
+  constructor({ logger, observer, fairnessKeyOf = () => "", accepts = () => true }: WorkQueueOptions<T>) {
     this.#logger = logger;
-    this.#classOf = classOf;
-    const pool = (workers: number): Pool<T> => ({
-      queue: new FairQueue((item) => classOf(item).fairnessKey),
-      running: new Set(),
-      workers,
-    });
-    this.#working = pool(0);
-    this.#waiting = pool(MAX_WAITING_WORKERS);
+    this.#queue = new FairQueue(fairnessKeyOf);
     this.#observer = observer;
     this.#accepts = accepts;
     this.#drained = new Promise((resolve) => {
@@ -97,22 +74,23 @@ export class WorkQueue<T extends Item> {
 
   /** Items in the queue; those that run, or are added later, do not count. */
   get depth(): number {
-    return this.#working.queue.size + this.#waiting.queue.size;
+    return this.#queue.size;
   }
 
   /** Items being worked on. */
   get running(): number {
-    return this.#working.running.size + this.#waiting.running.size;
+    return this.#running.size;
   }
 
   /** Adds an item, unless it is in the queue already. */
   add(item: T): void {
     this.#cancelDelay(item);
-    if (this.#draining || !this.#accepts(item)) return;
-    const { queue, running } = this.#poolOf(item);
-    if (running.has(item.id)) {
+    if (this.#draining) return;
+    if (!this.#accepts(item)) {
+      this.leave(item);
+    } else if (this.#running.has(item.id)) {
       this.#again.add(item.id);
-    } else if (!queue.has(item)) {
+    } else if (!this.#queue.has(item)) {
       this.#enqueue(item);
       this.#dispatch();
     }
@@ -121,7 +99,7 @@ export class WorkQueue<T extends Item> {
   /** Adds an item after `ms` milliseconds, unless it will run earlier anyway. */
   addAfter(item: T, ms: number): void {
     const id = item.id;
-    if (this.#draining || this.#poolOf(item).queue.has(item) || this.#again.has(id)) return;
+    if (this.#draining || this.#queue.has(item) || this.#again.has(id)) return;
     const due = performance.now() + ms;
     const earlier = this.#delayed.get(id);
     if (earlier !== undefined && earlier.due <= due) return;
@@ -136,12 +114,32 @@ export class WorkQueue<T extends Item> {
     const ms = exponentialBackoff(failures, BACKOFF);
     this.#observer?.retried();
     this.addAfter(item, ms);
+    this.#retry(this.#outages.left(item));
     return ms;
+  }
+
+  /** The item has failed because something is missing or away: it is added when that is back, see {@link Outages}. */
+  addWhenBack(item: T, dependency: string): void {
+    this.forget(item);
+    this.#observer?.retried();
+    this.#retry(this.#outages.failed(item, dependency));
+  }
+
+  /** The item has succeeded: resets its back-off, and adds items that wait for what it waited for. */
+  succeeded(item: T): void {
+    this.forget(item);
+    this.#retry(this.#outages.succeeded(item));
   }
 
   /** Resets the back-off of an item; does not take it out of the queue. */
   forget(item: T): void {
     this.#failures.delete(item.id);
+  }
+
+  /** The item is gone, or not ours any more: besides {@link forget}, others do not wait for a try of it. */
+  leave(item: T): void {
+    this.forget(item);
+    this.#retry(this.#outages.left(item));
   }
 
   /** How often `addRateLimited` was called for this item since it was last forgotten. */
@@ -154,7 +152,7 @@ export class WorkQueue<T extends Item> {
    * worker is done. A worker handles its own errors: what it throws all the same is logged and the item rate-limited.
    */
   run(concurrency: number, worker: (item: T) => Promise<void>, signal: AbortSignal): Promise<void> {
-    this.#working.workers = concurrency;
+    this.#concurrency = concurrency;
     this.#worker = worker;
     if (signal.aborted) return this.drain();
     const stop = () => void this.drain();
@@ -170,7 +168,7 @@ export class WorkQueue<T extends Item> {
       for (const { timer } of this.#delayed.values()) clearTimeout(timer);
       this.#delayed.clear();
       this.#again.clear();
-      for (const { queue } of [this.#working, this.#waiting]) queue.clear();
+      this.#queue.clear();
       this.#observer?.depthChanged(0);
       this.#resolveWhenDrained();
     }
@@ -178,9 +176,13 @@ export class WorkQueue<T extends Item> {
   }
 
   #enqueue(item: T): void {
-    this.#poolOf(item).queue.add(item);
+    this.#queue.add(item);
     this.#observer?.added();
     this.#observer?.depthChanged(this.depth);
+  }
+
+  #retry(retries: readonly Retry<T>[]): void {
+    for (const { item, afterMs } of retries) this.addAfter(item, afterMs);
   }
 
   #cancelDelay(item: T): void {
@@ -188,26 +190,23 @@ export class WorkQueue<T extends Item> {
     this.#delayed.delete(item.id);
   }
 
-  #poolOf(item: T): Pool<T> {
-    return this.#classOf(item).waits ? this.#waiting : this.#working;
-  }
-
   #dispatch(): void {
     if (this.#worker === undefined) return;
-    for (const { queue, running, workers } of [this.#working, this.#waiting]) {
-      while (running.size < workers) {
-        const next = queue.take();
-        if (next === undefined) break;
-        this.#observer?.depthChanged(this.depth);
-        if (!this.#accepts(next.item)) continue;
-        running.add(next.item.id);
-        this.#observer?.started((performance.now() - next.since) / 1000);
-        void this.#work(next.item, running, this.#worker);
+    while (this.#running.size < this.#concurrency) {
+      const next = this.#queue.take();
+      if (next === undefined) break;
+      this.#observer?.depthChanged(this.depth);
+      if (!this.#accepts(next.item)) {
+        this.leave(next.item);
+        continue;
       }
+      this.#running.add(next.item.id);
+      this.#observer?.started((performance.now() - next.since) / 1000);
+      void this.#work(next.item, this.#worker);
     }
   }
 
-  async #work(item: T, running: Set<string>, worker: (item: T) => Promise<void>): Promise<void> {
+  async #work(item: T, worker: (item: T) => Promise<void>): Promise<void> {
     const start = performance.now();
     try {
       await worker(item);
@@ -215,7 +214,7 @@ export class WorkQueue<T extends Item> {
       this.#logger.error({ err: error, key: item.id }, "worker failed");
       this.addRateLimited(item);
     }
-    running.delete(item.id);
+    this.#running.delete(item.id);
     this.#observer?.finished((performance.now() - start) / 1000);
     if (this.#again.delete(item.id)) this.#enqueue(item);
     this.#dispatch();

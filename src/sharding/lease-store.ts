@@ -9,12 +9,12 @@ export interface LeaseRecord {
   holder: string | undefined;
   /** How often its holder has changed. */
   transitions: number;
-  /** How its holder wants to share the work ({@link shardLayout}); `undefined` while it stands back. */
-  layout: string | undefined;
+  /** Among how many shards its holder wants to share the work; `undefined` while it stands back. */
+  shards: number | undefined;
 }
 
 /** What a write sets; without `transitions`, these stay as they are. */
-export interface LeaseChange extends Partial<Pick<LeaseRecord, "transitions" | "layout">> {
+export interface LeaseChange extends Partial<Pick<LeaseRecord, "transitions" | "shards">> {
   holder: string | undefined;
   leaseDurationMs?: number;
 }
@@ -41,7 +41,7 @@ export interface LeaseStore {
 
 const LEASE = { apiVersion: "coordination.k8s.io/v1", kind: "Lease" } as const;
 const LABEL = "kindstack.dev/lease";
-const LAYOUT_ANNOTATION = "kindstack.dev/shards";
+const SHARDS_ANNOTATION = "kindstack.dev/shards";
 
 interface LeaseSpec {
   holderIdentity?: string | null;
@@ -70,14 +70,14 @@ export function kubernetesLeases(client: KubernetesClient, namespace: string, ti
           name,
           namespace,
           labels: { [LABEL]: "true" },
-          ...(change.layout !== undefined && { annotations: { [LAYOUT_ANNOTATION]: change.layout } }),
+          ...(change.shards !== undefined && { annotations: { [SHARDS_ANNOTATION]: String(change.shards) } }),
         },
         spec: specOf(change),
       };
       return recordOf(await client.create(manifest, options()).catch(conflictOn([409], name)));
     },
     async update({ name, uid, version }, change) {
-      const annotations = { [LAYOUT_ANNOTATION]: change.layout ?? null };
+      const annotations = { [SHARDS_ANNOTATION]: change.shards === undefined ? null : String(change.shards) };
       const metadata = { uid, resourceVersion: version, annotations };
       const patch = { metadata, spec: specOf(change) };
       return recordOf(
@@ -104,13 +104,14 @@ function specOf({ holder, transitions, leaseDurationMs }: LeaseChange): object {
 
 function recordOf({ metadata, spec }: LiveObject): LeaseRecord {
   const { holderIdentity, leaseTransitions } = (spec ?? {}) as LeaseSpec;
+  const shards = metadata.annotations?.[SHARDS_ANNOTATION];
   return {
     name: metadata.name,
     uid: metadata.uid,
     version: metadata.resourceVersion,
     holder: holderIdentity || undefined,
     transitions: leaseTransitions ?? 0,
-    layout: metadata.annotations?.[LAYOUT_ANNOTATION],
+    shards: shards === undefined ? undefined : Number(shards),
   };
 }
 

@@ -143,9 +143,9 @@ export class Replica {
 
   /** @returns the session, when it was renewed in time */
   async #renew(): Promise<Session | undefined> {
-    const { store, timing, layout, sessionName, worker } = this.#options;
+    const { store, timing, shards, sessionName, worker } = this.#options;
     const sentAt = this.#now();
-    const wanted = { layout: this.#state.standsBack ? undefined : layout, leaseDurationMs: timing.leaseDurationMs };
+    const wanted = { shards: this.#state.standsBack ? undefined : shards, leaseDurationMs: timing.leaseDurationMs };
     let session = this.#session;
     if (session === undefined) {
       if (this.#former !== undefined) await store.remove(this.#former); // its work has ended; what it held is free
@@ -171,7 +171,7 @@ export class Replica {
   }
 
   /** @returns the session as it now is; `undefined` when it is not ours any more */
-  async #update(record: LeaseRecord, wanted: { layout: string | undefined }): Promise<LeaseRecord | undefined> {
+  async #update(record: LeaseRecord, wanted: { shards: number | undefined }): Promise<LeaseRecord | undefined> {
     const { store } = this.#options;
     try {
       return await store.update(record, { holder: record.name, ...wanted });
@@ -205,8 +205,8 @@ export class Replica {
         this.#yield(action.shard);
         break;
       case "standBack": {
-        const facts = { layout: this.#options.layout, others: action.others };
-        this.#options.logger.warn(facts, "waits for replicas with other shards or stack partitions to leave");
+        const facts = { shards: this.#options.shards, others: action.others };
+        this.#options.logger.warn(facts, "waits for replicas with another number of shards to leave");
         break;
       }
       case "acquire":

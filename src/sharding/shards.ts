@@ -1,7 +1,7 @@
+import { hash } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import type { RetryableError } from "../../providers/errors";
 import { type Fence, withinFence } from "../../providers/fence";
-import { bucketOf } from "../../stacks/contract/shared-stack";
 import { UrgentAbort } from "../automation/interruption";
 import { Replica, type ReplicaOptions, type ShardWorker } from "./replica";
 
@@ -9,8 +9,6 @@ import { Replica, type ReplicaOptions, type ShardWorker } from "./replica";
 export interface ShardListener {
   /** Reconcile everything in the shard. */
   acquired(includes: (shardKey: string) => boolean): void;
-  /** The shard is released when its running work ends; no new work may begin. */
-  yielding(includes: (shardKey: string) => boolean): void;
   /** It is released, or lost, and its work has ended. */
   released(includes: (shardKey: string) => boolean): void;
 }
@@ -27,7 +25,7 @@ export class Shards implements ShardWorker {
   readonly #allow: (ms: number) => void;
   readonly #shards: number;
   readonly #runs = new Map<number, Set<Run>>();
-  #listener: ShardListener = { acquired: () => {}, yielding: () => {}, released: () => {} };
+  #listener: ShardListener = { acquired: () => {}, released: () => {} };
 
   /** @param options `allow` is called repeatedly with how long the processes of updates may run from now, in ms */
   constructor({ allow, ...options }: Omit<ReplicaOptions, "worker"> & { allow: (ms: number) => void }) {
@@ -38,7 +36,7 @@ export class Shards implements ShardWorker {
 
   /** Whether work on what has this shard key may begin here and now. */
   holds(shardKey: string): boolean {
-    return this.#replica.holds(bucketOf(shardKey, this.#shards));
+    return this.#replica.holds(shardOf(shardKey, this.#shards));
   }
 
   /**
@@ -52,7 +50,7 @@ export class Shards implements ShardWorker {
     signal: AbortSignal,
     work: (signal: AbortSignal) => Promise<T>,
   ): Promise<T | undefined> {
-    const shard = bucketOf(shardKey, this.#shards);
+    const shard = shardOf(shardKey, this.#shards);
     if (!this.#replica.holds(shard)) return undefined;
     // By hand: Node.js 24 never frees a signal of `AbortSignal.any` that someone still listens to.
     const abort = new AbortController();
@@ -60,7 +58,7 @@ export class Shards implements ShardWorker {
     if (signal.aborted) forward();
     signal.addEventListener("abort", forward);
     const lost = new AbortController();
-    setMaxListeners(0, lost.signal); // each connection to a database listens to it, and an update of many objects has many
+    setMaxListeners(0, lost.signal); // each connection to a database listens to it
     const fence: Fence = {
       check: () => {
         // In this order: `mayWriteTo` notices an expiry and aborts all work.
@@ -103,7 +101,6 @@ export class Shards implements ShardWorker {
   }
 
   async drained(shard: number): Promise<void> {
-    this.#listener.yielding(this.#inShard(shard));
     await Promise.allSettled([...this.#runsOf(shard)].map(({ ended }) => ended));
     this.#listener.released(this.#inShard(shard));
   }
@@ -120,7 +117,7 @@ export class Shards implements ShardWorker {
   }
 
   #inShard(shard: number): (shardKey: string) => boolean {
-    return (shardKey) => bucketOf(shardKey, this.#shards) === shard;
+    return (shardKey) => shardOf(shardKey, this.#shards) === shard;
   }
 
   #runsOf(shard: number): Set<Run> {
@@ -128,6 +125,11 @@ export class Shards implements ShardWorker {
     this.#runs.set(shard, runs);
     return runs;
   }
+}
+
+/** The shard of a name: the same in every process and version. Shards are about equally large. */
+export function shardOf(shardKey: string, shards: number): number {
+  return shards === 1 ? 0 : hash("sha256", shardKey, "buffer").readUInt32BE() % shards;
 }
 
 function leaseLost(graceMs: number): RetryableError {

@@ -11,7 +11,7 @@ export interface ReplicaState {
   yielding: ReadonlyMap<number, boolean>;
   /** What was last seen of each session, and since when. */
   seen: ReadonlyMap<string, { version: string; since: number }>;
-  /** Whether it holds nothing and waits until replicas of another layout have left. */
+  /** Whether it holds nothing and waits until replicas with another number of shards have left. */
   standsBack: boolean;
   leaving: boolean;
 }
@@ -20,18 +20,7 @@ export interface ReplicaState {
 export interface ShardingConfig {
   /** The number of shards. */
   shards: number;
-  /** See {@link shardLayout}. */
-  layout: string;
   timing: Pick<LeaseTiming, "leaseDurationMs">;
-}
-
-/**
- * The layout in one word. Replicas with different layouts might work on the same object or stack.
- *
- * @param partitions among how many partitions namespaces are spread whose objects share stacks, if they are
- */
-export function shardLayout(shards: number, partitions: number | undefined): string {
-  return partitions === undefined ? String(shards) : `${shards}~${partitions}`;
 }
 
 /** Actions of a replica, in this order. */
@@ -46,7 +35,7 @@ export type Action =
   | { type: "released"; shard: number }
   /** Give a shard back when the work on it has ended. */
   | { type: "yield"; shard: number }
-  /** Wait for replicas of another layout to leave. */
+  /** Wait for replicas with another number of shards to leave. */
   | { type: "standBack"; others: LeaseRecord[] }
   /** Take `count` of these free shards. */
   | { type: "acquire"; count: number; candidates: { shard: number; record: LeaseRecord | undefined }[] };
@@ -108,23 +97,23 @@ function balance(
   session: LeaseRecord,
   living: readonly LeaseRecord[],
   shards: ReadonlyMap<number, LeaseRecord>,
-  { shards: count, layout }: ShardingConfig,
+  { shards: count }: ShardingConfig,
 ): { standsBack: boolean; actions: Action[] } {
   const others = living.filter(({ name }) => name !== session.name);
-  const strangers = others.filter((other) => other.layout !== undefined && other.layout !== layout);
+  const strangers = others.filter((other) => other.shards !== undefined && other.shards !== count);
   if (strangers.length > 0) {
-    // In another layout a stack, or an object, has another Lease: nothing is safe until they are gone, or stand back.
+    // Among another number, a stack has another Lease: nothing is safe until they are gone, or stand back.
     const holders = new Set([...shards.values()].map(({ holder }) => holder));
     const cameFirst = strangers.some(({ name }) => holders.has(name) || name < session.name);
     const yields = held.size === 0 && cameFirst && !standsBack;
     return { standsBack: standsBack || yields, actions: yields ? [{ type: "standBack", others: strangers }] : [] };
   }
   if (leaving) return { standsBack, actions: [] };
-  // The next renewal publishes the layout, and only the look after it counts.
-  if (session.layout !== layout) return { standsBack: false, actions: [] };
+  // The next renewal publishes the number, and only the look after it counts.
+  if (session.shards !== count) return { standsBack: false, actions: [] };
   // What cannot be shared evenly stays where it is, so that nothing moves without need.
   const load = (name: string) => [...shards.values()].filter(({ holder }) => holder === name).length;
-  const peers = [session.name, ...others.filter((other) => other.layout === layout).map(({ name }) => name)];
+  const peers = [session.name, ...others.filter((other) => other.shards === count).map(({ name }) => name)];
   const rank = peers.sort((a, b) => load(b) - load(a) || (a < b ? -1 : 1)).indexOf(session.name);
   const fair = Math.floor(count / peers.length) + (rank < count % peers.length ? 1 : 0);
   const kept = [...held.keys()].filter((shard) => !yielding.has(shard));

@@ -148,13 +148,8 @@ export interface Capabilities<Spec = unknown, Status = unknown> {
   /** The environment variables that only this kind reads, with their meaning for `kindstack run --help`. */
   readonly environment?: Readonly<Record<string, string>>;
   /**
-   * The objects of a namespace share a few stacks, as components. Every resource is then named by its object's key, or by
-   * that with a slash and more. Without, each object has a stack of its own.
-   */
-  readonly sharedStacks?: true;
-  /**
    * The program runs in the Pulumi SDK's own runtime, with all that the SDK has: outputs as inputs, secrets, components,
-   * plugins. Without, resources get plain values, which takes a third of the time. It excludes {@link sharedStacks}.
+   * plugins. Without, resources get plain values, which takes a third of the time.
    */
   readonly sdkRuntime?: true;
   /** Dynamic providers of the kind's own; see {@link defineProvider}. */

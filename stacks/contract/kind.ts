@@ -61,9 +61,6 @@ type Definition<S extends Type.TSchema, T extends Type.TObject> = Omit<
 export function defineKind<const S extends Type.TSchema, const T extends Type.TObject>(
   definition: Definition<S, T>,
 ): Kind<StaticOnly<S>, StaticOnly<T>> {
-  const { sdkRuntime, sharedStacks } = definition.capabilities ?? {};
-  if (sdkRuntime && sharedStacks)
-    throw new TypeError(`${definition.kind}: sdkRuntime and sharedStacks exclude each other`);
   return { capabilities: {}, ...definition } as Kind<StaticOnly<S>, StaticOnly<T>>;
 }
 

@@ -125,12 +125,6 @@ export const configurationSchema = Type.Object({
   previewSecret: optional(NAME, "TLS Secret of previews; default: a certificate that the operator creates and renews"),
   replicas: whole(1, 100, "number of operators; more than one needs a backend that all of them reach"),
   shards: whole(1, 999, "number of parts of the work; with 1, all replicas but one wait. Use 8 for each replica"),
-  stackPartitions: optionalWhole(
-    1,
-    999,
-    "number of groups of namespaces whose objects share stacks; default: each namespace is a group. " +
-      "Use 1, or the number of shards",
-  ),
   concurrency: whole(
     4,
     64,

@@ -77,7 +77,6 @@ function container(configuration: Configuration): types.Container {
         kinds: configuration.kinds.join(",") || undefined,
         concurrency: configuration.concurrency,
         shards: configuration.shards,
-        "stack-partitions": configuration.stackPartitions,
         rollout: configuration.rollout,
         "drift-interval": configuration.driftInterval,
         "metrics-port": METRICS_PORT,

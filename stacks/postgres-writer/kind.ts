@@ -25,12 +25,11 @@ export const postgresWriter = defineKind({
   ],
   owns: [],
   directory: __dirname,
-  // A pattern counts characters; PostgreSQL counts bytes. What is refused here does not hold up the others in the stack.
+  // A pattern counts characters; PostgreSQL counts bytes.
   validate: ({ spec }) => refuseTableName(parseTableName(spec.table, "spec.table")),
   program: postgresWriterProgram,
   report: ({ metadata }) => ({ id: objectKey(metadata) }),
   capabilities: {
-    sharedStacks: true,
     external: {
       findDrift: (objects) =>
         findDriftedRows(objects.map((object) => ({ ...wantedRow(object), uid: object.metadata.uid }))),

@@ -1,6 +1,6 @@
-import type { ResourceTransformation } from "@pulumi/pulumi/resource";
+import type { Resource, ResourceTransformation } from "@pulumi/pulumi/resource";
 import { registerStackTransformation } from "@pulumi/pulumi/runtime/stack";
-import { withParent, withSdkParent } from "../../providers/dynamic";
+import { component, withParent, withSdkParent } from "../../providers/dynamic";
 import { TerminalError } from "../../providers/errors";
 import {
   ApiError,
@@ -12,31 +12,29 @@ import {
 import { clusterUid } from "../../providers/kubernetes/cluster";
 import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
 import { OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
-import { type AnyKind, kindName, kindType } from "../contract/kind";
-import { objectId, objectKey, PAUSED_ANNOTATION } from "../contract/object";
-import { isOfSeveral, objectComponent, sharedStackAssignment, stackOf } from "../contract/shared-stack";
+import { type AnyKind, kindApiVersion, kindName, kindType } from "../contract/kind";
+import { objectId, PAUSED_ANNOTATION } from "../contract/object";
 import { watchedObjects } from "../contract/watched";
 import { isOwnStack, type StackObject } from "./objects";
 
 /**
- * Registers the objects' resources, in the stack that is being updated. In an object's own stack ({@link isOwnStack}), and in
- * a shared stack, they have the URNs that the operator gives them. In any other stack, each object is a component.
+ * Registers the objects' resources, in the stack that is being updated. In an object's own stack ({@link isOwnStack}) these are
+ * that object's, with the URNs that the operator gives them. In any other stack, each object is a component.
  *
- * @throws TerminalError when the cluster has one of the objects and it is not paused, or has more objects in this stack,
- *   which would be deleted
+ * @throws TerminalError when the cluster has one of the objects and it is not paused
  */
 export async function registerObjects(objects: readonly StackObject[], stack: string): Promise<void> {
   const owners = new Set(objects.map(({ owner }) => owner.uid));
   registerStackTransformation(withoutReferencesTo(owners));
+  const own = objects.find((declared) => isOwnStack(declared, stack));
   try {
-    await refuseIncomplete(objects, stack);
-    for (const declared of objects) {
+    for (const declared of own === undefined ? objects : [own]) {
       await refuseWatched(declared);
       const program = await boundProgram(declared);
-      if (objects.length === 1 && isOwnStack(declared, stack)) await program();
+      if (declared === own) await program();
       else {
         const within = declared.kind.capabilities.sdkRuntime ? withSdkParent : withParent;
-        await within(objectComponent(declared.kind, declared.key), program);
+        await within(objectComponent(declared), program);
       }
     }
   } finally {
@@ -72,27 +70,9 @@ async function liveObjects(
     .filter(({ metadata }) => metadata.annotations?.[OWNER_ANNOTATION] === description);
 }
 
-/** What a program does not register is deleted: taking over a shared stack means taking over all of its objects. */
-async function refuseIncomplete(objects: readonly StackObject[], stack: string): Promise<void> {
-  const [shared] = objects.flatMap(({ kind, object }) => {
-    const assignment = sharedStackAssignment(kind, object.metadata.namespace ?? "", stack);
-    return assignment === undefined ? [] : [{ kind, ...assignment }];
-  });
-  if (shared === undefined) return;
-  const { kind, partition } = shared;
-  const namespace = isOfSeveral(partition) ? undefined : partition;
-  const live = await fromCluster(kind, [], async (client) => (await client.list(kindType(kind), { namespace })).items);
-  const declared = new Set(objects.map(({ key }) => key));
-  const missing = live
-    .map((object) => ({ object, key: objectKey(object.metadata) }))
-    .filter(({ object, key }) => !declared.has(key) && stackOf(kind, key, object) === stack);
-  if (missing.length === 0) return;
-  const names = missing.slice(0, 5).map(({ key }) => key);
-  throw new TerminalError(
-    "Incomplete",
-    `the stack ${stack} also has ${missing.length} other ${kind.plural}, which would be deleted: ${names.join(", ")}; ` +
-      "give the manifests of all of them",
-  );
+/** An object among others of a stack, the parent of its resources. */
+function objectComponent({ kind, key }: StackObject): Resource {
+  return component(`kindstack:${kindApiVersion(kind)}:${kind.kind}`, key);
 }
 
 /** An operator and a program that update the same object would each undo what the other did. */

@@ -291,16 +291,6 @@ export function describeEngine(runner: Runner): void {
     });
   });
 
-  describe("an update of certain resources", () => {
-    it("that names none is refused, as the engine would take that for all", async () => {
-      await engine.up(stack, { a: "1" });
-      const targets: string[] = [];
-      await expect(engine.engine.destroy(stack, { targets })).rejects.toThrow("needs at least one resource");
-      await expect(engine.up(stack, {}, { targets })).rejects.toThrow("needs at least one resource");
-      expect(thingsOf(stack)).toEqual([["a", "1"]]);
-    });
-  });
-
   describe("a CLI that claims success and gives no account of it", () => {
     it("is not believed: neither an update nor a destroy has succeeded, nor does a preview say that nothing changes", async () => {
       const { workspace } = engine.options;

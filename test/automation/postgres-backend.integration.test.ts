@@ -36,7 +36,6 @@ describe.each(RUNNERS)("by the %s", (runner) => {
   describe("the engine on a PostgreSQL backend", () => {
     it("has no stacks before the first update makes the table", async () => {
       engine.takeCommands();
-      expect(await engine.engine.stacks("")).toEqual([]);
       expect(await engine.engine.recorded("first")).toBeUndefined();
       await engine.engine.forget("first");
       expect(commands()).toEqual([]);
@@ -56,7 +55,6 @@ describe.each(RUNNERS)("by the %s", (runner) => {
       const results = await Promise.all(["one", "two", "three"].map((stack) => engine.up(stack, { a: "1" })));
       expect(results.map(({ outcome }) => outcome)).toEqual(["succeeded", "succeeded", "succeeded"]);
       expect(engine.things.live.size).toBe(3);
-      expect((await engine.engine.stacks("t")).sort()).toEqual(["three", "two"]);
     });
 
     it("destroys a stack, and leaves nothing of it in the table", async () => {

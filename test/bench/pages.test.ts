@@ -30,7 +30,6 @@ it("the plan for a million objects follows from the two largest sizes", () => {
     "| memory of each replica | 102 KiB | 97.8 GiB, including 100 MiB without any |",
     "| state | 4.00 KiB | 3.81 GiB |",
     "| object in etcd | 2.00 KiB | 1.91 GiB |",
-    "| stacks |  | 2,000 |",
   ]);
 });
 

@@ -65,7 +65,7 @@ describe("the command line", async () => {
     [["preview", "-f", "a.yaml", "--server", "http://host"], "it must be an https:// address without a path"],
     [["history", "tenants", "a", "--server", "https://host/prefix"], "it must be an https:// address without a path"],
     [["run", "--admission-url", "https://host/prefix"], "it must be an https:// address without a path"],
-    [["run", "--stack-partitions", "0"], "must be a whole number from 1 to 999"],
+    [["run", "--shards", "0"], "must be a whole number from 1 to 999"],
     [["diff"], "name either a kind or --all"],
     [["diff", "tenants", "--all"], "name either a kind or --all"],
     [["history", "nonsense", "a"], "there is no kind nonsense; it can be one of tenants."],

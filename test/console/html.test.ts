@@ -33,7 +33,7 @@ describe("the graph of a stack", () => {
       nested: { token: "t" },
       __provider: "code",
     };
-    const [node] = graphOf(state([resource("a", { outputs })]), "a", () => undefined);
+    const [node] = graphOf(state([resource("a", { outputs })]), () => undefined);
     expect(node?.outputs).toEqual([
       ["user", "alice"],
       ["password", "[secret]"],
@@ -41,19 +41,8 @@ describe("the graph of a stack", () => {
     ]);
   });
 
-  it("has of a shared stack what is the object's", () => {
-    const component = { ...resource("default/a"), urn: urn("kindstack:g/v1:K", "default/a"), type: "kindstack:g/v1:K" };
-    const nodes = graphOf(
-      state([component, resource("default/a/row", { parent: component.urn }), resource("default/b")]),
-      "default/a",
-      () => undefined,
-    );
-    expect(nodes.map(({ name }) => name)).toEqual(["default/a", "default/a/row"]);
-    expect(nodes[1]?.needs).toEqual([component.urn]);
-  });
-
   it("has resources by name, numbers in their order, whatever their order in the state", () => {
-    const nodes = graphOf(state(["pod-10", "pod-2", "a"].map((name) => resource(name))), "x", () => undefined);
+    const nodes = graphOf(state(["pod-10", "pod-2", "a"].map((name) => resource(name))), () => undefined);
     expect(nodes.map(({ name }) => name)).toEqual(["a", "pod-2", "pod-10"]);
   });
 
@@ -61,7 +50,6 @@ describe("the graph of a stack", () => {
     const [a, b] = [urn(DYNAMIC, "a"), urn(DYNAMIC, "b")];
     const nodes = graphOf(
       state([resource("c", { dependencies: [b] }), resource("a"), resource("b", { dependencies: [a] })]),
-      "x",
       () => undefined,
     );
     const { text } = drawing(nodes);
@@ -71,7 +59,6 @@ describe("the graph of a stack", () => {
     expect(left("b")).toBeLessThan(left("c"));
     const circle = graphOf(
       state([resource("a", { dependencies: [b] }), resource("b", { dependencies: [a] })]),
-      "x",
       () => undefined,
     );
     expect(drawing(circle).text).toContain("Row b");

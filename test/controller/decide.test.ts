@@ -15,7 +15,11 @@ function facts(changes: Partial<Facts> = {}): Facts {
     metadata: { uid: "uid-1", generation: 3 },
     gone: false,
     finalized: true,
-    status: { conditions: ready("True", 3), stack: { name: "stack", program: "p1", resources: [] } },
+    status: {
+      observedGeneration: 3,
+      conditions: ready("True", 3),
+      stack: { name: "stack", program: "p1", resources: [] },
+    },
     program: "p1",
     drifted: [],
     paused: false,
@@ -24,7 +28,6 @@ function facts(changes: Partial<Facts> = {}): Facts {
     blockedMs: 0,
     unblocked: false,
     releases: false,
-    sharesStack: false,
     readsLive: false,
     maintained: false,
     drift: { edited: [], missing: [] },
@@ -316,10 +319,10 @@ describe("the status of an object that needs nothing", () => {
 const unfinished: Partial<Facts> = { status: { ...failed, observedGeneration: 2 } };
 const deleting = [{ ...ready("True", 3)[0], type: "Reconciling", reason: "Deleting" }] as Condition[];
 plans("how an object is updated and destroyed", [
-  ["a first update in a stack of its own is reported", { status: {} }, { progressReport: "beside" }],
-  ["one in a shared stack only when it takes long", { status: {}, sharesStack: true }, { progressReport: "late" }],
+  ["a first update is reported only when it takes long", { status: {} }, { progressReport: "late" }],
+  ["and so is one to a new spec", newSpec, { progressReport: "late" }],
   ["a repair before it begins, as nothing else tells of it", { drifted: ["a"] }, { progressReport: "before" }],
-  ["one that is tried again is reported", { status: failed, sharesStack: true }, { progressReport: "beside" }],
+  ["one that is tried again is reported", { status: failed }, { progressReport: "beside" }],
   [
     "one after a failure may find orphans",
     { status: failed, lastAttempt: attempt({ outcome: "retryable" }) },
@@ -346,7 +349,7 @@ plans("how an object is updated and destroyed", [
   ["or stay, by its deletion policy", { metadata: deleted, releases: true }, { release: true }],
   [
     "an object that is gone gets no status, and no update",
-    { metadata: { ...deleted, generation: 4 }, gone: true, sharesStack: true, ...unfinished },
+    { metadata: { ...deleted, generation: 4 }, gone: true, ...unfinished },
     { type: "destroy", progressReported: true, finishUpdate: false, mayHaveOrphans: true },
   ],
   [
@@ -355,9 +358,19 @@ plans("how an object is updated and destroyed", [
     { progressReported: true },
   ],
   [
-    "an update that may have been cut off in a shared stack is finished first",
-    { metadata: { ...deleted, generation: 4 }, sharesStack: true, ...unfinished },
+    "an update that may have been cut off is finished first",
+    { metadata: { ...deleted, generation: 4 }, ...unfinished },
     { finishUpdate: true },
+  ],
+  [
+    "but not what was changed during a pause",
+    { metadata: { ...deleted, generation: 5 }, status: { ...REST, conditions: [paused] } },
+    { finishUpdate: false },
+  ],
+  [
+    "nor anything more once the deletion has begun",
+    { metadata: { ...deleted, generation: 5 }, status: { ...REST, conditions: deleting } },
+    { finishUpdate: false },
   ],
   [
     "what a destroy waited for may have been the last",

@@ -1,5 +1,4 @@
 import { setImmediate } from "node:timers/promises";
-import pLimit from "p-limit";
 import pino from "pino";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { RetryableError } from "../../providers/errors";
@@ -9,17 +8,17 @@ import { ownedFieldsDigest } from "../../providers/kubernetes/ownership";
 import type { UpdateResult } from "../../src/automation/engine";
 import type { UpdateFailure } from "../../src/automation/failures";
 import { Claims } from "../../src/controller/claims";
+import type { KindContext, Result } from "../../src/controller/context";
 import { MAX_REPAIRS_PER_MINUTE } from "../../src/controller/drift-backoff";
 import type { EventRecorder } from "../../src/controller/event-recorder";
 import type { KindCache } from "../../src/controller/kind-cache";
 import { type ObjectItem, objectItem } from "../../src/controller/object-item";
 import { ObjectWriter } from "../../src/controller/object-writer";
 import { Reconciler } from "../../src/controller/reconcile";
-import { OwnStacks, type RunnerEngine } from "../../src/runner/stack-runner";
 import type { LiveState, Maintenance } from "../../stacks/contract/capabilities";
 import { findCondition } from "../../stacks/contract/condition";
 import { type AnyKind, statusOf } from "../../stacks/contract/kind";
-import { objectId } from "../../stacks/contract/object";
+import { objectId, RECONCILE_ANNOTATION } from "../../stacks/contract/object";
 import { memcached } from "../../stacks/memcached/kind";
 import { applied } from "../objects";
 
@@ -107,7 +106,7 @@ class Harness {
       },
       find: async ({ kind }: { kind: string }) => (kind === TYPE.kind ? this.object : this.deployment),
     } as unknown as KubernetesClient;
-    const engine: RunnerEngine = {
+    const engine: KindContext["engine"] = {
       up: async (_stack: string, program: () => void) => {
         program();
         if (this.interrupted) return { ...this.#up(), outcome: "interrupted" };
@@ -123,8 +122,6 @@ class Harness {
         return ["urn:pulumi:stack::kindstack::other"];
       },
       forget: () => Promise.reject(new Error("nothing is to be destroyed")),
-      stacks: async () => [],
-      isDirect: true,
     };
     const recorder = {
       event: (...[, , reason = "", note = ""]: string[]) => {
@@ -138,7 +135,7 @@ class Harness {
       cluster: undefined,
       client,
       cache,
-      stacks: new OwnStacks(played, engine, pLimit(1)),
+      engine,
       writer: new ObjectWriter({
         kind: played,
         client,
@@ -149,7 +146,7 @@ class Harness {
         () => {},
         () => true,
       ),
-      metrics: { updated: () => {}, ran: () => {} },
+      metrics: { ran: () => {} },
       logger: pino({ level: "silent" }),
     });
     this.#item = objectItem(played, { namespace: "default", name: "cache" });
@@ -166,6 +163,12 @@ class Harness {
   /** A user changes the object: a new generation. */
   changeSpec(): void {
     this.object = { ...this.object, metadata: { ...this.object.metadata, generation: 2, resourceVersion: "999" } };
+  }
+
+  /** A user asks for an update. */
+  request(): void {
+    const annotations = { [RECONCILE_ANNOTATION]: "now" };
+    this.object = { ...this.object, metadata: { ...this.object.metadata, annotations, resourceVersion: "999" } };
   }
 
   /** A user deletes the object. @returns the failure of a destroy that waits for the Deployment */
@@ -339,7 +342,7 @@ it("a destroy whose state cannot be read when its wait is over says so", async (
   await harness.reconcile();
   harness.remove();
   harness.unreadable = true;
-  expect(await harness.reconcile()).toBe("retry");
+  expect(await harness.reconcile()).toEqual({ dependency: "Unreadable" });
   expect(findCondition(statusOf(harness.object).conditions, "Ready")?.reason).toBe("DeletionFailed");
   expect(harness.events.at(-1)).toBe("DeletionFailed");
 });
@@ -347,7 +350,7 @@ it("a destroy whose state cannot be read when its wait is over says so", async (
 it("an update that is interrupted is not over before the report of its progress has landed", async () => {
   const harness = new Harness();
   await harness.reconcile();
-  harness.changeSpec();
+  harness.request();
   harness.interrupted = true;
   let land = () => {};
   harness.statusWrites = new Promise((resolve) => {
@@ -598,10 +601,59 @@ describe("an object that is maintained", () => {
 describe("an update that succeeded", () => {
   it("is recorded though its progress could not be reported, and not repeated", async () => {
     const harness = new Harness();
+    await harness.reconcile();
+    harness.request();
     harness.refusedWrites = 1;
     expect(await harness.reconcile()).toBe("done");
-    expect(findCondition(statusOf(harness.object).conditions, "Ready")?.status).toBe("True");
+    expect(statusOf(harness.object).lastHandledReconcile).toBe("now");
     expect(await harness.reconcile()).toBe("done");
+    expect(harness.updates).toBe(2);
+  });
+});
+
+describe("what an update failed for", () => {
+  const failure: UpdateFailure = { errorClass: "retryable", reason: "TableMissing", message: "no table" };
+  it.each<[string, UpdateFailure, Result]>([
+    [
+      "is waited for together with others that need it",
+      { ...failure, dependency: "table a" },
+      { dependency: "table a" },
+    ],
+    ["is waited for by the object alone where nothing else depends on it", failure, "retry"],
+    ["is the operator's own trouble", { ...failure, reason: "NoPulumi" }, { dependency: "NoPulumi" }],
+    ["is what the user has to correct", { ...failure, errorClass: "terminal", dependency: "table a" }, "done"],
+  ])("%s", async (_, refusal, result) => {
+    const harness = new Harness();
+    harness.refusal = refusal;
+    expect(await harness.reconcile()).toEqual(result);
+  });
+});
+
+describe("a record of another stack, as development versions wrote it", () => {
+  const former = async (kind?: AnyKind) => {
+    const harness = new Harness(kind);
+    await harness.reconcile();
+    const { stack, ...status } = statusOf(harness.object);
+    harness.object = { ...harness.object, status: { ...status, stack: { ...stack, name: "memcacheds.default.0" } } };
+    return harness;
+  };
+
+  it("does not count: what is in that stack is adopted into the object's own", async () => {
+    const harness = await former();
+    await harness.reconcile();
+    expect(harness.updates).toBe(2);
+    expect(statusOf(harness.object).stack?.name).toMatch(/^memcached\.default\.cache-/);
+  });
+
+  it("is a terminal error where nothing would lead to what is in it, also of a deletion", async () => {
+    const harness = await former(kindWith({ providers: [] }));
+    expect(await harness.reconcile()).toBe("done");
+    const ready = () => findCondition(statusOf(harness.object).conditions, "Ready");
+    expect(ready()).toMatchObject({ status: "False", reason: "FormerStack" });
+    expect(ready()?.message).toContain("memcacheds.default.0");
+    harness.delete();
+    expect(await harness.reconcile()).toBe("retry");
+    expect(ready()).toMatchObject({ status: "False", reason: "DeletionFailed" });
     expect(harness.updates).toBe(1);
   });
 });

@@ -2,7 +2,7 @@ import { memcached } from "../../stacks/memcached/kind";
 import { postgresWriter } from "../../stacks/postgres-writer/kind";
 import { describeHandOver } from "./hand-over";
 
-// A kind with stacks of its own and one with shared stacks; `hand-over.slow.test.ts` has the others.
+// A kind with Kubernetes objects and one with rows; `hand-over.slow.test.ts` has the others.
 describeHandOver([
   { kind: memcached, specOf: () => ({ size: 2 }), count: 1 },
   {

@@ -3,8 +3,7 @@ import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { eventually } from "../../src/testing/eventually";
 import { type AnyKind, statusOf } from "../../stacks/contract/kind";
-import { objectKey, PAUSED_ANNOTATION, RECONCILE_ANNOTATION } from "../../stacks/contract/object";
-import { stackOf } from "../../stacks/contract/shared-stack";
+import { objectKey, PAUSED_ANNOTATION, RECONCILE_ANNOTATION, stackName } from "../../stacks/contract/object";
 import { memcached } from "../../stacks/memcached/kind";
 import { postgresWriter } from "../../stacks/postgres-writer/kind";
 import { apply, client, edit, POD, remove, uniqueName, untilGone, untilReady } from "./objects";
@@ -44,14 +43,13 @@ export function describeHandOver(cases: readonly HandedOver[]): void {
       async (_name, { kind, specOf, count }) => {
         const name = uniqueName("handed");
         const manifest = manifestOf(kind, name, specOf(name));
-        const stack = stackOf(kind, objectKey(manifest.metadata), undefined);
-        const components = kind.capabilities.sharedStacks ? 1 : 0;
+        const stack = stackName(kind, objectKey(manifest.metadata));
         const rowBefore = kind === postgresWriter ? 1 : 0;
         await team.project.init(stack);
         team.project.configure(stack, { manifests: write(kind.singular, manifest) });
         const first = await team.project.up(stack);
         expect(first.exitCode, first.output).toBe(0);
-        expect(first.changes).toEqual({ create: count + components });
+        expect(first.changes).toEqual({ create: count });
         const made = uidsOf(await madeFor(kind, manifest));
         const instances = kind === memcached ? await untilInstances(name, 2) : [];
         const before = await operations(kind);
@@ -97,7 +95,7 @@ export function describeHandOver(cases: readonly HandedOver[]): void {
         expect(await rows()).toHaveLength(rowBefore);
         expect(await operations(kind)).toEqual(before);
         const destroyed = await team.project.destroy(stack);
-        expect(destroyed.changes, destroyed.output).toEqual({ delete: count + components });
+        expect(destroyed.changes, destroyed.output).toEqual({ delete: count });
       },
     );
   });

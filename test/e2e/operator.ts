@@ -5,7 +5,6 @@ import os from "node:os";
 import path from "node:path";
 import { Agent, request } from "undici";
 import { afterAll, afterEach, beforeAll } from "vitest";
-import { membersOf } from "../../src/runner/members";
 import { eventually } from "../../src/testing/eventually";
 import { controlPlane } from "../control-plane";
 import { StateWatch } from "../faults/state-watch";
@@ -230,16 +229,6 @@ export class TestOperator {
     } finally {
       watch.close();
     }
-  }
-
-  /** The keys of the objects in the state of a shared stack; none when there is no such stack. */
-  membersOf(stack: string): string[] {
-    const file = path.join(this.stateDirectory, ".pulumi/stacks/kindstack", `${stack}.json`);
-    if (!fs.existsSync(file)) return [];
-    const { checkpoint } = JSON.parse(fs.readFileSync(file, "utf8")) as {
-      checkpoint: { latest: { resources?: { urn: string }[] } };
-    };
-    return membersOf((checkpoint.latest.resources ?? []).map(({ urn }) => urn)).sort();
   }
 
   /** What it has logged since the last call. */

@@ -1,15 +1,15 @@
+import fs from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
 import { statusOf } from "../../stacks/contract/kind";
-import { FINALIZER, PAUSED_ANNOTATION } from "../../stacks/contract/object";
-import { STACK_NUMBER_ANNOTATION, sharedStackName } from "../../stacks/contract/shared-stack";
-import { postgresWriter as kind } from "../../stacks/postgres-writer/kind";
+import { PAUSED_ANNOTATION } from "../../stacks/contract/object";
 import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
 import { kubectl, noKubectl } from "./kubectl";
 import {
   apply,
+  client,
   conditionOf,
   conditionTypes,
   edit,
@@ -39,7 +39,6 @@ const operator = useOperator({
 });
 
 const rowsOf = (table: string) => database.query(`SELECT * FROM ${table} ORDER BY id`);
-const membersOf = (number: number) => operator.membersOf(sharedStackName(kind, { partition: "default", number }));
 const successfulUpdates = () => operator.metric("kindstack_updates_total", { operation: "up", result: "succeeded" });
 
 describe("the sample PostgresWriter", () => {
@@ -146,7 +145,7 @@ describe.concurrent("a PostgresWriter", () => {
 });
 
 describe("a PostgresWriter that lost its finalizer by force and was made again", () => {
-  it("takes its row over in another shared stack", async () => {
+  it("takes its row over", async () => {
     const table = await database.createStudents();
     const writer = postgresWriter(uniqueName("again"), { table });
     await apply(writer);
@@ -158,15 +157,8 @@ describe("a PostgresWriter that lost its finalizer by force and was made again",
     await untilGone(writer);
     expect(await rowsOf(table)).toHaveLength(1);
 
-    const annotations = { [STACK_NUMBER_ANNOTATION]: "1" };
-    await apply({
-      ...postgresWriter(writer.metadata.name ?? "", { table, age: 1 }),
-      metadata: { ...writer.metadata, annotations },
-    });
-    const { status } = await untilReady(writer);
-    expect(status).toMatchObject({ stack: { name: expect.stringMatching(/^postgreswriters\.default\.1-/) } });
-    expect(await rowsOf(table)).toMatchObject([{ age: 1 }]);
-    await eventually(() => expect(membersOf(0)).not.toContain(`default/${writer.metadata.name}`));
+    await apply(postgresWriter(writer.metadata.name ?? "", { table, age: 1 }));
+    await untilReady(writer);
     expect(await rowsOf(table)).toMatchObject([{ age: 1 }]);
     await remove(writer);
     await untilGone(writer);
@@ -174,22 +166,22 @@ describe("a PostgresWriter that lost its finalizer by force and was made again",
   });
 });
 
-describe("a record of the stack that a user has written", () => {
-  it("does not move what is being made", async () => {
+describe("a PostgresWriter whose record names a stack that it shared in a development version", () => {
+  it("takes its row into a stack of its own, and deletes it with itself", async () => {
     const table = await database.createStudents();
-    const writer = postgresWriter(uniqueName("forged"), { table });
-    const holder = await database.connect();
-    await holder.query(`BEGIN; LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`);
-    try {
-      await apply(writer);
-      await eventually(async () => expect((await get(writer)).metadata.finalizers).toEqual([FINALIZER]));
-      await edit(writer, { metadata: { annotations: { [STACK_NUMBER_ANNOTATION]: "7" } } });
-    } finally {
-      await holder.query("COMMIT");
-      await holder.end();
-    }
-    const { name = "" } = statusOf(await untilReady(writer)).stack ?? {};
-    expect(operator.membersOf(name)).toContain(`default/${writer.metadata.name}`);
+    const writer = postgresWriter(uniqueName("former"), { table });
+    const annotations = { "kindstack.dev/stack-number": "0", [PAUSED_ANNOTATION]: "true" };
+    await apply(writer);
+    const { name: own } = statusOf(await untilReady(writer)).stack ?? {};
+    await edit(writer, { metadata: { annotations } });
+    await untilCondition(writer, "Reconciling", "False", "Paused");
+    const { stack, ...status } = statusOf(await get(writer));
+    const former = { ...stack, name: "postgreswriters.default.0-0123456789ab" };
+    await client.replaceStatus(await get(writer), { ...status, stack: former });
+    for (const file of operator.stateFiles(writer.metadata.name ?? "")) fs.rmSync(file, { force: true });
+
+    await edit(writer, { metadata: { annotations: { [PAUSED_ANNOTATION]: null } } });
+    await eventually(async () => expect(statusOf(await get(writer)).stack?.name).toBe(own));
     await remove(writer);
     await untilGone(writer);
     expect(await rowsOf(table)).toEqual([]);

@@ -5,7 +5,6 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { kubernetesLeases, type LeaseRecord } from "../../src/sharding/lease-store";
 import { eventually } from "../../src/testing/eventually";
 import { resolveBinary } from "../../src/toolchain/resolve";
-import { partitionOf } from "../../stacks/contract/shared-stack";
 import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
 import {
@@ -30,10 +29,7 @@ const SHARDS = 6;
 const LEASE = { duration: 8, deadline: 5, retry: 1 };
 const LOAD_TIMEOUT_MS = 300_000;
 
-describe.each([
-  { partitions: undefined, title: "of which each namespace has a stack" },
-  { partitions: 24, title: "that share stacks over their namespaces" },
-])("objects $title", ({ partitions }) => {
+describe("objects of three replicas", () => {
   const leases = uniqueName("leases");
   const namespaces = Array.from({ length: NAMESPACES }, () => uniqueName("load"));
   const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-replicas-"));
@@ -93,7 +89,6 @@ describe.each([
       KINDSTACK_PULUMI: await witness(),
     };
     const args = ["--concurrency", "2", "--shards", String(SHARDS), "--lease-namespace", leases];
-    if (partitions !== undefined) args.push("--stack-partitions", String(partitions));
     args.push("--lease-duration", String(LEASE.duration));
     args.push("--renew-deadline", String(LEASE.deadline), "--retry-period", String(LEASE.retry));
     for (const installCrds of [true, false, false]) {
@@ -194,9 +189,7 @@ describe.each([
         expect(rows).toEqual(wanted.sort((a, b) => (a.id < b.id ? -1 : 1)));
 
         expect(record().filter(({ free }) => free !== "alone")).toEqual([]);
-        // Whose objects share stacks goes to one replica as a whole, and these fit into one stack.
-        const stacks = new Set(namespaces.map((name) => partitionOf(name, partitions)));
-        expect(new Set(record().map(({ stack }) => stack)).size).toBe(stacks.size);
+        expect(new Set(record().map(({ stack }) => stack)).size).toBe(OBJECTS);
         for (const replica of replicas) expect(updatesOf(replica)).toBeGreaterThan(0);
         expect(await lostBy(second)).toBeGreaterThan(lostBefore);
       },

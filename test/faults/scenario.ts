@@ -35,7 +35,7 @@ const MADE: ResourceType[] = [NAMESPACE, ROLE_BINDING, DEPLOYMENT, POD, LIMIT_RA
 /** For a scenario without faults. */
 const REST_MS = 60_000;
 
-/** Of so many objects in a namespace, made at the same time, most are one update that saves its state once. */
+/** Made at the same time, so many have updates side by side, whose rows may be written together. */
 const MANY_WRITERS = 12;
 
 /** The subjects of scenarios: objects by their first spec, and what is changed later. */
@@ -79,7 +79,7 @@ function writer(scenario: string, name: string, table: string): Manifest {
   return { ...manifest, metadata: { name, namespace: rowsNamespace(scenario) } };
 }
 
-/** Has a shared stack of its own, in which no other scenario takes part. */
+/** Has the objects of no other scenario. */
 function rowsNamespace(scenario: string): string {
   return `${scenario}-rows`;
 }

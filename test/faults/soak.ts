@@ -9,6 +9,7 @@ import type { CapsuleTenantSpec } from "../../stacks/capsule-tenant/schema";
 import { findCondition } from "../../stacks/contract/condition";
 import { type AnyKind, kindName, statusOf } from "../../stacks/contract/kind";
 import { isCounted } from "../../stacks/podset/pods";
+import { postgresWriter } from "../../stacks/postgres-writer/kind";
 import type { TenantSpec } from "../../stacks/tenant/schema";
 import { removeAdmission } from "../admission/leftovers";
 import { controlPlane } from "../control-plane";
@@ -196,8 +197,8 @@ export class Soak {
     const found = changingKinds[index];
     if (found === undefined) return;
     const name = this.#nameOf(index, slot);
-    // All PostgresWriters are in one namespace, where they share a stack.
-    const isRow = found.kind.capabilities.sharedStacks;
+    // All PostgresWriters are in one namespace, as most users have them.
+    const isRow = found.kind === postgresWriter;
     const changing = isRow ? { ...found, namespace: () => this.#rowsNamespace } : found;
     const manifest = generatedObject(changing, { name, table: this.#table, spec });
     const prerequisites = isRow ? [] : (found.prerequisites?.(name) ?? []);
@@ -293,7 +294,7 @@ export class Soak {
       });
     }
     expect(made.filter(({ metadata }) => !uids.has(metadata.labels?.[OWNER_UID_LABEL] ?? ""))).toEqual([]);
-    await this.#expectRows(wanted.filter(({ kind }) => kind.capabilities.sharedStacks).map(({ manifest }) => manifest));
+    await this.#expectRows(wanted.filter(({ kind }) => kind === postgresWriter).map(({ manifest }) => manifest));
     this.#expectState(wanted);
   }
 
@@ -310,15 +311,14 @@ export class Soak {
     expect(records).toHaveLength(writers.length);
   }
 
-  /** A stack for each object and one for those that share it; a history that is cut; no lock, process or scratch file. */
+  /** A stack for each object; a history that is cut; no lock, process or scratch file. */
   #expectState(wanted: readonly { kind: AnyKind }[]): void {
     const operator = this.#operator;
     expect(operator.engineProcesses()).toEqual([]);
     expect(operator.locks()).toEqual([]);
     expect(fs.readdirSync(path.join(operator.workDirectory, "scratch"))).toEqual([]);
-    const alone = wanted.filter(({ kind }) => !kind.capabilities.sharedStacks).length;
     const stacks = operator.stateFiles("/stacks/").filter((file) => file.endsWith(".json"));
-    expect(stacks.length).toBe(alone + (alone < wanted.length ? 1 : 0));
+    expect(stacks.length).toBe(wanted.length);
     const histories = new Map<string, number>();
     for (const file of operator.stateFiles("/history/").filter((file) => file.endsWith(".history.json"))) {
       const stack = path.dirname(file);

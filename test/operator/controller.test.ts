@@ -1,13 +1,12 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import type { Informer } from "../../src/cache/informer";
+import type { Result } from "../../src/controller/context";
 import { objectItem } from "../../src/controller/object-item";
 import type { Reconciler } from "../../src/controller/reconcile";
 import { Controller, type ControllerEnvironment } from "../../src/operator/controller";
-import type { ShardGuard } from "../../src/runner/shared-stacks";
-import type { StackRunner } from "../../src/runner/stack-runner";
 import { createMetrics } from "../../src/telemetry/metrics";
-import { FINALIZER } from "../../stacks/contract/object";
+import { FINALIZER, stackName } from "../../stacks/contract/object";
 import { memcached } from "../../stacks/memcached/kind";
 
 const metadata = { namespace: "default", name: "cache", uid: "1", resourceVersion: "1", finalizers: [FINALIZER] };
@@ -16,8 +15,14 @@ const item = objectItem(memcached, metadata);
 const { signal } = new AbortController();
 const everything = () => true;
 
-const queue = { add: vi.fn(), addAfter: vi.fn(), addRateLimited: vi.fn(), forget: vi.fn() };
-const groups = { forget: vi.fn(), succeeded: vi.fn() };
+const queue = {
+  add: vi.fn(),
+  addAfter: vi.fn(),
+  addRateLimited: vi.fn(),
+  addWhenBack: vi.fn(),
+  succeeded: vi.fn(),
+  leave: vi.fn(),
+};
 const reconciler = {
   forget: vi.fn(),
   noteComparison: vi.fn(() => true),
@@ -32,7 +37,7 @@ beforeEach(() => {
   vi.resetAllMocks();
   cached = [object];
   held = true;
-  const shards: ShardGuard = {
+  const shards: NonNullable<ControllerEnvironment["shards"]> = {
     holds: () => held,
     work: async (_, signal, work) => {
       const result = await work(signal);
@@ -41,19 +46,16 @@ beforeEach(() => {
   };
   const environment = {
     claims: { forget: () => {} },
-    groups,
     logger: { warn: () => {} },
     metrics: createMetrics(),
     owners: { add: () => {}, remove: () => {} },
     queue,
     shards,
   } as unknown as ControllerEnvironment;
-  const stacks = { seen() {}, gone() {}, shardKeyOf: () => "shard", takeOver: async () => {} };
   const objects = { list: () => cached, get: () => cached[0] };
   controller = new Controller(
     memcached,
     environment,
-    stacks as unknown as StackRunner,
     objects as unknown as Informer,
     [],
     reconciler as unknown as Reconciler,
@@ -91,7 +93,7 @@ describe("an object that was deleted in spite of its finalizer", () => {
       return "done";
     });
     await controller.reconcile(item, signal);
-    expect(groups.succeeded).not.toHaveBeenCalled();
+    expect(queue.succeeded).not.toHaveBeenCalled();
     held = true;
     expect(takenOver()).toEqual([[item]]);
   });
@@ -107,15 +109,20 @@ describe("an object that was deleted in spite of its finalizer", () => {
 it("forgets what it knows of the objects of a shard that another replica gets", () => {
   controller.release((shardKey) => shardKey === "another");
   expect(reconciler.forget).not.toHaveBeenCalled();
-  controller.release((shardKey) => shardKey === "shard");
+  controller.release((shardKey) => shardKey === stackName(memcached, item.key));
   expect(reconciler.forget).toHaveBeenCalledWith(item.key);
-  expect(groups.forget).toHaveBeenCalledWith(item);
+  expect(queue.leave).toHaveBeenCalledWith(item);
 });
 
-it("lets others of its back-off group go on when the reconcile of one throws", async () => {
-  reconciler.reconcile.mockRejectedValue(new Error("the status was refused"));
-  await expect(controller.reconcile(item, signal)).rejects.toThrow("the status was refused");
-  expect(groups.forget).toHaveBeenCalledWith(item);
+it.each<[string, Result, keyof typeof queue, unknown[]]>([
+  ["retries with back-off", "retry", "addRateLimited", [item]],
+  ["retries when a dependency is back", { dependency: "table students" }, "addWhenBack", [item, "table students"]],
+  ["comes back after a time", { requeueAfterMs: 5 }, "addAfter", [item, 5]],
+  ["resets the back-off after a success", "done", "succeeded", [item]],
+])("%s, as a reconcile asks for it", async (_, result, method, expected) => {
+  reconciler.reconcile.mockResolvedValue(result);
+  await controller.reconcile(item, signal);
+  expect(queue[method]).toHaveBeenCalledWith(...expected);
 });
 
 describe("a comparison", () => {

@@ -89,8 +89,6 @@ function start(up: (options: UpdateOptions) => Promise<UpdateResult> = async () 
       },
       recorded: async () => undefined,
       forget: async () => {},
-      stacks: async () => [],
-      isDirect: true,
     },
     recorder: new EventRecorder({ client: cluster.client, logger }),
     metrics: createMetrics(),

@@ -27,12 +27,6 @@ describe("after a change an object is reconciled", () => {
     ["its deletion policy", modified(annotated({ "kindstack.dev/deletion-policy": "Orphan" })), "now"],
     ["a label", modified(object({ labels: { team: "a" } })), "soon"],
     ["an annotation", modified(annotated({ team: "a" })), "soon"],
-    ["it is given its stack", modified(annotated({ "kindstack.dev/stack-number": "1" })), "never"],
-    [
-      "it is given another stack",
-      modified(annotated({ "kindstack.dev/stack-number": "2" }), annotated({ a: "b" })),
-      "soon",
-    ],
     ["another client writes its status", modified(object({}, { foreign: true })), "soon"],
     ["its own status is written", modified(object({}, { own: true })), "never"],
     ["only its version", modified(object({ resourceVersion: "2" })), "never"],

@@ -1,13 +1,6 @@
 import { describe, expect, it } from "vitest";
-import {
-  requireRights,
-  rightsForDiff,
-  rightsForPreview,
-  rightsForSharedStack,
-  rightsForStack,
-} from "../../src/preview/access";
+import { requireRights, rightsForDiff, rightsForPreview, rightsForStack } from "../../src/preview/access";
 import type { AnyKind } from "../../stacks/contract/kind";
-import { partitionOf } from "../../stacks/contract/shared-stack";
 import { kinds } from "../../stacks/index";
 import { postgresWriter } from "../../stacks/postgres-writer/kind";
 import { tenant } from "../../stacks/tenant/kind";
@@ -55,18 +48,6 @@ describe("what a caller needs", () => {
     ]);
     expect(rightsForStack("previews", writer, "x", "a")).toEqual([preview("get", "x"), object]);
   });
-
-  it.each([
-    ["namespace", partitionOf("x", undefined), "x"],
-    ["group of namespaces", partitionOf("x", 3), undefined],
-  ] as const)(
-    "for all of a stack that a %s shares, is to list all objects that it may hold",
-    (_, partition, namespace) => {
-      expect(rightsForSharedStack(writer, "x", { partition, number: 0 })).toEqual([
-        { verb: "list", group: "demo.yash.com", resource: "postgreswriters", ...(namespace && { namespace }) },
-      ]);
-    },
-  );
 
   it("is asked of the API server for the user with all groups, and the first refusal names what is missing", async () => {
     const asked: unknown[] = [];

@@ -23,14 +23,12 @@ import { ClusterView } from "../../src/preview/cluster-view";
 import { preview, selectCandidates } from "../../src/preview/preview";
 import { type Report, reportSchema } from "../../src/preview/report";
 import { readManifestsAt } from "../../src/preview/revision";
-import { updateMembers } from "../../src/runner/members";
 import { resolvePulumi } from "../../src/toolchain/pulumi";
 import { type AnyKind, kindName, parseObject } from "../../stacks/contract/kind";
 import { findKind, kindOf } from "../../stacks/contract/kind-name";
 import { readManifests } from "../../stacks/contract/manifests";
-import { objectKey } from "../../stacks/contract/object";
+import { objectKey, stackName } from "../../stacks/contract/object";
 import { violatedRules } from "../../stacks/contract/rules";
-import { stackOf } from "../../stacks/contract/shared-stack";
 import { kinds } from "../../stacks/index";
 import { controlPlane } from "../control-plane";
 import { NAMESPACE, TestCluster } from "../providers/kubernetes/test-cluster";
@@ -122,11 +120,8 @@ async function make(manifest: Named): Promise<LiveObject> {
   const owner = { uid: object.metadata.uid, description: `${kind.kind}.${kind.group}/${key}` };
   const uid = (await clusterUid(cluster.client)) as string;
   const program = () => kind.program(parsed, { owner, cluster: uid, owned: [], recorded: new Set(), watched: [] });
-  const stack = stackOf(kind, key, undefined);
-  const result = !kind.capabilities.sharedStacks
-    ? await engine.up(stack, program)
-    : (await updateMembers(engine, kind, stack, [{ key, program }], {}, () => {})).get(key);
-  expect(result?.failures).toEqual([]);
+  const result = await engine.up(stackName(kind, key), program);
+  expect(result.failures).toEqual([]);
   return object;
 }
 
@@ -448,7 +443,7 @@ describe("a preview", () => {
   });
 
   it("waits for no lock, nor takes one: an update of the same stack may be at work", async () => {
-    const stack = stackOf(findKind(kinds, "postgreswriter"), `${cluster.namespace}/changed`, undefined);
+    const stack = stackName(findKind(kinds, "postgreswriter"), `${cluster.namespace}/changed`);
     const locks = join(directory, "state", ".pulumi", "locks", "organization", "kindstack", stack);
     await mkdir(locks, { recursive: true });
     const lock = { pid: process.pid, username: "somebody", hostname: hostname(), timestamp: new Date().toISOString() };
@@ -494,7 +489,7 @@ describe("a preview", () => {
 describe("a stack reader", () => {
   it("tells a stack's state and history, and reports a missing stack", async () => {
     const reader = new StackReader({ workspace, host, timeoutMs: 60_000 });
-    const stack = stackOf(findKind(kinds, "postgreswriters"), `${cluster.namespace}/same`, undefined);
+    const stack = stackName(findKind(kinds, "postgreswriters"), `${cluster.namespace}/same`);
 
     const state = await reader.state(stack);
     expect(state?.deployment.resources?.map(({ type }) => type)).toContain("pulumi-nodejs:dynamic/postgres:Row");

@@ -188,6 +188,45 @@ describe("WorkQueue.addRateLimited", () => {
   });
 });
 
+describe("WorkQueue.addWhenBack", () => {
+  const failAll = (...keys: string[]) => {
+    for (const key of keys) queue.addWhenBack(item(key), "table");
+  };
+
+  it("tries one key for all, and the others when it has succeeded", async () => {
+    void run(4);
+    failAll("a", "b", "c");
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(worker.started).toEqual(["a"]);
+    await worker.finish("a");
+    queue.succeeded(item("a"));
+    await vi.advanceTimersByTimeAsync(0);
+    expect(worker.running).toEqual(["b", "c"]);
+  });
+
+  it("tries another one when that one leaves, fails for itself or is not ours any more", async () => {
+    const others = new Set<string>();
+    queue = new WorkQueue<Item>({ logger, accepts: ({ id }) => !others.has(id) });
+    void run(4);
+    failAll("a", "b", "c", "d");
+    queue.leave(item("a"));
+    queue.addRateLimited(item("b"));
+    others.add("c");
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(worker.started).toEqual(["a", "b", "d"]); // a and b by themselves
+  });
+
+  it("runs a key at once when it is added meanwhile, and tells by it that the table is back", async () => {
+    void run(4);
+    failAll("a", "b", "c");
+    queue.add(item("c"));
+    await worker.finish("c");
+    queue.succeeded(item("c"));
+    await vi.advanceTimersByTimeAsync(0);
+    expect(worker.started).toEqual(["c", "b"]); // a is the next to be tried anyway
+  });
+});
+
 describe("WorkQueue.run", () => {
   it("retries with back-off what a worker throws, and continues with the other keys", async () => {
     void run(1);
@@ -322,7 +361,7 @@ describe("fairness keys", () => {
   const fairnessKeyOf = ({ id }: Item) => id.split("/")[0] ?? "";
 
   it("are served in rotation: the thousand items of one do not delay a single item of another by more than one of them", async () => {
-    queue = new WorkQueue<Item>({ logger, classOf: (item) => ({ fairnessKey: fairnessKeyOf(item), waits: false }) });
+    queue = new WorkQueue<Item>({ logger, fairnessKeyOf });
     for (let index = 0; index < 1_000; index++) queue.add(item(`many/${index}`));
     queue.add(item("one/0"));
     void run(1);
@@ -331,24 +370,11 @@ describe("fairness keys", () => {
   });
 
   it("have their items in order, and none is left out", async () => {
-    queue = new WorkQueue<Item>({ logger, classOf: (item) => ({ fairnessKey: fairnessKeyOf(item), waits: false }) });
+    queue = new WorkQueue<Item>({ logger, fairnessKeyOf });
     for (const key of ["a/1", "a/2", "a/3", "b/1", "b/2", "c/1"]) queue.add(item(key));
     void run(1);
     while (worker.running[0] !== undefined) await worker.finish(worker.running[0]);
     expect(worker.started).toEqual(["a/1", "b/1", "c/1", "a/2", "b/2", "a/3"]);
-  });
-
-  it("that wait for the work of others take no worker's place", async () => {
-    queue = new WorkQueue<Item>({
-      logger,
-      classOf: (item) => ({ fairnessKey: fairnessKeyOf(item), waits: item.id.startsWith("waits") }),
-    });
-    for (let index = 0; index < 100; index++) queue.add(item(`waits/${index}`));
-    queue.add(item("works/1"));
-    queue.add(item("works/2"));
-    void run(1);
-    expect(worker.started.filter((key) => key.startsWith("waits"))).toHaveLength(100);
-    expect(worker.started.filter((key) => key.startsWith("works"))).toEqual(["works/1"]);
   });
 });
 

@@ -58,7 +58,7 @@ export class LeaseMemory implements LeaseStore {
       version: String(++this.#versions),
       holder: change.holder,
       transitions: change.transitions ?? present?.transitions ?? 0,
-      layout: change.layout,
+      shards: change.shards,
     };
     this.#records.set(name, record);
     if (failure === "after") throw new Error("no answer");

@@ -21,8 +21,8 @@ const LEASE = { apiVersion: "coordination.k8s.io/v1", kind: "Lease", plural: "le
 
 describe("a Lease in the cluster", () => {
   it("is made with its holder, as people and other tools expect it", async () => {
-    const made = await store.create(name, { holder: "a", transitions: 0, layout: "4", leaseDurationMs: 15_000 });
-    expect(made).toMatchObject({ name, holder: "a", transitions: 0, layout: "4" });
+    const made = await store.create(name, { holder: "a", transitions: 0, shards: 4, leaseDurationMs: 15_000 });
+    expect(made).toMatchObject({ name, holder: "a", transitions: 0, shards: 4 });
     expect(await store.list()).toContainEqual(made);
     expect(await cluster.client.get(LEASE, name, cluster.namespace)).toMatchObject({
       spec: { holderIdentity: "a", leaseDurationSeconds: 15, leaseTransitions: 0, acquireTime: expect.any(String) },
@@ -43,9 +43,9 @@ describe("a Lease in the cluster", () => {
   });
 
   it("changes its version with every renewal, and is free when its holder says so", async () => {
-    const made = await store.create(name, { holder: "a", layout: "2~8" });
-    const renewed = await store.update(made, { holder: "a", layout: undefined });
-    expect(renewed).toMatchObject({ uid: made.uid, holder: "a", layout: undefined });
+    const made = await store.create(name, { holder: "a", shards: 2 });
+    const renewed = await store.update(made, { holder: "a", shards: undefined });
+    expect(renewed).toMatchObject({ uid: made.uid, holder: "a", shards: undefined });
     expect(renewed.version).not.toBe(made.version);
     expect(await store.update(renewed, { holder: undefined })).toMatchObject({ holder: undefined });
   });

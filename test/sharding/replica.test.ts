@@ -2,7 +2,6 @@ import { setImmediate } from "node:timers/promises";
 import pino from "pino";
 import { beforeEach, describe, expect, it } from "vitest";
 import { Replica, type ShardWorker } from "../../src/sharding/replica";
-import { shardLayout } from "../../src/sharding/step";
 import { checkTiming, killAfterMs } from "../../src/sharding/timing";
 import { LeaseMemory } from "./lease-memory";
 
@@ -33,13 +32,11 @@ class Member implements ShardWorker {
     readonly id: string,
     shards: number,
     clockOffset = 0,
-    partitions?: number,
   ) {
     this.replica = new Replica({
       store,
       worker: this,
       shards,
-      layout: shardLayout(shards, partitions),
       timing,
       logger,
       now: () => clock + clockOffset,
@@ -271,7 +268,6 @@ describe("a replica that was frozen", () => {
       store,
       worker: a,
       shards: 2,
-      layout: "2",
       timing,
       logger,
       now: () => (stopped ? stoppedAt : clock),
@@ -309,11 +305,6 @@ describe("replicas that disagree about the number of shards", () => {
     const [a, b] = await followers((name) => new Member(name, 4));
     expect([...a.held, ...b.held].sort()).toEqual([0, 1, 2, 3]);
     expect(a.held).toHaveLength(2);
-  });
-
-  it("or about the partitions of namespaces, do not either", async () => {
-    const [a, b] = await followers((name) => new Member(name, 2, 0, 8));
-    expect([a.held.length, b.held.length]).toEqual([1, 1]);
   });
 
   it("let one of them go first when they start together", async () => {

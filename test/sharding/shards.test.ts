@@ -1,8 +1,7 @@
 import pino from "pino";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { checkFence, currentFence } from "../../providers/fence";
-import { Shards } from "../../src/sharding/shards";
-import { bucketOf } from "../../stacks/contract/shared-stack";
+import { Shards, shardOf } from "../../src/sharding/shards";
 import { LeaseMemory } from "./lease-memory";
 
 const timing = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 20 };
@@ -12,13 +11,10 @@ let clock: number;
 let store: LeaseMemory;
 let shards: Shards;
 let fed: number[];
-/** Of each shard that is given back, whether `stack` is in it. */
-let yielding: boolean[];
 /** Of each time that shards are released, whether `stack` is in one of them. */
 let released: boolean[];
 let running: Promise<void>;
 beforeEach(async () => {
-  yielding = [];
   released = [];
   clock = 0;
   store = new LeaseMemory();
@@ -26,7 +22,6 @@ beforeEach(async () => {
   shards = new Shards({
     store,
     shards: 4,
-    layout: "4",
     timing,
     logger: pino({ level: "silent" }),
     now: () => clock,
@@ -40,7 +35,6 @@ beforeEach(async () => {
         count++;
         if (count === 4) resolve();
       },
-      yielding: (includes) => yielding.push(includes("stack")),
       released: (includes) => released.push(includes("stack")),
     });
   });
@@ -115,7 +109,7 @@ describe("work on a stack", () => {
 });
 
 describe("a shard that is given back", () => {
-  it("is told of before the work on it is waited for, so that what has not begun does not begin", async () => {
+  it("begins no work any more, and is told of as released once the work on it has ended", async () => {
     let resume = () => {};
     const waiting = new Promise<void>((resolve) => {
       resume = resolve;
@@ -123,10 +117,9 @@ describe("a shard that is given back", () => {
     void shards.work("stack", forever, () => waiting);
     let drained = false;
     shards.leave();
-    const drain = shards.drained(bucketOf("stack", 4)).then(() => {
+    const drain = shards.drained(shardOf("stack", 4)).then(() => {
       drained = true;
     });
-    expect(yielding).toContain(true);
     expect(shards.holds("stack")).toBe(false);
     await Promise.resolve();
     expect(drained).toBe(false);
@@ -153,12 +146,12 @@ describe("a shard that is given back", () => {
 
 describe("the shard of a stack", () => {
   it("is the same for ever", () => {
-    expect(["a", "b", "postgreswriter.default.sample"].map((stack) => bucketOf(stack, 16))).toEqual([2, 6, 4]);
-    expect(bucketOf("anything", 1)).toBe(0);
+    expect(["a", "b", "postgreswriter.default.sample"].map((stack) => shardOf(stack, 16))).toEqual([2, 6, 4]);
+    expect(shardOf("anything", 1)).toBe(0);
   });
 
   it("is any of them equally often", () => {
-    const found = Array.from({ length: 8_000 }, (_, index) => bucketOf(`stack-${index}`, 8));
+    const found = Array.from({ length: 8_000 }, (_, index) => shardOf(`stack-${index}`, 8));
     for (let shard = 0; shard < 8; shard++) {
       expect(Math.abs(found.filter((other) => other === shard).length - 1000)).toBeLessThan(150);
     }

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { LeaseRecord } from "../../src/sharding/lease-store";
 import { type ReplicaState, step } from "../../src/sharding/step";
 
-const SHARING = { shards: 3, layout: "3", timing: { leaseDurationMs: 15_000 } };
+const SHARING = { shards: 3, timing: { leaseDurationMs: 15_000 } };
 const NOW = 100_000;
 
 const lease = (name: string, changes: Partial<LeaseRecord> = {}): LeaseRecord => ({
@@ -11,12 +11,12 @@ const lease = (name: string, changes: Partial<LeaseRecord> = {}): LeaseRecord =>
   version: "1",
   holder: name,
   transitions: 0,
-  layout: "3",
+  shards: 3,
   ...changes,
 });
 const session = (name: string, changes: Partial<LeaseRecord> = {}) => lease(`kindstack-replica-${name}`, changes);
 const shard = (number: number, holder: string | undefined) =>
-  lease(`kindstack-shard-${number}`, { holder: holder && `kindstack-replica-${holder}`, layout: undefined });
+  lease(`kindstack-shard-${number}`, { holder: holder && `kindstack-replica-${holder}`, shards: undefined });
 
 const OWN = session("a");
 const state = (changes: Partial<ReplicaState> = {}): ReplicaState => ({
@@ -63,17 +63,17 @@ describe("a step of a replica", () => {
     ["loses all when one was taken away", state({ held: holding(0, 1) }), [shard(0, "a"), shard(1, "b")], ["lose"]],
     ["takes nothing when it leaves", state({ leaving: true }), [shard(0, undefined)], []],
     [
-      "stands back from replicas of another layout that hold something",
+      "stands back from replicas with another number of shards that hold something",
       state(),
-      [session("z", { layout: "4" }), shard(0, "z")],
+      [session("z", { shards: 4 }), shard(0, "z")],
       ["standBack"],
     ],
     [
-      "takes nothing before its layout has been published",
+      "takes nothing before its number of shards has been published",
       state({ standsBack: true }),
       [],
       [],
-      session("a", { layout: undefined }),
+      session("a", { shards: undefined }),
     ],
   ])("%s", (_, before, leases, expected, own) => {
     expect(actionsOf(before, leases, own)).toEqual(expected);

@@ -4,6 +4,7 @@ import { failureOf, RetryableError } from "../../../providers/errors";
 import {
   classifyConnectError,
   classifyStatementError,
+  isAboutTable,
   isUnanswered,
   sqlStateOf,
 } from "../../../providers/postgres/errors";
@@ -70,6 +71,32 @@ describe("classifyStatementError", () => {
   it("leaves what is neither the database's nor the connection's doing as it is", () => {
     const bug = new TypeError("x is not a function");
     expect(classifyStatementError(bug)).toBe(bug);
+  });
+});
+
+describe("what an error is about", () => {
+  const dependencyOf = (error: unknown) => (error as RetryableError).dependency;
+
+  it.each(["08006", "28P01", "3D000", "53300", "57P01", "58030"])("is the database, of SQLSTATE %s", (code) => {
+    expect(dependencyOf(classifyStatementError(refusal(code)))).toBe("database");
+    expect(dependencyOf(classifyConnectError(refusal(code)))).toBe("database");
+  });
+
+  it("is the database where there is no answer", () => {
+    expect(dependencyOf(classifyStatementError(new Error("Connection terminated unexpectedly")))).toBe("database");
+    expect(dependencyOf(classifyConnectError(new Error("timeout expired")))).toBe("database");
+  });
+
+  it.each([
+    ["42P01", undefined, true],
+    ["42703", undefined, true],
+    ["42501", "aclcheck_error", true],
+    ["42501", "ExecWithCheckOptions", false],
+    ["23505", undefined, false],
+  ])("is a table, whatever the row, of SQLSTATE %s raised by %s: %s", (code, routine, expected) => {
+    const error = classifyStatementError(Object.assign(refusal(code), { routine }));
+    expect(isAboutTable(error)).toBe(expected);
+    expect(dependencyOf(error)).toBeUndefined();
   });
 });
 

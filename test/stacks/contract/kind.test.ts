@@ -49,13 +49,6 @@ const gadgetWith = (spec: unknown): LiveObject => ({
 });
 const one = [{ name: "wheel" }];
 
-it("cannot have a program of the SDK's resources in a shared stack", () => {
-  const both = { sdkRuntime: true, sharedStacks: true } as const;
-  expect(() => defineKind({ ...gadget, spec: Type.Object({}), status: Type.Object({}), capabilities: both })).toThrow(
-    "Gadget: sdkRuntime and sharedStacks exclude each other",
-  );
-});
-
 describe("parseObject", () => {
   it("gives the object with the type of its schema", () => {
     const parsed = parseObject(gadget, gadgetWith({ size: 1, parts: one }));

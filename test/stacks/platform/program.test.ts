@@ -215,11 +215,6 @@ describe("the installation with nothing configured", () => {
     expect(variable(registrations, "KINDSTACK_SECRETS_PROVIDER")).toBeUndefined();
   });
 
-  it("has namespaces share stacks when it is told to", async () => {
-    const shared = await install({ stackPartitions: "8" });
-    expect(podOf(shared).spec.containers[0]?.args).toEqual(expect.arrayContaining(["--stack-partitions", "8"]));
-  });
-
   it("is reached by probes, for metrics and for admission, and reaches the API server, the database and DNS", () => {
     expect(inputsOf("Service/kindstack-system/kindstack")).toMatchObject({
       spec: {

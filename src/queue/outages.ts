@@ -1,0 +1,90 @@
+import { exponentialBackoff } from "./backoff";
+import type { Item } from "./item";
+
+/** An item to try again, and when. */
+export interface Retry<T> {
+  item: T;
+  afterMs: number;
+}
+
+interface Outage<T> {
+  /** Those that wait, by id; the one that failed longest ago comes first. */
+  waiting: Map<string, T>;
+  /** Those that are tried for the others. */
+  probes: Map<string, T>;
+  /** How often a probe has failed in a row. */
+  failures: number;
+}
+
+const BASE_MS = 1_000;
+/** With many that wait, the dependency is probed this often: they are well within 30 s of its return. */
+const SHORTEST_CAP_MS = 15_000;
+/** Never more often than if each backed off by itself. */
+const CAP_PER_ITEM_MS = 5 * 60_000;
+/** How many more are tried for each that succeeds: a dependency that is back gets its load in a few rounds. */
+const TRIED_AFTER_SUCCESS = 2;
+
+/**
+ * The back-off of items that fail for the same reason: what they depend on is missing or away, such as a table, a
+ * database or a plugin. One of them is tried for all, later each time; when it succeeds, the others follow.
+ *
+ * Keeps no time and calls nothing: each call returns what is to be tried.
+ */
+export class Outages<T extends Item> {
+  readonly #outages = new Map<string, Outage<T>>();
+  /** The dependency that an item waits for, by the item's id. */
+  readonly #dependencies = new Map<string, string>();
+
+  /** An item has failed because of a dependency: it waits for it. */
+  failed(item: T, dependency: string): Retry<T>[] {
+    const changed = this.#dependencies.get(item.id) === dependency ? [] : this.left(item);
+    const outage = this.#outages.get(dependency) ?? { waiting: new Map(), probes: new Map(), failures: 0 };
+    this.#outages.set(dependency, outage);
+    this.#dependencies.set(item.id, dependency);
+    outage.probes.delete(item.id);
+    outage.waiting.delete(item.id); // its next try follows those of all others
+    outage.waiting.set(item.id, item);
+    return [...changed, ...probe(outage)];
+  }
+
+  /** An item has succeeded: what it waited for is back, so that others are tried. */
+  succeeded(item: T): Retry<T>[] {
+    const outage = this.#remove(item);
+    if (outage === undefined) return [];
+    outage.failures = 0;
+    return take(outage, TRIED_AFTER_SUCCESS, 0);
+  }
+
+  /** An item does not wait any more: it is gone, or has failed for another reason, which says nothing of the dependency. */
+  left(item: T): Retry<T>[] {
+    const outage = this.#remove(item);
+    return outage === undefined ? [] : probe(outage);
+  }
+
+  #remove({ id }: T): Outage<T> | undefined {
+    const dependency = this.#dependencies.get(id);
+    const outage = dependency === undefined ? undefined : this.#outages.get(dependency);
+    if (dependency === undefined || outage === undefined) return undefined;
+    this.#dependencies.delete(id);
+    outage.waiting.delete(id);
+    outage.probes.delete(id);
+    if (outage.waiting.size + outage.probes.size === 0) this.#outages.delete(dependency);
+    return outage;
+  }
+}
+
+/** The next try, unless one is under way or nothing waits. */
+function probe<T extends Item>(outage: Outage<T>): Retry<T>[] {
+  if (outage.probes.size > 0 || outage.waiting.size === 0) return [];
+  const capMs = Math.max(SHORTEST_CAP_MS, CAP_PER_ITEM_MS / outage.waiting.size);
+  return take(outage, 1, exponentialBackoff(outage.failures++, { baseMs: BASE_MS, capMs }));
+}
+
+function take<T extends Item>({ waiting, probes }: Outage<T>, count: number, afterMs: number): Retry<T>[] {
+  const taken = [...waiting.values()].slice(0, count);
+  for (const item of taken) {
+    waiting.delete(item.id);
+    probes.set(item.id, item);
+  }
+  return taken.map((item) => ({ item, afterMs }));
+}
