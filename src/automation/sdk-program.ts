@@ -1,11 +1,16 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setImmediate as afterRejections } from "node:timers/promises";
+import type { ServiceError } from "@grpc/grpc-js";
 import type { RunRequest } from "@pulumi/pulumi/proto/language_pb";
+import type { ResourceMonitorClient } from "@pulumi/pulumi/proto/resource_grpc_pb";
+import { type RegisterResourceRequest, type RegisterResourceResponse, Result } from "@pulumi/pulumi/proto/resource_pb";
 import { errorMessageOf, RetryableError } from "../../providers/errors";
 import { NotRegisteredError } from "../../providers/registration";
 
 /** What is rejected in a program and awaited by nothing, as the SDK reports errors of its resources. */
 const rejections = new AsyncLocalStorage<unknown[]>();
+
+type RegisterResource = ResourceMonitorClient["registerResource"];
 
 /**
  * Runs a program in the SDK's own runtime, as the Automation API does for inline programs (`automation/server.js`), but
@@ -37,25 +42,47 @@ export async function runSdkProgram(program: () => void | Promise<void>, request
         request.getDryrun(),
         request.getOrganization(),
       );
+      const unmade = noteUnmade(settings.getMonitor() as ResourceMonitorClient);
       config.setAllConfig(Object.fromEntries(request.getConfigMap().entries()), request.getConfigsecretkeysList());
       try {
         await stack.runInPulumiStack(async () => {
           await program();
         });
+        await (settings as unknown as { waitForRPCs(): Promise<void> }).waitForRPCs();
+        await afterRejections();
+        if (rejected.length > 0) throw rejected[0];
+        if (unmade.size > 0) throw new NotRegisteredError(`${[...unmade].join(", ")}: not made`);
+        if (log.hasErrors()) throw new NotRegisteredError("the program has logged an error");
+        // Tells the engine that all is registered: it deletes the rest.
         await settings.disconnect(true);
       } catch (error) {
         await settings.disconnect(false);
         throw classified(error);
       }
-      await afterRejections();
-      if (rejected.length > 0) throw classified(rejected[0]);
-      if (log.hasErrors()) throw new NotRegisteredError("the program has logged an error");
     }),
   );
 }
 
+/**
+ * Notes the names of resources that the engine could not make. What uses an output of one is never registered, and must not
+ * be deleted for that, also where the program has caught the error.
+ */
+function noteUnmade(monitor: ResourceMonitorClient): ReadonlySet<string> {
+  const unmade = new Set<string>();
+  const register = monitor.registerResource.bind(monitor) as (
+    request: RegisterResourceRequest,
+    callback: (error: ServiceError | null, response: RegisterResourceResponse) => void,
+  ) => ReturnType<RegisterResource>;
+  monitor.registerResource = ((request: RegisterResourceRequest, callback: Parameters<typeof register>[1]) =>
+    register(request, (error, response) => {
+      if (error || response.getResult() !== Result.SUCCESS) unmade.add(request.getName());
+      callback(error, response);
+    })) as RegisterResource;
+  return unmade;
+}
+
 /** What the SDK makes of an answer that says that a resource failed or was skipped; the engine has told why. */
-const NOT_MADE = /^resource .+ failed to register$/;
+const NOT_MADE = /(^|: )resource .+ failed to register$/;
 /** The engine's own refusal, such as of a plugin that is not there. */
 const REFUSED = /^failed to register new resource /;
 

@@ -69,6 +69,8 @@ export const login = defineKind({
     length: Type.Integer({ minimum: 1, maximum: 64, default: 16 }),
     path: Type.String({ maxLength: 63 }),
     fails: Type.Boolean({ default: false }),
+    /** A label of the Secret, which all but the keys follows from. */
+    label: Type.String({ default: "fine" }),
   }),
   status: Type.Object({ secrets: Type.Integer() }),
   columns: [],
@@ -89,7 +91,7 @@ export const login = defineKind({
       manifest: {
         apiVersion: "v1",
         kind: "Secret",
-        metadata: { name, namespace },
+        metadata: { name, namespace, labels: { held: spec.label } },
         stringData: { password: keys.first.value, salt: secret(SALT) },
       },
     });

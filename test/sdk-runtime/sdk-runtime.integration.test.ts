@@ -225,6 +225,26 @@ describe("a program in the SDK's runtime", () => {
     expect(await entry("allowed")).not.toBe("");
   });
 
+  it("keeps what follows from a resource whose update fails", async () => {
+    await apply("upstream");
+    await untilReady("upstream");
+    const [uid, made] = [(await cluster.find("upstream"))?.metadata.uid, await entry("upstream")];
+    await apply("upstream", { label: "not a label" });
+    const object = await untilReady("upstream", "False");
+    expect(objects.conditionOf(object, "Ready").message).toMatch(/^upstream\/secret: /);
+    expect((await cluster.find("upstream"))?.metadata).toMatchObject({ uid });
+    expect(await entry("upstream")).toBe(made);
+    await apply("upstream", { fails: true });
+    await eventually(async () => {
+      expect(objects.conditionOf(await get("upstream"), "Ready").message).toBe("the program fails");
+    });
+    expect(await entry("upstream")).toBe(made);
+    await apply("upstream", { label: "fine" });
+    await untilReady("upstream");
+    expect((await cluster.find("upstream"))?.metadata).toMatchObject({ uid });
+    expect((await vaultLog()).filter((line) => / upstream\/entry$/.test(line))).toEqual(["create upstream/entry"]);
+  });
+
   it("fails alone, while the programs of other objects run", async () => {
     await Promise.all([apply("throws", { fails: true }), apply("works")]);
     const [throws] = await Promise.all([untilReady("throws", "False"), untilReady("works")]);
