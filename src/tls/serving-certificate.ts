@@ -75,8 +75,9 @@ export async function openServingCertificate(options: ServingCertificateOptions)
   };
 }
 
+/** Fit for a path of a Service, each segment of which the API server wants to be a DNS subdomain. */
 function secretOf(key: string): string {
-  return createHmac("sha256", key).update("shared secret").digest("base64url");
+  return createHmac("sha256", key).update("shared secret").digest("hex");
 }
 
 /** The material of all replicas: what is stored or, when a renewal is due, what the first of them stores. */

@@ -141,6 +141,17 @@ describe("the objects of admission", () => {
     await eventually(async () => expect(await subjects()).toEqual([group]));
   });
 
+  it("name a Service where the operator has one, with a path that the API server accepts", async () => {
+    const service = { namespace: test.namespace, name: "kindstack", port: 443 };
+    await test.start({ location: { service } });
+
+    const configuration = await test.client.get(WEBHOOKS, "tenants.capsule.clastix.io");
+    expect(configuration?.webhooks).toEqual([
+      expect.objectContaining({ clientConfig: expect.objectContaining({ service: expect.objectContaining(service) }) }),
+      expect.objectContaining({ clientConfig: expect.objectContaining({ service: expect.objectContaining(service) }) }),
+    ]);
+  });
+
   it("follow the configured groups: only their members are asked about and may make namespaces", async () => {
     const others = uniqueName("others");
     const asMember = await test.user(alice, others);

@@ -51,8 +51,8 @@ export class TestAdmission {
     await this.create({ apiVersion: "v1", kind: "Namespace", metadata: { name: this.namespace } });
   }
 
-  /** Starts a replica, and waits until the API server asks it. */
-  async serve(options: Partial<AdmissionOptions> = {}): Promise<Listener> {
+  /** Starts a replica. */
+  async start(options: Partial<AdmissionOptions> = {}): Promise<Listener> {
     const admission = await startAdmission({
       kinds: [replica()],
       client: this.client,
@@ -64,6 +64,12 @@ export class TestAdmission {
     });
     if (admission === undefined) throw new Error("no admission is served");
     this.#servers.push(admission);
+    return admission;
+  }
+
+  /** Starts a replica, and waits until the API server asks it. */
+  async serve(options: Partial<AdmissionOptions> = {}): Promise<Listener> {
+    const admission = await this.start(options);
     const stranger = await this.user("stranger");
     await eventually(() => expectRefusal(stranger, namespaceOf(uniqueName("unowned")), "owns no tenant"));
     return admission;

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { readdirSync } from "node:fs";
 import { hostname, userInfo } from "node:os";
 import { afterEach, describe, expect, it } from "vitest";
 import { isStale, parseLocks } from "../../src/automation/lock";
@@ -11,11 +12,18 @@ describe("parseLocks", () => {
   file:///state/.pulumi/locks/organization/kindstack/acme/2f.json: created by some user@pod-2 (pid 12) at 2026-01-01T10:00:01+01:00
 `;
     expect(parseLocks(output)).toEqual([
-      { user: "root", host: "pod-1", pid: 4711, text: "created by root@pod-1 (pid 4711) at 2026-01-01T10:00:00Z" },
+      {
+        user: "root",
+        host: "pod-1",
+        pid: 4711,
+        takenAt: Date.UTC(2026, 0, 1, 10),
+        text: "created by root@pod-1 (pid 4711) at 2026-01-01T10:00:00Z",
+      },
       {
         user: "some user",
         host: "pod-2",
         pid: 12,
+        takenAt: Date.UTC(2026, 0, 1, 9, 0, 1),
         text: "created by some user@pod-2 (pid 12) at 2026-01-01T10:00:01+01:00",
       },
     ]);
@@ -32,7 +40,13 @@ describe("isStale", () => {
     for (const child of started.splice(0)) child.kill("SIGKILL");
   });
   const { username } = userInfo();
-  const lockOf = ({ pid = 0 }: ChildProcess, host = hostname(), user = username) => ({ user, host, pid, text: "" });
+  const lockOf = ({ pid = 0 }: ChildProcess, host = hostname(), user = username) => ({
+    user,
+    host,
+    pid,
+    takenAt: Date.now(),
+    text: "",
+  });
 
   it("says yes when the process has ended", async () => {
     const child = spawn("true");
@@ -52,6 +66,27 @@ describe("isStale", () => {
     started.push(child);
     await once(child, "spawn");
     expect(isStale(lockOf(child))).toBe(false);
+  });
+
+  it("says yes when the pid is a thread's by now, as after a container's restart", () => {
+    const threads = readdirSync("/proc/self/task").map(Number);
+    const thread = threads.find((id) => id !== process.pid);
+    expect(thread).toBeGreaterThan(0);
+    const [name, named] = [process.title, "pulumi-server"];
+    process.title = named;
+    try {
+      expect(isStale(lockOf({ pid: process.pid } as ChildProcess))).toBe(false);
+      expect(isStale(lockOf({ pid: thread } as ChildProcess))).toBe(true);
+    } finally {
+      process.title = name;
+    }
+  });
+
+  it("says yes when the Pulumi CLI of that pid started after the lock was taken", async () => {
+    const child = spawn("sleep", ["60"], { argv0: "/usr/local/bin/pulumi" });
+    started.push(child);
+    await once(child, "spawn");
+    expect(isStale({ ...lockOf(child), takenAt: Date.now() - 3_600_000 })).toBe(true);
   });
 
   it("says no to another user's lock on another host: a user runs pulumi there", () => {
