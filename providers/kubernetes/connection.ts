@@ -1,5 +1,5 @@
-import { KubeConfig } from "@kubernetes/client-node";
 import { KubernetesClient } from "./client";
+import { loadKubeconfig } from "./kubeconfig";
 
 let shared: KubernetesClient | undefined;
 
@@ -8,12 +8,17 @@ let shared: KubernetesClient | undefined;
  * account. Providers call it when they run, so that no credential is ever part of a resource.
  */
 export function connectKubernetes(): KubernetesClient {
-  if (shared === undefined) {
-    const config = new KubeConfig();
-    config.loadFromDefault();
-    shared = new KubernetesClient(config);
-  }
+  shared ??= new KubernetesClient(loadKubeconfig());
   return shared;
+}
+
+/** For objects that name no namespace: the kubeconfig's, as kubectl takes it. */
+export function kubeconfigNamespace(): string {
+  try {
+    return connectKubernetes().namespace;
+  } catch {
+    return "default"; // no kubeconfig that can be read
+  }
 }
 
 export async function disconnectKubernetes(): Promise<void> {

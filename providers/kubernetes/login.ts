@@ -2,12 +2,14 @@ import type { RequestOptions } from "node:https";
 import { createSecureContext } from "node:tls";
 import type { KubeConfig } from "@kubernetes/client-node";
 import { Agent, type buildConnector, type Dispatcher, ProxyAgent } from "undici";
+import { environmentProxy } from "../environment-proxy";
 import { TerminalError } from "../errors";
+import { impersonationHeaders } from "./kubeconfig";
 
 /** How a request is sent, and what it says of who sends it. */
 export interface Access {
   dispatcher: Dispatcher;
-  headers: Record<string, string>;
+  headers: Record<string, string | string[]>;
 }
 
 /** Tokens and certificates may be rotated: they are read again, files and all, when they are older than this. */
@@ -46,9 +48,12 @@ export class Login {
       void this.#agent?.dispatcher.close();
       const secureContext = createSecureContext({ ca, cert, key }); // made once: a burst opens many connections
       const connect = { secureContext, rejectUnauthorized, ...(servername !== undefined && { servername }) };
-      this.#agent = { credentials, dispatcher: dispatcherOf(connect, this.#config.getCurrentCluster()?.proxyUrl) };
+      this.#agent = { credentials, dispatcher: dispatcherOf(connect, this.#config) };
     }
-    const headers = { ...(options.headers as Record<string, string>) };
+    const headers: Access["headers"] = {
+      ...(options.headers as Record<string, string>),
+      ...impersonationHeaders(this.#config.getCurrentUser()),
+    };
     if (options.auth) headers.authorization = `Basic ${Buffer.from(options.auth).toString("base64")}`;
     return { dispatcher: this.#agent.dispatcher, headers };
   }
@@ -60,11 +65,13 @@ export class Login {
   }
 }
 
-function dispatcherOf(connect: buildConnector.BuildOptions, proxyUrl: string | undefined): Dispatcher {
+function dispatcherOf(connect: buildConnector.BuildOptions, config: KubeConfig): Dispatcher {
   const keepAliveTimeout = IDLE_CONNECTION_MS;
-  if (!proxyUrl) return new Agent({ connect, keepAliveTimeout });
-  if (!/^https?:/.test(proxyUrl) || !URL.canParse(proxyUrl)) {
+  const { proxyUrl, server } = config.getCurrentCluster() ?? {};
+  if (proxyUrl && (!/^https?:/.test(proxyUrl) || !URL.canParse(proxyUrl))) {
     throw new TerminalError("Misconfigured", "the kubeconfig's proxy-url must begin with http:// or https://");
   }
-  return new ProxyAgent({ uri: proxyUrl, requestTls: connect, keepAliveTimeout });
+  const uri = proxyUrl || (server && URL.canParse(server) ? environmentProxy(new URL(server)) : undefined);
+  if (uri === undefined) return new Agent({ connect, keepAliveTimeout });
+  return new ProxyAgent({ uri, requestTls: connect, keepAliveTimeout });
 }

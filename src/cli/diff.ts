@@ -1,8 +1,8 @@
 import { Command } from "commander";
+import { kubeconfigNamespace } from "../../providers/kubernetes/connection";
 import { INSPECTION_HELP, inspect } from "./inspection";
 import { allKinds, KIND_HELP, kindsWith } from "./kinds-option";
 import { print, type ReportOptions, withReportOptions } from "./preview";
-import { kubeconfigNamespace } from "./server-options";
 
 export function diffCommand(): Command {
   const command = new Command("diff")

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { errorMessageOf } from "../../providers/errors";
+import { errorMessageOf, TerminalError } from "../../providers/errors";
 import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
 import { closePool } from "../../providers/postgres/pool";
 import type { AnyKind } from "../../stacks/contract/kind";
@@ -75,7 +75,8 @@ async function withSources<T>(
   try {
     // Building a server takes longer than an inspection.
     const pulumi = await resolvePulumi({ signal, observe: progress.observeTools, make: false });
-    const opening = openCluster(); // never fails, and needs nothing of the workspace
+    const opening = openCluster(); // needs nothing of the workspace
+    opening.catch(() => {});
     stacks = await openStacks(kinds, { ...state, workDirectory, pulumi, log: console });
     const cluster = await opening;
     if (concurrency !== undefined) spinner = startSpinner("previewing");
@@ -106,6 +107,7 @@ async function openCluster(): Promise<ClusterView> {
   try {
     return await ClusterView.open(connectKubernetes());
   } catch (error) {
+    if (error instanceof TerminalError) throw error; // such as one that does not say whom it acts as
     return ClusterView.none(`the kubeconfig cannot be read: ${errorMessageOf(error)}`);
   }
 }

@@ -1,4 +1,5 @@
 import { Command } from "commander";
+import { kubeconfigNamespace } from "../../providers/kubernetes/connection";
 import { countsOf, durationOf, listChanges } from "../automation/update-changes";
 import type { Answers } from "../preview/api";
 import { safeJson, shortValue } from "../text/plain-text";
@@ -6,7 +7,7 @@ import { renderTable } from "../text/table";
 import { INSPECTION_HELP, inspect } from "./inspection";
 import { KIND_HELP, type KindsOption, kindsOption, kindsWith } from "./kinds-option";
 import { type OutputFormat, outputOption } from "./output-option";
-import { kubeconfigNamespace, type ServerOptions, withServerOptions } from "./server-options";
+import { type ServerOptions, withServerOptions } from "./server-options";
 
 const SHOWN_CHANGES = 3;
 

@@ -1,9 +1,9 @@
 import { once } from "node:events";
-import { KubeConfig } from "@kubernetes/client-node";
 import { Command } from "commander";
 import type { Logger } from "pino";
 import { TerminalError } from "../../providers/errors";
 import { KubernetesClient } from "../../providers/kubernetes/client";
+import { loadKubeconfig } from "../../providers/kubernetes/kubeconfig";
 import { kindName } from "../../stacks/contract/kind";
 import { kinds } from "../../stacks/index";
 import { listenAddress } from "../config";
@@ -80,8 +80,7 @@ Environment:
 
 async function runProxy(options: ProxyCommandOptions, signal: AbortSignal): Promise<void> {
   const logger = createLogger();
-  const config = new KubeConfig();
-  config.loadFromDefault();
+  const config = loadKubeconfig();
   const client = new KubernetesClient(config);
   let certificate: Awaited<ReturnType<typeof openCertificate>> | undefined;
   let proxy: ApiProxy | undefined;

@@ -1,8 +1,7 @@
 import { readFileSync } from "node:fs";
-import { KubeConfig } from "@kubernetes/client-node";
 import type { Command } from "commander";
 import { errorMessageOf, TerminalError } from "../../providers/errors";
-import { connectKubernetes } from "../../providers/kubernetes/connection";
+import { loadKubeconfig } from "../../providers/kubernetes/kubeconfig";
 import type { OperatorOptions } from "../preview/ask-operator";
 import { httpsUrl } from "./parse-options";
 
@@ -30,20 +29,14 @@ export async function operatorAt(
   return { url: server, token, ca, signal };
 }
 
-/** For objects that name no namespace: the kubeconfig's, as kubectl takes it. */
-export function kubeconfigNamespace(): string {
-  try {
-    return connectKubernetes().namespace;
-  } catch {
-    return "default"; // no kubeconfig that can be read
-  }
-}
-
 /** @throws TerminalError `Misconfigured` when there is no token anywhere */
 async function readToken(file: string | undefined): Promise<string> {
   if (file !== undefined) return readOptionFile("--token-file", file).trim();
   if (process.env.KINDSTACK_TOKEN) return process.env.KINDSTACK_TOKEN;
-  const token = await kubeconfigToken().catch(() => undefined);
+  const token = await kubeconfigToken().catch((error: unknown) => {
+    if (error instanceof TerminalError) throw error;
+    return undefined;
+  });
   if (token !== undefined) return token;
   throw new TerminalError(
     "Misconfigured",
@@ -63,9 +56,14 @@ function readOptionFile(option: string, file: string): string {
 
 /** The token of the kubeconfig's user; a plugin may fetch it. */
 async function kubeconfigToken(): Promise<string | undefined> {
-  const config = new KubeConfig();
-  config.loadFromDefault();
+  const config = loadKubeconfig();
   const options: { headers?: Record<string, unknown> } = {};
   await config.applyToHTTPSOptions(options as never);
+  if (config.getCurrentUser()?.impersonateUser) {
+    throw new TerminalError(
+      "Misconfigured",
+      "the kubeconfig acts as another user, which --server would not know: name a token of that user with --token-file",
+    );
+  }
   return /^Bearer (\S+)$/.exec(String(options.headers?.Authorization ?? ""))?.[1];
 }

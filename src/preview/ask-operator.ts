@@ -1,6 +1,7 @@
 import Type, { type TSchema } from "typebox";
 import { Check, Errors } from "typebox/value";
-import { Agent, request } from "undici";
+import { Agent, ProxyAgent, request } from "undici";
+import { environmentProxy } from "../../providers/environment-proxy";
 import { errorMessageOf, RetryableError, TerminalError } from "../../providers/errors";
 import { type Answers, answerSchemas, type RequestPath, type Requests } from "./api";
 
@@ -36,7 +37,12 @@ export async function askOperator<P extends RequestPath>(
   body: Requests[P],
 ): Promise<Answers[P]> {
   const connect = ca === undefined ? {} : { ca };
-  const agent = new Agent({ connect, headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS });
+  const timeouts = { headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS };
+  const proxy = environmentProxy(new URL(url));
+  const agent =
+    proxy === undefined
+      ? new Agent({ connect, ...timeouts })
+      : new ProxyAgent({ uri: proxy, requestTls: connect, ...timeouts });
   let status: number;
   let answer: unknown;
   try {

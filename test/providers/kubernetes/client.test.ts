@@ -3,7 +3,7 @@ import { createServer, type RequestListener, type Server } from "node:http";
 import https from "node:https";
 import { type AddressInfo, connect } from "node:net";
 import { type Cluster, KubeConfig } from "@kubernetes/client-node";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { KubernetesClient } from "../../../providers/kubernetes/client";
 import { caBundleOf, renew } from "../../../src/tls/material";
 
@@ -94,6 +94,20 @@ describe("the proxy-url of a kubeconfig", () => {
 
     connectTo({ server, proxyUrl, skipTLSVerify: false });
     await expect(client.json("GET", "/version")).rejects.toThrow("unable to verify the first certificate");
+  });
+
+  it("is that of the environment where it has none", async () => {
+    const asked: unknown[] = [];
+    const proxy = createServer().on("connect", ({ url }, socket) => {
+      asked.push(url);
+      socket.end("HTTP/1.1 502 No\r\n\r\n");
+    });
+    vi.stubEnv("HTTPS_PROXY", `http://127.0.0.1:${await listen(proxy)}`);
+    vi.stubEnv("NO_PROXY", "10.0.0.0/8");
+    connectTo({ server: "https://192.0.2.1:6443", skipTLSVerify: true });
+    await expect(client.json("GET", "/version")).rejects.toMatchObject({ reason: "Unreachable" });
+    vi.unstubAllEnvs();
+    expect(asked).toEqual(["192.0.2.1:6443"]);
   });
 
   it("is refused by name if it is of another kind", async () => {
