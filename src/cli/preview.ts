@@ -1,8 +1,11 @@
 import { availableParallelism } from "node:os";
 import { Command, InvalidArgumentError, Option } from "commander";
-import { readManifests } from "../../stacks/contract/manifests";
+import { kubeconfigNamespace } from "../../providers/kubernetes/connection";
+import { type Manifests, readManifests } from "../../stacks/contract/manifests";
+import type { ManifestProblem, SourcedDocument } from "../../stacks/contract/parse-manifests";
 import { renderMarkdown } from "../preview/render-markdown";
 import { renderText } from "../preview/render-text";
+import { renderManifests, renderManifestsAt } from "../preview/rendered";
 import { GATED, type Gated, gatedObjects, type Report } from "../preview/report";
 import { readManifestsAt } from "../preview/revision";
 import { fullName } from "../preview/wording";
@@ -10,7 +13,7 @@ import { safeJson } from "../text/plain-text";
 import { INSPECTION_HELP, inspect } from "./inspection";
 import { allKinds, type KindsOption, kindsOption } from "./kinds-option";
 import { positive } from "./parse-options";
-import { kubeconfigNamespace, type ServerOptions, withServerOptions } from "./server-options";
+import { type ServerOptions, withServerOptions } from "./server-options";
 
 /** What `preview` and `diff` have in common. */
 export interface ReportOptions extends ServerOptions, KindsOption {
@@ -23,7 +26,9 @@ export interface ReportOptions extends ServerOptions, KindsOption {
 
 interface PreviewOptions extends ReportOptions {
   filename: string[];
+  render?: string;
   pruneAgainst?: string;
+  pruneSelector?: string;
 }
 
 const RENDERERS = { text: renderText, markdown: renderMarkdown, json: safeJson } satisfies Record<
@@ -34,13 +39,18 @@ const RENDERERS = { text: renderText, markdown: renderMarkdown, json: safeJson }
 export function previewCommand(): Command {
   const command = new Command("preview")
     .description("show what the objects in files would change in their stacks; changes nothing")
-    .requiredOption(
-      "-f, --filename <paths...>",
-      "files, or folders with all YAML and JSON in them; - for standard input",
-    )
+    .option("-f, --filename <paths...>", "files, or folders with all YAML and JSON in them; - for standard input", [])
+    .option("--render <command>", "a command that prints manifests, such as 'kubectl kustomize overlays/prod'")
     .option(
       "--prune-against <revision>",
-      "show objects that the files had in a git revision, and no longer have, as deleted",
+      "show objects that the files had in a git revision, and no longer have, as deleted; with --render, what the " +
+        "command prints there",
+    )
+    .addOption(
+      new Option(
+        "--prune-selector <labels>",
+        "show objects of the cluster with these labels that are not given as deleted",
+      ).conflicts("pruneAgainst"),
     );
   return withReportOptions(command)
     .addHelpText(
@@ -51,18 +61,59 @@ Exit codes: 0 all objects were previewed and --fail-on found nothing; 1 otherwis
 Examples:
   kindstack preview -f manifests/
   kindstack preview -f manifests/ --prune-against origin/main --output markdown --fail-on replace,delete
+  kindstack preview --render 'kubectl kustomize overlays/prod' --prune-against origin/main
+  helm template charts/tenants | kindstack preview -f - --prune-selector app.kubernetes.io/instance=tenants
   kindstack preview -f manifests/ --server https://kindstack.example.com --token-file token
 ${INSPECTION_HELP}`,
     )
     .action(async (options: PreviewOptions) => {
-      const { filename: paths, pruneAgainst, refresh, concurrency } = options;
-      const manifests = await readManifests(paths, pruneAgainst !== undefined);
-      const before = pruneAgainst === undefined ? undefined : await readManifestsAt(pruneAgainst, paths);
+      const problem = usageProblem(options);
+      if (problem !== undefined) command.error(`error: ${problem}`);
+      const { refresh, concurrency, pruneSelector: selector } = options;
+      const { manifests, before } = await readSources(options);
       const namespace = options.namespace ?? kubeconfigNamespace();
-      const request = { manifests, namespace, refresh, ...(before && { before }) };
+      const within = options.namespace === undefined ? {} : { namespace };
+      const prune = selector === undefined ? {} : { prune: { selector, ...within } };
+      const request = { manifests, namespace, refresh, ...prune, ...(before && { before }) };
       const report = await inspect("/v1/preview", request, options, () => ({ kinds: allKinds(options), concurrency }));
-      print(report, options);
+      print({ ...report, unseenDeletions: [...report.unseenDeletions, ...(before?.unseen ?? [])] }, options);
     });
+}
+
+function usageProblem({ filename, render, pruneAgainst, pruneSelector }: PreviewOptions): string | undefined {
+  if (filename.length === 0 && render === undefined) {
+    return "name files with --filename, or a command that prints manifests with --render";
+  }
+  if (pruneSelector?.trim() === "") return "--prune-selector: must name labels, such as team=a";
+  if (pruneAgainst === undefined || !filename.includes("-")) return undefined;
+  return (
+    "--prune-against cannot tell what the standard input was at another revision. Give the command that writes it with " +
+    "--render, which runs it there too, or compare with the objects in the cluster by --prune-selector"
+  );
+}
+
+async function readSources({ filename, render, pruneAgainst }: PreviewOptions) {
+  const sources = [await readManifests(filename, pruneAgainst !== undefined)];
+  if (render !== undefined) sources.push(await renderManifests(render));
+  if (pruneAgainst === undefined) return { manifests: merged(sources) };
+  const earlier = [await readManifestsAt(pruneAgainst, filename)];
+  if (render !== undefined) earlier.push(await renderManifestsAt(render, pruneAgainst));
+  return {
+    manifests: merged(sources),
+    before: { ...merged(earlier), unseen: earlier.flatMap(({ unseen }) => unseen) },
+  };
+}
+
+function merged(sources: readonly Manifests[]): {
+  objects: SourcedDocument[];
+  problems: ManifestProblem[];
+  notes: string[];
+} {
+  return {
+    objects: sources.flatMap(({ objects }) => objects),
+    problems: sources.flatMap(({ problems }) => problems),
+    notes: sources.flatMap(({ notes = [] }) => notes),
+  };
 }
 
 export function withReportOptions(command: Command): Command {
@@ -84,11 +135,13 @@ export function print(report: Report, { output, failOn }: ReportOptions): void {
   process.stdout.write(`${RENDERERS[output](report).trimEnd()}\n`);
   const { invalid = 0, failed = 0 } = report.summary;
   const gated = gatedObjects(report, failOn);
+  const unseen = failOn.includes("delete") ? report.unseenDeletions : [];
   const broken = [
     report.problems.length > 0 && `${report.problems.length} problems with files`,
     invalid > 0 && `${invalid} invalid`,
     failed > 0 && `${failed} would fail or could not be previewed`,
     gated.length > 0 && `--fail-on ${failOn}: ${gated.map((plan) => `${plan.kind} ${fullName(plan)}`).join(", ")}`,
+    ...unseen.map((why) => `--fail-on ${failOn}: ${why}`),
   ].filter(Boolean);
   if (broken.length > 0) throw new Error(broken.join("; "));
 }

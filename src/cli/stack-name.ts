@@ -1,4 +1,5 @@
 import { Command } from "commander";
+import { kubeconfigNamespace } from "../../providers/kubernetes/connection";
 import { requireManifests } from "../../stacks/contract/manifests";
 import { stackName } from "../../stacks/contract/object";
 import { declaredObjects } from "../../stacks/up/objects";
@@ -9,14 +10,17 @@ export function stackNameCommand(): Command {
     .description("print the names of the stacks of the custom resources in files")
     .argument("<file...>", "files or folders of custom resources")
     .addOption(kindsOption("kinds of the objects"))
+    .option("-n, --namespace <namespace>", "namespace of objects without one (default: the kubeconfig's)")
     .addHelpText(
       "after",
       `
 Example:
   pulumi stack init "$(kindstack stack-name tenant.yaml)"`,
     )
-    .action(async (files: string[], options: KindsOption) => {
-      const objects = await declaredObjects(await requireManifests(files), allKinds(options), "");
+    .action(async (files: string[], options: KindsOption & { namespace?: string }) => {
+      const manifests = await requireManifests(files);
+      const namespace = options.namespace ?? kubeconfigNamespace();
+      const objects = await declaredObjects(manifests, allKinds(options), "", namespace);
       for (const { kind, key } of objects) process.stdout.write(`${stackName(kind, key)}\n`);
     });
 }

@@ -7,6 +7,7 @@ import { findCondition } from "../../stacks/contract/condition";
 import { type AnyKind, statusOf } from "../../stacks/contract/kind";
 import { requireManifests } from "../../stacks/contract/manifests";
 import { objectKey } from "../../stacks/contract/object";
+import type { ManifestDocument } from "../../stacks/contract/parse-manifests";
 import { isReady } from "../../stacks/contract/readiness";
 import { kinds as builtIn } from "../../stacks/index";
 import { packageRoot } from "../package";
@@ -32,7 +33,7 @@ export async function applySamples(
   try {
     const applied: LiveObject[] = [];
     for (const { manifest } of await requireManifests(kinds.flatMap(sampleFiles))) {
-      const placed = await inDefaultNamespace(client, manifest);
+      const placed = await inDefaultNamespace(client, manifest as ManifestDocument & Manifest);
       applied.push((await client.apply(placed, { fieldManager: FIELD_MANAGER })).object);
     }
     const deadline = Date.now() + READY_TIMEOUT_MS;

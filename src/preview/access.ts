@@ -4,7 +4,6 @@ import type { KubernetesClient } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { Refusal } from "../http/refusal";
 import type { Identity } from "../proxy/identity";
-import type { Requests } from "./api";
 import type { Selection } from "./preview";
 
 /** One right, as a SubjectAccessReview asks for it, in all versions of the API. */
@@ -28,7 +27,10 @@ export function rightsForPreview({ candidates }: Selection): NeededRight[] {
 }
 
 /** The same for objects of the cluster; a request that names no object needs `list`. */
-export function rightsForDiff(kinds: readonly AnyKind[], { name, namespace }: Requests["/v1/diff"]): NeededRight[] {
+export function rightsForDiff(
+  kinds: readonly AnyKind[],
+  { name, namespace }: { name?: string; namespace?: string },
+): NeededRight[] {
   return unique(
     kinds.flatMap((kind) => [
       stackRight("create", "previews", kind, namespace),

@@ -1,5 +1,4 @@
 import Type from "typebox";
-import { manifestSchema } from "../../stacks/contract/manifests";
 import { historyEntrySchema } from "../automation/stack-reader";
 import { reportSchema } from "./report";
 
@@ -13,8 +12,17 @@ const namespace = Type.String({ minLength: 1, maxLength: 63 });
 const text = Type.String({ maxLength: 4096 });
 
 const manifestsSchema = Type.Object({
-  objects: Type.Array(Type.Object({ file: text, manifest: manifestSchema })),
+  objects: Type.Array(
+    Type.Object({
+      file: text,
+      manifest: Type.Object(
+        { apiVersion: Type.String({ minLength: 1 }), kind: Type.String({ minLength: 1 }) },
+        { additionalProperties: Type.Unknown() },
+      ),
+    }),
+  ),
   problems: Type.Array(Type.Object({ file: text, message: Type.String() })),
+  notes: Type.Optional(Type.Array(Type.String())),
 });
 
 /** An object as a person names it. The namespace is ignored for cluster-scoped kinds. */
@@ -41,6 +49,8 @@ export const requestSchemas = {
     manifests: manifestsSchema,
     /** The manifests of another revision; what is missing from `manifests` is removed. */
     before: Type.Optional(manifestsSchema),
+    /** Objects of the cluster that have these labels and are missing from `manifests` are removed. */
+    prune: Type.Optional(Type.Object({ selector: Type.String({ minLength: 1 }), namespace: Type.Optional(namespace) })),
     /** For namespaced objects that name none. */
     namespace,
     refresh: Type.Boolean(),

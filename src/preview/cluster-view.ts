@@ -67,9 +67,9 @@ export class ClusterView {
     }
   }
 
-  /** All objects of a kind. @throws Error when they cannot be read */
-  async list(kind: AnyKind, namespace: string | undefined): Promise<LiveObject[]> {
-    return (await this.#reached().list(kindType(kind), { namespace })).items;
+  /** The objects of a kind. @throws Error when they cannot be read */
+  async list(kind: AnyKind, namespace: string | undefined, labelSelector?: string): Promise<LiveObject[]> {
+    return (await this.#reached().list(kindType(kind), { namespace, labelSelector })).items;
   }
 
   /** The live objects that a kind's object owns; `undefined` when they cannot be read. */

@@ -5,12 +5,14 @@ import type { Properties } from "../../providers/provider";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { findKind } from "../../stacks/contract/kind-name";
 import { objectKey, stackName } from "../../stacks/contract/object";
+import { identityOf } from "../../stacks/contract/select-manifests";
 import type { StackState } from "../automation/stack-state";
 import { nameOf } from "../automation/urn";
 import { Refusal } from "../http/refusal";
 import { type NeededRight, rightsForDiff, rightsForPreview, rightsForStack } from "./access";
 import type { Answers, ObjectRequest, RequestPath, Requests } from "./api";
 import type { ClusterView } from "./cluster-view";
+import type { Candidate } from "./plan";
 import { type PreviewOptions, preview, type Selection, selectCandidates } from "./preview";
 
 export interface Inspection extends Pick<PreviewOptions, "signal" | "observe"> {
@@ -37,11 +39,17 @@ export function inspectStacks<P extends RequestPath>(
 }
 
 const HANDLERS: { [P in RequestPath]: (inspection: Inspection, request: Requests[P]) => Promise<Answers[P]> } = {
-  async "/v1/preview"(inspection, { namespace, manifests, before, refresh }) {
-    const selection = selectCandidates(inspection.kinds, namespace, manifests, before);
+  async "/v1/preview"(inspection, { namespace, manifests, before, prune, refresh }) {
+    const { kinds } = inspection;
+    const selection = selectCandidates(kinds, namespace, manifests, before);
     limitObjects(inspection, selection);
-    await inspection.authorize?.(rightsForPreview(selection));
-    return preview({ ...inspection, ...(await inspection.open()), refresh }, selection);
+    await inspection.authorize?.([...rightsForPreview(selection), ...(prune ? rightsForDiff(kinds, prune) : [])]);
+    const sources = await inspection.open();
+    if (prune !== undefined) {
+      selection.candidates.push(...(await prunedCandidates(sources.cluster, kinds, prune, selection)));
+      limitObjects(inspection, selection);
+    }
+    return preview({ ...inspection, ...sources, refresh }, selection);
   },
 
   async "/v1/diff"(inspection, request) {
@@ -101,6 +109,21 @@ async function selectLive(
     });
   });
   return { candidates: (await Promise.all(candidates)).flat(), problems: [], ignored: 0 };
+}
+
+/** The objects of the cluster that a selector finds and a selection lacks. */
+async function prunedCandidates(
+  cluster: ClusterView,
+  kinds: readonly AnyKind[],
+  { selector, namespace }: NonNullable<Requests["/v1/preview"]["prune"]>,
+  { candidates }: Selection,
+): Promise<Candidate[]> {
+  const present = new Set(candidates.map(identityOf));
+  const lists = kinds.map(async (kind) => {
+    const found = await cluster.list(kind, kind.scope === "Cluster" ? undefined : namespace, selector);
+    return found.map((manifest) => ({ kind, manifest, removed: true }));
+  });
+  return (await Promise.all(lists)).flat().filter((candidate) => !present.has(identityOf(candidate)));
 }
 
 async function openStack(inspection: Inspection, request: ObjectRequest, resource: "previews" | "states") {

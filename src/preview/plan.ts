@@ -5,8 +5,7 @@ import { isObjectOutputs } from "../../providers/kubernetes/object";
 import { unescapeReserved } from "../../providers/literal";
 import type { ProgramContext } from "../../stacks/contract/capabilities";
 import { apiVersionsOf, convertObject } from "../../stacks/contract/convert";
-import { type AnyKind, ownerDescription, statusOf } from "../../stacks/contract/kind";
-import type { SourcedManifest } from "../../stacks/contract/manifests";
+import { ownerDescription, statusOf } from "../../stacks/contract/kind";
 import {
   DELETION_POLICY_ANNOTATION,
   objectId,
@@ -14,6 +13,7 @@ import {
   PAUSED_ANNOTATION,
   stackName,
 } from "../../stacks/contract/object";
+import type { DeclaredManifest } from "../../stacks/contract/select-manifests";
 import type { PlannedChange } from "../automation/planned-changes";
 import type { StackPreview, StackReader } from "../automation/stack-reader";
 import type { StackState } from "../automation/stack-state";
@@ -24,8 +24,7 @@ import type { Action, ObjectPlan, ResourcePlan } from "./report";
 import { validateObject } from "./validate";
 
 /** An object whose stack is to be previewed. */
-export interface Candidate extends Pick<SourcedManifest, "manifest"> {
-  kind: AnyKind;
+export interface Candidate extends Pick<DeclaredManifest, "kind" | "manifest"> {
   file?: string;
   /** Whether the object would be deleted. */
   removed: boolean;

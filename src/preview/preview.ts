@@ -1,8 +1,7 @@
 import pLimit from "p-limit";
-import { type AnyKind, kindName } from "../../stacks/contract/kind";
-import { kindOf } from "../../stacks/contract/kind-name";
+import type { AnyKind } from "../../stacks/contract/kind";
 import type { Manifests } from "../../stacks/contract/manifests";
-import { objectKey } from "../../stacks/contract/object";
+import { identityOf, selectDeclared } from "../../stacks/contract/select-manifests";
 import { addConflicts, conflictFinder, type Planned } from "./conflicts";
 import { type Candidate, noteRenamings, type PlanOptions, planObject } from "./plan";
 import { countActions, type Report } from "./report";
@@ -19,6 +18,8 @@ export interface Selection {
   candidates: Candidate[];
   problems: Report["problems"];
   ignored: number;
+  /** What is not read as its author may expect. */
+  notes?: readonly string[];
 }
 
 /**
@@ -33,37 +34,22 @@ export function selectCandidates(
   manifests: Manifests,
   before: Manifests = { objects: [], problems: [] },
 ): Selection {
-  const present = candidatesOf(kinds, namespace, manifests, false);
-  const problems = [...manifests.problems];
-  const candidates = new Map<string, Candidate>();
-  for (const candidate of present) {
-    const id = identityOf(candidate);
-    const first = candidates.get(id);
-    if (first === undefined) candidates.set(id, candidate);
-    else problems.push({ file: candidate.file, message: `${id} is in ${first.file} already` });
-  }
+  const { declared, problems, ignored } = selectDeclared(kinds, namespace, manifests.objects);
+  const present = new Set(declared.map(identityOf));
   // The contents of an unreadable file are unknown, so nothing in it counts as removed.
   const unread = new Set(manifests.problems.map(({ file }) => file));
-  for (const candidate of candidatesOf(kinds, namespace, before, true)) {
-    const id = identityOf(candidate);
-    if (!candidates.has(id) && !unread.has(candidate.file)) candidates.set(id, candidate);
-  }
-  return { candidates: [...candidates.values()], problems, ignored: manifests.objects.length - present.length };
-}
-
-function candidatesOf(kinds: readonly AnyKind[], namespace: string, { objects }: Manifests, removed: boolean) {
-  return objects.flatMap(({ manifest, file }) => {
-    const kind = kindOf(kinds, manifest);
-    if (kind === undefined) return [];
-    const { namespace: written, ...metadata } = manifest.metadata;
-    const placed = kind.scope === "Namespaced" ? { namespace: written || namespace, ...metadata } : metadata;
-    return { kind, manifest: { ...manifest, metadata: placed }, file, removed };
-  });
-}
-
-/** `postgreswriters.demo.yash.com/default/sample-student` */
-function identityOf({ kind, manifest }: Candidate): string {
-  return `${kindName(kind)}/${objectKey(manifest.metadata)}`;
+  const removed = selectDeclared(kinds, namespace, before.objects).declared.filter(
+    (candidate) => !present.has(identityOf(candidate)) && !unread.has(candidate.file),
+  );
+  return {
+    candidates: [
+      ...declared.map((candidate) => ({ ...candidate, removed: false })),
+      ...removed.map((candidate) => ({ ...candidate, removed: true })),
+    ],
+    problems: [...manifests.problems, ...problems],
+    ignored,
+    notes: manifests.notes ?? [],
+  };
 }
 
 /** Objects that are planned at the same time; the {@link StackReader} limits the previews. */
@@ -72,7 +58,7 @@ const AT_ONCE = 64;
 /** Previews all of a selection, several at a time. One that fails does not stop the others. */
 export async function preview(
   { notes = [], observe, ...options }: PreviewOptions,
-  { candidates, problems, ignored }: Selection,
+  { candidates, problems, ignored, notes: selected = [] }: Selection,
 ): Promise<Report> {
   const findConflicts = conflictFinder(options.cluster);
   let done = 0;
@@ -86,7 +72,14 @@ export async function preview(
   const objects = planned.map(({ plan }) => plan);
   noteRenamings(objects, candidates);
   const summary = countActions(objects.map(({ action }) => action));
-  return { summary, objects, problems, ignored, notes: [...notes, ...noteUnseen(planned)] };
+  return {
+    summary,
+    objects,
+    problems,
+    ignored,
+    notes: [...notes, ...selected, ...noteUnseen(planned)],
+    unseenDeletions: [],
+  };
 }
 
 /** Failed lookups mostly have one cause, so one is shown. */

@@ -25,6 +25,7 @@ export function renderMarkdown(report: Report): string {
     ...(affected.length > MAX_ROWS ? [`… and ${affected.length - MAX_ROWS} more objects.`] : []),
     ...report.problems.slice(0, MAX_ROWS).map(({ file, message }) => `❌ ${code(file)}: ${code(message)}`),
     ...report.notes.map((note) => `ℹ️ ${code(note)}`),
+    ...report.unseenDeletions.slice(0, MAX_ROWS).map((note) => `⚠️ ${code(note)}`),
   ];
   let length = parts.join("\n\n").length;
   for (const [index, details] of affected.map(detailsOf).entries()) {

@@ -20,7 +20,7 @@ export function renderText(report: Report): string {
   );
   const remarks = [
     ...report.problems.map(({ file, message }) => `error: ${visible(file)}: ${visible(message)}`),
-    ...report.notes.map((note) => `note: ${visible(note)}`),
+    ...[...report.notes, ...report.unseenDeletions].map((note) => `note: ${visible(note)}`),
   ];
   return [
     ...(objects.length > 0 ? [table] : []),

@@ -61,6 +61,9 @@ export const reportSchema = closed(
     }),
     ignored: Type.Integer({ minimum: 0, description: "Objects of kinds that are not Kindstack's." }),
     notes: Type.Array(Type.String(), { description: "What limits the whole report." }),
+    unseenDeletions: Type.Array(Type.String(), {
+      description: "Why there may be deletions that the report lacks; a gate on deletions fails.",
+    }),
   },
   { title: "Kindstack preview" },
 );

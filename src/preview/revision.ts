@@ -1,64 +1,47 @@
-import { realpathSync, statSync } from "node:fs";
-import { dirname, join, relative, resolve } from "node:path";
-import { ExecaError, execa } from "execa";
-import { isManifestFile, type Manifests, parseManifests } from "../../stacks/contract/manifests";
+import { join, relative } from "node:path";
+import { MAX_BYTES, type Manifests, selectFiles } from "../../stacks/contract/manifests";
+import { parseManifests, type SourcedDocument } from "../../stacks/contract/parse-manifests";
+import { commonAncestor, filesAt, git, pathInRepository } from "./git";
+
+/** What files were at another revision. */
+export interface EarlierManifests extends Manifests {
+  /** Why deletions may be unseen; empty when all that was there is known. */
+  unseen: readonly string[];
+}
 
 /**
- * The manifests of files and directories at the merge base of another revision and HEAD, so that what others have added
- * there since does not count as removed here.
+ * The manifests of files and directories at the merge base of another revision and HEAD.
  *
  * @throws Error when there is no such revision, or no repository
  */
-export async function readManifestsAt(revision: string, paths: readonly string[]): Promise<Manifests> {
-  const all: Manifests = { objects: [], problems: [] };
-  for (const path of paths.filter((path) => path !== "-")) {
-    const folder = existingFolder(resolve(path));
-    const root = await git(folder, ["rev-parse", "--show-toplevel"]);
-    const commit = await commonAncestor(root, revision);
-    // What git calls the root has no symbolic links in it.
-    const inside = relative(root, join(realpathSync(folder), relative(folder, resolve(path))));
-    for (const file of await filesAt(root, commit, inside)) {
-      const named = file === inside;
-      const within = relative(inside, file);
-      if (!named && !isManifestFile(within)) continue;
-      const text = await git(root, ["cat-file", "blob", `${commit}:${file}`]);
-      const { objects, problems } = parseManifests(text, named ? path : join(path, within), { strict: false });
-      all.objects.push(...objects);
-      all.problems.push(...problems);
+export async function readManifestsAt(revision: string, paths: readonly string[]): Promise<EarlierManifests> {
+  const objects: SourcedDocument[] = [];
+  const unseen: string[] = [];
+  for (const path of paths) {
+    const { folder, inside } = await pathInRepository(path);
+    const commit = await commonAncestor(folder, revision);
+    const files = await filesAt(commit, inside);
+    if (files.length === 0) unseen.push(`${path} is not in ${revision}, so nothing of it can be seen as deleted`);
+    const isFile = files.length === 1 && files[0]?.path === inside;
+    const chosen = new Set(
+      selectFiles(
+        files.map((file) => relative(inside, file.path)),
+        path,
+      ).files,
+    );
+    for (const file of files) {
+      const within = relative(inside, file.path);
+      if (!isFile && !chosen.has(within)) continue;
+      const name = isFile ? path : join(path, within);
+      if (file.bytes > MAX_BYTES) {
+        unseen.push(`${name} at ${revision} has more than ${MAX_BYTES} bytes`);
+        continue;
+      }
+      const text = await git(commit.root, ["cat-file", "blob", file.blob]);
+      const parsed = parseManifests(text, name, { strict: false });
+      objects.push(...parsed.objects);
+      unseen.push(...parsed.problems.map(({ message }) => `${name} at ${revision}: ${message}`));
     }
   }
-  return all;
-}
-
-async function commonAncestor(root: string, revision: string): Promise<string> {
-  const commit = await git(root, ["rev-parse", "--verify", "--end-of-options", `${revision}^{commit}`]);
-  // A shallow clone may not have it.
-  return git(root, ["merge-base", commit, "HEAD"]).catch(() => commit);
-}
-
-async function filesAt(root: string, commit: string, path: string): Promise<string[]> {
-  const listed = await git(root, [
-    "ls-tree",
-    "-r",
-    "-z",
-    "--name-only",
-    "--full-tree",
-    commit,
-    ...(path && ["--", path]),
-  ]);
-  return listed.split("\0").filter((file) => file !== "");
-}
-
-/** The folder of a path, or the first one above it that is still there. */
-function existingFolder(path: string): string {
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ? path : existingFolder(dirname(path));
-}
-
-async function git(cwd: string, words: string[]): Promise<string> {
-  try {
-    return (await execa("git", words, { cwd, stdin: "ignore" })).stdout;
-  } catch (error) {
-    if (!(error instanceof ExecaError)) throw error;
-    throw new Error(`git ${words[0]}: ${String(error.stderr || error.shortMessage).trim()}`);
-  }
+  return { objects, problems: [], unseen };
 }

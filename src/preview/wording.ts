@@ -13,10 +13,11 @@ const WORDS: Readonly<Record<Action, string>> = {
 };
 const ACTIONS = Object.keys(WORDS);
 
-/** `1 to delete, 2 to update, 3 unchanged` */
-export function describeSummary({ summary, problems }: Report): string {
+/** `1 to delete, 2 to update, 3 unchanged, 4 of other kinds` */
+export function describeSummary({ summary, problems, ignored }: Report): string {
   const parts = describeCounts(summary);
   if (problems.length > 0) parts.push(`${problems.length} ${problems.length === 1 ? "file" : "files"} unreadable`);
+  if (ignored > 0) parts.push(`${ignored} of other kinds`);
   return parts.join(", ") || "no objects";
 }
 

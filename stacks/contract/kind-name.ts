@@ -1,4 +1,4 @@
-import type { Manifest } from "../../providers/kubernetes/client";
+import type { ObjectType } from "../../providers/kubernetes/client";
 import { type AnyKind, kindName } from "./kind";
 
 /**
@@ -26,6 +26,6 @@ export function findKind(kinds: readonly AnyKind[], name: string): AnyKind {
 }
 
 /** The kind of a manifest, in whatever version; `undefined` when it is none of these. */
-export function kindOf(kinds: readonly AnyKind[], { apiVersion, kind }: Manifest): AnyKind | undefined {
+export function kindOf(kinds: readonly AnyKind[], { apiVersion, kind }: ObjectType): AnyKind | undefined {
   return kinds.find((candidate) => candidate.kind === kind && candidate.group === apiVersion.split("/")[0]);
 }

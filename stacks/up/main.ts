@@ -1,12 +1,14 @@
 import fs from "node:fs";
 import path from "node:path";
 import { inspect } from "node:util";
-import { KubeConfig } from "@kubernetes/client-node";
+import type { KubeConfig } from "@kubernetes/client-node";
 import { RunError } from "@pulumi/pulumi/errors";
 import { getProject, getStack } from "@pulumi/pulumi/metadata";
 import { allConfig } from "@pulumi/pulumi/runtime/config";
 import { ClassifiedError, TerminalError } from "../../providers/errors";
 import { KubernetesClient } from "../../providers/kubernetes/client";
+import { kubeconfigNamespace } from "../../providers/kubernetes/connection";
+import { loadKubeconfig } from "../../providers/kubernetes/kubeconfig";
 import type { AnyKind } from "../contract/kind";
 import { requireManifests } from "../contract/manifests";
 import { kinds as builtIn } from "../index";
@@ -38,7 +40,8 @@ async function main(): Promise<void> {
     await installPlatform(configuration, kinds);
   }
   const manifests = await requireManifests(configuration.manifests.map((file) => path.resolve(ROOT, file)));
-  await registerObjects(await declaredObjects(manifests, [...new Set([...builtIn, ...kinds])], stack), stack);
+  const known = [...new Set([...builtIn, ...kinds])];
+  await registerObjects(await declaredObjects(manifests, known, stack, kubeconfigNamespace()), stack);
 }
 
 /** @throws TerminalError `MissingPrerequisite` with all that the cluster lacks */
@@ -55,10 +58,7 @@ async function refuseWhatCannotWork(configuration: Configuration, kinds: readonl
 /** The kubeconfig that the Kubernetes provider takes: the one that its configuration names, or the environment's. */
 function providerKubeconfig(): KubeConfig {
   const { "kubernetes:kubeconfig": source, "kubernetes:context": context } = allConfig();
-  const config = new KubeConfig();
-  if (source === undefined) config.loadFromDefault();
-  else if (fs.existsSync(source)) config.loadFromFile(source);
-  else config.loadFromString(source);
+  const config = loadKubeconfig(source);
   if (context !== undefined) config.setCurrentContext(context);
   return config;
 }

@@ -1,13 +1,12 @@
 import { hash } from "node:crypto";
 import { errorMessageOf, TerminalError } from "../../providers/errors";
-import type { Manifest } from "../../providers/kubernetes/client";
 import type { Owner } from "../../providers/kubernetes/ownership";
 import { convertObject } from "../contract/convert";
 import { parseDeclared } from "../contract/declared";
 import { type AnyKind, kindApiVersion, kindName, ownerDescription } from "../contract/kind";
-import { kindOf } from "../contract/kind-name";
-import type { SourcedManifest } from "../contract/manifests";
 import { type KindObject, objectKey, stackName } from "../contract/object";
+import type { SourcedDocument } from "../contract/parse-manifests";
+import { type DeclaredManifest, selectDeclared } from "../contract/select-manifests";
 
 /** An object of a file, and what it needs to be run without a cluster that has it. */
 export interface StackObject {
@@ -19,31 +18,37 @@ export interface StackObject {
 }
 
 /**
- * The objects that manifests declare, with defaults, and validated by their kinds' schemas and rules. As with `kubectl
- * apply`, the namespace is `default` where none is named.
+ * The objects that manifests declare, with defaults, and validated by their kinds' schemas and rules.
  *
  * @param stack the stack that they are run in; in another stack, they are another owner
+ * @param namespace of namespaced objects that name none
  * @throws TerminalError with all problems, each with its file
  */
 export async function declaredObjects(
-  manifests: readonly SourcedManifest[],
+  manifests: readonly SourcedDocument[],
   kinds: readonly AnyKind[],
   stack: string,
+  namespace = "default",
 ): Promise<StackObject[]> {
-  const problems: string[] = [];
-  const objects = new Map<string, StackObject>();
-  for (const { manifest, file } of manifests) {
+  const { declared, problems } = selectDeclared(kinds, namespace, manifests);
+  const messages = problems.map(({ file, message }) => `${file}: ${message}`);
+  const objects: StackObject[] = [];
+  for (const { kind, manifest, file } of declared) {
     try {
-      const declared = await declaredObject(manifest, kinds, stack);
-      const id = `${kindName(declared.kind)}/${declared.key}`;
-      if (objects.has(id)) throw new TerminalError("Duplicate", `${id} is declared twice`);
-      objects.set(id, declared);
+      objects.push(await declaredObject(kind, manifest, stack));
     } catch (error) {
-      problems.push(`${file}: ${manifest.kind} ${objectKey(manifest.metadata)}: ${errorMessageOf(error)}`);
+      messages.push(`${file}: ${manifest.kind} ${objectKey(manifest.metadata)}: ${errorMessageOf(error)}`);
     }
   }
-  if (problems.length > 0) throw new TerminalError("Invalid", problems.join("\n"));
-  return [...objects.values()];
+  if (messages.length > 0) throw new TerminalError("Invalid", messages.join("\n"));
+  if (objects.length === 0 && manifests.length > 0) throw new TerminalError("NoManifest", noneOf(manifests, kinds));
+  return objects;
+}
+
+function noneOf([first, ...others]: readonly SourcedDocument[], kinds: readonly AnyKind[]): string {
+  const known = kinds.map((kind) => `${kind.kind} in ${kindApiVersion(kind)}`).join(", ");
+  const more = others.length > 0 ? ` and ${others.length} more` : "";
+  return `${first?.file}: ${first?.manifest.kind}${more} not of Kindstack's kinds: ${known}`;
 }
 
 /** Whether a stack is the one that the operator would use for this object, so that either can take over from the other. */
@@ -51,20 +56,18 @@ export function isOwnStack({ kind, key }: StackObject, stack: string): boolean {
   return stackName(kind, key) === stack;
 }
 
-async function declaredObject(written: Manifest, kinds: readonly AnyKind[], stack: string): Promise<StackObject> {
-  const kind = kindOf(kinds, written);
-  if (kind === undefined) {
-    const known = kinds.map((other) => `${other.kind} in ${kindApiVersion(other)}`).join(", ");
-    throw new TerminalError("UnknownKind", `${written.apiVersion} is not one of Kindstack's: ${known}`);
-  }
+async function declaredObject(
+  kind: AnyKind,
+  written: DeclaredManifest["manifest"],
+  stack: string,
+): Promise<StackObject> {
   const manifest = convertObject(kind, written);
-  const { namespace = "default", ...others } = manifest.metadata;
-  const metadata = kind.scope === "Namespaced" ? { ...others, namespace } : others;
+  const { metadata } = manifest;
   const key = objectKey(metadata);
   const owner = { uid: ownerUid(kind, key, stack), description: ownerDescription(kind, key) };
   const object = await parseDeclared(kind, {
     ...manifest,
-    metadata: { ...metadata, name: metadata.name ?? "", uid: owner.uid, resourceVersion: "0", generation: 1 },
+    metadata: { ...metadata, uid: owner.uid, resourceVersion: "0", generation: 1 },
   });
   return { kind, key, object, owner };
 }

@@ -32,11 +32,11 @@ describe("what a caller needs", () => {
   });
 
   it("for a comparison of many objects, is to list all of them", () => {
-    expect(rightsForDiff([writer], { refresh: false })).toEqual([
+    expect(rightsForDiff([writer], {})).toEqual([
       preview("create"),
       { verb: "list", group: "demo.yash.com", resource: "postgreswriters" },
     ]);
-    expect(rightsForDiff(kinds, { refresh: false })).toHaveLength(1 + kinds.length);
+    expect(rightsForDiff(kinds, {})).toHaveLength(1 + kinds.length);
   });
 
   it("for a stack, is to see stacks where the object is, and to get the object", () => {

@@ -47,7 +47,7 @@ describe("what an operator answers", () => {
     ["outputs", [outputs]],
     ["state", state],
     ["state", { version: 3, deployment: { resources: null } }],
-    ["preview", { summary: {}, objects: [], problems: [], ignored: 0, notes: [] }],
+    ["preview", { summary: {}, objects: [], problems: [], ignored: 0, notes: [], unseenDeletions: [] }],
   ] as const)("is taken as it is: %s %#", async (ask, body) => {
     answer = { status: 200, body: JSON.stringify(body) };
 
@@ -59,7 +59,11 @@ describe("what an operator answers", () => {
     ["history", { updates: [] }, "the answer must be array"],
     ["outputs", [outputs, { ...outputs, outputs: "none" }], "/1/outputs must be object"],
     ["state", { version: 3 }, "the answer must have required properties deployment"],
-    ["preview", { summary: {}, objects: [{}], problems: [], ignored: 0, notes: [] }, "/objects/0 must have required"],
+    [
+      "preview",
+      { summary: {}, objects: [{}], problems: [], ignored: 0, notes: [], unseenDeletions: [] },
+      "/objects/0 must have required",
+    ],
   ] as const)("is refused by name of what does not fit: %s %#", async (ask, body, why) => {
     answer = { status: 200, body: JSON.stringify(body) };
 

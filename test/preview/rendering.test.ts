@@ -36,6 +36,7 @@ function reportOf(objects: ObjectPlan[], changes: Partial<Report> = {}): Report 
     problems: [],
     ignored: 0,
     notes: [],
+    unseenDeletions: [],
     ...changes,
   };
 }

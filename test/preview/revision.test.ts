@@ -2,7 +2,9 @@ import { execFileSync } from "node:child_process";
 import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { Manifest } from "../../providers/kubernetes/client";
+import { renderManifests, renderManifestsAt } from "../../src/preview/rendered";
 import { readManifestsAt } from "../../src/preview/revision";
 
 let repository: string;
@@ -23,7 +25,7 @@ const namesAt = async (revision: string, ...paths: string[]) =>
       paths.map((path) => join(repository, path)),
     )
   ).objects
-    .map(({ manifest }) => manifest.metadata.name)
+    .map(({ manifest }) => (manifest as unknown as Manifest).metadata.name)
     .sort();
 
 beforeEach(async () => {
@@ -82,4 +84,68 @@ describe("the manifests of a git revision", () => {
       await expect(namesAt(revision, "manifests")).rejects.toThrow(/^git rev-parse: /);
     },
   );
+
+  it("cannot be had of a path that was not there: deletions may be unseen", async () => {
+    git("mv", "manifests", "deploy");
+    git("rm", "-qf", "deploy/a.yaml");
+    const moved = await readManifestsAt("HEAD", [join(repository, "deploy")]);
+    expect(moved).toMatchObject({ objects: [], unseen: [expect.stringMatching(/deploy is not in HEAD, so nothing/)] });
+    expect((await readManifestsAt("HEAD", [join(repository, "manifests")])).unseen).toEqual([]);
+  });
+
+  it("are not read through a link, nor where they cannot be parsed, which is told", async () => {
+    await symlink("manifests", join(repository, "link"));
+    await writeFile(join(repository, "manifests/bad.yaml"), "a: [secret words");
+    commit("second");
+    expect((await readManifestsAt("HEAD", [join(repository, "link")])).unseen).toHaveLength(1);
+    const { unseen } = await readManifestsAt("HEAD", [join(repository, "manifests")]);
+    expect(unseen).toEqual([expect.stringMatching(/bad\.yaml at HEAD: line \d: /)]);
+    expect(unseen.join()).not.toContain("secret");
+  });
+
+  it("are asked for with the fetch depth where a shallow clone lacks them", async () => {
+    await write("manifests/c.yaml", "c");
+    commit("second");
+    git("branch", "feature", "HEAD^");
+    const clone = `${repository}-clone`;
+    execFileSync("git", ["clone", "-q", "--depth=1", "--no-single-branch", `file://${repository}`, clone]);
+    const lacking = readManifestsAt("HEAD^", [join(clone, "manifests")]);
+    await expect(lacking).rejects.toThrow(/^git rev-parse: .*shallow and lacks HEAD\^.*fetch depth of 0/s);
+    await expect(readManifestsAt("origin/feature", [join(clone, "manifests")])).rejects.toThrow(/fetch --unshallow/);
+    await rm(clone, { recursive: true });
+  });
+});
+
+describe("what a command prints", () => {
+  const RENDER = "for file in *.yaml; do cat $file; echo ---; done";
+  const names = (manifests: { objects: readonly { manifest: unknown }[] }) =>
+    manifests.objects.map(({ manifest }) => (manifest as Manifest).metadata.name);
+  beforeEach(() => {
+    vi.spyOn(process, "cwd").mockReturnValue(join(repository, "manifests"));
+    return () => vi.restoreAllMocks();
+  });
+
+  it("is made here of what is not committed yet, and of clean files there, in the same folder", async () => {
+    await rename(join(repository, "manifests/a.yaml"), join(repository, "manifests/uncommitted.yaml"));
+    await write("manifests/uncommitted.yaml", "new");
+    const status = git("status", "--porcelain");
+
+    expect(names(await renderManifests(RENDER))).toEqual(["new"]);
+    const there = await renderManifestsAt(RENDER, "main");
+
+    expect(names(there)).toEqual(["a"]);
+    expect(there.unseen).toEqual([]);
+    expect(git("status", "--porcelain")).toBe(status);
+    expect(git("worktree", "list").trim().split("\n")).toHaveLength(1);
+  });
+
+  it("is an error where the command fails here, and hides deletions where it fails there", async () => {
+    await write("manifests/new.yaml", "new");
+    await expect(renderManifests("echo why >&2; exit 3")).rejects.toThrow(/--render: `.*` failed with 3: why/);
+    const there = await renderManifestsAt("cat new.yaml", "main");
+    expect(there).toMatchObject({
+      objects: [],
+      unseen: [expect.stringMatching(/nothing can be seen as deleted: at main/)],
+    });
+  });
 });

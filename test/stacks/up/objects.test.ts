@@ -4,14 +4,14 @@ import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import type { Manifest } from "../../../providers/kubernetes/client";
 import { kindName } from "../../../stacks/contract/kind";
-import type { SourcedManifest } from "../../../stacks/contract/manifests";
 import { stackName } from "../../../stacks/contract/object";
+import type { SourcedDocument } from "../../../stacks/contract/parse-manifests";
 import { kinds } from "../../../stacks/index";
 import { tenant } from "../../../stacks/tenant/kind";
 import { declaredObjects, isOwnStack } from "../../../stacks/up/objects";
 
-function inFile(manifest: Partial<Manifest>, file = "cr.yaml"): SourcedManifest {
-  return { manifest: manifest as SourcedManifest["manifest"], file };
+function inFile(manifest: Partial<Manifest>, file = "cr.yaml"): SourcedDocument {
+  return { manifest: manifest as SourcedDocument["manifest"], file };
 }
 const podSet = { apiVersion: "batch.tutorial.kubebuilder.io/v1", kind: "PodSet", metadata: { name: "pods" }, spec: {} };
 const acme = {
@@ -65,11 +65,39 @@ describe("objects declared in files", () => {
     ];
     const message = await declaredObjects(files, kinds, "prod").then(String, (error: Error) => error.message);
 
-    expect(message).toContain("b.yaml: Tenant acme: tenants.multitenancy.codereliant.io/acme is declared twice");
-    expect(message).toContain("cr.yaml: PodSet pods: spec.replicas: -1 must be >= 0");
-    expect(message).toMatch(/^l\.yaml: PodSet p+: the name is a label of the Pods: at most 63 characters$/m);
-    expect(message).toContain("m.yaml: PodSet m: spec.replica: there is no such field");
-    expect(message).toContain("c.yaml: ConfigMap c: v1 is not one of Kindstack's: Tenant in multitenancy");
+    expect(message).toContain("b.yaml: tenants.multitenancy.codereliant.io/acme is in cr.yaml already");
+    expect(message).toContain("cr.yaml: PodSet default/pods: spec.replicas: -1 must be >= 0");
+    expect(message).toMatch(/^l\.yaml: PodSet default\/p+: the name is a label of the Pods: at most 63 characters$/m);
+    expect(message).toContain("m.yaml: PodSet default/m: spec.replica: there is no such field");
+    expect(message).not.toContain("c.yaml"); // it is another's
+  });
+
+  it("pass over what is not Kindstack's, unless there is nothing else", async () => {
+    const foreign = [inFile({ apiVersion: "batch/v1", kind: "Job", metadata: { generateName: "j-" } }, "job.yaml")];
+    expect(await declaredObjects([...foreign, inFile(acme)], kinds, "prod")).toHaveLength(1);
+    await expect(declaredObjects(foreign, kinds, "prod")).rejects.toThrow(
+      "job.yaml: Job not of Kindstack's kinds: Tenant",
+    );
+  });
+
+  it.each([
+    [{}, "metadata: must be given"],
+    [{ metadata: { namespace: "a" } }, "metadata.name: must be given"],
+    [{ metadata: { generateName: "a-" } }, "metadata.name: must be given; what the API server makes of generateName"],
+    [{ metadata: { name: 1 } }, "metadata.name: must be string"],
+    [{ metadata: { name: "a", labels: { b: true } } }, "metadata.labels.b: must be string"],
+  ])("are refused with %j for what names them", async (changed, message) => {
+    const { metadata: _, ...others } = podSet;
+    await expect(declaredObjects([inFile({ ...others, ...changed } as never)], kinds, "prod")).rejects.toThrow(
+      `cr.yaml: PodSet: ${message}`,
+    );
+  });
+
+  it("are in the kubeconfig's namespace where they name none, or null", async () => {
+    const unplaced = { ...podSet, metadata: { name: "pods", namespace: null, labels: null } };
+    const [declared] = await declaredObjects([inFile(unplaced as never)], kinds, "prod", "team");
+    expect(declared?.key).toBe("team/pods");
+    expect(declared?.object.metadata.labels).toBeUndefined();
   });
 
   it("have a stack of their own, which is the operator's", async () => {

@@ -1,0 +1,87 @@
+import { realpathSync, statSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import { ExecaError, execa } from "execa";
+
+/** A commit of the repository that a folder is in. */
+export interface Commit {
+  /** The repository's root, without symbolic links. */
+  root: string;
+  id: string;
+}
+
+/**
+ * The merge base of another revision and HEAD, so that what others have added there since does not count as removed here.
+ *
+ * @throws Error when there is no such revision, or no repository; of a shallow clone, with how to fetch what it lacks
+ */
+export async function commonAncestor(folder: string, revision: string): Promise<Commit> {
+  const root = await git(folder, ["rev-parse", "--show-toplevel"]);
+  try {
+    const commit = await git(root, ["rev-parse", "--verify", "--end-of-options", `${revision}^{commit}`]);
+    return { root, id: await mergeBase(root, commit) };
+  } catch (error) {
+    if ((await git(root, ["rev-parse", "--is-shallow-repository"])) !== "true") throw error;
+    throw new Error(
+      `${(error as Error).message}: this clone is shallow and lacks ${revision}, or where it branched off. Fetch the whole ` +
+        "history: `git fetch --unshallow`, or a fetch depth of 0 (fetch-depth in GitHub, GIT_DEPTH in GitLab)",
+    );
+  }
+}
+
+async function mergeBase(root: string, commit: string): Promise<string> {
+  const { stdout, exitCode } = await execa("git", ["merge-base", commit, "HEAD"], {
+    cwd: root,
+    stdin: "ignore",
+    reject: false,
+  });
+  if (exitCode === 0) return stdout;
+  if ((await git(root, ["rev-parse", "--is-shallow-repository"])) === "true") {
+    throw new Error("git merge-base: no common commit");
+  }
+  return commit; // histories that have nothing in common
+}
+
+/** A path as git names it: within the root. */
+export async function pathInRepository(path: string): Promise<{ folder: string; inside: string }> {
+  const folder = existingFolder(resolve(path));
+  const root = await git(folder, ["rev-parse", "--show-toplevel"]);
+  // What git calls the root has no symbolic links in it.
+  return { folder, inside: relative(root, join(realpathSync(folder), relative(folder, resolve(path)))) };
+}
+
+export interface TreeFile {
+  path: string;
+  blob: string;
+  bytes: number;
+}
+
+/** The plain files of a commit below a path, or that path itself; links and submodules are none. */
+export async function filesAt({ root, id }: Commit, path: string): Promise<TreeFile[]> {
+  const where = path === "" ? [] : ["--", path];
+  const listed = await git(root, ["ls-tree", "-r", "-z", "-l", "--full-tree", id, ...where]);
+  return listed.split("\0").flatMap((line) => {
+    const [, mode = "", blob = "", bytes, file = ""] = /^(\d+) \w+ (\w+) +(\S+)\t([\s\S]*)$/.exec(line) ?? [];
+    return mode.startsWith("100") ? [{ path: file, blob, bytes: Number(bytes) }] : [];
+  });
+}
+
+/** Writes all files of a commit into a folder. The repository, its index and its work trees stay as they are. */
+export async function checkOut({ root, id }: Commit, folder: string): Promise<void> {
+  const env = { GIT_INDEX_FILE: join(folder, ".index") };
+  await git(root, ["read-tree", id], env);
+  await git(root, ["checkout-index", "--all", `--prefix=${join(folder, "tree")}/`], env);
+}
+
+/** The folder of a path, or the first one above it that is still there. */
+function existingFolder(path: string): string {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ? path : existingFolder(dirname(path));
+}
+
+export async function git(cwd: string, words: string[], env: NodeJS.ProcessEnv = {}): Promise<string> {
+  try {
+    return (await execa("git", words, { cwd, stdin: "ignore", env })).stdout;
+  } catch (error) {
+    if (!(error instanceof ExecaError)) throw error;
+    throw new Error(`git ${words[0]}: ${String(error.stderr || error.shortMessage).trim()}`);
+  }
+}

@@ -1,0 +1,52 @@
+import { existsSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { ExecaError, execa } from "execa";
+import { errorMessageOf } from "../../providers/errors";
+import type { Manifests } from "../../stacks/contract/manifests";
+import { parseManifests } from "../../stacks/contract/parse-manifests";
+import { withScratch } from "../automation/scratch";
+import { checkOut, commonAncestor, git } from "./git";
+import type { EarlierManifests } from "./revision";
+
+const MAX_OUTPUT_BYTES = 32 * 1024 * 1024;
+
+/** The manifests that a command prints, such as `kubectl kustomize overlays/prod`. @throws Error when it fails */
+export async function renderManifests(command: string, directory = process.cwd()): Promise<Manifests> {
+  try {
+    const { stdout } = await execa(command, {
+      shell: true,
+      cwd: directory,
+      stdin: "ignore",
+      maxBuffer: MAX_OUTPUT_BYTES,
+    });
+    return parseManifests(stdout, command, { strict: true });
+  } catch (error) {
+    if (!(error instanceof ExecaError)) throw error;
+    const why = String(error.stderr || "").trim() || error.shortMessage;
+    throw new Error(`--render: \`${command}\` failed with ${error.exitCode ?? error.code ?? error.signal}: ${why}`);
+  }
+}
+
+/**
+ * What the command prints in the files of the merge base of another revision and HEAD, which are written to a folder of their
+ * own. Where it cannot run there, what is deleted cannot be told.
+ *
+ * @throws Error when there is no such revision, or no repository
+ */
+export async function renderManifestsAt(command: string, revision: string): Promise<EarlierManifests> {
+  const commit = await commonAncestor(process.cwd(), revision);
+  const inside = await git(process.cwd(), ["rev-parse", "--show-prefix"]);
+  return withScratch(tmpdir(), "kindstack-render", async (folder) => {
+    await checkOut(commit, folder);
+    const directory = join(folder, "tree", inside);
+    const fail = (why: string): EarlierManifests => ({ objects: [], problems: [], unseen: [why] });
+    if (!existsSync(directory)) return fail(`${inside} is not in ${revision}, so nothing can be seen as deleted`);
+    try {
+      const { objects, problems } = await renderManifests(command, directory);
+      return { objects, problems: [], unseen: problems.map(({ message }) => `--render at ${revision}: ${message}`) };
+    } catch (error) {
+      return fail(`nothing can be seen as deleted: at ${revision}, ${errorMessageOf(error)}`);
+    }
+  });
+}
