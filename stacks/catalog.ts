@@ -5,10 +5,10 @@ import { errorMessageOf, TerminalError } from "../providers/errors";
 import * as kubernetes from "../providers/kubernetes/index";
 import { listItems } from "../providers/pattern";
 import * as postgres from "../providers/postgres/index";
+import { collectRefused, definitionProblem } from "./contract/definition";
 import * as contract from "./contract/index";
 import { type AnyKind, kindName } from "./contract/kind";
 import { findKind } from "./contract/kind-name";
-import { definitionProblem } from "./definition";
 import { kinds as builtIn } from "./index";
 
 /** The kinds that the operator serves, as in `--kinds`; the default of every command. */
@@ -62,7 +62,9 @@ export function loadKinds(given: readonly string[] = [], directory = process.cwd
     try {
       const entry = findEntry();
       entries.push(entry);
-      return { name, kinds: kindsIn(entry) };
+      const { kinds, problems: wrong } = kindsIn(entry);
+      problems.push(...wrong.map((message) => ({ name, message })));
+      return { name, kinds };
     } catch (error) {
       problems.push({ name, message: errorMessageOf(error) });
       return { name, kinds: [] };
@@ -134,14 +136,20 @@ function distinct(sources: readonly Source[], problems: KindProblem[]): AnyKind[
   return [...kinds.keys()];
 }
 
-/** The kinds that a module exports, each or as a list. @throws Error when it does not load or exports none */
-function kindsIn(entry: string): AnyKind[] {
-  const exported = importModule(entry) as Record<string, unknown>;
-  const candidates = [...new Set(Object.values(exported).flat())].filter(isDefinition);
+/**
+ * The kinds that a module exports, each or as a list, and what is wrong with those that cannot be served.
+ *
+ * @throws Error when it does not load or exports none
+ */
+function kindsIn(entry: string): { kinds: AnyKind[]; problems: string[] } {
+  const { loaded, problems: refused } = collectRefused(() => importModule(entry) as Record<string, unknown>);
+  const candidates = [...new Set(Object.values(loaded).flat())].filter(isDefinition);
   if (candidates.length === 0) throw new Error(`${entry} exports no kind: export what defineKind returns`);
-  const wrong = candidates.map(definitionProblem).filter((problem) => problem !== undefined);
-  if (wrong.length > 0) throw new Error(wrong.join("; "));
-  return candidates;
+  const wrong = new Map(candidates.map((kind) => [kind, refused.get(kind) ?? definitionProblem(kind)]));
+  return {
+    kinds: candidates.filter((kind) => wrong.get(kind) === undefined),
+    problems: [...wrong.values()].filter((problem) => problem !== undefined),
+  };
 }
 
 function isDefinition(value: unknown): value is AnyKind {

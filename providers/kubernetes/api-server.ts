@@ -153,9 +153,13 @@ function yamlSafeJson(body: unknown): string {
   );
 }
 
+/** The API server calls it its own error when what is applied has a field, or a type of value, that its schema does not have. */
+const UNTYPED = /^failed to create typed patch object/;
+
 function errorOf(statusCode: number, text: string): ApiError {
   try {
     const status = JSON.parse(text) as { reason?: string; message?: string };
+    if (UNTYPED.test(status.message ?? "")) return new ApiError(422, "Invalid", status.message ?? text);
     return new ApiError(statusCode, status.reason || `Http${statusCode}`, status.message ?? text);
   } catch {
     return new ApiError(statusCode, `Http${statusCode}`, text.slice(0, 1000));

@@ -168,7 +168,7 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
     });
     logger.info({ server: client.server, ...endpoints.addresses }, "operator starts");
     const prepare = options.installCrds ? installKinds : refuseForeignDefinitions;
-    await prepare(client, kinds);
+    kinds.splice(0, kinds.length, ...(await prepare(client, kinds, report)));
     admission = await serveAdmission(options, kinds, client, logger);
     inspection = await serveInspection(options, { kinds, client, pulumi, state, logger });
     const startWatch = async () => {

@@ -28,7 +28,7 @@ export interface KindWatchOptions {
   host: Pick<ProviderHost, "serve">;
   operator: Pick<Manager, "serve" | "withdraw">;
   /** Applies CRDs, or refuses those of other operators. */
-  prepare(client: KubernetesClient, kinds: readonly AnyKind[]): Promise<void>;
+  prepare(client: KubernetesClient, kinds: readonly AnyKind[]): Promise<unknown>;
   restartAdmission(): Promise<void>;
   signal: AbortSignal;
   logger: Logger;

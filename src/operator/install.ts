@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { RetryableError, TerminalError } from "../../providers/errors";
-import { isApiError, type KubernetesClient } from "../../providers/kubernetes/client";
+import { type ApiError, isApiError, type KubernetesClient } from "../../providers/kubernetes/client";
 import {
   customResourceDefinition,
   DEFINITION_TYPE,
@@ -14,35 +14,52 @@ const SERVED_TIMEOUT_MS = 30_000;
 /**
  * Applies the CRDs of kinds and waits until the API server serves them.
  *
+ * @param report told of each kind whose CRD the API server refuses; without it, the first one is thrown
+ * @returns the other kinds
  * @throws TerminalError `ForeignDefinition`, before anything is applied, when one of them is another operator's
+ * @throws ApiError when it refuses the CRDs of all kinds
  */
 export async function installKinds(
   client: Pick<KubernetesClient, "get" | "apply" | "resourceType">,
   kinds: readonly AnyKind[],
-): Promise<void> {
+  report?: (kind: string, reason: string) => void,
+): Promise<readonly AnyKind[]> {
   await refuseForeignDefinitions(client, kinds);
+  const refusals = new Map<AnyKind, ApiError>();
   await Promise.all(
     kinds.map(async (kind) => {
-      // A conversion that an operator serves stays; the next one that serves it replaces it.
-      const live = kind.capabilities.versions && (await client.get(DEFINITION_TYPE, kindName(kind)));
-      return client.apply(customResourceDefinition(kind, live && webhookClientOf(live)));
+      try {
+        // A conversion that an operator serves stays; the next one that serves it replaces it.
+        const live = kind.capabilities.versions && (await client.get(DEFINITION_TYPE, kindName(kind)));
+        await client.apply(customResourceDefinition(kind, live && webhookClientOf(live)));
+      } catch (error) {
+        if (report === undefined || !isApiError(error, 400, 422)) throw error;
+        refusals.set(kind, error);
+      }
     }),
   );
-  for (const kind of kinds) await untilServed(client, kind);
+  const served = kinds.filter((kind) => !refusals.has(kind));
+  for (const [kind, error] of refusals) {
+    if (served.length === 0) throw error;
+    report?.(kindName(kind), error.message);
+  }
+  for (const kind of served) await untilServed(client, kind);
+  return served;
 }
 
 /**
  * Checks that the CRDs of kinds, as far as they exist, were installed by Kindstack: two operators of one kind would each
  * undo the other's work, and neither understands the other's objects.
  *
+ * @returns the kinds
  * @throws TerminalError `ForeignDefinition` naming all that are not
  */
 export async function refuseForeignDefinitions(
   client: Pick<KubernetesClient, "get">,
   kinds: readonly AnyKind[],
-): Promise<void> {
+): Promise<readonly AnyKind[]> {
   const foreign = await findForeignDefinitions(client, kinds);
-  if (foreign.length === 0) return;
+  if (foreign.length === 0) return kinds;
   const others = kinds.filter((kind) => !foreign.includes(kind)).map(kindName);
   throw new TerminalError(
     "ForeignDefinition",

@@ -3,6 +3,7 @@ import type { KubernetesClient, Manifest } from "../../providers/kubernetes/clie
 import { conditionsSchema } from "./condition";
 import { type AnyKind, kindName, type PrinterColumn } from "./kind";
 import { PAUSED_ANNOTATION, stackRecordSchema } from "./object";
+import { structuralSchema } from "./structural";
 
 /** All kinds at once: `kubectl get kindstack -A`. */
 const CATEGORY = "kindstack";
@@ -103,11 +104,11 @@ function objectSchema(kind: AnyKind): object {
       // Without `properties: {}`, which the API server drops: what it stores must be what is applied, or another field
       // manager that applies the same CRD conflicts with the first.
       metadata: Type.Optional(Type.Unsafe({ type: "object" })),
-      spec: kind.spec,
+      spec: Type.Unsafe(structuralSchema(kind.spec, "spec")),
       status: Type.Optional(
         Type.Partial(
           Type.Object({
-            ...kind.status.properties,
+            ...(structuralSchema(kind.status, "status").properties as Type.TProperties),
             observedGeneration: Type.Integer({ format: "int64" }),
             conditions: conditionsSchema,
             stack: stackRecordSchema,

@@ -1,16 +1,16 @@
 import type Type from "typebox";
 import { Compile } from "typebox/compile";
-import type { TLocalizedValidationError } from "typebox/error";
-import { Pointer } from "typebox/value";
 import { TerminalError } from "../../providers/errors";
 import type { LiveObject, ObjectType } from "../../providers/kubernetes/client";
 import type { Capabilities, ProgramContext } from "./capabilities";
+import { definitionProblem, refuseDefinition } from "./definition";
+import { describeError } from "./describe-error";
 import type { CommonStatus, KindObject } from "./object";
 
 /** A column of `kubectl get`; READY, REASON, PAUSED and AGE are added to every kind. */
 export interface PrinterColumn {
   name: string;
-  type: "string" | "integer" | "date" | "boolean";
+  type: "string" | "integer" | "number" | "boolean" | "date";
   jsonPath: string;
 }
 
@@ -57,11 +57,18 @@ type Definition<S extends Type.TSchema, T extends Type.TObject> = Omit<
   "spec" | "status" | "capabilities"
 > & { readonly spec: S; readonly status: T; readonly capabilities?: Capabilities<StaticOnly<S>, StaticOnly<T>> };
 
-/** Declares a kind; the types of spec and status follow from the schemas. */
+/**
+ * Declares a kind; the types of spec and status follow from the schemas.
+ *
+ * @throws TypeError naming each field of the definition or of its schemas that cannot be served, and what to write instead
+ */
 export function defineKind<const S extends Type.TSchema, const T extends Type.TObject>(
   definition: Definition<S, T>,
 ): Kind<StaticOnly<S>, StaticOnly<T>> {
-  return { capabilities: {}, ...definition } as Kind<StaticOnly<S>, StaticOnly<T>>;
+  const kind = { capabilities: {}, ...definition } as Kind<StaticOnly<S>, StaticOnly<T>>;
+  const problem = definitionProblem(kind);
+  if (problem !== undefined) refuseDefinition(kind, problem);
+  return kind;
 }
 
 /** Any kind, as the operator handles it: it never looks into a spec. */
@@ -115,19 +122,6 @@ export function parseObject<Spec, Status>(kind: Kind<Spec, Status>, object: Live
   const parsed = object as unknown as KindObject<Spec, Status>;
   kind.validate?.(parsed);
   return parsed;
-}
-
-/** `spec.age: -1 must be >= 0`, of what a schema refuses. @param root the path of the validated value */
-export function describeError(error: TLocalizedValidationError, validated: unknown, ...root: string[]): string {
-  let { instancePath: pointer, message: allowed } = error;
-  if (error.keyword === "required") {
-    pointer += `/${error.params.requiredProperties[0]}`;
-    allowed = "must be given";
-  } else if (error.keyword === "enum") {
-    allowed = `must be one of ${error.params.allowedValues.map((value) => JSON.stringify(value)).join(", ")}`;
-  }
-  const path = [...root, ...Pointer.Indices(pointer)].join(".");
-  return `${path}: ${JSON.stringify(Pointer.Get(validated, pointer))?.slice(0, 200) ?? "missing,"} ${allowed}`;
 }
 
 /** The common status fields of an object; empty when it has no status yet. */

@@ -1,6 +1,7 @@
 import type { Manifest } from "../../providers/kubernetes/client";
 import type { ValidationRule } from "./capabilities";
 import type { AnyKind } from "./kind";
+import { structuralSchema } from "./structural";
 
 /** The part of a CRD's schema that says what a JSON schema cannot. */
 interface RuledSchema {
@@ -29,7 +30,7 @@ export async function violatedRules(kind: AnyKind, manifest: Manifest): Promise<
   // Of the metadata, rules see no more than this.
   const self = { ...manifest, metadata: { ...(name && { name }), ...(generateName && { generateName }) } };
   const schema: RuledSchema = {
-    properties: { spec: kind.spec as RuledSchema },
+    properties: { spec: structuralSchema(kind.spec, "spec") as RuledSchema },
     "x-kubernetes-validations": kind.capabilities.rules ?? [],
   };
   return violationsIn(judge, schema, self, []);

@@ -1,0 +1,177 @@
+import Type, { type TSchema } from "typebox";
+import { describe, expect, it } from "vitest";
+import { structuralSchema } from "../../../stacks/contract/structural";
+
+const inner = (schema: TSchema) => structuralSchema(Type.Object({ field: schema }), "spec").properties?.field;
+const literals = (...values: (string | number)[]) => Type.Union(values.map((value) => Type.Literal(value)));
+const EITHER = { "x-kubernetes-int-or-string": true, anyOf: [{ type: "integer" }, { type: "string" }] };
+
+describe("a schema of TypeBox becomes a structural one", () => {
+  it.each<[string, TSchema, object]>([
+    ["a literal", Type.Literal("a"), { type: "string", enum: ["a"] }],
+    ["a union of literals", literals("a", "b"), { type: "string", enum: ["a", "b"] }],
+    ["an enum without a type", Type.Enum(["a", "b"]), { type: "string", enum: ["a", "b"] }],
+    ["an enum of numbers and strings", Type.Enum({ one: 1, two: "2" }), { enum: [1, "2"], ...EITHER }],
+    [
+      "a record",
+      Type.Record(Type.String(), Type.Integer()),
+      { type: "object", additionalProperties: { type: "integer" } },
+    ],
+    [
+      "a record of literals",
+      Type.Record(Type.Enum(["a"]), Type.String()),
+      { type: "object", properties: { a: { type: "string" } }, required: ["a"] },
+    ],
+    [
+      "a nullable type",
+      Type.Union([Type.String({ maxLength: 3 }), Type.Null()]),
+      { type: "string", maxLength: 3, nullable: true },
+    ],
+    [
+      "a nullable union of literals",
+      Type.Union([Type.Literal("a"), Type.Literal("b"), Type.Null()]),
+      { type: "string", enum: ["a", "b"], nullable: true },
+    ],
+    [
+      "an amount",
+      Type.Union([Type.Integer({ minimum: 0 }), Type.String({ pattern: "^\\d+%$" })], { default: 1 }),
+      { minimum: 0, pattern: "^\\d+%$", default: 1, ...EITHER },
+    ],
+    [
+      "anything",
+      Type.Unknown({ description: "Any JSON." }),
+      { description: "Any JSON.", "x-kubernetes-preserve-unknown-fields": true },
+    ],
+    [
+      "unique items",
+      Type.Array(Type.String(), { uniqueItems: true }),
+      { type: "array", items: { type: "string" }, "x-kubernetes-list-type": "set" },
+    ],
+    [
+      "an exclusive limit",
+      Type.Number({ exclusiveMinimum: 0, minimum: -1 }),
+      { type: "number", minimum: 0, exclusiveMinimum: true },
+    ],
+    [
+      "a limit that is stricter than the exclusive one",
+      Type.Number({ exclusiveMaximum: 9, maximum: 5 }),
+      { type: "number", maximum: 5 },
+    ],
+    [
+      "an object without further fields",
+      Type.Object({ a: Type.String() }, { additionalProperties: false }),
+      { type: "object", required: ["a"], properties: { a: { type: "string" } } },
+    ],
+    [
+      "an intersection",
+      Type.Intersect([Type.Object({ a: Type.String() }), Type.Object({ b: Type.Optional(Type.String()) })]),
+      { type: "object", required: ["a"], properties: { a: { type: "string" }, b: { type: "string" } } },
+    ],
+    [
+      "a union of objects",
+      Type.Union([
+        Type.Object({ from: Type.Literal("git"), url: Type.String() }),
+        Type.Object({ from: Type.Literal("oci"), image: Type.String() }),
+      ]),
+      {
+        type: "object",
+        required: ["from"],
+        properties: {
+          from: { type: "string", enum: ["git", "oci"] },
+          url: { type: "string" },
+          image: { type: "string" },
+        },
+        anyOf: [
+          { required: ["from", "url"], properties: { from: { enum: ["git"] } } },
+          { required: ["from", "image"], properties: { from: { enum: ["oci"] } } },
+        ],
+      },
+    ],
+  ])("%s", (_, schema, structural) => {
+    expect(inner(schema)).toEqual(structural);
+  });
+
+  it("keeps what is written for the API server", () => {
+    const rules = [{ rule: "self.a != self.b", message: "must differ" }];
+    const schema = Type.Object({ a: Type.String(), b: Type.String() }, { "x-kubernetes-validations": rules });
+    expect(structuralSchema(schema, "spec")).toMatchObject({ "x-kubernetes-validations": rules });
+  });
+});
+
+describe("a schema that a CRD cannot have is refused with its field and what to write", () => {
+  it.each<[string, TSchema, string]>([
+    ["a tuple", Type.Tuple([Type.String(), Type.Integer()]), "spec.field: a CRD has no tuples: write Type.Object"],
+    [
+      "a union of types",
+      Type.Union([Type.String(), Type.Boolean()]),
+      "spec.field: a CRD has no union of string and boolean: write one type",
+    ],
+    ["null", Type.Null(), "spec.field: a CRD has no type null: write Type.Union"],
+    [
+      "recursion",
+      Type.Cyclic({ A: Type.Object({ a: Type.Optional(Type.Ref("A")) }) }, "A"),
+      "spec.field: a CRD cannot be recursive: write Type.Unknown()",
+    ],
+    [
+      "a record of a pattern",
+      Type.Record(Type.String({ pattern: "^a" }), Type.String()),
+      "spec.field: a CRD cannot tie the names of fields to the pattern ^a: write",
+    ],
+    [
+      "other fields beside named ones",
+      Type.Object({ a: Type.String() }, { additionalProperties: Type.String() }),
+      "spec.field: a CRD cannot have named fields beside others: write",
+    ],
+    [
+      "look-ahead",
+      Type.String({ pattern: "^(?!a)" }),
+      "spec.field: the pattern ^(?!a) is not one of both RE2 and JavaScript",
+    ],
+    ["a flag of RE2", Type.String({ pattern: "(?i)a" }), "spec.field: the pattern (?i)a is not one of both"],
+    [
+      "a format",
+      Type.String({ format: "iri" }),
+      "spec.field: the API server does not check the format iri: write a pattern, or one of",
+    ],
+    [
+      "unique objects",
+      Type.Array(Type.Object({ a: Type.String() }), { uniqueItems: true }),
+      "spec.field: a CRD cannot compare items: write x-kubernetes-list-type",
+    ],
+    [
+      "a default that is not valid",
+      Type.Integer({ default: 0, minimum: 1 }),
+      "spec.field: the default 0 is not valid: write one",
+    ],
+    [
+      "a map key that is optional",
+      Type.Array(Type.Object({ a: Type.Optional(Type.String()) }), {
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["a"],
+      }),
+      "spec.field: its items are told apart by a, which is optional",
+    ],
+    [
+      "a keyword of JSON schema",
+      Type.Array(Type.String(), { contains: { type: "string" } }),
+      "spec.field: a CRD has no contains: write a rule",
+    ],
+    [
+      "a codec",
+      Type.Codec(Type.String())
+        .Decode((text) => text.length)
+        .Encode(String),
+      "spec.field: a codec is not applied: write",
+    ],
+    ["a type of JavaScript", Type.BigInt(), "spec.field: a CRD has no type bigint: write a type of JSON"],
+  ])("%s", (_, schema, message) => {
+    expect(() => inner(schema)).toThrow(message);
+  });
+
+  it("names all fields at once, wherever they are", () => {
+    const list = Type.Array(Type.Object({ pair: Type.Tuple([Type.String()]) }));
+    expect(() => structuralSchema(Type.Object({ list, by: Type.Record(Type.String(), Type.Null()) }), "spec")).toThrow(
+      /spec\.list\.\*\.pair: .*; spec\.by\.\*: /,
+    );
+  });
+});
