@@ -3,7 +3,14 @@ import path from "node:path";
 import { Command } from "commander";
 import { devDependencies, packageVersion } from "../package";
 import { type NewKindNames, namesOf } from "../scaffold/names";
-import { type Files, folderFiles, packageFiles, providerFiles, withSortedImports } from "../scaffold/templates";
+import {
+  type Files,
+  folderFiles,
+  furtherFiles,
+  packageFiles,
+  providerFiles,
+  withSortedImports,
+} from "../scaffold/templates";
 import { orWrongUsage } from "./parse-options";
 
 interface NewKindOptions {
@@ -15,6 +22,12 @@ interface NewKindOptions {
 
 /** The list of built-in kinds, to which a kind in this repository is added. */
 const INDEX = "stacks/index.ts";
+const PACKAGE_INDEX = "src/index.ts";
+
+interface Manifest {
+  dependencies?: Record<string, string>;
+  devDependencies?: Record<string, string>;
+}
 
 export function newCommand(): Command {
   return new Command("new")
@@ -40,11 +53,11 @@ Examples:
         .addHelpText(
           "after",
           `
-Nothing that exists is overwritten, except the list of kinds in a clone.
+Nothing that exists is overwritten. To a package that has a kind, one more is added; to a clone's list of kinds, too.
 
 Examples:
   kindstack new kind Notice --package        # ./notice, with package.json
-  kindstack new kind Notice --package --dir .
+  kindstack new kind Notice --package --dir .   # one more, where the folder is a package of kinds
   kindstack new kind Notice                  # stacks/notice, in a clone of Kindstack`,
         )
         .action((name: string, options: NewKindOptions, command: Command) => {
@@ -96,9 +109,14 @@ Next:
 }
 
 function newPackage(names: NewKindNames, dir = names.folder): string {
+  if (fs.existsSync(path.join(dir, PACKAGE_INDEX))) return furtherKind(names, dir);
   // The kind is compiled and tested with the same versions as this package.
   const tools = ["@types/node", "typescript", "vitest"].map((tool) => [tool, devDependencies[tool] ?? "latest"]);
-  writeNew(dir, packageFiles(names, { kindstack: `^${packageVersion}`, ...Object.fromEntries(tools) }));
+  const { "package.json": manifest = "", ...files } = packageFiles(names, {
+    kindstack: `^${packageVersion}`,
+    ...Object.fromEntries(tools),
+  });
+  writeNew(dir, { "package.json": withLocalKindstack(manifest, dir), ...files });
   return `${dir}: the kind ${names.kind}
 
 Next:
@@ -106,6 +124,41 @@ ${dir === "." ? "" : `  cd ${dir}\n`}  npm install
   npm test
   npm run dev           # a cluster on this machine that serves it
 `;
+}
+
+/** Adds a kind to a package that has one: its folder and test, its export, and its sample beside the others. */
+function furtherKind(names: NewKindNames, dir: string): string {
+  const { "sample.yaml": sample = "", ...files } = furtherFiles(names);
+  writeNew(dir, files);
+  fs.appendFileSync(path.join(dir, PACKAGE_INDEX), `export { ${names.constant} } from "./${names.folder}/kind";\n`);
+  const samples = path.join(dir, "sample.yaml");
+  fs.appendFileSync(samples, fs.existsSync(samples) ? `---\n${sample}` : sample);
+  return `${path.join(dir, "src", names.folder)}: the kind ${names.kind}, in the same package
+
+Next:
+  npm test
+  npm run dev           # a cluster on this machine that serves all kinds of the package
+`;
+}
+
+/** A package below a folder that has Kindstack from a file takes that one: a registry may have none, or another. */
+function withLocalKindstack(manifest: string, dir: string): string {
+  for (let folder = path.resolve(dir); path.dirname(folder) !== folder; folder = path.dirname(folder)) {
+    const file = path.join(path.dirname(folder), "package.json");
+    if (!fs.existsSync(file)) continue;
+    const { dependencies, devDependencies: tools } = JSON.parse(fs.readFileSync(file, "utf8")) as Manifest;
+    const source = dependencies?.kindstack ?? tools?.kindstack;
+    if (source === undefined) continue;
+    if (!source.startsWith("file:")) return manifest;
+    const target = path.resolve(path.dirname(file), source.slice("file:".length));
+    const parsed = JSON.parse(manifest) as Manifest;
+    parsed.devDependencies = {
+      kindstack: `file:${path.relative(path.resolve(dir), target)}`,
+      ...parsed.devDependencies,
+    };
+    return `${JSON.stringify(parsed, null, 2)}\n`;
+  }
+  return manifest;
 }
 
 function newFolder(names: NewKindNames, clone: string): string {

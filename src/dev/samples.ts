@@ -32,7 +32,7 @@ export async function applySamples(
   const client = adminClient(kubeconfig);
   try {
     const applied: LiveObject[] = [];
-    for (const { manifest } of await requireManifests(kinds.flatMap(sampleFiles))) {
+    for (const { manifest } of await requireManifests([...new Set(kinds.flatMap(sampleFiles))])) {
       const placed = await inDefaultNamespace(client, manifest as ManifestDocument & Manifest);
       applied.push((await client.apply(placed, { fieldManager: FIELD_MANAGER })).object);
     }

@@ -8,11 +8,20 @@ export interface NewKindNames {
   singular: string;
   /** `backup-policy`: its folder and package. */
   folder: string;
-  /** `backupPolicy`: its constant. */
+  /** `backupPolicy`: its constant; `switchKind` for a reserved word. */
   constant: string;
   /** `example.com` */
   group: string;
 }
+
+/** What no module can call a constant, or an import. */
+const RESERVED = new Set(
+  (
+    "arguments as async await break case catch class const continue debugger default delete do else enum eval export " +
+    "extends false finally for function get if implements import in instanceof interface let new null of package " +
+    "private protected public return set static super switch this throw true try typeof undefined var void while with yield"
+  ).split(" "),
+);
 
 /**
  * Derives a kind's names from its own.
@@ -30,12 +39,14 @@ export function namesOf(kind: string, group: string, plural = pluralOf(kind.toLo
   }
   if (!/^[a-z][a-z0-9]*$/.test(plural)) throw new RangeError(`--plural ${plural}: it is a word of lower-case letters`);
   const folder = kind.replace(/(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])/g, "-").toLowerCase();
-  const constant = folder.replace(/-([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+  const camel = folder.replace(/-([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+  const constant = RESERVED.has(camel) ? `${camel}Kind` : camel;
   return { kind, plural, singular: kind.toLowerCase(), folder, constant, group };
 }
 
 /** `policies`, `boxes`, `keys`; English has exceptions, for which there is an option. */
 function pluralOf(singular: string): string {
+  if (/(series|species|endpoints|settings|status)$/.test(singular)) return singular.replace(/status$/, "statuses");
   if (/(s|x|z|ch|sh)$/.test(singular)) return `${singular}es`;
   if (/[^aeiou]y$/.test(singular)) return `${singular.slice(0, -1)}ies`;
   return `${singular}s`;

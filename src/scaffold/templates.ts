@@ -33,6 +33,19 @@ export function packageFiles(names: NewKindNames, versions: Readonly<Record<stri
   };
 }
 
+/** The files of one more kind in a package: a folder of `src`, and a test. */
+export function furtherFiles(names: NewKindNames): Files {
+  const files = Object.entries(filledTemplate("kind", names)).filter(([file]) => !OF_A_PACKAGE.includes(file));
+  return Object.fromEntries(
+    files.map(([file, text]) => {
+      if (file === "test/kind.test.ts") {
+        return [`test/${names.folder}.test.ts`, text.replace("../src/kind", `../src/${names.folder}/kind`)];
+      }
+      return [file.replace(/^src\//, `src/${names.folder}/`), text];
+    }),
+  );
+}
+
 /** A kind's folder in this repository, with its test. */
 export function folderFiles(names: NewKindNames): Files {
   const folder = `stacks/${names.folder}`;

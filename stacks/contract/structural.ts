@@ -212,6 +212,15 @@ function fillNumber(node: SchemaNode, translated: SchemaNode, { refuse }: Place)
 }
 
 function union(node: SchemaNode, path: string, problems: string[]): SchemaNode {
+  const translated = unionOfTypes(node, path, problems);
+  if (translated.nullable !== true || translated.enum === undefined) return translated;
+  problems.push(
+    `${path}: the API server takes no null where there are literals: write Type.Optional in place of Type.Null()`,
+  );
+  return {};
+}
+
+function unionOfTypes(node: SchemaNode, path: string, problems: string[]): SchemaNode {
   const refuse = (problem: string, instead: string): SchemaNode => {
     problems.push(`${path}: ${problem}: write ${instead}`);
     return {};

@@ -143,7 +143,6 @@ describe("schemas", () => {
     const cases: [schema: TSchema, right: unknown[], wrong: unknown[]][] = [
       [Type.Literal("a"), ["a"], ["b"]],
       [Type.Union([Type.Literal("a"), Type.Literal("b")]), ["a", "b"], ["c", 1]],
-      [Type.Union([Type.Literal("a"), Type.Literal("b"), Type.Null()]), ["a", null], ["c"]],
       [Type.Enum({ one: 1, two: "2" }), [1, "2"], [2, "1", true]],
       [Type.Record(Type.String(), Type.Integer({ minimum: 1 })), [{}, { x: 1 }], [{ x: 0 }, { x: "a" }]],
       [Type.Union([Type.String(), Type.Null()]), ["", null], [1]],
@@ -169,7 +168,7 @@ describe("schemas", () => {
         [{ from: "git", image: "i" }, { from: "svn" }, {}],
       ],
       [Type.TemplateLiteral([Type.Literal("v"), Type.Number()]), ["v1"], ["x"]],
-      [Type.String({ format: "duration" }), ["1h30m", "-1.5s", "0", "2 weeks", "10days"], ["P1D", "1", "h", ""]],
+      [Type.String({ format: "duration" }), ["1h30m", "-1.5s", "0", "2 weeks", "10days", "P1D"], ["1", "h", "PT", ""]],
       [
         Type.String({ format: "uuid" }),
         ["c0ffee00-0000-4000-8000-000000000000", "C0FFEE00000040008000000000000000"],
@@ -211,15 +210,11 @@ describe("schemas", () => {
     };
     for (const [index, [, right, wrong]] of cases.entries()) {
       for (const value of right) {
-        expect(await verdicts(value, index)).toEqual({
-          value,
-          server: true,
-          operator: true,
-          kept: { [`f${index}`]: value },
-        });
+        const kept = { [`f${index}`]: value };
+        expect.soft(await verdicts(value, index)).toEqual({ value, server: true, operator: true, kept });
       }
       for (const value of wrong) {
-        expect(await verdicts(value, index)).toEqual({ value, server: false, operator: false, kept: undefined });
+        expect.soft(await verdicts(value, index)).toEqual({ value, server: false, operator: false, kept: undefined });
       }
     }
   }, 60_000);

@@ -6,7 +6,7 @@ import ts from "typescript";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { runProgram } from "../../src/cli/program";
 import { namesOf } from "../../src/scaffold/names";
-import { folderFiles } from "../../src/scaffold/templates";
+import { folderFiles, packageFiles } from "../../src/scaffold/templates";
 import { filesUnder } from "../files";
 
 const ROOT = path.resolve(__dirname, "../..");
@@ -38,6 +38,8 @@ describe("the names of a new kind", () => {
     ["DNSProxy", { plural: "dnsproxies", folder: "dns-proxy", constant: "dnsProxy" }],
     ["Mailbox", { plural: "mailboxes" }],
     ["ApiKey", { plural: "apikeys" }],
+    ["TimeSeries", { plural: "timeseries" }],
+    ["Switch", { plural: "switches", singular: "switch", folder: "switch", constant: "switchKind" }],
   ])("follow from its own: %s", (kind, names) => {
     expect(namesOf(kind, "example.com")).toMatchObject({ kind, group: "example.com", ...names });
   });
@@ -106,6 +108,47 @@ describe("kindstack new kind", () => {
     expect(JSON.parse(read("package.json"))).not.toHaveProperty("dependencies");
     expect(written()).toEqual(expect.arrayContaining(["sample.yaml", "src/kind.ts", "test/kind.test.ts"]));
     lint();
+  });
+
+  it("adds a kind to a package that has one", async () => {
+    expect(await create("Notice", "--package", "--dir", directory)).toBe(0);
+    expect(await create("Switch", "--package", "--dir", directory)).toBe(0);
+
+    expect(read("src/index.ts")).toBe(
+      'export { notice } from "./kind";\nexport { switchKind } from "./switch/kind";\n',
+    );
+    expect(read("sample.yaml").split("---\n")).toMatchObject(
+      [/kind: Notice/, /kind: Switch/].map((kind) => expect.stringMatching(kind)),
+    );
+    expect(written()).toEqual(
+      expect.arrayContaining(["src/switch/kind.ts", "test/switch.test.ts", "test/kind.test.ts"]),
+    );
+    lint();
+    expect(await create("Switch", "--package", "--dir", directory)).toBe(1);
+  });
+
+  it("takes Kindstack from the file that a folder above has it from", async () => {
+    fs.writeFileSync(path.join(directory, "package.json"), '{ "devDependencies": { "kindstack": "file:k.tgz" } }');
+
+    expect(await create("Notice", "--package", "--dir", path.join(directory, "kinds/notice"))).toBe(0);
+
+    expect(JSON.parse(read("kinds/notice/package.json"))).toMatchObject({
+      devDependencies: { kindstack: "file:../../k.tgz" },
+    });
+  });
+
+  it("writes modules that the compiler can read, whatever the kind is called", () => {
+    for (const kind of ["Await", "Class", "Default", "Delete", "Enum", "Function", "Interface", "Switch"]) {
+      const names = namesOf(kind, "example.com");
+      const { "src/kind.ts": module = "", "src/index.ts": index = "" } = packageFiles(names, {});
+      for (const text of [module, index, `import * as ${names.constant} from "./a";`]) {
+        const { diagnostics } = ts.transpileModule(text, { reportDiagnostics: true });
+        expect(
+          diagnostics?.map(({ messageText }) => messageText),
+          kind,
+        ).toEqual([]);
+      }
+    }
   });
 
   it("overwrites nothing", async () => {

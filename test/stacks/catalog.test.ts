@@ -126,6 +126,23 @@ export const notice = defineKind({
     expect(() => requireKinds(load("./empty"))).toThrow("./empty: ");
   });
 
+  it("reports a kind of a package that cannot be served, and loads the package's others", () => {
+    const bad = typescript({ kind: "Bad", plural: "bads", singular: "bad" }).replace(
+      "text: Type.String()",
+      "pair: Type.Tuple([])",
+    );
+    write("src/bad.ts", bad);
+    write("src/good.ts", typescript());
+    write("src/index.ts", 'export { notice as bad } from "./bad"; export { notice } from "./good";');
+
+    const { kinds, problems } = load("./src");
+
+    expect(problems).toEqual([
+      { name: "./src", message: "Bad: spec.pair: a CRD has no tuples: write Type.Object with a field for each item" },
+    ]);
+    expect(kinds.map(kindName)).toEqual(["notices.example.com"]);
+  });
+
   it("reports a kind of the same name as another, which stays", () => {
     write("a/index.ts", typescript());
     write("b/index.ts", typescript({ plural: "noticelist" }));
