@@ -20,7 +20,7 @@ export interface SchemaNode {
 
 /** What the API server checks in any node, and what it shows. */
 const KEPT =
-  /^(type|title|description|default|example|format|nullable|enum|pattern|(min|max)(imum|Length|Items|Properties)|multipleOf|required|externalDocs|x-kubernetes-.*)$/;
+  /^(type|title|description|default|example|format|nullable|enum|pattern|minimum|maximum|(min|max)(Length|Items|Properties)|multipleOf|required|externalDocs|x-kubernetes-.*)$/;
 /** What says nothing about which values are right. */
 const DROPPED = new Set(["$id", "$schema", "$comment", "examples", "readOnly", "writeOnly", "deprecated"]);
 const ANNOTATIONS = new Set(["title", "description", "default", "nullable"]);
@@ -84,7 +84,8 @@ function translate(node: SchemaNode, path: string, problems: string[]): SchemaNo
       refuse(`a CRD has no ${keyword}`, "a rule in x-kubernetes-validations");
     }
   }
-  for (const junctor of ["anyOf", "oneOf", "allOf", "not"]) if (junctor in node) translated[junctor] = node[junctor];
+  for (const combinator of ["anyOf", "oneOf", "allOf", "not"])
+    if (combinator in node) translated[combinator] = node[combinator];
   handled.fill(node, translated, { path, problems, refuse });
   return translated;
 }
@@ -95,15 +96,15 @@ interface Place {
   refuse(problem: string, instead: string): SchemaNode;
 }
 
-/** By type: the keywords besides those of all types, and how they are translated. Junctors beside a type are the author's own. */
+/** By type: the keywords besides those of all types, and how they are translated. Combinators beside a type are the author's own. */
 const HANDLED: Readonly<
   Record<string, { keywords: RegExp; fill(node: SchemaNode, translated: SchemaNode, place: Place): void }>
 > = {
   object: { keywords: /^(properties|additionalProperties|patternProperties|anyOf|oneOf|allOf|not)$/, fill: fillObject },
   array: { keywords: /^(items|uniqueItems|additionalItems|anyOf|oneOf|allOf|not)$/, fill: fillArray },
   string: { keywords: /^(anyOf|oneOf|allOf|not)$/, fill: fillString },
-  integer: { keywords: /^(exclusiveM(in|ax)imum|anyOf|oneOf|allOf|not)$/, fill: fillNumber },
-  number: { keywords: /^(exclusiveM(in|ax)imum|anyOf|oneOf|allOf|not)$/, fill: fillNumber },
+  integer: { keywords: /^(exclusiveMinimum|exclusiveMaximum|anyOf|oneOf|allOf|not)$/, fill: fillNumber },
+  number: { keywords: /^(exclusiveMinimum|exclusiveMaximum|anyOf|oneOf|allOf|not)$/, fill: fillNumber },
   boolean: { keywords: /^(anyOf|oneOf|allOf|not)$/, fill: () => {} },
 };
 
