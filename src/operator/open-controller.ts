@@ -18,7 +18,7 @@ const KEY_INDEX = "key";
  * @throws ApiError, with nothing made, when the kind, or a type that it owns or watches, is not installed in the cluster
  */
 export async function openController(kind: AnyKind, environment: ControllerEnvironment): Promise<Controller> {
-  const { client, informers, owners, queue, recorder } = environment;
+  const { claims, client, cluster, engine, informers, logger, metrics, owners, queue, recorder } = environment;
   const name = kindName(kind);
   const own = kindType(kind);
   for (const { apiVersion, kind: type } of [own, ...kind.owns, ...(kind.capabilities.watches ?? [])]) {
@@ -55,13 +55,17 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
     describeOwner: (uid) => owners.describe(uid),
   };
   const reconciler = new Reconciler({
-    ...environment,
-    rollout: environment.rollout && openRollout(environment.rollout),
     kind,
     program: programDigest(kind),
+    cluster,
+    client,
     cache,
+    engine,
     writer: new ObjectWriter({ kind, client, cache, recorder }),
-    metrics: countRuns(kind, environment.metrics),
+    claims,
+    rollout: environment.rollout && openRollout(environment.rollout),
+    metrics: countRuns(kind, metrics),
+    logger,
   });
   const controller = new Controller(kind, environment, objects, watched, reconciler);
   return controller;
@@ -77,7 +81,7 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
       total: () => objects.size,
       requeue: (key) => requeue(key, 0),
     });
-    environment.metrics.rollout(name, () => rollout.counts);
+    metrics.rollout(name, () => rollout.counts);
     return rollout;
   }
 }

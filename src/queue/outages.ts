@@ -47,8 +47,8 @@ export class Outages<T extends Item> {
     return [...changed, ...probe(outage)];
   }
 
-  /** An item has succeeded: what it waited for is back, so that others are tried. */
-  succeeded(item: T): Retry<T>[] {
+  /** An item needs no other try: what it waited for is back, so that others are tried. */
+  settled(item: T): Retry<T>[] {
     const outage = this.#remove(item);
     if (outage === undefined) return [];
     outage.failures = 0;
