@@ -239,7 +239,7 @@ export async function existenceOf(name: string, manifests: readonly Manifest[], 
   text = text.replaceAll(name, "NAME");
   text = text
     .replace(/NAME-pod-[a-z0-9]{5}/g, "NAME-pod-ANY")
-    .replace(/(NAME|NAME-capsule|NAME-rows\.0)-[0-9a-f]{12,}/g, "$1-DIGEST");
+    .replace(/(NAME|NAME-capsule|NAME-rows\.NAME-[a-z0-9]+)-[0-9a-f]{12,}/g, "$1-DIGEST");
   return JSON.parse(text);
 }
 
