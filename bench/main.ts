@@ -15,6 +15,7 @@ import type { BenchContext } from "./cluster";
 import { goOperatorTool } from "./go-operator";
 import { idle } from "./idle";
 import { oneObject } from "./one-object";
+import { outage } from "./outage";
 import { ownStacks } from "./own-stacks";
 import { writePages } from "./pages";
 import { previews } from "./previews";
@@ -33,6 +34,7 @@ const BENCHES: Record<string, { run: (context: BenchContext) => Promise<Section>
   idle: { run: idle, seconds: 150 },
   size: { run: size, seconds: 180 },
   repair: { run: repair, seconds: 25 },
+  outage: { run: outage, seconds: 170 },
   admission: { run: admission, seconds: 25 },
 };
 

@@ -15,6 +15,13 @@ export async function memoryMiB(pid: number, which: "now" | "peak"): Promise<num
   return Number(kilobytes ?? Number.NaN) / 1024;
 }
 
+/** Seconds of CPU time of a process and of all below it, those that have ended included. */
+export async function treeCpuSeconds(pid: number): Promise<number> {
+  const none = { own: 0, children: 0 }; // it has ended meanwhile, and its parent counts it
+  const times = await Promise.all([pid, ...(await descendants(pid))].map((one) => cpuSeconds(one).catch(() => none)));
+  return times.reduce((sum, { own, children }) => sum + own + children, 0);
+}
+
 /** Seconds of CPU time of a process, and of its children that have ended. */
 export async function cpuSeconds(pid: number): Promise<{ own: number; children: number }> {
   const stat = await fs.readFile(`/proc/${pid}/stat`, "utf8");
