@@ -75,7 +75,7 @@ export async function openServingCertificate(options: ServingCertificateOptions)
   };
 }
 
-/** Fit for a path of a Service, each segment of which the API server wants to be a DNS subdomain. */
+/** Hexadecimal: the API server wants each segment of a Service's path to be a DNS subdomain. */
 function secretOf(key: string): string {
   return createHmac("sha256", key).update("shared secret").digest("hex");
 }

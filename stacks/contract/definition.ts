@@ -104,7 +104,7 @@ export function refuseDefinition(definition: object, problem: string): void {
   refused.set(definition, problem);
 }
 
-/** Loads modules of which some may define kinds that cannot be served. @returns what is wrong with each, by definition */
+/** Loads modules; some may define kinds that cannot be served. @returns what is wrong with each, by definition */
 export function collectRefused<T>(load: () => T): { loaded: T; problems: ReadonlyMap<object, string> } {
   const outer = refused;
   const problems = new Map<object, string>();
