@@ -1,5 +1,5 @@
 import { availableParallelism } from "node:os";
-import { Command } from "commander";
+import { Command, Option } from "commander";
 import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
 import { closePool } from "../../providers/postgres/pool";
 import { kinds as builtInKinds } from "../../stacks/index";
@@ -28,6 +28,8 @@ import { type PreviewServerOptions, serveInspection, withPreviewServerOptions } 
 import { openShards, type ShardingOptions, withShardingOptions } from "./sharding-options";
 import { untilInterrupted } from "./until-interrupted";
 
+/** Most of the time, an object in work waits for the API server or its database. */
+const OBJECTS_PER_CORE = 4;
 /** A page waits for at most this long for a stack. */
 const CONSOLE_TIMEOUT_MS = 30_000;
 
@@ -54,7 +56,11 @@ export function runCommand(): Command {
     .option("--watch", "for development: apply edits of the kinds' files", false)
     .option("--http-port <port>", "port of /healthz and /readyz; 0 for any free one", wholeNumber, 8080)
     .option("--http-host <address>", "address of all ports", listenAddress(process.env))
-    .option("--concurrency <n>", "maximum number of objects in work at the same time", positive, availableParallelism())
+    .addOption(
+      new Option("--concurrency <n>", "maximum number of objects in work at the same time")
+        .argParser(positive)
+        .default(OBJECTS_PER_CORE * availableParallelism(), `${OBJECTS_PER_CORE} for each core`),
+    )
     .option("--rollout <percent>", "share of a kind's objects that get a new program at a time (default: all)", percent)
     .option("--rollout-max-failures <n>", "number of failed objects that stops a rollout", positive, 1)
     .option("--update-timeout <seconds>", "time after which an update is interrupted and retried", positive, 600)

@@ -125,11 +125,7 @@ export const configurationSchema = Type.Object({
   previewSecret: optional(NAME, "TLS Secret of previews; default: a certificate that the operator creates and renews"),
   replicas: whole(1, 100, "number of operators; more than one needs a backend that all of them reach"),
   shards: whole(1, 999, "number of parts of the work; with 1, all replicas but one wait. Use 8 for each replica"),
-  concurrency: whole(
-    4,
-    64,
-    "maximum number of objects in work at the same time in a replica; each takes up to 150 MiB",
-  ),
+  concurrency: whole(8, 64, "maximum number of objects in work at the same time in a replica"),
   rollout: optionalWhole(
     1,
     100,

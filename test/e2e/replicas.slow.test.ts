@@ -180,7 +180,9 @@ describe("objects of three replicas", () => {
         await eventually(async () => {
           for (const object of deleted) expect(await find(object)).toBeUndefined();
         }, LOAD_TIMEOUT_MS);
-        for (const object of kept) await untilReady(object);
+        await eventually(async () => {
+          for (const object of kept) await untilReady(object);
+        }, LOAD_TIMEOUT_MS);
         const rows = await database.query(`SELECT id, age FROM ${table} ORDER BY id COLLATE "C"`);
         const wanted = kept.map((object) => ({
           id: `${object.metadata.namespace}/${object.metadata.name}`,

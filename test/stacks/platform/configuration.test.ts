@@ -14,7 +14,7 @@ describe("the configuration", () => {
       image: "kindstack:1.2.3",
       namespace: "kindstack-system",
       stateSecret: "kindstack-state",
-      concurrency: 4,
+      concurrency: 8,
       egressPorts: [443, 6443],
     });
   });
@@ -22,14 +22,14 @@ describe("the configuration", () => {
   it("reads numbers, switches, lists and maps from the texts that Pulumi hands out", () => {
     const parsed = parse({
       install: "true",
-      concurrency: "8",
+      concurrency: "9",
       egressPorts: "[443]",
       serviceAccountAnnotations: '{"role":"r"}',
     });
 
     expect(parsed).toMatchObject({
       install: true,
-      concurrency: 8,
+      concurrency: 9,
       egressPorts: [443],
       serviceAccountAnnotations: { role: "r" },
     });

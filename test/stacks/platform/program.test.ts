@@ -157,7 +157,7 @@ describe("the installation with nothing configured", () => {
     expect(spec.containers[0]).toMatchObject({
       image: "kindstack:1.2.3",
       args: [
-        ...["run", "--concurrency", "4", "--shards", "1", "--drift-interval", "30", "--metrics-port", "8443"],
+        ...["run", "--concurrency", "8", "--shards", "1", "--drift-interval", "30", "--metrics-port", "8443"],
         ...["--admission-port", "9443", "--admission-service", "kindstack", "--admission-owner", "kindstack-admission"],
         ...["--preview-port", "9444", "--preview-names", "kindstack.kindstack-system.svc"],
         ...["kindstack.kindstack-system.svc.cluster.local", "localhost"],
@@ -427,7 +427,7 @@ describe("the installation", () => {
     const registrations = await install({ admission: "false", previews: "false" });
 
     expect(podOf(registrations).spec.containers[0]).toMatchObject({
-      args: ["run", "--concurrency", "4", "--shards", "1", "--drift-interval", "30", "--metrics-port", "8443"],
+      args: ["run", "--concurrency", "8", "--shards", "1", "--drift-interval", "30", "--metrics-port", "8443"],
       ports: [
         { name: "http", containerPort: 8080 },
         { name: "metrics", containerPort: 8443 },
