@@ -113,10 +113,11 @@ export class Controller {
     this.#environment.queue.add(item);
   }
 
-  /** Ends its informers. */
+  /** Ends its informers; objects of other kinds do not wait for a try of one of these. */
   stop(): void {
     const { informers, metrics } = this.#environment;
     informers.remove([this.#objects, ...this.#watched]);
+    this.release(() => true);
     for (const object of this.list()) {
       metrics.objectChanged(kindName(this.kind), { type: "deleted", object, previous: object });
     }

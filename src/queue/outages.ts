@@ -44,7 +44,8 @@ export class Outages<T extends Item> {
     outage.probes.delete(item.id);
     outage.waiting.delete(item.id); // its next try follows those of all others
     outage.waiting.set(item.id, item);
-    return [...changed, ...probe(outage)];
+    if (outage.probes.size > 0) return changed;
+    return [...changed, ...probe(outage, outage.failures++)];
   }
 
   /** An item needs no other try: what it waited for is back, so that others are tried. */
@@ -58,7 +59,8 @@ export class Outages<T extends Item> {
   /** An item does not wait any more: it is gone, or has failed for another reason, which says nothing of the dependency. */
   left(item: T): Retry<T>[] {
     const outage = this.#remove(item);
-    return outage === undefined ? [] : probe(outage);
+    if (outage === undefined || outage.probes.size > 0) return [];
+    return probe(outage, Math.max(0, outage.failures - 1));
   }
 
   #remove({ id }: T): Outage<T> | undefined {
@@ -73,11 +75,10 @@ export class Outages<T extends Item> {
   }
 }
 
-/** The next try, unless one is under way or nothing waits. */
-function probe<T extends Item>(outage: Outage<T>): Retry<T>[] {
-  if (outage.probes.size > 0 || outage.waiting.size === 0) return [];
+/** The next try, if anything waits. */
+function probe<T extends Item>(outage: Outage<T>, failures: number): Retry<T>[] {
   const capMs = Math.max(SHORTEST_CAP_MS, CAP_PER_ITEM_MS / outage.waiting.size);
-  return take(outage, 1, exponentialBackoff(outage.failures++, { baseMs: BASE_MS, capMs }));
+  return take(outage, 1, exponentialBackoff(failures, { baseMs: BASE_MS, capMs }));
 }
 
 function take<T extends Item>({ waiting, probes }: Outage<T>, count: number, afterMs: number): Retry<T>[] {

@@ -46,6 +46,7 @@ beforeEach(() => {
   };
   const environment = {
     claims: { forget: () => {} },
+    informers: { remove: () => {} },
     logger: { warn: () => {} },
     metrics: createMetrics(),
     owners: { add: () => {}, remove: () => {} },
@@ -111,6 +112,11 @@ it("forgets what it knows of the objects of a shard that another replica gets", 
   expect(reconciler.forget).not.toHaveBeenCalled();
   controller.release((shardKey) => shardKey === stackName(memcached, item.key));
   expect(reconciler.forget).toHaveBeenCalledWith(item.key);
+  expect(queue.leave).toHaveBeenCalledWith(item);
+});
+
+it("leaves the queue when its kind is not served any more, so that other kinds do not wait for a try of its objects", () => {
+  controller.stop();
   expect(queue.leave).toHaveBeenCalledWith(item);
 });
 

@@ -58,7 +58,7 @@ describe("what is tried", () => {
       [
         ["failed", "a", [["a", 1_000]]],
         ["failed", "b", []],
-        ["left", "a", [["b", 2_000]]],
+        ["left", "a", [["b", 1_000]]],
         ["left", "b", []],
         ["failed", "b", [["b", 1_000]]],
       ],
@@ -88,7 +88,7 @@ describe("what is tried", () => {
       [
         ["failed", "a", [["a", 1_000]], "table a"],
         ["failed", "b", [], "table a"],
-        ["failed", "a", [["b", 2_000], ["a", 1_000]], "database"], // biome-ignore format: a step a line
+        ["failed", "a", [["b", 1_000], ["a", 1_000]], "database"], // biome-ignore format: a step a line
       ],
     ],
     ["nothing, when one succeeds that never waited", [["settled", "a", []], ["left", "a", []]]], // biome-ignore format: a step a line
