@@ -67,7 +67,8 @@ export class Manager {
     this.#queue = new WorkQueue({
       logger,
       observer: metrics.workQueue("kindstack"),
-      fairnessKeyOf: ({ kind, namespace }) => `${kindName(kind)}|${namespace}`,
+      groupOf: ({ kind }) => kindName(kind),
+      fairnessKeyOf: ({ namespace }) => namespace,
       accepts: ({ kind, key }) => this.#controllerOf(kind)?.holds(key) ?? false,
     });
     this.#claims = new Claims(

@@ -22,11 +22,21 @@ export interface WorkQueueOptions<T> {
   logger: Logger;
   /** Items of one key do not delay those of another. By default all have one. */
   fairnessKeyOf?: (item: T) => string;
+  /** Items of one group may wait for the same system, so they never hold all workers. Without, they may. */
+  groupOf?: (item: T) => string;
   observer?: WorkQueueObserver;
   /** Whether an item is ours to work on; asked when it is added and again before it is worked on. By default all are. */
   accepts?: (item: T) => boolean;
 }
 
+/** The items of a group: those in the queue, and how many run. */
+interface Group<T extends Item> {
+  queue: FairQueue<T>;
+  running: number;
+}
+
+/** With fewer workers than this, none is kept for other groups. */
+const SHARED_FROM = 4;
 const BACKOFF = { baseMs: 1_000, capMs: 5 * 60_000 };
 /** Longer timers overflow and fire at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
@@ -34,7 +44,8 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1;
 /**
  * A queue for level-based reconciling, with the semantics of client-go's work queue.
  *
- * An item is worked on by one worker at a time: the fairness keys in rotation, the items of one in the order of arrival. An
+ * An item is worked on by one worker at a time: the groups in rotation, in each the fairness keys in rotation, the items of
+ * one in the order of arrival. An
  * item added twice before a worker takes it is worked on once; one added while a worker has it is worked on again
  * afterwards. So every request is followed by a run that starts after it.
  *
@@ -47,7 +58,10 @@ export class WorkQueue<T extends Item> {
   readonly #observer: WorkQueueObserver | undefined;
   readonly #accepts: (item: T) => boolean;
 
-  readonly #queue: FairQueue<T>;
+  readonly #fairnessKeyOf: (item: T) => string;
+  readonly #groupOf: ((item: T) => string) | undefined;
+  /** By name, the one whose turn it is first. */
+  readonly #groups = new Map<string, Group<T>>();
   readonly #running = new Set<string>();
   /** Items that were added while running. */
   readonly #again = new Set<string>();
@@ -62,9 +76,10 @@ export class WorkQueue<T extends Item> {
   #worker: ((item: T) => Promise<void>) | undefined;
   #draining = false;
 
-  constructor({ logger, observer, fairnessKeyOf = () => "", accepts = () => true }: WorkQueueOptions<T>) {
+  constructor({ logger, observer, fairnessKeyOf, groupOf, accepts = () => true }: WorkQueueOptions<T>) {
     this.#logger = logger;
-    this.#queue = new FairQueue(fairnessKeyOf);
+    this.#fairnessKeyOf = fairnessKeyOf ?? (() => "");
+    this.#groupOf = groupOf;
     this.#observer = observer;
     this.#accepts = accepts;
     this.#drained = new Promise((resolve) => {
@@ -74,7 +89,7 @@ export class WorkQueue<T extends Item> {
 
   /** Items in the queue; those that run, or are added later, do not count. */
   get depth(): number {
-    return this.#queue.size;
+    return [...this.#groups.values()].reduce((sum, { queue }) => sum + queue.size, 0);
   }
 
   /** Items being worked on. */
@@ -90,7 +105,7 @@ export class WorkQueue<T extends Item> {
       this.leave(item);
     } else if (this.#running.has(item.id)) {
       this.#again.add(item.id);
-    } else if (!this.#queue.has(item)) {
+    } else if (!this.#group(item).queue.has(item)) {
       this.#enqueue(item);
       this.#dispatch();
     }
@@ -99,7 +114,7 @@ export class WorkQueue<T extends Item> {
   /** Adds an item after `ms` milliseconds, unless it will run earlier anyway. */
   addAfter(item: T, ms: number): void {
     const id = item.id;
-    if (this.#draining || this.#queue.has(item) || this.#again.has(id)) return;
+    if (this.#draining || this.#group(item).queue.has(item) || this.#again.has(id)) return;
     const due = performance.now() + ms;
     const earlier = this.#delayed.get(id);
     if (earlier !== undefined && earlier.due <= due) return;
@@ -168,7 +183,7 @@ export class WorkQueue<T extends Item> {
       for (const { timer } of this.#delayed.values()) clearTimeout(timer);
       this.#delayed.clear();
       this.#again.clear();
-      this.#queue.clear();
+      for (const { queue } of this.#groups.values()) queue.clear();
       this.#observer?.depthChanged(0);
       this.#resolveWhenDrained();
     }
@@ -176,7 +191,7 @@ export class WorkQueue<T extends Item> {
   }
 
   #enqueue(item: T): void {
-    this.#queue.add(item);
+    this.#group(item).queue.add(item);
     this.#observer?.added();
     this.#observer?.depthChanged(this.depth);
   }
@@ -190,10 +205,31 @@ export class WorkQueue<T extends Item> {
     this.#delayed.delete(item.id);
   }
 
+  #group(item: T): Group<T> {
+    const name = this.#groupOf?.(item) ?? "";
+    const group = this.#groups.get(name) ?? { queue: new FairQueue(this.#fairnessKeyOf), running: 0 };
+    this.#groups.set(name, group);
+    return group;
+  }
+
+  /** The next item of the groups in rotation, without those that hold three quarters of the workers. */
+  #take() {
+    const mayHoldAll = this.#groupOf === undefined || this.#concurrency < SHARED_FROM;
+    const limit = mayHoldAll ? this.#concurrency : Math.ceil(this.#concurrency * 0.75);
+    for (const [name, group] of this.#groups) {
+      const next = group.running < limit ? group.queue.take() : undefined;
+      if (next === undefined) continue;
+      this.#groups.delete(name);
+      this.#groups.set(name, group);
+      return next;
+    }
+    return undefined;
+  }
+
   #dispatch(): void {
     if (this.#worker === undefined) return;
     while (this.#running.size < this.#concurrency) {
-      const next = this.#queue.take();
+      const next = this.#take();
       if (next === undefined) break;
       this.#observer?.depthChanged(this.depth);
       if (!this.#accepts(next.item)) {
@@ -201,6 +237,7 @@ export class WorkQueue<T extends Item> {
         continue;
       }
       this.#running.add(next.item.id);
+      this.#group(next.item).running++;
       this.#observer?.started((performance.now() - next.since) / 1000);
       void this.#work(next.item, this.#worker);
     }
@@ -215,6 +252,7 @@ export class WorkQueue<T extends Item> {
       this.addRateLimited(item);
     }
     this.#running.delete(item.id);
+    this.#group(item).running--;
     this.#observer?.finished((performance.now() - start) / 1000);
     if (this.#again.delete(item.id)) this.#enqueue(item);
     this.#dispatch();

@@ -378,6 +378,37 @@ describe("fairness keys", () => {
   });
 });
 
+describe("groups", () => {
+  const groupOf = ({ id }: Item) => id.split("/")[0] ?? "";
+  const started = (group: string) => worker.started.filter((key) => key.startsWith(group));
+
+  it.each([
+    [8, 6],
+    [4, 3],
+    [3, 3],
+    [1, 1],
+  ])(
+    "of %i workers one group holds %i, so that another one's item need not wait for what they wait for",
+    (concurrency, most) => {
+      queue = new WorkQueue<Item>({ logger, groupOf });
+      void run(concurrency);
+      for (let index = 0; index < 20; index++) queue.add(item(`slow/${index}`));
+      expect(started("slow")).toHaveLength(most);
+      queue.add(item("other/0"));
+      expect(started("other")).toHaveLength(most < concurrency ? 1 : 0);
+    },
+  );
+
+  it("take turns, and have all their items worked on in the end", async () => {
+    queue = new WorkQueue<Item>({ logger, groupOf });
+    for (const key of ["a/1", "a/2", "a/3", "b/1"]) queue.add(item(key));
+    void run(1);
+    while (worker.running[0] !== undefined) await worker.finish(worker.running[0]);
+    expect(worker.started).toEqual(["a/1", "b/1", "a/2", "a/3"]);
+    expect(queue.depth).toBe(0);
+  });
+});
+
 describe("a clock that is set forward", () => {
   it("does not make a later run look earlier than the one that is asked for", async () => {
     void queue.run(1, worker.work, stop.signal);
