@@ -42,9 +42,9 @@ export function inCluster(environment: NodeJS.ProcessEnv): boolean {
   return environment.KUBERNETES_SERVICE_HOST !== undefined;
 }
 
-/** Where servers listen by default: in a Pod for others, elsewhere for this machine alone. */
+/** Where servers listen by default: in a Pod on all addresses of both families, elsewhere for this machine alone. */
 export function listenAddress(environment: NodeJS.ProcessEnv): string {
-  return inCluster(environment) ? "0.0.0.0" : "127.0.0.1";
+  return inCluster(environment) ? "::" : "127.0.0.1";
 }
 
 /** The operator's own namespace, where its Secrets are: `KINDSTACK_NAMESPACE`, in a Pod the Pod's, else `default`. */

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import "./node-version";
+import "./warnings";
 import "./heap";
 import { runProgram } from "./program";
 

@@ -7,6 +7,7 @@ import { loadKubeconfig } from "../../providers/kubernetes/kubeconfig";
 import { kindName } from "../../stacks/contract/kind";
 import { kinds } from "../../stacks/index";
 import { listenAddress } from "../config";
+import { hostPort } from "../http/server";
 import { type ApiProxy, startProxy } from "../proxy/proxy";
 import { type Endpoints, startEndpoints } from "../telemetry/endpoints";
 import { createLogger } from "../telemetry/log";
@@ -16,6 +17,7 @@ import { giveBackMemoryWhenIdle } from "./heap";
 import { type MetricsOptions, withMetricsOptions } from "./metrics-options";
 import { positive, wholeNumber } from "./parse-options";
 import { untilInterrupted } from "./until-interrupted";
+import { logWarnings } from "./warnings";
 
 interface ProxyCommandOptions extends MetricsOptions {
   port: number;
@@ -80,6 +82,7 @@ Environment:
 
 async function runProxy(options: ProxyCommandOptions, signal: AbortSignal): Promise<void> {
   const logger = createLogger();
+  logWarnings(logger);
   const config = loadKubeconfig();
   const client = new KubernetesClient(config);
   let certificate: Awaited<ReturnType<typeof openCertificate>> | undefined;
@@ -99,7 +102,10 @@ async function runProxy(options: ProxyCommandOptions, signal: AbortSignal): Prom
     const { metrics } = proxy;
     endpoints = await startEndpoints({ ...options, client, metrics, ready: () => proxy?.notReady, logger });
     giveBackMemoryWhenIdle();
-    logger.info({ proxy: `${options.host}:${proxy.port}`, ...endpoints.addresses }, "proxy is listening");
+    logger.info(
+      { proxy: hostPort({ host: options.host, port: proxy.port }), ...endpoints.addresses },
+      "proxy is listening",
+    );
     if (!signal.aborted) await once(signal, "abort");
     logger.info("proxy is stopping");
   } finally {

@@ -27,6 +27,7 @@ import { percent, positive, seconds, wholeNumber } from "./parse-options";
 import { type PreviewServerOptions, serveInspection, withPreviewServerOptions } from "./serve-inspection";
 import { openShards, type ShardingOptions, withShardingOptions } from "./sharding-options";
 import { untilInterrupted } from "./until-interrupted";
+import { logWarnings } from "./warnings";
 
 /** Most of the time, an object in work waits for the API server or its database. */
 const OBJECTS_PER_CORE = 4;
@@ -113,38 +114,52 @@ function kindVariables(): string {
 
 async function runOperator(options: RunOptions, signal: AbortSignal): Promise<void> {
   const logger = createLogger();
+  logWarnings(logger);
   const state = readStateConfig(process.env);
   const report = (kind: string, reason: string) => logger.error({ kind, reason }, "kind is not served");
   const loaded = loadedKinds(options, report);
-  const pulumi = await resolvePulumi({
-    signal,
-    observe: (event) =>
-      logger.info(
-        { event: event.type, tool: event.tool.name, ...("source" in event && { source: event.source.label }) },
-        "preparing Pulumi",
-      ),
-    onFallback: (reason) => logger.info({ reason }, "no Pulumi server: a CLI process is started for each update"),
-  });
-  const stacks = await openStacks(loaded, {
-    ...state,
-    pulumi,
-    log: logger,
-    timing: { idleMs: options.engineIdle * 1000 },
-  });
+  const client = connectKubernetes();
+  const metrics = createMetrics();
+  let operator: Manager | undefined;
+  let console: Console | undefined;
   let endpoints: Endpoints | undefined;
+  let stacks: Awaited<ReturnType<typeof openStacks>> | undefined;
   let admission: Listener | undefined;
   let inspection: Awaited<ReturnType<typeof serveInspection>>;
   let watch: KindWatch | undefined;
   try {
-    const client = connectKubernetes();
-    const metrics = createMetrics();
+    // First of all: probes are answered while the rest starts.
+    endpoints = await startEndpoints({
+      ...options,
+      client,
+      metrics,
+      ready: () => (operator === undefined ? "starting" : operator.notReady),
+      console: async (request) => console?.(request),
+      logger,
+    });
+    const pulumi = await resolvePulumi({
+      signal,
+      observe: (event) =>
+        logger.info(
+          { event: event.type, tool: event.tool.name, ...("source" in event && { source: event.source.label }) },
+          "preparing Pulumi",
+        ),
+      onFallback: (reason) => logger.info({ reason }, "no Pulumi server: a CLI process is started for each update"),
+    });
+    const opened = await openStacks(loaded, {
+      ...state,
+      pulumi,
+      log: logger,
+      timing: { idleMs: options.engineIdle * 1000 },
+    });
+    stacks = opened;
     const recorder = new EventRecorder({ client, logger });
-    const shards = openShards(options, { client, pulumi: stacks.workspace.pulumi, metrics, logger });
+    const shards = openShards(options, { client, pulumi: opened.workspace.pulumi, metrics, logger });
     const kinds = [...(await permittedKinds(client, loaded, report))];
-    const operator = new Manager({
+    const manager = new Manager({
       kinds,
       client,
-      engine: new StackEngine({ ...stacks, timeoutMs: options.updateTimeout * 1000, log: logger }),
+      engine: new StackEngine({ ...opened, timeoutMs: options.updateTimeout * 1000, log: logger }),
       recorder,
       metrics,
       logger,
@@ -157,21 +172,15 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
       relistIntervalMs: options.relistInterval * 1000,
       gracePeriodMs: options.gracePeriod * 1000,
     });
-    giveBackMemoryWhenIdle();
-    endpoints = await startEndpoints({
-      ...options,
-      client,
-      metrics,
-      ready: () => operator.notReady,
-      console: lazyConsole({
-        kinds,
-        server: client.server,
-        operator,
-        recorder,
-        reader: new StackReader({ ...stacks, timeoutMs: CONSOLE_TIMEOUT_MS }),
-      }),
-      logger,
+    operator = manager;
+    console = lazyConsole({
+      kinds,
+      server: client.server,
+      operator: manager,
+      recorder,
+      reader: new StackReader({ ...opened, timeoutMs: CONSOLE_TIMEOUT_MS }),
     });
+    giveBackMemoryWhenIdle();
     logger.info({ server: client.server, ...endpoints.addresses }, "operator starts");
     const prepare = options.installCrds ? installKinds : refuseForeignDefinitions;
     kinds.splice(0, kinds.length, ...(await prepare(client, kinds, report)));
@@ -183,18 +192,28 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
         await admission?.close();
         admission = await serveAdmission(options, kinds, client, logger);
       };
-      const { host } = stacks;
-      const parts = { chosen: options.kinds, kinds, client, host, operator, prepare, restartAdmission, signal, logger };
+      const { host } = opened;
+      const parts = {
+        chosen: options.kinds,
+        kinds,
+        client,
+        host,
+        operator: manager,
+        prepare,
+        restartAdmission,
+        signal,
+        logger,
+      };
       watch = new KindWatch(parts);
     };
-    await operator.run(signal, options.watch ? startWatch : undefined);
+    await manager.run(signal, options.watch ? startWatch : undefined);
     logger.info("operator stopped");
   } finally {
     await watch?.close();
     await inspection?.close();
     await admission?.close();
     await endpoints?.close();
-    await stacks.close();
+    await stacks?.close();
     await closePool();
     await disconnectKubernetes();
   }

@@ -1,6 +1,7 @@
+import { once } from "node:events";
 import type http from "node:http";
 import https from "node:https";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, isIPv6 } from "node:net";
 import type { SecureContextOptions } from "node:tls";
 import type { Polled } from "../tls/poll";
 
@@ -50,9 +51,10 @@ export async function listenAt(
   { port, host }: Address,
   graceMs = 0,
 ): Promise<Listener> {
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(port, host, resolve);
+  await bind(server, port, host).catch((error: NodeJS.ErrnoException) => {
+    // A machine may have IPv6 switched off.
+    if (host !== "::" || !NO_IPV6.includes(error.code ?? "")) throw error;
+    return bind(server, port, "0.0.0.0");
   });
   return {
     port: (server.address() as AddressInfo).port,
@@ -62,4 +64,17 @@ export async function listenAt(
         setTimeout(() => server.closeAllConnections(), graceMs).unref();
       }),
   };
+}
+
+const NO_IPV6 = ["EAFNOSUPPORT", "EADDRNOTAVAIL"];
+
+async function bind(server: http.Server | https.Server, port: number, host: string): Promise<void> {
+  const listening = once(server, "listening"); // rejects with the server's first error
+  server.listen(port, host);
+  await listening;
+}
+
+/** As it stands in a URL. */
+export function hostPort({ host, port }: Address): string {
+  return `${isIPv6(host) ? `[${host}]` : host}:${port}`;
 }

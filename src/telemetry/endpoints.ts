@@ -1,9 +1,10 @@
 import type { IncomingMessage } from "node:http";
+import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
 import type { Answer } from "../http/answer";
 import { isLoopback } from "../http/loopback";
-import type { Listener } from "../http/server";
+import { hostPort, type Listener } from "../http/server";
 import { CONSOLE_PATH } from "./console-paths";
 import { type Console, listen } from "./listener";
 import type { Metrics } from "./metrics";
@@ -40,12 +41,12 @@ export interface Endpoints {
 export async function startEndpoints(options: EndpointOptions): Promise<Endpoints> {
   const { httpHost: host, metricsPort } = options;
   const probes = await startProbes(options);
-  const http = `${host}:${probes.port}`;
+  const http = hostPort({ host, port: probes.port });
   if (metricsPort === undefined) return { addresses: { http }, close: probes.close };
   try {
     const metrics = await startProtectedMetrics(options, metricsPort);
     return {
-      addresses: { http, metrics: `${host}:${metrics.port}` },
+      addresses: { http, metrics: hostPort({ host, port: metrics.port }) },
       close: async () => void (await Promise.all([probes.close(), metrics.close()])),
     };
   } catch (error) {
@@ -54,6 +55,9 @@ export async function startEndpoints(options: EndpointOptions): Promise<Endpoint
   }
 }
 
+/** Less than the time-out of the readiness probe. */
+const START_WAIT_MS = 9_000;
+const START_POLL_MS = 50;
 const OK: Answer = { status: 200, body: "ok" };
 const NOT_FOUND: Answer = { status: 404, body: "not found\n" };
 const REFUSALS: Record<Exclude<Verdict, "allowed">, Answer> = {
@@ -70,6 +74,7 @@ const ASK_FOR_TOKEN = { "www-authenticate": 'Basic realm="Kindstack: token as th
  */
 function startProbes(options: EndpointOptions): Promise<Listener> {
   const { httpPort: port, httpHost: host, metricsPort, metrics, ready, console, logger } = options;
+  let wasReady = false;
   const isOpen = metricsPort === undefined && isLoopback(host);
   return listen({
     port,
@@ -80,7 +85,8 @@ function startProbes(options: EndpointOptions): Promise<Listener> {
       // A process that answers is healthy: a restart would not bring what it waits for.
       if (path === "/healthz") return OK;
       if (path === "/readyz") {
-        const reason = ready();
+        const reason = wasReady ? ready() : await firstAnswer(ready);
+        wasReady ||= reason === undefined;
         if (reason === undefined) return OK;
         logger.debug({ probe: path, reason }, "probe failed"); // the reason is not for the client
         return { status: 503, body: "not ok" };
@@ -90,6 +96,14 @@ function startProbes(options: EndpointOptions): Promise<Listener> {
       return (isLocal(request.headers.host) && (await console?.(request))) || NOT_FOUND;
     },
   });
+}
+
+/** While the process starts, a probe waits for it in place of failing, which kubelet would report. */
+async function firstAnswer(ready: () => string | undefined): Promise<string | undefined> {
+  for (const end = performance.now() + START_WAIT_MS; ; await delay(START_POLL_MS)) {
+    const reason = ready();
+    if (reason === undefined || performance.now() > end) return reason;
+  }
 }
 
 /** Serves `/metrics` and the console over TLS, each to users who may `get` its path. */

@@ -11,8 +11,15 @@ type Key = keyof Configuration;
 /** Keys whose value stands in the manifests as it is: each is a value of the chart. */
 const VALUES: readonly Key[] = [
   ...(["image", "imagePullPolicy", "stateSecret", "postgresSecret", "replicas", "shards", "concurrency"] as const),
-  ...(["driftInterval", "logLevel", "cpuRequest", "memoryRequest", "memoryLimit"] as const),
+  ...(["driftInterval", "logLevel"] as const),
 ];
+/** Keys whose value is a map or a list that stands in the manifests as it is, possibly beside other entries. */
+const STRUCTURES: readonly Key[] = [
+  ...(["resources", "nodeSelector", "tolerations", "affinity", "topologySpreadConstraints"] as const),
+  ...(["labels", "annotations", "podAnnotations"] as const),
+];
+/** A text that is left out where it is empty, and a list of the names of objects. */
+const [PRIORITY, PULL_SECRETS] = ["priorityClassName", "imagePullSecrets"] as const satisfies readonly Key[];
 /** Of a volume there is one replica. */
 const VOLUME_VALUES: readonly Key[] = [...VALUES.filter((key) => key !== "replicas"), "storageSize"];
 /** Switches that add all objects of a kind: each is a value of the chart. */
@@ -54,19 +61,22 @@ export async function helmChart(
   }
   const keys = usesVolume(configuration) ? VOLUME_VALUES : VALUES;
   const marks = new Map(
-    keys.map((key, index) => [
-      key,
-      typeof configuration[key] === "number" ? FIRST_MARK + index : `helm-value-${key.toLowerCase()}-end`,
-    ]),
+    keys.map((key, index) => [key, typeof configuration[key] === "number" ? FIRST_MARK + index : markOf(key)]),
   );
   const switches = Object.values(SWITCHES);
+  const structures = STRUCTURES.map((key) => {
+    const mark = { [markOf(key)]: "" };
+    return [key, Array.isArray(configuration[key]) ? [mark] : mark];
+  });
   const marked = {
     ...configuration,
-    ...Object.fromEntries([...switches.map((key) => [key, true]), ...marks]),
+    ...Object.fromEntries([...switches.map((key) => [key, true]), ...marks, ...structures]),
+    [PRIORITY]: markOf(PRIORITY),
+    [PULL_SECRETS]: [markOf(PULL_SECRETS)],
     namespace: NAMESPACE_MARK,
   } as Configuration;
   const manifests = (await platformManifests(marked, kinds)).filter(({ kind }) => kind !== "Namespace");
-  const values = pick(configuration, [...switches, ...keys]);
+  const values = pick(configuration, [...switches, ...keys, PULL_SECRETS, PRIORITY, ...STRUCTURES]);
   return {
     "Chart.yaml": stringify({
       apiVersion: "v2",
@@ -106,9 +116,41 @@ function template(manifest: Manifest, { keepState }: Configuration, marks: Reado
     const quoted = typeof mark === "string" ? " | quote" : "";
     text = text.replace(whole, `$1{{ .Values.${key}${quoted} }}`).replaceAll(String(mark), `{{ .Values.${key} }}`);
   }
+  text = withLists(withStructures(text));
   text = text.replaceAll(NAMESPACE_MARK, "{{ .Release.Namespace }}");
   const condition = SWITCHES[kind];
   return condition === undefined ? text : `{{- if .Values.${condition} }}\n${text}{{- end }}\n`;
+}
+
+function markOf(key: Key): string {
+  return `helm-value-${key.toLowerCase()}-end`;
+}
+
+/** Puts maps and lists in place of their marks; a parent that has nothing else is left out where they are empty. */
+function withStructures(text: string): string {
+  return STRUCTURES.reduce((result, key) => {
+    const mark = `${markOf(key)}: ""`;
+    const alone = new RegExp(`^( *)(\\w+):\\n( +)(?:- )?${mark}\\n(?!\\3[^ -])`, "gm");
+    const beside = new RegExp(`^( *)${mark}\\n`, "gm");
+    const yaml = (indent: string) => `{{- toYaml . | nindent ${indent.length} }}`;
+    const block = (before: string, indent: string) =>
+      `{{- with .Values.${key} }}\n${before}${yaml(indent)}\n{{- end }}\n`;
+    return result
+      .replace(alone, (_, outer: string, parent: string, indent: string) => block(`${outer}${parent}:\n`, indent))
+      .replace(beside, (_, indent: string) => block("", indent));
+  }, text);
+}
+
+function withLists(text: string): string {
+  return text
+    .replace(
+      new RegExp(`^( *)${PRIORITY}: ${markOf(PRIORITY)}\\n`, "m"),
+      `{{- with .Values.${PRIORITY} }}\n$1${PRIORITY}: {{ . | quote }}\n{{- end }}\n`,
+    )
+    .replace(
+      new RegExp(`^( *)${PULL_SECRETS}:\\n( *)- name: ${markOf(PULL_SECRETS)}\\n`, "m"),
+      `{{- with .Values.${PULL_SECRETS} }}\n$1${PULL_SECRETS}:\n{{- range . }}\n$2- name: {{ . | quote }}\n{{- end }}\n{{- end }}\n`,
+    );
 }
 
 function pick<T extends object, K extends keyof T>(from: T, keys: readonly K[]): Pick<T, K> {

@@ -3,6 +3,7 @@ import { Compile } from "typebox/compile";
 import Value from "typebox/value";
 import { TerminalError } from "../../providers/errors";
 import { DEFAULT_USER_GROUP } from "../capsule-tenant/labels";
+import { SELECTOR } from "./labels";
 
 /** Where the volume of a `file://` backend is mounted. */
 export const STATE_DIRECTORY = "/var/lib/kindstack";
@@ -10,6 +11,20 @@ export const STATE_DIRECTORY = "/var/lib/kindstack";
 const NAME = { pattern: "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", maxLength: 253 };
 const QUANTITY = { pattern: "^[0-9]+(\\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$" };
 const TEXT = { minLength: 1 };
+/** A map whose keys have defaults of their own. */
+const STRICT = { additionalProperties: false, default: {} };
+
+/** Replicas on one node would be gone together. */
+const APART = {
+  podAntiAffinity: {
+    preferredDuringSchedulingIgnoredDuringExecution: [
+      {
+        weight: 100,
+        podAffinityTerm: { topologyKey: "kubernetes.io/hostname", labelSelector: { matchLabels: SELECTOR } },
+      },
+    ],
+  },
+};
 
 const choice = <const T extends string[]>(value: T[number], allowed: T, description: string) =>
   Type.Enum(allowed, { default: value, description });
@@ -20,6 +35,7 @@ const whole = (value: number, maximum: number, description: string) =>
   Type.Integer({ default: value, minimum: 1, maximum, description });
 const list = (item: Type.TStringOptions, description: string, options: Type.TArrayOptions = {}) =>
   Type.Array(Type.String(item), { default: [], description, ...options });
+const texts = (description: string) => Type.Record(Type.String(), Type.String(), { default: {}, description });
 const optional = (text: Type.TStringOptions, description: string) =>
   Type.Optional(Type.String({ ...text, description }));
 const optionalWhole = (minimum: number, maximum: number, description: string) =>
@@ -76,10 +92,7 @@ export const configurationSchema = Type.Object({
       "and run `pulumi up` first",
   ),
   environmentSecrets: list(NAME, "Secrets whose keys become variables of the operator, such as a cloud's credentials"),
-  serviceAccountAnnotations: Type.Record(Type.String(), Type.String(), {
-    default: {},
-    description: "annotations of the service account, such as a cloud's identity",
-  }),
+  serviceAccountAnnotations: texts("annotations of the service account, such as a cloud's identity"),
 
   postgresSecret: named(
     "kindstack-postgres",
@@ -137,9 +150,57 @@ export const configurationSchema = Type.Object({
     "interval in seconds at which rows are compared with their objects; with more than 100,000 rows, a few minutes",
   ),
   logLevel: choice("info", ["trace", "debug", "info", "warn", "error"], "log level"),
-  cpuRequest: quantity("100m", "requested CPU"),
-  memoryRequest: quantity("256Mi", "requested memory"),
-  memoryLimit: quantity("1Gi", "memory limit"),
+  resources: Type.Object(
+    {
+      requests: Type.Object({ cpu: quantity("100m", "CPU"), memory: quantity("256Mi", "memory") }, STRICT),
+      limits: Type.Object({ cpu: Type.Optional(Type.String(QUANTITY)), memory: quantity("1Gi", "memory") }, STRICT),
+    },
+    { ...STRICT, default: {}, description: "requests and limits of the operator" },
+  ),
+  nodeSelector: texts("labels of the nodes that Pods may run on"),
+  tolerations: Type.Array(
+    Type.Object(
+      {
+        key: Type.Optional(Type.String()),
+        operator: Type.Optional(Type.Enum(["Equal", "Exists", "Gt", "Lt"])),
+        value: Type.Optional(Type.String()),
+        effect: Type.Optional(Type.Enum(["NoSchedule", "PreferNoSchedule", "NoExecute"])),
+        tolerationSeconds: Type.Optional(Type.Integer()),
+      },
+      { additionalProperties: false },
+    ),
+    { default: [], description: "taints of nodes that Pods tolerate" },
+  ),
+  affinity: Type.Object(
+    {
+      nodeAffinity: Type.Optional(Type.Object({})),
+      podAffinity: Type.Optional(Type.Object({})),
+      podAntiAffinity: Type.Optional(Type.Object({})),
+    },
+    {
+      additionalProperties: false,
+      default: APART,
+      description: "affinity of the operator; by default replicas prefer different nodes",
+    },
+  ),
+  topologySpreadConstraints: Type.Array(
+    Type.Object({
+      maxSkew: Type.Integer({ minimum: 1 }),
+      topologyKey: Type.String(TEXT),
+      whenUnsatisfiable: Type.Enum(["DoNotSchedule", "ScheduleAnyway"]),
+      labelSelector: Type.Object({}),
+    }),
+    { default: [], description: "how replicas are spread over zones or nodes" },
+  ),
+  priorityClassName: Type.String({
+    pattern: `^$|${NAME.pattern}`,
+    maxLength: NAME.maxLength,
+    default: "",
+    description: "PriorityClass of Pods, such as system-cluster-critical",
+  }),
+  labels: texts("further labels of everything that is installed"),
+  annotations: texts("further annotations of everything that is installed, except Pods"),
+  podAnnotations: texts("further annotations of Pods"),
 
   metricsSecret: optional(
     NAME,

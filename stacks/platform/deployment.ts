@@ -6,11 +6,21 @@ import { LABELS } from "./labels";
 /** The image's own user; see the Dockerfile. */
 export const USER_ID = 65532;
 
+/** Until then, nodes have learned that a Pod is no endpoint of its Services any more, and only then its listeners close. */
+export const WITHDRAWAL_SECONDS = 5;
+
 const probe = (path: string) => ({ httpGet: { path, port: "http" } });
+/** The first probe comes when the process listens, and waits for the rest: at a normal start, none fails. */
 const PROBES = {
-  startupProbe: { ...probe("/healthz"), periodSeconds: 2, failureThreshold: 30 },
+  startupProbe: {
+    ...probe("/healthz"),
+    initialDelaySeconds: 2,
+    periodSeconds: 1,
+    timeoutSeconds: 10,
+    failureThreshold: 60,
+  },
   livenessProbe: { ...probe("/healthz"), periodSeconds: 20, timeoutSeconds: 5, failureThreshold: 3 },
-  readinessProbe: { ...probe("/readyz"), periodSeconds: 5, timeoutSeconds: 5 },
+  readinessProbe: { ...probe("/readyz"), periodSeconds: 5, timeoutSeconds: 10 },
 };
 const POD_SECURITY = {
   runAsNonRoot: true,
@@ -43,9 +53,11 @@ export interface Program {
 
 /** A Deployment that passes the restricted Pod security standard, and a budget that lets its nodes be drained. */
 export async function deployment(
-  { namespace, image, imagePullPolicy, imagePullSecrets }: Configuration,
+  configuration: Configuration,
   { name, selector, replicas, strategy, annotations, pod, ownsVolumes, container }: Program,
 ): Promise<Manifest[]> {
+  const { namespace, image, imagePullPolicy, imagePullSecrets, podAnnotations } = configuration;
+  const { nodeSelector, tolerations, priorityClassName, labels } = configuration;
   // Loaded here: it brings the whole of Pulumi's SDKs along, and only an installation needs it.
   const { PodBuilder } = await import("@pulumi/kubernetesx");
   const { name: containerName = name, resources, volumeMounts = [], ...rest } = container;
@@ -53,6 +65,9 @@ export async function deployment(
     serviceAccountName: name,
     automountServiceAccountToken: true,
     ...pod,
+    nodeSelector,
+    tolerations,
+    ...(priorityClassName && { priorityClassName }),
     imagePullSecrets: imagePullSecrets.map((secret) => ({ name: secret })),
     securityContext: { ...POD_SECURITY, ...(ownsVolumes && { fsGroup: USER_ID }) },
     containers: [
@@ -62,6 +77,7 @@ export async function deployment(
         imagePullPolicy,
         ...rest,
         ...PROBES,
+        lifecycle: { preStop: { sleep: { seconds: WITHDRAWAL_SECONDS } } },
         resources,
         securityContext: CONTAINER_SECURITY,
         volumeMounts,
@@ -79,7 +95,10 @@ export async function deployment(
         revisionHistoryLimit: 3,
         selector: { matchLabels: selector },
         template: {
-          metadata: { labels: { ...LABELS, ...selector }, ...(annotations && { annotations }) },
+          metadata: withoutBlanks({
+            labels: { ...labels, ...LABELS, ...selector },
+            annotations: { ...podAnnotations, ...annotations },
+          }),
           spec: await podSpecOf(builder),
         },
       },
@@ -94,13 +113,18 @@ export async function deployment(
   ];
 }
 
-/** What the builder has made, without the empty lists and the `undefined` that it writes for what is not there. */
+/** What the builder has made, without what it writes for what is not there. */
 function podSpecOf({ podSpec }: PodBuilder): Promise<object> {
-  const withoutBlanks = (_key: string, value: unknown) =>
-    Array.isArray(value) && value.length === 0 ? undefined : value;
   return new Promise((resolve) => {
-    podSpec.apply((spec) => resolve(JSON.parse(JSON.stringify(spec, withoutBlanks))));
+    podSpec.apply((spec) => resolve(withoutBlanks(spec, ["emptyDir"])));
   });
+}
+
+/** Without empty lists and maps, and without `undefined`. @param kept keys whose empty map says something */
+function withoutBlanks(value: object, kept: readonly string[] = []): object {
+  const isBlank = (item: unknown) => typeof item === "object" && item !== null && Object.keys(item).length === 0;
+  const text = JSON.stringify(value, (key, item) => (isBlank(item) && !kept.includes(key) ? undefined : item));
+  return JSON.parse(text) as object;
 }
 
 /** Options of the command line: `--name value`, or several values; none for what is `undefined` or an empty list. */

@@ -20,7 +20,7 @@ export async function platformManifests(configured: Configuration, kinds: readon
   // Without a kind that has a say in it, or versions to be converted, there is no admission.
   const isServed = ({ capabilities }: AnyKind) => (capabilities.admission ?? capabilities.versions) !== undefined;
   const configuration = { ...configured, admission: configured.admission && kinds.some(isServed) };
-  return [
+  const manifests = [
     namespace(configuration),
     ...(configuration.crds ? kinds.map((kind) => customResourceDefinition(kind)) : []),
     ...access(configuration, kinds),
@@ -30,6 +30,15 @@ export async function platformManifests(configured: Configuration, kinds: readon
     ...monitoring(configuration),
     ...(await proxy(configuration)),
   ];
+  return manifests.map((manifest) => withFurtherMetadata(manifest, configuration));
+}
+
+/** What is configured gives way to what Kindstack needs itself. */
+function withFurtherMetadata(manifest: Manifest, { labels, annotations }: Configuration): Manifest {
+  const metadata = { ...manifest.metadata };
+  if (Object.keys(labels).length > 0) metadata.labels = { ...labels, ...metadata.labels };
+  if (Object.keys(annotations).length > 0) metadata.annotations = { ...annotations, ...metadata.annotations };
+  return { ...manifest, metadata };
 }
 
 /** The operator runs by the restricted standard, and nothing else is let into its namespace that does not. */

@@ -3,7 +3,7 @@ import type { PolicyRule } from "../contract/capabilities";
 import { REVIEWS } from "../contract/rbac";
 import { bind, grant, serviceAccount } from "./access";
 import type { Configuration } from "./configuration";
-import { deployment, options } from "./deployment";
+import { deployment, options, WITHDRAWAL_SECONDS } from "./deployment";
 import { LABELS, NAME } from "./labels";
 import { networkPolicies, service, tcp } from "./network";
 
@@ -16,7 +16,7 @@ const HTTP_PORT = 8081;
 const METRICS_PORT = 8443;
 const SELECTOR = { "app.kubernetes.io/name": NAME, "app.kubernetes.io/component": "proxy" } as const;
 /** Running requests may continue for 20 s; then the rest is cut. */
-const TERMINATION_SECONDS = 30;
+const TERMINATION_SECONDS = 30 + WITHDRAWAL_SECONDS;
 
 /** The proxy through which owners of tenants see their own namespaces; nothing, unless it is asked for. */
 export async function proxy(configuration: Configuration): Promise<Manifest[]> {

@@ -2,7 +2,7 @@ import type { types } from "@pulumi/kubernetesx";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { ADMISSION_ROLE } from "./access";
 import { type Configuration, hasPassword, STATE_DIRECTORY, usesVolume } from "./configuration";
-import { deployment, options } from "./deployment";
+import { deployment, options, WITHDRAWAL_SECONDS } from "./deployment";
 import { LABELS, NAME, SELECTOR } from "./labels";
 import { BACKEND_URL_KEY, PASSPHRASE_KEY, secretsDigest } from "./secrets";
 
@@ -17,24 +17,12 @@ const SECRET_DIRECTORY = "/etc/kindstack";
 const KINDS_DIRECTORY = "/app/kinds";
 const METRICS_CERTIFICATE = "/etc/kindstack-metrics";
 const PREVIEW_CERTIFICATE = "/etc/kindstack-preview";
-/** Running updates may continue for 20 s, one that is interrupted has 10 s to save; then the rest is written. */
-const TERMINATION_SECONDS = 45;
-
-/** Replicas on one node would be gone together. */
-const APART = {
-  podAntiAffinity: {
-    preferredDuringSchedulingIgnoredDuringExecution: [
-      {
-        weight: 100,
-        podAffinityTerm: { topologyKey: "kubernetes.io/hostname", labelSelector: { matchLabels: SELECTOR } },
-      },
-    ],
-  },
-};
+/** After the withdrawal, running updates may continue for 20 s, one that is interrupted has 10 s to save; the rest is written. */
+const TERMINATION_SECONDS = 45 + WITHDRAWAL_SECONDS;
 
 /** The operator, its volume for the state when it is kept in one, and what keeps both available. */
 export async function workload(configuration: Configuration): Promise<Manifest[]> {
-  const { replicas } = configuration;
+  const { replicas, affinity, topologySpreadConstraints } = configuration;
   const digest = secretsDigest(configuration);
   const operator = await deployment(configuration, {
     name: NAME,
@@ -46,7 +34,7 @@ export async function workload(configuration: Configuration): Promise<Manifest[]
       : { type: "RollingUpdate", rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } },
     // Pods read Secrets when they start; another digest makes the Deployment start new ones.
     ...(digest !== undefined && { annotations: { "kindstack.dev/secrets": digest } }),
-    pod: { terminationGracePeriodSeconds: TERMINATION_SECONDS, ...(replicas > 1 && { affinity: APART }) },
+    pod: { terminationGracePeriodSeconds: TERMINATION_SECONDS, affinity, topologySpreadConstraints },
     ownsVolumes: true,
     container: container(configuration),
   });
@@ -68,7 +56,7 @@ function stateVolumeClaim({ namespace, storageSize, storageClass }: Configuratio
 
 function container(configuration: Configuration): types.Container {
   const { admission, previews, environmentSecrets, postgresSecret, metricsSecret, previewSecret } = configuration;
-  const { namespace, previewNames, cpuRequest, memoryRequest, memoryLimit } = configuration;
+  const { namespace, previewNames, resources } = configuration;
   const service = `${NAME}.${namespace}.svc`;
   return {
     args: [
@@ -104,7 +92,7 @@ function container(configuration: Configuration): types.Container {
       ...(admission && { admission: ADMISSION_PORT }),
       ...(previews && { previews: PREVIEW_PORT }),
     },
-    resources: { requests: { cpu: cpuRequest, memory: memoryRequest }, limits: { memory: memoryLimit } },
+    resources,
     volumeMounts: volumeMounts(configuration),
   };
 }

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { sendAnswer } from "../../src/http/answer";
 import { readBody } from "../../src/http/body";
 import type { Refusal } from "../../src/http/refusal";
-import { type Listener, listenAt } from "../../src/http/server";
+import { hostPort, type Listener, listenAt } from "../../src/http/server";
 
 let listener: Listener;
 let socket: net.Socket;
@@ -60,5 +60,30 @@ describe("an answer", () => {
     const started = performance.now();
     await once(socket, "close");
     expect(performance.now() - started).toBeGreaterThan(1_000);
+  });
+});
+
+describe("a listener on ::", () => {
+  it("is reached by both families", async () => {
+    const both = await listenAt(http.createServer(), { port: 0, host: "::" });
+    try {
+      for (const host of ["127.0.0.1", "::1"]) {
+        const client = net.connect(both.port, host);
+        await once(client, "connect");
+        client.destroy();
+      }
+    } finally {
+      await both.close();
+    }
+  });
+});
+
+describe("an address", () => {
+  it.each([
+    ["127.0.0.1", "127.0.0.1:80"],
+    ["::", "[::]:80"],
+    ["localhost", "localhost:80"],
+  ])("of %s stands in a URL as %s", (host, expected) => {
+    expect(hostPort({ host, port: 80 })).toBe(expected);
   });
 });

@@ -39,10 +39,21 @@ describe("the probes", () => {
   });
 
   it("answer 503, for health and readiness apart, and tell the reason to the log alone", async () => {
+    await get("/readyz");
     unready = "the informer of secret-project has not synced";
     expect(await get("/readyz")).toMatchObject({ status: 503, body: "not ok" });
     expect((await get("/healthz")).status).toBe(200);
     expect(logged).toEqual([{ probe: "/readyz", reason: unready }]);
+  });
+
+  it("wait while the process starts, in place of failing", async () => {
+    unready = "starting";
+    const answer = get("/readyz");
+    expect((await get("/healthz")).status).toBe(200);
+    unready = undefined;
+
+    expect(await answer).toMatchObject({ status: 200, body: "ok" });
+    expect(logged).toEqual([]);
   });
 
   it("answer HEAD without a body", async () => {

@@ -32,8 +32,11 @@ async function write(name: string, values: Record<string, string>): Promise<stri
 }
 
 /** What the chart installs, by id, without what is Helm's own in it. */
-function rendered(chart: string, set: Record<string, string> = {}): Map<string, unknown> {
-  const words = Object.entries(set).flatMap(([key, value]) => ["--set", `${key}=${value}`]);
+function rendered(chart: string, set: Record<string, string> = {}, option = "--set"): Map<string, unknown> {
+  const words = Object.entries(set).flatMap(([key, value]) => {
+    const isText = option === "--set-json" && !/^[[{]/.test(value);
+    return [option, `${key}=${isText ? JSON.stringify(value) : value}`];
+  });
   const text = execFileSync(helm, ["template", "kindstack", chart, "--namespace", "ops", ...words], {
     encoding: "utf8",
   });
@@ -85,12 +88,30 @@ describe.each([
       stateSecret: "other",
       concurrency: "7",
       logLevel: "debug",
-      memoryLimit: "2Gi",
       serviceMonitor: "true",
       networkPolicy: "false",
       crds: "false",
     };
     expect(rendered(chart, set)).toEqual(await printed({ ...values, ...set }));
+  });
+
+  it("takes maps and lists as `install --print` does", async () => {
+    const set = {
+      resources: '{"requests":{"cpu":"1","memory":"512Mi"},"limits":{"cpu":"2","memory":"2Gi"}}',
+      nodeSelector: '{"kubernetes.io/os":"linux"}',
+      tolerations: '[{"key":"infra","operator":"Exists","effect":"NoSchedule"}]',
+      // Helm merges maps into the default ones, and replaces lists.
+      affinity:
+        '{"podAntiAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":[{"weight":1,"podAffinityTerm":{"topologyKey":"zone"}}]}}',
+      topologySpreadConstraints:
+        '[{"maxSkew":1,"topologyKey":"zone","whenUnsatisfiable":"ScheduleAnyway","labelSelector":{"matchLabels":{"a":"b"}}}]',
+      labels: '{"team":"platform","app.kubernetes.io/name":"mine"}',
+      annotations: '{"example.com/owner":"platform"}',
+      podAnnotations: '{"example.com/scrape":"no"}',
+      imagePullSecrets: '["registry","other"]',
+      priorityClassName: "system-cluster-critical",
+    };
+    expect(rendered(chart, set, "--set-json")).toEqual(await printed({ ...values, ...set }));
   });
 
   it("refuses a value that the schema does not allow, and one that is none", () => {

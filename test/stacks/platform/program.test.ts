@@ -459,9 +459,7 @@ describe("the installation", () => {
       concurrency: "2",
       driftInterval: "600",
       logLevel: "debug",
-      cpuRequest: "1",
-      memoryRequest: "512Mi",
-      memoryLimit: "2Gi",
+      resources: '{"requests":{"cpu":"1","memory":"512Mi"},"limits":{"memory":"2Gi"}}',
       egressPorts: "[443]",
       postgresPort: "5433",
     });
