@@ -1,7 +1,11 @@
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { Command } from "commander";
 import { TerminalError } from "../../providers/errors";
+import { withScratch } from "../automation/scratch";
 import { restore, writeBackup } from "../backup/backup";
 import { type StateBackend, withStateBackend } from "../backup/state-backend";
+import { readStream, writeStream } from "../backup/stream";
 import { readStateConfig } from "../config";
 import { resolvePulumi } from "../toolchain/pulumi";
 import { Progress } from "./progress";
@@ -15,16 +19,28 @@ Environment:
                                     the state's encryption; secrets stay encrypted in a backup`;
 /** Number of stacks between two updates of the progress. */
 const STEP = 50;
+/** In place of a directory. */
+const STREAM = "-";
 
 export function backupCommand(): Command {
   return new Command("backup")
     .description("write the state of all stacks to files; the operator may keep running")
-    .argument("<directory>", "target directory; it must be empty or absent")
-    .addHelpText("after", `\nExample:\n  kindstack backup state-backup\n${HELP}`)
+    .argument("<directory>", "target directory, which must be empty or absent; - for standard output")
+    .addHelpText(
+      "after",
+      `\nExamples:\n  kindstack backup state-backup\n  kindstack backup - > state-backup.jsonl\n${HELP}`,
+    )
     .action((directory: string) =>
-      withBackend(
-        `backup to ${directory}`,
-        async (backend, onStack) => `wrote ${await writeBackup(directory, backend, onStack)} stacks to ${directory}`,
+      withBackend(`backup to ${directory}`, (backend, onStack) =>
+        directory === STREAM
+          ? withScratch(tmpdir(), "kindstack-backup", async (scratch) => {
+              const files = join(scratch, "backup");
+              const count = await writeBackup(files, backend, onStack);
+              await writeStream(files, process.stdout);
+              process.stderr.write(`wrote ${count} stacks\n`);
+              return undefined;
+            })
+          : writeBackup(directory, backend, onStack).then((count) => `wrote ${count} stacks to ${directory}`),
       ),
     );
 }
@@ -32,21 +48,27 @@ export function backupCommand(): Command {
 export function restoreCommand(): Command {
   return new Command("restore")
     .description("write the stacks of a backup to the backend; stop the operator first")
-    .argument("<directory>", "directory that `kindstack backup` wrote")
+    .argument("<directory>", "directory that `kindstack backup` wrote; - for standard input")
     .option("--overwrite", "replace the state of stacks that exist", false)
     .addHelpText("after", `\nExample:\n  kindstack restore state-backup\n${HELP}`)
     .action((directory: string, { overwrite }: { overwrite: boolean }) =>
-      withBackend(
-        `restore from ${directory}`,
-        async (backend, onStack) => `restored ${await restore(directory, backend, { overwrite, onStack })} stacks`,
-      ),
+      withBackend(`restore from ${directory}`, async (backend, onStack) => {
+        const from = (files: string) => restore(files, backend, { overwrite, onStack });
+        const count = await (directory === STREAM
+          ? withScratch(tmpdir(), "kindstack-restore", async (scratch) => {
+              await readStream(scratch, process.stdin);
+              return from(scratch);
+            })
+          : from(directory));
+        return `restored ${count} stacks`;
+      }),
     );
 }
 
-/** @param run calls `onStack` for each finished stack; returns the summary to print */
+/** @param run calls `onStack` for each finished stack; returns the summary to print, if that is not printed yet */
 async function withBackend(
   what: string,
-  run: (backend: StateBackend, onStack: (count: number, all?: number) => void) => Promise<string>,
+  run: (backend: StateBackend, onStack: (count: number, all?: number) => void) => Promise<string | undefined>,
 ): Promise<void> {
   if (!process.env.PULUMI_BACKEND_URL) {
     throw new TerminalError("Misconfigured", "PULUMI_BACKEND_URL must name the backend that the operator uses");
@@ -62,7 +84,7 @@ async function withBackend(
       return withStateBackend(readStateConfig(process.env), pulumi, signal, (backend) => run(backend, onStack));
     });
     progress.done();
-    process.stdout.write(`${summary}\n`);
+    if (summary) process.stdout.write(`${summary}\n`);
   } catch (error) {
     progress.fail();
     throw error;
