@@ -13,6 +13,7 @@ const ENTRIES = [
   "typebox",
   "typebox/compile",
   "typebox/error",
+  "typebox/format",
   "typebox/value",
   "undici",
   "yaml",

@@ -38,9 +38,7 @@ export async function resolveBinary(name: ToolName | Tool, options: ResolveOptio
   const found = await searchPath(tool, reasons);
   if (found !== undefined) return found;
 
-  const { KINDSTACK_CACHE_DIR, XDG_CACHE_HOME } = process.env;
-  const cache = KINDSTACK_CACHE_DIR || path.join(XDG_CACHE_HOME || path.join(os.homedir(), ".cache"), "kindstack");
-  const home = path.resolve(cache, tool.name);
+  const home = path.join(cacheDirectory(), tool.name);
   const cached = cachedFile(tool, home);
   // What lies there was renamed into place when it was complete and had told its version.
   if (existsSync(cached)) return cached;
@@ -48,6 +46,14 @@ export async function resolveBinary(name: ToolName | Tool, options: ResolveOptio
 
   if (options.make === false) throw unavailable(tool, reasons);
   return makeUnderLock(tool, home, reasons, options);
+}
+
+/** Where tools are kept that were downloaded or built: `KINDSTACK_CACHE_DIR`, or `kindstack` in the user's cache. */
+export function cacheDirectory(): string {
+  const { KINDSTACK_CACHE_DIR, XDG_CACHE_HOME } = process.env;
+  return path.resolve(
+    KINDSTACK_CACHE_DIR || path.join(XDG_CACHE_HOME || path.join(os.homedir(), ".cache"), "kindstack"),
+  );
 }
 
 /** Several tools, one after the other: a build uses all cores by itself. */

@@ -1,0 +1,216 @@
+import { createHash } from "node:crypto";
+import fs from "node:fs";
+import path from "node:path";
+import { execa } from "execa";
+import { filesUnder } from "../files";
+
+const ROOT = path.resolve(__dirname, "../..");
+/** The stage of the Dockerfile whose steps are run here; the last one only copies what it has collected. */
+const STAGE = "build";
+
+/** A layer, as a folder whose files belong to root, and the image's configuration. */
+export interface ImageSource {
+  reference: string;
+  directory: string;
+  config: object;
+}
+
+interface Instruction {
+  name: string;
+  words: string;
+}
+
+/** What was built. */
+export interface BuiltImage {
+  /** As `docker save` writes it. */
+  archive: string;
+  /** The image's root directory. */
+  root: string;
+  config: { Env: string[]; User: string; Entrypoint: string[]; Cmd: string[] };
+}
+
+/**
+ * Builds the operator's image by the Dockerfile's own steps, on this machine in place of a container: Go and the
+ * packages of npm are those that are pinned, the C library is the machine's.
+ *
+ * @param home what is built lies there, in a folder named after the sources; older ones are removed
+ */
+export async function buildImage(home: string, reference: string): Promise<BuiltImage> {
+  const instructions = parseDockerfile(fs.readFileSync(path.join(ROOT, "Dockerfile"), "utf8"));
+  const steps = stageOf(instructions, STAGE);
+  const directory = path.join(home, digestOf(steps));
+  const last = instructions.slice(instructions.findLastIndex(({ name }) => name === "FROM"));
+  const [, copied = ""] = /^--from=build (\S+) \/$/.exec(last.find(({ name }) => name === "COPY")?.words ?? "") ?? [];
+  const [archive, root, config] = [path.join(directory, "image.tar"), within(directory, copied), configurationOf(last)];
+  const built = { archive, root, config };
+  if (fs.existsSync(archive)) return built;
+
+  // As Docker would, the packages are taken from an earlier build of the same ones.
+  const installing = steps.findIndex(({ name }) => name === "RUN") + 1;
+  const packages = path.join(home, `packages-${digestOf(steps.slice(0, installing))}`);
+  const kept = [path.basename(packages), path.basename(directory)];
+  for (const entry of fs.existsSync(home) ? fs.readdirSync(home) : []) {
+    if (!kept.includes(entry)) fs.rmSync(path.join(home, entry), { recursive: true });
+  }
+  if (!fs.existsSync(packages)) {
+    await runSteps(steps.slice(0, installing), `${packages}.new`);
+    fs.renameSync(`${packages}.new`, packages);
+  }
+  fs.rmSync(directory, { recursive: true, force: true });
+  await execa("cp", ["--archive", "--link", packages, directory]);
+  await runSteps(steps, directory, installing);
+  await writeImage({ reference, directory: root, config }, archive);
+  return built;
+}
+
+/** Writes an image of one layer in the form of `docker save`. */
+export async function writeImage({ reference, directory, config }: ImageSource, archive: string): Promise<void> {
+  const aside = fs.mkdtempSync(`${archive}-`);
+  const layer = path.join(aside, "layer.tar");
+  await execa("tar", [
+    "--create",
+    "--numeric-owner",
+    "--owner=0",
+    "--group=0",
+    `--file=${layer}`,
+    "--directory",
+    directory,
+    ".",
+  ]);
+  const digest = (await execa("sha256sum", [layer])).stdout.split(" ")[0];
+  const body = JSON.stringify({
+    architecture: process.arch === "x64" ? "amd64" : process.arch,
+    os: "linux",
+    config,
+    rootfs: { type: "layers", diff_ids: [`sha256:${digest}`] },
+  });
+  fs.writeFileSync(path.join(aside, "config.json"), body);
+  fs.writeFileSync(
+    path.join(aside, "manifest.json"),
+    JSON.stringify([{ Config: "config.json", RepoTags: [reference], Layers: ["layer.tar"] }]),
+  );
+  await execa("tar", [
+    "--create",
+    `--file=${archive}.new`,
+    "--directory",
+    aside,
+    "manifest.json",
+    "config.json",
+    "layer.tar",
+  ]);
+  fs.rmSync(aside, { recursive: true });
+  fs.renameSync(`${archive}.new`, archive);
+}
+
+function parseDockerfile(text: string): Instruction[] {
+  const lines = text
+    .replaceAll(/^#.*\n/gm, "")
+    .replaceAll("\\\n", " ")
+    .split("\n");
+  return lines.flatMap((line) => {
+    const [, name, words] = /^([A-Z]+) (.*)$/.exec(line) ?? [];
+    return name === undefined || words === undefined ? [] : [{ name, words }];
+  });
+}
+
+function stageOf(instructions: Instruction[], stage: string): Instruction[] {
+  const first = instructions.findIndex(({ name, words }) => name === "FROM" && words.endsWith(` AS ${stage}`));
+  if (first === -1) throw new Error(`the Dockerfile has no stage ${stage}`);
+  const rest = instructions.slice(first + 1);
+  return rest.slice(
+    0,
+    rest.findIndex(({ name }) => name === "FROM"),
+  );
+}
+
+/** Of a COPY from the clone. */
+function copiedPaths(words: string): { sources: string[]; target: string } {
+  const all = words.split(/\s+/);
+  return { sources: all.slice(0, -1), target: all.at(-1) ?? "" };
+}
+
+/** @throws Error for what .dockerignore keeps from Docker */
+function copiedFiles(steps: Instruction[]): { file: string; target: string }[] {
+  const kept = new Set(
+    fs
+      .readFileSync(path.join(ROOT, ".dockerignore"), "utf8")
+      .split("\n")
+      .flatMap((line) => (line.startsWith("!") ? line.slice(1) : [])),
+  );
+  return steps
+    .filter(({ name, words }) => name === "COPY" && !words.startsWith("--from="))
+    .flatMap(({ words }) => {
+      const { sources, target } = copiedPaths(words);
+      return sources.map((file) => {
+        const parents = file.split("/").map((_, index, segments) => segments.slice(0, index + 1).join("/"));
+        if (!parents.some((parent) => kept.has(parent)))
+          throw new Error(`.dockerignore excludes ${file}, which the Dockerfile copies`);
+        return { file, target };
+      });
+    });
+}
+
+/** @param done how many of them have been run in this folder before */
+async function runSteps(steps: Instruction[], directory: string, done = 0): Promise<void> {
+  let workdir = directory;
+  for (const [index, { name, words }] of steps.entries()) {
+    if (index < done && name !== "WORKDIR") continue;
+    if (name === "WORKDIR") {
+      workdir = within(directory, words);
+      fs.mkdirSync(workdir, { recursive: true });
+    } else if (name === "COPY" && words.startsWith("--from=node ")) {
+      // The Node.js that runs this.
+    } else if (name === "COPY") {
+      const { sources, target } = copiedPaths(words);
+      for (const source of sources) {
+        const to = path.join(
+          workdir,
+          target,
+          fs.statSync(path.join(ROOT, source)).isDirectory() ? "" : path.basename(source),
+        );
+        fs.cpSync(path.join(ROOT, source), to, { recursive: true });
+      }
+    } else if (name === "RUN") {
+      const command = words.replaceAll(/--mount=\S+ /g, "");
+      console.log(`image: ${command}`);
+      const PATH = `${path.dirname(process.execPath)}:${process.env.PATH}`;
+      await execa("sh", ["-ec", command], {
+        cwd: workdir,
+        env: { PATH, npm_config_loglevel: "error" },
+        stdout: "ignore",
+        stderr: "inherit",
+      });
+    } else {
+      throw new Error(`the Dockerfile's stage ${STAGE} has ${name}, which test/node/image.ts does not know`);
+    }
+  }
+}
+
+/** The stage's root directory is a folder here. */
+function within(directory: string, file: string): string {
+  return path.join(directory, file);
+}
+
+function configurationOf(stage: Instruction[]) {
+  const of = (name: string) => stage.filter((instruction) => instruction.name === name).map(({ words }) => words);
+  return {
+    Env: of("ENV").flatMap((words) => words.split(/\s+/)),
+    User: of("USER")[0] ?? "",
+    WorkingDir: of("WORKDIR")[0],
+    Entrypoint: JSON.parse(of("ENTRYPOINT")[0] ?? "[]") as string[],
+    Cmd: JSON.parse(of("CMD")[0] ?? "[]") as string[],
+    ExposedPorts: Object.fromEntries(of("EXPOSE").map((port) => [`${port}/tcp`, {}])),
+  };
+}
+
+/** Of these steps and of all that they copy, on this Node.js. */
+function digestOf(steps: Instruction[]): string {
+  const hash = createHash("sha256").update(process.version).update(JSON.stringify(steps));
+  for (const { file: source } of copiedFiles(steps)) {
+    const file = path.join(ROOT, source);
+    for (const each of fs.statSync(file).isDirectory() ? filesUnder(file).sort() : [file]) {
+      hash.update(`\0${path.relative(ROOT, each)}\0`).update(fs.readFileSync(each));
+    }
+  }
+  return hash.digest("hex").slice(0, 16);
+}
