@@ -3,6 +3,8 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** What is slow by nature: `npm run test:all` runs it, `npm test` does not. */
 const SLOW = "test/**/*.slow.test.ts";
+/** What runs on a node: `npm run test:node`. */
+const NODE = "test/node/**/*.node.test.ts";
 const NEEDS_CONTROL_PLANE = ["test/**/*.integration.test.ts", "test/e2e/**/*.test.ts"];
 
 /**
@@ -38,7 +40,7 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["test/**/*.test.ts"],
-          exclude: [...NEEDS_CONTROL_PLANE, SLOW],
+          exclude: [...NEEDS_CONTROL_PLANE, SLOW, NODE],
           maxWorkers: 2,
           isolate: false, // two thirds of the time went to loading the same modules again for each file
         },
@@ -60,6 +62,17 @@ export default defineConfig({
           maxWorkers: 3, // each keeps two cores busy by itself; with more, Leases of 8 s expire in between
           testTimeout: 180_000,
           hookTimeout: 180_000,
+        },
+      },
+      {
+        test: {
+          name: "node",
+          include: [NODE],
+          globalSetup: ["test/node/node.setup.ts"],
+          fileParallelism: false, // there is one cluster
+          testTimeout: 180_000,
+          hookTimeout: 180_000,
+          bail: 1, // each test finds what the one before has left
         },
       },
     ],

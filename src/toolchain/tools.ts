@@ -149,7 +149,8 @@ function etcdRelease() {
   };
 }
 
-function kubernetes(name: string, estimatedSeconds: number): Tool {
+/** A program of a release of Kubernetes. */
+export function kubernetes(name: string, estimatedSeconds: number): Tool {
   const url = `https://dl.k8s.io/release/v${KUBERNETES}/bin/linux/${architecture}/${name}`;
   const [major = "", minor = ""] = KUBERNETES.split(".");
   const build = goBuild({

@@ -1,0 +1,126 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { eventually } from "../../src/testing/eventually";
+import {
+  install,
+  kubectl,
+  NAMESPACE,
+  node,
+  onlyPod,
+  pods,
+  prepareInstallation,
+  rolledOut,
+  uninstall,
+} from "./installation";
+import { countLocks, countWriters, createWriters, deleteWriters, Hammer } from "./load";
+import { canConnect, childrenOf, componentPid, operatorPid } from "./processes";
+
+const LOAD = 300;
+const SETTLED_MS = 60_000;
+const OUTAGE_MS = 40_000;
+const TENANT = JSON.stringify({
+  apiVersion: "capsule.clastix.io/v1alpha1",
+  kind: "Tenant",
+  metadata: { name: "gas" },
+  spec: { owner: { kind: "User", name: "bob" }, namespaceQuota: 10_000 },
+});
+let values: string;
+
+beforeAll(async () => {
+  values = await prepareInstallation();
+  await install(values);
+  await rolledOut();
+});
+afterAll(async () => {
+  await kubectl("delete namespace load-0 load-1 load-2 --ignore-not-found --wait=false");
+  await uninstall(values);
+});
+
+/** Nothing is lost, doubled or left locked. */
+async function settled(): Promise<void> {
+  await eventually(async () => {
+    expect(await countWriters()).toEqual({ objects: LOAD, ready: LOAD, rows: LOAD });
+  }, SETTLED_MS);
+  await eventually(async () => expect(await countLocks()).toBe(0));
+}
+
+describe("under load, the operator", () => {
+  it.each<[string, () => Promise<unknown>]>([
+    ["is deleted", async () => kubectl(`delete pod -n ${NAMESPACE} ${(await onlyPod()).metadata.name} --wait=false`)],
+    ["is rolled out anew", () => kubectl(`rollout restart deployment/kindstack -n ${NAMESPACE}`)],
+    ["has its container killed", async () => process.kill(await operatorPid(), "SIGKILL")],
+    [
+      "has its engine killed",
+      async () => {
+        const engine = await eventually(async () => {
+          const [child] = childrenOf(await operatorPid());
+          if (child === undefined) throw new Error("no engine runs");
+          return child;
+        });
+        process.kill(engine, "SIGKILL");
+      },
+    ],
+    [
+      "is evicted by a drain",
+      async () => {
+        await kubectl("drain node-1 --ignore-daemonsets --delete-emptydir-data --force --timeout=120s");
+        await kubectl("uncordon node-1");
+      },
+    ],
+  ])("loses nothing when it %s", async (name, disturb) => {
+    const prefix = name.replaceAll(/\W+/g, "-");
+    const created = createWriters(prefix, LOAD);
+    await delay(3_000); // in the middle of it
+    await disturb();
+    await created;
+    await rolledOut(120);
+    await settled();
+    await deleteWriters();
+    expect(await countWriters()).toEqual({ objects: 0, ready: 0, rows: 0 });
+  });
+
+  it.each([
+    ["API server", "kube-apiserver"],
+    ["DNS", "coredns"],
+  ])("goes on where it was when the %s was away", async (_name, program) => {
+    const before = await onlyPod();
+    await createWriters(`away-${program}`, LOAD);
+    const pid = componentPid(program);
+    process.kill(pid, "SIGSTOP");
+    await delay(OUTAGE_MS);
+    process.kill(pid, "SIGCONT");
+    await settled();
+    await deleteWriters();
+    expect((await onlyPod()).metadata.uid).toBe(before.metadata.uid);
+  });
+});
+
+describe("rollouts of two replicas", () => {
+  it("answer every request of tenants' owners", async () => {
+    await kubectl("apply -f -", TENANT);
+    await kubectl("wait --for=condition=Ready tenant.capsule/gas --timeout=60s");
+    await kubectl(`scale deployment/kindstack -n ${NAMESPACE} --replicas=2`);
+    await rolledOut();
+    const hammer = new Hammer("bob", "gas");
+    for (let rollout = 0; rollout < 5; rollout++) {
+      await kubectl(`rollout restart deployment/kindstack -n ${NAMESPACE}`);
+      await rolledOut(120);
+    }
+    // The last of the old Pods.
+    await eventually(async () => expect(await pods()).toHaveLength(2), SETTLED_MS);
+    await delay(10_000);
+    await hammer.stop();
+    expect(hammer.failures).toEqual([]);
+    expect(hammer.requests).toBeGreaterThan(100);
+    await kubectl(`scale deployment/kindstack -n ${NAMESPACE} --replicas=1`);
+    await onlyPod();
+  }, 600_000);
+});
+
+describe("the NetworkPolicy", () => {
+  it("lets the operator reach the database and nothing else of its host", async () => {
+    const pid = await operatorPid();
+    expect(await canConnect(pid, node.databaseAddress, 5432)).toBe(true);
+    expect(await canConnect(pid, node.databaseAddress, 10250)).toBe(false);
+  });
+});

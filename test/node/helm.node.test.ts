@@ -1,0 +1,58 @@
+import path from "node:path";
+import { execa } from "execa";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { areReady, get, KINDS, kindstack, kubectl, NAMESPACE, node, pods, prepareInstallation } from "./installation";
+
+/* The Helm chart, in a namespace that enforces the restricted Pod security standard. */
+
+const chart = path.join(node.directory, "chart");
+
+beforeAll(async () => {
+  const values = await prepareInstallation();
+  await kubectl(`label namespace ${NAMESPACE} pod-security.kubernetes.io/enforce=restricted`);
+  await kindstack(["install", "--chart", chart, "--values", values]);
+});
+afterAll(async () => {
+  await kubectl(`delete ${KINDS.join(",")} --all -A`);
+  await kubectl("delete crd -l app.kubernetes.io/part-of=kindstack --ignore-not-found");
+  await kubectl(`delete namespace ${NAMESPACE} --ignore-not-found`);
+});
+
+async function helm(...args: string[]): Promise<string> {
+  const { stdout } = await execa(node.helm, [...args, "--namespace", NAMESPACE], {
+    env: { KUBECONFIG: node.kubeconfig, HELM_CACHE_HOME: path.join(node.directory, "helm") },
+  });
+  return stdout;
+}
+
+it("is installed, and Ready within 60 s", async () => {
+  await helm("install", "kindstack", chart, "--wait", "--timeout", "60s");
+  await kubectl(["apply", "-f", path.resolve(__dirname, "../../stacks/tenant/sample.yaml")]);
+  await areReady(["tenants.multitenancy.codereliant.io/tenant-sample"]);
+});
+
+it("is upgraded, with other values", async () => {
+  const set = ["--set", "logLevel=debug,replicas=2", "--set-json", 'tolerations=[{"key":"infra","operator":"Exists"}]'];
+  await helm("upgrade", "kindstack", chart, ...set, "--wait", "--timeout", "120s");
+
+  const { spec } = await get<{ spec: { replicas: number; template: { spec: { tolerations: object[] } } } }>(
+    `deployment kindstack -n ${NAMESPACE}`,
+  );
+  expect(spec).toMatchObject({ replicas: 2, template: { spec: { tolerations: [{ key: "infra" }] } } });
+  expect(await pods()).toHaveLength(2);
+});
+
+it("is uninstalled, without its CRDs", async () => {
+  await kubectl(`delete ${KINDS.join(",")} --all -A`);
+  await helm("uninstall", "kindstack", "--wait");
+
+  expect(
+    await kubectl(
+      `get deployments,services,serviceaccounts,roles -n ${NAMESPACE} -o name -l app.kubernetes.io/part-of=kindstack`,
+    ),
+  ).toBe("");
+  expect(await kubectl("get clusterroles -o name -l app.kubernetes.io/part-of=kindstack")).toBe("");
+  expect((await kubectl("get crds -o name")).split("\n").filter((name) => name.includes("codereliant"))).toHaveLength(
+    1,
+  );
+});

@@ -1,0 +1,461 @@
+import fs from "node:fs";
+import net from "node:net";
+import path from "node:path";
+import { execa } from "execa";
+import { stringify } from "yaml";
+import { answersOk } from "../../src/dev/health";
+import { layoutOf } from "../../src/dev/layout";
+import { startPostgres } from "../../src/dev/postgres";
+import { Supervisor } from "../../src/dev/supervisor";
+import { createCgroups } from "./cgroups";
+import { writeImage } from "./image";
+import { NodePki } from "./pki";
+
+/** What main.ts has prepared. */
+export interface NodeInput {
+  directory: string;
+  cgroup: string;
+  /** By the tool's name. */
+  binaries: Readonly<Record<string, string>>;
+  /** The operator's image. */
+  image: string;
+  reference: string;
+}
+
+/** A running cluster of one node. */
+export interface NodeCluster {
+  directory: string;
+  kubeconfig: string;
+  /** As the user `root` of containerd's namespace of Kubernetes. */
+  ctr: string[];
+  /** Where the operator's Pods reach PostgreSQL: a name of the cluster's DNS, and what it resolves to. */
+  databaseHost: string;
+  databaseAddress: string;
+  databaseUrl: string;
+  reference: string;
+  cgroup: string;
+  helm: string;
+}
+
+const NODE = "node-1";
+const DOMAIN = "cluster.local";
+const API_PORT = 6443;
+const POSTGRES_PORT = 5432;
+export const DATABASE_HOST = "db.example.com";
+
+interface Addresses {
+  node: string;
+  prefix: number;
+  pods: string;
+  podRoute: string;
+  services: string;
+  apiService: string;
+  dns: string;
+}
+const IPV4: Addresses = {
+  node: "10.99.0.11",
+  prefix: 24,
+  pods: "10.244.0.0/24",
+  podRoute: "0.0.0.0/0",
+  services: "10.96.0.0/16",
+  apiService: "10.96.0.1",
+  dns: "10.96.0.10",
+};
+const IPV6: Addresses = {
+  node: "fd99::11",
+  prefix: 64,
+  pods: "fd44::/64",
+  podRoute: "::/0",
+  services: "fd96::/112",
+  apiService: "fd96::1",
+  dns: "fd96::10",
+};
+
+/** Images of Pods that are no operators: each is the machine's BusyBox, which waits. */
+const STAND_INS = [
+  "docker.io/local/pause:1",
+  "docker.io/library/memcached:1.4.36-alpine",
+  "docker.io/library/busybox:1.36",
+];
+
+/** Starts a control plane and a node with everything that a cluster has. */
+export async function startNode(input: NodeInput, family: "ipv4" | "ipv6"): Promise<NodeCluster> {
+  const { directory, binaries, cgroup } = input;
+  const addresses = family === "ipv6" ? IPV6 : IPV4;
+  const layout = layoutOf(directory);
+  fs.mkdirSync(layout.logs, { recursive: true });
+  fs.chmodSync(directory, 0o711);
+  const supervisor = new Supervisor(layout, new AbortController().signal);
+  void supervisor.failure.then((failure) => console.error(failure.message));
+  const start = (name: string, port: number, args: string[], isHealthy: () => Promise<boolean>) =>
+    supervisor.start({ name, command: binaries[name] ?? name, args, port, tier: 1, isHealthy });
+  const flags = (values: Record<string, string | number | boolean>) =>
+    Object.entries(values).map(([name, value]) => `--${name}=${value}`);
+
+  await network(addresses);
+  createCgroups(cgroup);
+  const host = net.isIPv6(addresses.node) ? `[${addresses.node}]` : addresses.node;
+  const pki = await NodePki.create(layout.pki, `https://${host}:${API_PORT}`);
+  const kubeconfigs = {
+    admin: await pki.kubeconfig("admin", { CN: "admin", O: "system:masters" }),
+    controllers: await pki.kubeconfig("kcm", { CN: "system:kube-controller-manager" }),
+    scheduler: await pki.kubeconfig("scheduler", { CN: "system:kube-scheduler" }),
+    proxy: await pki.kubeconfig("proxy", { CN: "system:kube-proxy" }),
+    node: await pki.kubeconfig(NODE, { CN: `system:node:${NODE}`, O: "system:nodes" }),
+  };
+  const serving = await pki.apiServer(["127.0.0.1", addresses.node, addresses.apiService]);
+  const kubelet = await pki.serving(NODE, { CN: `system:node:${NODE}`, O: "system:nodes" }, [NODE, addresses.node]);
+  const kubeletClient = await pki.serving("kubelet-client", { CN: "kube-apiserver", O: "system:masters" }, []);
+  const accounts = await pki.signing("service-accounts");
+
+  await start(
+    "etcd",
+    2379,
+    flags({
+      "data-dir": layout.etcd,
+      "listen-client-urls": "http://127.0.0.1:2379",
+      "advertise-client-urls": "http://127.0.0.1:2379",
+      "listen-peer-urls": "http://127.0.0.1:2380",
+      "unsafe-no-fsync": true,
+      "log-level": "warn",
+    }),
+    () => answers("http://127.0.0.1:2379/health"),
+  );
+  const kubectl = (args: string[], stdin?: string) =>
+    execa("kubectl", args, { env: { KUBECONFIG: kubeconfigs.admin }, ...(stdin !== undefined && { input: stdin }) });
+  const apiServer = flags({
+    "advertise-address": addresses.node,
+    "bind-address": "::",
+    "secure-port": API_PORT,
+    "etcd-servers": "http://127.0.0.1:2379",
+    "tls-cert-file": serving.cert,
+    "tls-private-key-file": serving.key,
+    "client-ca-file": pki.ca,
+    "authorization-mode": "Node,RBAC",
+    "enable-admission-plugins": "NodeRestriction",
+    "allow-privileged": true,
+    "kubelet-preferred-address-types": "InternalIP",
+    "kubelet-client-certificate": kubeletClient.cert,
+    "kubelet-client-key": kubeletClient.key,
+    "service-account-issuer": `https://kubernetes.default.svc.${DOMAIN}`,
+    "service-account-key-file": accounts.cert,
+    "service-account-signing-key-file": accounts.key,
+    "service-cluster-ip-range": addresses.services,
+  });
+  await start(
+    "kube-apiserver",
+    API_PORT,
+    apiServer,
+    async () => (await kubectl(["get", "--raw", "/readyz"])).stdout === "ok",
+  );
+  const controllers = (kubeconfig: string) => ({
+    kubeconfig,
+    "authentication-kubeconfig": kubeconfig,
+    "authorization-kubeconfig": kubeconfig,
+    "bind-address": "127.0.0.1",
+    "leader-elect": false,
+  });
+  const tls = { ca: pki.authority, client: pki.authority };
+  await start(
+    "kube-controller-manager",
+    10257,
+    flags({
+      ...controllers(kubeconfigs.controllers),
+      "use-service-account-credentials": true,
+      "service-account-private-key-file": accounts.key,
+      "root-ca-file": pki.ca,
+      "cluster-signing-cert-file": pki.ca,
+      "cluster-signing-key-file": pki.caKey,
+      "service-cluster-ip-range": addresses.services,
+      "cluster-cidr": addresses.pods,
+      "allocate-node-cidrs": false,
+      "tls-cert-file": serving.cert,
+      "tls-private-key-file": serving.key,
+    }),
+    () => answersOk("https://127.0.0.1:10257/healthz", tls),
+  );
+  await start(
+    "kube-scheduler",
+    10259,
+    flags({
+      ...controllers(kubeconfigs.scheduler),
+      "tls-cert-file": serving.cert,
+      "tls-private-key-file": serving.key,
+    }),
+    () => answersOk("https://127.0.0.1:10259/healthz", tls),
+  );
+
+  const socket = "/run/containerd.sock";
+  const ctr = [binaries.ctr ?? "ctr", "--address", socket, "--namespace", "k8s.io"];
+  const [command = "", ...ctrArguments] = ctr;
+  fs.writeFileSync(path.join(directory, "containerd.toml"), containerdConfiguration(directory, binaries, socket));
+  cni(directory, addresses);
+  await start("containerd", 0, ["--config", path.join(directory, "containerd.toml")], async () => {
+    await execa(command, [...ctrArguments, "version"]);
+    return true;
+  });
+  const standIns = await standInImages(directory);
+  for (const archive of [...standIns, input.image])
+    await execa(command, [...ctrArguments, "images", "import", archive]);
+
+  fs.writeFileSync(path.join(directory, "resolv.conf"), "nameserver 127.0.0.1\n");
+  fs.writeFileSync(
+    path.join(directory, "kubelet.yaml"),
+    stringify(kubeletConfiguration(directory, cgroup, socket, addresses, pki, kubelet)),
+  );
+  await start(
+    "kubelet",
+    10250,
+    flags({
+      config: path.join(directory, "kubelet.yaml"),
+      kubeconfig: kubeconfigs.node,
+      "root-dir": path.join(directory, "kubelet"),
+      "hostname-override": NODE,
+      "node-ip": addresses.node,
+    }),
+    async () => (await kubectl(["wait", "--for=condition=Ready", `node/${NODE}`, "--timeout=1s"])).exitCode === 0,
+  );
+  fs.writeFileSync(
+    path.join(directory, "kube-proxy.yaml"),
+    stringify(proxyConfiguration(kubeconfigs.proxy, addresses)),
+  );
+  await start("kube-proxy", 10256, [`--config=${path.join(directory, "kube-proxy.yaml")}`], () =>
+    answers("http://127.0.0.1:10249/healthz"),
+  );
+  fs.writeFileSync(path.join(directory, "Corefile"), corefile(addresses, kubeconfigs.admin));
+  await start("coredns", 53, ["-conf", path.join(directory, "Corefile")], () => connects(addresses.node, 53));
+  await start(
+    "kube-router",
+    0,
+    flags({
+      kubeconfig: kubeconfigs.admin,
+      "run-firewall": true,
+      "run-router": false,
+      "run-service-proxy": false,
+      "run-loadbalancer": false,
+      "hostname-override": NODE,
+      "service-cluster-ip-range": addresses.services,
+      "enable-ipv4": family === "ipv4",
+      "enable-ipv6": family === "ipv6",
+      "health-port": 20244,
+      "metrics-port": 0,
+    }),
+    () => answers("http://127.0.0.1:20244/healthz"),
+  );
+  const database = await startPostgres(supervisor, binaries.postgres ?? "", () => {});
+  forward(POSTGRES_PORT, database.port);
+  await kubectl(["apply", "-f", "-"], clusterObjects(addresses, family));
+  return {
+    directory,
+    kubeconfig: kubeconfigs.admin,
+    ctr,
+    cgroup,
+    databaseHost: DATABASE_HOST,
+    databaseAddress: addresses.node,
+    databaseUrl: `postgres://${database.user}:${database.password}@${DATABASE_HOST}:${POSTGRES_PORT}/${database.database}?sslmode=disable`,
+    reference: input.reference,
+    helm: binaries.helm ?? "helm",
+  };
+}
+
+async function network({ node, prefix }: Addresses): Promise<void> {
+  const steps = [
+    "ip link add nodes type bridge",
+    `ip addr add ${node}/${prefix} dev nodes${net.isIPv6(node) ? " nodad" : ""}`,
+    "ip link set nodes up",
+    `ip route add default via ${node} dev nodes`,
+  ];
+  for (const step of steps) {
+    const [command = "", ...args] = step.split(" ");
+    await execa(command, args);
+  }
+  const settings = [
+    "net/ipv4/ip_forward",
+    "net/ipv6/conf/all/forwarding",
+    "net/bridge/bridge-nf-call-iptables",
+    "net/bridge/bridge-nf-call-ip6tables",
+  ];
+  for (const setting of settings) fs.writeFileSync(path.join("/proc/sys", setting), "1");
+}
+
+function containerdConfiguration(directory: string, binaries: NodeInput["binaries"], socket: string): string {
+  return `version = 3
+root = "${directory}/containerd"
+state = "/run/containerd"
+[grpc]
+address = "${socket}"
+[plugins.'io.containerd.cri.v1.images'.pinned_images]
+sandbox = "${STAND_INS[0]}"
+[plugins.'io.containerd.cri.v1.runtime']
+restrict_oom_score_adj = true
+[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
+runtime_type = "io.containerd.runc.v2"
+runtime_path = "${binaries["containerd-shim-runc-v2"]}"
+[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
+BinaryName = "runc"
+SystemdCgroup = false
+[plugins.'io.containerd.cri.v1.runtime'.cni]
+bin_dirs = ["/usr/lib/cni"]
+conf_dir = "${directory}/cni"
+`;
+}
+
+function cni(directory: string, { pods, podRoute }: Addresses): void {
+  fs.mkdirSync(path.join(directory, "cni"));
+  const bridge = {
+    type: "bridge",
+    bridge: "cni0",
+    isGateway: true,
+    ipMasq: true,
+    hairpinMode: true,
+    ipam: {
+      type: "host-local",
+      dataDir: path.join(directory, "ipam"),
+      ranges: [[{ subnet: pods }]],
+      routes: [{ dst: podRoute }],
+    },
+  };
+  const plugins = [bridge, { type: "portmap", capabilities: { portMappings: true } }];
+  fs.writeFileSync(
+    path.join(directory, "cni/10-bridge.conflist"),
+    JSON.stringify({ cniVersion: "1.0.0", name: "pods", plugins }),
+  );
+}
+
+/** @returns the archives */
+async function standInImages(directory: string): Promise<string[]> {
+  const root = path.join(directory, "busybox");
+  fs.mkdirSync(path.join(root, "bin"), { recursive: true });
+  const { stdout: busybox } = await execa("sh", ["-c", "command -v busybox"]);
+  fs.copyFileSync(busybox, path.join(root, "bin/busybox"));
+  fs.symlinkSync("busybox", path.join(root, "bin/sh"));
+  const wait = "#!/bin/sh\ntrap 'exit 0' TERM INT\nwhile :; do busybox sleep 3600 & wait $!; done\n";
+  for (const program of ["wait", "memcached"]) fs.writeFileSync(path.join(root, "bin", program), wait, { mode: 0o755 });
+  const config = { Entrypoint: ["/bin/wait"], Env: ["PATH=/bin"] };
+  return Promise.all(
+    STAND_INS.map(async (reference, index) => {
+      const archive = path.join(directory, `stand-in-${index}.tar`);
+      await writeImage({ reference, directory: root, config }, archive);
+      return archive;
+    }),
+  );
+}
+
+function kubeletConfiguration(
+  directory: string,
+  cgroup: string,
+  socket: string,
+  { node, dns }: Addresses,
+  pki: NodePki,
+  { cert, key }: { cert: string; key: string },
+) {
+  return {
+    apiVersion: "kubelet.config.k8s.io/v1beta1",
+    kind: "KubeletConfiguration",
+    authentication: { anonymous: { enabled: false }, webhook: { enabled: true }, x509: { clientCAFile: pki.ca } },
+    authorization: { mode: "Webhook" },
+    tlsCertFile: cert,
+    tlsPrivateKeyFile: key,
+    containerRuntimeEndpoint: `unix://${socket}`,
+    cgroupDriver: "cgroupfs",
+    cgroupRoot: `/${cgroup}`,
+    cgroupsPerQOS: true,
+    enforceNodeAllocatable: [],
+    failCgroupV1: false,
+    failSwapOn: false,
+    clusterDNS: [dns],
+    clusterDomain: DOMAIN,
+    resolvConf: path.join(directory, "resolv.conf"),
+    address: node,
+    // The machine's disk may be as full as it likes.
+    evictionHard: { "memory.available": "100Mi", "nodefs.available": "1%", "imagefs.available": "1%" },
+    imageGCHighThresholdPercent: 100,
+    imageGCLowThresholdPercent: 99,
+    podLogsDir: path.join(directory, "pod-logs"),
+    volumePluginDir: path.join(directory, "volume-plugins"),
+  };
+}
+
+function proxyConfiguration(kubeconfig: string, { pods }: Addresses) {
+  return {
+    apiVersion: "kubeproxy.config.k8s.io/v1alpha1",
+    kind: "KubeProxyConfiguration",
+    clientConnection: { kubeconfig },
+    mode: "iptables",
+    hostnameOverride: NODE,
+    clusterCIDR: pods,
+    conntrack: { maxPerCore: 0, tcpEstablishedTimeout: "0s", tcpCloseWaitTimeout: "0s" },
+    metricsBindAddress: "127.0.0.1:10249",
+  };
+}
+
+function corefile({ node }: Addresses, kubeconfig: string): string {
+  return `.:53 {
+  bind ${node}
+  errors
+  hosts {
+    ${node} ${DATABASE_HOST}
+    fallthrough
+  }
+  kubernetes ${DOMAIN} in-addr.arpa ip6.arpa {
+    kubeconfig ${kubeconfig}
+    pods insecure
+    fallthrough in-addr.arpa ip6.arpa
+  }
+  cache 5
+}
+`;
+}
+
+/** The DNS as a Service whose endpoint is on the node, and a class of volumes that an administrator makes. */
+function clusterObjects({ node, dns }: Addresses, family: "ipv4" | "ipv6"): string {
+  const ports = [
+    { name: "dns", port: 53, protocol: "UDP" },
+    { name: "dns-tcp", port: 53, protocol: "TCP" },
+  ];
+  const metadata = { name: "kube-dns", namespace: "kube-system" };
+  const objects = [
+    { apiVersion: "v1", kind: "Service", metadata, spec: { clusterIP: dns, ports } },
+    {
+      apiVersion: "discovery.k8s.io/v1",
+      kind: "EndpointSlice",
+      metadata: { ...metadata, labels: { "kubernetes.io/service-name": "kube-dns" } },
+      addressType: family === "ipv6" ? "IPv6" : "IPv4",
+      ports,
+      endpoints: [{ addresses: [node], conditions: { ready: true } }],
+    },
+    {
+      apiVersion: "storage.k8s.io/v1",
+      kind: "StorageClass",
+      metadata: { name: "local", annotations: { "storageclass.kubernetes.io/is-default-class": "true" } },
+      provisioner: "kubernetes.io/no-provisioner",
+      volumeBindingMode: "WaitForFirstConsumer",
+    },
+  ];
+  return objects.map((object) => stringify(object)).join("---\n");
+}
+
+/** Lets Pods reach what listens on the node's loopback address alone. */
+function forward(port: number, to: number): void {
+  const server = net.createServer((client) => {
+    const upstream = net.connect(to, "127.0.0.1");
+    client.on("error", () => upstream.destroy());
+    upstream.on("error", () => client.destroy());
+    client.pipe(upstream).pipe(client);
+  });
+  server.listen(port, "::");
+}
+
+async function answers(url: string): Promise<boolean> {
+  return (await fetch(url)).ok;
+}
+
+function connects(host: string, port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = net.connect(port, host, () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.on("error", () => resolve(false));
+  });
+}
