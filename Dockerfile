@@ -29,7 +29,7 @@ ENV PATH=/usr/local/bin NODE_ENV=production HOME=/tmp USER=kindstack KINDSTACK_W
 ENV NODE_OPTIONS=--max-old-space-size-percentage=50
 # Further kinds, each a folder: a layer of an image that is built from this one, or a volume.
 ENV KINDSTACK_KINDS_DIRECTORY=/app/kinds
-ENV KINDSTACK_PULUMI=/usr/local/bin/pulumi KINDSTACK_PULUMI_SERVER=/usr/local/bin/pulumi-server
+ENV KINDSTACK_ENGINE=/usr/local/bin/kindstack-engine
 USER 65532:65532
 EXPOSE 8080
 ENTRYPOINT ["node", "/app/dist/src/cli/main.js"]

@@ -1,6 +1,5 @@
 import { availableParallelism } from "node:os";
 import type { Lifecycle, Step } from "./lifecycle";
-import { WITHOUT_SERVER_NOTE } from "./operator-process";
 import { atLeast, atMost, beside, type Figure, type Section, seconds } from "./results";
 
 /** How many objects are made in which part of the bench. */
@@ -15,19 +14,17 @@ export interface BurstMeasured {
   /** In one namespace, and in many. */
   one: Lifecycle;
   many: Lifecycle;
-  /** In many, without the Pulumi server. */
-  withoutServer: Lifecycle;
-  /** By one update each: as a platform team runs it, and of the bare CLI. */
+  /** By one update each: as a platform team runs it, and of the bare engine. */
   plain: Lifecycle;
   bare: Lifecycle;
   stock: Step;
-  /** Of the operator, and of it and its CLI processes together. */
+  /** Of the operator, and of it and its engine together. */
   peakMiB: number;
   treePeakMiB: number;
 }
 
 export function burstSection(measured: BurstMeasured): Section {
-  const { size, one, many, withoutServer, peakMiB, treePeakMiB } = measured;
+  const { size, one, many, peakMiB, treePeakMiB } = measured;
   return {
     id: "burst",
     title: `${size.objects} PostgresWriters at once`,
@@ -41,16 +38,10 @@ export function burstSection(measured: BurstMeasured): Section {
         `${size.stock}: ${(measured.stock.ms / 1000).toFixed(0)} s. Its time for ${size.objects} is that of the sample in proportion.`,
       "The operator's peak is VmHWM of its process over all of this section; with its processes of Pulumi, the largest sum of " +
         "resident sizes in samples five times a second.",
-      WITHOUT_SERVER_NOTE,
     ],
     figures: [
       ...figuresOf("in one namespace", one, measured),
       ...figuresOf(`in ${size.namespaces} namespaces`, many, measured),
-      {
-        what: `created a second in ${size.namespaces} namespaces, without the Pulumi server`,
-        value: size.objects / (withoutServer.created.ms / 1000),
-        unit: "/s",
-      },
       { what: "peak memory of the operator", value: peakMiB, unit: "MiB" },
       {
         what: "peak memory of the operator with its processes of Pulumi",

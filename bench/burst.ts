@@ -1,9 +1,8 @@
 import { availableParallelism } from "node:os";
-import { withBareCli } from "./bare-cli";
+import { withBareEngine } from "./bare-engine";
 import { type BurstSize, burstSection } from "./burst-figures";
 import { type BenchCluster, type BenchContext, withBenchCluster } from "./cluster";
 import { counted, countedLifecycle, type Lifecycle, runLifecycle, warmUp, withOperator } from "./lifecycle";
-import { WITHOUT_SERVER } from "./operator-process";
 import { plainLife } from "./plain-up";
 import { memoryMiB, sampleTree } from "./processes";
 import type { Section } from "./results";
@@ -30,15 +29,9 @@ export async function burst(context: BenchContext): Promise<Section> {
         await stopSampling();
       }
     });
-    const startWithoutServer = () => cluster.startOperator(WITHOUT_SERVER);
-    const withoutServer = await withOperator(context, cluster, startWithoutServer, async (measured) => {
-      await warmUp(measured, warmUpWriters(objects));
-      return runLifecycle(measured, writersOf("without-server", objects, namespaces));
-    });
     return burstSection({
       size,
       ...own,
-      withoutServer,
       bare: await bareLifecycle(context, cluster, objects),
       plain: await plainLife(context, cluster, writersOf("plain", objects)),
       stock: await measureStock(context, cluster, writersOf("stock", size.stock), availableParallelism()),
@@ -49,7 +42,7 @@ export async function burst(context: BenchContext): Promise<Section> {
 async function bareLifecycle(context: BenchContext, cluster: BenchCluster, count: number): Promise<Lifecycle> {
   const writers = writersOf("bare", count);
   const stack = "burst";
-  return withBareCli(context, cluster, async (bare) => {
+  return withBareEngine(context, cluster, async (bare) => {
     await bare.up(stack, writersProgram(warmUpWriters(count))); // as the operator has been warmed up
     await bare.destroy(stack);
     const step = (what: string, update: () => Promise<number>) => () => {

@@ -19,7 +19,7 @@ export interface BenchContext {
   /** The Pulumi CLI. */
   pulumi: string;
   /** The server that runs its commands for the operator. */
-  pulumiServer: string;
+  engine: string;
   /** What the CLI runs programs with that are not in the process that started it. */
   languageHost: string;
   /** The program of the operator in Go. */

@@ -2,21 +2,21 @@ import fs from "node:fs/promises";
 import path from "node:path";
 import { quoteForShell } from "../src/dev/environment";
 
-/** The Pulumi CLI and its server, and how often they were started. */
+/** The Pulumi CLI and the engine, and how often they were started. */
 export interface CountedPulumi {
   /** `<root>/bin/pulumi` */
   root: string;
   cli: string;
-  server: string;
+  engine: string;
   count(): Promise<number>;
 }
 
 /**
- * Scripts in place of the CLI and the server that write one byte to a file and become them. A millisecond or two are
+ * Scripts in place of the CLI and the engine that write one byte to a file and become them. A millisecond or two are
  * their price; everything that is compared is started by one.
  */
 export async function countedPulumi(
-  programs: { pulumi: string; pulumiServer: string },
+  programs: { pulumi: string; engine: string },
   root: string,
 ): Promise<CountedPulumi> {
   const starts = path.join(root, "starts");
@@ -31,7 +31,7 @@ export async function countedPulumi(
   return {
     root,
     cli: await script("pulumi", programs.pulumi),
-    server: await script("pulumi-server", programs.pulumiServer),
+    engine: await script("kindstack-engine", programs.engine),
     count: async () => (await fs.stat(starts)).size,
   };
 }

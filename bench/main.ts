@@ -87,7 +87,7 @@ async function measure(names: readonly string[], options: BenchOptions): Promise
     resolveBinary(tool, { signal: stop.signal, observe: progress.observeTools });
   const context: BenchContext = {
     pulumi: await resolve("pulumi"),
-    pulumiServer: await resolve("pulumi-server"),
+    engine: await resolve("engine"),
     languageHost: await resolve("pulumi-language-nodejs"),
     goOperator: await resolve(goOperatorTool()),
     quick: options.quick,

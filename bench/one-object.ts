@@ -1,10 +1,10 @@
 import { execa } from "execa";
-import { type BareCli, withBareCli } from "./bare-cli";
+import { type BareEngine, withBareEngine } from "./bare-engine";
 import { type BenchCluster, type BenchContext, withBenchCluster } from "./cluster";
 import { GO_OPERATOR } from "./go-operator";
 import { type Measured, withOperator } from "./lifecycle";
 import { isGone, isReady, type ObjectWatch } from "./object-watch";
-import { type OperatorProcess, WITHOUT_SERVER, WITHOUT_SERVER_NOTE } from "./operator-process";
+import type { OperatorProcess } from "./operator-process";
 import { atMost, beside, type Figure, type Section, seconds } from "./results";
 import { CHANGED_AGE, keyOf, type Writer, writerManifest, writersProgram } from "./writers";
 
@@ -27,8 +27,8 @@ interface Round {
 }
 
 /**
- * One PostgresWriter, through the operator and through the bare CLI, alternately: what a user waits for, and the least it can
- * be; then without the Pulumi server, and by an operator in Go.
+ * One PostgresWriter, through the operator and through the bare engine, alternately: what a user waits for, and the least it can
+ * be; then by an operator in Go.
  */
 export async function oneObject(context: BenchContext): Promise<Section> {
   const rounds = context.quick ? QUICK_ROUNDS : ROUNDS;
@@ -47,15 +47,14 @@ export async function oneObject(context: BenchContext): Promise<Section> {
         return lifecycles.slice(1); // in the first, connections are opened and compilers do their work
       });
 
-    const beside = await withBareCli(context, cluster, (bare) =>
+    const beside = await withBareEngine(context, cluster, (bare) =>
       roundsOf("kindstack", cluster.startOperator, async (measured, name) => ({
         operator: await throughOperator(measured, { namespace: "default", name }),
-        bare: await throughCli(cluster, bare, { namespace: "bare", name: "writer" }),
+        bare: await throughEngine(cluster, bare, { namespace: "bare", name: "writer" }),
       })),
     );
-    const withoutServer = await roundsOf("without-server", () => cluster.startOperator(WITHOUT_SERVER), inDefault);
     const go = await roundsOf("go", () => cluster.startGoOperator({ passOverOwnWrites: false }), inDefault);
-    return oneObjectSection(rounds, beside, withoutServer, go);
+    return oneObjectSection(rounds, beside, go);
   });
 }
 
@@ -63,23 +62,17 @@ function inDefault(measured: Measured, name: string): Promise<OperatorLifecycle>
   return throughOperator(measured, { namespace: "default", name });
 }
 
-function oneObjectSection(
-  rounds: number,
-  lifecycles: readonly Round[],
-  withoutServer: readonly OperatorLifecycle[],
-  go: readonly OperatorLifecycle[],
-): Section {
+function oneObjectSection(rounds: number, lifecycles: readonly Round[], go: readonly OperatorLifecycle[]): Section {
   const byGo = beside(GO_OPERATOR, seconds(go.map(({ created }) => created)));
   const through = lifecycles.map(({ operator }) => operator);
   return {
     id: "one-object",
     title: "One PostgresWriter",
     notes: [
-      `${rounds} rounds, alternating with the bare CLI, then without the Pulumi server, then of the operator in Go; the median, with the least and the most.`,
+      `${rounds} rounds, alternating with the bare engine, then of the operator in Go; the median, with the least and the most.`,
       "Through the operator: from the start of kubectl until the object is Ready and its row is as it should be, or until the object and the row are gone.",
       "The update may begin before kubectl has ended; what neither of them is, is the way of the event, the finalizer and the status.",
-      "The bare CLI: one process with the same program and providers, on a stack of its own, protected by a passphrase as the operator's is.",
-      WITHOUT_SERVER_NOTE,
+      "The bare engine: an update with the same program and providers, on a stack of its own, protected by a passphrase as the operator's is.",
     ],
     figures: [
       figureOf("kubectl create → Ready", "created", lifecycles),
@@ -89,8 +82,6 @@ function oneObjectSection(
       partOf("the update alone", "update", through),
       figureOf("kubectl patch → Ready again", "changed", lifecycles),
       figureOf("kubectl delete → gone", "deleted", lifecycles),
-      { ...partOf("kubectl create → Ready, without the Pulumi server", "created", withoutServer), against: byGo },
-      partOf("the update alone, without the Pulumi server", "update", withoutServer),
     ],
   };
 }
@@ -144,7 +135,7 @@ async function throughOperator(
   return { created, changed, deleted, kubectl: kubectlMs, sinceThere: ready - there, update };
 }
 
-async function throughCli(cluster: BenchCluster, bare: BareCli, writer: Writer): Promise<Times> {
+async function throughEngine(cluster: BenchCluster, bare: BareEngine, writer: Writer): Promise<Times> {
   const stack = "one-object";
   const created = await bare.up(stack, writersProgram([writer]));
   const changed = await bare.up(stack, writersProgram([writer], CHANGED_AGE));
@@ -166,7 +157,7 @@ function figureOf(
       part,
       lifecycles.map(({ operator }) => operator),
     ),
-    against: beside("one bare CLI update", bare),
+    against: beside("one bare update", bare),
   };
 }
 

@@ -28,8 +28,8 @@ export async function startOperator(
   environment: Record<string, string>,
   pulumi: CountedPulumi,
 ): Promise<OperatorProcess> {
-  const component = await operator(cluster, { server: pulumi.server });
-  const env = { ...component.env, KINDSTACK_PULUMI: pulumi.cli, ...environment };
+  const component = await operator(cluster, pulumi.engine);
+  const env = { ...component.env, ...environment };
   const started = await startProcess(cluster, { ...component, env });
   const atStart = await pulumi.count(); // it has asked for the version
   return {
@@ -66,10 +66,3 @@ export function sumOfMetric(text: string, metric: string, labels = ""): number {
   }
   return sum;
 }
-
-/** The variables of an operator that starts a CLI process for each update, as it does where there is no Pulumi server. */
-export const WITHOUT_SERVER: Readonly<Record<string, string>> = { KINDSTACK_PULUMI_SERVER: "none" };
-
-/** What the tables say of it. */
-export const WITHOUT_SERVER_NOTE =
-  "Without the Pulumi server (KINDSTACK_PULUMI_SERVER=none), the operator starts a CLI process for each update.";

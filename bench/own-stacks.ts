@@ -4,11 +4,10 @@ import { type AnyKind, kindApiVersion } from "../stacks/contract/kind";
 import { objectKey, stackName } from "../stacks/contract/object";
 import { memcached } from "../stacks/memcached/kind";
 import { tenant } from "../stacks/tenant/kind";
-import { type BareCli, withBareCli } from "./bare-cli";
+import { type BareEngine, withBareEngine } from "./bare-engine";
 import { type BenchContext, withBenchCluster } from "./cluster";
 import { atOnce, counted, type Measured, type Step, withOperator } from "./lifecycle";
 import { isReady, ObjectWatch } from "./object-watch";
-import { WITHOUT_SERVER, WITHOUT_SERVER_NOTE } from "./operator-process";
 import { memoryMiB } from "./processes";
 import { atLeast, beside, type Figure, type Section, seconds } from "./results";
 import { forEachAtOnce, programOf } from "./writers";
@@ -35,37 +34,24 @@ export async function ownStacks(context: BenchContext): Promise<Section> {
   const loads = [tenantsLoad(tenants), memcachedsLoad(memcacheds)];
   return withBenchCluster(context, async (cluster) => {
     const own = await withOperator(context, cluster, cluster.startOperator, (measured) =>
-      withBareCli(context, cluster, async (bare) => {
+      withBareEngine(context, cluster, async (bare) => {
         const figures: Figure[] = [];
         for (const load of loads) {
           const byOperator = await throughOperator(measured, load);
-          context.detail(`${sample} of them by the bare CLI`);
-          figures.push(...figuresOf(load, byOperator, await throughCli(bare, load, sample, cores), sample));
+          context.detail(`${sample} of them by the bare engine`);
+          figures.push(...figuresOf(load, byOperator, await throughEngine(bare, load, sample, cores), sample));
         }
         return { figures, peakMiB: await memoryMiB(measured.operator.pid, "peak") };
       }),
-    );
-    const startWithoutServer = () => cluster.startOperator(WITHOUT_SERVER);
-    const withoutServer = await withOperator(context, cluster, startWithoutServer, (measured) =>
-      throughOperator(measured, tenantsLoad(tenants, "without-server")),
     );
     return {
       id: "own-stacks",
       title: "Tenants and Memcacheds, created at once",
       notes: [
-        `The bare CLI: one update each, ${cores} at a time, of ${sample} of them; its time for all is that in proportion.`,
-        WITHOUT_SERVER_NOTE,
+        `The bare engine: one update each, ${cores} at a time, of ${sample} of them; its time for all is that in proportion.`,
         "A Memcached is Ready when its Deployment is as it should be; its Pods come after that.",
       ],
-      figures: [
-        ...own.figures,
-        {
-          what: "Tenants of 3 namespaces a second, without the Pulumi server",
-          value: tenants / (withoutServer.ms / 1000),
-          unit: "/s",
-        },
-        { what: "peak memory of the operator", value: own.peakMiB, unit: "MiB" },
-      ],
+      figures: [...own.figures, { what: "peak memory of the operator", value: own.peakMiB, unit: "MiB" }],
     };
   });
 }
@@ -118,7 +104,7 @@ function throughOperator(measured: Measured, { kind, prefix, what, count, manife
   );
 }
 
-async function throughCli(bare: BareCli, { kind, manifest }: Load, count: number, cores: number): Promise<Step> {
+async function throughEngine(bare: BareEngine, { kind, manifest }: Load, count: number, cores: number): Promise<Step> {
   const manifests = Array.from({ length: count }, (_, index) => manifest(`bare-${kind.singular}-${index}`));
   return counted(bare, async () => {
     const started = performance.now();
@@ -130,7 +116,7 @@ async function throughCli(bare: BareCli, { kind, manifest }: Load, count: number
 
 function figuresOf({ what, count, perSecond }: Load, operator: Step, bare: Step, sample: number): Figure[] {
   const inProportion = (value: number) => (value * count) / sample;
-  const byBare = `the bare CLI, ${count} in proportion to ${sample}`;
+  const byBare = `the bare engine, ${count} in proportion to ${sample}`;
   return [
     {
       what: `${count} ${what}`,

@@ -2,7 +2,7 @@ import type { LiveObject, Manifest } from "../providers/kubernetes/client";
 import { MAX_REPAIRS_PER_MINUTE } from "../src/controller/drift-backoff";
 import { stackName } from "../stacks/contract/object";
 import { tenant } from "../stacks/tenant/kind";
-import { type BareCli, withBareCli } from "./bare-cli";
+import { type BareEngine, withBareEngine } from "./bare-engine";
 import { type BenchCluster, type BenchContext, withBenchCluster } from "./cluster";
 import { withOperator } from "./lifecycle";
 import { isReady, ObjectWatch } from "./object-watch";
@@ -22,7 +22,7 @@ export async function repair(context: BenchContext): Promise<Section> {
   const rounds = context.quick ? QUICK_ROUNDS : ROUNDS;
   return withBenchCluster(context, async (cluster) => {
     const times = await withOperator(context, cluster, cluster.startOperator, () =>
-      withBareCli(context, cluster, (bare) => measure(context, cluster, bare, rounds)),
+      withBareEngine(context, cluster, (bare) => measure(context, cluster, bare, rounds)),
     );
     return {
       id: "repair",
@@ -32,7 +32,7 @@ export async function repair(context: BenchContext): Promise<Section> {
         {
           what: "deleted → back again",
           ...seconds(times.map((time) => time.operator)),
-          against: beside("one bare CLI update with refresh", seconds(times.map((time) => time.bare))),
+          against: beside("one bare update with refresh", seconds(times.map((time) => time.bare))),
           mark: atMost(1.5, "ratio"),
         },
       ],
@@ -43,7 +43,7 @@ export async function repair(context: BenchContext): Promise<Section> {
 async function measure(
   { signal, detail }: BenchContext,
   { client }: BenchCluster,
-  bare: BareCli,
+  bare: BareEngine,
   rounds: number,
 ): Promise<{ operator: number; bare: number }[]> {
   // An object that is repaired more often counts as in conflict, and waits.

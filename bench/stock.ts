@@ -2,7 +2,6 @@ import fs from "node:fs/promises";
 import path from "node:path";
 import { PulumiCommand } from "@pulumi/pulumi/automation/cmd";
 import { LocalWorkspace } from "@pulumi/pulumi/automation/localWorkspace";
-import { PROJECT } from "../src/automation/backend";
 import { packageRoot } from "../src/package";
 import type { BenchCluster, BenchContext } from "./cluster";
 import { counted, type Step } from "./lifecycle";
@@ -39,7 +38,7 @@ export async function measureStock(
     detail(`the stock way: ${done} of ${writers.length}`);
     const stackName = `${writer.namespace}-${writer.name}`;
     const stack = await LocalWorkspace.createOrSelectStack(
-      { projectName: PROJECT, stackName, program: async () => writersProgram([writer])() },
+      { projectName: "kindstack", stackName, program: async () => writersProgram([writer])() },
       {
         workDir: await projectFolder(path.join(directory, stackName)),
         pulumiHome: path.join(directory, "home"),

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import pLimit from "p-limit";
 import type { KubernetesClient, Manifest } from "../providers/kubernetes/client";
-import type { Program } from "../src/automation/language-server";
+import type { Program } from "../src/automation/program";
 import { type AnyKind, ownerDescription, parseObject } from "../stacks/contract/kind";
 import { objectKey } from "../stacks/contract/object";
 import { postgresWriter } from "../stacks/postgres-writer/kind";

@@ -12,7 +12,7 @@ import { testTools } from "./tools";
 const ROOT = path.resolve(__dirname, "..");
 
 /** What tests need besides a control plane: none of them may wait for a build. */
-const TOOLS = ["pulumi", "pulumi-server", "pulumi-language-nodejs"] as const;
+const TOOLS = ["pulumi", "engine", "pulumi-language-nodejs"] as const;
 const TEST_TOOLS = [testTools.promtool, testTools.helm, testTools.kstatus, testTools.pgbouncer];
 
 /** One control plane for each worker, so that files with operators run side by side and do not see each other. */

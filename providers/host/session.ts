@@ -1,6 +1,10 @@
 import { setMaxListeners } from "node:events";
-import { type Failure, RetryableError } from "../errors";
-import type { Fence } from "../fence";
+import { type DefinedProvider, PROVIDER_PROPERTY } from "../dynamic";
+import { type Failure, failureOf, RetryableError } from "../errors";
+import { type Fence, withinFence } from "../fence";
+import type { Properties } from "../provider";
+
+export type AnyProvider = DefinedProvider["provider"];
 
 /** A resource operation that a provider refused, with the class that is lost on the way through the engine. */
 export interface ResourceFailure extends Failure {
@@ -12,32 +16,37 @@ export interface SessionOptions {
   fence?: Fence | undefined;
   /** Deletions release what was made instead of deleting it. */
   release?: boolean | undefined;
-  /**
-   * Told the URN of a resource whose predecessor could not be deleted before it is made. With `--continue-on-error`, the
-   * engine does not answer the program for it and waits for the program to end (pulumi/pulumi#16373).
-   */
-  onUnreplaced?: ((urn: string) => void) | undefined;
 }
+
+/** A request of Pulumi's provider protocol (`pulumirpc.ResourceProvider`), in its JSON form. */
+export interface ProviderRequest {
+  urn: string;
+  id?: string;
+  olds?: Properties;
+  news?: Properties;
+  /** Of `Create`, the inputs; of `Read` and `Delete`, the outputs. */
+  properties?: Properties;
+  inputs?: Properties;
+}
+
+type Method = (session: ProviderSession, request: ProviderRequest) => Promise<object>;
 
 /** What one update asks of the providers. */
 export class ProviderSession {
   /** What failed so far. */
   readonly failures: ResourceFailure[] = [];
-  /** The URNs of what is deleted before its replacement is made. */
-  readonly deletedFirst = new Set<string>();
   /** The fence of its calls: ends with the update's own fence, and when the session is closed. */
   readonly fence: Fence;
   readonly #end = new AbortController();
-  readonly #onClose: () => void;
 
+  /** @param providerOf the provider behind a stub that the state may hold */
   constructor(
     readonly options: SessionOptions,
-    onClose: () => void,
+    readonly providerOf: (stub: string) => AnyProvider | undefined,
   ) {
     const { fence } = options;
     const { signal } = this.#end;
     setMaxListeners(0, signal); // each connection to a database listens to it
-    this.#onClose = onClose;
     this.fence = {
       check: () => {
         fence?.check();
@@ -51,9 +60,78 @@ export class ProviderSession {
     else fence.signal.addEventListener("abort", end, { signal });
   }
 
+  /**
+   * Answers a call of the engine's.
+   *
+   * @param method a method of `pulumirpc.ResourceProvider`
+   * @throws what the provider throws, which is kept among the failures
+   */
+  async call(method: string, request: ProviderRequest): Promise<object> {
+    try {
+      const answer = Object.hasOwn(METHODS, method) ? METHODS[method] : undefined;
+      if (answer === undefined) throw new Error(`dynamic providers have no method ${method}`);
+      return await withinFence(this.fence, async () => {
+        this.fence.check();
+        return answer(this, request);
+      });
+    } catch (error) {
+      this.failures.push({ urn: request.urn, ...failureOf(error) });
+      throw error;
+    }
+  }
+
   /** From now on, none of its calls writes. */
   close(): void {
     this.#end.abort(new RetryableError("UpdateEnded", "the update that this belongs to has ended"));
-    this.#onClose();
   }
+}
+
+const METHODS: Readonly<Record<string, Method>> = {
+  async Check(session, { urn, olds = {}, news = {} }) {
+    const { inputs, failures } = await providerOf(session, news, olds).check(olds, news);
+    for (const { property, reason } of failures) {
+      session.failures.push({ urn, errorClass: "terminal", reason: "Invalid", message: `${property}: ${reason}` });
+    }
+    return { inputs: withStub(inputs, news), failures };
+  },
+  async Diff(session, { id = "", olds = {}, news = {} }) {
+    const {
+      changes,
+      replaces = [],
+      deleteBeforeReplace = false,
+    } = await providerOf(session, news, olds).diff(id, olds, news);
+    return { changes: changes ? "DIFF_SOME" : "DIFF_NONE", replaces, deleteBeforeReplace };
+  },
+  async Create(session, { properties = {} }) {
+    const { id, outs } = await providerOf(session, properties).create(properties);
+    return { id, properties: withStub(outs, properties) };
+  },
+  async Read(session, { id = "", properties = {}, inputs }) {
+    const result = await providerOf(session, properties).read(id, properties);
+    if (result.id === undefined) return {};
+    return { id: result.id, properties: withStub(result.props, properties), ...(inputs && { inputs }) };
+  },
+  async Update(session, { id = "", olds = {}, news = {} }) {
+    const { outs } = await providerOf(session, news).update(id, olds, news);
+    return { properties: withStub(outs, news) };
+  },
+  async Delete(session, { id = "", properties = {} }) {
+    await providerOf(session, properties)[session.options.release ? "release" : "delete"](id, properties);
+    return {};
+  },
+};
+
+function providerOf(session: ProviderSession, ...candidates: Properties[]): AnyProvider {
+  // The engine sends a placeholder instead of the stub where a preview does not know it yet.
+  for (const { [PROVIDER_PROPERTY]: stub } of candidates) {
+    const provider = session.providerOf(stub as string);
+    if (provider !== undefined) return provider;
+  }
+  throw new Error(
+    "the state names a dynamic provider that is not Kindstack's; the operator runs no code that it finds in a state",
+  );
+}
+
+function withStub(values: object, { [PROVIDER_PROPERTY]: stub }: Properties): Properties {
+  return { ...values, [PROVIDER_PROPERTY]: stub };
 }

@@ -1,17 +1,18 @@
-import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
-import { errorMessageOf, RetryableError } from "../../providers/errors";
+import type { EngineEvent } from "@pulumi/pulumi/automation/events";
+import Type from "typebox";
+import { Compile } from "typebox/compile";
+import { RetryableError } from "../../providers/errors";
 import { checkFence, currentFence } from "../../providers/fence";
-import type { ProviderHost } from "../../providers/host/server";
+import type { ProviderHost } from "../../providers/host/host";
 import type { SessionOptions } from "../../providers/host/session";
-import type { Backend } from "./backend";
-import { type EngineReport, readEventLog, type StackResource } from "./event-log";
-import { assess, type UpdateFailure } from "./failures";
-import { type Program, type ProgramOptions, type ServedProgram, serveProgram } from "./language-server";
-import { isStale, parseLocks } from "./lock";
-import { openBackend } from "./open-backend";
-import { type CommandResult, type PulumiOptions, runPulumi } from "./pulumi";
+import type { EngineProcesses } from "./engine-processes";
+import { type EngineReport, reportOf, type StackResource } from "./event-log";
+import { assess, type Outcome, type UpdateFailure, withoutPasswords } from "./failures";
+import { type Ended, runInterruptible } from "./interruption";
+import { type PreparedProgram, type Program, type ProgramOptions, prepareProgram } from "./program";
+import { RpcError } from "./rpc";
 import { urnsIn } from "./stack-state";
+import { StackStates } from "./stack-states";
 
 export interface UpdateResult {
   operation: "up" | "destroy";
@@ -42,42 +43,43 @@ export interface UpdateOptions extends ProgramOptions {
 
 type DestroyOptions = UpdateOptions & Pick<SessionOptions, "release">;
 
-/** The engine works on so many resources of a stack at once; their provider may write them together. */
-const PARALLEL = 64;
-
-export interface StackEngineOptions extends PulumiOptions {
+export interface StackEngineOptions {
+  engine: EngineProcesses;
   host: ProviderHost;
-  log: { warn(fields: object, message: string): void };
+  /** After this long an operation is interrupted. */
+  timeoutMs: number;
 }
 
-/**
- * Runs updates of stacks: one command each, for inline programs, with the providers of this process.
- *
- * The Automation API's own `Stack.up` starts three more processes (`stack output` twice and `stack history`) to learn
- * what the engine's events have told already, and `createOrSelectStack` one or two before; this keeps its language
- * server and the CLI's contract and leaves those out.
- */
+const outcomeSchema = Compile(
+  Type.Object({
+    exists: Type.Boolean(),
+    succeeded: Type.Boolean(),
+    message: Type.Optional(Type.String()),
+    phasesMs: Type.Record(Type.String(), Type.Number()),
+  }),
+);
+
+type Method = "up" | "destroy" | "preview" | "previewDestroy";
+
+interface OperationOptions extends SessionOptions {
+  signal?: AbortSignal | undefined;
+}
+
+/** Runs operations on stacks, for inline programs, with the providers of this process. */
 export class StackEngine {
+  readonly states: StackStates;
   readonly #options: StackEngineOptions;
-  readonly #backend: Backend;
+  /** Stacks that are being written. */
+  readonly #working = new Set<string>();
 
   constructor(options: StackEngineOptions) {
     this.#options = options;
-    this.#backend = openBackend(options);
+    this.states = new StackStates(options.engine);
   }
 
   /** Creates or updates what `program` registers; makes the stack when there is none. */
   async up(stack: string, program: Program, options: UpdateOptions = {}): Promise<UpdateResult> {
-    await this.#backend.createMissing?.(stack);
-    const served = await serveProgram(program, options);
-    try {
-      const args = ["--client", served.address, "--exec-kind", "auto.inline"];
-      if (options.refresh) args.push("--refresh");
-      return await this.#update("up", stack, args, options, served);
-    } finally {
-      served.close();
-      await this.#tidy(stack);
-    }
+    return this.#update("up", stack, options, program);
   }
 
   /**
@@ -86,14 +88,7 @@ export class StackEngine {
    * @param options with `release`, the stack's resources are kept, unmanaged
    */
   async destroy(stack: string, options: DestroyOptions = {}): Promise<UpdateResult> {
-    const args = ["--exec-kind", "auto.local"];
-    const { isDirect } = this.#backend;
-    // To remove a stack directly takes less than the CLI, which waits 140 ms for a missing file.
-    if (!isDirect) args.push("--remove");
-    const result = await this.#update("destroy", stack, args, options);
-    if (isDirect && result.outcome === "succeeded") await this.forget(stack);
-    else await this.#tidy(stack);
-    return result;
+    return this.#update("destroy", stack, options);
   }
 
   /**
@@ -102,7 +97,7 @@ export class StackEngine {
    * @throws RetryableError `Unreadable`
    */
   async recorded(stack: string, signal?: AbortSignal): Promise<string[] | undefined> {
-    const state = await this.#backend.state(stack, signal);
+    const state = await this.states.read(stack, signal);
     return state && urnsIn(state);
   }
 
@@ -111,107 +106,88 @@ export class StackEngine {
    *
    * @throws RetryableError when the backend cannot be reached, or the fence has come down
    */
-  async forget(stack: string, signal?: AbortSignal): Promise<void> {
+  async forget(stack: string, _signal?: AbortSignal): Promise<void> {
     checkFence();
-    await this.#backend.remove(stack, signal);
-  }
-
-  /** Cuts a stack's history. What cannot be removed now stays until the next update. */
-  async #tidy(stack: string): Promise<void> {
-    if (currentFence()?.signal.aborted) return; // it is another's stack now
-    await this.#backend
-      .cutHistory?.(stack)
-      .catch((error: unknown) =>
-        this.#options.log.warn({ stack, reason: errorMessageOf(error) }, "failed to clean up the stack's history"),
-      );
+    await this.states.remove(stack);
   }
 
   async #update(
     operation: UpdateResult["operation"],
     stack: string,
-    args: readonly string[],
     options: DestroyOptions,
-    program?: ServedProgram,
+    program?: Program,
   ): Promise<UpdateResult> {
-    const { host, workspace, timeoutMs } = this.#options;
+    const { savesOnce, refresh } = options;
+    if (this.#working.has(stack)) {
+      throw new RetryableError("Locked", `the stack ${stack} is being worked on by this process`);
+    }
+    this.#working.add(stack);
     const started = performance.now();
-    const flags = ["--continue-on-error", "--parallel", String(PARALLEL)];
-    const session = host.openSession(stack, { ...options, fence: currentFence(), onUnreplaced: program?.abandon });
     try {
-      const words = [...args, ...flags, "--yes", "--skip-preview", "--stack", stack];
-      const result = await this.#runUnlocked(operation, stack, words, options);
-      checkFence(); // whatever ended it, it is another's stack now
-      const report = readEventLog(result.events);
-      const assessment = assess(result, report, session.failures, program?.error(), timeoutMs);
-      if (result.exitCode === 0 && !assessment.succeeded) await refuseWithoutRoom(workspace.scratchDirectory);
-      const isGone = operation === "destroy" && result.error?.kind === "stackNotFound";
-      return {
+      const { ended, events, assessment } = await this.operate(
         operation,
-        outcome:
-          assessment.succeeded || isGone ? "succeeded" : result.interrupted === "aborted" ? "interrupted" : "failed",
-        changes: report.changes,
-        resources: report.resources,
-        deleted: report.deleted,
-        failures: isGone ? [] : assessment.failures,
-        restDone: assessment.restDone,
-        durationMs: performance.now() - started,
-      };
+        stack,
+        { savesOnce, refresh },
+        { ...options, fence: currentFence() },
+        program,
+      );
+      checkFence(); // whatever ended it, it is another's stack now
+      const { changes, resources, deleted } = reportOf(events);
+      const { succeeded, failures, restDone } = assessment;
+      const outcome = succeeded ? "succeeded" : ended.interrupted === "aborted" ? "interrupted" : "failed";
+      const durationMs = performance.now() - started;
+      return { operation, outcome, changes, resources, deleted, failures, restDone, durationMs };
     } finally {
-      session.close();
+      this.#working.delete(stack);
     }
   }
 
   /**
-   * Runs an update's command, after it has removed locks that are not a living process's, and made a stack that a program
-   * is to fill. One that was interrupted may have given up creations that its provider did not answer in time; they are not
-   * kept as pending.
+   * Runs one operation of the engine's.
    *
-   * @throws RetryableError `Locked`
+   * @throws RetryableError `Locked`, `NoPulumi`
    */
-  async #runUnlocked(
-    operation: UpdateResult["operation"],
+  async operate(
+    method: Method,
     stack: string,
-    words: readonly string[],
-    options: UpdateOptions,
-  ): Promise<CommandResult> {
-    const { workspace, log } = this.#options;
-    const run = () => this.#command([operation, ...words], options, { events: true });
-    let result = await run();
-    if (result.error?.kind === "stackNotFound" && operation === "up") {
-      await this.#command(["stack", "init", stack, "--no-select"], options);
-      result = await run();
+    parameters: object,
+    options: OperationOptions & ProgramOptions,
+    program?: Program,
+  ) {
+    const { engine, host, timeoutMs } = this.#options;
+    const events: EngineEvent[] = [];
+    const session = host.openSession(options);
+    const limits = { timeoutMs, signal: options.signal };
+    let prepared: PreparedProgram | undefined;
+    let programError: unknown;
+    let ended: Ended = {};
+    try {
+      if (program !== undefined) prepared = await prepareProgram(program, options);
+      const params = { stack, ...parameters, ...(prepared && { program: prepared.parameter }) };
+      const listener = { session, event: (event: EngineEvent) => void events.push(event) };
+      ended = await engine.use((process) => runInterruptible(limits, () => process.operate(method, params, listener)), {
+        operates: true,
+      });
+    } catch (error) {
+      if (program === undefined || prepared !== undefined) throw error;
+      programError = error;
+    } finally {
+      session.close();
+      prepared?.close();
     }
-    if (result.exitCode !== 0) {
-      const torn = (await this.#backend.removeTornLocks?.(stack)) ?? [];
-      if (torn.length > 0) {
-        log.warn({ stack, torn }, "removed an incomplete lock");
-        result = await run();
-      }
-    }
-    if (result.interrupted !== undefined && result.signal === undefined) {
-      await this.#backend.forgetPendingCreates(stack);
-    }
-    if (result.error?.kind !== "locked") return result;
-    const locks = parseLocks(result.error.message);
-    if (locks.length === 0 || !locks.every((lock) => isStale(lock, (pid) => workspace.pulumi.owns(pid)))) {
-      const holder = locks[0]?.text ?? result.error.message;
-      throw new RetryableError("Locked", `the stack ${stack} is locked by another process: ${holder}`);
-    }
-    log.warn({ stack, locks }, "removing the lock of a dead process");
-    await this.#backend.unlock(stack, () => this.#command(["cancel", stack, "--yes"], options));
-    return run();
-  }
-
-  #command(args: string[], { signal, savesOnce }: UpdateOptions, { events = false } = {}): Promise<CommandResult> {
-    return runPulumi(this.#options, args, { signal, savesOnce, events });
+    const outcome = outcomeOf(ended);
+    engine.count(outcome?.phasesMs);
+    const report = reportOf(events);
+    programError ??= prepared?.error();
+    const assessment = assess(ended, outcome, report, session.failures, programError, timeoutMs);
+    return { ended, events, outcome, assessment };
   }
 }
 
-/** @throws RetryableError when nothing can be written: then the CLI could not tell what it did, and does not say so */
-async function refuseWithoutRoom(directory: string): Promise<void> {
-  try {
-    await writeFile(join(directory, "room"), Buffer.alloc(4096));
-  } catch (error) {
-    throw new RetryableError("SystemError", `the work directory cannot be written to: ${errorMessageOf(error)}`);
-  }
+/** @throws RetryableError `Locked` */
+function outcomeOf({ result, error }: Ended): Outcome | undefined {
+  if (outcomeSchema.Check(result)) return result;
+  if (!(error instanceof RpcError)) return undefined;
+  if (error.kind === "locked") throw new RetryableError("Locked", error.message);
+  return { exists: false, succeeded: false, message: withoutPasswords(error.message), phasesMs: {} };
 }

@@ -1,7 +1,8 @@
 import { type Failure, failureOf } from "../../providers/errors";
 import type { ResourceFailure } from "../../providers/host/session";
+import { EngineGoneError } from "./engine-process";
 import type { EngineReport } from "./event-log";
-import { type CommandResult, withoutPasswords } from "./pulumi";
+import type { Ended } from "./interruption";
 import { nameOf } from "./urn";
 
 /** One thing that went wrong in an update. */
@@ -11,14 +12,16 @@ export interface UpdateFailure extends Failure {
   urn?: string;
 }
 
-/** What a command printed without an account of what failed is kept to this length. */
-const MAX_WORDS = 64 * 1024;
-
-const UPDATE_FAILED = /^(update|preview|destroy) failed$/;
+/** How an operation ended, as the engine says itself. */
+export interface Outcome {
+  exists: boolean;
+  succeeded: boolean;
+  message?: string | undefined;
+  phasesMs: Readonly<Record<string, number>>;
+}
 
 /** What came of an update or a preview. */
 export interface Assessment {
-  /** Only the engine's own event counts: on a broken CLI's exit code, resources that still exist would be released. */
   succeeded: boolean;
   /** The most exact account of each failure: the provider's or program's own error where there is one. */
   failures: UpdateFailure[];
@@ -31,54 +34,56 @@ export interface Assessment {
  * @param programError what the program threw
  */
 export function assess(
-  result: CommandResult,
+  ended: Ended,
+  outcome: Outcome | undefined,
   report: EngineReport,
   refused: readonly ResourceFailure[],
   programError: unknown,
   timeoutMs: number,
 ): Assessment {
-  if (result.exitCode === 0 && report.succeeded) return { succeeded: true, failures: [], restDone: true };
+  if (outcome?.succeeded) return { succeeded: true, failures: [], restDone: true };
   const failed = new Set(report.failed);
   const isOneResources = (urn: string | undefined) => urn !== undefined && failed.has(urn);
   return {
     succeeded: false,
-    failures: findFailures(result, report, refused, programError, timeoutMs).map((failure) => ({
+    failures: findFailures(ended, outcome, report, refused, programError, timeoutMs).map((failure) => ({
       ...failure,
       message: withoutPasswords(failure.message),
     })),
     restDone:
-      [programError, result.signal, result.interrupted].every((cause) => cause === undefined) &&
+      [programError, ended.error, ended.interrupted, outcome?.message].every((cause) => cause === undefined) &&
       failed.size > 0 &&
       refused.every(({ urn }) => isOneResources(urn)) &&
-      report.errors.every(({ urn, message }) => isOneResources(urn) || UPDATE_FAILED.test(message)),
+      report.errors.every(({ urn }) => isOneResources(urn)),
   };
 }
 
 function findFailures(
-  ...[result, report, refused, programError, timeoutMs]: Parameters<typeof assess>
+  ...[ended, outcome, report, refused, programError, timeoutMs]: Parameters<typeof assess>
 ): UpdateFailure[] {
-  if (result.interrupted === "timeout") {
+  if (ended.interrupted === "timeout") {
     const message = `the update took longer than ${timeoutMs / 1000} s`;
     return [{ errorClass: "retryable", reason: "Timeout", message }];
   }
-  if (result.signal !== undefined) {
-    const message = `Pulumi was killed by ${result.signal}`;
+  if (ended.error instanceof EngineGoneError) {
+    const message = `Pulumi was killed by ${ended.error.signal}`;
     return [{ errorClass: "retryable", reason: "Killed", message }];
   }
   const failures: UpdateFailure[] = refused.map(({ urn, ...failure }) => ({ resource: nameOf(urn), urn, ...failure }));
   if (programError !== undefined) failures.push(failureOf(programError));
   if (failures.length > 0) return failures;
-  const errors = report.errors.filter(({ message }) => !UPDATE_FAILED.test(message));
-  if (errors.length === 0) {
-    const output =
-      (result.stderr || result.stdout || result.error?.message || "").trim().slice(-MAX_WORDS) || "no output";
-    const unexplained = result.exitCode === 0 ? "Pulumi exited without reporting what it did: " : "";
-    errors.push({ message: unexplained + output });
-  }
+  const errors = [...report.errors];
+  if (outcome?.message !== undefined) errors.push({ message: outcome.message });
+  if (errors.length === 0) errors.push({ message: "the engine does not tell why" });
   return errors.map(({ urn, message }) => ({
     ...(urn && { resource: nameOf(urn), urn }),
     errorClass: "retryable",
     reason: "UpdateFailed",
     message,
   }));
+}
+
+/** Errors may quote a URL of the state or of a database, and failures end up in conditions, which many people may read. */
+export function withoutPasswords(text: string): string {
+  return text.replace(/(\/\/[^\s:/@]*):[^\s/]*@/g, "$1:***@");
 }

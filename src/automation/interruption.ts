@@ -2,9 +2,9 @@ import { RetryableError } from "../../providers/errors";
 import { checkFence, currentFence } from "../../providers/fence";
 import type { Reason } from "../../providers/reasons";
 
-/** Why a command is aborted that must have ended after a certain time: an abort with this as its reason. */
+/** Why an operation is aborted that must have ended after a certain time: an abort with this as its reason. */
 export class UrgentAbort extends RetryableError {
-  /** @param graceMs how long the command has; with 0 it is killed at once */
+  /** @param graceMs how long the operation has; with 0 its process is killed at once */
   constructor(
     reason: Reason,
     message: string,
@@ -14,27 +14,16 @@ export class UrgentAbort extends RetryableError {
   }
 }
 
-/** How long an interrupted update has to write its checkpoint and release its lock before it is killed. */
+/** How long an interrupted operation has to save its state and release its lock before its process is killed. */
 const INTERRUPT_GRACE_MS = 10_000;
 
-export interface ProcessResult {
-  exitCode: number;
-  /** What ended it, when it did not end by itself. */
-  signal?: NodeJS.Signals;
-  stdout: string;
-  stderr: string;
-  /** Why we ended it, when we did. */
-  interrupted?: "timeout" | "aborted";
-}
-
-/** A command that runs, and how it can be told to end. */
-export interface RunningCommand<Result extends ProcessResult> {
-  /** Rejects when it could not be started. */
-  ended: Promise<Result>;
-  /** As one SIGINT: the engine finishes the current step and saves. */
+/** An operation that runs, and how it can be told to end. */
+export interface RunningCommand {
+  ended: Promise<unknown>;
+  /** The engine finishes the current step and saves. */
   interrupt(): void;
-  /** As a second one: the engine waits for no step. */
-  terminate?(): void;
+  /** The engine waits for no step. */
+  terminate(): void;
   kill(): void;
 }
 
@@ -43,20 +32,27 @@ export interface CommandLimits {
   signal?: AbortSignal | undefined;
 }
 
+/** How an operation ended, and why we ended it, when we did. */
+export interface Ended {
+  result?: unknown;
+  error?: unknown;
+  interrupted?: "timeout" | "aborted";
+}
+
 /**
- * Runs a command, and ends it when its time is over, its signal is aborted or the fence of the work that asks for it comes
- * down: first gently, and by force after the grace period. It is not started after an abort.
+ * Runs an operation, and ends it when its time is over, its signal is aborted or the fence of the work that asks for it
+ * comes down: first gently, and by force after the grace period. It is not started after an abort.
  *
- * @throws RetryableError when the fence has come down before; what keeps it from starting
+ * @throws RetryableError when the fence has come down before
  */
-export async function runInterruptible<Result extends ProcessResult>(
+export async function runInterruptible(
   { timeoutMs, signal }: CommandLimits,
-  start: () => RunningCommand<Result>,
-): Promise<Result | ProcessResult> {
-  if (signal?.aborted) return { exitCode: -1, stdout: "", stderr: "", interrupted: "aborted" };
+  start: () => RunningCommand,
+): Promise<Ended> {
+  if (signal?.aborted) return { interrupted: "aborted" };
   checkFence();
   const command = start();
-  let interrupted: ProcessResult["interrupted"];
+  let interrupted: Ended["interrupted"];
   let killAt = Number.POSITIVE_INFINITY;
   let timers: NodeJS.Timeout[] = [];
   const end = (reason: typeof interrupted, graceMs: number) => {
@@ -67,7 +63,7 @@ export async function runInterruptible<Result extends ProcessResult>(
     else if (interrupted === undefined) command.interrupt();
     interrupted ??= reason;
     timers.forEach(clearTimeout);
-    timers = [setTimeout(() => command.terminate?.(), graceMs / 2), setTimeout(() => command.kill(), graceMs)];
+    timers = [setTimeout(() => command.terminate(), graceMs / 2), setTimeout(() => command.kill(), graceMs)];
   };
   const onAbort = ({ target }: Event) => {
     const { reason } = target as AbortSignal;
@@ -77,11 +73,33 @@ export async function runInterruptible<Result extends ProcessResult>(
   const signals = [signal, currentFence()?.signal];
   for (const one of signals) one?.addEventListener("abort", onAbort);
   try {
-    const result = await command.ended;
-    return { ...result, ...(interrupted && { interrupted }) };
+    const ended = await command.ended.then(
+      (result): Ended => ({ result }),
+      (error: unknown): Ended => ({ error }),
+    );
+    return { ...ended, ...(interrupted && { interrupted }) };
   } finally {
     clearTimeout(timeout);
     timers.forEach(clearTimeout);
     for (const one of signals) one?.removeEventListener("abort", onAbort);
   }
+}
+
+/** Signals a whole process group; a group that is gone already is what we wanted. */
+export function signalGroup(pid: number | undefined, signal: NodeJS.Signals): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+  }
+}
+
+/** Keeps the end of a stream; there is none where a process could not be started, as file descriptors ran out. */
+export function collect(stream: NodeJS.ReadableStream | undefined, length: number): () => string {
+  let text = "";
+  stream?.setEncoding("utf8").on("data", (chunk: string) => {
+    text = (text + chunk).slice(-length);
+  });
+  return () => text;
 }

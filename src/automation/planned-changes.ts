@@ -1,6 +1,6 @@
+import type { EngineEvent } from "@pulumi/pulumi/automation/events";
 import { describeUnknown, unescapeReserved } from "../../providers/literal";
 import type { Properties } from "../../providers/provider";
-import { eventsIn } from "./event-log";
 import { isScaffolding, nameOf } from "./urn";
 
 export type PlannedOperation = "create" | "update" | "replace" | "delete" | "same";
@@ -29,10 +29,10 @@ const OPERATIONS: Readonly<Record<string, PlannedOperation>> = {
   "delete-replaced": "replace",
 };
 
-/** Reads what a preview would do from its event log (newline-delimited JSON), one change for each resource. */
-export function readPlannedChanges(eventLog: string): PlannedChange[] {
+/** What a preview would do by its events, one change for each resource. */
+export function plannedChanges(events: Iterable<EngineEvent>): PlannedChange[] {
   const changes = new Map<string, PlannedChange>();
-  for (const { resourcePreEvent } of eventsIn(eventLog, (line) => line.includes('"resourcePreEvent"'))) {
+  for (const { resourcePreEvent } of events) {
     const step = unescapeReserved(describeUnknown(resourcePreEvent?.metadata));
     const operation = step && OPERATIONS[step.op];
     if (step === undefined || operation === undefined || isScaffolding(step.urn)) continue;

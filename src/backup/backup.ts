@@ -103,7 +103,7 @@ export async function restore(
     );
   }
   for (const [index, name] of names.entries()) {
-    await backend.write(name, join(resolve(directory), fileOf(name)), { exists: present.has(name) });
+    await backend.write(name, join(resolve(directory), fileOf(name)));
     onStack(index + 1, names.length);
   }
   return names.length;

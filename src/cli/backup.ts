@@ -7,7 +7,7 @@ import { restore, writeBackup } from "../backup/backup";
 import { type StateBackend, withStateBackend } from "../backup/state-backend";
 import { readStream, writeStream } from "../backup/stream";
 import { readStateConfig } from "../config";
-import { resolvePulumi } from "../toolchain/pulumi";
+import { resolveEngine } from "../toolchain/engine";
 import { Progress } from "./progress";
 import { untilInterrupted } from "./until-interrupted";
 
@@ -79,9 +79,10 @@ async function withBackend(
   };
   try {
     const summary = await untilInterrupted(async (signal) => {
-      const pulumi = await resolvePulumi({ signal, observe: progress.observeTools, make: false });
+      const state = readStateConfig(process.env);
+      const file = await resolveEngine(state, { signal, observe: progress.observeTools });
       progress.begin(what);
-      return withStateBackend(readStateConfig(process.env), pulumi, signal, (backend) => run(backend, onStack));
+      return withStateBackend(state, file, signal, (backend) => run(backend, onStack));
     });
     progress.done();
     if (summary) process.stdout.write(`${summary}\n`);

@@ -19,7 +19,7 @@ import { operator } from "../dev/operator";
 import { applySamples } from "../dev/samples";
 import { CONSOLE_PATH } from "../telemetry/console-paths";
 import { renderTable } from "../text/table";
-import { resolvePulumi } from "../toolchain/pulumi";
+import { resolveBinary } from "../toolchain/resolve";
 import { allKinds, type KindsOption, kindsOption } from "./kinds-option";
 import { Progress } from "./progress";
 import { untilInterrupted } from "./until-interrupted";
@@ -97,7 +97,7 @@ async function up(options: DevOptions, signal: AbortSignal): Promise<void> {
   try {
     const { observeTools } = progress;
     // First, because it may take minutes or fail, and nothing else runs yet.
-    const pulumi = options.operator ? await resolvePulumi({ signal, observe: observeTools }) : undefined;
+    const engine = options.operator ? await resolveBinary("engine", { signal, observe: observeTools }) : undefined;
     let begun = false;
     cluster = await startDevCluster({
       dir,
@@ -110,9 +110,9 @@ async function up(options: DevOptions, signal: AbortSignal): Promise<void> {
         progress.detail(message);
       },
     });
-    if (pulumi !== undefined) {
+    if (engine !== undefined) {
       progress.begin("operator");
-      const component = operator(cluster, pulumi, { kinds: portableWords(options.kinds?.words ?? []), watch });
+      const component = operator(cluster, engine, { kinds: portableWords(options.kinds?.words ?? []), watch });
       const onSpawn = (logFile: string) => {
         if (!detach) unfollow = followFile(logFile, terminalLog());
       };

@@ -1,10 +1,11 @@
 import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { errorMessageOf, TerminalError } from "../../providers/errors";
 import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
 import { closePool } from "../../providers/postgres/pool";
 import type { AnyKind } from "../../stacks/contract/kind";
-import { fileBackendDirectory } from "../automation/file-backend";
 import { withScratch } from "../automation/scratch";
 import { StackReader } from "../automation/stack-reader";
 import { readStateConfig } from "../config";
@@ -12,7 +13,7 @@ import type { Answers, RequestPath, Requests } from "../preview/api";
 import { askOperator } from "../preview/ask-operator";
 import { ClusterView } from "../preview/cluster-view";
 import { type Inspection, inspectStacks } from "../preview/inspect";
-import { resolvePulumi } from "../toolchain/pulumi";
+import { resolveEngine } from "../toolchain/engine";
 import { type OpenStacks, openStacks } from "./open-stacks";
 import { Progress, startSpinner } from "./progress";
 import { operatorAt, type ServerOptions } from "./server-options";
@@ -73,11 +74,10 @@ async function withSources<T>(
   let stacks: OpenStacks | undefined;
   let spinner: ReturnType<typeof startSpinner>;
   try {
-    // Building a server takes longer than an inspection.
-    const pulumi = await resolvePulumi({ signal, observe: progress.observeTools, make: false });
-    const opening = openCluster(); // needs nothing of the workspace
+    const file = await resolveEngine(state, { signal, observe: progress.observeTools });
+    const opening = openCluster(); // needs nothing of the engine
     opening.catch(() => {});
-    stacks = await openStacks(kinds, { ...state, workDirectory, pulumi, log: console });
+    stacks = await openStacks(kinds, { ...state, workDirectory, file, log: console });
     const cluster = await opening;
     if (concurrency !== undefined) spinner = startSpinner("previewing");
     const reader = new StackReader({ ...stacks, timeoutMs: TIMEOUT_MS, concurrency: concurrency ?? 1 });
@@ -114,7 +114,7 @@ async function openCluster(): Promise<ClusterView> {
 
 function notesOn(backendUrl: string, { unreachable }: ClusterView): string[] {
   const notes: string[] = [];
-  const directory = fileBackendDirectory(backendUrl);
+  const directory = backendUrl.startsWith("file://") ? join(fileURLToPath(new URL(backendUrl)), ".pulumi") : undefined;
   if (directory !== undefined && !existsSync(directory)) {
     notes.push(`there is no state in ${directory}, so everything is new: is PULUMI_BACKEND_URL right?`);
   }

@@ -8,6 +8,7 @@ import { INSPECTION_HELP, inspect } from "./inspection";
 import { KIND_HELP, type KindsOption, kindsOption, kindsWith } from "./kinds-option";
 import { type OutputFormat, outputOption } from "./output-option";
 import { type ServerOptions, withServerOptions } from "./server-options";
+import { unlockCommand, unprotectCommand } from "./state-repair";
 
 const SHOWN_CHANGES = 3;
 
@@ -31,7 +32,7 @@ export function outputsCommand(): Command {
 
 export function stateCommand(): Command {
   return new Command("state")
-    .description("print the state of an object's stack")
+    .description("print the state of an object's stack, or repair it")
     .addHelpText("after", "\nExample:\n  kindstack state export tenant.multitenancy acme > acme.json")
     .addCommand(
       objectCommand({
@@ -39,7 +40,9 @@ export function stateCommand(): Command {
         description: "print the state of an object's stack, as JSON for `pulumi stack import`; secrets stay encrypted",
         path: "/v1/state",
       }),
-    );
+    )
+    .addCommand(unlockCommand())
+    .addCommand(unprotectCommand());
 }
 
 interface ObjectOptions extends ServerOptions, KindsOption {

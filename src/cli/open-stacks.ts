@@ -1,32 +1,22 @@
-import { ProviderHost } from "../../providers/host/server";
+import { ProviderHost } from "../../providers/host/host";
 import { providersOf } from "../../providers/index";
 import type { AnyKind } from "../../stacks/contract/kind";
-import type { Workspace } from "../automation/pulumi";
-import { openWorkspace, type WorkspaceSettings } from "../automation/workspace";
+import type { EngineProcesses } from "../automation/engine-processes";
+import { type EngineSettings, openEngine } from "../automation/workspace";
 
-/** A workspace whose stacks the providers of this process serve. */
+/** The engine with the providers of this process. */
 export interface OpenStacks {
-  workspace: Workspace;
+  engine: EngineProcesses;
   host: ProviderHost;
   close(): Promise<void>;
 }
 
-/** Starts the providers of kinds, and opens a workspace that uses them. @throws what {@link openWorkspace} throws */
+/** Opens the stacks of kinds. @throws what {@link openEngine} throws */
 export async function openStacks(
   kinds: readonly AnyKind[],
-  settings: Omit<WorkspaceSettings, "environment" | "attachment">,
+  settings: Omit<EngineSettings, "environment">,
 ): Promise<OpenStacks> {
-  const host = await ProviderHost.start(providersOf(kinds));
-  try {
-    const { attachment } = host;
-    const workspace = await openWorkspace({ ...settings, environment: process.env, attachment });
-    const close = async () => {
-      await workspace.pulumi.close();
-      host.stop();
-    };
-    return { workspace, host, close };
-  } catch (error) {
-    host.stop(); // it would keep the process alive
-    throw error;
-  }
+  const host = new ProviderHost(providersOf(kinds));
+  const engine = await openEngine({ ...settings, environment: process.env });
+  return { engine, host, close: () => engine.close() };
 }

@@ -14,10 +14,11 @@ import { installKinds, refuseForeignDefinitions } from "../operator/install";
 import { Manager } from "../operator/manager";
 import { permittedKinds } from "../operator/rights";
 import { type Endpoints, startEndpoints } from "../telemetry/endpoints";
+import { addEngineMetrics } from "../telemetry/engine-metrics";
 import type { Console } from "../telemetry/listener";
 import { createLogger } from "../telemetry/log";
 import { createMetrics } from "../telemetry/metrics";
-import { resolvePulumi } from "../toolchain/pulumi";
+import { resolveEngine } from "../toolchain/engine";
 import { type AdmissionOptions, serveAdmission, withAdmissionOptions } from "./admission-options";
 import { giveBackMemoryWhenIdle } from "./heap";
 import { type KindsOption, kindsOption, loadedKinds } from "./kinds-option";
@@ -65,7 +66,7 @@ export function runCommand(): Command {
     .option("--rollout <percent>", "share of a kind's objects that get a new program at a time (default: all)", percent)
     .option("--rollout-max-failures <n>", "number of failed objects that stops a rollout", positive, 1)
     .option("--update-timeout <seconds>", "time after which an update is interrupted and retried", positive, 600)
-    .option("--engine-idle <seconds>", "time without an update after which the Pulumi server exits", seconds, 60)
+    .option("--engine-idle <seconds>", "time without an update after which the engine exits", seconds, 60)
     .option("--drift-interval <seconds>", "how often rows are compared with their objects", positive, 30)
     .option("--relist-interval <seconds>", "full re-list interval", positive, 1800)
     .option("--grace-period <seconds>", "time for running updates after SIGTERM", wholeNumber, 20);
@@ -88,9 +89,7 @@ Environment:
   PULUMI_CONFIG_PASSPHRASE[_FILE]      encrypts secrets in the state; generated outside a cluster
   KINDSTACK_SECRETS_PROVIDER           key service in its place: awskms://…, azurekeyvault://…, gcpkms://…, hashivault://…
   KINDSTACK_WORK_DIR                   files of running updates (default: .kindstack/work)
-  KINDSTACK_PULUMI                     the Pulumi CLI (default: from PATH, the cache, a download or a build)
-  KINDSTACK_PULUMI_SERVER              the server that runs its commands in one process (default: from PATH, the cache
-                                       or a build; none: a CLI process for each)
+  KINDSTACK_ENGINE                     the program that runs Pulumi's engine (default: from PATH, the cache or a build)
   PSQL_HOST, PSQL_PORT, PSQL_DBNAME, PSQL_USER, PSQL_PASSWORD, PGSSLMODE, PSQL_CA_FILE
                                        the database of kinds with rows
   KINDSTACK_POSTGRES_TABLES            tables that objects may write, such as "students,app.*"
@@ -137,29 +136,29 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
       console: async (request) => console?.(request),
       logger,
     });
-    const pulumi = await resolvePulumi({
+    const file = await resolveEngine(state, {
       signal,
       observe: (event) =>
         logger.info(
           { event: event.type, tool: event.tool.name, ...("source" in event && { source: event.source.label }) },
-          "preparing Pulumi",
+          "preparing Pulumi's engine",
         ),
-      onFallback: (reason) => logger.info({ reason }, "no Pulumi server: a CLI process is started for each update"),
     });
     const opened = await openStacks(loaded, {
       ...state,
-      pulumi,
+      file,
       log: logger,
       timing: { idleMs: options.engineIdle * 1000 },
     });
     stacks = opened;
+    addEngineMetrics(metrics.registry, opened.engine);
     const recorder = new EventRecorder({ client, logger });
-    const shards = openShards(options, { client, pulumi: opened.workspace.pulumi, metrics, logger });
+    const shards = openShards(options, { client, engine: opened.engine, metrics, logger });
     const kinds = [...(await permittedKinds(client, loaded, report))];
     const manager = new Manager({
       kinds,
       client,
-      engine: new StackEngine({ ...opened, timeoutMs: options.updateTimeout * 1000, log: logger }),
+      engine: new StackEngine({ ...opened, timeoutMs: options.updateTimeout * 1000 }),
       recorder,
       metrics,
       logger,
@@ -185,7 +184,7 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
     const prepare = options.installCrds ? installKinds : refuseForeignDefinitions;
     kinds.splice(0, kinds.length, ...(await prepare(client, kinds, report)));
     admission = await serveAdmission(options, kinds, client, logger);
-    inspection = await serveInspection(options, { kinds, client, pulumi, state, logger });
+    inspection = await serveInspection(options, { kinds, client, engine: file, state, logger });
     const startWatch = async () => {
       const { KindWatch } = await import("../dev/kind-watch.js");
       const restartAdmission = async () => {

@@ -5,7 +5,6 @@ import type { KubernetesClient } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { INSPECTION_SECRET } from "../../stacks/contract/rbac";
 import { StackReader } from "../automation/stack-reader";
-import type { PulumiBinary } from "../automation/workspace";
 import { listenAddress, operatorNamespace, type StateConfig } from "../config";
 import { type OpenStacks, openStacks } from "./open-stacks";
 import { wholeNumber } from "./parse-options";
@@ -36,7 +35,7 @@ export function withPreviewServerOptions(command: Command): Command {
 interface Collaborators {
   kinds: readonly AnyKind[];
   client: KubernetesClient;
-  pulumi: PulumiBinary;
+  engine: string;
   state: StateConfig;
   logger: Logger;
 }
@@ -46,7 +45,7 @@ const TIMEOUT_MS = 5 * 60_000;
 /** Serves inspections beside an operator, with a work directory and providers of their own; nothing without a port. */
 export async function serveInspection(
   options: PreviewServerOptions,
-  { kinds, client, pulumi, state, logger: parent }: Collaborators,
+  { kinds, client, engine: file, state, logger: parent }: Collaborators,
 ): Promise<{ port: number; close(): Promise<void> } | undefined> {
   const { previewPort: port, previewHost: host, previewNames: names, previewCertificate: folder } = options;
   if (port === undefined) return undefined;
@@ -70,7 +69,7 @@ export async function serveInspection(
   let stacks: Promise<OpenStacks> | undefined;
   const open = () => {
     const workDirectory = join(state.workDirectory, "inspection");
-    stacks ??= openStacks(kinds, { ...state, workDirectory, pulumi, log: logger }).catch((error: unknown) => {
+    stacks ??= openStacks(kinds, { ...state, workDirectory, file, log: logger }).catch((error: unknown) => {
       stacks = undefined; // the next request tries again
       throw error;
     });

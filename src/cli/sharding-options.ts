@@ -3,7 +3,7 @@ import { hostname } from "node:os";
 import { type Command, InvalidArgumentError } from "commander";
 import type { Logger } from "pino";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
-import type { Pulumi } from "../automation/pulumi";
+import type { EngineProcesses } from "../automation/engine-processes";
 import { inCluster } from "../config";
 import { kubernetesLeases } from "../sharding/lease-store";
 import { Shards } from "../sharding/shards";
@@ -39,7 +39,12 @@ export function withShardingOptions(command: Command): Command {
  */
 export function openShards(
   options: ShardingOptions,
-  { client, pulumi, metrics, logger }: { client: KubernetesClient; pulumi: Pulumi; metrics: Metrics; logger: Logger },
+  {
+    client,
+    engine,
+    metrics,
+    logger,
+  }: { client: KubernetesClient; engine: EngineProcesses; metrics: Metrics; logger: Logger },
 ): Shards | undefined {
   if (!options.leaderElect && options.shards === 1) return undefined;
   const timing: LeaseTiming = {
@@ -57,7 +62,7 @@ export function openShards(
     sessionName: () => `${host}-${randomBytes(4).toString("hex")}`,
     shards: options.shards,
     timing,
-    allow: (ms) => pulumi.allow(ms),
+    allow: (ms) => engine.allow(ms),
     logger,
     observe(transition, held) {
       metrics.shardsHeld.set(held);

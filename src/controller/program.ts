@@ -5,7 +5,7 @@ import { ownerDescription, statusOf } from "../../stacks/contract/kind";
 import { type KindObject, objectId, parseObjectId } from "../../stacks/contract/object";
 import { watchedObjects } from "../../stacks/contract/watched";
 import type { UpdateFailure } from "../automation/failures";
-import type { Program } from "../automation/language-server";
+import type { Program } from "../automation/program";
 import type { Reconcile } from "./context";
 import { ownedOf } from "./kind-cache";
 

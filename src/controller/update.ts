@@ -2,7 +2,7 @@ import type { LiveObject } from "../../providers/kubernetes/client";
 import { findsWhatWasCutOff, parseObject, statusOf } from "../../stacks/contract/kind";
 import { stackName } from "../../stacks/contract/object";
 import type { UpdateResult } from "../automation/engine";
-import type { Program } from "../automation/language-server";
+import type { Program } from "../automation/program";
 import { isFresh } from "../cache/freshness";
 import { updatingConditions } from "./conditions";
 import { isOutdated, loggedFailure, type Reconcile } from "./context";

@@ -3,7 +3,7 @@ import path from "node:path";
 import { Worker } from "node:worker_threads";
 import type { Logger } from "pino";
 import { errorMessageOf, TerminalError } from "../../providers/errors";
-import type { ProviderHost } from "../../providers/host/server";
+import type { ProviderHost } from "../../providers/host/host";
 import { providersOf } from "../../providers/index";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
 import { describeProblem, type LoadedKinds, loadKinds, reloadKinds } from "../../stacks/catalog";

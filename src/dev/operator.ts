@@ -1,5 +1,4 @@
 import path from "node:path";
-import type { PulumiBinary } from "../automation/workspace";
 import { packageRoot } from "../package";
 import type { DevCluster } from "./cluster";
 import { answersOk } from "./health";
@@ -14,7 +13,7 @@ export interface OperatorOptions {
 /** The operator as one more process of the cluster: the command line's own `run`, with the cluster's environment. */
 export function operator(
   { env, operatorPort: port }: DevCluster,
-  pulumi: PulumiBinary,
+  engine: string,
   { kinds = [], watch = false }: OperatorOptions = {},
 ): Component {
   return {
@@ -26,12 +25,7 @@ export function operator(
       ...kinds.flatMap((word) => ["--kinds", word]),
       ...(watch ? ["--watch"] : []),
     ],
-    env: {
-      ...env,
-      ...(pulumi.cli !== undefined
-        ? { KINDSTACK_PULUMI: pulumi.cli, KINDSTACK_PULUMI_SERVER: "none" }
-        : { KINDSTACK_PULUMI_SERVER: pulumi.server }),
-    },
+    env: { ...env, KINDSTACK_ENGINE: engine },
     port,
     tier: 4,
     stopSeconds: 40, // running updates finish first

@@ -18,7 +18,7 @@ export function createInstruments() {
     name: string,
     labelNames: Label[],
     help: string,
-    set: (gauge: Gauge<Label>) => void,
+    set: (gauge: Gauge<Label>) => void | Promise<void>,
   ): void => {
     new Gauge<Label>({
       name,
@@ -26,7 +26,7 @@ export function createInstruments() {
       help,
       registers,
       collect() {
-        set(this);
+        return set(this);
       },
     });
   };

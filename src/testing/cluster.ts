@@ -9,7 +9,7 @@ import { adminClient } from "../dev/control-plane";
 import { layoutOf, logFileOf } from "../dev/layout";
 import { operator } from "../dev/operator";
 import { inDefaultNamespace } from "../dev/samples";
-import { resolvePulumi } from "../toolchain/pulumi";
+import { resolveBinary } from "../toolchain/resolve";
 import { eventually } from "./eventually";
 
 /** Who applies manifests, as another than the operator. */
@@ -54,7 +54,7 @@ export interface TestCluster {
  * binaries are made or downloaded once and then cached, see `kindstack dev`.
  */
 export async function startTestCluster({ kinds }: TestClusterOptions): Promise<TestCluster> {
-  const pulumi = await resolvePulumi({});
+  const engine = await resolveBinary("engine");
   const dir = await fs.mkdtemp(path.join(os.tmpdir(), "kindstack-cluster-"));
   const cluster = await startDevCluster({ dir });
   const client = adminClient(cluster.kubeconfig);
@@ -65,7 +65,7 @@ export async function startTestCluster({ kinds }: TestClusterOptions): Promise<T
     await removeDevCluster(dir);
   };
   try {
-    await cluster.start(await operator(cluster, pulumi, { kinds: portableWords(kinds) }));
+    await cluster.start(await operator(cluster, engine, { kinds: portableWords(kinds) }));
   } catch (error) {
     const output = await log().catch(() => "");
     await close();

@@ -8,8 +8,8 @@ const ETCD = "3.6.10";
 const KUBERNETES = "1.36.3";
 const KWOK = "0.8.0";
 const PULUMI = "3.260.0";
-/** The CLI's version and the revision of our own code in `tools/pulumi`. */
-const PULUMI_SERVER = `${PULUMI}-2`;
+/** Pulumi's version and the revision of our own code in `tools/engine`. */
+const ENGINE = `${PULUMI}-1`;
 /** The last version of the SDK's Go module that contains the language host. */
 const LANGUAGE_NODEJS = "3.50.0";
 const POSTGRES = "18.4.0-beta.17";
@@ -104,27 +104,10 @@ export const tools = {
       }),
     ],
   },
-  /** Runs commands of the CLI in one process. */
-  "pulumi-server": {
-    name: "pulumi-server",
-    version: PULUMI_SERVER,
-    versionArguments: ["--version"],
-    // It needs Linux's /proc.
-    sources:
-      platform !== "linux"
-        ? []
-        : [
-            goBuild({
-              module: "tools/pulumi",
-              package: "./server",
-              variables: {
-                "main.Version": PULUMI_SERVER,
-                "github.com/pulumi/pulumi/sdk/v3/go/common/version.Version": `v${PULUMI}`,
-              },
-              estimatedSeconds: 60,
-            }),
-          ],
-  },
+  /** Pulumi's engine as the operator runs it, with the backends `file://` and `postgres://` and the passphrase. */
+  engine: engine("engine", ENGINE),
+  /** With all backends and key services. */
+  "engine-clouds": engine("engine-clouds", `${ENGINE}.clouds`, "clouds"),
   /** What plain `pulumi up` runs Node.js programs with; the operator does not need it. */
   "pulumi-language-nodejs": {
     name: "pulumi-language-nodejs",
@@ -138,6 +121,27 @@ export const tools = {
     ],
   },
 } as const satisfies Record<string, Tool>;
+
+function engine(name: string, version: string, tags?: string): Tool {
+  return {
+    name,
+    file: "kindstack-engine",
+    version,
+    versionArguments: ["--version"],
+    sources: [
+      goBuild({
+        module: "tools/engine",
+        package: ".",
+        variables: {
+          "main.Version": version,
+          "github.com/pulumi/pulumi/sdk/v3/go/common/version.Version": `v${PULUMI}`,
+        },
+        ...(tags !== undefined && { tags }),
+        estimatedSeconds: 100,
+      }),
+    ],
+  };
+}
 
 function etcdRelease() {
   const folder = `etcd-v${ETCD}-${platform}-${architecture}`;

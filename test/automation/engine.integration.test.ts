@@ -1,3 +1,349 @@
-import { describeEngine } from "./engine";
+import { readdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { output, secret } from "@pulumi/pulumi/output";
+import type { CustomResourceOptions } from "@pulumi/pulumi/resource";
+import { afterEach, beforeAll, describe, expect, it } from "vitest";
+import { TerminalError } from "../../providers/errors";
+import { summaryOf, TestEngine, withProgram } from "./test-engine";
+import { Thing } from "./things";
 
-describeEngine("server");
+describe("the engine", () => {
+  let engine: TestEngine;
+  let count = 0;
+  let stack: string;
+
+  beforeAll(async () => {
+    engine = await TestEngine.open();
+    return () => engine.close();
+  });
+  const begin = () => {
+    stack = `stack-${++count}`;
+  };
+  begin();
+  afterEach(begin);
+
+  const thingsOf = (name: string) =>
+    [...engine.things.live]
+      .filter(([key]) => key.startsWith(`${name}/`))
+      .map(([key, value]) => [key.split("/")[1], value]);
+
+  describe("up", () => {
+    it("creates the stack and what the program registers, and tells what came of it", async () => {
+      const result = await engine.up(stack, { a: "1", b: "2" });
+      expect(result).toMatchObject({ operation: "up", outcome: "succeeded", changes: { create: 2 }, failures: [] });
+      expect(result.resources.map(({ name, outputs }) => [name, outputs.value]).sort()).toEqual([
+        ["a", "1"],
+        ["b", "2"],
+      ]);
+      expect(result.durationMs).toBeGreaterThan(0);
+      expect(thingsOf(stack).sort()).toEqual([
+        ["a", "1"],
+        ["b", "2"],
+      ]);
+    });
+
+    it("does nothing when nothing has changed, and still tells of the resources", async () => {
+      await engine.up(stack, { a: "1" });
+      const result = await engine.up(stack, { a: "1" });
+      expect(summaryOf(result)).toEqual({ outcome: "succeeded", changes: {} });
+      expect(result.resources).toMatchObject([{ name: "a", operation: "same", outputs: { value: "1" } }]);
+    });
+
+    it("updates what changed, deletes what is no longer registered, and leaves the rest alone", async () => {
+      await engine.up(stack, { kept: "1", changed: "1", dropped: "1" });
+      const result = await engine.up(stack, { kept: "1", changed: "2" });
+      expect(result.changes).toEqual({ update: 1, delete: 1 });
+      // Things are made side by side, so their order says nothing.
+      expect(Object.fromEntries(thingsOf(stack))).toEqual({ kept: "1", changed: "2" });
+    });
+
+    it("replaces what cannot be changed in place", async () => {
+      await engine.engine.up(stack, () => void new Thing("a", { key: `${stack}/old`, value: "1" }));
+      const result = await engine.engine.up(stack, () => void new Thing("a", { key: `${stack}/new`, value: "1" }));
+      expect(result.changes).toMatchObject({ replace: 1 });
+      expect(result.resources).toMatchObject([{ name: "a", outputs: { key: `${stack}/new` } }]);
+      expect(thingsOf(stack)).toEqual([["new", "1"]]);
+    });
+
+    it("does not look for drift unless it is told to", async () => {
+      await engine.up(stack, { a: "1" });
+      engine.things.live.set(`${stack}/a`, "drifted");
+      expect((await engine.up(stack, { a: "1" })).changes).toEqual({});
+    });
+
+    it("repairs with a refresh what was changed or removed from outside", async () => {
+      await engine.up(stack, { changed: "1", removed: "1" });
+      engine.things.live.set(`${stack}/changed`, "drifted");
+      engine.things.live.delete(`${stack}/removed`);
+      const result = await engine.up(stack, { changed: "1", removed: "1" }, { refresh: true });
+      expect(result).toMatchObject({ outcome: "succeeded", changes: { update: 1, create: 1 } });
+      expect(new Map(thingsOf(stack) as [string, string][])).toEqual(
+        new Map([
+          ["changed", "1"],
+          ["removed", "1"],
+        ]),
+      );
+    });
+
+    it("runs several stacks at once with one host, each with its own result", async () => {
+      const stacks = [1, 2, 3].map((index) => `${stack}-${index}`);
+      const values = Object.fromEntries(Array.from({ length: 10 }, (_, index) => [`thing-${index}`, "1"]));
+      const results = await Promise.all([
+        ...stacks.map((name) => engine.up(name, values)),
+        engine.up(`${stack}-bad`, { a: "terminal" }),
+      ]);
+      expect(results.slice(0, 3).map(({ outcome, changes }) => [outcome, changes.create])).toEqual(
+        stacks.map(() => ["succeeded", 10]),
+      );
+      expect(results[3]?.failures).toMatchObject([{ reason: "TableNotAllowed" }]);
+      expect(stacks.map((name) => thingsOf(name).length)).toEqual([10, 10, 10]);
+    });
+  });
+
+  describe("a program", () => {
+    const thing = (name: string, options?: CustomResourceOptions) =>
+      new Thing(name, { key: `${stack}/${name}`, value: "1" }, options);
+
+    it("has what depends on something made after it", async () => {
+      const result = await engine.engine.up(stack, () => {
+        const first = thing("first");
+        const second = thing("second", { dependsOn: first });
+        thing("third", { dependsOn: [first, second] });
+      });
+      expect(result.failures).toEqual([]);
+      const made = engine.things.creations.filter((key) => key.startsWith(`${stack}/`));
+      expect(made).toEqual(["first", "second", "third"].map((name) => `${stack}/${name}`));
+    });
+
+    it("does not continue to what depends on something that failed, and deletes nothing for that", async () => {
+      await engine.up(stack, { dependent: "1" });
+      const result = await engine.engine.up(stack, () => {
+        const refused = new Thing("refused", { key: `${stack}/refused`, value: "retryable" });
+        thing("dependent", { dependsOn: refused });
+      });
+      expect(result.failures).toMatchObject([{ resource: "refused", reason: "LockTimeout" }]);
+      expect(thingsOf(stack)).toEqual([["dependent", "1"]]);
+    });
+
+    it("may give values that a library has wrapped", async () => {
+      const result = await engine.engine.up(stack, () => {
+        new Thing("a", { key: `${stack}/a`, value: output(Promise.resolve("wrapped")) });
+      });
+      expect(result.failures).toEqual([]);
+      expect(thingsOf(stack)).toEqual([["a", "wrapped"]]);
+    });
+
+    it.each<[what: string, program: () => unknown, message: RegExp]>([
+      ["reads a resource's output", () => thing("a").id, /reads the output "id" of "a".*dependsOn/],
+      ["gives an option that is not known", () => thing("a", { protect: true }), /option protect .* parent, dependsOn/],
+      ["gives a secret", () => new Thing("a", { key: "a", value: secret("1") }), /"a" are .* secret/],
+    ])("is told of it when it %s", async (_what, program, message) => {
+      const result = await engine.engine.up(stack, () => void program());
+      expect(result.failures).toMatchObject([{ errorClass: "bug", message: expect.stringMatching(message) }]);
+    });
+
+    it("that throws, like a resource that fails, fails nothing in other stacks", async () => {
+      const gate = engine.things.holdSlow();
+      const slow = engine.up(`${stack}-slow`, { a: "slow" });
+      await gate.entered;
+      const throwing = await engine.engine.up(`${stack}-throwing`, () => {
+        throw new TerminalError("Invalid", "spec.size: 7 is too much");
+      });
+      const failing = await engine.up(`${stack}-failing`, { a: "terminal" });
+      gate.release();
+      expect([throwing.outcome, failing.outcome, (await slow).outcome]).toEqual(["failed", "failed", "succeeded"]);
+    });
+  });
+
+  describe("a failing update", () => {
+    it.each([
+      ["terminal", "TableNotAllowed", "that table is not allowed"],
+      ["retryable", "LockTimeout", "come again later"],
+      ["bug", "InternalError", "cannot read properties of undefined"],
+    ])("carries the provider's own %s error, its reason and its resource", async (value, reason, message) => {
+      const result = await engine.up(stack, { a: value });
+      expect(result.outcome).toBe("failed");
+      expect(result.failures).toEqual([
+        { resource: "a", urn: expect.stringMatching(/::a$/), errorClass: value, reason, message },
+      ]);
+    });
+
+    it("keeps what it did before it failed, and finishes the rest the next time", async () => {
+      await engine.up(stack, { a: "1" });
+      const failed = await engine.up(stack, { a: "2", b: "retryable" });
+      expect(failed.failures).toMatchObject([{ resource: "b" }]);
+      const result = await engine.up(stack, { a: "2", b: "1" });
+      expect(result).toMatchObject({ outcome: "succeeded", failures: [] });
+      expect(thingsOf(stack)).toEqual([
+        ["a", "2"],
+        ["b", "1"],
+      ]);
+    });
+
+    it("ends when the predecessor of a resource cannot be deleted, and does the rest", async () => {
+      await engine.up(stack, { a: "1", after: "1", undeclared: "1" });
+      engine.things.live.set(`${stack}/a`, "in use");
+      const program = (value: string) => () => {
+        const a = new Thing("a", { key: `${stack}/a`, value });
+        new Thing("after", { key: `${stack}/after`, value: "1" }, { dependsOn: a });
+        engine.declare(stack, { other: "1" });
+      };
+      const failed = await engine.engine.up(stack, program("afresh"));
+      expect(failed).toMatchObject({ outcome: "failed", failures: [{ resource: "a", reason: "Terminating" }] });
+      expect(thingsOf(stack).sort()).toEqual([
+        ["a", "in use"],
+        ["after", "1"],
+        ["other", "1"],
+        ["undeclared", "1"],
+      ]);
+
+      engine.things.live.set(`${stack}/a`, "1");
+      expect(await engine.engine.up(stack, program("afresh"))).toMatchObject({ outcome: "succeeded", failures: [] });
+      expect(thingsOf(stack).sort()).toEqual([
+        ["a", "afresh"],
+        ["after", "1"],
+        ["other", "1"],
+      ]);
+    });
+
+    it("carries what the program threw", async () => {
+      const throwing = engine.engine.up(stack, () => {
+        throw new TerminalError("Invalid", "spec.size: 7 is too much");
+      });
+      expect(await throwing).toMatchObject({
+        outcome: "failed",
+        failures: [{ errorClass: "terminal", reason: "Invalid", message: "spec.size: 7 is too much" }],
+      });
+    });
+
+    it("carries the engine's own words where no provider was asked", async () => {
+      const result = await engine.engine.up(stack, () => {
+        engine.declare(stack, { a: "1" });
+        engine.declare(stack, { a: "2" });
+      });
+      expect(result.failures).toMatchObject([{ errorClass: "retryable", reason: "UpdateFailed" }]);
+      expect(result.failures[0]?.message).toContain("Duplicate resource URN");
+    });
+  });
+
+  describe("destroy", () => {
+    it("deletes everything, then the stack with its history: no file of it is left", async () => {
+      await engine.up(stack, { a: "1", b: "2" });
+      await engine.up(stack, { a: "2", b: "2" });
+      const result = await engine.engine.destroy(stack);
+      expect(result).toMatchObject({
+        operation: "destroy",
+        outcome: "succeeded",
+        changes: { delete: 2 },
+        resources: [],
+      });
+      expect(thingsOf(stack)).toEqual([]);
+      expect((await engine.backendFiles()).filter((file) => file.includes(stack))).toEqual([]);
+    });
+
+    it("of a stack that does not exist succeeds and changes nothing", async () => {
+      expect(summaryOf(await engine.engine.destroy(stack))).toEqual({ outcome: "succeeded", changes: {} });
+    });
+
+    it("of a stack with nothing in it succeeds", async () => {
+      await engine.up(stack, {});
+      expect(summaryOf(await engine.engine.destroy(stack))).toEqual({ outcome: "succeeded", changes: {} });
+    });
+
+    it("that fails keeps the stack with what is left, and succeeds later", async () => {
+      await engine.up(stack, { a: "in use", b: "1" });
+      const failed = await engine.engine.destroy(stack);
+      expect(failed).toMatchObject({ outcome: "failed", failures: [{ resource: "a", reason: "Terminating" }] });
+      expect((await engine.checkpoint(stack)).resources.map(({ urn }) => urn.split("::").at(-1))).toContain("a");
+      engine.things.live.set(`${stack}/a`, "free");
+      expect(await engine.engine.destroy(stack)).toMatchObject({ outcome: "succeeded" });
+      expect(thingsOf(stack)).toEqual([]);
+    });
+
+    it("of what is gone already succeeds", async () => {
+      await engine.up(stack, { a: "1" });
+      engine.things.live.clear();
+      expect(await engine.engine.destroy(stack)).toMatchObject({ outcome: "succeeded", changes: { delete: 1 } });
+    });
+
+    it("leaves a name that can be used again", async () => {
+      await engine.up(stack, { a: "1" });
+      await engine.engine.destroy(stack);
+      expect(await engine.up(stack, { a: "1" })).toMatchObject({ outcome: "succeeded", changes: { create: 1 } });
+    });
+  });
+
+  describe("a user's words", () => {
+    it.each(["no stack", "lock"])("that read as the engine's (%s) are a failure of their resource", async (words) => {
+      expect(await engine.up(stack, { a: words })).toMatchObject({
+        outcome: "failed",
+        failures: [{ resource: "a", reason: "TableMissing" }],
+      });
+      await engine.up(stack, { a: "1" });
+      engine.things.live.set(`${stack}/a`, words);
+      const result = await engine.engine.destroy(stack);
+      expect(result).toMatchObject({ outcome: "failed", failures: [{ resource: "a", reason: "TableMissing" }] });
+      expect((await engine.checkpoint(stack)).resources.length).toBe(3);
+    });
+  });
+
+  describe("a process that claims success and gives no account of it", () => {
+    it("is not believed: neither an update nor a destroy has succeeded", async () => {
+      const file = join(engine.directory, "rubbish");
+      const script = `echo '{"method":"hello","params":{"version":"1","protocol":1}}'
+n=0; while read -r _; do printf '{"id":%d,"result":{"ok":true}}\\n' $((n = n + 1)); done`;
+      await writeFile(file, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+      const broken = withProgram(engine, file);
+      await engine.up(stack, { a: "1" });
+      const results = [await broken.up(stack, () => engine.declare(stack, { a: "2" })), await broken.destroy(stack)];
+      for (const { outcome, failures } of results) {
+        expect(outcome).toBe("failed");
+        expect(failures).toMatchObject([{ reason: "UpdateFailed", message: "the engine does not tell why" }]);
+      }
+      expect((await engine.checkpoint(stack)).resources).not.toEqual([]);
+    });
+  });
+
+  describe("a program of the engine that is not there", () => {
+    it("is waited for", async () => {
+      const starting = withProgram(engine, "/nowhere").up(stack, () => engine.declare(stack, { a: "1" }));
+      await expect(starting).rejects.toMatchObject({ reason: "NoPulumi", errorClass: "retryable" });
+    });
+  });
+
+  describe("the engine's process", () => {
+    it("is the same for all operations, the first of a stack included", async () => {
+      await engine.takeStarts();
+      await engine.up(stack, { a: "1" });
+      await engine.up(stack, { a: "2" }, { refresh: true });
+      await engine.engine.destroy(stack);
+      expect(await engine.takeStarts()).toEqual([]);
+    });
+
+    it("gets no secret in its arguments, and none of the providers' in its environment", async () => {
+      const fresh = await TestEngine.open(undefined, { timing: { operationsPerProcess: 1 } });
+      await fresh.up(stack, { a: "1" });
+      await fresh.up(stack, { a: "2" });
+      const [{ args, environment } = { args: "", environment: "" }] = await fresh.takeStarts();
+      await fresh.close();
+      expect(args).toContain("--session=");
+      expect(args).not.toMatch(/the-passphrase|psql-secret/);
+      expect(environment).toContain("PULUMI_CONFIG_PASSPHRASE=the-passphrase");
+      expect(environment).not.toMatch(/^(PSQL_|PG[A-Z]|KUBECONFIG)/m);
+      expect(environment).not.toMatch(/psql-secret|pg-secret/);
+    });
+
+    it("leaves no more than the 20 newest updates in a stack's history", async () => {
+      for (let value = 0; value < 22; value++) await engine.up(stack, { a: String(value) });
+      const history = join(engine.directory, "state", ".pulumi", "history", "kindstack", stack);
+      expect(await readdir(history)).toHaveLength(40);
+      const entries = await engine.engine.states.history(stack);
+      expect(entries).toHaveLength(20);
+      expect(entries?.[0]).toMatchObject({
+        kind: "update",
+        result: "succeeded",
+        changes: [{ operation: "update", type: "Thing", name: "a" }],
+      });
+    });
+  });
+});

@@ -1,5 +1,6 @@
+import type { EngineEvent } from "@pulumi/pulumi/automation/events";
 import { describe, expect, it } from "vitest";
-import { readEventLog } from "../../src/automation/event-log";
+import { reportOf } from "../../src/automation/event-log";
 
 const urn = (name: string) => `urn:pulumi:stack::kindstack::pulumi-nodejs:dynamic/test:Thing::${name}`;
 
@@ -13,9 +14,9 @@ const diagnostic = (message: string, severity = "error", about?: string) => ({
   diagnosticEvent: { ...(about && { urn: urn(about) }), prefix: "", message, color: "never", severity },
 });
 
-const read = (...events: object[]) => readEventLog(events.map((event) => JSON.stringify(event)).join("\n"));
+const read = (...events: object[]) => reportOf(events as EngineEvent[]);
 
-describe("readEventLog", () => {
+describe("the report of events", () => {
   it("counts what was done and keeps the resources with their outputs", () => {
     const report = read(
       outputs("create", "a"),
@@ -53,38 +54,18 @@ describe("readEventLog", () => {
       deleted: [],
       failed: [],
       errors: [],
-      succeeded: false,
     });
   });
 
-  it.each([
-    ["succeeded", true],
-    ["failed", false],
-  ])("knows a success by the engine's summary: %s", (result, succeeded) => {
-    expect(read(outputs("create", "a"), { summaryEvent: { result } }).succeeded).toBe(succeeded);
-  });
-
-  it("does not take a log without a summary for a success's", () => {
-    expect(read(outputs("create", "a"), { summaryEvent: {} }).succeeded).toBe(false);
-  });
-
-  it("has nothing to say of an empty log", () => {
-    expect(readEventLog("")).toEqual({
+  it("has nothing to say without events", () => {
+    expect(read()).toEqual({
       changes: {},
       resources: [],
       deleted: [],
       failed: [],
       errors: [],
-      succeeded: false,
     });
   });
-
-  it.each(['{"resOutputsEvent":{"metadata":{"op":"crea', "null", "7", '{"resOutputsEvent":{}}'])(
-    "leaves out the line %s, and nothing else",
-    (torn) => {
-      expect(readEventLog(`${JSON.stringify(outputs("create", "a"))}\n${torn}`).changes).toEqual({ create: 1 });
-    },
-  );
 
   it("keeps the new resource when it was made before the old one was deleted", () => {
     const report = read(

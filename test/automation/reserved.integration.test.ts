@@ -1,6 +1,5 @@
 import fs from "node:fs";
 import path from "node:path";
-import { output } from "@pulumi/pulumi/output";
 import fc from "fast-check";
 import { Compile } from "typebox/compile";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -11,7 +10,7 @@ import { OBJECT_STUB } from "../../providers/kubernetes/object";
 import { behindEngine, unescapeReserved } from "../../providers/literal";
 import { ROW_STUB } from "../../providers/postgres/row";
 import type { DynamicProvider, Properties } from "../../providers/provider";
-import { type Declaration, type Registrations, withRegistrations } from "../../providers/registration";
+import { declaredBy as registeredBy } from "../../providers/registration";
 import { kinds } from "../../stacks";
 import { type AnyKind, ownerDescription, parseObject } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
@@ -53,7 +52,7 @@ const recorder = new Recorder();
 const provider = behindEngine(recorder);
 let engine: TestEngine;
 beforeAll(async () => {
-  engine = await TestEngine.open("cli", undefined, {}, [
+  engine = await TestEngine.open(undefined, {}, [
     [OBJECT_STUB, provider],
     [ROW_STUB, provider],
   ]);
@@ -112,23 +111,8 @@ function programOf(kind: AnyKind, object: LiveObject): () => void | Promise<void
 
 /** What a program declares, as users wrote it. */
 async function declaredBy(program: () => void | Promise<void>): Promise<Properties[]> {
-  const declared: Declaration[] = [];
-  const registrations = {
-    register: (one: Declaration) => {
-      declared.push(one);
-      return {};
-    },
-    settled: async () => {},
-  };
-  await withRegistrations(registrations as unknown as Registrations, program);
-  return Promise.all(
-    declared.map(
-      ({ inputs }) =>
-        new Promise<Properties>((resolve) =>
-          output(inputs as Properties).apply((given) => resolve(given as Properties)),
-        ),
-    ),
-  ).then(unescapeReserved);
+  const declared = await registeredBy(program);
+  return unescapeReserved(declared.map(({ inputs }) => inputs as Properties));
 }
 
 const sorted = (all: readonly Properties[]) =>

@@ -2,18 +2,20 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { StackReader } from "../../src/automation/stack-reader";
 import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
-import { RUNNERS, TestEngine } from "./test-engine";
+import { TestEngine } from "./test-engine";
 
-describe.each(RUNNERS)("by the %s", (runner) => {
+describe("a state in PostgreSQL", () => {
   const database = new TestDatabase(controlPlane().env);
   let engine: TestEngine;
+  let readers: TestEngine;
 
   beforeAll(async () => {
     await database.open();
-    engine = await TestEngine.open(runner, `${database.backendUrl()}&table=state`);
+    engine = await TestEngine.open(`${database.backendUrl()}&table=state`);
     await engine.up("stack", { kept: "1", changed: "1", dropped: "1" });
     return async () => {
       await engine.close();
+      await readers.close();
       await database.query(`DROP OWNED BY ${reader}; DROP ROLE ${reader}`);
       await database.close();
     };
@@ -24,13 +26,9 @@ describe.each(RUNNERS)("by the %s", (runner) => {
   /** A reader that connects as a role with the right to read the state's table, and with no other. */
   async function readOnly(): Promise<StackReader> {
     await database.query(`CREATE ROLE ${reader} LOGIN PASSWORD 'reader'; GRANT SELECT ON state TO ${reader}`);
-    return new StackReader({
-      ...engine.options,
-      workspace: {
-        ...engine.options.workspace,
-        backendUrl: `${database.backendUrl({ user: reader, password: "reader" })}&table=state`,
-      },
-    });
+    const backendUrl = `${database.backendUrl({ user: reader, password: "reader" })}&table=state`;
+    readers = await TestEngine.open(backendUrl, { workDirectory: engine.settings.workDirectory });
+    return new StackReader({ ...engine.options, engine: readers.options.engine });
   }
 
   describe("a reader of stacks on a PostgreSQL backend", () => {

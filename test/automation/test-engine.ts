@@ -1,7 +1,7 @@
 import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ProviderHost } from "../../providers/host/server";
+import { ProviderHost } from "../../providers/host/host";
 import type { DynamicProvider } from "../../providers/provider";
 import {
   StackEngine,
@@ -9,18 +9,12 @@ import {
   type UpdateOptions,
   type UpdateResult,
 } from "../../src/automation/engine";
-import type { Pulumi } from "../../src/automation/pulumi";
-import { PulumiCli } from "../../src/automation/pulumi-cli";
-import { PulumiServer } from "../../src/automation/pulumi-server";
-import { openWorkspace, type WorkspaceSettings } from "../../src/automation/workspace";
+import { EngineProcesses } from "../../src/automation/engine-processes";
+import { type EngineSettings, openEngine } from "../../src/automation/workspace";
 import { resolveBinary } from "../../src/toolchain/resolve";
 import { THING_STUB, Thing, Things } from "./things";
 
-/** What runs Pulumi's commands. */
-export type Runner = "server" | "cli";
-export const RUNNERS: readonly Runner[] = ["server", "cli"];
-
-/** A process of the server or the CLI. */
+/** A process of the engine. */
 export interface Start {
   pid: number;
   args: string;
@@ -33,62 +27,52 @@ export interface Checkpoint {
 }
 
 /**
- * A stack engine with the real server or CLI, in a directory of its own. They stand behind scripts that write down each
- * start and then become them.
+ * A stack engine in a directory of its own. Its process stands behind a script that writes down each start and then becomes
+ * it.
  */
 export class TestEngine {
   readonly engine: StackEngine;
   #taken = 0;
-  readonly #commands: string[][] = [];
 
   private constructor(
     readonly directory: string,
-    readonly settings: WorkspaceSettings,
+    readonly settings: EngineSettings,
     readonly options: StackEngineOptions,
     readonly things: Things,
     readonly warnings: string[],
     readonly errors: string[],
   ) {
     this.engine = new StackEngine(options);
-    const { pulumi } = options.workspace;
-    const run = pulumi.run.bind(pulumi);
-    pulumi.run = (command) => {
-      this.#commands.push([...command.args]);
-      return run(command);
-    };
   }
 
   /**
    * @param backendUrl a folder of its own, unless it is given
-   * @param different what differs from a workspace with a passphrase
+   * @param different what differs from an engine with a passphrase
    * @param providers those that serve other stubs than the things'
    */
   static async open(
-    runner: Runner,
     backendUrl?: string,
-    different: Partial<WorkspaceSettings> = {},
+    different: Partial<EngineSettings> = {},
     // biome-ignore lint/suspicious/noExplicitAny: each provider knows the type of its own properties
     providers: readonly [stub: string, DynamicProvider<any, any>][] = [],
   ): Promise<TestEngine> {
     const directory = await mkdtemp(join(tmpdir(), "kindstack-engine-"));
     const [warnings, errors]: [string[], string[]] = [[], []];
     const things = new Things();
-    const host = await ProviderHost.start(new Map([[THING_STUB, things], ...providers]));
-    const settings: WorkspaceSettings = {
-      pulumi:
-        runner === "server"
-          ? { server: await recordingScript(directory, "pulumi-server") }
-          : { cli: await recordingScript(directory, "pulumi") },
+    const host = new ProviderHost(new Map([[THING_STUB, things], ...providers]));
+    const settings: EngineSettings = {
+      file: await recordingScript(directory),
       workDirectory: join(directory, "work"),
       backendUrl: backendUrl ?? `file://${join(directory, "state")}`,
       protection: { passphrase: { value: "the-passphrase" }, keyService: undefined },
       environment: { ...process.env, PSQL_PASSWORD: "psql-secret", PGPASSWORD: "pg-secret" },
-      attachment: host.attachment,
-      log: { error: (_fields: object, message: string) => void errors.push(message) },
+      log: {
+        warn: (_fields: object, message: string) => void warnings.push(message),
+        error: (_fields: object, message: string) => void errors.push(message),
+      },
       ...different,
     };
-    const log = { warn: (_fields: object, message: string) => void warnings.push(message) };
-    const options = { workspace: await openWorkspace(settings), host, timeoutMs: 60_000, log };
+    const options = { engine: await openEngine(settings), host, timeoutMs: 60_000 };
     const engine = new TestEngine(directory, settings, options, things, warnings, errors);
     await engine.takeStarts();
     return engine;
@@ -102,11 +86,6 @@ export class TestEngine {
   /** What a program says to have these things. */
   declare(stack: string, values: Record<string, string>): void {
     for (const [name, value] of Object.entries(values)) new Thing(name, { key: `${stack}/${name}`, value });
-  }
-
-  /** The commands since this was last asked. */
-  takeCommands(): string[][] {
-    return this.#commands.splice(0);
   }
 
   /** The processes that were started since this was last asked. */
@@ -138,8 +117,7 @@ export class TestEngine {
   }
 
   async close(): Promise<void> {
-    await this.options.workspace.pulumi.close();
-    this.options.host.stop();
+    await this.options.engine.close();
     await rm(this.directory, { recursive: true, force: true });
   }
 
@@ -155,11 +133,10 @@ export class TestEngine {
   }
 }
 
-/** A runner of the same kind, with a program of the test's in place of the server or the CLI. */
-export function openRunner({ settings, options }: TestEngine, runner: Runner, file: string): Pulumi {
-  const { scratchDirectory } = options.workspace;
-  const common = { file, cwd: settings.workDirectory, environment: settings.environment, log: settings.log };
-  return runner === "cli" ? new PulumiCli({ ...common, scratchDirectory }) : new PulumiServer(common);
+/** An engine whose process is a program of the test's. */
+export function withProgram({ settings, options }: TestEngine, file: string): StackEngine {
+  const { environment, log } = settings;
+  return new StackEngine({ ...options, engine: new EngineProcesses({ file, args: [], environment, log }) });
 }
 
 /** How an update ended, to be compared as a whole: `toMatchObject` takes any object for an empty one. */
@@ -167,10 +144,10 @@ export function summaryOf({ outcome, changes }: UpdateResult): Pick<UpdateResult
   return { outcome, changes };
 }
 
-/** A script that notes its pid, its arguments and its environment, and then becomes the tool. */
-async function recordingScript(directory: string, tool: "pulumi" | "pulumi-server"): Promise<string> {
-  const path = await resolveBinary(tool);
-  const script = join(directory, tool);
+/** A script that notes its pid, its arguments and its environment, and then becomes the engine. */
+async function recordingScript(directory: string): Promise<string> {
+  const path = await resolveBinary("engine");
+  const script = join(directory, "kindstack-engine");
   const record = `{ echo $$; echo "$*"; env; printf '\\f'; } > "$0.$$"; cat "$0.$$" >> '${directory}/starts'; rm "$0.$$"`;
   await writeFile(script, `#!/bin/sh\n${record}\nexec '${path}' "$@"\n`);
   await chmod(script, 0o755);

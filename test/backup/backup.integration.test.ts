@@ -33,7 +33,7 @@ describe.each([
   const environment = (url: string) => ({ ...passphrase, PULUMI_BACKEND_URL: url });
   let engine: TestEngine;
   beforeAll(async () => {
-    engine = await TestEngine.open("server", source());
+    engine = await TestEngine.open(source());
     await engine.up("one", { a: "1", b: "2" });
     await engine.up("two", { c: "3" });
     return () => engine.close();

@@ -41,10 +41,9 @@ export class Reader {
     fs.mkdirSync(this.home, { recursive: true });
     fs.mkdirSync(this.#bin);
     this.#port = await freePort();
-    // As in the image: an operator with a home of its own would build the server.
-    for (const tool of ["pulumi", "pulumi-server"] as const) {
-      fs.symlinkSync(await resolveBinary(tool), path.join(this.#bin, tool));
-    }
+    // As in the image: an operator with a home of its own would build the engine.
+    fs.symlinkSync(await resolveBinary("engine"), path.join(this.#bin, "kindstack-engine"));
+    fs.symlinkSync(await resolveBinary("pulumi"), path.join(this.#bin, "pulumi"));
     this.#program(
       "kindstack",
       `if [ "$1" = run ] && [ "\${2-}" != --help ]; then exec operator start "$@"; fi

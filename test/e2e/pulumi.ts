@@ -3,7 +3,7 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { parse, stringify } from "yaml";
-import { type EngineReport, readEventLog } from "../../src/automation/event-log";
+import { type EngineReport, reportOf } from "../../src/automation/event-log";
 import { resolveBinary } from "../../src/toolchain/resolve";
 import { controlPlane } from "../control-plane";
 
@@ -101,8 +101,8 @@ export class PulumiProject {
       ...flags,
     ];
     const run = await this.#run(words);
-    const log = fs.existsSync(events) ? fs.readFileSync(events, "utf8") : "";
-    return { ...run, changes: readEventLog(log).changes };
+    const log = fs.existsSync(events) ? fs.readFileSync(events, "utf8").split("\n").filter(Boolean) : [];
+    return { ...run, changes: reportOf(log.map((line) => JSON.parse(line))).changes };
   }
 
   #run(words: string[]): Promise<Omit<PulumiRun, "changes">> {

@@ -4,7 +4,6 @@ import fc from "fast-check";
 import { expect, vi } from "vitest";
 import { ApiError, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
-import { HISTORY_LIMIT } from "../../src/automation/backend";
 import type { CapsuleTenantSpec } from "../../stacks/capsule-tenant/schema";
 import { findCondition } from "../../stacks/contract/condition";
 import { type AnyKind, kindName, statusOf } from "../../stacks/contract/kind";
@@ -47,6 +46,8 @@ const FAULTS = [
   "CLI killed",
 ] as const;
 type Fault = (typeof FAULTS)[number] | "operator killed";
+
+const HISTORY_LIMIT = 20;
 
 export type Step =
   | { type: "wanted"; kind: number; slot: number; spec: unknown }

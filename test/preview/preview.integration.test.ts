@@ -9,21 +9,21 @@ import { KubeConfig } from "@kubernetes/client-node";
 import { Check } from "typebox/value";
 import { beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { parse, stringify } from "yaml";
-import { ProviderHost } from "../../providers/host/server";
+import { ProviderHost } from "../../providers/host/host";
 import { providersOf } from "../../providers/index";
 import { KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { clusterUid } from "../../providers/kubernetes/cluster";
 import { StackEngine } from "../../src/automation/engine";
-import type { Workspace } from "../../src/automation/pulumi";
+import type { EngineProcesses } from "../../src/automation/engine-processes";
 import { StackReader } from "../../src/automation/stack-reader";
-import { openWorkspace } from "../../src/automation/workspace";
+import { openEngine } from "../../src/automation/workspace";
 import { runProgram } from "../../src/cli/program";
 import { installKinds } from "../../src/operator/install";
 import { ClusterView } from "../../src/preview/cluster-view";
 import { preview, selectCandidates } from "../../src/preview/preview";
 import { type Report, reportSchema } from "../../src/preview/report";
 import { readManifestsAt } from "../../src/preview/revision";
-import { resolvePulumi } from "../../src/toolchain/pulumi";
+import { resolveBinary } from "../../src/toolchain/resolve";
 import { type AnyKind, kindName, parseObject } from "../../stacks/contract/kind";
 import { findKind, kindOf } from "../../stacks/contract/kind-name";
 import { readManifests } from "../../stacks/contract/manifests";
@@ -37,7 +37,8 @@ import { TestDatabase } from "../providers/postgres/database";
 const database = new TestDatabase(controlPlane().env);
 let cluster: TestCluster;
 let directory: string;
-let workspace: Workspace;
+let processes: EngineProcesses;
+const stateUrl = () => pathToFileURL(join(directory, "state")).href;
 let host: ProviderHost;
 let table: string;
 let otherTable: string;
@@ -48,22 +49,20 @@ beforeAll(async () => {
   await installKinds(cluster.client, kinds);
   [table, otherTable] = [await database.createStudents(), await database.createStudents()];
   directory = await mkdtemp(join(tmpdir(), "kindstack-preview-"));
-  host = await ProviderHost.start(providersOf());
-  workspace = await openWorkspace({
-    pulumi: await resolvePulumi({}),
+  host = new ProviderHost(providersOf());
+  processes = await openEngine({
+    file: await resolveBinary("engine"),
     workDirectory: join(directory, "work"),
-    backendUrl: pathToFileURL(join(directory, "state")).href,
+    backendUrl: stateUrl(),
     protection: { passphrase: { value: "the-passphrase" }, keyService: undefined },
     environment: process.env,
-    attachment: host.attachment,
     log: console,
   });
   for (const name of ["same", "changed", "moved", "gone"]) await make(writer(name));
   await make(tenant({ namespaces: [`${cluster.namespace}-a`, `${cluster.namespace}-b`] }));
   await make(podSet(2));
   return async () => {
-    await workspace.pulumi.close();
-    host.stop();
+    await processes.close();
     for (const kind of kinds) {
       const type = await cluster.client.resourceType(`${kind.group}/${kind.version}`, kind.kind);
       for (const { metadata } of (await cluster.client.list(type)).items) {
@@ -114,7 +113,7 @@ function podSet(replicas?: number): Named {
 async function make(manifest: Named): Promise<LiveObject> {
   const kind = kindOf(kinds, manifest) as AnyKind;
   const { object } = await cluster.client.apply(manifest, { fieldManager: "kubectl" });
-  const engine = new StackEngine({ workspace, host, timeoutMs: 60_000, log: { warn() {} } });
+  const engine = new StackEngine({ engine: processes, host, timeoutMs: 60_000 });
   const parsed = parseObject(kind, object);
   const key = objectKey(object.metadata);
   const owner = { uid: object.metadata.uid, description: `${kind.kind}.${kind.group}/${key}` };
@@ -129,12 +128,12 @@ interface Look {
   client?: KubernetesClient;
   refresh?: boolean;
   before?: Named[];
-  within?: Workspace;
+  within?: EngineProcesses;
 }
 
 /** Previews manifests as if they were in a file. */
 async function look(manifests: Named[], { client, refresh = false, before = [], within }: Look = {}): Promise<Report> {
-  const reader = new StackReader({ workspace: within ?? workspace, host, timeoutMs: 60_000, concurrency: 4 });
+  const reader = new StackReader({ engine: within ?? processes, host, timeoutMs: 60_000, concurrency: 4 });
   const view = await ClusterView.open(client ?? cluster.client);
   const sourced = (objects: Named[]) => ({
     objects: objects.map((manifest) => ({ manifest, file: "objects.yaml" })),
@@ -439,7 +438,6 @@ describe("a preview", () => {
     ]);
     expect(await everything()).toEqual(before);
     expect(Object.keys(before.state).filter((file) => file.includes("/locks/"))).toEqual([]);
-    expect(await readdir(workspace.scratchDirectory)).toEqual([]);
   });
 
   it("waits for no lock, nor takes one: an update of the same stack may be at work", async () => {
@@ -475,7 +473,7 @@ describe("a preview", () => {
       await readManifests([repository]),
       await readManifestsAt("HEAD", [repository]),
     );
-    const reader = new StackReader({ workspace, host, timeoutMs: 60_000 });
+    const reader = new StackReader({ engine: processes, host, timeoutMs: 60_000 });
     const view = await ClusterView.open(cluster.client);
     const report = await preview({ reader, cluster: view, refresh: false }, selection);
 
@@ -488,7 +486,7 @@ describe("a preview", () => {
 
 describe("a stack reader", () => {
   it("tells a stack's state and history, and reports a missing stack", async () => {
-    const reader = new StackReader({ workspace, host, timeoutMs: 60_000 });
+    const reader = new StackReader({ engine: processes, host, timeoutMs: 60_000 });
     const stack = stackName(findKind(kinds, "postgreswriters"), `${cluster.namespace}/same`);
 
     const state = await reader.state(stack);
@@ -514,7 +512,7 @@ describe("the commands", () => {
   });
 
   const run = (...words: string[]) => {
-    database.use({ PULUMI_BACKEND_URL: workspace.backendUrl, PULUMI_CONFIG_PASSPHRASE: "the-passphrase" });
+    database.use({ PULUMI_BACKEND_URL: stateUrl(), PULUMI_CONFIG_PASSPHRASE: "the-passphrase" });
     vi.stubEnv("PULUMI_CONFIG_PASSPHRASE_FILE", undefined);
     return runProgram(words);
   };

@@ -21,7 +21,7 @@ beforeAll(async () => {
   await database.open();
   vi.stubEnv("SCHEMAS_DATABASE_URL", database.backendUrl());
   const own = [...providersOf([{ capabilities: { providers: [postgresSchema] } }])].filter(([key]) => key === stub);
-  engine = await TestEngine.open("server", undefined, {}, own);
+  engine = await TestEngine.open(undefined, {}, own);
   return async () => {
     await engine.close();
     await database.close();

@@ -4,14 +4,14 @@ import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { pino } from "pino";
 import { beforeAll, describe, expect, it } from "vitest";
-import { ProviderHost } from "../../providers/host/server";
+import { ProviderHost } from "../../providers/host/host";
 import { providersOf } from "../../providers/index";
 import type { LiveObject, Manifest, ResourceType } from "../../providers/kubernetes/client";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { StackEngine } from "../../src/automation/engine";
-import type { Workspace } from "../../src/automation/pulumi";
+import type { EngineProcesses } from "../../src/automation/engine-processes";
 import { StackReader } from "../../src/automation/stack-reader";
-import { openWorkspace } from "../../src/automation/workspace";
+import { openEngine } from "../../src/automation/workspace";
 import { EventRecorder } from "../../src/controller/event-recorder";
 import { installKinds } from "../../src/operator/install";
 import { Manager } from "../../src/operator/manager";
@@ -19,7 +19,7 @@ import { ClusterView } from "../../src/preview/cluster-view";
 import { preview, selectCandidates } from "../../src/preview/preview";
 import { createMetrics } from "../../src/telemetry/metrics";
 import { eventually } from "../../src/testing/eventually";
-import { resolvePulumi } from "../../src/toolchain/pulumi";
+import { resolveBinary } from "../../src/toolchain/resolve";
 import type { Condition } from "../../stacks/contract/condition";
 import { PAUSED_ANNOTATION, RECONCILE_ANNOTATION, stackName } from "../../stacks/contract/object";
 import { declaredObjects } from "../../stacks/up/objects";
@@ -38,7 +38,7 @@ import { login, SALT, VAULT_TOKEN, vault } from "./login";
 const SECRET: ResourceType = { apiVersion: "v1", kind: "Secret", plural: "secrets", namespaced: true };
 let cluster: TestCluster;
 let directory: string;
-let workspace: Workspace;
+let processes: EngineProcesses;
 let host: ProviderHost;
 let logins: ResourceType;
 let log = "";
@@ -50,14 +50,13 @@ beforeAll(async () => {
   directory = await mkdtemp(path.join(tmpdir(), "kindstack-sdk-"));
   vault.directory = path.join(directory, "vault");
   await mkdir(vault.directory);
-  host = await ProviderHost.start(providersOf());
-  workspace = await openWorkspace({
-    pulumi: await resolvePulumi({}),
+  host = new ProviderHost(providersOf());
+  processes = await openEngine({
+    file: await resolveBinary("engine"),
     workDirectory: path.join(directory, "work"),
     backendUrl: pathToFileURL(path.join(directory, "state")).href,
     protection: { passphrase: { value: "the-passphrase" }, keyService: undefined },
     environment: { ...process.env, PATH: `${await installPlugin()}${path.delimiter}${process.env.PATH}` },
-    attachment: host.attachment,
     log: console,
   });
   const stream = {
@@ -70,7 +69,7 @@ beforeAll(async () => {
   const running = new Manager({
     kinds: [login],
     client: cluster.client,
-    engine: new StackEngine({ workspace, host, timeoutMs: 60_000, log: logger }),
+    engine: new StackEngine({ engine: processes, host, timeoutMs: 60_000 }),
     recorder: new EventRecorder({ client: cluster.client, logger }),
     metrics: createMetrics(),
     logger,
@@ -82,8 +81,7 @@ beforeAll(async () => {
     for (const { metadata } of (await cluster.client.list(logins)).items) await remove(metadata.name);
     stop.abort();
     await running;
-    await workspace.pulumi.close();
-    host.stop();
+    await processes.close();
     const crds = await cluster.client.resourceType("apiextensions.k8s.io/v1", "CustomResourceDefinition");
     await cluster.client.delete(crds, "logins.sdk.kindstack.dev");
     await cluster.close();
@@ -131,7 +129,7 @@ async function written(): Promise<string> {
 }
 
 async function planned(name: string, spec?: object) {
-  const reader = new StackReader({ workspace, host, timeoutMs: 60_000 });
+  const reader = new StackReader({ engine: processes, host, timeoutMs: 60_000 });
   const view = await ClusterView.open(cluster.client);
   const manifest = manifestOf(name, spec);
   const selection = selectCandidates([login], cluster.namespace, {
@@ -259,7 +257,7 @@ describe("a program in the SDK's runtime", () => {
     await cluster.client.mergePatch(logins, "handed", cluster.namespace, {
       metadata: { annotations: { [PAUSED_ANNOTATION]: "true" } },
     });
-    const engine = new StackEngine({ workspace, host, timeoutMs: 60_000, log: { warn() {} } });
+    const engine = new StackEngine({ engine: processes, host, timeoutMs: 60_000 });
     const up = async (stack: string, objects: ReturnType<typeof manifestOf>[]) => {
       const manifests = objects.map((manifest) => ({ manifest, file: "login.yaml" }));
       const declared = await declaredObjects(manifests, [login], stack);

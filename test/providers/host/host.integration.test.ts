@@ -2,8 +2,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { DynamicResource } from "../../../providers/dynamic";
 import { KubernetesObject } from "../../../providers/kubernetes/object";
 import { Row } from "../../../providers/postgres/row";
-import type { Program } from "../../../src/automation/language-server";
-import { summaryOf } from "../../automation/test-engine";
+import type { Program } from "../../../src/automation/program";
 import { controlPlane } from "../../control-plane";
 import { acme } from "../../objects";
 import { CONFIG_MAP, TestCluster } from "../kubernetes/test-cluster";
@@ -76,7 +75,7 @@ describe.each([
     });
     expect(starts).toBe(0);
     const scriptStarts = await startsDuring(async () => {
-      expect(summaryOf(await scripted.up(stack, subject.declare("1")))).toEqual({ outcome: "succeeded", changes: {} });
+      expect(await scripted.up(stack, subject.declare("1"))).toEqual({ outcome: "succeeded", changes: {} });
       expect(await scripted.up(stack, subject.declare("2"))).toMatchObject({ changes: { update: 1 } });
     });
     expect(scriptStarts).toBe(2);
@@ -84,10 +83,8 @@ describe.each([
   });
 
   it("that the script wrote is continued by the host", async () => {
-    expect(summaryOf(await engines.hosted.up(stack, subject.declare("2")))).toEqual({
-      outcome: "succeeded",
-      changes: {},
-    });
+    const { outcome, changes } = await engines.hosted.up(stack, subject.declare("2"));
+    expect({ outcome, changes }).toEqual({ outcome: "succeeded", changes: {} });
     expect(await engines.hosted.up(stack, subject.declare("3"))).toMatchObject({ changes: { update: 1 } });
     expect(await subject.value()).toBe("3");
   });

@@ -1,25 +1,37 @@
 import { chmod, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { ProviderHost } from "../../../providers/host/server";
+import { PulumiCommand } from "@pulumi/pulumi/automation/cmd";
+import { LocalWorkspace } from "@pulumi/pulumi/automation/localWorkspace";
+import type { OpMap, UpResult } from "@pulumi/pulumi/automation/stack";
+import { ProviderHost } from "../../../providers/host/host";
 import { providersOf } from "../../../providers/index";
 import { StackEngine } from "../../../src/automation/engine";
-import { openWorkspace } from "../../../src/automation/workspace";
+import type { Program } from "../../../src/automation/program";
+import { openEngine } from "../../../src/automation/workspace";
 import { environmentFile } from "../../../src/dev/environment";
-import { resolvePulumi } from "../../../src/toolchain/pulumi";
 import { resolveBinary } from "../../../src/toolchain/resolve";
 
 const ROOT = path.resolve(__dirname, "../../..");
 const PLUGIN = "pulumi-resource-pulumi-nodejs";
 
+/** How an update by the CLI ended. */
+interface ScriptedResult {
+  outcome: string;
+  changes: OpMap;
+}
+
 /**
- * Two engines on the same stacks: `hosted` attaches to the provider host of this process, as the operator does;
- * `scripted` lets the CLI start the SDK's own dynamic-provider script, as `pulumi up` in a shell does, which finds the
- * compiled providers through the state's stub.
+ * Two engines on the same stacks: `hosted` asks the provider host of this process, as the operator does; `scripted` is the
+ * CLI by the Automation API, which starts the SDK's own dynamic-provider script, as `pulumi up` in a shell does, which finds
+ * the compiled providers through the state's stub.
  */
 export interface EnginePair {
   hosted: StackEngine;
-  scripted: StackEngine;
+  scripted: {
+    up(stack: string, program: Program, options?: { refresh?: boolean }): Promise<ScriptedResult>;
+    destroy(stack: string): Promise<ScriptedResult>;
+  };
   /** How often the CLI has started the SDK's script. */
   scriptStarts(): Promise<number>;
   close(): Promise<void>;
@@ -52,26 +64,49 @@ export async function openEnginePair(environment: Record<string, string>): Promi
     `PATH='${bin}':"$PATH" exec '${pulumi}' "$@"`,
   );
 
-  const host = await ProviderHost.start(providersOf());
-  const log = { warn: () => {}, error: () => {} };
-  const settings = {
+  const backendUrl = `file://${directory}/state`;
+  const processes = await openEngine({
+    file: await resolveBinary("engine"),
     workDirectory: directory,
-    backendUrl: `file://${directory}/state`,
+    backendUrl,
     protection: { passphrase: { value: "passphrase" }, keyService: undefined },
     environment: process.env,
-    attachment: host.attachment,
-    log,
+    log: { warn: () => {}, error: () => {} },
+  });
+  const root = path.join(directory, "cli");
+  await mkdir(path.join(root, "bin"), { recursive: true });
+  await symlink(shell, path.join(root, "bin/pulumi"));
+  const pulumiCommand = await PulumiCommand.get({ root });
+  const stackOf = (stackName: string, program: Program) =>
+    LocalWorkspace.createOrSelectStack(
+      { projectName: "kindstack", stackName, program: async () => program() },
+      {
+        workDir: path.join(directory, "project"),
+        pulumiHome: path.join(directory, "home"),
+        pulumiCommand,
+        envVars: { PULUMI_BACKEND_URL: backendUrl, PULUMI_CONFIG_PASSPHRASE: "passphrase" },
+      },
+    );
+  const summaryOf = ({ summary: { result, resourceChanges } }: Pick<UpResult, "summary">): ScriptedResult => {
+    const { same: _, ...changes } = resourceChanges ?? {};
+    return { outcome: result, changes };
   };
-  const workspace = await openWorkspace({ ...settings, pulumi: await resolvePulumi({}) });
-  const scripted = await openWorkspace({ ...settings, pulumi: { cli: shell } });
-  const options = { host, timeoutMs: 60_000, log };
   return {
-    hosted: new StackEngine({ ...options, workspace }),
-    scripted: new StackEngine({ ...options, workspace: scripted }),
+    hosted: new StackEngine({ engine: processes, host: new ProviderHost(providersOf()), timeoutMs: 60_000 }),
+    scripted: {
+      async up(stack, program, options = {}) {
+        return summaryOf(await (await stackOf(stack, program)).up(options));
+      },
+      async destroy(stack) {
+        const opened = await stackOf(stack, () => {});
+        const result = summaryOf(await opened.destroy());
+        await opened.workspace.removeStack(stack);
+        return result;
+      },
+    },
     scriptStarts: async () => (await readFile(starts, "utf8")).length,
     async close() {
-      await workspace.pulumi.close();
-      host.stop();
+      await processes.close();
       await rm(directory, { recursive: true, force: true });
     },
   };

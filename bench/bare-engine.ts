@@ -1,0 +1,54 @@
+import path from "node:path";
+import { ProviderHost } from "../providers/host/host";
+import { providersOf } from "../providers/index";
+import { StackEngine } from "../src/automation/engine";
+import type { Program } from "../src/automation/program";
+import { openEngine } from "../src/automation/workspace";
+import type { BenchCluster, BenchContext } from "./cluster";
+
+/** Updates without an operator: the same engine, programs and providers. It is the least that an update can take. */
+export interface BareEngine {
+  /** @returns milliseconds. @throws Error with the failures of an update that did not succeed */
+  up(stack: string, program: Program, options?: { refresh?: boolean }): Promise<number>;
+  destroy(stack: string): Promise<number>;
+  cliProcesses(): Promise<number>;
+}
+
+const TIMEOUT_MS = 900_000;
+
+export async function withBareEngine<T>(
+  { signal }: BenchContext,
+  cluster: BenchCluster,
+  work: (bare: BareEngine) => Promise<T>,
+): Promise<T> {
+  const pulumi = await cluster.countedPulumi("bare");
+  const directory = path.join(cluster.scratch, "bare");
+  const processes = await openEngine({
+    file: pulumi.engine,
+    workDirectory: directory,
+    backendUrl: `file://${path.join(directory, "state")}`,
+    protection: { passphrase: { value: "bench" }, keyService: undefined },
+    environment: process.env,
+    log: console,
+  });
+  const host = new ProviderHost(providersOf());
+  const engine = new StackEngine({ engine: processes, host, timeoutMs: TIMEOUT_MS });
+  try {
+    const atStart = await pulumi.count();
+    const timed = async (update: ReturnType<StackEngine["up"]>) => {
+      const started = performance.now();
+      const { outcome, failures } = await update;
+      signal.throwIfAborted();
+      if (outcome !== "succeeded") throw new Error(`the bare update failed: ${JSON.stringify(failures)}`);
+      return performance.now() - started;
+    };
+    const options = { signal, savesOnce: true };
+    return await work({
+      up: (stack, program, { refresh = false } = {}) => timed(engine.up(stack, program, { refresh, ...options })),
+      destroy: (stack) => timed(engine.destroy(stack, options)),
+      cliProcesses: async () => (await pulumi.count()) - atStart,
+    });
+  } finally {
+    await processes.close();
+  }
+}

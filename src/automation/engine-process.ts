@@ -1,0 +1,264 @@
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+import type { Readable, Writable } from "node:stream";
+import type { EngineEvent } from "@pulumi/pulumi/automation/events";
+import Type from "typebox";
+import { Compile } from "typebox/compile";
+import { RetryableError, TerminalError } from "../../providers/errors";
+import type { ProviderRequest, ProviderSession } from "../../providers/host/session";
+import { collect, type RunningCommand, signalGroup } from "./interruption";
+import { Connection, RpcError } from "./rpc";
+
+/** What the engine's process of this version says. It is raised with {@link PROTOCOL} of `tools/engine`. */
+export const PROTOCOL = 1;
+
+export interface EngineProcessOptions {
+  /** The program that is run. */
+  file: string;
+  args: readonly string[];
+  environment: NodeJS.ProcessEnv;
+  log: { warn(fields: object, message: string): void; error(fields: object, message: string): void };
+  /** A process that has work and says nothing for four times this long is taken for frozen, and killed. */
+  pingMs?: number | undefined;
+}
+
+/** What a process has in use. */
+export type EngineUsage = Type.Static<typeof usageSchema>;
+
+/** Takes a stack that was asked for; the next one comes when it has resolved. */
+export type OnStack = (name: string, state: unknown) => Promise<void>;
+
+/** Who is told what an operation asks and says while it runs. */
+export interface OperationListener {
+  session: ProviderSession;
+  event(event: EngineEvent): void;
+}
+
+const PING_MS = 10_000;
+const PINGS = 4;
+/** Of what the process says when it fails, the end is logged. */
+const KEPT_STDERR = 4_000;
+/** How long a process has to end after its input was closed. */
+const END_MS = 1_000;
+
+const usageSchema = Type.Object({ memoryBytes: Type.Number(), descriptors: Type.Number(), goroutines: Type.Number() });
+const helloSchema = Compile(Type.Object({ version: Type.String(), protocol: Type.Number() }));
+const providerCallSchema = Compile(
+  Type.Object({ id: Type.Number(), request: Type.Unsafe<ProviderRequest>({ type: "object", required: ["urn"] }) }),
+);
+const eventSchema = Compile(Type.Object({ id: Type.Number(), event: Type.Unsafe<EngineEvent>({ type: "object" }) }));
+const logSchema = Compile(Type.Object({ message: Type.String(), facts: Type.Object({}) }));
+const stackSchema = Compile(Type.Object({ id: Type.Number(), name: Type.String(), state: Type.Unknown() }));
+const isUsage = Compile(usageSchema);
+
+/** The process ended before it answered. */
+export class EngineGoneError extends Error {
+  constructor(readonly signal: NodeJS.Signals) {
+    super(`the engine was killed by ${signal}`);
+  }
+}
+
+/** One process of `tools/engine`. */
+export class EngineProcess {
+  /** Resolves when it has greeted. @throws TerminalError `Misconfigured`, RetryableError `NoPulumi` */
+  readonly ready: Promise<void>;
+  /** Resolves when it has ended. */
+  readonly ended: Promise<void>;
+  /** How many operations it has begun. */
+  operations = 0;
+  readonly #options: EngineProcessOptions;
+  readonly #child: ChildProcessByStdio<Writable, Readable, Readable>;
+  readonly #connection: Connection;
+  readonly #listeners = new Map<number, OperationListener>();
+  readonly #onStack = new Map<number, OnStack>();
+  readonly #stderr: () => string;
+  #greeted: { resolve(): void; reject(error: Error): void } = { resolve: () => {}, reject: () => {} };
+  #isOver = false;
+  #isKilled = false;
+  #working = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #unanswered = 0;
+
+  /** @param onEnd told when it ends: `crashed` if nothing had asked it to */
+  constructor(options: EngineProcessOptions, onEnd: (how: { crashed: boolean }) => void) {
+    this.#options = options;
+    const { file, args, environment, log } = options;
+    this.ready = new Promise((resolve, reject) => {
+      this.#greeted = { resolve, reject };
+    });
+    this.ready.catch(() => undefined); // whoever waits is told
+    const child = spawn(file, args, {
+      env: environment,
+      detached: true, // a Ctrl-C meant for this process does not reach it
+      stdio: ["pipe", "pipe", "pipe"],
+    });
+    this.#child = child;
+    this.#stderr = collect(child.stderr, KEPT_STDERR);
+    this.#connection = new Connection((line) => void (!this.#isOver && child.stdin.write(line)), {
+      request: (method, params) => this.#answer(method, params),
+      notification: this.#onNotification,
+    });
+    this.ended = new Promise((resolve) => {
+      child.once("error", (error) => {
+        if (child.pid !== undefined) return;
+        this.#isOver = true;
+        // It may be there again, as may the memory or the process number that it lacked; nothing would tell us.
+        this.#greeted.reject(new RetryableError("NoPulumi", `Pulumi's engine could not be started: ${error.message}`));
+        resolve();
+      });
+      child.once("close", (code, signal) => {
+        const crashed = !this.#isOver;
+        if (crashed) {
+          const facts = { code, signal, operations: this.#working, stderr: this.#stderr().trim() };
+          log.error(facts, "Pulumi's engine has ended unexpectedly");
+        }
+        this.#close(code, signal);
+        onEnd({ crashed: crashed || this.#isKilled });
+        resolve();
+      });
+    });
+    if (child.pid === undefined) return;
+    child.stdin.on("error", () => undefined); // it has ended, as the event above says
+    createInterface({ input: child.stdout, crlfDelay: Number.POSITIVE_INFINITY }).on("line", this.#onLine);
+  }
+
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
+  /** Whether it takes no more requests. */
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  get isIdle(): boolean {
+    return this.#working === 0;
+  }
+
+  /** Begins an operation on a stack. Its `ended` rejects with RpcError or EngineGoneError. */
+  operate(method: string, params: object, listener: OperationListener): RunningCommand {
+    this.operations++;
+    const { id, result } = this.#call(method, params);
+    this.#listeners.set(id, listener);
+    const ended = result.finally(() => this.#listeners.delete(id));
+    return {
+      ended,
+      interrupt: () => this.#connection.notify("cancel", { id }),
+      terminate: () => this.#connection.notify("cancel", { id, hard: true }),
+      kill: () => this.kill(),
+    };
+  }
+
+  /** Asks something about stacks. @throws RpcError, EngineGoneError */
+  ask(method: string, params: object, onStack?: OnStack): Promise<unknown> {
+    const { id, result } = this.#call(method, params);
+    if (onStack !== undefined) this.#onStack.set(id, onStack);
+    return result.finally(() => this.#onStack.delete(id));
+  }
+
+  async usage(): Promise<EngineUsage> {
+    const usage = await this.#call("ping", {}).result;
+    if (!isUsage.Check(usage)) throw new RpcError("no usage", undefined);
+    return usage;
+  }
+
+  allow(ms: number): void {
+    this.#connection.notify("allow", { ms: wholeMs(ms) });
+  }
+
+  /** Closes its input, upon which it ends. */
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    if (!this.#isOver) this.#child.stdin.end();
+    this.#isOver = true;
+    const kill = setTimeout(() => signalGroup(this.pid, "SIGKILL"), END_MS);
+    await this.ended;
+    clearTimeout(kill);
+  }
+
+  kill(): void {
+    this.#isOver = true;
+    this.#isKilled = true;
+    signalGroup(this.pid, "SIGKILL");
+  }
+
+  #call(method: string, params: object): { id: number; result: Promise<unknown> } {
+    if (++this.#working === 1) this.#watch();
+    const { id, result } = this.#connection.call(method, params);
+    const settled = result.finally(() => {
+      if (--this.#working === 0) clearInterval(this.#timer);
+    });
+    return { id, result: settled };
+  }
+
+  async #answer(method: string, params: unknown): Promise<object> {
+    if (method === "stack" && stackSchema.Check(params)) {
+      await this.#onStack.get(params.id)?.(params.name, params.state);
+      return {};
+    }
+    if (!providerCallSchema.Check(params)) throw new Error("a provider's call of another form");
+    const listener = this.#listeners.get(params.id);
+    if (listener === undefined) throw new Error("the update of this stack has ended");
+    return listener.session.call(method, params.request);
+  }
+
+  readonly #onNotification = (method: string, params: unknown) => {
+    if (method === "event" && eventSchema.Check(params)) this.#listeners.get(params.id)?.event(params.event);
+    else if (method === "log" && logSchema.Check(params)) this.#options.log.warn(params.facts, params.message);
+    else if (method === "hello" && helloSchema.Check(params)) this.#greet(params);
+    else this.#refuse(`${method} ${JSON.stringify(params)}`);
+  };
+
+  #greet({ version, protocol }: { version: string; protocol: number }): void {
+    if (protocol === PROTOCOL) {
+      this.#greeted.resolve();
+      return;
+    }
+    const { file } = this.#options;
+    const message =
+      `${file} is Pulumi's engine ${version} with protocol ${protocol}; this Kindstack needs protocol ${PROTOCOL}: ` +
+      "unset KINDSTACK_ENGINE, or name the engine of this version";
+    this.#isOver = true;
+    this.#greeted.reject(new TerminalError("Misconfigured", message));
+    this.#child.stdin.end();
+  }
+
+  readonly #onLine = (line: string) => {
+    this.#unanswered = 0;
+    if (!this.#connection.receive(line)) this.#refuse(line);
+  };
+
+  #refuse(line: string): void {
+    if (this.#isOver) return;
+    this.#options.log.error({ line: line.slice(0, 200) }, "killing Pulumi's engine: invalid output");
+    this.kill();
+  }
+
+  /** Asks for a sign of life while there is work. Counts questions, not time: this process may have stood still itself. */
+  #watch(): void {
+    clearInterval(this.#timer);
+    this.#unanswered = 0;
+    this.#timer = setInterval(() => {
+      if (this.#unanswered++ < PINGS) {
+        this.#connection.call("ping", {}).result.catch(() => undefined);
+        return;
+      }
+      this.#options.log.error({ pid: this.pid }, "killing Pulumi's engine: it does not answer");
+      this.kill();
+    }, this.#options.pingMs ?? PING_MS);
+  }
+
+  #close(code: number | null, signal: NodeJS.Signals | null): void {
+    clearInterval(this.#timer);
+    this.#isOver = true;
+    signalGroup(this.pid, "SIGKILL"); // what it may have started
+    const words = this.#stderr().trim() || `exit code ${code}`;
+    this.#greeted.reject(new RetryableError("NoPulumi", `Pulumi's engine did not start: ${words}`));
+    this.#connection.end(new EngineGoneError(signal ?? "SIGKILL"));
+  }
+}
+
+/** To the engine, no time left would mean for ever. */
+export function wholeMs(ms: number): number {
+  return Math.max(1, Math.ceil(ms));
+}

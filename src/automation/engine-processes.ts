@@ -1,0 +1,149 @@
+import { randomUUID } from "node:crypto";
+import { RetryableError } from "../../providers/errors";
+import { EngineProcess, type EngineProcessOptions, type EngineUsage, wholeMs } from "./engine-process";
+
+export interface EngineTiming {
+  /** A process without work ends after this long. */
+  idleMs?: number;
+  pingMs?: number;
+  /** A process is succeeded after so many operations. */
+  operationsPerProcess?: number;
+}
+
+export type EngineProcessesOptions = Omit<EngineProcessOptions, "pingMs"> & EngineTiming;
+
+/** What the engine has done and has in use. */
+export interface EngineCounts {
+  operations: number;
+  /** How long operations took in the engine, by phase. */
+  phaseSeconds: Record<string, number>;
+  /** Processes that took over from one that had done its share. */
+  successors: number;
+  crashes: number;
+}
+
+const IDLE_MS = 60_000;
+/** What Pulumi's engine keeps of an operation for ever is about 70 KiB and a descriptor. */
+const OPERATIONS = 500;
+/** After the second crash in a row, and twice as long after each further one. */
+const BACK_OFF_MS = 500;
+const MAX_BACK_OFF_MS = 30_000;
+
+/**
+ * The process that runs operations now, and those before it that still do: Pulumi's engine keeps some memory of each
+ * operation, so a process is succeeded by another after some hundred, while nothing waits.
+ *
+ * A process is started for the first operation. It ends when there was none for a while, when this process ends in whatever
+ * way, and when its time to live is not renewed.
+ */
+export class EngineProcesses {
+  readonly counts: EngineCounts = { operations: 0, phaseSeconds: {}, successors: 0, crashes: 0 };
+  readonly #options: EngineProcessesOptions;
+  /** Names this process in the locks of its operations. */
+  readonly #session = randomUUID();
+  readonly #all = new Set<EngineProcess>();
+  #current: EngineProcess | undefined;
+  #idle: NodeJS.Timeout | undefined;
+  #crashesInARow = 0;
+  /** On the clock of `performance.now()`. */
+  #notBefore = 0;
+  #allowedUntil: number | undefined;
+
+  constructor(options: EngineProcessesOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Works with the process that takes new requests.
+   *
+   * @throws what {@link EngineProcess.ready} does; RetryableError `NoPulumi` soon after several crashes in a row
+   */
+  async use<T>(work: (process: EngineProcess) => Promise<T>, { operates = false } = {}): Promise<T> {
+    const process = this.#running();
+    if (operates) this.counts.operations++;
+    await process.ready;
+    clearTimeout(this.#idle);
+    try {
+      const result = await work(process);
+      this.#crashesInARow = 0;
+      return result;
+    } finally {
+      this.#settle(process);
+    }
+  }
+
+  /** Adds an operation's phases, in milliseconds. */
+  count(phasesMs: Readonly<Record<string, number>> = {}): void {
+    const { phaseSeconds } = this.counts;
+    for (const [phase, ms] of Object.entries(phasesMs)) phaseSeconds[phase] = (phaseSeconds[phase] ?? 0) + ms / 1000;
+  }
+
+  /** What the processes have in use, all together. */
+  async usage(): Promise<EngineUsage> {
+    const total = { memoryBytes: 0, descriptors: 0, goroutines: 0 };
+    for (const process of this.#all) {
+      const { memoryBytes, descriptors, goroutines } = await process.usage().catch(() => NOTHING);
+      total.memoryBytes += memoryBytes;
+      total.descriptors += descriptors;
+      total.goroutines += goroutines;
+    }
+    return total;
+  }
+
+  allow(ms: number): void {
+    this.#allowedUntil = performance.now() + ms;
+    for (const process of this.#all) process.allow(ms);
+  }
+
+  async close(): Promise<void> {
+    clearTimeout(this.#idle);
+    await Promise.all([...this.#all].map((process) => process.stop()));
+  }
+
+  #running(): EngineProcess {
+    const share = this.#options.operationsPerProcess ?? OPERATIONS;
+    const former = this.#current;
+    if (former?.isOver === false && former.operations < share) return former;
+    const waitMs = this.#notBefore - performance.now();
+    if (waitMs > 0) {
+      const message = `Pulumi's engine ended ${this.#crashesInARow} times in a row; it is started again in ${Math.ceil(waitMs / 1000)} s`;
+      throw new RetryableError("NoPulumi", message);
+    }
+    if (former?.isOver === false) this.counts.successors++;
+    const process = this.#start();
+    this.#current = process;
+    if (former !== undefined) this.#settle(former);
+    return process;
+  }
+
+  #start(): EngineProcess {
+    const ttlMs = this.#allowedUntil === undefined ? undefined : this.#allowedUntil - performance.now();
+    const args = [
+      ...this.#options.args,
+      `--session=${this.#session}`,
+      ...(ttlMs === undefined ? [] : [`--ttl-ms=${wholeMs(ttlMs)}`]),
+    ];
+    const process = new EngineProcess({ ...this.#options, args }, ({ crashed }) => {
+      this.#all.delete(process);
+      if (crashed) this.#backOff();
+    });
+    this.#all.add(process);
+    return process;
+  }
+
+  #backOff(): void {
+    this.counts.crashes++;
+    const exponent = this.#crashesInARow++ - 1;
+    const ms = exponent < 0 ? 0 : Math.min(BACK_OFF_MS * 2 ** exponent, MAX_BACK_OFF_MS);
+    this.#notBefore = performance.now() + ms;
+  }
+
+  /** Ends a process that has done its share, or for which there is nothing to do for a while. */
+  #settle(process: EngineProcess): void {
+    if (!process.isIdle || process.isOver) return;
+    if (process !== this.#current) void process.stop();
+    else this.#idle = setTimeout(() => process.isIdle && void process.stop(), this.#options.idleMs ?? IDLE_MS).unref();
+  }
+}
+
+const NOTHING: EngineUsage = { memoryBytes: 0, descriptors: 0, goroutines: 0 };

@@ -1,0 +1,94 @@
+import Type from "typebox";
+import { Compile } from "typebox/compile";
+import { parseJson } from "./parse-json";
+
+/** The other side's answer in place of a result. */
+export class RpcError extends Error {
+  constructor(
+    message: string,
+    /** What failed, for a program; undefined where only people need to know. */
+    readonly kind: string | undefined,
+  ) {
+    super(message);
+  }
+}
+
+const messageSchema = Compile(
+  Type.Object({
+    id: Type.Optional(Type.Number()),
+    method: Type.Optional(Type.String()),
+    params: Type.Optional(Type.Unknown()),
+    result: Type.Optional(Type.Unknown()),
+    error: Type.Optional(Type.Object({ kind: Type.Optional(Type.String()), message: Type.String() })),
+  }),
+);
+
+export interface Handlers {
+  /** Answers a request of the other side. */
+  request(method: string, params: unknown): Promise<unknown>;
+  notification(method: string, params: unknown): void;
+}
+
+interface Call {
+  resolve(result: unknown): void;
+  reject(error: Error): void;
+}
+
+/** JSON-RPC 2.0 in both directions, one JSON value a line, without the version field; `tools/engine/rpc` is the other end. */
+export class Connection {
+  readonly #send: (line: string) => void;
+  readonly #handlers: Handlers;
+  readonly #calls = new Map<number, Call>();
+  #lastId = 0;
+
+  constructor(send: (line: string) => void, handlers: Handlers) {
+    this.#send = send;
+    this.#handlers = handlers;
+  }
+
+  /** @throws RpcError; what {@link end} is given */
+  call(method: string, params: object): { id: number; result: Promise<unknown> } {
+    const id = ++this.#lastId;
+    const result = new Promise<unknown>((resolve, reject) => this.#calls.set(id, { resolve, reject }));
+    this.#write({ id, method, params });
+    return { id, result };
+  }
+
+  notify(method: string, params: object): void {
+    this.#write({ method, params });
+  }
+
+  /** @returns whether the line is a message */
+  receive(line: string): boolean {
+    const message = parseJson(messageSchema, line);
+    if (message === undefined) return false;
+    const { id, method, params, result, error } = message;
+    if (method === undefined) {
+      if (id === undefined) return false;
+      const call = this.#calls.get(id);
+      this.#calls.delete(id);
+      if (error === undefined) call?.resolve(result);
+      else call?.reject(new RpcError(error.message, error.kind));
+    } else if (id === undefined) this.#handlers.notification(method, params);
+    else void this.#answer(id, method, params);
+    return true;
+  }
+
+  /** Fails what waits for an answer. */
+  end(error: Error): void {
+    for (const { reject } of this.#calls.values()) reject(error);
+    this.#calls.clear();
+  }
+
+  async #answer(id: number, method: string, params: unknown): Promise<void> {
+    try {
+      this.#write({ id, result: await this.#handlers.request(method, params) });
+    } catch (error) {
+      this.#write({ id, error: { message: error instanceof Error ? error.message : String(error) } });
+    }
+  }
+
+  #write(message: object): void {
+    this.#send(`${JSON.stringify(message)}\n`);
+  }
+}

@@ -1,0 +1,63 @@
+import { tmpdir } from "node:os";
+import { Command } from "commander";
+import { TerminalError } from "../../providers/errors";
+import { withScratch } from "../automation/scratch";
+import { StackStates } from "../automation/stack-states";
+import { openEngine } from "../automation/workspace";
+import { readStateConfig } from "../config";
+import { resolveEngine } from "../toolchain/engine";
+import { Progress } from "./progress";
+import { untilInterrupted } from "./until-interrupted";
+
+const HELP = `
+status.stack.name of an object has its stack's name.
+
+Environment:
+  PULUMI_BACKEND_URL                where the operator keeps the state
+  PULUMI_CONFIG_PASSPHRASE[_FILE], KINDSTACK_SECRETS_PROVIDER
+                                    the state's encryption`;
+
+/** Removes the locks of a stack. */
+export function unlockCommand(): Command {
+  return new Command("unlock")
+    .description("remove the locks of a stack whose process is gone, such as a `pulumi up` that was killed")
+    .argument("<stack>", "name of the stack")
+    .addHelpText("after", `\nExample:\n  kindstack state unlock postgreswriter.demo.yash.com-default-alex\n${HELP}`)
+    .action((stack: string) =>
+      repair(async (states, signal) => {
+        const locks = await states.unlock(stack, signal);
+        return locks.length === 0 ? [`${stack} is not locked`] : locks.map((lock) => `removed the lock ${lock}`);
+      }),
+    );
+}
+
+/** Takes the protection from resources of a stack, so that they can be deleted. */
+export function unprotectCommand(): Command {
+  return new Command("unprotect")
+    .description("allow the deletion of a stack's protected resources, or of one")
+    .argument("<stack>", "name of the stack")
+    .argument("[urn]", "the resource (default: all of the stack)")
+    .addHelpText("after", HELP)
+    .action((stack: string, urn: string | undefined) =>
+      repair(async (states, signal) => {
+        const urns = await states.unprotect(stack, urn, signal);
+        return urns.length === 0 ? ["nothing is protected"] : urns.map((one) => `unprotected ${one}`);
+      }),
+    );
+}
+
+async function repair(work: (states: StackStates, signal: AbortSignal) => Promise<string[]>): Promise<void> {
+  if (!process.env.PULUMI_BACKEND_URL) {
+    throw new TerminalError("Misconfigured", "PULUMI_BACKEND_URL must name the backend that the operator uses");
+  }
+  const state = readStateConfig(process.env);
+  const progress = new Progress();
+  const lines = await untilInterrupted((signal) =>
+    withScratch(tmpdir(), "kindstack-state", async (workDirectory) => {
+      const file = await resolveEngine(state, { signal, observe: progress.observeTools });
+      const engine = await openEngine({ ...state, workDirectory, file, environment: process.env, log: console });
+      return work(new StackStates(engine), signal).finally(() => engine.close());
+    }),
+  );
+  process.stdout.write(`${lines.join("\n")}\n`);
+}

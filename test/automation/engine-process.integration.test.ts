@@ -1,0 +1,187 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdir, writeFile } from "node:fs/promises";
+import { hostname, userInfo } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { withinFence } from "../../providers/fence";
+import type { EngineTiming } from "../../src/automation/engine-processes";
+import { UrgentAbort } from "../../src/automation/interruption";
+import { resolveBinary } from "../../src/toolchain/resolve";
+import { TestEngine, withProgram } from "./test-engine";
+
+let engine: TestEngine;
+beforeEach(async () => {
+  engine = await TestEngine.open();
+});
+afterEach(() => engine.close());
+
+/** An engine with another timing in place of the one that each test has. */
+async function reopen(timing: EngineTiming): Promise<TestEngine> {
+  await engine.close();
+  return TestEngine.open(undefined, { timing });
+}
+
+const lives = (pid: number) => {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+};
+const ended = (pid: number) => expect.poll(() => lives(pid), { timeout: 10_000 }).toBe(false);
+
+/** Begins an update that waits in its provider. */
+async function begin(stack: string, options: Parameters<TestEngine["up"]>[2] = {}) {
+  const { entered, release } = engine.things.holdSlow();
+  const updating = engine.up(stack, { a: "slow" }, options);
+  await entered;
+  return { updating, release };
+}
+
+describe("one process for many updates", () => {
+  it("runs them at once, each with its own account", async () => {
+    const stacks = Array.from({ length: 20 }, (_, index) => `stack-${index}`);
+    const results = await Promise.all(stacks.map((stack) => engine.up(stack, { a: "1", b: stack })));
+    for (const [index, { resources, changes }] of results.entries()) {
+      expect(changes).toEqual({ create: 2 });
+      expect(resources.find(({ name }) => name === "b")?.outputs.value).toBe(`stack-${index}`);
+    }
+    expect(await engine.takeStarts()).toEqual([]);
+  });
+
+  it("saves the state of one at its end and of another after each step", async () => {
+    const once = await begin("once", { savesOnce: true });
+    const stepwise = await begin("stepwise");
+    expect(await engine.engine.recorded("once")).toBeUndefined();
+    expect((await engine.checkpoint("stepwise")).pending).toHaveLength(1);
+    for (const { updating, release } of [once, stepwise]) {
+      release();
+      expect(await updating).toMatchObject({ outcome: "succeeded" });
+    }
+    expect((await engine.checkpoint("once")).resources.length).toBe(3);
+  });
+
+  it("ends one of them by a signal, and not the others", async () => {
+    const abort = new AbortController();
+    const first = await begin("first", { signal: abort.signal });
+    const second = await begin("second");
+    abort.abort();
+    first.release();
+    expect(await first.updating).toMatchObject({ outcome: "interrupted" });
+    second.release();
+    expect(await second.updating).toMatchObject({ outcome: "succeeded" });
+  });
+
+  it("removes a lock that has the process's own number and is a predecessor's", async () => {
+    await engine.up("acme", { a: "1" });
+    const locks = join(engine.directory, "state", ".pulumi", "locks", "organization", "kindstack", "acme");
+    await mkdir(locks, { recursive: true });
+    const lock = {
+      pid: await engine.lastPid(),
+      username: userInfo().username,
+      hostname: hostname(),
+      timestamp: new Date(),
+      kindstack: { session: "its-own", until: new Date(0) },
+    };
+    await writeFile(join(locks, "74444608-23b4-486f-8630-2d111fa7ff08.json"), JSON.stringify(lock));
+    expect(await engine.up("acme", { a: "2" })).toMatchObject({ outcome: "succeeded" });
+    expect(engine.warnings).toEqual(["removed the lock of a dead process"]);
+  });
+});
+
+describe("a process that fails", () => {
+  it("by SIGKILL, fails what it runs, which is done by the next one", async () => {
+    const { updating, release } = await begin("acme");
+    process.kill(await engine.lastPid(), "SIGKILL");
+    expect(await updating).toMatchObject({
+      outcome: "failed",
+      failures: [{ reason: "Killed", errorClass: "retryable" }],
+    });
+    release();
+    expect(await engine.up("acme", { a: "slow" })).toMatchObject({ outcome: "succeeded" });
+    expect([...engine.things.live]).toEqual([["acme/a", "slow"]]);
+    expect(engine.errors).toEqual(["Pulumi's engine has ended unexpectedly"]);
+  });
+
+  it("by standing still, is killed", async () => {
+    engine = await reopen({ pingMs: 2_000 });
+    const { updating, release } = await begin("acme");
+    const pid = await engine.lastPid();
+    process.kill(pid, "SIGSTOP");
+    expect(await updating).toMatchObject({
+      outcome: "failed",
+      failures: [{ reason: "Killed", errorClass: "retryable" }],
+    });
+    release();
+    expect(lives(pid)).toBe(false);
+    expect(engine.errors).toContain("killing Pulumi's engine: it does not answer");
+    expect(await engine.up("acme", { a: "slow" })).toMatchObject({ outcome: "succeeded" });
+  });
+
+  it.each([
+    ["rubbish", "head -c 100000 /dev/urandom; echo; sleep 60"],
+    ["a message of another form", 'echo \'{"method":"event","params":{"id":"0"}}\'; sleep 60'],
+  ])("by saying %s, is killed and not believed", async (_what, script) => {
+    const file = join(engine.directory, "rubbish");
+    const hello = '{"method":"hello","params":{"version":"1","protocol":1}}';
+    await writeFile(file, `#!/bin/sh\necho '${hello}'\nread -r _\n${script}\n`, { mode: 0o755 });
+    const broken = withProgram(engine, file);
+    await engine.up("acme", { a: "1" });
+    const updates = [() => broken.up("acme", () => engine.declare("acme", { a: "2" })), () => broken.destroy("acme")];
+    for (const update of updates) {
+      expect(await update()).toMatchObject({
+        outcome: "failed",
+        failures: [{ reason: "Killed", errorClass: "retryable" }],
+      });
+    }
+    expect([...engine.things.live]).toEqual([["acme/a", "1"]]);
+  });
+});
+
+describe("work whose Lease is lost", () => {
+  it("ends with the process at once, and nothing of it is written after that", async () => {
+    const lost = new AbortController();
+    const fence = { check: () => lost.signal.throwIfAborted(), signal: lost.signal };
+    const { entered, release } = engine.things.holdSlow();
+    const updating = withinFence(fence, () => engine.up("acme", { a: "slow", b: "1" }));
+    await entered;
+    const pid = await engine.lastPid();
+    lost.abort(new UrgentAbort("LeaseLost", "another one goes on", 0));
+    await expect(updating).rejects.toMatchObject({ reason: "LeaseLost" });
+    release();
+    await ended(pid);
+  });
+});
+
+describe("a process's life", () => {
+  it("ends when there was nothing to do for a while, and begins again", async () => {
+    engine = await reopen({ idleMs: 50 });
+    const update = () => engine.up("acme", { a: "1" });
+    expect(await update()).toMatchObject({ outcome: "succeeded" });
+    const pid = await engine.lastPid();
+    await ended(pid);
+    expect(await update()).toMatchObject({ outcome: "succeeded" });
+    expect(await engine.lastPid()).not.toBe(pid);
+    expect(engine.errors).toEqual([]);
+  });
+
+  const start = async (...args: string[]): Promise<ChildProcess> =>
+    spawn(await resolveBinary("engine"), [`--secrets=${join(engine.directory, "secrets.json")}`, ...args], {
+      env: { ...process.env, PULUMI_BACKEND_URL: engine.settings.backendUrl, PULUMI_CONFIG_PASSPHRASE: "p" },
+      stdio: ["pipe", "ignore", "inherit"],
+    });
+
+  it("ends with its input, which ends with the operator", async () => {
+    const server = await start();
+    server.stdin?.end();
+    expect(await once(server, "exit")).toEqual([0, null]);
+  });
+
+  it("ends when it is not told in time that it may continue", async () => {
+    const server = await start("--ttl-ms=20000");
+    server.stdin?.write('{"method":"allow","params":{"ms":20}}\n');
+    expect(await once(server, "exit")).toEqual([3, null]);
+  });
+});

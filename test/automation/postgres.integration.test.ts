@@ -1,0 +1,141 @@
+import { afterEach, beforeAll, describe, expect, it } from "vitest";
+import { controlPlane } from "../control-plane";
+import { TestDatabase } from "../providers/postgres/database";
+import { summaryOf, TestEngine } from "./test-engine";
+
+const { PSQL_PASSWORD } = controlPlane().env;
+const HISTORY_LIMIT = 20;
+
+describe("the state in PostgreSQL", () => {
+  const database = new TestDatabase(controlPlane().env);
+  let engine: TestEngine;
+
+  beforeAll(async () => {
+    await database.open();
+    engine = await TestEngine.open(`${database.backendUrl()}&table=state`);
+    return async () => {
+      await engine.close();
+      await database.close();
+    };
+  });
+  afterEach(() => engine.things.live.clear());
+
+  const keysOf = async (stack: string) =>
+    (
+      await database.query<{ key: string }>("SELECT key FROM state WHERE position($1 in key) > 0 ORDER BY key", [stack])
+    ).map(({ key }) => key);
+  const pendingIn = async (stack: string): Promise<unknown[]> => {
+    const key = `${database.name}/.pulumi/stacks/kindstack/${stack}.json`;
+    const [row] = await database.query<{ data: string }>("SELECT data->>'data' AS data FROM state WHERE key = $1", [
+      key,
+    ]);
+    const { checkpoint } = JSON.parse(Buffer.from(row?.data ?? "", "base64").toString());
+    return checkpoint.latest.pending_operations ?? [];
+  };
+
+  describe("the engine on a PostgreSQL backend", () => {
+    it("has no stacks before the first update makes the table", async () => {
+      expect(await engine.engine.states.names()).toEqual([]);
+      expect(await engine.engine.recorded("first")).toBeUndefined();
+      await engine.engine.forget("first");
+    });
+
+    it("makes a stack the first time", async () => {
+      expect(await engine.up("first", { a: "1" })).toMatchObject({ outcome: "succeeded", changes: { create: 1 } });
+      expect(summaryOf(await engine.up("first", { a: "1" }))).toEqual({ outcome: "succeeded", changes: {} });
+      expect(await engine.up("first", { a: "2" })).toMatchObject({ outcome: "succeeded", changes: { update: 1 } });
+      expect([...engine.things.live]).toEqual([["first/a", "2"]]);
+    });
+
+    it("makes several stacks at once", async () => {
+      const results = await Promise.all(["one", "two", "three"].map((stack) => engine.up(stack, { a: "1" })));
+      expect(results.map(({ outcome }) => outcome)).toEqual(["succeeded", "succeeded", "succeeded"]);
+      expect(engine.things.live.size).toBe(3);
+      expect(await engine.engine.states.names()).toEqual(expect.arrayContaining(["one", "two", "three"]));
+    });
+
+    it("destroys a stack, and leaves nothing of it in the table", async () => {
+      await engine.up("gone", { a: "1" });
+      const checkpoint = `${database.name}/.pulumi/stacks/kindstack/gone.json`;
+      expect(await keysOf("gone")).toContain(checkpoint);
+      expect(await engine.engine.destroy("gone")).toMatchObject({ outcome: "succeeded", changes: { delete: 1 } });
+      expect(engine.things.live.size).toBe(0);
+      expect(await keysOf("gone")).toEqual([]);
+    });
+
+    it(`leaves no more than the ${HISTORY_LIMIT} newest updates in a stack's history, and others' as they are`, async () => {
+      await engine.up("long", { a: "1" });
+      const own = `${database.name}/.pulumi/history/kindstack/long/long-`;
+      const others = [own.replaceAll("long", "l_ng"), own.replaceAll("long", "longer")];
+      const older = Array.from({ length: HISTORY_LIMIT }, (_, index) => String(9 + index));
+      for (const start of [own, ...others]) {
+        await database.query(
+          `INSERT INTO state (key, data) SELECT $1 || time || '.' || what || '.json', '{}'
+         FROM unnest($2::text[]) time, unnest('{history,checkpoint}'::text[]) what`,
+          [start, older],
+        );
+      }
+      await engine.up("long", { a: "2" });
+      const kept = await keysOf("/long/");
+      expect(kept).toHaveLength(2 * HISTORY_LIMIT);
+      const times = new Set(kept.map((key) => /-(\d+)\./.exec(key)?.[1] ?? ""));
+      expect([...times].filter((time) => time.length < 10).sort()).toEqual(older.slice(2).sort());
+      for (const start of others) expect(await keysOf(start)).toHaveLength(2 * HISTORY_LIMIT);
+    });
+
+    it("respects the lock of somebody else, and names who holds it", async () => {
+      const lock = `${database.name}/.pulumi/locks/organization/kindstack/theirs/1.json`;
+      const content = { pid: 1, username: "ada", hostname: "laptop", timestamp: new Date() };
+      const data = JSON.stringify({ data: Buffer.from(JSON.stringify(content)).toString("base64") });
+      await database.query("INSERT INTO state (key, data) VALUES ($1, $2)", [lock, data]);
+      await expect(engine.up("theirs", { a: "1" })).rejects.toMatchObject({
+        reason: "Locked",
+        message: expect.stringContaining("created by ada@laptop (pid 1)"),
+      });
+      expect(await engine.engine.states.unlock("theirs")).toEqual([expect.stringContaining("ada@laptop")]);
+      expect(await engine.up("theirs", { a: "1" })).toMatchObject({ outcome: "succeeded" });
+    });
+
+    it("destroys a stack that does not exist", async () => {
+      expect(await engine.engine.destroy("never-made")).toMatchObject({ outcome: "succeeded", failures: [] });
+    });
+
+    it("removes the lock of a CLI that was killed, and what that one had begun from the state", async () => {
+      const { entered, release } = engine.things.holdSlow();
+      const updating = engine.up("crashed", { a: "slow" });
+      await entered;
+      process.kill(-(await engine.lastPid()), "SIGKILL");
+      await updating;
+      release();
+      expect(await pendingIn("crashed")).toHaveLength(1);
+      expect(await engine.up("crashed", { a: "slow" })).toMatchObject({ outcome: "succeeded", changes: { create: 1 } });
+      expect((await keysOf("crashed")).filter((key) => key.includes("/locks/"))).toEqual([]);
+      expect(await pendingIn("crashed")).toEqual([]);
+    });
+
+    it("keeps the password out of arguments", async () => {
+      await engine.up("secret", { a: "1" });
+      for (const { args } of await engine.takeStarts()) expect(args).not.toContain(PSQL_PASSWORD);
+    });
+  });
+
+  describe("a backend that cannot be reached", () => {
+    it.each([
+      ["whose database does not exist", { database: "no_such_database" }, /no_such_database/],
+      ["that does not listen", { port: "1" }, /connection refused/],
+    ])(
+      "%s is a failure that can be tried again, in the backend's words but without its password",
+      async (_, changes, words) => {
+        const unreachable = await TestEngine.open(`${database.backendUrl(changes)}&table=state`);
+        try {
+          const result = await unreachable.up("acme", { a: "1" });
+          expect(result).toMatchObject({ outcome: "failed", failures: [{ errorClass: "retryable" }] });
+          expect(result.failures[0]?.message).toMatch(words);
+          expect(result.failures[0]?.message).not.toContain(PSQL_PASSWORD);
+        } finally {
+          await unreachable.close();
+        }
+      },
+    );
+  });
+});

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+
+	apievents "github.com/pulumi/pulumi/pkg/v3/backend/display"
+	"github.com/pulumi/pulumi/pkg/v3/display"
+	"github.com/pulumi/pulumi/pkg/v3/engine"
+	"github.com/pulumi/pulumi/pkg/v3/resource/deploy"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/diag/colors"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+
+	"kindstack.dev/tools/engine/state"
+)
+
+// collector passes on the engine's events that an operator needs: an `EngineEvent` of the Automation API each.
+type collector struct {
+	op      *operation
+	started time.Time
+	events  chan engine.Event
+	done    sync.WaitGroup
+	changed map[string]state.Change
+}
+
+func newCollector(op *operation) *collector {
+	c := &collector{op: op, started: time.Now(), events: make(chan engine.Event, 64), changed: map[string]state.Change{}}
+	c.done.Go(func() {
+		for event := range c.events {
+			c.receive(event)
+		}
+	})
+	return c
+}
+
+func (c *collector) close() {
+	close(c.events)
+	c.done.Wait()
+}
+
+func (c *collector) receive(event engine.Event) {
+	switch payload := event.Payload().(type) {
+	case engine.ResourcePreEventPayload:
+		if !c.op.isDry() || isScaffolding(payload.Metadata.URN) {
+			return
+		}
+	case engine.ResourceOutputsEventPayload:
+		if c.op.isDry() || isScaffolding(payload.Metadata.URN) {
+			return
+		}
+		c.note(payload.Metadata)
+	case engine.ResourceOperationFailedPayload:
+	case engine.DiagEventPayload:
+		if payload.Severity != diag.Error || isSummary(payload) {
+			return
+		}
+	default:
+		return
+	}
+	converted, err := apievents.ConvertEngineEvent(event, false)
+	if err != nil {
+		return
+	}
+	if outputs := converted.ResOutputsEvent; outputs != nil {
+		// What was given is in the program, and what was is in the state.
+		if outputs.Metadata.New != nil {
+			outputs.Metadata.Old, outputs.Metadata.New.Inputs = nil, nil
+		}
+	}
+	if told := converted.DiagnosticEvent; told != nil {
+		told.Message = redacted(colors.Never.Colorize(told.Message), c.op.server.backendURL)
+	}
+	c.op.server.conn.Notify("event", map[string]any{"id": c.op.id, "event": converted})
+}
+
+// isSummary tells of the engine's own account that an operation failed, which says nothing of why.
+func isSummary(payload engine.DiagEventPayload) bool {
+	said := strings.TrimSpace(colors.Never.Colorize(payload.Message))
+	return payload.URN == "" && slices.Contains([]string{
+		"update failed", "preview failed", "destroy failed", "refresh failed", "error: update failed",
+	}, strings.TrimSpace(strings.TrimPrefix(said, "error:")))
+}
+
+// isScaffolding tells of what every stack has, whatever is in it: the stack itself, and providers.
+func isScaffolding(urn resource.URN) bool {
+	kind := string(urn.Type())
+	return kind == string(resource.RootStackType) || strings.HasPrefix(kind, "pulumi:providers:")
+}
+
+var changes = map[display.StepOp]string{
+	deploy.OpCreate: "create", deploy.OpUpdate: "update", deploy.OpDelete: "delete", deploy.OpReplace: "replace",
+	deploy.OpCreateReplacement: "replace", deploy.OpDeleteReplaced: "replace",
+}
+
+func (c *collector) note(step engine.StepEventMetadata) {
+	if operation, isChange := changes[step.Op]; isChange {
+		token := strings.Split(string(step.URN.Type()), ":")
+		c.changed[string(step.URN)] = state.Change{Operation: operation, Type: token[len(token)-1], Name: step.URN.Name()}
+	}
+}
+
+// changes are those of resources, in the order of their names.
+func (c *collector) changes() []state.Change {
+	list := make([]state.Change, 0, len(c.changed))
+	for _, change := range c.changed {
+		list = append(list, change)
+	}
+	sort.Slice(list, func(i, j int) bool { return list[i].Name < list[j].Name })
+	return list
+}

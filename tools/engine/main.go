@@ -1,0 +1,114 @@
+// Command kindstack-engine is Pulumi's engine for a Kindstack operator: it calls `engine.Update` of pkg/v3 itself, and reads
+// and writes states as the CLI does. See package rpc for the pipe; server.go lists the requests.
+//
+// It ends when standard input closes and when its time to live is over, at once in both cases: a checkpoint is replaced as
+// a whole, so the next update finds what one that was cut off has left.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/util/cmdutil"
+
+	"kindstack.dev/tools/engine/rpc"
+	"kindstack.dev/tools/engine/state"
+)
+
+// Version is Pulumi's and this program's own revision; set at link time.
+var Version = "unknown"
+
+// Protocol is raised with each change of the requests that an operator of another version would not understand.
+const Protocol = 1
+
+type hello struct {
+	Version  string `json:"version"`
+	Protocol int    `json:"protocol"`
+}
+
+func main() {
+	version := flag.Bool("version", false, "print the version")
+	session := flag.String("session", "", "the operator's process, for locks")
+	secrets := flag.String("secrets", "", "file of the salt, or of the key service's key")
+	service := flag.String("secrets-provider", "", "the key service; without one, the passphrase protects states")
+	ttlMs := flag.Int64("ttl-ms", 0, "end after so long unless told otherwise; 0 for never")
+	flag.Parse()
+	if *version {
+		fmt.Println("kindstack-engine", Version)
+		return
+	}
+	backendURL := os.Getenv("PULUMI_BACKEND_URL")
+	if err := serve(backendURL, *session, *secrets, *service, *ttlMs); err != nil {
+		fmt.Fprintln(os.Stderr, redacted(err.Error(), backendURL))
+		os.Exit(1)
+	}
+}
+
+func serve(backendURL, session, secretsFile, service string, ttlMs int64) error {
+	out, err := takeStandardOutput()
+	if err != nil {
+		return err
+	}
+	signal.Ignore(syscall.SIGINT, syscall.SIGHUP) // requests are cancelled one by one
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	cmdutil.DisableInteractive = true
+	if err := limitMemory(); err != nil {
+		return err
+	}
+	conn := rpc.New(os.Stdin, out)
+	holder := state.NewHolder(session, func(message string, facts map[string]any) {
+		conn.Notify("log", map[string]any{"message": message, "facts": facts})
+	})
+	end := time.AfterFunc(time.Duration(1<<62), func() { os.Exit(state.ExitOver) })
+	allow := func(ms int64) {
+		if ms > 0 {
+			holder.Allow(time.Now().Add(time.Duration(ms) * time.Millisecond))
+			end.Reset(time.Duration(ms) * time.Millisecond)
+		}
+	}
+	allow(ttlMs)
+	manager, err := state.OpenManager(secretsFile, service)
+	if err != nil {
+		return err
+	}
+	store, err := state.Open(context.Background(), backendURL)
+	if err != nil {
+		return fmt.Errorf("cannot open the state's backend: %w", err)
+	}
+	server := newServer(conn, state.New(store, holder, state.Provider{}), manager, backendURL, allow)
+	conn.Notify("hello", hello{Version, Protocol})
+	return conn.Serve(server.handle)
+}
+
+// takeStandardOutput keeps the process's standard output for answers; what prints to it prints to nowhere.
+func takeStandardOutput() (io.Writer, error) {
+	fd, err := syscall.Dup(int(os.Stdout.Fd()))
+	if err != nil {
+		return nil, err
+	}
+	syscall.CloseOnExec(fd)
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	os.Stdout = null
+	return os.NewFile(uintptr(fd), "answers"), nil
+}
+
+// redacted is a message without the backend's passwords: messages end up in conditions, which many people may read.
+func redacted(message, backendURL string) string {
+	for _, secret := range state.Secrets(backendURL) {
+		if secret != "" {
+			message = strings.ReplaceAll(message, secret, "***")
+		}
+	}
+	return message
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+)
+
+// The rest of the container's limit is the operator's.
+const memoryShare = 0.35
+
+// limitMemory makes the garbage collector work harder before the container's limit is reached. GOMEMLIMIT is obeyed.
+func limitMemory() error {
+	if os.Getenv("GOMEMLIMIT") != "" {
+		return nil
+	}
+	for _, file := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		// Without a limit it is `max`, or a number that no machine has.
+		if limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && limit < 1<<50 {
+			debug.SetMemoryLimit(int64(float64(limit) * memoryShare))
+		}
+		return nil
+	}
+	return nil
+}
+
+type usage struct {
+	// MemoryBytes is what the process has in memory.
+	MemoryBytes int64 `json:"memoryBytes"`
+	Descriptors int   `json:"descriptors"`
+	Goroutines  int   `json:"goroutines"`
+}
+
+func measure() usage {
+	u := usage{Goroutines: runtime.NumGoroutine()}
+	if text, err := os.ReadFile("/proc/self/statm"); err == nil {
+		if fields := strings.Fields(string(text)); len(fields) > 1 {
+			pages, _ := strconv.ParseInt(fields[1], 10, 64)
+			u.MemoryBytes = pages * int64(os.Getpagesize())
+		}
+	}
+	descriptors, _ := filepath.Glob("/proc/self/fd/*")
+	u.Descriptors = len(descriptors)
+	return u
+}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/pulumi/pulumi/pkg/v3/resource/plugin"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
+	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
+
+	"kindstack.dev/tools/engine/state"
+)
+
+// program is what an operation registers: as data, or by a language runtime that is asked at an address.
+type program struct {
+	Resources []declaration `json:"resources"`
+	Address   string        `json:"address"`
+}
+
+// declaration is what a program says of one resource. A component has no inputs.
+type declaration struct {
+	Type   string         `json:"type"`
+	Name   string         `json:"name"`
+	Inputs map[string]any `json:"inputs"`
+	// Parent is the index of a resource that was declared before; nil for the stack.
+	Parent *int `json:"parent"`
+	// DependsOn are indexes of resources that were declared before.
+	DependsOn []int `json:"dependsOn"`
+}
+
+// declared is the language runtime of a program as data.
+type declared struct {
+	plugin.LanguageRuntime
+	op *operation
+}
+
+func (*declared) Close() error                 { return nil }
+func (*declared) Cancel(context.Context) error { return nil }
+func (*declared) GetPluginInfo(context.Context) (plugin.PluginInfo, error) {
+	return plugin.PluginInfo{}, nil
+}
+
+func (*declared) GetRequiredPackages(
+	context.Context, plugin.ProgramInfo,
+) ([]workspace.PackageDescriptor, []workspace.PackageSpec, error) {
+	return nil, nil, nil
+}
+
+// Run registers the resources at the engine, each as soon as those that it needs are there.
+func (d *declared) Run(ctx context.Context, info plugin.RunInfo) (failure string, bail bool, err error) {
+	conn, err := grpc.NewClient(info.MonitorAddress, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)))
+	if err != nil {
+		return "", false, err
+	}
+	defer func() { _ = conn.Close() }()
+	monitor := pulumirpc.NewResourceMonitorClient(conn)
+	stackName := state.Project + "-" + d.op.Stack
+	top, err := monitor.RegisterResource(ctx, requestOf(string(resource.RootStackType), stackName))
+	if err != nil {
+		return "", true, nil
+	}
+	var all []declaration
+	if d.op.Program != nil {
+		all = d.op.Program.Resources
+	}
+	run := &registering{op: d.op, monitor: monitor, stack: top.GetUrn(), urns: make([]chan string, len(all))}
+	for i := range run.urns {
+		run.urns[i] = make(chan string, 1)
+	}
+	var wait sync.WaitGroup
+	for i := range all {
+		wait.Go(func() { run.urns[i] <- run.register(ctx, &all[i]) })
+	}
+	wait.Wait()
+	if message := run.message.Load(); message != nil {
+		return *message, false, nil
+	}
+	// What was not registered because something failed must not be deleted for that: the engine hears of it.
+	return "", run.failed.Load(), nil
+}
+
+const maxMessage = 400 << 20 // what the SDK's own server allows
+
+type registering struct {
+	op      *operation
+	monitor pulumirpc.ResourceMonitorClient
+	stack   string
+	urns    []chan string
+	failed  atomic.Bool
+	// An error that the engine has not told of.
+	message atomic.Pointer[string]
+}
+
+// urnOf waits for a resource; empty when it was not made.
+func (r *registering) urnOf(index int) string {
+	urn := <-r.urns[index]
+	r.urns[index] <- urn
+	return urn
+}
+
+func (r *registering) register(ctx context.Context, d *declaration) string {
+	request := requestOf(d.Type, d.Name)
+	request.Parent = r.stack
+	if d.Parent != nil {
+		if request.Parent = r.urnOf(*d.Parent); request.Parent == "" {
+			return ""
+		}
+	}
+	if d.Inputs != nil {
+		object, err := structpb.NewStruct(d.Inputs)
+		if err != nil {
+			return r.fail(fmt.Sprintf("%s: %v", d.Name, err))
+		}
+		request.Custom, request.Object = true, object
+	}
+	for _, index := range d.DependsOn {
+		urn := r.urnOf(index)
+		if urn == "" {
+			return ""
+		}
+		request.Dependencies = append(request.Dependencies, urn)
+	}
+	if len(d.DependsOn) > 0 {
+		// Without this, the engine assumes that every property depends on all these resources: when one of them is replaced,
+		// it replaces this one too, with unknown properties.
+		request.PropertyDependencies = map[string]*pulumirpc.RegisterResourceRequest_PropertyDependencies{}
+		for property := range d.Inputs {
+			request.PropertyDependencies[property] = &pulumirpc.RegisterResourceRequest_PropertyDependencies{}
+		}
+	}
+	ctx, done := r.op.pending.begin(ctx, r.op.Stack, request)
+	defer done()
+	answer, err := r.monitor.RegisterResource(ctx, request)
+	if code := status.Code(err); err != nil && code != codes.Unavailable && code != codes.Canceled {
+		return r.fail(status.Convert(err).Message())
+	}
+	// The engine continues with what does not depend on what failed, skips what does, and fails in the end.
+	if err != nil || answer.GetUrn() == "" {
+		r.failed.Store(true)
+	}
+	return answer.GetUrn()
+}
+
+func (r *registering) fail(message string) string {
+	r.failed.Store(true)
+	r.message.CompareAndSwap(nil, &message)
+	return ""
+}
+
+func requestOf(token, name string) *pulumirpc.RegisterResourceRequest {
+	return &pulumirpc.RegisterResourceRequest{
+		Type: token, Name: name, AcceptSecrets: true, AcceptResources: true, SupportsPartialValues: true, AliasSpecs: true,
+		SupportsResultReporting: true,
+	}
+}
+
+// registrations are those that wait for the engine's answer, by URN.
+type registrations struct {
+	mutex   sync.Mutex
+	waiting map[string]context.CancelFunc
+}
+
+func newRegistrations() *registrations {
+	return &registrations{waiting: map[string]context.CancelFunc{}}
+}
+
+func (r *registrations) begin(
+	ctx context.Context, stack string, request *pulumirpc.RegisterResourceRequest,
+) (context.Context, func()) {
+	parentType := resource.URN(request.GetParent()).QualifiedType()
+	urn := string(resource.NewURN(
+		tokens.QName(stack), tokens.PackageName(state.Project), parentType, tokens.Type(request.GetType()), request.GetName()))
+	ctx, cancel := context.WithCancel(ctx)
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.waiting[urn] = cancel
+	return ctx, func() {
+		r.mutex.Lock()
+		defer r.mutex.Unlock()
+		delete(r.waiting, urn)
+		cancel()
+	}
+}
+
+func (r *registrations) abandon(urn string) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if cancel := r.waiting[urn]; cancel != nil {
+		cancel()
+	}
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"encoding/json"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/version"
+	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
+)
+
+// providerConn is a connection to the operator's dynamic providers: Pulumi's own provider protocol
+// (`pulumirpc.ResourceProvider`), with each message in its JSON form, on the pipe.
+type providerConn struct {
+	op *operation
+	// The URNs of what is deleted before its replacement is made.
+	deletedFirst map[string]bool
+	mutex        sync.Mutex
+}
+
+var served = map[string]bool{"Check": true, "Diff": true, "Create": true, "Read": true, "Update": true, "Delete": true}
+
+type providerCall struct {
+	// ID is the operation's.
+	ID      int64           `json:"id"`
+	Request json.RawMessage `json:"request"`
+}
+
+func (c *providerConn) Invoke(ctx context.Context, fullMethod string, args, reply any, _ ...grpc.CallOption) error {
+	method := path.Base(fullMethod)
+	switch {
+	case method == "GetPluginInfo":
+		reply.(*pulumirpc.PluginInfo).Version = version.Version
+		return nil
+	case method == "Configure" || method == "Cancel":
+		return nil
+	case !served[method]:
+		return status.Error(codes.Unimplemented, method)
+	}
+	request, err := protojson.Marshal(args.(proto.Message))
+	if err != nil {
+		return err
+	}
+	answer, err := c.op.server.conn.Call(ctx, method, providerCall{c.op.id, request})
+	if err == nil {
+		err = protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(answer, reply.(proto.Message))
+	}
+	if err != nil {
+		c.noteFailure(args)
+		return status.Error(codes.Unknown, err.Error())
+	}
+	if diff, isDiff := reply.(*pulumirpc.DiffResponse); isDiff && diff.GetDeleteBeforeReplace() {
+		c.mutex.Lock()
+		c.deletedFirst[args.(*pulumirpc.DiffRequest).GetUrn()] = true
+		c.mutex.Unlock()
+	}
+	return nil
+}
+
+// noteFailure ends the program's wait for a resource whose predecessor could not be deleted before it is made: with
+// ContinueOnError, the engine does not answer for it and waits for the program to end (pulumi/pulumi#16373).
+func (c *providerConn) noteFailure(args any) {
+	request, isDelete := args.(*pulumirpc.DeleteRequest)
+	if !isDelete {
+		return
+	}
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.deletedFirst[request.GetUrn()] {
+		c.op.pending.abandon(request.GetUrn())
+	}
+}
+
+func (c *providerConn) NewStream(
+	context.Context, *grpc.StreamDesc, string, ...grpc.CallOption,
+) (grpc.ClientStream, error) {
+	return nil, fmt.Errorf("dynamic providers have no streams")
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/pulumi/pulumi/pkg/v3/backend"
+	"github.com/pulumi/pulumi/pkg/v3/resource/deploy"
+	"github.com/pulumi/pulumi/pkg/v3/secrets"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/property"
+
+	"kindstack.dev/tools/engine/state"
+)
+
+func newSnapshotManager(
+	saves persister, manager secrets.Manager, snapshot *deploy.Snapshot, once bool,
+) *backend.SnapshotManager {
+	making.Lock()
+	defer making.Unlock()
+	if once {
+		_ = os.Setenv(skipCheckpoints, "true")
+		defer func() { _ = os.Unsetenv(skipCheckpoints) }()
+	}
+	return backend.NewSnapshotManager(saves, manager, snapshot, nil)
+}
+
+// references answers a program's stack references.
+type references struct{ stacks *state.Stacks }
+
+func (r references) GetStackOutputs(
+	ctx context.Context, name string, _ func(error) error,
+) (property.Map, error) {
+	snapshot, err := r.load(ctx, name)
+	if err != nil {
+		return property.Map{}, err
+	}
+	for _, r := range snapshot.Resources {
+		if r.Type == "pulumi:pulumi:Stack" {
+			return resource.FromResourcePropertyMap(r.Outputs), nil
+		}
+	}
+	return property.Map{}, nil
+}
+
+func (r references) GetStackResourceOutputs(ctx context.Context, name string) (property.Map, error) {
+	snapshot, err := r.load(ctx, name)
+	if err != nil {
+		return property.Map{}, err
+	}
+	all := map[string]property.Value{}
+	for _, r := range snapshot.Resources {
+		if !r.Delete {
+			all[string(r.URN)] = property.New(map[string]property.Value{
+				"type": property.New(string(r.Type)), "outputs": property.New(resource.FromResourcePropertyMap(r.Outputs)),
+			})
+		}
+	}
+	return property.NewMap(all), nil
+}
+
+// load takes a stack's name with or without its organization and project.
+func (r references) load(ctx context.Context, name string) (*deploy.Snapshot, error) {
+	parts := strings.Split(name, "/")
+	if len(parts) == 3 && parts[1] != state.Project {
+		return nil, fmt.Errorf("the stack %s is not of the project %s", name, state.Project)
+	}
+	snapshot, exists, err := r.stacks.Load(ctx, parts[len(parts)-1])
+	if err == nil && !exists {
+		err = fmt.Errorf("there is no stack %s", name)
+	}
+	if snapshot == nil {
+		snapshot = &deploy.Snapshot{}
+	}
+	return snapshot, err
+}

@@ -1,0 +1,119 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// files is the store of file://.
+type files struct{ root string }
+
+// What is written aside is in a folder of its own, so that what a killed process leaves there can be told and removed.
+const asideFolder = ".pulumi/kindstack-tmp"
+
+const asideLifetime = time.Hour
+
+func openFiles(root string) files {
+	f := files{filepath.Clean(root)}
+	entries, _ := os.ReadDir(f.path(asideFolder))
+	for _, entry := range entries {
+		if info, err := entry.Info(); err == nil && time.Since(info.ModTime()) > asideLifetime {
+			_ = os.Remove(filepath.Join(f.path(asideFolder), entry.Name()))
+		}
+	}
+	return f
+}
+
+func (f files) path(key string) string { return filepath.Join(f.root, filepath.FromSlash(key)) }
+
+func (f files) Read(_ context.Context, key string) ([]byte, error) {
+	data, err := os.ReadFile(f.path(key))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrNotFound
+	}
+	return data, err
+}
+
+// Write writes aside and renames: readers see the old or the new content, also when writing fails.
+func (f files) Write(_ context.Context, key string, data []byte) error {
+	path := f.path(key)
+	aside, err := os.CreateTemp(f.path(asideFolder), "*")
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = os.MkdirAll(f.path(asideFolder), 0o700); err == nil {
+			aside, err = os.CreateTemp(f.path(asideFolder), "*")
+		}
+	}
+	if err != nil {
+		return err
+	}
+	_, err = aside.Write(data)
+	if closed := aside.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = rename(aside.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(aside.Name())
+	}
+	return err
+}
+
+// rename makes the folder if it is missing. To delete a folder's last file removes it meanwhile.
+func rename(from, to string) error {
+	for try := 0; ; try++ {
+		err := os.Rename(from, to)
+		if !errors.Is(err, fs.ErrNotExist) || try == 3 {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+			return err
+		}
+	}
+}
+
+// Delete removes a folder with its last file: each takes one of the volume's inodes.
+func (f files) Delete(_ context.Context, keys ...string) error {
+	for _, key := range keys {
+		path := f.path(key)
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		_ = os.Remove(filepath.Dir(path))
+	}
+	return nil
+}
+
+func (f files) DeleteAll(_ context.Context, folders ...string) error {
+	for _, folder := range folders {
+		if err := os.RemoveAll(f.path(folder)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f files) List(_ context.Context, folder string) ([]File, error) {
+	entries, err := os.ReadDir(f.path(folder))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var list []File
+	for _, entry := range entries {
+		if entry.IsDir() {
+			continue
+		}
+		file := File{Name: entry.Name()}
+		if info, err := entry.Info(); err == nil {
+			file.Size = info.Size()
+		}
+		list = append(list, file)
+	}
+	return list, err
+}
+
+func (f files) AtOnce(_ context.Context, read func(Store) error) error { return read(f) }

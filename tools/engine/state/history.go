@@ -1,0 +1,195 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pulumi/pulumi/pkg/v3/backend"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/encoding"
+)
+
+// Entry is one update in a stack's history. The CLI reads and writes all but the changes.
+type Entry struct {
+	backend.UpdateInfo
+	// Changes are of resources, in the order of their names.
+	Changes []Change `json:"changes,omitempty"`
+}
+
+// Change is what an update did to one resource.
+type Change struct {
+	Operation string `json:"operation"`
+	Type      string `json:"type"`
+	Name      string `json:"name"`
+}
+
+// HistoryLimit is how many updates a stack's history has at most. The CLI never removes one.
+const HistoryLimit = 20
+
+// An update has two files: what it did, and the checkpoint that it left.
+const filesPerEntry = 2
+
+var historyFile = regexp.MustCompile(`-(\d+)\.(history|checkpoint)\.json(\.gz|\.zst)?$`)
+
+func historyFolder(name string) string { return ".pulumi/history/" + Project + "/" + name }
+
+// histories keeps the histories of all stacks small: each has at most its share of what the volume has room for.
+type histories struct {
+	store   Store
+	hasMeta atomic.Bool
+
+	mutex sync.Mutex
+	// The stacks, as far as known; none until they were counted.
+	names []string
+	// The next stack whose history is made smaller though it was not updated.
+	next int
+}
+
+func newHistories(store Store) *histories { return &histories{store: store} }
+
+// Append adds an entry and the checkpoint that it led to, and removes the oldest ones. It is for the holder of the stack's
+// lock.
+func (s *Stacks) Append(ctx context.Context, name string, entry *Entry) error {
+	entry.Environment = map[string]string{}
+	data, err := compact{}.Marshal(entry)
+	if err != nil {
+		return err
+	}
+	checkpoint, err := s.read(ctx, name)
+	if err != nil {
+		return err
+	}
+	start := fmt.Sprintf("%s/%s-%d", historyFolder(name), name, time.Now().UnixNano())
+	entries, bytes := s.history.share(ctx)
+	if entries > 0 {
+		err = s.store.Write(ctx, start+".history.json", data)
+		if err == nil {
+			err = s.store.Write(ctx, start+".checkpoint.json", checkpoint)
+		}
+	}
+	for _, stack := range s.history.toCut(name) {
+		if cut := s.history.cut(ctx, stack, entries, bytes); err == nil {
+			err = cut
+		}
+	}
+	return err
+}
+
+// share is how many entries and bytes the history of one stack may have.
+func (h *histories) share(ctx context.Context) (entries int, bytes int64) {
+	files, size, isLimited := room(h.store)
+	if !isLimited {
+		return HistoryLimit, 1 << 62
+	}
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	if h.names == nil {
+		h.names, _ = names(ctx, h.store)
+	}
+	stacks := int64(max(len(h.names), 1))
+	return int(min(files/filesPerEntry/stacks, HistoryLimit)), size / stacks
+}
+
+// removed makes the next update count the stacks again.
+func (h *histories) removed() {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	h.names = nil
+}
+
+// toCut returns a stack that was updated and, as shares become smaller with more stacks, another one in turn.
+func (h *histories) toCut(updated string) []string {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	if len(h.names) == 0 {
+		return []string{updated}
+	}
+	h.next = (h.next + 1) % len(h.names)
+	return []string{updated, h.names[h.next]}
+}
+
+// cut removes the oldest entries of a stack's history.
+func (h *histories) cut(ctx context.Context, name string, entries int, bytes int64) error {
+	files, err := h.store.List(ctx, historyFolder(name))
+	if err != nil {
+		return err
+	}
+	updates := map[string][]File{}
+	for _, file := range files {
+		if parts := historyFile.FindStringSubmatch(file.Name); parts != nil {
+			updates[parts[1]] = append(updates[parts[1]], file)
+		}
+	}
+	var keys []string
+	size := int64(0)
+	for i, time := range newestFirst(updates) {
+		for _, file := range updates[time] {
+			size += file.Size
+		}
+		if i < entries && size <= bytes {
+			continue
+		}
+		for _, file := range updates[time] {
+			keys = append(keys, historyFolder(name)+"/"+file.Name)
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	return h.store.Delete(ctx, keys...)
+}
+
+func newestFirst(updates map[string][]File) []string {
+	times := make([]string, 0, len(updates))
+	for time := range updates {
+		times = append(times, time)
+	}
+	sort.Slice(times, func(i, j int) bool {
+		if len(times[i]) != len(times[j]) {
+			return len(times[i]) > len(times[j])
+		}
+		return times[i] > times[j]
+	})
+	return times
+}
+
+// History returns the newest updates of a stack, the newest first; nil for a stack that does not exist.
+func (s *Stacks) History(ctx context.Context, name string) ([]Entry, error) {
+	if _, err := s.read(ctx, name); errors.Is(err, ErrNotFound) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("cannot read the history of the stack %s: %w", name, err)
+	}
+	files, err := s.store.List(ctx, historyFolder(name))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the history of the stack %s: %w", name, err)
+	}
+	files = slices.DeleteFunc(files, func(file File) bool { return !strings.Contains(file.Name, ".history.json") })
+	entries := []Entry{}
+	for _, file := range slices.Backward(files) {
+		data, err := s.store.Read(ctx, historyFolder(name)+"/"+file.Name)
+		if errors.Is(err, ErrNotFound) {
+			continue // it was removed at this moment
+		}
+		var entry Entry
+		if err == nil {
+			err = encoding.Compress(encoding.JSON, encoding.DetectCompression(data)).Unmarshal(data, &entry)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the history of the stack %s: %w", name, err)
+		}
+		entries = append(entries, entry)
+	}
+	// The CLI does not number them.
+	for i := range entries {
+		entries[i].Version = len(entries) - i
+	}
+	return entries, nil
+}

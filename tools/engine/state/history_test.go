@@ -1,0 +1,50 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestTheOldestEntriesOfAHistoryGo(t *testing.T) {
+	ctx := context.Background()
+	root := t.TempDir()
+	stacks, _ := open(t, root, "s")
+	folder := filepath.Join(root, historyFolder("a"))
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for time := 8; time <= 12; time++ { // 9 is older than 10
+		for _, what := range []string{"history", "checkpoint"} {
+			name := fmt.Sprintf("a-%d.%s.json", time, what)
+			if err := os.WriteFile(filepath.Join(folder, name), make([]byte, 100), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	times := func() string {
+		files, _ := stacks.store.List(ctx, historyFolder("a"))
+		var kept []string
+		for _, file := range files {
+			if strings.Contains(file.Name, ".history.") {
+				kept = append(kept, strings.TrimSuffix(strings.TrimPrefix(file.Name, "a-"), ".history.json"))
+			}
+		}
+		return strings.Join(kept, " ")
+	}
+	for _, step := range []struct {
+		entries int
+		bytes   int64
+		want    string
+	}{{4, 1 << 40, "10 11 12 9"}, {4, 500, "11 12"}, {0, 1 << 40, ""}} {
+		if err := stacks.history.cut(ctx, "a", step.entries, step.bytes); err != nil {
+			t.Fatal(err)
+		}
+		if got := times(); got != step.want {
+			t.Fatalf("%d entries, %d bytes: %q", step.entries, step.bytes, got)
+		}
+	}
+}

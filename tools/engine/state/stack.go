@@ -1,0 +1,300 @@
+package state
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/pulumi/pulumi/pkg/v3/resource/deploy"
+	"github.com/pulumi/pulumi/pkg/v3/resource/stack"
+	"github.com/pulumi/pulumi/pkg/v3/resource/stack/snapshot"
+	"github.com/pulumi/pulumi/pkg/v3/secrets"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/encoding"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
+)
+
+// Project is the Pulumi project that all of Kindstack's stacks belong to.
+const Project = "kindstack"
+
+const (
+	metaFile     = ".pulumi/meta.yaml"
+	stacksFolder = ".pulumi/stacks/" + Project
+)
+
+// Stacks are those of a backend.
+type Stacks struct {
+	store   Store
+	holder  *Holder
+	history *histories
+	secrets secrets.Provider
+}
+
+// New opens the stacks of a backend.
+func New(store Store, holder *Holder, provider secrets.Provider) *Stacks {
+	return &Stacks{store: store, holder: holder, secrets: provider, history: newHistories(store)}
+}
+
+func qualifiedName(name string) tokens.QName {
+	return tokens.QName("organization/" + Project + "/" + name)
+}
+
+func checkpointKey(name string) string { return stacksFolder + "/" + name + ".json" }
+
+// The CLI compresses checkpoints if it is told to.
+var compressed = []string{encoding.GZIPExt, encoding.ZSTDExt}
+
+func (s *Stacks) read(ctx context.Context, name string) ([]byte, error) {
+	key := checkpointKey(name)
+	data, err := s.store.Read(ctx, key)
+	for _, extension := range compressed {
+		if !errors.Is(err, ErrNotFound) {
+			break
+		}
+		data, err = s.store.Read(ctx, key+extension)
+	}
+	return data, err
+}
+
+// checkpoint returns nil for a stack without one.
+func (s *Stacks) checkpoint(ctx context.Context, name string) (*apitype.CheckpointV3, error) {
+	data, err := s.read(ctx, name)
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the state of the stack %s: %w", name, err)
+	}
+	marshaler := encoding.Compress(encoding.JSON, encoding.DetectCompression(data))
+	checkpoint, _, _, err := stack.UnmarshalVersionedCheckpointToLatestCheckpoint(marshaler, data)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the state of the stack %s: %w", name, err)
+	}
+	return checkpoint, nil
+}
+
+// Load returns a stack's snapshot, and whether there is such a stack, without what an update that was cut off was about to
+// create: Pulumi would warn of it until a person looks at it; here the next creation does, as it adopts what is there.
+func (s *Stacks) Load(ctx context.Context, name string) (*deploy.Snapshot, bool, error) {
+	checkpoint, err := s.checkpoint(ctx, name)
+	if checkpoint == nil || checkpoint.Latest == nil || err != nil {
+		return nil, checkpoint != nil, err
+	}
+	checkpoint.Latest.PendingOperations = nil
+	snapshot, err := stack.DeserializeCheckpoint(ctx, s.secrets, checkpoint)
+	if err == nil {
+		err = snapshot.VerifyIntegrity()
+	}
+	if err != nil {
+		return nil, true, fmt.Errorf("cannot read the state of the stack %s: %w", name, err)
+	}
+	return snapshot, true, nil
+}
+
+// ForgetPending removes from a state what an update that was cut off was about to create. It is for the holder of the
+// stack's lock.
+func (s *Stacks) ForgetPending(ctx context.Context, name string) error {
+	checkpoint, err := s.checkpoint(ctx, name)
+	if checkpoint == nil || checkpoint.Latest == nil || len(checkpoint.Latest.PendingOperations) == 0 || err != nil {
+		return err
+	}
+	checkpoint.Latest.PendingOperations = nil
+	return s.Save(ctx, name, apitype.TypedDeployment{
+		Deployment: checkpoint.Latest, Version: apitype.DeploymentSchemaVersionCurrent,
+	})
+}
+
+// Save replaces a stack's checkpoint.
+func (s *Stacks) Save(ctx context.Context, name string, deployment apitype.TypedDeployment) error {
+	checkpoint, err := stack.DeploymentV3ToCheckpointWithMarshaler(
+		compact{}, qualifiedName(name), deployment.Deployment, deployment.Version, deployment.Features)
+	if err != nil {
+		return err
+	}
+	return s.write(ctx, name, checkpoint)
+}
+
+func (s *Stacks) write(ctx context.Context, name string, checkpoint *apitype.VersionedCheckpoint) error {
+	s.holder.exitIfOver()
+	data, err := compact{}.Marshal(checkpoint)
+	if err != nil {
+		return err
+	}
+	if err := s.ensureMeta(ctx); err != nil {
+		return err
+	}
+	if err := s.store.Write(ctx, checkpointKey(name), data); err != nil {
+		return fmt.Errorf("cannot write the state of the stack %s: %w", name, err)
+	}
+	return nil
+}
+
+// ensureMeta writes what tells the CLI how stacks are kept. Without its text, as a disk that was full may have left it, the
+// CLI refuses the whole backend.
+func (s *Stacks) ensureMeta(ctx context.Context) error {
+	if s.history.hasMeta.Load() {
+		return nil
+	}
+	meta, err := s.store.Read(ctx, metaFile)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return fmt.Errorf("cannot read the backend: %w", err)
+	}
+	if len(bytes.TrimSpace(meta)) == 0 {
+		if err := s.store.Write(ctx, metaFile, []byte("version: 1\n")); err != nil {
+			return fmt.Errorf("cannot write to the backend: %w", err)
+		}
+	}
+	s.history.hasMeta.Store(true)
+	return nil
+}
+
+// Names returns the names of all stacks.
+func (s *Stacks) Names(ctx context.Context) ([]string, error) { return names(ctx, s.store) }
+
+func names(ctx context.Context, store Store) ([]string, error) {
+	files, err := store.List(ctx, stacksFolder)
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the stacks: %w", err)
+	}
+	var names []string
+	for _, file := range files {
+		name := file.Name
+		for _, extension := range compressed {
+			name = strings.TrimSuffix(name, extension)
+		}
+		if name, isStack := strings.CutSuffix(name, ".json"); isStack && !strings.HasPrefix(name, ".") {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// Export returns a stack's deployment, secrets encrypted; nil for a stack that does not exist.
+func (s *Stacks) Export(ctx context.Context, name string) (*apitype.UntypedDeployment, error) {
+	data, err := s.read(ctx, name)
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the state of the stack %s: %w", name, err)
+	}
+	var versioned struct {
+		apitype.VersionedCheckpoint
+		Checkpoint struct {
+			Latest json.RawMessage `json:"latest"`
+		} `json:"checkpoint"`
+	}
+	if err := encoding.Compress(encoding.JSON, encoding.DetectCompression(data)).Unmarshal(data, &versioned); err != nil {
+		return nil, fmt.Errorf("cannot read the state of the stack %s: %w", name, err)
+	}
+	latest := versioned.Checkpoint.Latest
+	if len(latest) == 0 || string(latest) == "null" {
+		latest = json.RawMessage("{}")
+	}
+	return &apitype.UntypedDeployment{Version: versioned.Version, Features: versioned.Features, Deployment: latest}, nil
+}
+
+// ExportAll exports all stacks, of one moment where the backend can show that.
+func (s *Stacks) ExportAll(ctx context.Context, each func(string, *apitype.UntypedDeployment) error) error {
+	return s.store.AtOnce(ctx, func(store Store) error {
+		frozen := &Stacks{store: store}
+		names, err := names(ctx, store)
+		for _, name := range names {
+			deployment, err := frozen.Export(ctx, name)
+			if err != nil {
+				return err
+			}
+			if deployment == nil {
+				continue // its object was deleted just now
+			}
+			if err := each(name, deployment); err != nil {
+				return err
+			}
+		}
+		return err
+	})
+}
+
+// Import replaces a stack's state. It is for the holder of the stack's lock.
+func (s *Stacks) Import(ctx context.Context, name string, deployment *apitype.UntypedDeployment) error {
+	if err := stack.ValidateUntypedDeployment(deployment); err != nil {
+		return err
+	}
+	checkpoint, err := stack.MarshalUntypedDeploymentToVersionedCheckpointWithMarshaler(
+		compact{}, qualifiedName(name), deployment)
+	if err != nil {
+		return err
+	}
+	var content apitype.CheckpointV3
+	if err := json.Unmarshal(checkpoint.Checkpoint, &content); err != nil {
+		return fmt.Errorf("not a deployment: %w", err)
+	}
+	if content.Latest != nil {
+		for _, resource := range content.Latest.Resources {
+			if of := resource.URN.Stack().String(); of != name {
+				return fmt.Errorf("the deployment is of the stack %s, not of %s", of, name)
+			}
+		}
+		if err := snapshot.VerifyIntegrity(content.Latest); err != nil {
+			return fmt.Errorf("not a valid deployment: %w", err)
+		}
+	}
+	return s.write(ctx, name, checkpoint)
+}
+
+// Unprotect takes the protection from resources of a stack, from all without a URN, and returns from which. It is for the
+// holder of the stack's lock.
+func (s *Stacks) Unprotect(ctx context.Context, name, urn string) ([]string, error) {
+	checkpoint, err := s.checkpoint(ctx, name)
+	if checkpoint == nil || checkpoint.Latest == nil || err != nil {
+		return nil, err
+	}
+	changed := []string{}
+	for i := range checkpoint.Latest.Resources {
+		if resource := &checkpoint.Latest.Resources[i]; resource.Protect && (urn == "" || urn == string(resource.URN)) {
+			resource.Protect = false
+			changed = append(changed, string(resource.URN))
+		}
+	}
+	if len(changed) == 0 {
+		return changed, nil
+	}
+	return changed, s.Save(ctx, name, apitype.TypedDeployment{
+		Deployment: checkpoint.Latest, Version: apitype.DeploymentSchemaVersionCurrent,
+	})
+}
+
+// Remove removes a stack's state, history and backups. It is for the holder of the stack's lock.
+func (s *Stacks) Remove(ctx context.Context, name string) error {
+	key := checkpointKey(name)
+	keys := []string{key, key + ".bak", stacksFolder + "/" + name + ".pulumi-tags"}
+	for _, extension := range compressed {
+		keys = append(keys, key+extension, key+extension+".bak")
+	}
+	// The checkpoint goes last: as long as it is there, another try removes the rest.
+	err := s.store.DeleteAll(ctx, historyFolder(name), ".pulumi/backups/"+Project+"/"+name)
+	if err == nil {
+		err = s.store.Delete(ctx, keys...)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot remove the stack %s: %w", name, err)
+	}
+	s.history.removed()
+	return nil
+}
+
+// compact writes JSON as the CLI does.
+type compact struct{}
+
+func (compact) Marshal(v any) ([]byte, error) {
+	buffer := &bytes.Buffer{}
+	encoder := json.NewEncoder(buffer)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(v)
+	return bytes.TrimSpace(buffer.Bytes()), err
+}
+
+func (compact) Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v) }
