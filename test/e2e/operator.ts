@@ -10,7 +10,7 @@ import { controlPlane } from "../control-plane";
 import { StateWatch } from "../faults/state-watch";
 import { filesUnder } from "../files";
 import { removeAllObjects, uniqueName } from "./objects";
-import { childrenOf, processesWith, type RunningProcess } from "./processes";
+import { childrenOf, processesOf, type RunningProcess } from "./processes";
 
 const ROOT = path.resolve(__dirname, "../..");
 const MAIN = path.join(ROOT, "dist/src/cli/main.js");
@@ -163,9 +163,9 @@ export class TestOperator {
     await this.start(settings);
   }
 
-  /** Its Pulumi server and the processes of that one, whether they still have a parent or not. */
+  /** The processes of its engine, whether they still have a parent or not. */
   engineProcesses(): RunningProcess[] {
-    return processesWith(`PULUMI_HOME=${this.workDirectory}/`);
+    return processesOf(`--secrets=${this.workDirectory}/`);
   }
 
   get pid(): number {

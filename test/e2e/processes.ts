@@ -5,9 +5,9 @@ export interface RunningProcess {
   command: string;
 }
 
-/** The processes that were started with a text in their environment, such as `NAME=value`. Linux only. */
-export function processesWith(environment: string): RunningProcess[] {
-  return allProcesses().filter(({ pid }) => read(pid, "environ").includes(environment));
+/** The processes that were started with a text in their arguments. Linux only. */
+export function processesOf(text: string): RunningProcess[] {
+  return allProcesses().filter(({ command }) => command.includes(text));
 }
 
 /** The processes that a process started, those that wait for it to notice their end left out. Linux only. */

@@ -39,42 +39,30 @@ describe("objects of three replicas", () => {
   const store = kubernetesLeases(client, leases, 10_000);
   let table = "";
 
-  /**
-   * Replaces the Pulumi CLI, and becomes it. Each update holds a lock of the kernel's on a file of its stack for as long
-   * as its process lives, however that ends; it writes down that it begins, and whether another one lives.
-   */
+  /** A script in place of the engine; see engine-witness.mjs. */
   async function witness(): Promise<string> {
-    const script = path.join(directory, "pulumi");
-    const pulumi = await resolveBinary("pulumi");
-    fs.mkdirSync(path.join(directory, "held"));
-    fs.writeFileSync(
-      script,
-      `#!/bin/sh
-  case "$1" in up | destroy)
-    previous=
-    for word; do
-      if [ "$previous" = --stack ]; then stack=$word; fi
-      previous=$word
-    done
-    exec 9> "${directory}/held/$stack"
-    if flock --nonblock 9; then free=alone; else free=overlaps; fi
-    echo "$free $1 $stack $PULUMI_HOME" >> "${directory}/record"
-  esac
-  exec "${pulumi}" "$@"
-  `,
-      { mode: 0o755 },
-    );
+    const script = path.join(directory, "kindstack-engine");
+    const engine = await resolveBinary("engine");
+    const words = [
+      process.execPath,
+      path.join(__dirname, "engine-witness.mjs"),
+      engine,
+      path.join(directory, "record"),
+    ];
+    const command = [...words, path.basename(directory)].map((word) => `'${word}'`).join(" ");
+    const version = `case "$1" in --version) exec '${engine}' --version ;; esac`;
+    fs.writeFileSync(script, `#!/bin/sh\n${version}\nexec ${command} "$@"\n`, { mode: 0o755 });
     return script;
   }
 
-  /** What the witness wrote: one line an update. */
-  function record(): { free: string; stack: string; home: string }[] {
+  /** What the witness wrote: one line an update, with the arguments of the engine. */
+  function record(): { free: string; stack: string; engine: string }[] {
     const text = fs.readFileSync(path.join(directory, "record"), "utf8");
     return text
       .trim()
       .split("\n")
       .map((line) => line.split(" "))
-      .map(([free = "", , stack = "", home = ""]) => ({ free, stack, home }));
+      .map(([free = "", , stack = "", ...engine]) => ({ free, stack, engine: engine.join(" ") }));
   }
 
   beforeAll(async () => {
@@ -86,7 +74,7 @@ describe("objects of three replicas", () => {
       PSQL_DBNAME: database.name,
       PULUMI_BACKEND_URL: state.backendUrl(),
       PULUMI_CONFIG_PASSPHRASE: "the same for all",
-      KINDSTACK_PULUMI: await witness(),
+      KINDSTACK_ENGINE: await witness(),
     };
     const args = ["--concurrency", "2", "--shards", String(SHARDS), "--lease-namespace", leases];
     args.push("--lease-duration", String(LEASE.duration));
@@ -127,7 +115,7 @@ describe("objects of three replicas", () => {
   }
 
   const updatesOf = (replica: TestOperator) =>
-    record().filter(({ home }) => home.startsWith(replica.workDirectory)).length;
+    record().filter(({ engine }) => engine.includes(replica.workDirectory)).length;
 
   const lostBy = (replica: TestOperator) => replica.metric("kindstack_shard_transitions_total", { transition: "lost" });
 

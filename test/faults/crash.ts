@@ -153,7 +153,6 @@ export class CrashHarness {
     await eventually(async () => {
       expect(await this.#state.files("/locks/")).toEqual([]);
       expect(await this.#state.files("/stacks/")).toEqual([]);
-      expect(fs.readdirSync(path.join(workDirectory, "scratch"))).toEqual([]);
       expect(fs.readdirSync(workDirectory).sort()).toEqual(this.#workFiles);
       expect(fs.readdirSync(this.#temporary)).toEqual([]);
     });

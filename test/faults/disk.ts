@@ -33,7 +33,7 @@ const isPossible = spawnSync(ALONE[0] as string, [...ALONE.slice(1), "true"]).st
 
 const SAYS_SO = /no space left on device/i;
 
-/** What an operator does while there is no room for its state, or for its own work, here the least of it, or all. */
+/** What an operator does while there is no room for its state, here the least of it, or all. */
 export function describeFullDisk({ isLong }: { isLong: boolean }): void {
   describe.runIf(isPossible)("a state backend whose disk is full", () => {
     const operator = useSmallDisk("256k", ({ stateDirectory }) => stateDirectory);
@@ -98,35 +98,6 @@ export function describeFullDisk({ isLong }: { isLong: boolean }): void {
       await untilGone(deleted);
       await untilGone(namespace(deleted.metadata.name as string));
     });
-  });
-
-  if (!isLong) return;
-  describe.runIf(isPossible)("a work directory whose disk is full, with the CLI", () => {
-    // More than what the CLI itself may keep there.
-    const operator = useSmallDisk("32m", ({ workDirectory }) => workDirectory, { KINDSTACK_PULUMI_SERVER: "none" });
-    const { fill, makeRoom } = diskOf(operator, operator.workDirectory);
-
-    // No room for anything, little room for what the CLI tells of what it does.
-    it.each([0, 4096, 12_288])(
-      "with %i bytes left, loses nothing; all is made, changed and deleted when there is room, if not before",
-      async (left) => {
-        const { added, changed, deleted } = await threeTenants();
-        fill(left);
-        await Promise.all([apply(added), edit(changed, OTHER_ADMIN), remove(deleted)]);
-        if (left === 0) {
-          for (const object of [added, changed]) expectToSaySo(await untilCondition(object, "Ready", "False"));
-          await untilGone(deleted); // once its namespace has ended, to remove its state takes no process
-        } else {
-          await delay(10_000);
-        }
-        await get(namespace(changed.metadata.name as string));
-        makeRoom();
-        await Promise.all([added, changed].map(untilReady));
-        await untilGone(deleted);
-        await untilGone(namespace(deleted.metadata.name as string));
-        expect(operator.locks().filter((file) => file.endsWith(".json"))).toEqual([]);
-      },
-    );
   });
 }
 

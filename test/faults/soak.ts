@@ -43,7 +43,7 @@ const FAULTS = [
   "API server cuts",
   "PostgreSQL down",
   "PostgreSQL slow",
-  "CLI killed",
+  "engine killed",
 ] as const;
 type Fault = (typeof FAULTS)[number] | "operator killed";
 
@@ -255,7 +255,7 @@ export class Soak {
       case "PostgreSQL slow":
         this.#postgres.faults = { delayMs: 300 };
         return;
-      case "CLI killed":
+      case "engine killed":
         for (const { pid } of this.#operator.engineProcesses()) {
           try {
             process.kill(pid, "SIGKILL");
@@ -312,12 +312,11 @@ export class Soak {
     expect(records).toHaveLength(writers.length);
   }
 
-  /** A stack for each object; a history that is cut; no lock, process or scratch file. */
+  /** A stack for each object; a history that is cut; no lock, process or file. */
   #expectState(wanted: readonly { kind: AnyKind }[]): void {
     const operator = this.#operator;
     expect(operator.engineProcesses()).toEqual([]);
     expect(operator.locks()).toEqual([]);
-    expect(fs.readdirSync(path.join(operator.workDirectory, "scratch"))).toEqual([]);
     const stacks = operator.stateFiles("/stacks/").filter((file) => file.endsWith(".json"));
     expect(stacks.length).toBe(wanted.length);
     const histories = new Map<string, number>();
