@@ -80,7 +80,7 @@ async function withBackend(
   try {
     const summary = await untilInterrupted(async (signal) => {
       const state = readStateConfig(process.env);
-      const file = await resolveEngine(state, { signal, observe: progress.observeTools });
+      const file = await resolveEngine({ signal, observe: progress.observeTools }, state);
       progress.begin(what);
       return withStateBackend(state, file, signal, (backend) => run(backend, onStack));
     });

@@ -19,7 +19,7 @@ import { operator } from "../dev/operator";
 import { applySamples } from "../dev/samples";
 import { CONSOLE_PATH } from "../telemetry/console-paths";
 import { renderTable } from "../text/table";
-import { resolveBinary } from "../toolchain/resolve";
+import { resolveEngine } from "../toolchain/engine";
 import { allKinds, type KindsOption, kindsOption } from "./kinds-option";
 import { Progress } from "./progress";
 import { untilInterrupted } from "./until-interrupted";
@@ -97,7 +97,7 @@ async function up(options: DevOptions, signal: AbortSignal): Promise<void> {
   try {
     const { observeTools } = progress;
     // First, because it may take minutes or fail, and nothing else runs yet.
-    const engine = options.operator ? await resolveBinary("engine", { signal, observe: observeTools }) : undefined;
+    const engine = options.operator ? await resolveEngine({ signal, observe: observeTools }) : undefined;
     let begun = false;
     cluster = await startDevCluster({
       dir,

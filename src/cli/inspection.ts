@@ -74,7 +74,7 @@ async function withSources<T>(
   let stacks: OpenStacks | undefined;
   let spinner: ReturnType<typeof startSpinner>;
   try {
-    const file = await resolveEngine(state, { signal, observe: progress.observeTools });
+    const file = await resolveEngine({ signal, observe: progress.observeTools }, state);
     const opening = openCluster(); // needs nothing of the engine
     opening.catch(() => {});
     stacks = await openStacks(kinds, { ...state, workDirectory, file, log: console });

@@ -19,6 +19,7 @@ import type { Console } from "../telemetry/listener";
 import { createLogger } from "../telemetry/log";
 import { createMetrics } from "../telemetry/metrics";
 import { resolveEngine } from "../toolchain/engine";
+import type { ResolveOptions } from "../toolchain/resolve";
 import { type AdmissionOptions, serveAdmission, withAdmissionOptions } from "./admission-options";
 import { giveBackMemoryWhenIdle } from "./heap";
 import { type KindsOption, kindsOption, loadedKinds } from "./kinds-option";
@@ -136,14 +137,12 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
       console: async (request) => console?.(request),
       logger,
     });
-    const file = await resolveEngine(state, {
-      signal,
-      observe: (event) =>
-        logger.info(
-          { event: event.type, tool: event.tool.name, ...("source" in event && { source: event.source.label }) },
-          "preparing Pulumi's engine",
-        ),
-    });
+    const observe: ResolveOptions["observe"] = (event) =>
+      logger.info(
+        { event: event.type, tool: event.tool.name, ...("source" in event && { source: event.source.label }) },
+        "preparing Pulumi's engine",
+      );
+    const file = await resolveEngine({ signal, observe }, state);
     const opened = await openStacks(loaded, {
       ...state,
       file,

@@ -54,7 +54,7 @@ async function repair(work: (states: StackStates, signal: AbortSignal) => Promis
   const progress = new Progress();
   const lines = await untilInterrupted((signal) =>
     withScratch(tmpdir(), "kindstack-state", async (workDirectory) => {
-      const file = await resolveEngine(state, { signal, observe: progress.observeTools });
+      const file = await resolveEngine({ signal, observe: progress.observeTools }, state);
       const engine = await openEngine({ ...state, workDirectory, file, environment: process.env, log: console });
       return work(new StackStates(engine), signal).finally(() => engine.close());
     }),

@@ -9,7 +9,7 @@ import { adminClient } from "../dev/control-plane";
 import { layoutOf, logFileOf } from "../dev/layout";
 import { operator } from "../dev/operator";
 import { inDefaultNamespace } from "../dev/samples";
-import { resolveBinary } from "../toolchain/resolve";
+import { resolveEngine } from "../toolchain/engine";
 import { eventually } from "./eventually";
 
 /** Who applies manifests, as another than the operator. */
@@ -54,7 +54,7 @@ export interface TestCluster {
  * binaries are made or downloaded once and then cached, see `kindstack dev`.
  */
 export async function startTestCluster({ kinds }: TestClusterOptions): Promise<TestCluster> {
-  const engine = await resolveBinary("engine");
+  const engine = await resolveEngine({});
   const dir = await fs.mkdtemp(path.join(os.tmpdir(), "kindstack-cluster-"));
   const cluster = await startDevCluster({ dir });
   const client = adminClient(cluster.kubeconfig);

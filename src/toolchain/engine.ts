@@ -7,10 +7,12 @@ const IN_EVERY_BUILD = /^(file|postgres):/;
  * Finds or builds Pulumi's engine: the one that `KINDSTACK_ENGINE` names, else one that knows the state's backend and key
  * service. Those of clouds take a larger build.
  *
+ * @param state without, an engine for files and a passphrase
  * @throws ToolUnavailableError
  */
-export function resolveEngine({ backendUrl, protection }: StateConfig, options: ResolveOptions): Promise<string> {
-  const needsClouds = protection.keyService !== undefined || !IN_EVERY_BUILD.test(backendUrl);
-  const isNamed = Boolean(process.env.KINDSTACK_ENGINE);
-  return resolveBinary(needsClouds && !isNamed ? "engine-clouds" : "engine", options);
+export function resolveEngine(options: ResolveOptions, state?: StateConfig): Promise<string> {
+  const isLocal = state === undefined || (!state.protection.keyService && IN_EVERY_BUILD.test(state.backendUrl));
+  if (!isLocal) return resolveBinary("engine-clouds", options);
+  const found = resolveBinary("engine", options);
+  return process.env.KINDSTACK_ENGINE ? found.catch(() => resolveBinary("engine-clouds", options)) : found;
 }

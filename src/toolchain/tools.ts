@@ -105,9 +105,9 @@ export const tools = {
     ],
   },
   /** Pulumi's engine as the operator runs it, with the backends `file://` and `postgres://` and the passphrase. */
-  engine: engine("engine", ENGINE),
+  engine: engine(ENGINE),
   /** With all backends and key services. */
-  "engine-clouds": engine("engine-clouds", `${ENGINE}.clouds`, "clouds"),
+  "engine-clouds": engine(`${ENGINE}.clouds`, "clouds"),
   /** What plain `pulumi up` runs Node.js programs with; the operator does not need it. */
   "pulumi-language-nodejs": {
     name: "pulumi-language-nodejs",
@@ -122,9 +122,9 @@ export const tools = {
   },
 } as const satisfies Record<string, Tool>;
 
-function engine(name: string, version: string, tags?: string): Tool {
+function engine(version: string, tags?: string): Tool {
   return {
-    name,
+    name: "engine",
     file: "kindstack-engine",
     version,
     versionArguments: ["--version"],

@@ -46,8 +46,9 @@ describe("the table of tools", () => {
 
   it("has another revision of the engine whenever its sources have changed", () => {
     const digest = createHash("sha256");
-    for (const file of filesUnder(path.join(packageRoot, "tools/engine")).sort()) digest.update(fs.readFileSync(file));
+    const sources = filesUnder(path.join(packageRoot, "tools/engine")).filter((file) => !file.endsWith("_test.go"));
+    for (const file of sources.sort()) digest.update(fs.readFileSync(file));
 
-    expect([tools.engine.version, digest.digest("hex").slice(0, 16)]).toEqual(["3.260.0-1", "feaca5e3f96e6329"]);
+    expect([tools.engine.version, digest.digest("hex").slice(0, 16)]).toEqual(["3.260.0-1", "424ccffa95c23123"]);
   });
 });

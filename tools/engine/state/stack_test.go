@@ -65,6 +65,22 @@ func TestStatesAreExportedAsTheyWereImported(t *testing.T) {
 	}
 }
 
+func TestAnEmptyMetaFileIsWrittenAgain(t *testing.T) {
+	root := t.TempDir()
+	stacks, _ := open(t, root, "s")
+	meta := filepath.Join(root, metaFile)
+	_ = os.MkdirAll(filepath.Dir(meta), 0o700)
+	if err := os.WriteFile(meta, nil, 0o600); err != nil { // as a disk that was full may leave it
+		t.Fatal(err)
+	}
+	if err := stacks.Import(context.Background(), "a", deployment(t, "a", false)); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(meta); string(text) != "version: 1\n" || err != nil {
+		t.Fatalf("%q, %v", text, err)
+	}
+}
+
 func TestNothingButTheCheckpointIsLeftOfAWrite(t *testing.T) {
 	root := t.TempDir()
 	stacks, _ := open(t, root, "s")
