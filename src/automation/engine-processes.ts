@@ -23,6 +23,8 @@ export interface EngineCounts {
 }
 
 const IDLE_MS = 60_000;
+/** For one that was started to see that it can be. */
+const UNUSED_IDLE_MS = 1_000;
 /** What Pulumi's engine keeps of an operation for ever is about 70 KiB and a descriptor. */
 const OPERATIONS = 500;
 /** After the second crash in a row, and twice as long after each further one. */
@@ -141,8 +143,13 @@ export class EngineProcesses {
   /** Ends a process that has done its share, or for which there is nothing to do for a while. */
   #settle(process: EngineProcess): void {
     if (!process.isIdle || process.isOver) return;
-    if (process !== this.#current) void process.stop();
-    else this.#idle = setTimeout(() => process.isIdle && void process.stop(), this.#options.idleMs ?? IDLE_MS).unref();
+    if (process !== this.#current) {
+      void process.stop();
+      return;
+    }
+    const idleMs = process.operations === 0 ? UNUSED_IDLE_MS : (this.#options.idleMs ?? IDLE_MS);
+    clearTimeout(this.#idle);
+    this.#idle = setTimeout(() => process.isIdle && void process.stop(), idleMs).unref();
   }
 }
 

@@ -103,7 +103,7 @@ describe("a restart", () => {
     });
 
     expect(await operator.metric("kindstack_updates_total")).toBe(0);
-    expect(operator.children()).toEqual([]);
+    await eventually(() => expect(operator.children()).toEqual([])); // that the engine can be started was seen
     expect(await versions()).toEqual(before);
   });
 

@@ -99,9 +99,9 @@ export async function openEnginePair(environment: Record<string, string>): Promi
       },
       async destroy(stack) {
         const opened = await stackOf(stack, () => {});
-        const result = summaryOf(await opened.destroy());
+        const { outcome, changes } = summaryOf(await opened.destroy());
         await opened.workspace.removeStack(stack);
-        return result;
+        return { outcome, changes: { ...changes, delete: (changes.delete ?? 0) - 1 } }; // the stack itself counts as one
       },
     },
     scriptStarts: async () => (await readFile(starts, "utf8")).length,

@@ -220,27 +220,22 @@ func (s *Stacks) ExportAll(ctx context.Context, each func(string, *apitype.Untyp
 
 // Import replaces a stack's state. It is for the holder of the stack's lock.
 func (s *Stacks) Import(ctx context.Context, name string, deployment *apitype.UntypedDeployment) error {
-	if err := stack.ValidateUntypedDeployment(deployment); err != nil {
-		return err
+	latest, err := stack.UnmarshalUntypedDeployment(ctx, deployment)
+	if err != nil {
+		return fmt.Errorf("not a deployment: %w", err)
+	}
+	for _, resource := range latest.Resources {
+		if of := resource.URN.Stack().String(); of != name {
+			return fmt.Errorf("the deployment is of the stack %s, not of %s", of, name)
+		}
+	}
+	if err := snapshot.VerifyIntegrity(latest); err != nil {
+		return fmt.Errorf("not a valid deployment: %w", err)
 	}
 	checkpoint, err := stack.MarshalUntypedDeploymentToVersionedCheckpointWithMarshaler(
 		compact{}, qualifiedName(name), deployment)
 	if err != nil {
 		return err
-	}
-	var content apitype.CheckpointV3
-	if err := json.Unmarshal(checkpoint.Checkpoint, &content); err != nil {
-		return fmt.Errorf("not a deployment: %w", err)
-	}
-	if content.Latest != nil {
-		for _, resource := range content.Latest.Resources {
-			if of := resource.URN.Stack().String(); of != name {
-				return fmt.Errorf("the deployment is of the stack %s, not of %s", of, name)
-			}
-		}
-		if err := snapshot.VerifyIntegrity(content.Latest); err != nil {
-			return fmt.Errorf("not a valid deployment: %w", err)
-		}
 	}
 	return s.write(ctx, name, checkpoint)
 }
