@@ -86,7 +86,7 @@ export class EngineProcess {
     this.ready = new Promise((resolve, reject) => {
       this.#greeted = { resolve, reject };
     });
-    this.ready.catch(() => undefined); // whoever waits is told
+    this.ready.catch(() => undefined); // those that wait are told
     const child = spawn(file, args, {
       env: environment,
       detached: true, // a Ctrl-C meant for this process does not reach it

@@ -97,7 +97,7 @@ export class StackStates {
     await this.#ask(anything, "remove", { stack }, signal);
   }
 
-  /** Removes the locks of a stack, whoever holds them. @returns who held them */
+  /** Removes all locks of a stack. @returns who held them */
   async unlock(stack: string, signal?: AbortSignal): Promise<string[]> {
     return (await this.#ask(locks, "unlock", { stack }, signal)).locks;
   }
