@@ -22,7 +22,7 @@ export function unlockCommand(): Command {
   return new Command("unlock")
     .description("remove the locks of a stack whose process is gone, such as a `pulumi up` that was killed")
     .argument("<stack>", "name of the stack")
-    .addHelpText("after", `\nExample:\n  kindstack state unlock postgreswriter.demo.yash.com-default-alex\n${HELP}`)
+    .addHelpText("after", `\nExample:\n  kindstack state unlock "$(kindstack stack-name tenant.yaml)"\n${HELP}`)
     .action((stack: string) =>
       repair(async (states, signal) => {
         const locks = await states.unlock(stack, signal);
@@ -37,7 +37,7 @@ export function unprotectCommand(): Command {
     .description("allow the deletion of a stack's protected resources, or of one")
     .argument("<stack>", "name of the stack")
     .argument("[urn]", "the resource (default: all of the stack)")
-    .addHelpText("after", HELP)
+    .addHelpText("after", `\nExample:\n  kindstack state unprotect "$(kindstack stack-name tenant.yaml)"\n${HELP}`)
     .action((stack: string, urn: string | undefined) =>
       repair(async (states, signal) => {
         const urns = await states.unprotect(stack, urn, signal);
