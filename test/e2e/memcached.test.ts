@@ -109,19 +109,14 @@ describe("the sample Memcached", () => {
     );
   });
 
-  it("is resized in place, and says that it is", async () => {
+  it("is resized in place", async () => {
     const before = await get(deploymentOf(sample));
-    const history = new History(MEMCACHED, await get(sample));
     await edit(sample, { spec: { size: 3 } });
     await untilAvailable(sample);
-    await history.stop();
 
     const after = await get(deploymentOf(sample));
     expect(after.metadata.uid).toBe(before.metadata.uid);
     expect(after).toMatchObject({ spec: { replicas: 3 }, status: { availableReplicas: 3 } });
-    expect(history.versions.flatMap(summaryOf)).toEqual(
-      expect.arrayContaining(["Progressing=True Resizing", "Available=True Resizing"]),
-    );
   });
 
   it("is rolled when its port changes", async () => {

@@ -107,7 +107,7 @@ describe("a password", () => {
     await rotate("fourth");
     const passFile = path.join(directory, "pgpass");
     fs.writeFileSync(passFile, `${server.host}:*:*:${role}:fourth\n`, { mode: 0o600 });
-    database.use({ PSQL_USER: role, PSQL_PASSWORD: undefined, PGPASSFILE: passFile });
+    database.use({ PSQL_USER: role, PSQL_PASSWORD: undefined, PGPASSWORD: undefined, PGPASSFILE: passFile });
     await create();
     fs.writeFileSync(passFile, "");
     await closePool();

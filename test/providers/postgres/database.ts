@@ -6,7 +6,7 @@ import type { RowInputs } from "../../../providers/postgres/row-inputs";
 
 /** Variables that a test may have set and the next one must not see. */
 const OPTIONAL = [
-  ...["KINDSTACK_POSTGRES_TABLES", "KINDSTACK_POSTGRES_TAKEOVER_SECONDS", "PGSSLMODE", "PGPASSFILE", "PGPASSWORD"],
+  ...["KINDSTACK_POSTGRES_TABLES", "KINDSTACK_POSTGRES_TAKEOVER_SECONDS", "PGSSLMODE", "PGPASSFILE"],
   ...["PSQL_DIRECTORY", "PSQL_PASSWORD_FILE", "PSQL_CA_FILE", "PSQL_CERT_FILE", "PSQL_KEY_FILE"],
 ];
 
