@@ -32,6 +32,7 @@ export const REASONS = [
   "FormerStack",
   "Gone",
   "Invalid",
+  "InvalidAnnotation",
   "NamespaceProtected",
   "RepairsReverted",
   "Terminating",

@@ -7,12 +7,12 @@ local function health(status, condition)
   return { status = status, message = condition and (condition.reason .. ": " .. condition.message) or "" }
 end
 
-local ready, reconciling, stalled = conditions.Ready, conditions.Reconciling, conditions.Stalled
+local ready, reconciling, stalled, paused = conditions.Ready, conditions.Reconciling, conditions.Stalled, conditions.Paused
 if obj.metadata.deletionTimestamp ~= nil then
   return health("Progressing", ready)
 end
-if ((obj.metadata.annotations or {})["kindstack.dev/paused"]) == "true" then
-  return health("Suspended", reconciling)
+if paused ~= nil and paused.status == "True" then
+  return health("Suspended", paused)
 end
 if ready == nil or ready.observedGeneration ~= obj.metadata.generation then
   return { status = "Progressing", message = "waiting for the operator" }

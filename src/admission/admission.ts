@@ -4,6 +4,7 @@ import type { KubernetesClient } from "../../providers/kubernetes/client";
 import { type AdmissionView, CERTIFICATE_SECRET, type KindAdmission } from "../../stacks/contract/admission";
 import { customResourceDefinition } from "../../stacks/contract/crd";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
+import { OBJECT_ADMISSION, objectAdmission } from "../../stacks/contract/object-admission";
 import { Informer, withoutManagedFields } from "../cache/informer";
 import type { Address, Listener } from "../http/server";
 import { openServingCertificate, type ServingCertificateOptions } from "../tls/serving-certificate";
@@ -11,6 +12,7 @@ import {
   type AdmissionLocation,
   clientConfig,
   locationNames,
+  type NamedAdmission,
   webhookConfigurations,
   webhookPath,
 } from "./configuration";
@@ -58,6 +60,10 @@ export async function startAdmission(options: AdmissionOptions): Promise<Listene
   if (kinds.length + converted.length === 0) return undefined;
   const stop = new AbortController();
   const { signal } = stop;
+  const admissions: NamedAdmission[] = [
+    ...kinds.map((kind) => ({ name: kindName(kind), admission: kind.capabilities.admission as KindAdmission })),
+    { name: OBJECT_ADMISSION, admission: objectAdmission(options.kinds) },
+  ];
   setMaxListeners(0, signal); // one for each informer
   let server: Listener | undefined;
   const close = async () => {
@@ -66,11 +72,10 @@ export async function startAdmission(options: AdmissionOptions): Promise<Listene
   };
   try {
     const handlers = new Map<string, ReviewHandler>();
-    for (const kind of kinds) {
-      const admission = kind.capabilities.admission as KindAdmission;
+    for (const { name, admission } of admissions) {
       const view = await openView(admission, client, logger, signal);
       for (const webhook of admission.webhooks()) {
-        const path = webhookPath(kind, webhook);
+        const path = webhookPath(name, webhook);
         const timeoutMs = webhook.timeoutSeconds * 1000 - ANSWER_MARGIN_MS;
         const reviewer: Reviewer = { timeoutMs, review: (request) => webhook.review(request, view) };
         const answer = (text: string) => answerReview(reviewer, text, logger.child({ path }));
@@ -104,8 +109,8 @@ export async function startAdmission(options: AdmissionOptions): Promise<Listene
       signal,
       // The webhooks first: no user gets a right, such as to create namespaces, before the webhook guards it.
       manifests: () => [
-        ...kinds.flatMap((kind) => webhookConfigurations(kind, clientOf)),
-        ...kinds.flatMap((kind) => kind.capabilities.admission?.objects() ?? []),
+        ...admissions.flatMap((one) => webhookConfigurations(one, clientOf)),
+        ...admissions.flatMap(({ admission }) => admission.objects()),
       ],
     });
     const serveVersions = () =>

@@ -1,7 +1,6 @@
 import type { Manifest } from "../../providers/kubernetes/client";
-import { type AdmissionWebhook, webhookConfigurationKind } from "../../stacks/contract/admission";
+import { type AdmissionWebhook, type KindAdmission, webhookConfigurationKind } from "../../stacks/contract/admission";
 import type { WebhookClient } from "../../stacks/contract/crd";
-import { type AnyKind, kindName } from "../../stacks/contract/kind";
 
 /** How the API server finds the operator. */
 export type AdmissionLocation =
@@ -10,9 +9,16 @@ export type AdmissionLocation =
   /** In the cluster. */
   | { service: { namespace: string; name: string; port: number } };
 
-/** The path at which a webhook of a kind is served. */
-export function webhookPath(kind: AnyKind, webhook: AdmissionWebhook): string {
-  return `/admission/${kindName(kind)}/${webhook.name}`;
+/** The admission of one kind, or of objects of all kinds. */
+export interface NamedAdmission {
+  /** Of its webhook configurations, and in paths: unique in a cluster. */
+  name: string;
+  admission: KindAdmission;
+}
+
+/** The path at which a webhook is served. */
+export function webhookPath(name: string, webhook: AdmissionWebhook): string {
+  return `/admission/${name}/${webhook.name}`;
 }
 
 /** The host names and addresses that the server's certificate must cover. */
@@ -23,19 +29,22 @@ export function locationNames(location: AdmissionLocation): string[] {
 }
 
 /**
- * The webhook configurations of a kind: one object for each type of webhook that it has.
+ * The webhook configurations of an admission: one object for each type of webhook that it has.
  *
  * @param clientOf how the API server reaches a path of the operator
  */
-export function webhookConfigurations(kind: AnyKind, clientOf: (path: string) => WebhookClient): Manifest[] {
-  const all = kind.capabilities.admission?.webhooks() ?? [];
+export function webhookConfigurations(
+  { name, admission }: NamedAdmission,
+  clientOf: (path: string) => WebhookClient,
+): Manifest[] {
+  const all = admission.webhooks();
   return (["mutating", "validating"] as const).flatMap((type) => {
     const webhooks = all.filter((webhook) => webhook.type === type);
     if (webhooks.length === 0) return [];
     return {
       apiVersion: "admissionregistration.k8s.io/v1",
       kind: webhookConfigurationKind(type),
-      metadata: { name: kindName(kind) },
+      metadata: { name },
       webhooks: webhooks.map((webhook) => {
         const { type: _, review, ...declared } = webhook;
         return {
@@ -44,7 +53,7 @@ export function webhookConfigurations(kind: AnyKind, clientOf: (path: string) =>
           matchPolicy: "Equivalent",
           // The webhook is called again when a later one changes the object.
           ...(type === "mutating" && { reinvocationPolicy: "IfNeeded" }),
-          clientConfig: clientOf(webhookPath(kind, webhook)),
+          clientConfig: clientOf(webhookPath(name, webhook)),
         };
       }),
     };

@@ -51,7 +51,8 @@ export function failedConditions(observedGeneration: number, failures: readonly 
   const why = { reason: first?.reason ?? "UpdateFailed", message: describeFailures(failures), observedGeneration };
   const notReady: NewCondition = { type: "Ready", status: "False", ...why };
   if (isTerminal(failures)) {
-    return [notReady, notSo("Reconciling", observedGeneration), { type: "Stalled", status: "True", ...why }];
+    const stalled: NewCondition = { type: "Stalled", status: "True", ...why };
+    return [notReady, notSo("Reconciling", observedGeneration), stalled];
   }
   const next = isWaiting(failures) ? WAITING : { reason: "Retrying", message: "will be tried again" };
   const reconciling: NewCondition = { type: "Reconciling", status: "True", ...next, observedGeneration };
@@ -71,10 +72,35 @@ export function deletingConditions(observedGeneration: number, failures: readonl
   ];
 }
 
-/** While an object is not to be worked on. `Ready` keeps what it said. */
-export function pausedConditions(observedGeneration: number): NewCondition[] {
-  const message = "reconciliation is paused by the annotation kindstack.dev/paused";
-  return [{ type: "Reconciling", status: "False", reason: "Paused", message, observedGeneration }];
+/** When nothing of an object is left but the object, which other controllers keep by their finalizers. */
+export function leavingConditions(observedGeneration: number, finalizers: readonly string[]): NewCondition[] {
+  if (finalizers.length === 0) return [];
+  const message = `Kindstack is done; the object waits for its other finalizers: ${finalizers.join(", ")}`;
+  return [
+    { type: "Ready", status: "False", reason: "Deleting", message, observedGeneration },
+    { type: "Reconciling", status: "True", reason: "Deleting", message, observedGeneration },
+    notSo("Stalled", observedGeneration),
+  ];
+}
+
+/**
+ * While an object is not to be worked on. `Ready` keeps what it said.
+ *
+ * @param problem an annotation that cannot be understood @param isDeleting the deletion waits as well
+ */
+export function pausedConditions(
+  observedGeneration: number,
+  problem: string | undefined,
+  isDeleting: boolean,
+): NewCondition[] {
+  const why = problem ?? "reconciliation is paused by the annotation kindstack.dev/paused";
+  const until = problem === undefined ? "it is removed" : "it is corrected";
+  const message = problem === undefined && !isDeleting ? why : `${why}; until ${until}, nothing is updated or deleted`;
+  const reason = problem === undefined ? "Paused" : "InvalidAnnotation";
+  return [
+    notSo("Reconciling", observedGeneration),
+    { type: "Paused", status: "True", reason, message, observedGeneration },
+  ];
 }
 
 /** While what completed by itself is not replaced yet, as its replacements complete as well. `Ready` keeps what it said. */

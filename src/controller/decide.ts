@@ -5,6 +5,7 @@ import {
   conflictOverCondition,
   isReported,
   isUnfinished,
+  leavingConditions,
   pausedConditions,
   resumedConditions,
 } from "./conditions";
@@ -20,10 +21,15 @@ import type { DestroyPlan, Plan, ProgressReport, UpdatePlan } from "./plan";
 export function decide(facts: Facts): Plan {
   const { metadata, status, lastAttempt, requested, finalized, blockedMs } = facts;
   if (facts.paused && !facts.gone) {
-    return { type: "pause", conditions: [...pausedConditions(metadata.generation), ...driftUnknownNews(facts)] };
+    const paused = pausedConditions(
+      metadata.generation,
+      facts.annotationProblem,
+      metadata.deletionTimestamp !== undefined,
+    );
+    return { type: "pause", conditions: [...paused, ...driftUnknownNews(facts)] };
   }
   if (metadata.deletionTimestamp) {
-    if (!finalized) return nothing(facts);
+    if (!finalized) return leave(facts);
     return blockedMs > 0 ? { type: "wait", requeueAfterMs: blockedMs } : destroy(facts);
   }
   if (requested !== undefined && requested !== status.lastHandledReconcile) return update(facts, "Requested", true);
@@ -113,6 +119,13 @@ function nothing(facts: Facts): Plan {
   return { type: "nothing", conditions: corrected, requeueAfterMs: inConflict ? Math.max(0, backoff.settledMs) : 0 };
 }
 
+/** Its resources are deleted or released, if it ever had any; others keep the object. */
+function leave(facts: Facts): Plan {
+  const conditions = leavingConditions(facts.metadata.generation, facts.otherFinalizers);
+  const news = conditions.filter((condition) => !isReported(facts.status.conditions, condition));
+  return { type: "nothing", conditions: news, requeueAfterMs: 0 };
+}
+
 /** What the last comparison says about drift being unknown, unless the status says the same. */
 function driftUnknownNews({ driftUnknown, status }: Facts): NewCondition[] {
   return driftUnknown === undefined || isReported(status.conditions, driftUnknown) ? [] : [driftUnknown];
@@ -161,7 +174,7 @@ function destroy(facts: Facts): DestroyPlan {
   // A deletion makes a new generation; one more since the last update that ended may have been under way.
   const observed = status.observedGeneration;
   const mayBeUnderWay = observed === undefined || metadata.generation - observed > 1;
-  const hasRested = reason === "Deleting" || reason === "Paused";
+  const hasRested = reason === "Deleting" || findCondition(status.conditions, "Paused") !== undefined;
   return {
     type: "destroy",
     release: facts.releases,

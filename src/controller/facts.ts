@@ -22,11 +22,17 @@ export interface Facts {
   gone: boolean;
   /** Whether the object has Kindstack's finalizer. */
   finalized: boolean;
+  /** The finalizers of others. */
+  otherFinalizers: readonly string[];
   paused: boolean;
+  /** What is wrong with an annotation; the object is paused. */
+  annotationProblem: string | undefined;
   /** The value of the annotation that asks for an update, if there is one. */
   requested: string | undefined;
   /** Whether its resources stay when the object is deleted. */
   releases: boolean;
+  /** Whether that is so by a propagation policy that was seen and that nothing on the object records yet. */
+  orphaned: boolean;
   /** Whether its kind depends on what is alive, and whether it maintains what is no part of the stack. */
   readsLive: boolean;
   maintained: boolean;

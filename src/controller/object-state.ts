@@ -15,6 +15,8 @@ export class ObjectState {
   reconsidered = 0;
   /** Set by an update, or a destroy, that has to wait for something else to end. */
   blockers: Blockers | undefined;
+  /** Whether a deletion with the propagation policy `Orphan` was seen: the API server forgets that soon. */
+  orphaned = false;
   /** Set by a comparison, for drift that no watch shows. */
   comparedDrift = false;
   /** What the last comparison says about drift being unknown; undefined before the first. */

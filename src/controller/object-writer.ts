@@ -1,5 +1,6 @@
 import pLimit from "p-limit";
 import { isApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
+import { ORPHANED_ANNOTATION } from "../../stacks/contract/annotations";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { FINALIZER } from "../../stacks/contract/object";
 import type { EventRecorder } from "./event-recorder";
@@ -45,6 +46,16 @@ export class ObjectWriter {
       finalizers: [FINALIZER],
     };
     return writes.record((await this.#limit(() => client.apply({ apiVersion, kind, metadata }))).object);
+  }
+
+  /** Records that the deletion that is under way leaves the object's resources behind. */
+  async recordOrphaned(object: LiveObject, writes: ReadYourWrites): Promise<void> {
+    const { name, namespace, uid, deletionTimestamp } = object.metadata;
+    const annotations = { [ORPHANED_ANNOTATION]: deletionTimestamp };
+    const { client } = this.#options;
+    writes.record(
+      await this.#limit(() => client.mergePatch(object, name, namespace, { metadata: { uid, annotations } })),
+    );
   }
 
   /** Removes the finalizer, regardless of the manager that set it. */

@@ -1,12 +1,7 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
+import { ORPHANED_ANNOTATION, obeyedAnnotations } from "../../stacks/contract/annotations";
 import { kindName, parseObject, statusOf } from "../../stacks/contract/kind";
-import {
-  DELETION_POLICY_ANNOTATION,
-  FINALIZER,
-  objectId,
-  PAUSED_ANNOTATION,
-  RECONCILE_ANNOTATION,
-} from "../../stacks/contract/object";
+import { FINALIZER, objectId } from "../../stacks/contract/object";
 import { isFresh } from "../cache/freshness";
 import type { KindContext, Reconcile } from "./context";
 import { type Drift, findDrift } from "./drift";
@@ -65,7 +60,9 @@ async function lookUp(context: KindContext, item: ObjectItem, state: ObjectState
 function factsOf(seen: ObservedObject): Facts {
   const { context, object, state, unblocked, gone, blockedMs } = seen;
   const { cache, kind, program } = context;
-  const { annotations = {}, finalizers = [] } = object.metadata;
+  const { annotations = {}, deletionTimestamp, finalizers = [] } = object.metadata;
+  const obeyed = obeyedAnnotations(object);
+  const orphaned = state.orphaned && deletionTimestamp !== undefined && !(ORPHANED_ANNOTATION in annotations);
   const status = ownStatus(kind, object);
   const drift = findDrift(status.stack?.resources ?? [], state.expectations.applied, cache.view);
   const completed = kind.capabilities.liveState?.completed?.(ownedOf(seen)) ?? [];
@@ -77,9 +74,13 @@ function factsOf(seen: ObservedObject): Facts {
     status,
     gone,
     finalized: finalizers.includes(FINALIZER),
-    paused: annotations[PAUSED_ANNOTATION] === "true",
-    requested: annotations[RECONCILE_ANNOTATION],
-    releases: annotations[DELETION_POLICY_ANNOTATION] === "Orphan",
+    otherFinalizers: finalizers.filter((finalizer) => finalizer !== FINALIZER),
+    paused: obeyed.paused,
+    annotationProblem: obeyed.problem,
+    requested: obeyed.requested,
+    // An object that is gone cannot be corrected.
+    releases: obeyed.releases || orphaned || (gone && obeyed.problem !== undefined),
+    orphaned,
     readsLive: kind.capabilities.liveState !== undefined,
     maintained: kind.capabilities.maintain !== undefined,
     program,

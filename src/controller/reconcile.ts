@@ -61,6 +61,13 @@ export class Reconciler {
     return drifted || !isReported(statusOf(object).conditions, state.driftUnknown);
   }
 
+  /** Notes a state of an object that says how it is deleted: the garbage collector may remove that before a reconcile. */
+  noteDeletion(object: LiveObject): void {
+    const { deletionTimestamp, finalizers } = object.metadata;
+    const isOrphaned = deletionTimestamp !== undefined && finalizers?.includes("orphan");
+    if (isOrphaned) this.#stateOf(objectKey(object.metadata)).orphaned = true;
+  }
+
   /** Whether an object has the status that this process wrote last. */
   hasOwnStatus(object: LiveObject): boolean {
     return this.#states.get(objectKey(object.metadata))?.writes.hasOwnStatus(object) ?? false;

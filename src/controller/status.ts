@@ -25,7 +25,10 @@ export function composeStatus(
   now: Date,
 ): CommonStatus {
   const { conditions: before = [], observedGeneration, stack, lastHandledReconcile, ...own } = statusOf(object);
-  const standard = mergeConditions(before, change.conditions ?? [], now).filter(saysSomething);
+  const isPaused = change.conditions?.some(({ type }) => type === "Paused") ?? false;
+  const standard = mergeConditions(before, change.conditions ?? [], now)
+    .filter(saysSomething)
+    .filter(({ type }) => type !== "Paused" || isPaused); // each reconcile that the pause stops says so again
   const common: CommonStatus = {
     ...present({ observedGeneration, stack, lastHandledReconcile }),
     ...present({ ...change, conditions: undefined }),
@@ -62,12 +65,12 @@ export async function writeStatus(
 
 /**
  * Conditions that are there only while they are so, as kstatus has it and Flux does it ("abnormal-true"): that they are
- * not says nothing beside `Ready`, and is two thirds of a small object's status. A pause is something to be said.
+ * not says nothing beside `Ready`, and is two thirds of a small object's status.
  */
 const ABNORMAL = ["Reconciling", "Stalled", "DriftUnknown"];
 
-function saysSomething({ type, status, reason }: Condition): boolean {
-  return status !== "False" || reason === "Paused" || !ABNORMAL.includes(type);
+function saysSomething({ type, status }: Condition): boolean {
+  return status !== "False" || !ABNORMAL.includes(type);
 }
 
 /** Why the last update or destroy failed, as `Ready` says it. */

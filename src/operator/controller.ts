@@ -157,6 +157,7 @@ export class Controller {
       }
     } else {
       owners.add(uid, item);
+      this.#reconciler.noteDeletion(change.object);
     }
     const when = reconcilesAfter(change, (object) => this.#reconciler.hasOwnStatus(object));
     if (when === "now") {

@@ -1,14 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
 import type { LiveObject } from "../../providers/kubernetes/client";
-import {
-  DELETION_POLICY_ANNOTATION,
-  FINALIZER,
-  PAUSED_ANNOTATION,
-  RECONCILE_ANNOTATION,
-} from "../../stacks/contract/object";
+import { obeyedAnnotations } from "../../stacks/contract/annotations";
+import { FINALIZER } from "../../stacks/contract/object";
 import type { ObjectChange } from "../cache/informer";
-
-const OBEYED_ANNOTATIONS = [PAUSED_ANNOTATION, RECONCILE_ANNOTATION, DELETION_POLICY_ANNOTATION];
 
 /**
  * When an object is reconciled after a change of it: now, if an update may follow; soon, together with other changes, if
@@ -27,7 +21,7 @@ export function reconcilesAfter(
     before.generation !== after.generation ||
     before.deletionTimestamp !== after.deletionTimestamp ||
     (isFinalized(previous) && !isFinalized(object)) ||
-    OBEYED_ANNOTATIONS.some((name) => before.annotations?.[name] !== after.annotations?.[name])
+    !isDeepStrictEqual(obeyedAnnotations(previous), obeyedAnnotations(object))
   ) {
     return "now";
   }

@@ -1,18 +1,13 @@
 import { isDeepStrictEqual } from "node:util";
 import { errorMessageOf } from "../../providers/errors";
-import type { LiveObject } from "../../providers/kubernetes/client";
+import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { isObjectOutputs } from "../../providers/kubernetes/object";
 import { unescapeReserved } from "../../providers/literal";
+import { obeyedAnnotations } from "../../stacks/contract/annotations";
 import type { ProgramContext } from "../../stacks/contract/capabilities";
 import { apiVersionsOf, convertObject } from "../../stacks/contract/convert";
 import { ownerDescription, statusOf } from "../../stacks/contract/kind";
-import {
-  DELETION_POLICY_ANNOTATION,
-  objectId,
-  objectKey,
-  PAUSED_ANNOTATION,
-  stackName,
-} from "../../stacks/contract/object";
+import { objectId, objectKey, stackName } from "../../stacks/contract/object";
 import type { DeclaredManifest } from "../../stacks/contract/select-manifests";
 import type { PlannedChange } from "../automation/planned-changes";
 import type { StackPreview, StackReader } from "../automation/stack-reader";
@@ -90,10 +85,10 @@ async function planRemoval(
   stack: string,
   live: LiveObject | undefined,
 ): Promise<StackPlan> {
-  const { annotations } = (live ?? manifest).metadata;
-  const released = annotations?.[DELETION_POLICY_ANNOTATION] === "Orphan";
+  const annotated = live ?? manifest;
+  const released = obeyedAnnotations(annotated).releases;
   const preview = await reader.previewDestroy(stack, { refresh, signal });
-  const notes = pauseNotes(annotations);
+  const notes = pauseNotes(annotated);
   if (!preview.exists) notes.push("it has no stack, so it has no resources");
   const resources = resourcesOf(preview, []);
   if (released) for (const resource of resources) resource.operation = "release";
@@ -141,7 +136,7 @@ async function planUpdate(
     sdkRuntime: kind.capabilities.sdkRuntime,
   });
   const resources = resourcesOf(preview, owned ?? []);
-  const notes = pauseNotes(manifest.metadata.annotations);
+  const notes = pauseNotes(manifest);
   // Without a cluster, this applies to all objects, and the report has one note on it.
   if (verdict.type === "unknown" && cluster.unreachable === undefined)
     notes.push(`validated by schema and rules alone: ${verdict.why}`);
@@ -180,10 +175,10 @@ function resourcesOf({ changes }: StackPreview, owned: readonly LiveObject[]): R
   return resources.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-function pauseNotes(annotations: Record<string, string> | undefined): string[] {
-  return annotations?.[PAUSED_ANNOTATION] === "true"
-    ? ["paused: no update until the annotation kindstack.dev/paused is removed"]
-    : [];
+function pauseNotes(object: Pick<Manifest, "metadata">): string[] {
+  const { paused, problem } = obeyedAnnotations(object);
+  if (problem !== undefined) return [`paused: ${problem}`];
+  return paused ? ["paused: no update until the annotation kindstack.dev/paused is removed"] : [];
 }
 
 /** The Kubernetes objects in a state, as far as a state knows them. */

@@ -2,7 +2,7 @@ import Type from "typebox";
 import type { KubernetesClient, Manifest } from "../../providers/kubernetes/client";
 import { conditionsSchema } from "./condition";
 import { type AnyKind, kindName, type PrinterColumn } from "./kind";
-import { PAUSED_ANNOTATION, stackRecordSchema } from "./object";
+import { stackRecordSchema } from "./object";
 import { structuralSchema } from "./structural";
 
 /** All kinds at once: `kubectl get kindstack -A`. */
@@ -11,7 +11,7 @@ const CATEGORY = "kindstack";
 const READY_COLUMNS: readonly PrinterColumn[] = [
   { name: "Ready", type: "string", jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
   { name: "Reason", type: "string", jsonPath: '.status.conditions[?(@.type=="Ready")].reason' },
-  { name: "Paused", type: "string", jsonPath: `.metadata.annotations.${PAUSED_ANNOTATION.replaceAll(".", "\\.")}` },
+  { name: "Paused", type: "string", jsonPath: '.status.conditions[?(@.type=="Paused")].status' },
 ];
 
 const AGE_COLUMN: PrinterColumn = { name: "Age", type: "date", jsonPath: ".metadata.creationTimestamp" };
@@ -114,6 +114,8 @@ function objectSchema(kind: AnyKind): object {
             stack: stackRecordSchema,
             lastHandledReconcile: Type.String({ description: "Value of kindstack.dev/reconcile that was acted on." }),
           }),
+          // Until an operator has seen the object, kstatus, and so Flux, takes it for one in progress.
+          { default: { observedGeneration: -1 } },
         ),
       ),
     },

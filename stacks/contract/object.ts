@@ -8,18 +8,12 @@ export interface CommonStatus {
   observedGeneration?: number;
   conditions?: Condition[];
   stack?: StackRecord;
-  /** The value of the annotation {@link RECONCILE_ANNOTATION} that was acted on last. */
+  /** The value of the annotation `kindstack.dev/reconcile` that was acted on last. */
   lastHandledReconcile?: string;
 }
 
 /** On every object from before its first update until its stack is destroyed. */
 export const FINALIZER = "kindstack.dev/stack";
-/** `"true"` stops all work on an object, its deletion included. */
-export const PAUSED_ANNOTATION = "kindstack.dev/paused";
-/** Any new value asks for one update that compares everything with the real world. */
-export const RECONCILE_ANNOTATION = "kindstack.dev/reconcile";
-/** `Orphan` keeps what an object made when the object is deleted. */
-export const DELETION_POLICY_ANNOTATION = "kindstack.dev/deletion-policy";
 
 /** What the last successful update left behind; enough to tell after a restart that nothing has to be done. */
 export const stackRecordSchema = Type.Object(

@@ -1,8 +1,9 @@
 import type { ObjectType } from "../../providers/kubernetes/client";
 import { CLUSTER_UID_RULE } from "../../providers/kubernetes/cluster";
-import { webhookConfigurationKind } from "./admission";
+import { type KindAdmission, webhookConfigurationKind } from "./admission";
 import type { PolicyRule } from "./capabilities";
 import { type AnyKind, kindName } from "./kind";
+import { OBJECT_ADMISSION, objectAdmission } from "./object-admission";
 
 /** A custom resource is read and watched; its finalizer is set and removed by patches. */
 const KIND_VERBS = ["get", "list", "watch", "patch"];
@@ -53,16 +54,16 @@ export function admissionRules(kinds: readonly AnyKind[], role: string): PolicyR
   const own = { apiGroups: ["rbac.authorization.k8s.io"], resources: ["clusterroles"], resourceNames: [role] };
   const converted = kinds.filter(({ capabilities }) => capabilities.versions !== undefined).map(kindName);
   return merged([
-    ...kinds.flatMap(admissionRulesOf),
+    ...kinds.flatMap((kind) => admissionRulesOf(kindName(kind), kind.capabilities.admission, kinds)),
+    ...admissionRulesOf(OBJECT_ADMISSION, objectAdmission(kinds), kinds),
     // The CRD names the webhook that converts between versions.
     ...(converted.length > 0 ? [{ ...DEFINITIONS, resourceNames: converted, verbs: ["patch"] }] : []),
     { ...own, verbs: ["get"] },
   ]);
 }
 
-/** A kind's admission objects and webhook configurations are applied by name, and watched by type. */
-function admissionRulesOf(kind: AnyKind): PolicyRule[] {
-  const { admission } = kind.capabilities;
+/** Admission objects and webhook configurations are applied by name, and watched by type. */
+function admissionRulesOf(name: string, admission: KindAdmission | undefined, kinds: readonly AnyKind[]): PolicyRule[] {
   if (admission === undefined) return [];
   const configurations = new Set(admission.webhooks().map(({ type }) => webhookConfigurationKind(type)));
   const objects = [
@@ -70,11 +71,13 @@ function admissionRulesOf(kind: AnyKind): PolicyRule[] {
     ...[...configurations].map((type) => ({
       apiVersion: "admissionregistration.k8s.io/v1",
       kind: type,
-      metadata: { name: kindName(kind) },
+      metadata: { name },
     })),
   ];
   const isOwned = (object: ObjectType) =>
-    kind.owns.some((type) => type.apiVersion === object.apiVersion && type.kind === object.kind);
+    kinds.some(({ owns }) =>
+      owns.some(({ apiVersion, kind }) => apiVersion === object.apiVersion && kind === object.kind),
+    );
   return objects
     .filter((object) => !isOwned(object))
     .flatMap((object) => [

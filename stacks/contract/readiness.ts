@@ -1,7 +1,7 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
+import { obeyedAnnotations } from "./annotations";
 import { type Condition, findCondition } from "./condition";
 import { statusOf } from "./kind";
-import { PAUSED_ANNOTATION } from "./object";
 
 /** What an object's status says in short; metrics, `kindstack status` and the console count by it. */
 export interface Readiness {
@@ -25,9 +25,9 @@ export function readinessOf(object: LiveObject): Readiness {
   const { conditions } = statusOf(object);
   const { status = "Unknown", reason = "Pending" } = findCondition(conditions, "Ready") ?? {};
   const holds = (type: string) => findCondition(conditions, type)?.status === "True";
-  const { annotations, deletionTimestamp } = object.metadata;
+  const { deletionTimestamp } = object.metadata;
   const states = READINESS_STATES.filter((state) => {
-    if (state === "Paused") return annotations?.[PAUSED_ANNOTATION] === "true";
+    if (state === "Paused") return obeyedAnnotations(object).paused;
     if (state === "Deleting") return deletionTimestamp !== undefined;
     return holds(state);
   });

@@ -12,8 +12,9 @@ import {
 import { clusterUid } from "../../providers/kubernetes/cluster";
 import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
 import { OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
+import { obeyedAnnotations, PAUSED_ANNOTATION } from "../contract/annotations";
 import { type AnyKind, kindApiVersion, kindName, kindType } from "../contract/kind";
-import { objectId, PAUSED_ANNOTATION } from "../contract/object";
+import { objectId } from "../contract/object";
 import { watchedObjects } from "../contract/watched";
 import { isOwnStack, type StackObject } from "./objects";
 
@@ -79,7 +80,7 @@ function objectComponent({ kind, key }: StackObject): Resource {
 async function refuseWatched({ kind, object, key }: StackObject): Promise<void> {
   const { name, namespace } = object.metadata;
   const live = await fromCluster(kind, undefined, (client) => client.get(kindType(kind), name, namespace));
-  if (live === undefined || live.metadata.annotations?.[PAUSED_ANNOTATION] === "true") return;
+  if (live === undefined || obeyedAnnotations(live).paused) return;
   const inNamespace = live.metadata.namespace === undefined ? "" : ` -n ${live.metadata.namespace}`;
   throw new TerminalError(
     "Watched",

@@ -5,8 +5,9 @@ import { ApiError, type KubernetesClient, type ResourceType } from "../../provid
 import { eventually } from "../../src/testing/eventually";
 import { DEFAULT_USER_GROUP } from "../../stacks/capsule-tenant/labels";
 import { CERTIFICATE_SECRET } from "../../stacks/contract/admission";
+import { obeyedAnnotations } from "../../stacks/contract/annotations";
 import { controlPlane } from "../control-plane";
-import { create, namespaceOf, TestAdmission, uniqueName } from "./test-admission";
+import { create, expectRefusal, namespaceOf, TestAdmission, uniqueName } from "./test-admission";
 
 const test = new TestAdmission(controlPlane());
 const oil = uniqueName("oil");
@@ -173,4 +174,67 @@ describe("the objects of admission", () => {
       contentType: "application/merge-patch+json",
     });
   }
+});
+
+describe("objects of all kinds", () => {
+  const TENANT = { apiVersion: "capsule.clastix.io/v1alpha1", kind: "Tenant" };
+  const spec = { owner: { kind: "User" as const, name: alice } };
+  const tenantWith = (annotations: Record<string, string>) => ({
+    ...TENANT,
+    metadata: { name: uniqueName("annotated"), annotations },
+    spec,
+  });
+  const annotate = (name: string, annotations: Record<string, string | null>) =>
+    test.client.mergePatch(TENANT, name, undefined, { metadata: { annotations } });
+  const deletion = (name: string, options: object) =>
+    test.client.json("DELETE", `/apis/${TENANT.apiVersion}/tenants/${name}`, {
+      body: { apiVersion: "v1", kind: "DeleteOptions", ...options },
+    });
+  const read = async (name: string) => (await test.client.get(TENANT, name))?.metadata;
+
+  it("are refused with an annotation that cannot be understood, and only when that is what changes", async () => {
+    const before = uniqueName("before");
+    await test.tenant(before, spec, { "kindstack.dev/paused": "yes" });
+    await test.serve();
+    await eventually(() =>
+      expectRefusal(
+        test.client,
+        tenantWith({ "kindstack.dev/deletion-policy": "Retain" }),
+        'annotation kindstack.dev/deletion-policy: "Retain" must be Orphan or Delete',
+      ),
+    );
+    await expect(create(test.client, tenantWith({ "kindstack.dev/pause": "true" }), true)).rejects.toThrow(
+      "unknown annotation kindstack.dev/pause; known are kindstack.dev/paused, ",
+    );
+    const fine = { "kindstack.dev/paused": " True", "kindstack.dev/deletion-policy": "orphan", "example.com/x": "" };
+    await create(test.client, tenantWith(fine), true);
+    await annotate(before, { note: "other writes go on", "kindstack.dev/reconcile": "any" });
+    await expect(annotate(before, { "kindstack.dev/paused": "no" })).rejects.toThrow("must be true or false");
+    await annotate(before, { "kindstack.dev/paused": null });
+  });
+
+  it("record that their deletion leaves their resources, which is refused while no operator answers", async () => {
+    const server = await test.serve();
+    const name = uniqueName("orphaned");
+    await test.tenant(name, spec);
+    await test.client.mergePatch(TENANT, name, undefined, { metadata: { finalizers: ["example.com/hold"] } });
+    await deletion(name, { propagationPolicy: "Orphan", dryRun: ["All"] });
+    expect((await read(name))?.annotations ?? {}).not.toHaveProperty("kindstack.dev/orphaned");
+    await server.close();
+    await expect(deletion(name, { propagationPolicy: "Orphan" })).rejects.toThrow("orphan.objects.kindstack.dev");
+    expect((await read(name))?.deletionTimestamp).toBeUndefined();
+
+    await test.serve();
+    await deletion(name, { orphanDependents: true });
+    const metadata = await read(name);
+    expect(obeyedAnnotations({ metadata: { ...metadata, finalizers: [] } }).releases).toBe(true);
+    const plain = uniqueName("plain");
+    await test.tenant(plain, spec);
+    await test.client.mergePatch(TENANT, plain, undefined, { metadata: { finalizers: ["example.com/hold"] } });
+    await deletion(plain, { propagationPolicy: "Foreground" });
+    expect(obeyedAnnotations({ metadata: { ...(await read(plain)) } }).releases).toBe(false);
+    for (const held of [name, plain]) {
+      await test.client.mergePatch(TENANT, held, undefined, { metadata: { finalizers: null } });
+    }
+  });
 });

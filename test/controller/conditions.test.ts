@@ -90,12 +90,26 @@ describe("while an object is deleted", () => {
 
 describe("while an object is paused", () => {
   it("it is not reconciling, says why and how to change that, and keeps what its Ready says", () => {
-    const conditions = pausedConditions(4);
-    expect(summary(conditions)).toEqual(["Reconciling=False"]);
-    expect(conditions[0]).toMatchObject({
+    const conditions = pausedConditions(4, undefined, false);
+    expect(summary(conditions)).toEqual(["Reconciling=False", "Paused=True"]);
+    expect(conditions[1]).toMatchObject({
       reason: "Paused",
-      message: expect.stringContaining("kindstack.dev/paused"),
+      message: "reconciliation is paused by the annotation kindstack.dev/paused",
       observedGeneration: 4,
+    });
+  });
+
+  it("and deleted, it says that the deletion waits", () => {
+    expect(find(pausedConditions(4, undefined, true), "Paused")?.message).toMatch(
+      /; until it is removed, nothing is updated or deleted$/,
+    );
+  });
+
+  it("by an annotation that cannot be understood, it says which", () => {
+    const problem = 'annotation kindstack.dev/deletion-policy: "Retain" must be Orphan or Delete';
+    expect(find(pausedConditions(4, problem, false), "Paused")).toMatchObject({
+      reason: "InvalidAnnotation",
+      message: `${problem}; until it is corrected, nothing is updated or deleted`,
     });
   });
 

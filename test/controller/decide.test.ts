@@ -15,6 +15,7 @@ function facts(changes: Partial<Facts> = {}): Facts {
     metadata: { uid: "uid-1", generation: 3 },
     gone: false,
     finalized: true,
+    otherFinalizers: [],
     status: {
       observedGeneration: 3,
       conditions: ready("True", 3),
@@ -23,6 +24,8 @@ function facts(changes: Partial<Facts> = {}): Facts {
     program: "p1",
     drifted: [],
     paused: false,
+    annotationProblem: undefined,
+    orphaned: false,
     requested: undefined,
     lastAttempt: undefined,
     blockedMs: 0,
@@ -46,14 +49,15 @@ function attempt(changes: Partial<Attempt> = {}): Attempt {
 }
 
 const paused: Condition = {
-  type: "Reconciling",
-  status: "False",
+  type: "Paused",
+  status: "True",
   reason: "Paused",
   message: "",
   observedGeneration: 3,
   lastTransitionTime: "2026-01-01T00:00:00Z",
 };
-const RESUMED = { type: "nothing", conditions: [{ type: "Reconciling", reason: "NotReconciling" }] };
+const PAUSED = [{ type: "Reconciling" }, { type: "Paused", status: "True", reason: "Paused" }];
+const RESUMED = { type: "nothing", conditions: [] };
 
 const REST = facts().status;
 const failed = { conditions: ready("False", 3), stack: REST.stack } as Facts["status"];
@@ -206,7 +210,7 @@ plans(
       { type: "finalize" },
     ],
     ["gets it with its update, where it needs one", { program: "p2" }, { type: "update" }],
-    ["does not get it during a pause", { paused: true }, { type: "pause", conditions: [{ reason: "Paused" }] }],
+    ["does not get it during a pause", { paused: true }, { type: "pause", conditions: PAUSED }],
     ["does not get it when it is being deleted", { metadata: deleted }, { type: "nothing" }],
     ["does not get it when it has made nothing", { status: {}, lastAttempt: attempt() }, { type: "nothing" }],
   ],
@@ -221,11 +225,26 @@ plans(
       { status: failed, lastAttempt: attempt(), program: "p2", ...drifted },
       { type: "destroy" },
     ],
-    ["is left alone during a pause", { paused: true }, { type: "pause", conditions: [{ reason: "Paused" }] }],
+    ["is left alone during a pause", { paused: true }, { type: "pause", conditions: PAUSED }],
     [
       "is destroyed in spite of a pause when it is gone: no one can end that",
       { paused: true, gone: true },
       { type: "destroy" },
+    ],
+    [
+      "says whose finalizers keep it once its own is gone",
+      { finalized: false, otherFinalizers: ["example.com/backup"] },
+      {
+        type: "nothing",
+        conditions: [
+          {
+            type: "Ready",
+            status: "False",
+            message: expect.stringMatching(/waits for its other finalizers: example.com\/backup$/),
+          },
+          { type: "Reconciling", status: "True", reason: "Deleting" },
+        ],
+      },
     ],
     [
       "is left alone without the finalizer: nothing was made for it, or it is destroyed already",
@@ -311,7 +330,7 @@ describe("the status of an object that needs nothing", () => {
   });
 
   it("says during a pause as well that drift is unknown", () => {
-    const conditions = [{ reason: "Paused" }, unknown];
+    const conditions = [...PAUSED, unknown];
     expect(decide(facts({ paused: true, driftUnknown: unknown }))).toMatchObject({ type: "pause", conditions });
   });
 });

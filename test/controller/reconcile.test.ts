@@ -15,10 +15,11 @@ import type { KindCache } from "../../src/controller/kind-cache";
 import { type ObjectItem, objectItem } from "../../src/controller/object-item";
 import { ObjectWriter } from "../../src/controller/object-writer";
 import { Reconciler } from "../../src/controller/reconcile";
+import { RECONCILE_ANNOTATION } from "../../stacks/contract/annotations";
 import type { LiveState, Maintenance } from "../../stacks/contract/capabilities";
 import { findCondition } from "../../stacks/contract/condition";
 import { type AnyKind, statusOf } from "../../stacks/contract/kind";
-import { objectId, RECONCILE_ANNOTATION } from "../../stacks/contract/object";
+import { objectId } from "../../stacks/contract/object";
 import { memcached } from "../../stacks/memcached/kind";
 import { applied } from "../objects";
 

@@ -70,7 +70,10 @@ describe("composeStatus", () => {
     const stalled = compose(withStatus(updating), { conditions: failedConditions(1, [refused]) });
     expect(types(stalled)).toEqual(["Ready", "Stalled"]);
     expect(types(compose(withStatus(stalled), succeeded))).toEqual(["Ready"]);
-    expect(types(compose(withStatus(updating), { conditions: pausedConditions(1) }))).toEqual(["Ready", "Reconciling"]);
+    expect(types(compose(withStatus(updating), { conditions: pausedConditions(1, undefined, false) }))).toEqual([
+      "Ready",
+      "Paused",
+    ]);
     expect(types(compose(withStatus({ conditions: [ready] }), { conditions: resumedConditions(1) }))).toEqual([
       "Ready",
     ]);

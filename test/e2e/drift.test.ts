@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { eventually } from "../../src/testing/eventually";
-import { DELETION_POLICY_ANNOTATION, PAUSED_ANNOTATION, RECONCILE_ANNOTATION } from "../../stacks/contract/object";
+import { DELETION_POLICY_ANNOTATION, PAUSED_ANNOTATION, RECONCILE_ANNOTATION } from "../../stacks/contract/annotations";
 import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
 import {
@@ -187,7 +187,7 @@ describe("a paused object", () => {
   it("is not repaired, not updated and says so, until it continues", async () => {
     const { object, deployment } = await settled("paused");
     await annotate(object, { [PAUSED_ANNOTATION]: "true" });
-    await untilCondition(object, "Reconciling", "False", "Paused");
+    await untilCondition(object, "Paused", "True", "Paused");
     const before = await updates();
     await untilLookedAt(() => edit(deployment, { spec: { replicas: 3 } }));
     await untilLookedAt(() => edit(object, { spec: { containerPort: 11212 } }));
@@ -206,16 +206,16 @@ describe("a paused object", () => {
     const { object } = await settled("rested");
     const before = await updates();
     await annotate(object, { [PAUSED_ANNOTATION]: "true" });
-    await untilCondition(object, "Reconciling", "False", "Paused");
+    await untilCondition(object, "Paused", "True", "Paused");
     await annotate(object, { [PAUSED_ANNOTATION]: "false" });
-    await eventually(async () => expect(conditionTypes(await get(object))).not.toContain("Reconciling"));
+    await eventually(async () => expect(conditionTypes(await get(object))).not.toContain("Paused"));
     expect(await updates()).toBe(before);
   });
 
   it("that is deleted stays until it continues", async () => {
     const { object, deployment } = await settled("held");
     await annotate(object, { [PAUSED_ANNOTATION]: "true" });
-    await untilCondition(object, "Reconciling", "False", "Paused");
+    await untilCondition(object, "Paused", "True", "Paused");
     await untilLookedAt(() => remove(object));
     expect((await get(object)).metadata.deletionTimestamp).toBeDefined();
     expect((await get(deployment)).metadata.deletionTimestamp).toBeUndefined();
@@ -223,6 +223,21 @@ describe("a paused object", () => {
     await annotate(object, { [PAUSED_ANNOTATION]: null });
     await untilGone(object);
     expect(await find(deployment)).toBeUndefined();
+  });
+});
+
+describe("an annotation that cannot be understood", () => {
+  it("holds an object, its deletion too, until it is corrected", async () => {
+    const { object, deployment } = await settled("misread");
+    await annotate(object, { [DELETION_POLICY_ANNOTATION]: "Retain" });
+    await untilCondition(object, "Paused", "True", "InvalidAnnotation");
+    await untilLookedAt(() => remove(object));
+    expect(conditionOf(await get(object), "Paused").message).toContain('"Retain" must be Orphan or Delete');
+    expect((await get(deployment)).metadata.deletionTimestamp).toBeUndefined();
+    await annotate(object, { [DELETION_POLICY_ANNOTATION]: " orphan" });
+    await untilGone(object);
+    expect(marksOf(await get(deployment))).toEqual([]);
+    await remove(deployment);
   });
 });
 
@@ -270,6 +285,22 @@ describe("an object whose deletion policy is Orphan leaves what it made, as unma
     await apply({ ...object, spec: { size: 2 } });
     await untilReady(object);
     expect(await get(deployment)).toMatchObject({ metadata: { uid }, spec: { replicas: 2 } });
+    await remove(deployment);
+  });
+
+  it("as does `kubectl delete --cascade=orphan`, whatever the garbage collector does", async () => {
+    const { object, deployment } = await settled("cascade");
+    await client.json(
+      "DELETE",
+      `/apis/cache.example.com/v1alpha1/namespaces/default/memcacheds/${object.metadata.name}`,
+      {
+        body: { apiVersion: "v1", kind: "DeleteOptions", propagationPolicy: "Orphan" },
+      },
+    );
+    await untilGone(object);
+    const left = await get(deployment);
+    expect(left.metadata.deletionTimestamp).toBeUndefined();
+    expect(marksOf(left)).toEqual([]);
     await remove(deployment);
   });
 

@@ -2,8 +2,8 @@ import fs from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
+import { PAUSED_ANNOTATION } from "../../stacks/contract/annotations";
 import { statusOf } from "../../stacks/contract/kind";
-import { PAUSED_ANNOTATION } from "../../stacks/contract/object";
 import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
 import { kubectl, noKubectl } from "./kubectl";
@@ -151,7 +151,7 @@ describe("a PostgresWriter that lost its finalizer by force and was made again",
     await apply(writer);
     await untilReady(writer);
     await edit(writer, { metadata: { annotations: { [PAUSED_ANNOTATION]: "true" } } });
-    await untilCondition(writer, "Reconciling", "False", "Paused");
+    await untilCondition(writer, "Paused", "True", "Paused");
     await remove(writer);
     await edit(writer, { metadata: { finalizers: null } });
     await untilGone(writer);

@@ -3,7 +3,8 @@ import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Manifest } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
-import { FINALIZER, PAUSED_ANNOTATION } from "../../stacks/contract/object";
+import { PAUSED_ANNOTATION } from "../../stacks/contract/annotations";
+import { FINALIZER } from "../../stacks/contract/object";
 import {
   apply,
   create,

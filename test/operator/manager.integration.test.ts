@@ -9,10 +9,11 @@ import { EventRecorder } from "../../src/controller/event-recorder";
 import { installKinds } from "../../src/operator/install";
 import { Manager } from "../../src/operator/manager";
 import { createMetrics } from "../../src/telemetry/metrics";
+import { PAUSED_ANNOTATION } from "../../stacks/contract/annotations";
 import type { DriftReport } from "../../stacks/contract/capabilities";
 import { findCondition } from "../../stacks/contract/condition";
 import { defineKind, statusOf } from "../../stacks/contract/kind";
-import { FINALIZER, PAUSED_ANNOTATION } from "../../stacks/contract/object";
+import { FINALIZER } from "../../stacks/contract/object";
 import { controlPlane } from "../control-plane";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
 
@@ -187,7 +188,7 @@ describe("what a user took off an object", () => {
     const name = await make([]);
     await becomes(name, "Ready", "Succeeded");
     await edit(name, { metadata: { annotations: { [PAUSED_ANNOTATION]: "true" }, finalizers: null } });
-    await becomes(name, "Reconciling", "Paused");
+    await becomes(name, "Paused", "Paused");
     expect((await find(name))?.metadata.finalizers).toBeUndefined();
     await edit(name, { metadata: { annotations: { [PAUSED_ANNOTATION]: null } } });
     await expect.poll(async () => (await find(name))?.metadata.finalizers, { timeout: 5_000 }).toEqual([FINALIZER]);

@@ -107,7 +107,7 @@ describe.each(kinds.map((kind) => [kindName(kind), kind] as const))("the CRD of 
     expect(version.additionalPrinterColumns.slice(-4)).toMatchObject([
       { name: "Ready", jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
       { name: "Reason", jsonPath: '.status.conditions[?(@.type=="Ready")].reason' },
-      { name: "Paused", jsonPath: ".metadata.annotations.kindstack\\.dev/paused" },
+      { name: "Paused", jsonPath: '.status.conditions[?(@.type=="Paused")].status' },
       { name: "Age" },
     ]);
   });

@@ -89,13 +89,28 @@ describe("the operator's rules", () => {
       },
       {
         apiGroups: ["admissionregistration.k8s.io"],
-        resources: ["mutatingwebhookconfigurations"],
+        resources: [
+          "mutatingwebhookconfigurations",
+          "validatingadmissionpolicies",
+          "validatingadmissionpolicybindings",
+          "validatingwebhookconfigurations",
+        ],
         verbs: ["list", "watch"],
       },
       {
         apiGroups: ["admissionregistration.k8s.io"],
         resources: ["mutatingwebhookconfigurations"],
         resourceNames: ["things.g.example.com"],
+        verbs: ["create", "patch"],
+      },
+      {
+        apiGroups: ["admissionregistration.k8s.io"],
+        resources: [
+          "validatingadmissionpolicies",
+          "validatingadmissionpolicybindings",
+          "validatingwebhookconfigurations",
+        ],
+        resourceNames: ["objects.kindstack.dev"],
         verbs: ["create", "patch"],
       },
       {

@@ -53,7 +53,12 @@ describe("Argo CD's health of an object", () => {
       "Degraded",
       "Conflict: Conflict is so",
     ],
-    ["that is paused", changed(ready, { annotations: { "kindstack.dev/paused": "true" } }), "Suspended", ""],
+    [
+      "that is paused",
+      withConditions(tenantObject(), { Ready: ["True", "Succeeded"], Paused: ["True", "Paused"] }),
+      "Suspended",
+      "Paused: Paused is so",
+    ],
     [
       "that is being deleted",
       changed(ready, { deletionTimestamp: "2026-01-01T00:00:00Z" }),

@@ -1,0 +1,86 @@
+import type { Manifest } from "../../providers/kubernetes/client";
+import { CREATED_ANNOTATION, OWNER_ANNOTATION } from "../../providers/kubernetes/ownership";
+
+/** `"true"` stops all work on an object, its deletion included. */
+export const PAUSED_ANNOTATION = "kindstack.dev/paused";
+/** Any new value asks for one update that compares everything with the real world. */
+export const RECONCILE_ANNOTATION = "kindstack.dev/reconcile";
+/** `Orphan` keeps what an object made when the object is deleted. */
+export const DELETION_POLICY_ANNOTATION = "kindstack.dev/deletion-policy";
+/** Written by Kindstack: when a deletion of the object was asked for with the propagation policy `Orphan`. */
+export const ORPHANED_ANNOTATION = "kindstack.dev/orphaned";
+
+const PREFIX = "kindstack.dev/";
+
+/** Annotations that a user sets, with the values that each may have; `undefined` for any. */
+export const USER_ANNOTATIONS: Readonly<Record<string, readonly string[] | undefined>> = {
+  [PAUSED_ANNOTATION]: ["true", "false"],
+  [DELETION_POLICY_ANNOTATION]: ["Orphan", "Delete"],
+  [RECONCILE_ANNOTATION]: undefined,
+};
+
+/** Those that Kindstack itself writes on objects. */
+export const OWN_ANNOTATIONS: readonly string[] = [
+  ORPHANED_ANNOTATION,
+  OWNER_ANNOTATION,
+  CREATED_ANNOTATION,
+  // Of versions whose objects shared stacks.
+  "kindstack.dev/stack-number",
+  "kindstack.dev/stack-partition",
+];
+
+/** What an object's annotations ask for. */
+export interface ObeyedAnnotations {
+  paused: boolean;
+  /** Whether its resources stay when the object is deleted. */
+  releases: boolean;
+  /** The value that asks for an update, if there is one. */
+  requested: string | undefined;
+  /** What cannot be understood. Until it is corrected the object is paused: it may have been meant to protect it. */
+  problem: string | undefined;
+}
+
+/** Reads an object's annotations, without regard to case and to blanks around a value. */
+export function obeyedAnnotations({ metadata }: Pick<Manifest, "metadata">): ObeyedAnnotations {
+  const { annotations = {} } = metadata;
+  const problem = annotationProblem(annotations);
+  return {
+    paused: problem !== undefined || isValue(annotations[PAUSED_ANNOTATION], "true"),
+    releases: isValue(annotations[DELETION_POLICY_ANNOTATION], "Orphan") || wasOrphaned(metadata),
+    requested: annotations[RECONCILE_ANNOTATION],
+    problem,
+  };
+}
+
+/** What is wrong with the first of Kindstack's annotations that cannot be understood, and what is allowed. */
+function annotationProblem(annotations: Readonly<Record<string, string>>): string | undefined {
+  for (const [key, value] of Object.entries(annotations)) {
+    if (!key.startsWith(PREFIX) || OWN_ANNOTATIONS.includes(key)) continue;
+    if (!Object.hasOwn(USER_ANNOTATIONS, key)) {
+      return `unknown annotation ${key}; known are ${Object.keys(USER_ANNOTATIONS).join(", ")}`;
+    }
+    const allowed = USER_ANNOTATIONS[key];
+    if (allowed?.some((one) => isValue(value, one)) ?? true) continue;
+    return `annotation ${key}: ${JSON.stringify(value.slice(0, 100))} must be ${allowed?.join(" or ")}`;
+  }
+  return undefined;
+}
+
+/** How far apart the clocks of a webhook and of an API server may be, and how long a request may take between them. */
+const SAME_DELETION_MS = 60_000;
+
+/**
+ * Whether the deletion that is under way was asked for with `--cascade=orphan`. The API server adds the finalizer `orphan`,
+ * which the garbage collector soon removes; what Kindstack has recorded of it stays. A record of a deletion that was
+ * refused has no effect on a later one.
+ */
+function wasOrphaned({ annotations = {}, deletionTimestamp, finalizers }: Manifest["metadata"]): boolean {
+  if (deletionTimestamp === undefined) return false;
+  if (finalizers?.includes("orphan")) return true;
+  const recorded = annotations[ORPHANED_ANNOTATION];
+  return recorded !== undefined && Math.abs(Date.parse(recorded) - Date.parse(deletionTimestamp)) <= SAME_DELETION_MS;
+}
+
+function isValue(value: string | undefined, is: string): boolean {
+  return value?.trim().toLowerCase() === is.toLowerCase();
+}
