@@ -16,7 +16,7 @@ describe("the documentation", () => {
   it("has commands in blocks that are run, or say why they cannot be", () => {
     const pages = ["README.md", ...PAGES.map((page) => `docs/${page}`)];
     const languages = new Set(pages.flatMap(blocksOf).map(({ language }) => language));
-    expect([...languages].sort()).toEqual(["", "sh", "ts", "yaml"]); // the first is what commands print
+    expect([...languages].sort()).toEqual(["", "sh", "sql", "ts", "yaml"]); // the first is what commands print
     const followed = fs.readFileSync(path.join(ROOT, "test/e2e/pages.slow.test.ts"), "utf8");
     for (const page of PAGES.filter((page) => blocksOf(`docs/${page}`).some(isRun))) {
       expect(followed, `${page} is followed by a test`).toContain(`followPage("docs/${page}"`);

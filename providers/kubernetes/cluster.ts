@@ -14,6 +14,24 @@ export async function clusterUid(client: Pick<KubernetesClient, "get">): Promise
   }
 }
 
+/** A cluster, as what it records outside of itself names it. */
+export interface Cluster {
+  /** A cluster that is rebuilt has the same name as before. */
+  name: string;
+  /** See {@link clusterUid}. It tells two living clusters of one name apart. */
+  uid: string;
+}
+
+/**
+ * The cluster's name is `KINDSTACK_CLUSTER`, or its UID.
+ *
+ * @returns undefined where the UID may not be read
+ */
+export async function clusterOf(client: Pick<KubernetesClient, "get">): Promise<Cluster | undefined> {
+  const uid = await clusterUid(client);
+  return uid === undefined ? undefined : { name: process.env.KINDSTACK_CLUSTER || uid, uid };
+}
+
 /** The right that {@link clusterUid} needs. */
 export const CLUSTER_UID_RULE = {
   apiGroups: [""],

@@ -1,26 +1,28 @@
-import { escapeIdentifier, type QueryResult } from "pg";
 import type { ClassifiedError } from "../errors";
+import { columnsOf, compareRows, isUnreadable, type WantedRow as RowValues } from "./comparison";
 import { isRefusedStatement, sqlStateOf } from "./errors";
-import { parseTableName, quoteTableName } from "./identifier";
-import { withReadTransaction } from "./pool";
-import { keyOf, type RowInputs } from "./row-inputs";
+import { parseTableName } from "./identifier";
+import { findUnrecorded } from "./ownership";
+import { tablesOf } from "./placement";
+import { type Connection, withReadTransaction } from "./pool";
+import { hasRecords } from "./records";
+import type { RowInputs } from "./row-inputs";
 import { withTable } from "./table-lock";
+import { findTable, type Table } from "./tables";
 
 /** A row as it should be, and whose it is. */
-export interface WantedRow extends Pick<RowInputs, "table" | "key" | "values"> {
+export interface WantedRow extends RowValues, Pick<RowInputs, "table"> {
   uid: string;
 }
 
 const ROWS_PER_QUERY = 5_000;
 
-/** With a table or a column, its rows are gone; the update that follows reports what is missing. */
-const GONE_STATES = new Set(["42P01", "42703", "3F000"]);
-
 /**
- * Compares rows with what they should be, with one query for the rows of one table. Values are compared by the database,
+ * Compares rows with what they should be, with few queries for the rows of one table. Values are compared by the database,
  * in the columns' types. A table that cannot be compared does not prevent the comparison of the others.
  *
- * @returns the UIDs of the rows that are missing or have other values, and why rows could not be compared, by UID
+ * @returns the UIDs of the rows that are missing, have other values or are not recorded for their owner, and why rows could
+ *   not be compared, by UID
  * @throws ClassifiedError when the database cannot be asked
  */
 export async function findDriftedRows(
@@ -53,31 +55,49 @@ function groupByColumns(rows: readonly WantedRow[]): WantedRow[][] {
   return [...groups.values()];
 }
 
-/**
- * Only the database knows the columns' types: it reads each wanted row as a row of the table. The sub-query is the NULL
- * that names its type; a cast to the table's name could mean another type of that name, as in a table `point`.
- */
+/** What cannot be compared because a table, a column or a value is none any more has drifted: the update that follows tells. */
 async function compare(alike: readonly WantedRow[]): Promise<string[]> {
   const [first] = alike as [WantedRow];
-  const name = parseTableName(first.table, "table");
-  const table = quoteTableName(name);
-  const key = escapeIdentifier(keyOf(first).column);
-  const columns = Object.keys(first.values).map(escapeIdentifier);
-  const isDistinct = columns.map((column) => `live.${column} IS DISTINCT FROM wanted.${column}`);
-  const query = `
-    SELECT given.position
-    FROM jsonb_array_elements($1::jsonb) WITH ORDINALITY AS given (fields, position)
-    CROSS JOIN LATERAL jsonb_populate_record((SELECT "no row" FROM ${table} AS "no row" LIMIT 0), given.fields) AS wanted
-    LEFT JOIN ${table} AS live ON live.${key} = wanted.${key}
-    WHERE ${[`live.${key} IS NULL`, ...isDistinct].join(" OR ")}`;
-  const wanted = JSON.stringify(alike.map((row) => ({ ...row.values, ...row.key })));
+  const all = alike.map(({ uid }) => uid);
   try {
-    const { rows } = await withTable(name, withReadTransaction<QueryResult<{ position: string }>>, (connection) =>
-      connection.query(query, [wanted]),
-    );
-    return rows.flatMap(({ position }) => alike[Number(position) - 1]?.uid ?? []);
+    return await withTable(parseTableName(first.table, "table"), withReadTransaction, async (connection) => {
+      if (!(await hasRecords(connection))) return all;
+      let drifted = new Set(alike.keys());
+      for (const table of await tablesFor(connection, alike)) {
+        const there = await differentIn(connection, table, alike);
+        drifted = new Set([...drifted].filter((index) => there.has(index)));
+      }
+      return [...drifted].flatMap((index) => all[index] ?? []);
+    });
   } catch (error) {
-    if (GONE_STATES.has(sqlStateOf(error) ?? "")) return alike.map(({ uid }) => uid);
+    if (isUnreadable(sqlStateOf(error))) return all;
     throw error;
   }
+}
+
+/** The table that the name means, or else those that the rows are in, which were renamed. */
+async function tablesFor(connection: Connection, alike: readonly WantedRow[]): Promise<Table[]> {
+  const [first] = alike as [WantedRow];
+  const columns = columnsOf(first);
+  const named = await findTable(connection, parseTableName(first.table, "table"), columns);
+  if (named !== undefined) return [named];
+  const owners = alike.map(({ uid }) => uid);
+  const held: Table[] = [];
+  for (const oid of await tablesOf(connection, owners)) {
+    const table = await findTable(connection, { oid }, columns);
+    if (table !== undefined) held.push(table);
+  }
+  return held;
+}
+
+/** The indexes of rows that a table does not have as they should be. */
+async function differentIn(
+  connection: Connection,
+  table: Table,
+  alike: readonly WantedRow[],
+): Promise<ReadonlySet<number>> {
+  const [first] = alike as [WantedRow];
+  if (columnsOf(first).some((name) => table.columns[name] === undefined)) return new Set(alike.keys());
+  const different = await compareRows(connection, table, alike);
+  return new Set([...different.map(({ index }) => index), ...(await findUnrecorded(connection, table, alike))]);
 }

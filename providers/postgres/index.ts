@@ -1,7 +1,6 @@
 /* `kindstack/providers/postgres`: rows of PostgreSQL as resources, and their drift. */
 
 export { refuseTableName } from "./allow-list";
-export { recordHeartbeat } from "./clusters";
 export { findDriftedRows } from "./drift";
 export { parseTableName } from "./identifier";
 export { Row, removeOrphanRows } from "./row";

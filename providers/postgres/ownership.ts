@@ -1,89 +1,19 @@
 import { escapeLiteral } from "pg";
-import { errorMessageOf, RetryableError } from "../errors";
-import { refuseTableName } from "./allow-list";
-import { CREATE_CLUSTERS, formerCluster, recordedDescription, takeOver } from "./clusters";
-import { sqlStateOf } from "./errors";
-import { formatTableName, quoteTableName, type TableLocation, type TableName } from "./identifier";
-import { type Connection, withReadTransaction, withTransaction } from "./pool";
-import { keyOf, type RowInputs, type RowOutputs } from "./row-inputs";
+import { RetryableError } from "../errors";
+import { formatTableName, type TableName } from "./identifier";
+import { tableId } from "./placement";
+import type { Connection } from "./pool";
+import { keyOf, type RowInputs, type RowOutputs, type RowOwner } from "./row-inputs";
+import type { Table } from "./tables";
 
-/*
- * The records of who owns which row. A row cannot carry a label of its owner, as its columns are the user's; so it has a
- * record in a table of Kindstack's own, written in the same transaction as the row. Its schema must not have a name that a
- * role might have: PostgreSQL looks for tables first in the schema that is called like the user.
- */
-
-const CREATE_SCHEMA = "CREATE SCHEMA IF NOT EXISTS kindstack_ownership";
-const CREATE_ROWS = `CREATE TABLE IF NOT EXISTS kindstack_ownership.rows (
-  table_schema text NOT NULL,
-  table_name text NOT NULL,
-  key text NOT NULL,
-  owner text NOT NULL,
-  description text NOT NULL,
-  incarnation text NOT NULL,
-  PRIMARY KEY (table_schema, table_name, key)
-)`;
-/** After a crash, each object whose update was cut off is asked for what it has. */
-const CREATE_INDEX = "CREATE INDEX IF NOT EXISTS rows_by_owner ON kindstack_ownership.rows (owner)";
-
-/** An advisory lock's number: it keeps two operators from creating the tables at the same moment. */
-const CREATION_LOCK = 7_046_029_254_386_353n;
-/** Others hold the lock only while they create the tables, for a few statements. */
-const CREATION_LOCK_TIMEOUT_MS = 5_000;
-
-/**
- * Runs `work` in a transaction in which the ownership records can be used; the first use in a database creates their
- * tables.
- *
- * @param lockTimeoutMs see {@link withTransaction}
- * @throws RetryableError `OwnershipTableMissing` with the SQL for an administrator when they may not be created
- */
-export async function withOwnershipRecords<T>(
-  work: (connection: Connection) => Promise<T>,
-  lockTimeoutMs?: number,
-): Promise<T> {
-  try {
-    return await withTransaction(work, lockTimeoutMs);
-  } catch (error) {
-    // The message comes in the server's language, the name in it does not.
-    const isMissing = sqlStateOf(error) === "42P01" && errorMessageOf(error).includes('"kindstack_ownership.rows"');
-    if (!isMissing) throw error;
-    await createTables();
-    return withTransaction(work, lockTimeoutMs);
-  }
-}
-
-async function createTables(): Promise<void> {
-  try {
-    await withTransaction(async (connection) => {
-      await connection.query("SELECT pg_advisory_xact_lock($1)", [CREATION_LOCK]);
-      const { rows } = await connection.query<{ exists: boolean }>(
-        "SELECT to_regnamespace('kindstack_ownership') IS NOT NULL AS exists",
-      );
-      // Even IF NOT EXISTS asks for the permission to create a schema.
-      if (!rows[0]?.exists) await connection.query(CREATE_SCHEMA);
-      for (const statement of [CREATE_ROWS, CREATE_INDEX, CREATE_CLUSTERS]) await connection.query(statement);
-    }, CREATION_LOCK_TIMEOUT_MS);
-  } catch (error) {
-    if (sqlStateOf(error) !== "42501") throw error;
-    const user = await withReadTransaction((connection) =>
-      connection.query<{ name: string }>("SELECT quote_ident(current_user) AS name"),
-    );
-    const role = user.rows[0]?.name;
-    throw new RetryableError(
-      "OwnershipTableMissing",
-      `${errorMessageOf(error)}: Kindstack may not create its table of row owners; an administrator must run: ` +
-        `${[CREATE_SCHEMA, CREATE_ROWS, CREATE_INDEX, CREATE_CLUSTERS].join("; ").replace(/\s+/g, " ")}; ` +
-        `GRANT USAGE ON SCHEMA kindstack_ownership TO ${role}; ` +
-        `GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA kindstack_ownership TO ${role};`,
-      { cause: error, dependency: "table kindstack_ownership.rows" },
-    );
-  }
-}
-
+/** Who owns a row. */
 export interface OwnershipRecord {
   owner: string;
   description: string;
+  cluster: string | null;
+  cluster_uid: string | null;
+  /** Clusters of the same name that had the row before. */
+  former_cluster_uids: string[];
   incarnation: string;
 }
 
@@ -92,59 +22,63 @@ export interface OwnershipRecord {
  * the other, and the second sees what the first did.
  *
  * A record is taken over from a former owner by a row with its incarnation, which is in one state only, and by one for the
- * object of the same name in the same cluster, or in one that is gone.
+ * object of the same name in the same cluster, or in a cluster that has taken the name over. A cluster that has lost the row
+ * to another one of its name does not take it back: both may live.
  *
- * @returns the table that the name means, and the keys that had no record yet
- * @throws RetryableError `RowConflict` when a row has another owner, `TableMissing`; TerminalError `TableNotAllowed`
+ * @param id of the table
+ * @returns the keys that had no record yet
+ * @throws RetryableError `RowConflict` when a row has another owner
  */
 export async function claimRows(
   connection: Connection,
-  table: TableName,
+  table: Table,
+  id: string,
   wanted: readonly Pick<RowOutputs, "key" | "owner" | "incarnation">[],
-): Promise<{ location: TableLocation; newKeys: ReadonlySet<string> }> {
-  const { rows } = await connection.query<{
-    schema: string;
-    name: string;
-    visible: boolean;
-    key: string | null;
-    is_new: boolean | null;
-  }>(
-    `WITH target AS (
-       SELECT nspname, relname, pg_table_is_visible(pg_class.oid) AS visible
-       FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
-       WHERE pg_class.oid = $1::regclass
-     ), claimed AS (
-       INSERT INTO kindstack_ownership.rows AS held (table_schema, table_name, key, owner, description, incarnation)
-       SELECT nspname, relname, wanted.* FROM target, unnest($2::text[], $3::text[], $4::text[], $5::text[]) AS wanted
-       ON CONFLICT (table_schema, table_name, key) DO UPDATE
-       SET owner = excluded.owner, description = excluded.description, incarnation = excluded.incarnation
-       WHERE held.owner = excluded.owner OR held.incarnation = excluded.incarnation
-         OR held.description = excluded.description AND held.description = ANY($6::text[])
-       RETURNING key, xmax = 0 AS is_new -- a record that was there before carries the lock of this update
-     )
-     SELECT nspname AS schema, relname AS name, visible, key, is_new FROM target LEFT JOIN claimed ON true`,
+): Promise<ReadonlySet<string>> {
+  const { rows } = await connection.query<{ key: string; is_new: boolean }>(
+    `INSERT INTO kindstack_ownership.records AS held (table_id, key, owner, description, cluster, cluster_uid, incarnation)
+     SELECT $1, wanted.* FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[]) AS wanted
+     ON CONFLICT (table_id, key) DO UPDATE SET
+       owner = excluded.owner, description = excluded.description, incarnation = excluded.incarnation,
+       cluster = excluded.cluster, cluster_uid = excluded.cluster_uid,
+       former_cluster_uids = CASE WHEN held.cluster_uid IS DISTINCT FROM excluded.cluster_uid
+         THEN array_remove(array_remove(held.former_cluster_uids || held.cluster_uid, excluded.cluster_uid), NULL)
+         ELSE held.former_cluster_uids END
+     WHERE held.owner = excluded.owner
+       OR (held.incarnation = excluded.incarnation OR held.description = excluded.description AND
+           (held.cluster_uid = excluded.cluster_uid OR held.cluster = excluded.cluster))
+         AND (excluded.cluster_uid = ANY(held.former_cluster_uids)) IS NOT TRUE
+     RETURNING key, xmax = 0 AS is_new -- a record that was there before carries the lock of this update`,
     [
-      quoteTableName(table),
+      id,
       wanted.map((row) => keyOf(row).value),
       wanted.map(({ owner }) => owner.uid),
-      wanted.map(({ owner }) => recordedDescription(owner)),
+      wanted.map(({ owner }) => owner.description),
+      wanted.map(({ owner }) => owner.cluster?.name ?? null),
+      wanted.map(({ owner }) => owner.cluster?.uid ?? null),
       wanted.map(({ incarnation }) => incarnation),
-      wanted.flatMap(({ owner }) => (owner.cluster === undefined ? [] : [recordedDescription(owner)])),
     ],
   );
-  const [target] = rows;
-  if (target === undefined) throw new RetryableError("TableMissing", `${formatTableName(table)} was dropped`);
-  refuseTableName(target);
-  const location = { schema: target.schema, name: target.name };
   const claimed = new Set(rows.map(({ key }) => key));
-  const refused = wanted.filter((row) => !claimed.has(keyOf(row).value));
-  const takenOver = await takeOver(connection, location, refused);
-  const other = refused.find((row) => !takenOver.has(keyOf(row).value));
-  if (other !== undefined) {
-    const record = await findRecord(connection, location, other);
-    throw rowConflict(location, other, await describeHolder(connection, location, other, record));
+  const refused = wanted.find((row) => !claimed.has(keyOf(row).value));
+  if (refused !== undefined) {
+    throw rowConflict(table, refused, describeHolder(id, refused, await findRecord(connection, id, refused)));
   }
-  return { location, newKeys: new Set(rows.flatMap(({ key, is_new }) => (is_new && key !== null ? [key] : []))) };
+  return new Set(rows.flatMap(({ key, is_new }) => (is_new ? [key] : [])));
+}
+
+/** The same rule, for one record, without a claim. @param owners UIDs under which the row may be recorded */
+export function mayClaim(
+  record: OwnershipRecord,
+  owner: RowOwner,
+  owners: readonly string[],
+  incarnation: string | undefined,
+): boolean {
+  if (owners.includes(record.owner)) return true;
+  const { name, uid } = owner.cluster ?? {};
+  if (uid !== undefined && record.former_cluster_uids.includes(uid)) return false;
+  const isSameCluster = uid !== undefined && (record.cluster_uid === uid || record.cluster === name);
+  return record.incarnation === incarnation || (record.description === owner.description && isSameCluster);
 }
 
 /** Why a row that has no record is refused. */
@@ -159,67 +93,63 @@ export function rowConflict(table: TableName, row: Pick<RowInputs, "key">, probl
   );
 }
 
-/** Who has a row that another owner wants, and what to do about it. */
-export async function describeHolder(
-  connection: Connection,
-  { schema, name }: TableLocation,
+/** Who has a row that another owner wants, and what to do about it. @param id of the table */
+export function describeHolder(
+  id: string,
   row: Pick<RowInputs, "key" | "owner">,
   record: OwnershipRecord | undefined,
-): Promise<string> {
+): string {
   if (record === undefined) return "belonged to another owner a moment ago";
   const { owner } = row;
-  const holder = `belongs to ${record.description} (UID ${record.owner})`;
-  const isNamesake = `${record.description} in cluster `.startsWith(`${owner.description} in cluster `);
-  if (!isNamesake) return `${holder}; delete that object, or use another table`;
-  const [uid, inSchema, inTable, id] = [owner.uid, schema, name, keyOf(row).value].map(escapeLiteral);
-  const cluster = await formerCluster(connection, owner, record.description);
-  // Without times: a message that changes with each try would be an Event each time.
-  const takeover = cluster && `it is taken over ${cluster.takeoverSeconds} s after the last sign of that cluster; `;
-  return (
-    `${holder}; ${takeover ?? ""}if that object is gone, transfer the row: UPDATE kindstack_ownership.rows SET owner = ${uid} ` +
-    `WHERE table_schema = ${inSchema} AND table_name = ${inTable} AND key = ${id}`
-  );
+  const cluster = record.cluster === null ? "" : ` in cluster ${record.cluster}`;
+  const holder = `belongs to ${record.description}${cluster} (UID ${record.owner})`;
+  if (record.description !== owner.description) return `${holder}; delete that object, or use another table`;
+  const [uid, key] = [owner.uid, keyOf(row).value].map(escapeLiteral);
+  const transfer = `UPDATE kindstack_ownership.records SET owner = ${uid} WHERE table_id = ${id} AND key = ${key}`;
+  const isDisplaced = owner.cluster !== undefined && record.former_cluster_uids.includes(owner.cluster.uid);
+  const advice = isDisplaced
+    ? `a cluster with the UID ${record.cluster_uid} has taken over the name ${record.cluster} and this row; give each ` +
+      "cluster a name of its own (KINDSTACK_CLUSTER), or, if that cluster is gone, transfer the row"
+    : "if that object is gone, transfer the row";
+  return `${holder}; ${advice}: ${transfer}`;
 }
 
-/** Forgets the row, if this incarnation has it. */
-export async function releaseRow(connection: Connection, row: RowOutputs): Promise<void> {
-  const { location, incarnation } = row;
-  await connection.query(
-    "DELETE FROM kindstack_ownership.rows WHERE table_schema = $1 AND table_name = $2 AND key = $3 AND incarnation = $4",
-    [location.schema, location.name, keyOf(row).value, incarnation],
-  );
-}
-
-/** All records of an owner; none when no row in this database ever had an owner. */
-export async function recordsOf(
-  connection: Connection,
-  uid: string,
-): Promise<{ location: TableLocation; key: string; incarnation: string }[]> {
-  if (!(await hasRecords(connection))) return [];
-  const { rows } = await connection.query<{ schema: string; name: string; key: string; incarnation: string }>(
-    "SELECT table_schema AS schema, table_name AS name, key, incarnation FROM kindstack_ownership.rows WHERE owner = $1",
-    [uid],
-  );
-  return rows.map(({ schema, name, ...record }) => ({ location: { schema, name }, ...record }));
-}
-
-/** The owner of a row; `undefined` when it has none, or no row in this database ever had one. */
+/** The owner of a row; `undefined` when it has none. @param id of the table */
 export async function findRecord(
   connection: Connection,
-  { schema, name }: TableLocation,
+  id: string,
   row: Pick<RowInputs, "key">,
 ): Promise<OwnershipRecord | undefined> {
-  if (!(await hasRecords(connection))) return undefined;
   const { rows } = await connection.query<OwnershipRecord>(
-    "SELECT owner, description, incarnation FROM kindstack_ownership.rows WHERE table_schema = $1 AND table_name = $2 AND key = $3",
-    [schema, name, keyOf(row).value],
+    `SELECT owner, description, cluster, cluster_uid, former_cluster_uids, incarnation
+     FROM kindstack_ownership.records WHERE table_id = $1 AND key = $2`,
+    [id, keyOf(row).value],
   );
   return rows[0];
 }
 
-async function hasRecords(connection: Connection): Promise<boolean> {
-  const { rows } = await connection.query<{ exists: boolean }>(
-    "SELECT to_regclass('kindstack_ownership.rows') IS NOT NULL AS exists",
+/** Those of these rows that are not recorded for their owners, by their index. */
+export async function findUnrecorded(
+  connection: Connection,
+  table: Table,
+  rows: readonly (Pick<RowInputs, "key"> & { uid: string })[],
+): Promise<number[]> {
+  const id = await tableId(connection, table);
+  const { rows: found } = await connection.query<{ position: string }>(
+    `SELECT position FROM unnest($2::text[], $3::text[]) WITH ORDINALITY AS wanted(key, owner, position)
+     WHERE NOT EXISTS (
+       SELECT FROM kindstack_ownership.records AS held
+       WHERE held.table_id = $1 AND held.key = wanted.key AND held.owner = wanted.owner
+     )`,
+    [id ?? null, rows.map((row) => keyOf(row).value), rows.map(({ uid }) => uid)],
   );
-  return rows[0]?.exists === true;
+  return found.map(({ position }) => Number(position) - 1);
+}
+
+/** Forgets the row, if this incarnation has it. */
+export async function releaseRow(
+  connection: Connection,
+  { incarnation }: Pick<RowOutputs, "incarnation">,
+): Promise<void> {
+  await connection.query("DELETE FROM kindstack_ownership.records WHERE incarnation = $1", [incarnation]);
 }

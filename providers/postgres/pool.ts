@@ -131,7 +131,8 @@ async function connect(): Promise<PoolClient> {
   const [{ error }] = failures as [(typeof failures)[number]];
   if (failures.length === 1) throw error;
   const all = failures.map(({ error, name }) => `${name}: ${errorMessageOf(error)}`).join("; ");
-  throw new RetryableError(error.reason, `no host takes writes: ${all}`, { cause: error.cause });
+  const { reason, cause, dependency } = error;
+  throw new RetryableError(reason, `no host takes writes: ${all}`, { cause, dependency });
 }
 
 /** Settings are read at each use: passwords, tokens and certificates are rotated while the process runs. */

@@ -1,3 +1,4 @@
+import type { Cluster } from "../kubernetes/cluster";
 import type { Owner } from "../kubernetes/ownership";
 import type { TableLocation } from "./identifier";
 
@@ -10,7 +11,9 @@ export interface RowOwner extends Owner {
    * The cluster that the owner is in, if it is known: several may share a database. In one cluster the owner's description
    * is that of one object at a time, so that a row recorded for it under another UID is its predecessor's.
    */
-  cluster?: string;
+  cluster?: Cluster;
+  /** The owner's namespace, for entries of the allow-list that name one. */
+  namespace?: string;
 }
 
 /** What a program gives for one row. */

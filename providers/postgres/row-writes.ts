@@ -1,25 +1,38 @@
 import { escapeIdentifier } from "pg";
 import { batched } from "../batched";
+import { RetryableError } from "../errors";
 import { refuseTableName } from "./allow-list";
-import { isUnanswered } from "./errors";
-import { quoteTableName, type TableLocation, type TableName } from "./identifier";
-import { claimRows, rowConflict, UNMANAGED, withOwnershipRecords } from "./ownership";
-import type { Connection } from "./pool";
+import {
+  columnsOf,
+  compareRows,
+  type Difference,
+  describeRewritten,
+  isUnreadable,
+  refuseUnstableValues,
+} from "./comparison";
+import { isUnanswered, sqlStateOf } from "./errors";
+import { formatTableName, parseTableName, quoteTableName, type TableLocation } from "./identifier";
+import { claimRows, findRecord, releaseRow, rowConflict, UNMANAGED } from "./ownership";
+import { forgetTable, placeOf, recordedPlaces, recordTable, tableId } from "./placement";
+import { type Connection, withReadTransaction } from "./pool";
+import { withOwnershipRecords } from "./records";
 import { keyOf, type RowInputs, type RowOutputs } from "./row-inputs";
 import { lockTimeoutMs, TableUnavailableError, withTable } from "./table-lock";
+import { describeHooks, findTable, mayHideRows, type Table, tableMissing } from "./tables";
 
 interface Write extends RowInputs {
-  /** Where; as the user names the table, for a row that has yet to be made. */
-  location: TableName;
   incarnation: string;
-  /** Whether the state says that the row is ours, so that one without a record may be overwritten. */
-  isOurs: boolean;
+  /** Where the state says that the row is; absent for a row that has yet to be made. One without a record may be overwritten. */
+  location?: TableLocation;
 }
 
 /** Maximum number of rows in a batch; larger ones are not faster. */
 const MOST_ROWS = 64;
 /** Maximum number of parameters of a statement in PostgreSQL's protocol. */
 const MOST_PARAMETERS = 65_535;
+
+/** Several rows cannot be written together; each is written alone. */
+class NotTogetherError extends Error {}
 
 /** Whether an error of several rows is about all of them, not one. */
 function isForAll(error: unknown): boolean {
@@ -28,69 +41,113 @@ function isForAll(error: unknown): boolean {
 
 const writeBatched = batched<Write, TableLocation>({
   isForAll,
-  run: writeRows,
-  batchKey: (write) => JSON.stringify([quoteTableName(write.location), keyOf(write).column, Object.keys(write.values)]),
+  run: async (batch) => {
+    try {
+      return await inTransaction(batch, writeRows);
+    } catch (error) {
+      const [only, ...others] = batch as [Write, ...Write[]];
+      throw error instanceof UnwrittenError && others.length === 0 ? await explainUnwritten(only, error) : error;
+    }
+  },
+  batchKey: (write) =>
+    JSON.stringify([write.table, keyOf(write).column, Object.keys(write.values), write.owner.namespace]),
   maxSize: ({ values }) => Math.min(MOST_ROWS, Math.floor(MOST_PARAMETERS / (Object.keys(values).length + 2))),
 });
 
-export const deleteRow = batched<RowOutputs, void>({
-  isForAll,
-  run: (batch) =>
-    writeTable(batch, async (connection, all) => {
-      for (const outs of all) await deleteWithRecord(connection, outs);
-    }),
-  batchKey: ({ location }) => quoteTableName(location),
-  maxSize: () => MOST_ROWS,
-});
-
 /**
- * Writes the row and the record of its owner.
+ * Writes the row and the record of its owner: exactly as it should be, or not at all.
  *
- * @throws RetryableError `RowConflict`, `TableMissing` and what else may heal; TerminalError for what cannot be written
+ * @throws RetryableError `RowConflict`, `TableMissing`, `ValueRewritten` and what else may heal; TerminalError for what
+ *   cannot be written
  */
 export async function writeRow(write: Write): Promise<RowOutputs> {
-  refuseTableName(write.location);
+  refuseTableName(parseTableName(write.table, "table"), write.owner.namespace);
   const { table, key, values, owner, incarnation } = write;
   return { table, key, values, owner, location: await writeBatched(write), incarnation };
 }
 
-function writeRows(batch: readonly Write[]): Promise<TableLocation> {
-  return writeTable(batch, async (connection, all) => {
-    const { location, newKeys } = await claimRows(connection, all[0].location, all);
-    for (const mayOverwrite of [true, false]) {
-      const those = all.filter((row) => (row.isOurs || !newKeys.has(keyOf(row).value)) === mayOverwrite);
-      await upsertRows(connection, location, those, mayOverwrite);
-    }
-    return location;
-  });
+async function writeRows(connection: Connection, all: readonly [Write, ...Write[]]): Promise<TableLocation> {
+  const [first] = all;
+  const table = await commonTable(connection, all);
+  refuseTableName(table, first.owner.namespace);
+  for (const row of all) refuseUnstableValues(table, row);
+  const newKeys = await claimRows(connection, table, await recordTable(connection, table), all);
+  for (const mayOverwrite of [true, false]) {
+    const those = all.filter((row) => (row.location !== undefined || !newKeys.has(keyOf(row).value)) === mayOverwrite);
+    const written = await upsertRows(connection, table, those, mayOverwrite);
+    if (written !== those.length) throw new UnwrittenError(table, mayOverwrite);
+  }
+  const [difference] = await compareRows(connection, table, all);
+  if (difference !== undefined) throw await rewritten(connection, table, all, difference);
+  const { schema, name } = table;
+  return { schema, name };
+}
+
+/** The table that all these rows are in, or are to be in. */
+async function commonTable(connection: Connection, all: readonly [Write, ...Write[]]): Promise<Table> {
+  const [{ location, ...first }] = all;
+  const name = parseTableName(first.table, "table");
+  const made = all.flatMap((row) => (row.location === undefined ? [] : [row.incarnation]));
+  const places = await recordedPlaces(connection, made);
+  const named = await findTable(connection, name, columnsOf(first));
+  const isElsewhere = [...places.values()].some(({ oid }) => oid !== undefined && oid !== named?.oid);
+  if (named !== undefined && !isElsewhere) return named;
+  if (all.length > 1) throw new NotTogetherError();
+  const recorded = places.get(first.incarnation);
+  const place = location && (await placeOf(connection, { ...first, location }, columnsOf(first), recorded));
+  if (place?.replaced !== undefined) throw place.replaced.error;
+  const table = place?.table;
+  if (table === undefined) throw tableMissing(name);
+  if (recorded !== undefined && recorded.oid !== table.oid) await moveRecord(connection, first.incarnation, table);
+  return table;
+}
+
+/** The row is in another table by now that has the former one's rows, such as a view of it. */
+async function moveRecord(connection: Connection, incarnation: string, table: Table): Promise<void> {
+  await connection.query("UPDATE kindstack_ownership.records SET table_id = $1 WHERE incarnation = $2", [
+    await recordTable(connection, table),
+    incarnation,
+  ]);
+}
+
+/** Some of these rows were not written, and the database has said nothing about it. */
+class UnwrittenError extends Error {
+  constructor(
+    readonly table: Table,
+    readonly mayOverwrite: boolean,
+  ) {
+    super(`rows of table ${formatTableName(table)} were not written`);
+  }
 }
 
 /**
  * Runs a transaction that writes these rows of one table. They are in the same order everywhere, so that of two batches
  * that want the same rows none waits for the other in a circle.
  */
-function writeTable<Row extends RowInputs & { location: TableName }, T>(
+function inTransaction<Row extends RowInputs, T>(
   batch: readonly Row[],
   work: (connection: Connection, rows: readonly [Row, ...Row[]]) => Promise<T>,
 ): Promise<T> {
   const all = [...batch].sort((a, b) => (keyOf(a).value < keyOf(b).value ? -1 : 1)) as [Row, ...Row[]];
   const [first] = all;
+  const table = parseTableName(first.table, "table");
   return withTable(
-    first.location,
-    (inTransaction) => withOwnershipRecords(inTransaction, lockTimeoutMs(first.location)),
+    table,
+    (inTransaction) => withOwnershipRecords(inTransaction, lockTimeoutMs(table)),
     (connection) => work(connection, all),
     all.length === 1 ? keyOf(first) : undefined,
   );
 }
 
+/** @returns the number of rows that were written */
 async function upsertRows(
   connection: Connection,
   table: TableLocation,
   rows: readonly RowInputs[],
   mayOverwrite: boolean,
-): Promise<void> {
+): Promise<number> {
   const [first] = rows;
-  if (first === undefined) return;
+  if (first === undefined) return 0;
   const key = escapeIdentifier(keyOf(first).column);
   const names = Object.keys(first.values);
   const columns = names.map(escapeIdentifier);
@@ -104,29 +161,129 @@ async function upsertRows(
      SET ${columns.map((column) => `${column} = EXCLUDED.${column}`).join(", ")} WHERE $1::boolean`,
     [mayOverwrite, ...parameters],
   );
-  if (rowCount !== rows.length) throw rowConflict(table, first, UNMANAGED);
+  return rowCount ?? 0;
 }
+
+/** Why a row was not written: it has no record and was there before, or something in the database suppressed the write. */
+function explainUnwritten(row: Write, { table, mayOverwrite }: UnwrittenError): Promise<RetryableError> {
+  return withReadTransaction(async (connection) => {
+    if (!mayOverwrite && (await isThere(connection, table, row))) return rowConflict(table, row, UNMANAGED);
+    return suppressed(connection, table, row, mayOverwrite ? "update" : "insert");
+  });
+}
+
+async function suppressed(
+  connection: Connection,
+  table: Table,
+  row: RowInputs,
+  what: "insert" | "update" | "delete",
+): Promise<RetryableError> {
+  const events = { insert: ["INSERT"], update: ["INSERT", "UPDATE"], delete: ["DELETE"] } as const;
+  const hooks = await describeHooks(connection, table.oid, events[what]);
+  return new RetryableError(
+    "WriteSuppressed",
+    `the database did not ${what} row ${JSON.stringify(keyOf(row).value)} of table ${formatTableName(table)}, and gave no error; ` +
+      `the table has: ${hooks || "no trigger and no rule of its own"}`,
+  );
+}
+
+/** The error about a row that is not as it was written. */
+async function rewritten(
+  connection: Connection,
+  table: Table,
+  all: readonly RowInputs[],
+  { index, live }: Difference,
+): Promise<RetryableError> {
+  const row = all[index] as RowInputs;
+  if (live === undefined) return suppressed(connection, table, row, "insert");
+  const hooks = await describeHooks(connection, table.oid, ["INSERT", "UPDATE"]);
+  return new RetryableError(
+    "ValueRewritten",
+    `row ${JSON.stringify(keyOf(row).value)} of table ${formatTableName(table)}: ${describeRewritten(table, row, live)}; nothing was ` +
+      `written. Write the value as the database makes it, or change the table${hooks && ` (${hooks})`}`,
+  );
+}
+
+export async function isThere(
+  connection: Connection,
+  table: TableLocation,
+  row: Pick<RowInputs, "key">,
+): Promise<boolean> {
+  const { column, value } = keyOf(row);
+  const { rowCount } = await connection.query(
+    `SELECT FROM ${quoteTableName(table)} WHERE ${escapeIdentifier(column)} = $1 LIMIT 1`,
+    [value],
+  );
+  return (rowCount ?? 0) > 0;
+}
+
+export const deleteRow = batched<RowOutputs, void>({
+  isForAll,
+  run: (batch) =>
+    inTransaction(batch, async (connection, all) => {
+      for (const outs of all) await deleteWithRecord(connection, outs);
+    }),
+  batchKey: ({ table }) => table,
+  maxSize: () => MOST_ROWS,
+});
 
 /**
  * Deletes the row together with the record that it is ours. Without any record, as after the restore of a backup that
- * left out the records, the row is deleted if it is just as we wrote it. The comparison is made in JSON because it must
- * not fail: a column that has another type by now would otherwise keep its object from ever being deleted.
+ * left out the records, the row is deleted if it is just as we wrote it.
+ *
+ * @throws RetryableError `WriteSuppressed`, `RowHidden`, with the record kept, when the row may still be there
  */
 async function deleteWithRecord(connection: Connection, outs: RowOutputs): Promise<void> {
+  const { incarnation } = outs;
+  const recorded = (await recordedPlaces(connection, [incarnation], { lock: true })).get(incarnation);
+  if (recorded === undefined) return deleteUnrecorded(connection, outs);
+  await releaseRow(connection, outs);
+  if (recorded.oid === undefined) return forgetTable(connection, recorded.tableId); // it was dropped, with the row
+  const { table, replaced } = await placeOf(connection, outs, [], recorded);
+  if (table !== undefined) await deleteFrom(connection, table, outs);
+  // A copy of the row would be left behind.
+  if (replaced !== undefined && (await isUnmanaged(connection, replaced.by, outs))) throw replaced.error;
+}
+
+async function isUnmanaged(connection: Connection, table: Table, row: RowOutputs): Promise<boolean> {
+  if (!(await isThere(connection, table, row))) return false;
+  const id = await tableId(connection, table);
+  return id === undefined || (await findRecord(connection, id, row)) === undefined;
+}
+
+async function deleteUnrecorded(connection: Connection, outs: RowOutputs): Promise<void> {
+  const { table } = await placeOf(connection, outs, columnsOf(outs), undefined);
+  if (table === undefined) return;
+  const id = await tableId(connection, table);
+  if (id !== undefined && (await findRecord(connection, id, outs)) !== undefined) return; // another owner's
+  if (await isAsWritten(connection, table, outs)) await deleteFrom(connection, table, outs);
+}
+
+async function isAsWritten(connection: Connection, table: Table, outs: RowOutputs): Promise<boolean> {
+  if (columnsOf(outs).some((name) => table.columns[name] === undefined)) return false;
+  await connection.query("SAVEPOINT comparison");
+  try {
+    return (await compareRows(connection, table, [outs])).length === 0;
+  } catch (error) {
+    if (!isUnreadable(sqlStateOf(error))) throw error;
+    await connection.query("ROLLBACK TO SAVEPOINT comparison");
+    return false;
+  }
+}
+
+/** A deletion that deleted nothing is none, unless there is nothing. */
+async function deleteFrom(connection: Connection, table: Table, outs: RowOutputs): Promise<void> {
   const { column, value } = keyOf(outs);
-  await connection.query(
-    `WITH released AS (
-       DELETE FROM kindstack_ownership.rows
-       WHERE table_schema = $1 AND table_name = $2 AND key = $3 AND incarnation = $4
-       RETURNING key
-     )
-     DELETE FROM ${quoteTableName(outs.location)} AS live
-     WHERE ${escapeIdentifier(column)} = $5 AND (
-       EXISTS (SELECT FROM released) OR
-       to_jsonb(live.*) @> $6::jsonb AND NOT EXISTS (
-         SELECT FROM kindstack_ownership.rows WHERE table_schema = $1 AND table_name = $2 AND key = $3
-       )
-     )`,
-    [outs.location.schema, outs.location.name, value, outs.incarnation, value, JSON.stringify(outs.values)],
+  const { rowCount } = await connection.query(
+    `DELETE FROM ${quoteTableName(table)} WHERE ${escapeIdentifier(column)} = $1`,
+    [value],
   );
+  if (await isThere(connection, table, outs)) throw await suppressed(connection, table, outs, "delete");
+  if (rowCount === 0 && (await mayHideRows(connection, table.oid))) {
+    throw new RetryableError(
+      "RowHidden",
+      `row ${JSON.stringify(value)} of table ${formatTableName(table)} was not deleted: it is gone, or row security hides it. ` +
+        "Give Kindstack's role a policy with USING (true) for SELECT, or set kindstack.dev/deletion-policy: Orphan",
+    );
+  }
 }

@@ -6,14 +6,18 @@ import { DynamicResource, defineProvider } from "../dynamic";
 import type { Owner } from "../kubernetes/ownership";
 import type { DiffResult, DynamicProvider, Properties } from "../provider";
 import { refuseTableName } from "./allow-list";
+import { columnsOf, compareRows, isUnreadable } from "./comparison";
 import { sqlStateOf } from "./errors";
-import { formatTableName, parseTableName, quoteTableName, type TableLocation } from "./identifier";
-import { recordsOf, releaseRow, withOwnershipRecords } from "./ownership";
-import { withReadTransaction } from "./pool";
+import { formatTableName, parseTableName, quoteTableName } from "./identifier";
+import { findRecord, releaseRow } from "./ownership";
+import { type Place, placeOf, recordedPlaces, recordsOf, tableId } from "./placement";
+import { type Connection, withReadTransaction } from "./pool";
+import { hasRecords, withOwnershipRecords } from "./records";
 import { checkRow } from "./row-check";
 import { type ColumnValue, keyOf, type RowInputs, type RowOutputs } from "./row-inputs";
 import { deleteRow, writeRow } from "./row-writes";
 import { withTable } from "./table-lock";
+import { containsTable, findTable, type Table } from "./tables";
 
 /** One row of a table, and nothing but that row: another owner's row with the same key is refused. */
 export class Row extends DynamicResource {
@@ -31,14 +35,17 @@ const rows: DynamicProvider<RowInputs, RowOutputs> = {
   /** @throws TerminalError `TableNotAllowed` */
   async check(_olds, news) {
     const failures = checkRow(news);
-    if (failures.length === 0) refuseTableName(parseTableName(news.table as string, "table"));
+    if (failures.length === 0) {
+      const { table, owner } = news as unknown as RowInputs;
+      refuseTableName(parseTableName(table, "table"), owner.namespace);
+    }
     return { inputs: news, failures };
   },
 
   /** Another table or another key is another row, which is made before the old one is deleted. */
   async diff(_id, olds, news): Promise<DiffResult> {
     const replaces: string[] = [];
-    if (olds.table !== news.table && !(await isTableAt(olds.location, news.table))) replaces.push("table");
+    if (olds.table !== news.table && !(await hasRowIn(olds, news.table))) replaces.push("table");
     if (!sameColumns(olds.key, news.key)) replaces.push("key");
     const changes =
       replaces.length > 0 ||
@@ -46,35 +53,28 @@ const rows: DynamicProvider<RowInputs, RowOutputs> = {
       !sameColumns(olds.values, news.values) ||
       olds.owner.uid !== news.owner.uid ||
       olds.owner.description !== news.owner.description ||
-      (news.owner.cluster ?? olds.owner.cluster) !== olds.owner.cluster; // a preview may not know it
+      isOtherCluster(olds.owner, news.owner);
     return { changes, replaces, deleteBeforeReplace: false };
   },
 
   /** Creates the row, or takes over one that an unrecorded creation for the same owner made. */
   async create(inputs) {
-    const location = parseTableName(inputs.table, "table");
-    const outs = await writeRow({ ...inputs, location, incarnation: randomUUID(), isOurs: false });
+    const outs = await writeRow({ ...inputs, incarnation: randomUUID() });
     return { id: `${formatTableName(outs.location)}/${keyOf(inputs).value}`, outs };
   },
 
   async read(id, outs) {
-    const values = await readValues(outs).catch((error: unknown) => {
-      if (sqlStateOf(error) === "42P01") return undefined; // without the table there is no row
-      throw error;
-    });
-    return values === undefined ? {} : { id, props: { ...outs, values } };
+    const live = await readRow(outs);
+    return live === undefined ? {} : { id, props: live };
   },
 
   /** Makes the row as it should be, also when others deleted it or the record of its owner. */
   async update(_id, { location, incarnation }, news) {
-    return { outs: await writeRow({ ...news, location, incarnation, isOurs: true }) };
+    return { outs: await writeRow({ ...news, location, incarnation }) };
   },
 
-  async delete(id, outs) {
-    await deleteRow(outs).catch((error: unknown) => {
-      if (sqlStateOf(error) !== "42P01") throw error;
-      return rows.release(id, outs);
-    });
+  async delete(_id, outs) {
+    await deleteRow(outs);
   },
 
   async release(_id, outs) {
@@ -99,7 +99,9 @@ export async function removeOrphanRows(
   { release }: { release: boolean },
 ): Promise<void> {
   const incarnations = new Set(kept.map(({ incarnation }) => incarnation));
-  const records = await withReadTransaction((connection) => recordsOf(connection, owner.uid));
+  const records = await withReadTransaction(async (connection) =>
+    (await hasRecords(connection)) ? recordsOf(connection, owner.uid) : [],
+  );
   for (const { location, key, incarnation } of records) {
     if (incarnations.has(incarnation)) continue;
     const outs = { table: location.name, key: { [column]: key }, values: {}, owner, location, incarnation };
@@ -108,46 +110,82 @@ export async function removeOrphanRows(
 }
 
 /**
- * The row's values: as the state has them where the database says that they are equal (23 is equal to a numeric's
- * 23.00), else as they are, as text; `undefined` when there is no row.
+ * The row with its values: as the state has them where the database says that they are equal (23 is equal to a numeric's
+ * 23.00), else as they are, as text. `undefined` when there is no row, or when it is another owner's by now.
  */
-function readValues(outs: RowOutputs): Promise<Record<string, ColumnValue> | undefined> {
-  const { column, value } = keyOf(outs);
-  const columns = Object.keys(outs.values).map(escapeIdentifier);
-  const texts = columns.map((name) => `ARRAY[${name}::text]`);
-  const changed = columns.map(
-    (name, index) => `CASE WHEN ${name} IS DISTINCT FROM $${index + 2} THEN ${texts[index]} END`,
-  );
-  /** @param live for each column its value in an array, or NULL where it is as in the state */
-  const select = (live: string[], parameters: ColumnValue[]): Promise<RowInputs["values"] | undefined> =>
-    withTable(outs.location, withReadTransaction, async (connection) => {
-      const { rows } = await connection.query<Record<number, [string | null] | null>>(
-        `SELECT ${live.map((expression, index) => `${expression} AS "${index}"`).join(", ")}
-         FROM ${quoteTableName(outs.location)} WHERE ${escapeIdentifier(column)} = $1`,
-        [value, ...parameters],
-      );
-      const [row] = rows;
-      const entries = Object.entries(outs.values);
-      return (
-        row && Object.fromEntries(entries.map(([name, known], index) => [name, row[index] ? row[index][0] : known]))
-      );
+function readRow(outs: RowOutputs): Promise<RowOutputs | undefined> {
+  const read = (compares: boolean): Promise<RowOutputs | undefined> =>
+    withTable(parseTableName(outs.table, "table"), withReadTransaction, async (connection) => {
+      const { table } = await findPlace(connection, outs);
+      if (table === undefined) return undefined;
+      const owner = await recordedOwner(connection, table, outs);
+      if (owner === undefined) return undefined;
+      const live = compares ? await readDifferences(connection, table, outs) : await readTexts(connection, table, outs);
+      return live && { ...outs, owner, values: { ...outs.values, ...live } };
     });
-  return select(changed, Object.values(outs.values)).catch((error: unknown) => {
+  return read(true).catch((error: unknown) => {
     // A state's value that the column's present type has no notion of is not equal to whatever is there.
-    if (!sqlStateOf(error)?.startsWith("22") && sqlStateOf(error) !== "42883") throw error;
-    return select(texts, []);
+    if (!isUnreadable(sqlStateOf(error))) throw error;
+    return read(false);
   });
 }
 
-/** Whether a table's name means, here and now, the table at this place. */
-function isTableAt(location: TableLocation, name: string): Promise<boolean> {
+async function findPlace(connection: Connection, outs: RowOutputs): Promise<Place> {
+  const places = (await hasRecords(connection)) ? await recordedPlaces(connection, [outs.incarnation]) : undefined;
+  return placeOf(connection, outs, columnsOf(outs), places?.get(outs.incarnation));
+}
+
+/**
+ * The owner that the row is recorded for; without a UID when it has to be recorded again, and `undefined` when the row is
+ * another owner's.
+ */
+async function recordedOwner(
+  connection: Connection,
+  table: Table,
+  outs: RowOutputs,
+): Promise<RowOutputs["owner"] | undefined> {
+  const id = (await hasRecords(connection)) ? await tableId(connection, table) : undefined;
+  const record = id === undefined ? undefined : await findRecord(connection, id, outs);
+  if (record?.incarnation === outs.incarnation) return outs.owner;
+  return record === undefined || record.owner === outs.owner.uid ? { ...outs.owner, uid: "" } : undefined;
+}
+
+type LiveValues = Record<string, string | null>;
+
+async function readDifferences(
+  connection: Connection,
+  table: Table,
+  outs: RowOutputs,
+): Promise<LiveValues | undefined> {
+  const [difference] = await compareRows(connection, table, [outs]);
+  return difference === undefined ? {} : difference.live;
+}
+
+async function readTexts(connection: Connection, table: Table, outs: RowOutputs): Promise<LiveValues | undefined> {
+  const { column, value } = keyOf(outs);
+  const names = Object.keys(outs.values);
+  const { rows } = await connection.query<Record<number, string | null>>(
+    `SELECT ${names.map((name, index) => `${escapeIdentifier(name)}::text AS "${index}"`).join(", ")}
+     FROM ${quoteTableName(table)} WHERE ${escapeIdentifier(column)} = $1`,
+    [value],
+  );
+  const [row] = rows;
+  return row && Object.fromEntries(names.map((name, index) => [name, row[index] ?? null]));
+}
+
+/** Whether the row is, here and now, in the table that a name means. */
+function hasRowIn(outs: RowOutputs, name: string): Promise<boolean> {
   return withReadTransaction(async (connection) => {
-    const { rows } = await connection.query<{ same: boolean }>(
-      "SELECT to_regclass($1) IS NOT DISTINCT FROM to_regclass($2) AND to_regclass($1) IS NOT NULL AS same",
-      [quoteTableName(location), quoteTableName(parseTableName(name, "table"))],
-    );
-    return rows[0]?.same === true;
+    const { table: held } = await findPlace(connection, outs);
+    const named = await findTable(connection, parseTableName(name, "table"));
+    if (held === undefined || named === undefined) return false;
+    return held.oid === named.oid || containsTable(connection, named.oid, held.oid);
   });
+}
+
+/** A preview may not know the cluster. */
+function isOtherCluster({ cluster: old }: RowInputs["owner"], { cluster }: RowInputs["owner"]): boolean {
+  return cluster !== undefined && (cluster.name !== old?.name || cluster.uid !== old.uid);
 }
 
 function sameColumns(olds: Record<string, ColumnValue>, news: Record<string, ColumnValue>): boolean {

@@ -101,7 +101,7 @@ function findTableLock(table: TableName): Promise<string | undefined> {
       `SELECT relation::regclass::text AS relation, granted, pid, application_name AS application, usename AS "user"
        FROM pg_locks LEFT JOIN pg_stat_activity USING (pid)
        WHERE locktype = 'relation' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-         AND relation IN (to_regclass($1), to_regclass('kindstack_ownership.rows')) AND mode = ANY($2)
+         AND relation IN (to_regclass($1), to_regclass('kindstack_ownership.records')) AND mode = ANY($2)
        ORDER BY granted DESC LIMIT 1`,
       [quoteTableName(table), WHOLE_TABLE],
     );

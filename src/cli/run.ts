@@ -91,11 +91,10 @@ Environment:
   KINDSTACK_SECRETS_PROVIDER           key service in its place: awskms://…, azurekeyvault://…, gcpkms://…, hashivault://…
   KINDSTACK_WORK_DIR                   files of running updates (default: .kindstack/work)
   KINDSTACK_ENGINE                     the program that runs Pulumi's engine (default: from PATH, the cache or a build)
-  PSQL_HOST, PSQL_PORT, PSQL_DBNAME, PSQL_USER, PSQL_PASSWORD, PGSSLMODE, PSQL_CA_FILE
-                                       the database of kinds with rows
-  KINDSTACK_POSTGRES_TABLES            tables that objects may write, such as "students,app.*"
-  KINDSTACK_POSTGRES_TAKEOVER_SECONDS  how long after the last sign of another cluster its rows are taken over by objects
-                                       of their names (default: 3600; 0: never)
+  PSQL_HOST, PSQL_PORT, PSQL_DBNAME, PSQL_USER, PSQL_PASSWORD[_FILE], PGSSLMODE, PSQL_CA_FILE, PSQL_DIRECTORY, …
+                                       the database of kinds with rows; see docs/postgresql.md
+  KINDSTACK_POSTGRES_TABLES            tables that objects may write, such as "students,team-a=app.*" (default: all)
+  KINDSTACK_CLUSTER                    the cluster's name in the records of rows (default: its UID)
   KINDSTACK_PROTECTED_NAMESPACES       further namespaces that no tenant may have, besides kube-*, default and the
                                        operator's own, such as "cert-manager,ingress-*"
   KINDSTACK_NAMESPACE                  the namespace of its Secrets (default: the Pod's, else "default")

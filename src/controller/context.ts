@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
 import { type Failure, failureOf } from "../../providers/errors";
 import { isApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
+import type { Cluster } from "../../providers/kubernetes/cluster";
 import type { AnyKind } from "../../stacks/contract/kind";
 import type { StackEngine, UpdateResult } from "../automation/engine";
 import type { Blockers } from "./blockers";
@@ -24,8 +25,8 @@ export interface KindContext {
   kind: AnyKind;
   /** The digest of the kind's program. */
   program: string;
-  /** See {@link clusterUid}; undefined where it may not be read. */
-  cluster: string | undefined;
+  /** Undefined where it may not be read. */
+  cluster: Cluster | undefined;
   client: KubernetesClient;
   cache: KindCache;
   engine: Pick<StackEngine, "up" | "destroy" | "recorded" | "forget">;

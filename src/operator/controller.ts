@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
 import type { ClassifiedError } from "../../providers/errors";
 import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/client";
+import type { Cluster } from "../../providers/kubernetes/cluster";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import { stackName } from "../../stacks/contract/object";
 import type { Informer, ObjectChange } from "../cache/informer";
@@ -20,8 +21,8 @@ import { OWNED_EVENT_DELAY_MS, type OwnerIndex } from "./owner-index";
 /** What all controllers of an operator share. */
 export interface ControllerEnvironment {
   client: KubernetesClient;
-  /** See {@link clusterUid}; undefined where it may not be read. */
-  cluster: string | undefined;
+  /** Undefined where it may not be read. */
+  cluster: Cluster | undefined;
   engine: KindContext["engine"];
   /** What is this replica's to work on; everything without. */
   shards?: Pick<Shards, "holds" | "work"> | undefined;

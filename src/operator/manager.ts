@@ -1,7 +1,7 @@
 import { setMaxListeners } from "node:events";
 import type { Logger } from "pino";
 import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/client";
-import { clusterUid } from "../../providers/kubernetes/cluster";
+import { clusterOf } from "../../providers/kubernetes/cluster";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
 import { InformerFactory } from "../cache/informer-factory";
@@ -15,7 +15,6 @@ import type { Shards } from "../sharding/shards";
 import type { Metrics } from "../telemetry/metrics";
 import type { Controller, ControllerEnvironment } from "./controller";
 import { pollDrift } from "./drift-poller";
-import { sendHeartbeats } from "./heartbeat";
 import { openController } from "./open-controller";
 import { OwnerIndex } from "./owner-index";
 
@@ -111,7 +110,7 @@ export class Manager {
     setMaxListeners(0, interrupt.signal); // each piece of work listens to it
     const environment = {
       ...this.#options,
-      cluster: await clusterUid(client),
+      cluster: await clusterOf(client),
       informers: this.#informers,
       owners: this.#owners,
       queue: this.#queue,
@@ -126,10 +125,7 @@ export class Manager {
     this.#running = { environment, signal };
     await onReady?.();
 
-    const polling = [
-      pollDrift({ controllers, intervalMs: driftIntervalMs, logger }, signal),
-      sendHeartbeats({ controllers, cluster: environment.cluster, logger }, signal),
-    ];
+    const polling = pollDrift({ controllers, intervalMs: driftIntervalMs, logger }, signal);
     const onStop = () => {
       this.#stopping = true;
       logger.info({ running: this.#queue.running }, "stopping");
@@ -151,7 +147,7 @@ export class Manager {
       async (item) => this.#controllerOf(item.kind)?.reconcile(item, interrupt.signal),
       signal,
     );
-    await Promise.all([informers.ended, sharding, ...polling]);
+    await Promise.all([informers.ended, sharding, polling]);
     await recorder.flush();
   }
 

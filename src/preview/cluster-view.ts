@@ -6,7 +6,7 @@ import {
   type LiveObject,
   type Manifest,
 } from "../../providers/kubernetes/client";
-import { clusterUid } from "../../providers/kubernetes/cluster";
+import { type Cluster, clusterOf } from "../../providers/kubernetes/cluster";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { type AnyKind, kindType } from "../../stacks/contract/kind";
 import { watchedObjects } from "../../stacks/contract/watched";
@@ -21,7 +21,7 @@ const DRY_RUN_MANAGER = "kindstack-preview";
 /** The cluster, for a reader whose rights may be limited. */
 export class ClusterView {
   readonly #client: KubernetesClient | undefined;
-  #uid: Promise<string | undefined> | undefined;
+  #identity: Promise<Cluster | undefined> | undefined;
 
   private constructor(
     client: KubernetesClient | undefined,
@@ -45,9 +45,9 @@ export class ClusterView {
   }
 
   /** What tells the cluster from others; `undefined` when that cannot be read. */
-  uid(): Promise<string | undefined> {
-    this.#uid ??= this.#tryTo(clusterUid);
-    return this.#uid;
+  identity(): Promise<Cluster | undefined> {
+    this.#identity ??= this.#tryTo(clusterOf);
+    return this.#identity;
   }
 
   /** The object of a kind that has this name. @throws Error as {@link look} */

@@ -122,9 +122,9 @@ async function planUpdate(
   if (verdict.type === "invalid") {
     return { action: "invalid", validatedBy: "server", errors: [verdict.message], changes: [] };
   }
-  const clusterUid = await cluster.uid();
+  const identity = await cluster.identity();
   const context: ProgramContext = {
-    ...(clusterUid !== undefined && { cluster: clusterUid }),
+    ...(identity !== undefined && { cluster: identity }),
     owner: { uid, description: ownerDescription(kind, key) },
     owned: owned ?? recorded,
     recorded: new Set(known?.resources?.map(({ id }) => id) ?? recorded.map(objectId)),

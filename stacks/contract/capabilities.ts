@@ -1,6 +1,7 @@
 import type { DefinedProvider } from "../../providers/dynamic";
 import type { ClassifiedError } from "../../providers/errors";
 import type { LiveObject, Manifest, ObjectType } from "../../providers/kubernetes/client";
+import type { Cluster } from "../../providers/kubernetes/cluster";
 import type { Owner } from "../../providers/kubernetes/ownership";
 import type { Properties } from "../../providers/provider";
 import type { KindAdmission } from "./admission";
@@ -12,8 +13,8 @@ import type { ServedVersion } from "./served-version";
 export interface ProgramContext {
   /** Recorded on every resource of the program, so that it can be found and no other owner takes it. */
   owner: Owner;
-  /** The cluster that the object is in ({@link clusterUid}), if it is known. */
-  cluster?: string;
+  /** The cluster that the object is in, if it is known. */
+  cluster?: Cluster;
   /** The live objects of the types in {@link LiveState.reads} that carry this owner. */
   owned: readonly LiveObject[];
   /** The ids ({@link objectId}) of those that the last update recorded in the stack. */
@@ -103,12 +104,6 @@ export interface ExternalResources<Spec, Status> {
    * @param options with `release`, it is left as it is, unmanaged
    */
   removeOrphans(owner: Owner, kept: readonly Properties[], options: { release: boolean }): Promise<void>;
-  /**
-   * Tells other clusters that share the system that this one lives; called once a minute while there are objects.
-   *
-   * @param cluster its UID
-   */
-  heartbeat?(cluster: string): Promise<void>;
 }
 
 /**

@@ -96,7 +96,7 @@ export const configurationSchema = Type.Object({
 
   postgresSecret: named(
     "kindstack-postgres",
-    "Secret with PSQL_HOST, PSQL_DBNAME, PSQL_USER, PSQL_PASSWORD, …; without it no PostgresWriter works",
+    "Secret with PSQL_HOST, PSQL_DBNAME, PSQL_USER, PSQL_PASSWORD, …, which is mounted; without it no PostgresWriter works",
   ),
   postgresHost: optional(TEXT, "creates postgresSecret, with this host and the next five keys"),
   postgresPort: whole(5432, 65535, "the database's port"),
@@ -108,11 +108,13 @@ export const configurationSchema = Type.Object({
     ["disable", "require", "verify-ca", "verify-full"],
     "TLS mode of the connection",
   ),
-  postgresTables: optional(TEXT, "the tables that PostgresWriters may write, such as students,app.*"),
-  postgresTakeoverSeconds: optionalWhole(
-    0,
-    31_536_000,
-    "how long after the last sign of another cluster its rows are taken over by objects of their names",
+  postgresTables: optional(
+    TEXT,
+    "the tables that PostgresWriters may write, such as students,team-a=app.*; without it none, and *.* allows all",
+  ),
+  clusterName: optional(
+    TEXT,
+    "the cluster's name in the records of rows: a cluster that is rebuilt under its name keeps its rows; default: its UID",
   ),
   protectedNamespaces: list(
     { pattern: "^[-a-z0-9*]+$", maxLength: 63 },
@@ -310,6 +312,10 @@ function contradictions(parsed: Configuration): string[] {
     [
       replicas > 1 && usesVolume(parsed),
       `replicas: ${replicas} need a backendUrl of postgres://, s3://, gs:// or azblob://; a volume is for one`,
+    ],
+    [
+      postgresHost !== undefined && parsed.postgresTables === undefined,
+      "postgresTables: must be given with postgresHost, to name the tables that PostgresWriters may write",
     ],
     ...(["postgresDatabase", "postgresUser", "postgresPassword"] as const).map((key): [boolean, string] => [
       (postgresHost === undefined) !== (parsed[key] === undefined),

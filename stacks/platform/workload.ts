@@ -13,6 +13,8 @@ export const PREVIEW_PORT = 9444;
 
 const WORK_DIRECTORY = "/var/run/kindstack";
 const SECRET_DIRECTORY = "/etc/kindstack";
+/** Of the database's Secret: it is mounted, so that the operator sees another password without a restart. */
+const POSTGRES_DIRECTORY = "/etc/kindstack-postgres";
 /** Of kinds that are not built in; see the Dockerfile. */
 const KINDS_DIRECTORY = "/app/kinds";
 const METRICS_CERTIFICATE = "/etc/kindstack-metrics";
@@ -55,7 +57,7 @@ function stateVolumeClaim({ namespace, storageSize, storageClass }: Configuratio
 }
 
 function container(configuration: Configuration): types.Container {
-  const { admission, previews, environmentSecrets, postgresSecret, metricsSecret, previewSecret } = configuration;
+  const { admission, previews, environmentSecrets, metricsSecret, previewSecret } = configuration;
   const { namespace, previewNames, resources } = configuration;
   const service = `${NAME}.${namespace}.svc`;
   return {
@@ -82,10 +84,7 @@ function container(configuration: Configuration): types.Container {
       }),
     ],
     env: environment(configuration),
-    envFrom: [
-      { secretRef: { name: postgresSecret, optional: true } },
-      ...environmentSecrets.map((name) => ({ secretRef: { name } })),
-    ],
+    envFrom: environmentSecrets.map((name) => ({ secretRef: { name } })),
     ports: {
       http: HTTP_PORT,
       metrics: METRICS_PORT,
@@ -98,7 +97,7 @@ function container(configuration: Configuration): types.Container {
 }
 
 function volumeMounts(configuration: Configuration): types.VolumeMount[] {
-  const { stateSecret, secretsProvider, kindsImage, metricsSecret, previewSecret } = configuration;
+  const { stateSecret, postgresSecret, secretsProvider, kindsImage, metricsSecret, previewSecret } = configuration;
   const passphrase = {
     secretName: stateSecret,
     items: [{ key: PASSPHRASE_KEY, path: PASSPHRASE_KEY }],
@@ -111,6 +110,7 @@ function volumeMounts(configuration: Configuration): types.VolumeMount[] {
     ["work", WORK_DIRECTORY, { emptyDir: { sizeLimit: "1Gi" } }],
     ["tmp", "/tmp", { emptyDir: { sizeLimit: "256Mi" } }],
     ["passphrase", SECRET_DIRECTORY, { secret: passphrase }],
+    ["postgres", POSTGRES_DIRECTORY, { secret: { secretName: postgresSecret, defaultMode: 0o440, optional: true } }],
     ["kinds", KINDS_DIRECTORY, kindsImage && { image: { reference: kindsImage } }],
     ["metrics-certificate", METRICS_CERTIFICATE, certificate(metricsSecret)],
     ["preview-certificate", PREVIEW_CERTIFICATE, certificate(previewSecret)],
@@ -132,11 +132,13 @@ function environment(configuration: Configuration): types.EnvMap {
     KINDSTACK_LOG_LEVEL: configuration.logLevel,
     KINDSTACK_LOG_FORMAT: "json",
     KINDSTACK_CAPSULE_USER_GROUPS: admission && capsuleUserGroups.join(","),
-    KINDSTACK_POSTGRES_TABLES: configuration.postgresTables,
-    KINDSTACK_POSTGRES_TAKEOVER_SECONDS: configuration.postgresTakeoverSeconds?.toString(),
+    PSQL_DIRECTORY: POSTGRES_DIRECTORY,
+    KINDSTACK_CLUSTER: configuration.clusterName,
     KINDSTACK_PROTECTED_NAMESPACES: configuration.protectedNamespaces.join(","),
     MEMCACHED_IMAGE: configuration.memcachedImage,
   };
   // What is empty or `undefined` is not set.
-  return Object.fromEntries(Object.entries(variables).flatMap(([name, value]) => (value ? [[name, value]] : [])));
+  const set = Object.entries(variables).flatMap(([name, value]) => (value ? [[name, value]] : []));
+  // Without the variable, every table would be allowed.
+  return { ...Object.fromEntries(set), KINDSTACK_POSTGRES_TABLES: configuration.postgresTables ?? "" };
 }

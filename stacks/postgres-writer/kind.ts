@@ -1,10 +1,4 @@
-import {
-  findDriftedRows,
-  parseTableName,
-  recordHeartbeat,
-  refuseTableName,
-  removeOrphanRows,
-} from "../../providers/postgres/index";
+import { findDriftedRows, parseTableName, refuseTableName, removeOrphanRows } from "../../providers/postgres/index";
 import { defineKind, objectKey } from "../contract/index";
 import { KEY_COLUMN, postgresWriterProgram, wantedRow } from "./program";
 import { postgresWriterSpec, postgresWriterStatus } from "./schema";
@@ -26,14 +20,13 @@ export const postgresWriter = defineKind({
   owns: [],
   directory: __dirname,
   // A pattern counts characters; PostgreSQL counts bytes.
-  validate: ({ spec }) => refuseTableName(parseTableName(spec.table, "spec.table")),
+  validate: ({ spec, metadata }) => refuseTableName(parseTableName(spec.table, "spec.table"), metadata.namespace),
   program: postgresWriterProgram,
   report: ({ metadata }) => ({ id: objectKey(metadata) }),
   capabilities: {
     external: {
       findDrift: (objects) =>
         findDriftedRows(objects.map((object) => ({ ...wantedRow(object), uid: object.metadata.uid }))),
-      heartbeat: recordHeartbeat,
       removeOrphans: (owner, kept, options) => removeOrphanRows(owner, KEY_COLUMN, kept, options),
     },
   },

@@ -10,7 +10,11 @@ export function postgresWriterProgram(
   object: KindObject<PostgresWriterSpec>,
   { owner, cluster }: ProgramContext,
 ): void {
-  new Row(objectKey(object.metadata), { ...wantedRow(object), owner: { ...owner, ...(cluster && { cluster }) } });
+  const { namespace } = object.metadata;
+  new Row(objectKey(object.metadata), {
+    ...wantedRow(object),
+    owner: { ...owner, ...(cluster && { cluster }), ...(namespace && { namespace }) },
+  });
 }
 
 /** The row of an object. */

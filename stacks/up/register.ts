@@ -9,7 +9,7 @@ import {
   type Manifest,
   type ObjectType,
 } from "../../providers/kubernetes/client";
-import { clusterUid } from "../../providers/kubernetes/cluster";
+import { clusterOf } from "../../providers/kubernetes/cluster";
 import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
 import { OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { obeyedAnnotations, PAUSED_ANNOTATION } from "../contract/annotations";
@@ -48,7 +48,7 @@ async function boundProgram({ kind, key, object, owner }: StackObject): Promise<
   const { liveState, watches = [] } = kind.capabilities;
   const owned = await liveObjects(liveState?.reads ?? [], owner.description, object.metadata.namespace);
   const watched = watches.length > 0 ? await watchedObjects(connectKubernetes(), kind, key) : [];
-  const cluster = await fromCluster(kind, undefined, clusterUid);
+  const cluster = await fromCluster(kind, undefined, clusterOf);
   const inputs = { owned, recorded: new Set(owned.map(objectId)), watched, ...(cluster && { cluster }) };
   return () => kind.program(object, { owner, ...inputs });
 }

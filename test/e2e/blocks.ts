@@ -8,6 +8,8 @@ export interface Block {
   line: number;
   /** The heading that it stands under, of the second level. */
   section: string;
+  /** The heading of any level. */
+  heading: string;
   language: string;
   text: string;
   /** The file that it is the content of, as a paragraph directly above says. */
@@ -21,8 +23,10 @@ export function blocksOf(page: string): Block[] {
   const lines = fs.readFileSync(path.join(ROOT, page), "utf8").split("\n");
   const blocks: Block[] = [];
   let section = "";
+  let heading = "";
   for (let start = 0; start < lines.length; start++) {
     section = /^## (.+)$/.exec(lines[start] ?? "")?.[1] ?? section;
+    heading = /^##+ (.+)$/.exec(lines[start] ?? "")?.[1] ?? heading;
     const language = /^```(\S*)$/.exec(lines[start] ?? "")?.[1];
     if (language === undefined) continue;
     const end = lines.indexOf("```", start + 1);
@@ -35,6 +39,7 @@ export function blocksOf(page: string): Block[] {
     blocks.push({
       line: start + 1,
       section,
+      heading,
       language,
       text: `${lines.slice(start + 1, end).join("\n")}\n`,
       file: /^`([^` ]+)`$/.exec(above)?.[1],

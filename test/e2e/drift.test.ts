@@ -340,6 +340,6 @@ describe("an object whose deletion policy is Orphan leaves what it made, as unma
     await orphan(object);
     const key = `default/${object.metadata.name}`;
     expect(await database.query(`SELECT age FROM ${table} WHERE id = $1`, [key])).toEqual([{ age: 23 }]);
-    expect(await database.query("SELECT * FROM kindstack_ownership.rows WHERE key = $1", [key])).toEqual([]);
+    expect(await database.query("SELECT * FROM kindstack_ownership.records WHERE key = $1", [key])).toEqual([]);
   });
 });

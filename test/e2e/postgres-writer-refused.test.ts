@@ -112,7 +112,7 @@ describe.concurrent("what time can heal is tried again", () => {
     await apply(writer);
     await untilReady(writer);
 
-    await database.query(`ALTER TABLE ${table} RENAME TO ${table}_aside`);
+    await database.query(`CREATE TABLE ${table}_aside (LIKE ${table} INCLUDING ALL); DROP TABLE ${table}`);
     await untilCondition(writer, "Ready", "False", "TableMissing");
     await database.query(`ALTER TABLE ${table}_aside RENAME TO ${table}`);
     await untilReady(writer);

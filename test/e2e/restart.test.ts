@@ -126,30 +126,24 @@ describe("a restart", () => {
 });
 
 describe("the rows of a cluster that was rebuilt", () => {
-  it("are taken over when the former cluster is gone; this one has a heartbeat", async () => {
+  it("are taken over at once, as it has its former name", async () => {
     const name = uniqueName("rebuilt");
     const writer = postgresWriter(name, { table });
     await apply(writer);
     await untilReady(writer);
     await operator.stop();
     await database.query(
-      `UPDATE kindstack_ownership.rows
-       SET owner = 'former', incarnation = 'former', description = regexp_replace(description, '[^ ]+$', 'former')
-       WHERE key = $1`,
+      "UPDATE kindstack_ownership.records SET owner = 'former', incarnation = 'former', cluster_uid = 'former' WHERE key = $1",
       [`default/${name}`],
-    );
-    await database.query(
-      "INSERT INTO kindstack_ownership.clusters (uid, seen_at) VALUES ('former', now() - interval '2 hours')",
     );
     await edit(writer, { spec: { age: 24 } });
     await operator.start();
     await untilReady(writer);
     expect(await database.query(`SELECT age FROM ${table} WHERE id = $1`, [`default/${name}`])).toEqual([{ age: 24 }]);
-    const uid = (await get(namespace("kube-system"))).metadata.uid;
-    await eventually(async () => {
-      const lately = "SELECT uid FROM kindstack_ownership.clusters WHERE seen_at > now() - interval '1 minute'";
-      expect(await database.query(lately)).toEqual([{ uid }]);
-    });
+    const records = "SELECT cluster_uid, former_cluster_uids FROM kindstack_ownership.records WHERE key = $1";
+    expect(await database.query(records, [`default/${name}`])).toEqual([
+      { cluster_uid: (await get(namespace("kube-system"))).metadata.uid, former_cluster_uids: ["former"] },
+    ]);
   });
 });
 

@@ -177,7 +177,7 @@ describe("a credential", () => {
 
     expect(stored.length).toBeGreaterThan(2);
     expect(found(stored.map((row) => Object.values(row).map(textOf).join("\n")).join("\n")), "state").toEqual([]);
-    expect(found(JSON.stringify(await rows.query("SELECT * FROM kindstack_ownership.rows"))), "records").toEqual([]);
+    expect(found(JSON.stringify(await rows.query("SELECT * FROM kindstack_ownership.records"))), "records").toEqual([]);
     expect(found(operator.log), "log").toEqual([]);
     expect(found(metrics.text), "metrics").toEqual([]);
     expect(found(JSON.stringify(live)), "objects").toEqual([]);

@@ -143,7 +143,7 @@ export function describeEvents({ losses = Object.keys(LOSSES), ways = Object.key
         });
 
         expect(await rowOf(written)).toBeDefined();
-        const owners = await faulty.database.query("SELECT owner FROM kindstack_ownership.rows WHERE key = $1", [
+        const owners = await faulty.database.query("SELECT owner FROM kindstack_ownership.records WHERE key = $1", [
           `default/${written.metadata.name}`,
         ]);
         expect(owners).toEqual([{ owner: uidOf(second[1] as LiveObject) }]);

@@ -27,7 +27,7 @@ import {
   tenant,
   uniqueName,
 } from "../e2e/objects";
-import type { TestDatabase } from "../providers/postgres/database";
+import { RECORDS, type TestDatabase } from "../providers/postgres/database";
 import { noneWithoutTable, type StateStore } from "./state-store";
 
 /** What the kinds make. */
@@ -259,7 +259,7 @@ export async function rowsOf(name: string, { database, table }: Place): Promise<
   const rows = (table: string) =>
     database.query(`SELECT * FROM ${table} WHERE id LIKE $1 ORDER BY id COLLATE "C"`, ours);
   const records = await database
-    .query("SELECT table_name, key, owner FROM kindstack_ownership.rows WHERE key LIKE $1 ORDER BY 1, 2", ours)
+    .query(`SELECT table_name, key, owner FROM ${RECORDS} WHERE key LIKE $1 ORDER BY 1, 2`, ours)
     .catch(noneWithoutTable);
   return { first: await rows(table), second: await rows(`${table}_2`), records };
 }

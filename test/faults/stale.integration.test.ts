@@ -85,7 +85,7 @@ describe("an operator that starts with the view of an API server that is behind"
         .filter(({ metadata }) => metadata.name.startsWith(name))
         .map(({ metadata: { name, uid, labels, deletionTimestamp } }) => ({ name, uid, labels, deletionTimestamp }));
       const rows = await Promise.all(tables.map((table) => database.query(`SELECT * FROM ${table} ORDER BY id`)));
-      const owners = await database.query("SELECT * FROM kindstack_ownership.rows ORDER BY table_name, key");
+      const owners = await database.query("SELECT * FROM kindstack_ownership.records ORDER BY table_id, key");
       return { namespaces, rows, owners };
     };
 

@@ -12,7 +12,7 @@ import { parse, stringify } from "yaml";
 import { ProviderHost } from "../../providers/host/host";
 import { providersOf } from "../../providers/index";
 import { KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
-import { clusterUid } from "../../providers/kubernetes/cluster";
+import { clusterOf } from "../../providers/kubernetes/cluster";
 import { StackEngine } from "../../src/automation/engine";
 import type { EngineProcesses } from "../../src/automation/engine-processes";
 import { StackReader } from "../../src/automation/stack-reader";
@@ -117,9 +117,15 @@ async function make(manifest: Named): Promise<LiveObject> {
   const parsed = parseObject(kind, object);
   const key = objectKey(object.metadata);
   const owner = { uid: object.metadata.uid, description: `${kind.kind}.${kind.group}/${key}` };
-  const uid = (await clusterUid(cluster.client)) as string;
-  const program = () => kind.program(parsed, { owner, cluster: uid, owned: [], recorded: new Set(), watched: [] });
-  const result = await engine.up(stackName(kind, key), program);
+  const identity = await clusterOf(cluster.client);
+  const context = {
+    owner,
+    ...(identity && { cluster: identity }),
+    owned: [],
+    recorded: new Set<string>(),
+    watched: [],
+  };
+  const result = await engine.up(stackName(kind, key), () => kind.program(parsed, context));
   expect(result.failures).toEqual([]);
   return object;
 }
@@ -370,14 +376,18 @@ describe("a preview", () => {
     const key = (name: string) => `${cluster.namespace}/${name}`;
     await database.query(`INSERT INTO ${otherTable} (id, name) VALUES ($1, 'theirs')`, [key("found")]);
     await database.query(
-      `INSERT INTO kindstack_ownership.rows (table_schema, table_name, key, owner, description, incarnation)
-       VALUES ('public', '${otherTable}', $1, 'uid', 'PostgresWriter.demo.yash.com/else/where', 'i')`,
+      `WITH known AS (
+         INSERT INTO kindstack_ownership.tables (server, oid, table_schema, table_name)
+         VALUES ('', 0, 'public', '${otherTable}') RETURNING id
+       )
+       INSERT INTO kindstack_ownership.records (table_id, key, owner, description, incarnation)
+       SELECT id, $1, 'uid', 'PostgresWriter.demo.yash.com/else/where', 'i' FROM known`,
       [key("same")],
     );
 
     const report = await look([writer("found", { table: otherTable }), writer("same", { table: otherTable })]);
     await database.query(`DELETE FROM ${otherTable}`);
-    await database.query("DELETE FROM kindstack_ownership.rows WHERE incarnation = 'i'");
+    await database.query("DELETE FROM kindstack_ownership.records WHERE incarnation = 'i'");
 
     expect(report.objects).toMatchObject([
       {
@@ -589,7 +599,7 @@ async function everything() {
     }
   }
   const rows = await Promise.all(
-    [table, otherTable, "kindstack_ownership.rows"].map((name) => database.query(`TABLE ${name}`)),
+    [table, otherTable, "kindstack_ownership.records"].map((name) => database.query(`TABLE ${name}`)),
   );
   return { objects, rows, state: await checksum(join(directory, "state")) };
 }

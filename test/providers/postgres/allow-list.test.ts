@@ -58,6 +58,30 @@ describe("the allow-list", () => {
     expect(() => refuseTableName({ schema: "public", name: "students" })).not.toThrow();
   });
 
+  it.each([
+    ["team-a", students, true],
+    ["team-b", students, true],
+    ["team-c", students, true], // by the entry without a namespace
+    ["team-a", hidden, false],
+    ["team-b", hidden, true],
+    ["team-c", hidden, false],
+    [undefined, students, true],
+    [undefined, hidden, false],
+  ])("of entries with a namespace, in %s for %o: %s", (namespace, table, allowed) => {
+    list("team-a=app.*, team-b=*.students, students");
+    const refuse = expect(() => refuseTableName(table, namespace));
+    if (allowed) refuse.not.toThrow();
+    else refuse.toThrow(TerminalError);
+  });
+
+  it("does not show one namespace what others are allowed", () => {
+    list("team-a=app.secret,team-b=students");
+    expect(() => refuseTableName(hidden, "team-b")).toThrow(
+      "is not allowed: KINDSTACK_POSTGRES_TABLES allows students in the namespace team-b, except",
+    );
+    expect(() => refuseTableName(hidden, "team-c")).toThrow("allows none in the namespace team-c, except");
+  });
+
   it("says what is allowed", () => {
     list("students,public.*");
     const refuse = () => refuseTableName(hidden);

@@ -4,9 +4,12 @@ import { vi } from "vitest";
 import { closePool } from "../../../providers/postgres/pool";
 import type { RowInputs } from "../../../providers/postgres/row-inputs";
 
+/** The records of who owns which row, with the names of their tables. */
+export const RECORDS = "kindstack_ownership.records JOIN kindstack_ownership.tables ON tables.id = table_id";
+
 /** Variables that a test may have set and the next one must not see. */
 const OPTIONAL = [
-  ...["KINDSTACK_POSTGRES_TABLES", "KINDSTACK_POSTGRES_TAKEOVER_SECONDS", "PGSSLMODE", "PGPASSFILE"],
+  ...["KINDSTACK_POSTGRES_TABLES", "PGSSLMODE", "PGPASSFILE"],
   ...["PSQL_DIRECTORY", "PSQL_PASSWORD_FILE", "PSQL_CA_FILE", "PSQL_CERT_FILE", "PSQL_KEY_FILE"],
 ];
 
@@ -67,6 +70,15 @@ export class TestDatabase {
     const table = `students_${randomBytes(6).toString("hex")}`;
     await this.query(`CREATE TABLE ${table} (${columns})`);
     return table;
+  }
+
+  /** Loses the records of a table's rows, as a restore without them does. */
+  async forgetRecords(...tables: string[]): Promise<void> {
+    await this.query(
+      `DELETE FROM kindstack_ownership.records
+       WHERE table_id IN (SELECT id FROM kindstack_ownership.tables WHERE table_name = ANY($1))`,
+      [tables],
+    );
   }
 
   async close(): Promise<void> {

@@ -22,7 +22,12 @@ describe("classifyStatementError", () => {
     ["23502", "terminal", "ValueMissing"],
     ["23514", "terminal", "ValueRefused"],
     ["42804", "terminal", "WrongType"],
+    ["428C9", "terminal", "ColumnGenerated"],
+    ["44000", "terminal", "ValueRefused"],
     ["08006", "retryable", "ConnectionLost"],
+    ["08P01", "retryable", "ConnectionFailed"],
+    ["25006", "retryable", "DatabaseReadOnly"],
+    ["25P03", "retryable", "ConnectionLost"],
     ["23503", "retryable", "ForeignKeyViolation"],
     ["23505", "retryable", "UniqueViolation"],
     ["28P01", "retryable", "AuthenticationFailed"],
@@ -113,6 +118,12 @@ describe("classifyConnectError", () => {
     expect(error).toBeInstanceOf(RetryableError);
     expect(error.reason).toBe(reason);
     expect(error.message).toBe(`the database cannot be reached: ${message}`);
+  });
+
+  it("says how a password is given where there is none", () => {
+    const error = classifyConnectError(new Error("SASL: SCRAM-SERVER-FIRST-MESSAGE: client password must be a string"));
+    expect(error.reason).toBe("AuthenticationFailed");
+    expect(error.message).toBe("the database asks for a password: set PSQL_PASSWORD, PSQL_PASSWORD_FILE or PGPASSFILE");
   });
 
   it("has words for a host with several addresses that all refuse", () => {

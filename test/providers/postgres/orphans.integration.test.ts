@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { provider, removeOrphanRows } from "../../../providers/postgres/row";
 import type { RowInputs, RowOutputs } from "../../../providers/postgres/row-inputs";
 import { controlPlane } from "../../control-plane";
-import { rowIn, TestDatabase } from "./database";
+import { RECORDS, rowIn, TestDatabase } from "./database";
 
 const database = new TestDatabase(controlPlane().env);
 const OWNER = rowIn("students").owner;
@@ -14,7 +14,7 @@ afterAll(() => database.close());
 const create = async (inputs: RowInputs): Promise<RowOutputs> => (await provider.create(inputs)).outs;
 const idsIn = async (table: string) =>
   (await database.query(`SELECT id FROM ${table} ORDER BY id`)).map(({ id }) => id);
-const records = () => database.query("SELECT table_name, key FROM kindstack_ownership.rows ORDER BY 1, 2");
+const records = () => database.query(`SELECT table_name, key FROM ${RECORDS} ORDER BY 1, 2`);
 
 describe("rows of an owner that no state knows", () => {
   it("are none before any owner had a row", async () => {
@@ -59,11 +59,16 @@ describe("rows of an owner that no state knows", () => {
   });
 
   it("are found without reading what others have", async () => {
-    const crowd = `INSERT INTO kindstack_ownership.rows (table_schema, table_name, key, owner, description, incarnation)
-      SELECT 'public', 'crowd', n::text, 'uid-' || n, 'crowd', n::text FROM generate_series(1, 10000) n`;
-    await database.query(`${crowd}; ANALYZE kindstack_ownership.rows`);
-    const plan = await database.query("EXPLAIN SELECT * FROM kindstack_ownership.rows WHERE owner = 'uid-7'");
-    expect(JSON.stringify(plan)).toContain("rows_by_owner");
-    await database.query("DELETE FROM kindstack_ownership.rows WHERE table_name = 'crowd'");
+    const crowd = `INSERT INTO kindstack_ownership.records (table_id, key, owner, description, incarnation)
+      SELECT 0, n::text, 'uid-' || n, 'crowd', n::text FROM generate_series(1, 10000) n`;
+    await database.query(`${crowd}; ANALYZE kindstack_ownership.records`);
+    for (const [column, index] of [
+      ["owner", "records_by_owner"],
+      ["incarnation", "records_by_incarnation"],
+    ]) {
+      const plan = await database.query(`EXPLAIN SELECT * FROM kindstack_ownership.records WHERE ${column} = 'uid-7'`);
+      expect(JSON.stringify(plan)).toContain(index);
+    }
+    await database.query("DELETE FROM kindstack_ownership.records WHERE table_id = 0");
   });
 });

@@ -3,14 +3,13 @@ import net, { type AddressInfo } from "node:net";
 import fc from "fast-check";
 import { type Client, escapeIdentifier } from "pg";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
-import { recordHeartbeat } from "../../../providers/postgres/clusters";
 import { findDriftedRows } from "../../../providers/postgres/drift";
 import { closePool, withReadTransaction } from "../../../providers/postgres/pool";
 import { provider } from "../../../providers/postgres/row";
 import { findRowConflict } from "../../../providers/postgres/row-conflict";
 import type { RowInputs, RowOutputs } from "../../../providers/postgres/row-inputs";
 import { controlPlane } from "../../control-plane";
-import { rowIn, TestDatabase } from "./database";
+import { RECORDS, rowIn, TestDatabase } from "./database";
 
 const database = new TestDatabase(controlPlane().env);
 const ALEX = { id: "default/sample-student", name: "alex", age: 23, country: "canada" };
@@ -21,8 +20,7 @@ afterAll(() => database.close());
 afterEach(() => database.use());
 
 const rowsOf = (table: string) => database.query(`SELECT * FROM ${table} ORDER BY id`);
-const recordsOf = (table: string) =>
-  database.query("SELECT * FROM kindstack_ownership.rows WHERE table_name = $1", [table]);
+const recordsOf = (table: string) => database.query(`SELECT records.* FROM ${RECORDS} WHERE table_name = $1`, [table]);
 const create = async (inputs: RowInputs): Promise<RowOutputs> => (await provider.create(inputs)).outs;
 const update = async (olds: RowOutputs, news: RowInputs): Promise<RowOutputs> =>
   (await provider.update("id", olds, news)).outs;
@@ -159,7 +157,7 @@ describe("update", () => {
     const table = await database.createStudents();
     const outs = await create(rowIn(table));
     if (what !== "the record") await database.query(`DELETE FROM ${table}`);
-    if (what !== "the row") await database.query("DELETE FROM kindstack_ownership.rows WHERE table_name = $1", [table]);
+    if (what !== "the row") await database.forgetRecords(table);
     await update(outs, rowIn(table));
     expect(await rowsOf(table)).toEqual([ALEX]);
     expect(await recordsOf(table)).toEqual([expect.objectContaining({ owner: "uid-1", key: ALEX.id })]);
@@ -181,13 +179,13 @@ describe("update", () => {
     expect(await rowsOf(table)).toEqual([{ id: ALEX.id, name: "bob", age: null, country: null }]);
   });
 
-  it("stays with the table that the state names, whatever the name means now", async () => {
+  it("tells of a name that means another table than that of the row", async () => {
     const table = await database.createStudents();
     const outs = await create(rowIn(table));
     await database.query(`CREATE SCHEMA aside; ALTER TABLE ${table} SET SCHEMA aside`);
     await database.query(`CREATE TABLE ${table} (LIKE aside.${table} INCLUDING ALL)`);
-    await update({ ...outs, location: { schema: "aside", name: table } }, rowIn(table));
-    expect(await rowsOf(table)).toEqual([]);
+    await expect(update(outs, rowIn(table))).rejects.toEqual(refused("TableReplaced", "retryable", `aside.${table}`));
+    expect([await rowsOf(table), await rowsOf(`aside.${table}`)]).toEqual([[], [ALEX]]);
   });
 });
 
@@ -298,9 +296,7 @@ describe("many rows at once", () => {
       const failed = failuresOf(
         await Promise.allSettled(rows.map((row) => update(row, { ...row, values: { age: 1 } }))),
       );
-      const message = new RegExp(
-        `^row "${keys[3]}" of table public.${table}: locked by process \\d+ \\(application "holder"`,
-      );
+      const message = new RegExp(`^row "${keys[3]}" of table ${table}: locked by process \\d+ \\(application "holder"`);
       expect(failed).toEqual([[3, refused("LockTimeout", "retryable", message)]]);
     } finally {
       await locker.end();
@@ -340,7 +336,7 @@ describe("a table that another session has locked", () => {
     ["as a whole", "LOCK TABLE % IN ACCESS EXCLUSIVE MODE"],
     ["against writes", "LOCK TABLE % IN SHARE MODE"],
     ["row by row", "SELECT FROM % FOR UPDATE"],
-    ["with the records of ownership", "LOCK TABLE kindstack_ownership.rows IN ACCESS EXCLUSIVE MODE"],
+    ["with the records of ownership", "LOCK TABLE kindstack_ownership.records IN ACCESS EXCLUSIVE MODE"],
   ])(
     "%s, makes sixty rows wait no longer than one, whatever is asked of them, and holds up no other table",
     async (how, statement) => {
@@ -396,7 +392,7 @@ describe("a table that another session has locked", () => {
 
   it("is compared when it can be again", async () => {
     const [table, other] = [await database.createStudents(), await database.createStudents()];
-    const wanted = [table, other].map((name) => ({ ...rowIn(name), uid: name }));
+    const wanted = [table, other].map((uid) => ({ ...rowIn(uid, { owner: { uid, description: "" } }), uid }));
     await Promise.all(wanted.map(create));
     await database.query(`UPDATE ${other} SET age = 99`);
     const locker = await lock(`LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`);
@@ -408,7 +404,11 @@ describe("a table that another session has locked", () => {
 });
 
 describe("an object that was made again", () => {
-  const owner = { uid: "uid-old", description: "PostgresWriter.demo.yash.com/default/sample-student", cluster: "one" };
+  const owner = {
+    uid: "uid-old",
+    description: "PostgresWriter.demo.yash.com/default/sample-student",
+    cluster: { name: "one", uid: "1" },
+  };
   const successor = { ...owner, uid: "uid-new" };
 
   it("takes its row over, which the former object's late update and delete then leave alone", async () => {
@@ -434,7 +434,7 @@ describe("an object that was made again", () => {
   });
 
   it.each([
-    ["in another cluster", { ...successor, cluster: "two" }, "in cluster one \\(UID uid-old\\)"],
+    ["in another cluster", { ...successor, cluster: { name: "two", uid: "2" } }, "in cluster one \\(UID uid-old\\)"],
     ["in a cluster that is not known", rowIn("").owner, "in cluster one \\(UID uid-old\\)"],
   ])("%s is another one, until the row is handed over as the message says", async (_, other, holder) => {
     const table = await database.createStudents();
@@ -463,7 +463,7 @@ describe("an object that was made again", () => {
     await update(outs, rowIn(table, { owner }));
     await create(rowIn(table, { owner: successor }));
     expect(await recordsOf(table)).toMatchObject([
-      { owner: "uid-new", description: `${owner.description} in cluster one` },
+      { owner: "uid-new", description: owner.description, cluster: "one" },
     ]);
   });
 
@@ -481,135 +481,84 @@ describe("an object of a rebuilt cluster", () => {
   const former = {
     uid: "uid-old",
     description: "PostgresWriter.demo.yash.com/default/sample-student",
-    cluster: "gone",
+    cluster: { name: "prod", uid: "first" },
   };
-  const rebuilt = { ...former, uid: "uid-new", cluster: "rebuilt" };
-  /** As if the former cluster had recorded its last heartbeat so long ago. */
-  const lastSeen = async (seconds: number) => {
-    await recordHeartbeat("gone");
-    await database.query(`UPDATE kindstack_ownership.clusters SET seen_at = now() - interval '${seconds} s'`);
-  };
+  const rebuilt = { ...former, uid: "uid-new", cluster: { name: "prod", uid: "second" } };
+  const wantedBy = (table: string, owner: typeof former) => rowIn(table, { owner, values: { name: owner.uid } });
 
-  it("takes its row over when the former cluster was not seen for the period", async () => {
+  it("takes its row over at once when the cluster has its former name", async () => {
     const table = await database.createStudents();
-    const outs = await create(rowIn(table, { owner: former }));
-    await lastSeen(3_700);
-    const wanted = rowIn(table, { owner: rebuilt, values: { name: "eve" } });
+    await create(rowIn(table, { owner: former }));
+    const wanted = wantedBy(table, rebuilt);
     expect(await findRowConflict(wanted, { owners: [rebuilt.uid] })).toBeUndefined();
     await create(wanted);
-    expect(await rowsOf(table)).toMatchObject([{ id: ALEX.id, name: "eve" }]);
+    expect(await rowsOf(table)).toMatchObject([{ id: ALEX.id, name: "uid-new" }]);
     expect(await recordsOf(table)).toMatchObject([
-      { owner: "uid-new", description: `${rebuilt.description} in cluster rebuilt` },
+      { owner: "uid-new", cluster: "prod", cluster_uid: "second", former_cluster_uids: ["first"] },
     ]);
+  });
 
-    // The former cluster comes back: its object is told of the new one, and its deletion deletes nothing.
-    await recordHeartbeat("rebuilt");
-    await expect(update(outs, rowIn(table, { owner: former }))).rejects.toEqual(
-      refused("RowConflict", "retryable", "in cluster rebuilt \\(UID uid-new\\)"),
+  it("that still lives is told of the other one, and neither overwrites the other", async () => {
+    const table = await database.createStudents();
+    const outs = await create(wantedBy(table, former));
+    await create(wantedBy(table, rebuilt));
+    const displaced = refused(
+      "RowConflict",
+      "retryable",
+      "in cluster prod \\(UID uid-new\\); a cluster with the UID second has taken over the name prod .* \\(KINDSTACK_CLUSTER\\)",
     );
+    // Its drift is found, its refresh finds the row gone, and neither an update nor a creation takes the row back.
+    expect((await findDriftedRows([{ ...outs, uid: former.uid }])).drifted).toEqual([former.uid]);
+    expect(await read(outs)).toBeUndefined();
+    await expect(update(outs, wantedBy(table, former))).rejects.toEqual(displaced);
+    await expect(create(wantedBy(table, former))).rejects.toEqual(displaced);
+    await expect(create(wantedBy(table, { ...former, uid: "uid-again" }))).rejects.toEqual(displaced);
+    expect(
+      await findRowConflict(wantedBy(table, former), { owners: [former.uid], incarnation: outs.incarnation }),
+    ).toMatch(/has taken over the name prod/);
     await provider.delete("id", outs);
     await provider.release("id", outs);
-    expect(await rowsOf(table)).toMatchObject([{ id: ALEX.id, name: "eve" }]);
+    expect(await rowsOf(table)).toMatchObject([{ name: "uid-new" }]);
   });
 
-  it.each([
-    ["has a heartbeat", () => lastSeen(3_500), {}],
-    ["never had a heartbeat", () => database.query("DELETE FROM kindstack_ownership.clusters"), {}],
-    ["is gone, but nothing may be taken over", () => lastSeen(1e6), { KINDSTACK_POSTGRES_TAKEOVER_SECONDS: "0" }],
-  ])("takes nothing over while the former cluster %s, but as the message says", async (_, prepare, settings) => {
+  it("with the state of the former one does the same", async () => {
     const table = await database.createStudents();
-    await create(rowIn(table, { owner: former }));
-    await prepare();
-    database.use(settings);
-    const wanted = rowIn(table, { owner: rebuilt, values: { name: "eve" } });
-    const refusal = await provider.create(wanted).catch((error: unknown) => error);
-    expect(refusal).toEqual(refused("RowConflict", "retryable", "in cluster gone \\(UID uid-old\\)"));
-    expect(await findRowConflict(wanted, { owners: [rebuilt.uid] })).toBe((refusal as Error).message);
-    expect(await rowsOf(table)).toEqual([ALEX]);
-    await database.query((refusal as Error).message.split("transfer the row: ")[1] as string);
-    await create(wanted);
-    expect(await rowsOf(table)).toMatchObject([{ name: "eve" }]);
-  });
-
-  it("is told after which time the row is taken over", async () => {
-    const table = await database.createStudents();
-    await create(rowIn(table, { owner: former }));
-    await lastSeen(0);
-    await expect(create(rowIn(table, { owner: rebuilt }))).rejects.toEqual(
-      refused("RowConflict", "retryable", "it is taken over 3600 s after the last sign of that cluster; if"),
+    const outs = await create(wantedBy(table, former));
+    await update(outs, wantedBy(table, rebuilt));
+    await expect(update(outs, wantedBy(table, former))).rejects.toEqual(
+      refused("RowConflict", "retryable", "UID uid-new"),
     );
+    expect(await rowsOf(table)).toMatchObject([{ name: "uid-new" }]);
+  });
+
+  it("gets its row back by the statement of the message, and may lose it again", async () => {
+    const table = await database.createStudents();
+    await create(wantedBy(table, former));
+    await create(wantedBy(table, rebuilt));
+    for (const owner of [former, rebuilt]) {
+      const refusal = await provider.create(wantedBy(table, owner)).catch((error: unknown) => error);
+      if (owner === rebuilt) break;
+      await database.query((refusal as Error).message.split("transfer the row: ")[1] as string);
+      await create(wantedBy(table, owner));
+      expect(await recordsOf(table)).toMatchObject([{ cluster_uid: "first", former_cluster_uids: ["second"] }]);
+    }
+    await expect(create(wantedBy(table, rebuilt))).rejects.toEqual(refused("RowConflict", "retryable", "taken over"));
+  });
+
+  it("whose cluster was given a name since is known by the cluster's UID", async () => {
+    const table = await database.createStudents();
+    await create(rowIn(table, { owner: { ...former, cluster: { name: "first", uid: "first" } } }));
+    await create(rowIn(table, { owner: { ...former, uid: "uid-new" } }));
+    expect(await recordsOf(table)).toMatchObject([{ owner: "uid-new", cluster: "prod", former_cluster_uids: [] }]);
   });
 
   it("of another name, or whose cluster is not known, takes nothing over", async () => {
     const table = await database.createStudents();
     await create(rowIn(table, { owner: former }));
-    await lastSeen(1e6);
     const { cluster: _, ...unknown } = rebuilt;
-    for (const owner of [unknown, { ...rebuilt, description: `${rebuilt.description}-2` }]) {
+    const elsewhere = { ...rebuilt, cluster: { name: "test", uid: "second" } };
+    for (const owner of [unknown, elsewhere, { ...rebuilt, description: `${rebuilt.description}-2` }]) {
       await expect(create(rowIn(table, { owner }))).rejects.toEqual(refused("RowConflict", "retryable", "uid-old"));
-    }
-  });
-
-  it("takes 1,000 rows over as it writes them", async () => {
-    const table = await database.createStudents();
-    const objects = Array.from({ length: 1_000 }, (_, index) => `default/object-${index}`);
-    const inputsOf = (owner: typeof former, id: string) =>
-      rowIn(table, {
-        key: { id },
-        owner: { ...owner, uid: `${owner.uid}-${id}`, description: `PostgresWriter.demo.yash.com/${id}` },
-      });
-    await Promise.all(objects.map((id) => create(inputsOf(former, id))));
-    await lastSeen(3_700);
-    await Promise.all(objects.map((id) => create(inputsOf(rebuilt, id))));
-    const records = await recordsOf(table);
-    expect(records).toHaveLength(1_000);
-    for (const { description } of records) expect(description).toMatch(/ in cluster rebuilt$/);
-  });
-});
-
-describe("the heartbeat of a cluster", () => {
-  const seen = () =>
-    database.query("SELECT uid, now() - seen_at < '1 min' AS lately FROM kindstack_ownership.clusters");
-
-  it("is renewed", async () => {
-    await create(rowIn(await database.createStudents()));
-    await database.query("DELETE FROM kindstack_ownership.clusters");
-    await recordHeartbeat("one");
-    await database.query("UPDATE kindstack_ownership.clusters SET seen_at = '2000-01-01'");
-    await recordHeartbeat("one");
-    expect(await seen()).toEqual([{ uid: "one", lately: true }]);
-  });
-
-  it("makes its table beside the records of an earlier version", async () => {
-    await create(rowIn(await database.createStudents()));
-    await database.query("DROP TABLE kindstack_ownership.clusters");
-    await recordHeartbeat("one");
-    expect(await seen()).toEqual([{ uid: "one", lately: true }]);
-  });
-
-  it("without the right to it changes nothing, and rows are written all the same", async () => {
-    const role = `${database.name}_quiet`;
-    const table = await database.createStudents();
-    const owner = { uid: "uid-1", description: "PostgresWriter.demo.yash.com/default/a", cluster: "one" };
-    await create(rowIn(table, { owner }));
-    await database.query("DELETE FROM kindstack_ownership.clusters");
-    await database.query(
-      `CREATE ROLE ${role} LOGIN PASSWORD 'quiet'; GRANT ALL ON ${table}, kindstack_ownership.rows TO ${role};
-       GRANT USAGE ON SCHEMA kindstack_ownership TO ${role}`,
-    );
-    await closePool();
-    database.use({ PSQL_USER: role, PSQL_PASSWORD: "quiet" });
-    try {
-      await recordHeartbeat("one");
-      expect(await seen()).toEqual([]);
-      await create(rowIn(table, { key: { id: "default/other" } }));
-      await expect(create(rowIn(table, { owner: { ...owner, cluster: "two", uid: "uid-2" } }))).rejects.toEqual(
-        refused("RowConflict", "retryable", "uid-1"),
-      );
-    } finally {
-      await closePool();
-      database.use();
-      await database.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
     }
   });
 });
@@ -661,7 +610,7 @@ describe("delete", () => {
   it("leaves a row that another client has taken since", async () => {
     const table = await database.createStudents();
     const outs = await create(rowIn(table));
-    await database.query("DELETE FROM kindstack_ownership.rows WHERE table_name = $1", [table]);
+    await database.forgetRecords(table);
     await database.query(`DELETE FROM ${table}`);
     await create(rowIn(table, { owner: OTHER_OWNER }));
     await provider.delete("id", outs);
@@ -671,7 +620,7 @@ describe("delete", () => {
   it("deletes a row without a record only if it is as it was written", async () => {
     const [same, changed] = [await database.createStudents(), await database.createStudents()];
     const all = [await create(rowIn(same)), await create(rowIn(changed))];
-    await database.query("DELETE FROM kindstack_ownership.rows WHERE table_name IN ($1, $2)", [same, changed]);
+    await database.forgetRecords(same, changed);
     await database.query(`UPDATE ${changed} SET name = 'bob'`);
     for (const outs of all) await provider.delete("id", outs);
     expect(await rowsOf(same)).toEqual([]);

@@ -10,7 +10,13 @@ const CASES: Record<string, { values: Record<string, string>; advice: string }> 
     advice: "put it under the key backendUrl into stateSecret and set backendFromSecret",
   },
   postgresPassword: {
-    values: { postgresHost: "db", postgresDatabase: "d", postgresUser: "u", postgresPassword: "p" },
+    values: {
+      postgresHost: "db",
+      postgresDatabase: "d",
+      postgresUser: "u",
+      postgresPassword: "p",
+      postgresTables: "*",
+    },
     advice:
       "put PSQL_HOST, PSQL_DBNAME, PSQL_USER and PSQL_PASSWORD into postgresSecret, in place of postgresHost and its keys",
   },

@@ -187,6 +187,7 @@ describe("the installation with nothing configured", () => {
       { name: "work", mountPath: "/var/run/kindstack" },
       { name: "tmp", mountPath: "/tmp" },
       { name: "passphrase", mountPath: "/etc/kindstack" },
+      { name: "postgres", mountPath: "/etc/kindstack-postgres" },
       { name: "state", mountPath: "/var/lib/kindstack" },
     ]);
     expect(volumes).toEqual([
@@ -200,10 +201,16 @@ describe("the installation with nothing configured", () => {
           defaultMode: 0o440,
         },
       },
+      {
+        name: "postgres",
+        secret: { secretName: "kindstack-postgres", defaultMode: 0o440, optional: true },
+      },
       { name: "state", persistentVolumeClaim: { claimName: "kindstack-state" } },
     ]);
     expect(variable(registrations, "PULUMI_CONFIG_PASSPHRASE_FILE")?.value).toBe("/etc/kindstack/passphrase");
-    expect(containers[0]?.envFrom).toEqual([{ secretRef: { name: "kindstack-postgres", optional: true } }]);
+    expect(variable(registrations, "PSQL_DIRECTORY")?.value).toBe("/etc/kindstack-postgres");
+    expect(variable(registrations, "KINDSTACK_POSTGRES_TABLES")?.value).toBe("");
+    expect(variable(registrations, "KINDSTACK_CLUSTER")).toBeUndefined();
   });
 
   it("tells it of a key service, beside which there may be no passphrase", async () => {
@@ -323,6 +330,7 @@ describe("the installation", () => {
       postgresDatabase: "app",
       postgresUser: "kindstack",
       postgresPassword: "hunter3",
+      postgresTables: "students",
     });
 
     const state = find(registrations, "Secret/kindstack-system/kindstack-state");
@@ -455,6 +463,7 @@ describe("the installation", () => {
       storageSize: "5Gi",
       storageClass: "fast",
       postgresTables: "students,app.*",
+      clusterName: "prod",
       memcachedImage: "memcached:1.6",
       concurrency: "2",
       driftInterval: "600",
@@ -477,13 +486,14 @@ describe("the installation", () => {
         ...["--preview-port", "9444", "--preview-names", "kindstack.ops.svc"],
         ...["kindstack.ops.svc.cluster.local", "localhost"],
       ],
-      envFrom: [{ secretRef: { name: "kindstack-postgres", optional: true } }, { secretRef: { name: "cloud" } }],
+      envFrom: [{ secretRef: { name: "cloud" } }],
       resources: { requests: { cpu: "1", memory: "512Mi" }, limits: { memory: "2Gi" } },
     });
     expect(spec.containers[0]?.env).toEqual(
       expect.arrayContaining([
         { name: "KINDSTACK_LOG_LEVEL", value: "debug" },
         { name: "KINDSTACK_POSTGRES_TABLES", value: "students,app.*" },
+        { name: "KINDSTACK_CLUSTER", value: "prod" },
         { name: "MEMCACHED_IMAGE", value: "memcached:1.6" },
       ]),
     );
@@ -553,6 +563,7 @@ describe("what `pulumi destroy` leaves", () => {
     postgresDatabase: "d",
     postgresUser: "u",
     postgresPassword: "w",
+    postgresTables: "students",
   };
   const kept = (registrations: Registration[]) =>
     registrations.filter(({ retainOnDelete }) => retainOnDelete).map(({ name }) => name);

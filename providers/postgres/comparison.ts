@@ -1,0 +1,125 @@
+import { escapeIdentifier } from "pg";
+import { TerminalError } from "../errors";
+import { quoteTableName } from "./identifier";
+import type { Connection } from "./pool";
+import { type ColumnValue, keyOf, type RowInputs } from "./row-inputs";
+import type { Column, Table } from "./tables";
+
+/** A row as it should be. */
+export type WantedRow = Pick<RowInputs, "key" | "values">;
+
+/** A row that is not as it should be. */
+export interface Difference {
+  /** The row's place among those that were compared. */
+  index: number;
+  /** The live values of the columns that differ, as text; `undefined` when there is no such row. */
+  live: Record<string, string | null> | undefined;
+}
+
+/** The names of all columns that a row writes. */
+export function columnsOf(row: WantedRow): string[] {
+  return [keyOf(row).column, ...Object.keys(row.values)];
+}
+
+/**
+ * Compares rows with what is in their table. The database compares: each value is read as the column's type, and is equal
+ * where the type says so (23 is equal to a numeric's 23.00), or has the same text where the type has no equality.
+ *
+ * @param rows of the same columns
+ * @throws ClassifiedError also for a value that the column's type has no notion of
+ */
+export async function compareRows(
+  connection: Connection,
+  table: Table,
+  rows: readonly WantedRow[],
+): Promise<Difference[]> {
+  const [first] = rows;
+  if (first === undefined) return [];
+  const names = Object.keys(first.values);
+  const key = keyOf(first).column;
+  const wanted = (name: string, given: string) => `${given}::${table.columns[name]?.type ?? "text"}`;
+  const differs = names.map((name, index) => {
+    const [live, should] = [`live.${escapeIdentifier(name)}`, wanted(name, `given.c${index}`)];
+    return table.columns[name]?.hasEquality
+      ? `${live} IS DISTINCT FROM ${should}`
+      : `${live}::text IS DISTINCT FROM (${should})::text`;
+  });
+  const liveKey = `live.${escapeIdentifier(key)}`;
+  const changed = names.map(
+    (name, index) => `CASE WHEN ${differs[index]} THEN ARRAY[live.${escapeIdentifier(name)}::text] END AS "${index}"`,
+  );
+  const parameters = ["key", ...names].map((_, index) => `$${index + 1}::text[]`);
+  const { rows: found } = await connection.query<{
+    position: string;
+    is_missing: boolean;
+    [column: number]: [string | null] | null;
+  }>(
+    `SELECT ${["given.position", `${liveKey} IS NULL AS is_missing`, ...changed].join(", ")}
+     FROM unnest(${parameters.join(", ")}) WITH ORDINALITY
+       AS given(${["key", ...names.map((_, index) => `c${index}`), "position"].join(", ")})
+     LEFT JOIN ${quoteTableName(table)} AS live ON ${liveKey} = ${wanted(key, "given.key")}
+     WHERE ${[`${liveKey} IS NULL`, ...differs].join(" OR ")}`,
+    [rows.map((row) => keyOf(row).value), ...names.map((name) => rows.map(({ values }) => textOf(values[name])))],
+  );
+  return found.map((row) => ({
+    index: Number(row.position) - 1,
+    live: row.is_missing
+      ? undefined
+      : Object.fromEntries(
+          names.flatMap((name, index) => {
+            const live = row[index];
+            return live ? [[name, live[0]] as const] : [];
+          }),
+        ),
+  }));
+}
+
+function textOf(value: ColumnValue | undefined): string | null {
+  return value === null || value === undefined ? null : String(value);
+}
+
+/** SQLSTATEs of a value that a column's type, or its domain, has no notion of. */
+const UNREADABLE = /^(22|23502|23514|42846|42883)/;
+
+/** Whether a comparison failed because a value is none of its column's type, so that it is not equal to what is there. */
+export function isUnreadable(sqlState: string | undefined): boolean {
+  return sqlState !== undefined && UNREADABLE.test(sqlState);
+}
+
+const UNSTABLE = /\b(now|today|tomorrow|yesterday)\b/i;
+
+/** @throws TerminalError `ValueNotStable` for a value that means another one each time it is compared */
+export function refuseUnstableValues({ columns }: Table, { values }: WantedRow): void {
+  for (const [name, value] of Object.entries(values)) {
+    if (!columns[name]?.isTemporal || typeof value !== "string" || !UNSTABLE.test(value)) continue;
+    throw new TerminalError(
+      "ValueNotStable",
+      `column ${JSON.stringify(name)}: as ${(columns[name] as Column).declared}, ${JSON.stringify(shortened(value))} ` +
+        "is another value each time; write the date or time itself",
+    );
+  }
+}
+
+const MAX_SHOWN = 100;
+
+/** What the database made of the values, for people. */
+export function describeRewritten(
+  { columns }: Table,
+  { values }: WantedRow,
+  live: Record<string, string | null>,
+): string {
+  return Object.entries(live)
+    .map(
+      ([name, value]) =>
+        `column ${JSON.stringify(name)} (${columns[name]?.declared}): the database makes ${shown(value)} of ${shown(textOf(values[name]))}`,
+    )
+    .join("; ");
+}
+
+function shown(text: string | null): string {
+  return text === null ? "NULL" : JSON.stringify(shortened(text));
+}
+
+function shortened(text: string): string {
+  return text.length <= MAX_SHOWN ? text : `${text.slice(0, MAX_SHOWN)}…`;
+}

@@ -1,0 +1,169 @@
+import { RetryableError } from "../errors";
+import { formatTableName, parseTableName, type TableName } from "./identifier";
+import type { Connection } from "./pool";
+import { keyOf, type RowOutputs } from "./row-inputs";
+import { containsTable, findTable, type Table } from "./tables";
+
+/*
+ * Which table a row is in. Records name tables by their OIDs, which renames leave as they are. An OID means the same table
+ * only in the same database of the same server: after a dump and restore, the recorded name tells.
+ */
+
+/** Two databases have the same only if one is a copy of the other's files. */
+const SERVER = `(SELECT system_identifier || '/' || pg_database.oid FROM pg_control_system(), pg_database
+  WHERE datname = current_database())`;
+
+const IS_HERE = `known.server = ${SERVER} AND EXISTS (SELECT FROM pg_class WHERE pg_class.oid = known.oid)`;
+
+/** The OID of the table that a row of \`kindstack_ownership.tables AS known\` means here and now, or NULL. */
+const PRESENT_OID = `CASE WHEN ${IS_HERE} THEN known.oid ELSE (
+  SELECT named.oid FROM (SELECT to_regclass(format('%I.%I', known.table_schema, known.table_name))::oid AS oid) AS named
+  WHERE NOT EXISTS (SELECT FROM kindstack_ownership.tables AS other WHERE other.server = ${SERVER} AND other.oid = named.oid)
+) END`;
+
+/** The id under which a table's rows are recorded; `undefined` when none ever was. */
+export async function tableId(connection: Connection, { oid, schema, name }: Table): Promise<string | undefined> {
+  const { rows } = await connection.query<{ id: string }>(
+    `SELECT id FROM kindstack_ownership.tables AS known
+     WHERE server = ${SERVER} AND oid = $1::oid OR table_schema = $2 AND table_name = $3 AND NOT (${IS_HERE})
+     ORDER BY server = ${SERVER} AND oid = $1::oid DESC, id DESC LIMIT 1`,
+    [oid, schema, name],
+  );
+  return rows[0]?.id;
+}
+
+/**
+ * Records a table's present identity and name. What was recorded under its name for a table that is gone, such as that of the
+ * database before a dump, is this table's from now on.
+ */
+export async function recordTable(connection: Connection, table: Table): Promise<string> {
+  const { oid, schema, name } = table;
+  const present = [oid, schema, name];
+  const { rows: known } = await connection.query<{ id: string }>(
+    `SELECT id FROM kindstack_ownership.tables WHERE server = ${SERVER} AND oid = $1::oid AND table_schema = $2 AND table_name = $3`,
+    present,
+  );
+  if (known[0] !== undefined) return known[0].id;
+  const id = await tableId(connection, table);
+  if (id !== undefined) {
+    await connection.query(
+      `UPDATE kindstack_ownership.tables SET server = ${SERVER}, oid = $1::oid, table_schema = $2, table_name = $3 WHERE id = $4`,
+      [...present, id],
+    );
+    return id;
+  }
+  const { rows } = await connection.query<{ id: string }>(
+    `INSERT INTO kindstack_ownership.tables AS known (server, oid, table_schema, table_name) VALUES (${SERVER}, $1::oid, $2, $3)
+     ON CONFLICT (server, oid) DO UPDATE SET table_schema = excluded.table_schema, table_name = excluded.table_name
+     RETURNING id`,
+    present,
+  );
+  return (rows[0] as { id: string }).id;
+}
+
+/** Where a record says that a row is. */
+export interface RecordedPlace {
+  tableId: string;
+  key: string;
+  owner: string;
+  /** The table's; `undefined` when it was dropped. */
+  oid: string | undefined;
+}
+
+/** The records of rows, by their incarnations. @param lock until the transaction's end */
+export async function recordedPlaces(
+  connection: Connection,
+  incarnations: readonly string[],
+  { lock = false } = {},
+): Promise<ReadonlyMap<string, RecordedPlace>> {
+  if (incarnations.length === 0) return new Map();
+  const { rows } = await connection.query<{
+    incarnation: string;
+    table_id: string;
+    key: string;
+    owner: string;
+    oid: string | null;
+  }>(
+    `SELECT held.incarnation, held.table_id, held.key, held.owner, (${PRESENT_OID})::text AS oid
+     FROM kindstack_ownership.records AS held JOIN kindstack_ownership.tables AS known ON known.id = held.table_id
+     WHERE held.incarnation = ANY($1)
+     ORDER BY oid NULLS FIRST -- of two, the one of a table that exists counts
+     ${lock ? "FOR UPDATE OF held" : ""}`,
+    [incarnations],
+  );
+  return new Map(
+    rows.map(({ incarnation, table_id, key, owner, oid }) => [
+      incarnation,
+      { tableId: table_id, key, owner, oid: oid ?? undefined },
+    ]),
+  );
+}
+
+/** Forgets a table that is gone, if no other row is recorded in it. */
+export async function forgetTable(connection: Connection, id: string): Promise<void> {
+  await connection.query(
+    `DELETE FROM kindstack_ownership.tables WHERE id = $1
+       AND NOT EXISTS (SELECT FROM kindstack_ownership.records WHERE table_id = $1)`,
+    [id],
+  );
+}
+
+/** The tables that hold an owner's rows, by their OIDs. */
+export async function tablesOf(connection: Connection, owners: readonly string[]): Promise<string[]> {
+  const { rows } = await connection.query<{ oid: string }>(
+    `SELECT oid FROM (
+       SELECT DISTINCT (${PRESENT_OID})::text AS oid FROM kindstack_ownership.tables AS known
+       WHERE EXISTS (SELECT FROM kindstack_ownership.records WHERE table_id = known.id AND owner = ANY($1))
+     ) AS present WHERE oid IS NOT NULL`,
+    [owners],
+  );
+  return rows.map(({ oid }) => oid);
+}
+
+/** All records of an owner. */
+export async function recordsOf(
+  connection: Connection,
+  owner: string,
+): Promise<{ location: Required<TableName>; key: string; incarnation: string }[]> {
+  const { rows } = await connection.query<{ schema: string; name: string; key: string; incarnation: string }>(
+    `SELECT known.table_schema AS schema, known.table_name AS name, held.key, held.incarnation
+     FROM kindstack_ownership.records AS held JOIN kindstack_ownership.tables AS known ON known.id = held.table_id
+     WHERE held.owner = $1`,
+    [owner],
+  );
+  return rows.map(({ schema, name, ...record }) => ({ location: { schema, name }, ...record }));
+}
+
+/** Where a row that was made is. */
+export interface Place {
+  /** `undefined` when there is no such table any more. */
+  table: Table | undefined;
+  /** Another table, which the name means by now, and the error for what needs the row to be in it. */
+  replaced?: { by: Table; error: RetryableError };
+}
+
+/**
+ * The table of a row that was made: the one that the record names, or another one that has its rows and that the name means
+ * by now. Without a record, the one that the name means, or else the state's.
+ */
+export async function placeOf(
+  connection: Connection,
+  { table, location, incarnation: _, ...row }: Pick<RowOutputs, "table" | "location" | "incarnation" | "key">,
+  columns: readonly string[],
+  recorded: RecordedPlace | undefined,
+): Promise<Place> {
+  const named = await findTable(connection, parseTableName(table, "table"), columns);
+  if (recorded?.oid === undefined) return { table: named ?? (await findTable(connection, location, columns)) };
+  if (recorded.oid === named?.oid) return { table: named };
+  const held = await findTable(connection, { oid: recorded.oid }, columns);
+  if (named === undefined || held === undefined) return { table: held };
+  if (await containsTable(connection, named.oid, recorded.oid)) return { table: named };
+  const [present, former] = [formatTableName(named), formatTableName(held)];
+  const error = new RetryableError(
+    "TableReplaced",
+    `row ${JSON.stringify(keyOf(row).value)} is in the table that is now called ${former}; ${present} is another table. ` +
+      `Name ${former} in the object, or, if ${present} has taken its place with all rows, run: ` +
+      `UPDATE kindstack_ownership.tables SET oid = ${named.oid} WHERE id = ${recorded.tableId}`,
+  );
+  return { table: held, replaced: { by: named, error } };
+}

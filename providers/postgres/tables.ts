@@ -1,0 +1,147 @@
+import { RetryableError } from "../errors";
+import { formatTableName, quoteTableName, type TableLocation, type TableName } from "./identifier";
+import type { Connection } from "./pool";
+
+/** What is known of a column's type. */
+export interface Column {
+  /** The type without its length or precision, ready to stand in a statement. */
+  type: string;
+  /** With them, as the table declares it. */
+  declared: string;
+  /** Whether the type has an equality of its own; `json`, `xml` and `point` have none. */
+  hasEquality: boolean;
+  /** Whether its values are dates or times, which `now` may name. */
+  isTemporal: boolean;
+}
+
+/** A table, a view or a partitioned table, as the database has it now. */
+export interface Table extends TableLocation {
+  /** Its identity, which a rename and a move to another schema leave as it is. */
+  oid: string;
+  /** Whether the name alone, without its schema, means it. */
+  visible: boolean;
+  /** Those that were asked for and that it has, by name. */
+  columns: Record<string, Column>;
+}
+
+/** An operator `=` is an equality where an index may rely on it; that of boxes compares their areas. */
+const HAS_EQUALITY = `typtype = 'e' OR EXISTS (
+  SELECT FROM pg_opclass JOIN pg_am ON pg_am.oid = opcmethod
+  WHERE opcdefault AND amname IN ('btree', 'hash') AND opcintype IN (
+    SELECT pg_type.oid UNION ALL
+    SELECT casttarget FROM pg_cast WHERE castsource = pg_type.oid AND castmethod = 'b' AND castcontext = 'i'
+  ))`;
+
+/** Whether a type has others within it: a domain, an array, a range. */
+const IS_MADE_OF_OTHERS = "typtype IN ('d', 'r', 'm') OR typcategory = 'A' AND typelem <> 0";
+
+/** The columns of a table, with what is known of the types of their single values. */
+const COLUMNS = `
+  WITH RECURSIVE attributes AS (
+    SELECT attname, atttypid, atttypmod FROM pg_attribute
+    WHERE attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped AND attname = ANY($2::name[])
+  ), within AS (
+    SELECT DISTINCT atttypid, atttypid AS oid FROM attributes
+    UNION
+    SELECT atttypid, CASE
+      WHEN typtype = 'd' THEN typbasetype
+      WHEN typtype IN ('r', 'm') THEN (SELECT rngsubtype FROM pg_range WHERE pg_type.oid IN (rngtypid, rngmultitypid))
+      ELSE typelem END
+    FROM within JOIN pg_type USING (oid) WHERE ${IS_MADE_OF_OTHERS}
+  ), types AS MATERIALIZED (
+    SELECT atttypid, ${HAS_EQUALITY} AS has_equality, typcategory = 'D' AS is_temporal
+    FROM within JOIN pg_type USING (oid) WHERE NOT (${IS_MADE_OF_OTHERS})
+  )
+  SELECT jsonb_object_agg(attname, jsonb_build_object(
+    'type', format_type(atttypid, -1), 'declared', format_type(atttypid, atttypmod),
+    'hasEquality', has_equality, 'isTemporal', is_temporal))
+  FROM attributes JOIN types USING (atttypid)`;
+
+/**
+ * Looks a table up.
+ *
+ * @param table its name, or its OID
+ * @param columns the names of those that matter
+ */
+export async function findTable(
+  connection: Connection,
+  table: TableName | { oid: string },
+  columns: readonly string[] = [],
+): Promise<Table | undefined> {
+  const isOid = "oid" in table;
+  const { rows } = await connection.query<Table>(
+    `SELECT pg_class.oid::text AS oid, nspname AS schema, relname AS name, pg_table_is_visible(pg_class.oid) AS visible,
+       coalesce((${COLUMNS}), '{}') AS columns
+     FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+     WHERE pg_class.oid = ${isOid ? "$1::oid" : "to_regclass($1)"}`,
+    [isOid ? table.oid : quoteTableName(table), columns],
+  );
+  return rows[0];
+}
+
+/** Whether a table has the rows of another one: as a view of it, or because it is a partition. */
+export async function containsTable(connection: Connection, oid: string, within: string): Promise<boolean> {
+  const { rows } = await connection.query<{ contains: boolean }>(
+    `WITH RECURSIVE below AS (
+       SELECT $1::oid AS oid
+       UNION
+       SELECT next.oid FROM below CROSS JOIN LATERAL (
+         SELECT inhrelid AS oid FROM pg_inherits WHERE inhparent = below.oid
+         UNION ALL
+         SELECT refobjid FROM pg_rewrite JOIN pg_depend ON classid = 'pg_rewrite'::regclass AND objid = pg_rewrite.oid
+         WHERE ev_class = below.oid AND refclassid = 'pg_class'::regclass
+       ) AS next
+     )
+     SELECT EXISTS (SELECT FROM below WHERE oid = $2::oid) AS contains`,
+    [oid, within],
+  );
+  return rows[0]?.contains === true;
+}
+
+/** It may be created at any time, so the update is retried. */
+export function tableMissing(table: TableName): RetryableError {
+  const name = formatTableName(table);
+  return new RetryableError("TableMissing", `relation "${name}" does not exist`, { dependency: `table ${name}` });
+}
+
+type Event = "INSERT" | "UPDATE" | "DELETE";
+
+/** In \`pg_trigger.tgtype\`, and in \`pg_rewrite.ev_type\`. */
+const EVENT_CODES: Record<Event, { trigger: number; rule: string }> = {
+  INSERT: { trigger: 4, rule: "3" },
+  UPDATE: { trigger: 16, rule: "2" },
+  DELETE: { trigger: 8, rule: "4" },
+};
+
+/** What may change or suppress the writes of rows, for people: `trigger "soft_delete", rule "audit", row security`. */
+export async function describeHooks(connection: Connection, oid: string, events: readonly Event[]): Promise<string> {
+  const codes = events.map((event) => EVENT_CODES[event]);
+  const { rows } = await connection.query<{ hook: string }>(
+    `WITH hooked AS (SELECT $1::oid AS oid UNION SELECT inhrelid FROM pg_inherits WHERE inhparent = $1::oid)
+     SELECT DISTINCT 'trigger ' || quote_ident(tgname) AS hook FROM pg_trigger JOIN hooked ON tgrelid = hooked.oid
+     WHERE NOT tgisinternal AND tgenabled <> 'D' AND tgtype & 1 = 1 AND tgtype & $2 <> 0
+     UNION ALL
+     SELECT 'rule ' || quote_ident(rulename) FROM pg_rewrite WHERE ev_class = $1::oid AND ev_type = ANY($3)
+     UNION ALL
+     SELECT 'row security' WHERE row_security_active($1::oid)`,
+    [oid, codes.reduce((sum, { trigger }) => sum + trigger, 0), codes.map(({ rule }) => rule)],
+  );
+  return rows.map(({ hook }) => hook).join(", ");
+}
+
+/** Whether policies may hide rows of the table from the connection's user. */
+export async function mayHideRows(connection: Connection, oid: string): Promise<boolean> {
+  const { rows } = await connection.query<{ hides: boolean }>(
+    `WITH applied AS (
+       SELECT polpermissive, pg_get_expr(polqual, polrelid) AS condition FROM pg_policy
+       WHERE polrelid = $1::oid AND polcmd IN ('*', 'r')
+         AND EXISTS (SELECT FROM unnest(polroles) AS role WHERE role = 0 OR pg_has_role(role, 'USAGE'))
+     )
+     SELECT row_security_active($1::oid) AND (
+       EXISTS (SELECT FROM applied WHERE NOT polpermissive)
+       OR NOT EXISTS (SELECT FROM applied WHERE polpermissive AND condition = 'true')
+     ) AS hides`,
+    [oid],
+  );
+  return rows[0]?.hides === true;
+}
