@@ -12,6 +12,7 @@ export const REASONS = [
   "Finalizing",
   "NotCordoned",
   "NotYetCordoned",
+  "NamespaceQuotaExceeded",
   "NotYetEnforced",
   "Paused",
   "Pending",

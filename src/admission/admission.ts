@@ -100,8 +100,7 @@ export async function startAdmission(options: AdmissionOptions): Promise<Listene
     const { port: ownPort } = server;
 
     const location = options.location ?? { url: urlOf(host, ownPort) };
-    const clientOf = (path: string) =>
-      clientConfig(location, `${path}/${certificate.sharedSecrets[0] ?? ""}`, certificate.caBundle);
+    const clientOf = (path: string) => clientConfig(location, path, certificate.caBundle);
     const objects = new EnsuredObjects({
       client,
       ownerRole,

@@ -1,12 +1,15 @@
-import { hash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
+import { setImmediate } from "node:timers/promises";
+import type { TLSSocket } from "node:tls";
 import type { Logger } from "pino";
 import { type Answer, sendAnswer } from "../http/answer";
-import { type Flight, readBody } from "../http/body";
+import { clientOf, readBody } from "../http/body";
 import { ConnectionLimit } from "../http/connection-limit";
+import { FairLimit } from "../http/fair-limit";
+import { Flight } from "../http/flight";
 import { Refusal } from "../http/refusal";
 import { type Address, createTlsServer, type Listener, listenAt } from "../http/server";
-import type { ServingCertificate } from "../tls/serving-certificate";
+import type { ServedCertificate } from "../tls/served-certificate";
 
 /** What answers the reviews that are sent to a path. */
 export interface ReviewHandler {
@@ -17,27 +20,33 @@ export interface ReviewHandler {
 }
 
 export interface AdmissionServerOptions extends Address {
-  certificate: ServingCertificate;
+  certificate: ServedCertificate;
   /** The CA of the clients' certificates, as PEM. With it, clients without a certificate of this CA are disconnected. */
   clientCa?: string | undefined;
-  /** By path, without the secret at its end. */
+  /** By path. */
   handlers: ReadonlyMap<string, ReviewHandler>;
   logger: Logger;
 }
 
-const MAX_CONNECTIONS = 512;
-/** Maximum size of the bodies being read, over all connections. */
-const MAX_BYTES_IN_FLIGHT = 64 * 1024 * 1024;
+/** An API server has one for each review under way. */
+const CONNECTIONS = { max: 1_024, perIdentity: 512 };
+/** Maximum size of the bodies being read, over all connections and of one address. */
+const BYTES_IN_FLIGHT = { max: 128 * 1024 * 1024, perClient: 64 * 1024 * 1024 };
 const BODY_TIMEOUT_MS = 10_000;
 /** Long, so that the API server closes idle connections and never uses one that is closed. */
 const KEEP_ALIVE_MS = 180_000;
 const CLOSING_MS = 5_000;
 
-/** Answers the API server's reviews over HTTPS. */
+/**
+ * Answers the API server's reviews over HTTPS.
+ *
+ * An API server sends no credential but a client certificate, if it is configured with one. Without one, every
+ * client that reaches the port is answered: a review must have no effect, and what it costs is shared fairly between addresses.
+ */
 export async function startAdmissionServer(options: AdmissionServerOptions): Promise<Listener> {
   const { certificate, clientCa, handlers, logger } = options;
-  const flight: Flight = { bytes: 0, maxBytes: MAX_BYTES_IN_FLIGHT };
-  const isSecret = secretCheck(certificate);
+  const flight = new Flight(BYTES_IN_FLIGHT.max, BYTES_IN_FLIGHT.perClient);
+  const turns = new FairLimit(1);
   const server = await createTlsServer(
     certificate,
     {
@@ -46,45 +55,39 @@ export async function startAdmissionServer(options: AdmissionServerOptions): Pro
       ...(clientCa !== undefined && { ca: clientCa, requestCert: true, rejectUnauthorized: true }),
     },
     async (request, response) => {
-      // Only the API server has been told the whole path; to others, nothing is there.
-      const path = pathOf(request, isSecret);
-      if (path !== undefined) limit.recognize(request.socket);
-      const answer = await answerTo(request, handlers.get(path ?? ""), flight).catch((error: unknown): Answer => {
+      const answer = await answerTo(request, handlers, { flight, turns }).catch((error: unknown): Answer => {
         if (error instanceof Refusal) return { status: error.code, body: `${error.message}\n` };
         logger.error({ err: error, path: request.url }, "review failed");
         return { status: 500, body: "internal error\n" };
       });
+      // A connection that carries reviews outlasts those that carry nothing.
+      if (answer.status === 200) limit.recognize(request.socket, clientOf(request));
       sendAnswer(response, answer);
     },
   );
-  const limit = new ConnectionLimit(server, MAX_CONNECTIONS);
+  const limit = new ConnectionLimit(server, CONNECTIONS);
+  server.on("secureConnection", (socket: TLSSocket) => {
+    if (socket.authorized) limit.recognize(socket, socket.remoteAddress ?? "");
+  });
   server.on("tlsClientError", (error) => logger.debug({ err: error }, "TLS handshake failed"));
   server.on("clientError", (_error, socket) => socket.destroy());
   return listenAt(server, options, CLOSING_MS);
 }
 
-/** Tells the secrets that are valid or were while this server ran: the API server learns of a new one a moment later. */
-function secretCheck(certificate: Pick<ServingCertificate, "sharedSecrets">): (text: string) => boolean {
-  const known = new Set<string>();
-  return (text) => {
-    for (const secret of certificate.sharedSecrets) known.add(secret);
-    const digest = hash("sha256", text, "buffer");
-    return [...known].some((secret) => timingSafeEqual(hash("sha256", secret, "buffer"), digest));
-  };
-}
-
-/** The path of a request that ends with a secret, without it. */
-function pathOf({ url = "" }: IncomingMessage, isSecret: (text: string) => boolean): string | undefined {
-  const [path = ""] = url.split("?");
-  const end = path.lastIndexOf("/");
-  return isSecret(path.slice(end + 1)) ? path.slice(0, end) : undefined;
-}
-
-async function answerTo(request: IncomingMessage, handler: ReviewHandler | undefined, flight: Flight): Promise<Answer> {
+async function answerTo(
+  request: IncomingMessage,
+  handlers: ReadonlyMap<string, ReviewHandler>,
+  { flight, turns }: { flight: Flight; turns: FairLimit },
+): Promise<Answer> {
+  const [path = ""] = (request.url ?? "").split("?");
+  const handler = handlers.get(path);
   if (handler === undefined) return { status: 404, body: "not found\n" };
   if (request.method !== "POST") return { status: 405, headers: { allow: "POST" }, body: "method not allowed\n" };
   if (!/^application\/json\b/.test(request.headers["content-type"] ?? "")) {
     return { status: 415, body: "the content type must be application/json\n" };
   }
-  return { status: 200, body: await handler.answer(await readBody(request, handler.maxBytes, flight)) };
+  const body = await readBody(request, handler.maxBytes, flight);
+  // Between two reviews, the event loop does what else there is.
+  await turns.run(clientOf(request), () => setImmediate());
+  return { status: 200, body: await handler.answer(body) };
 }

@@ -1,13 +1,8 @@
 import type { IncomingMessage } from "node:http";
 import type { TProperties, TSchema } from "typebox";
 import type { Validator } from "typebox/compile";
+import type { Flight } from "./flight";
 import { Refusal } from "./refusal";
-
-/** The bytes of bodies that are being read at the same time, and how many may be. */
-export interface Flight {
-  bytes: number;
-  readonly maxBytes: number;
-}
 
 /**
  * Reads a request's body, and no more of it than `maxBytes`.
@@ -17,23 +12,29 @@ export interface Flight {
 export async function readBody(request: IncomingMessage, maxBytes: number, flight?: Flight): Promise<string> {
   const tooLarge = () => new Refusal(413, "RequestEntityTooLarge", `a request has at most ${maxBytes} bytes`);
   if (Number(request.headers["content-length"] ?? 0) > maxBytes) throw tooLarge();
+  const client = clientOf(request);
   const chunks: Buffer[] = [];
   let size = 0;
   try {
     for await (const chunk of request.iterator({ destroyOnReturn: false })) {
       const { length } = chunk as Buffer;
       size += length;
-      if (flight !== undefined) flight.bytes += length;
+      const isWithin = flight?.add(client, length) ?? true;
       if (size > maxBytes) throw tooLarge();
-      if (flight !== undefined && flight.bytes > flight.maxBytes) {
+      if (!isWithin) {
         throw new Refusal(503, "ServiceUnavailable", "too many bytes are being read; try again");
       }
       chunks.push(chunk as Buffer);
     }
   } finally {
-    if (flight !== undefined) flight.bytes -= size;
+    flight?.remove(client, size);
   }
   return Buffer.concat(chunks).toString("utf8");
+}
+
+/** Who sends a request, as far as that is known before it is read. */
+export function clientOf({ socket }: IncomingMessage): string {
+  return socket?.remoteAddress ?? "";
 }
 
 /**

@@ -3,31 +3,53 @@ import type { Server, Socket } from "node:net";
 interface Connection {
   socket: Socket;
   address: string;
-  isRecognized: boolean;
+  /** Of the user, once it is known. */
+  identity?: string;
+}
+
+export interface ConnectionLimits {
+  max: number;
+  /** Of one user. Default: a quarter of all, and at least 16. */
+  perIdentity?: number;
+  /** Told of every connection that is ended. */
+  dropped?: () => void;
 }
 
 /**
- * Limits the connections of a server so that unknown clients cannot keep out users. At the limit, it ends the oldest
- * connection that has not been {@link recognize}d, of the address with most of these. If all connections are
- * recognized, it ends the new one.
+ * Limits the connections of a server so that no client keeps out others. Beyond the limit, it ends the oldest connection
+ * that has not been {@link recognize}d, of the address with most of these. If there is none but the new one, it ends the
+ * oldest of the user with most.
  */
 export class ConnectionLimit {
-  readonly #max: number;
-  readonly #dropped: () => void;
+  readonly #limits: Required<ConnectionLimits>;
   /** By {@link idOf}; the oldest first. */
   readonly #connections = new Map<string, Connection>();
+  /** Of each user, the oldest first. */
+  readonly #byIdentity = new Map<string, Set<string>>();
 
-  /** @param dropped told of every connection that is ended */
-  constructor(server: Server, max: number, dropped: () => void = () => {}) {
-    this.#max = max;
-    this.#dropped = dropped;
+  constructor(
+    server: Server,
+    { max, perIdentity = Math.max(16, Math.ceil(max / 4)), dropped = () => {} }: ConnectionLimits,
+  ) {
+    this.#limits = { max, perIdentity, dropped };
     server.on("connection", (socket: Socket) => this.#add(socket));
   }
 
-  /** The client of this connection is authenticated. @param socket the connection, or its TLS socket */
-  recognize(socket: Socket): void {
-    const connection = this.#connections.get(idOf(socket));
-    if (connection !== undefined) connection.isRecognized = true;
+  /**
+   * The client of this connection is known. Beyond the limit for one user, the user's oldest connection ends.
+   *
+   * @param socket the connection, or its TLS socket
+   */
+  recognize(socket: Socket, identity: string): void {
+    const id = idOf(socket);
+    const connection = this.#connections.get(id);
+    if (connection === undefined || connection.identity === identity) return;
+    this.#forgetIdentity(id, connection);
+    connection.identity = identity;
+    const own = this.#byIdentity.get(identity) ?? new Set();
+    this.#byIdentity.set(identity, own.add(id));
+    const [oldest] = own;
+    if (own.size > this.#limits.perIdentity && oldest !== undefined) this.#end(oldest);
   }
 
   /** Ends all connections, whatever they carry. */
@@ -37,23 +59,49 @@ export class ConnectionLimit {
 
   #add(socket: Socket): void {
     const id = idOf(socket);
-    this.#connections.set(id, { socket, address: socket.remoteAddress ?? "", isRecognized: false });
-    socket.once("close", () => this.#connections.delete(id));
-    if (this.#connections.size <= this.#max) return;
-    const surplus = this.#oldestStranger() ?? id;
-    this.#connections.get(surplus)?.socket.destroy();
-    this.#connections.delete(surplus); // it may take a moment to close, and must not be chosen again
-    this.#dropped();
+    const connection = { socket, address: socket.remoteAddress ?? "" };
+    this.#connections.set(id, connection);
+    socket.once("close", () => {
+      // It may have been ended here before, and another one may have come from the same port since.
+      if (this.#connections.get(id) === connection) this.#remove(id);
+    });
+    if (this.#connections.size > this.#limits.max) this.#end(this.#oldestStranger(id) ?? this.#oldestOfMost() ?? id);
   }
 
-  #oldestStranger(): string | undefined {
+  #end(id: string): void {
+    this.#connections.get(id)?.socket.destroy();
+    this.#remove(id); // it may take a moment to close, and must not be chosen again
+    this.#limits.dropped();
+  }
+
+  #remove(id: string): void {
+    const connection = this.#connections.get(id);
+    if (connection !== undefined) this.#forgetIdentity(id, connection);
+    this.#connections.delete(id);
+  }
+
+  #forgetIdentity(id: string, { identity = "" }: Connection): void {
+    const own = this.#byIdentity.get(identity);
+    own?.delete(id);
+    if (own?.size === 0) this.#byIdentity.delete(identity);
+  }
+
+  /** Of the address with most connections of unknown users, the oldest; the new one alone is given its chance. */
+  #oldestStranger(added: string): string | undefined {
     const byAddress = new Map<string, { oldest: string; count: number }>();
-    for (const [id, { address, isRecognized }] of this.#connections) {
-      if (isRecognized) continue;
+    for (const [id, { address, identity }] of this.#connections) {
+      if (identity !== undefined) continue;
       const { oldest = id, count = 0 } = byAddress.get(address) ?? {};
       byAddress.set(address, { oldest, count: count + 1 });
     }
-    return [...byAddress.values()].sort((a, b) => b.count - a.count)[0]?.oldest;
+    const most = [...byAddress.values()].reduce((a, b) => (b.count > a.count ? b : a), { oldest: added, count: 0 });
+    return most.oldest === added ? undefined : most.oldest;
+  }
+
+  #oldestOfMost(): string | undefined {
+    const users = [...this.#byIdentity.values()];
+    const [oldest] = users.reduce((a, b) => (b.size > a.size ? b : a), users[0] ?? new Set<string>());
+    return oldest;
   }
 }
 

@@ -8,6 +8,7 @@ import type { AnyKind } from "../../stacks/contract/kind";
 import type { StackReader } from "../automation/stack-reader";
 import { type Answer, sendAnswer } from "../http/answer";
 import { parseBody, readBody } from "../http/body";
+import { ConnectionLimit } from "../http/connection-limit";
 import { Refusal } from "../http/refusal";
 import { type Address, createTlsServer, type Listener, listenAt } from "../http/server";
 import { Authenticator } from "../proxy/authenticate";
@@ -52,6 +53,7 @@ export async function startInspectionServer(options: InspectionServerOptions): P
     const path = request.url ?? "";
     const user = await authenticator.authenticate(request); // who is not known learns nothing, not even what exists
     facts.user = user.username;
+    limit.recognize(request.socket, user.username);
     const validator = validators.get(path);
     if (validator === undefined) throw new Refusal(404, "NotFound", "there is no such path");
     if (request.method !== "POST") throw new Refusal(405, "MethodNotAllowed", "the method must be POST");
@@ -95,7 +97,7 @@ export async function startInspectionServer(options: InspectionServerOptions): P
     const headers = [429, 503].includes(status) ? { "retry-after": "10" } : {};
     sendAnswer(response, { status, headers, body });
   });
-  server.maxConnections = MAX_CONNECTIONS;
+  const limit = new ConnectionLimit(server, { max: MAX_CONNECTIONS });
   server.on("clientError", (_error, socket) => socket.destroy());
   return listenAt(server, options);
 }

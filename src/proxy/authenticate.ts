@@ -2,9 +2,10 @@ import { hash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { TLSSocket } from "node:tls";
 import { LRUCache } from "lru-cache";
-import pLimit from "p-limit";
 import { reviewToken, type UserInfo } from "../../providers/kubernetes/access-review";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
+import { clientOf } from "../http/body";
+import { FairLimit } from "../http/fair-limit";
 import { Refusal } from "../http/refusal";
 import { certificateIdentity, type Identity, reviewedIdentity } from "./identity";
 
@@ -13,7 +14,7 @@ const TOKEN_TTL_MS = 10_000;
 const MAX_TOKENS = 4096;
 /** Longer than tokens with hundreds of groups are. Longer ones are rejected without a TokenReview. */
 const MAX_TOKEN_LENGTH = 16_384;
-/** Tokens that the API server is asked about at the same time; others wait. */
+/** Tokens that the API server is asked about at the same time; others wait, those of each address for themselves. */
 const MAX_REVIEWS = 32;
 
 /**
@@ -22,7 +23,7 @@ const MAX_REVIEWS = 32;
  */
 export class Authenticator {
   /** By the digest of the token, so that memory holds none. Concurrent requests share one review. */
-  readonly #reviews: LRUCache<string, Identity, string>;
+  readonly #reviews: LRUCache<string, Identity, { token: string; address: string }>;
   /** Rejected tokens, by digest: kept apart, so that they do not evict valid ones. */
   readonly #refused = new LRUCache<string, true>({ max: MAX_TOKENS, ttl: TOKEN_TTL_MS });
 
@@ -30,11 +31,11 @@ export class Authenticator {
     private readonly client: Pick<KubernetesClient, "json">,
     private readonly observe?: (review: "authenticated" | "refused" | "failed") => void,
   ) {
-    const limit = pLimit(MAX_REVIEWS);
+    const limit = new FairLimit(MAX_REVIEWS);
     this.#reviews = new LRUCache({
       max: MAX_TOKENS,
       ttl: TOKEN_TTL_MS,
-      fetchMethod: (_digest, _stale, { context: token }) => limit(() => this.#review(token)),
+      fetchMethod: (_digest, _stale, { context: { token, address } }) => limit.run(address, () => this.#review(token)),
     });
   }
 
@@ -43,15 +44,15 @@ export class Authenticator {
     const token = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? "")?.[1];
     const identity =
       ofCertificate(request.socket as TLSSocket) ??
-      (token && token.length <= MAX_TOKEN_LENGTH && (await this.#ofToken(token)));
+      (token && token.length <= MAX_TOKEN_LENGTH && (await this.#ofToken(token, clientOf(request))));
     if (!identity) throw new Refusal(401, "Unauthorized", "Unauthorized");
     return identity;
   }
 
-  async #ofToken(token: string): Promise<Identity | undefined> {
+  async #ofToken(token: string, address: string): Promise<Identity | undefined> {
     const digest = hash("sha256", token, "base64");
     if (this.#refused.has(digest)) return undefined;
-    const identity = await this.#reviews.fetch(digest, { context: token });
+    const identity = await this.#reviews.fetch(digest, { context: { token, address } });
     if (identity === undefined) this.#refused.set(digest, true);
     return identity;
   }

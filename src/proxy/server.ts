@@ -72,7 +72,10 @@ export async function startProxyServer(options: ProxyServerOptions) {
     });
     void serve(request, response);
   });
-  const limit = new ConnectionLimit(server, options.maxConnections, () => metrics.droppedConnections.inc());
+  const limit = new ConnectionLimit(server, {
+    max: options.maxConnections,
+    dropped: () => metrics.droppedConnections.inc(),
+  });
   server.on("secureConnection", (socket) => {
     verifiedWith.set(socket, certificates.current.ca);
     metrics.connections.inc();
@@ -128,7 +131,7 @@ export async function startProxyServer(options: ProxyServerOptions) {
     if (isOutdated(request.socket)) throw new Refusal(401, "Unauthorized", "Unauthorized");
     const identity = await options.authenticator.authenticate(request);
     progress.user = identity.username;
-    limit.recognize(request.socket);
+    limit.recognize(request.socket, identity.username);
     refuseGroups(identity, options.refusedGroups);
     const headers = requestHeaders(request.headersDistinct, request.socket.remoteAddress);
     const { method = "GET", url = "" } = request;

@@ -1,8 +1,10 @@
+import { hash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
 import type { Answer } from "../http/answer";
+import { clientOf } from "../http/body";
 import { isLoopback } from "../http/loopback";
 import { hostPort, type Listener } from "../http/server";
 import { CONSOLE_PATH } from "./console-paths";
@@ -80,6 +82,7 @@ function startProbes(options: EndpointOptions): Promise<Listener> {
     port,
     host,
     logger,
+    isBrief: !isOpen,
     async respond(request) {
       const path = pathOf(request);
       // A process that answers is healthy: a restart would not bring what it waits for.
@@ -122,18 +125,23 @@ async function startProtectedMetrics(options: EndpointOptions, port: number): Pr
     host,
     tls,
     logger,
-    async respond(request) {
+    async respond(request, recognize) {
       const path = pathOf(request);
       const { authorization } = request.headers;
+      const known = () => recognize(hash("sha256", authorization ?? "", "base64"));
       if (console !== undefined && (path === CONSOLE_PATH || path.startsWith(`${CONSOLE_PATH}/`))) {
-        const verdict = await verdictOnConsole(authorization);
-        if (verdict === "allowed") return (await console(request)) ?? NOT_FOUND;
+        const verdict = await verdictOnConsole(authorization, clientOf(request));
+        if (verdict === "allowed") {
+          known();
+          return (await console(request)) ?? NOT_FOUND;
+        }
         const refusal = REFUSALS[verdict];
         return verdict === "unauthenticated" ? { ...refusal, headers: ASK_FOR_TOKEN } : refusal;
       }
       // Before anything else, so that the answer does not tell which paths exist.
-      const verdict = await verdictOnMetrics(authorization);
+      const verdict = await verdictOnMetrics(authorization, clientOf(request));
       if (verdict !== "allowed") return REFUSALS[verdict];
+      known();
       return path === "/metrics" ? scrape(metrics) : NOT_FOUND;
     },
   });

@@ -1,6 +1,7 @@
 import http from "node:http";
 import type { Logger } from "pino";
 import { type Answer, sendAnswer } from "../http/answer";
+import { ConnectionLimit } from "../http/connection-limit";
 import { type Address, createTlsServer, LIMITS, type Listener, listenAt } from "../http/server";
 import type { ServedCertificate } from "../tls/served-certificate";
 
@@ -10,8 +11,14 @@ export type Console = (request: http.IncomingMessage) => Promise<Answer | undefi
 export interface ListenerOptions extends Address {
   /** With a certificate, the server accepts TLS only. */
   tls?: ServedCertificate;
-  /** Answers a request without a body. What it throws is logged only. */
-  respond(request: http.IncomingMessage): Promise<Answer>;
+  /**
+   * Answers a request without a body. What it throws is logged only.
+   *
+   * @param recognize to be called with who sends it, once that is known
+   */
+  respond(request: http.IncomingMessage, recognize: (identity: string) => void): Promise<Answer>;
+  /** Ends each connection after its answer, so that none is held. */
+  isBrief?: boolean;
   logger: Pick<Logger, "warn">;
 }
 
@@ -21,9 +28,11 @@ const MAX_REQUESTS_PER_CONNECTION = 1_000;
 
 /** Serves short answers to `GET` and `HEAD`, within limits that no client can exceed. */
 export async function listen(options: ListenerOptions): Promise<Listener> {
-  const { tls } = options;
+  const { tls, isBrief = false } = options;
   const onRequest: http.RequestListener = async (request, response) => {
-    const answer = await answerTo(options, request).catch((error: unknown): Answer => {
+    if (isBrief) response.shouldKeepAlive = false;
+    const recognize = (identity: string) => limit.recognize(request.socket, identity);
+    const answer = await answerTo(options, request, recognize).catch((error: unknown): Answer => {
       options.logger.warn({ err: error }, "failed to answer a request");
       return { status: 500, body: "internal error\n" };
     });
@@ -33,7 +42,7 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
     tls === undefined
       ? http.createServer({ ...LIMITS, ...TIMEOUTS }, onRequest)
       : await createTlsServer(tls, TIMEOUTS, onRequest);
-  server.maxConnections = MAX_CONNECTIONS;
+  const limit = new ConnectionLimit(server, { max: MAX_CONNECTIONS });
   server.maxRequestsPerSocket = MAX_REQUESTS_PER_CONNECTION;
   const { port, close } = await listenAt(server, options);
   return {
@@ -45,12 +54,16 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
   };
 }
 
-async function answerTo({ respond }: ListenerOptions, request: http.IncomingMessage): Promise<Answer> {
+async function answerTo(
+  { respond }: ListenerOptions,
+  request: http.IncomingMessage,
+  recognize: (identity: string) => void,
+): Promise<Answer> {
   const { method, headers } = request;
   if (method !== "GET" && method !== "HEAD") {
     return { status: 405, headers: { allow: "GET, HEAD", connection: "close" }, body: "method not allowed\n" };
   }
   const hasBody = headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
   if (hasBody) return { status: 413, headers: { connection: "close" }, body: "a body is not accepted\n" };
-  return respond(request);
+  return respond(request, recognize);
 }

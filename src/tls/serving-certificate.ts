@@ -1,4 +1,3 @@
-import { createHmac } from "node:crypto";
 import type { Logger } from "pino";
 import { RetryableError } from "../../providers/errors";
 import { isApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
@@ -28,11 +27,6 @@ export interface ServingCertificateOptions {
 export interface ServingCertificate extends ServedCertificate {
   /** All CAs that a client has to trust, as PEM. */
   readonly caBundle: string;
-  /**
-   * Secrets that only the replicas know. The first is the current one, handed to clients that authenticate with it.
-   * They change with the CA.
-   */
-  readonly sharedSecrets: readonly string[];
 }
 
 const SECRET = { apiVersion: "v1", kind: "Secret" } as const;
@@ -66,18 +60,9 @@ export async function openServingCertificate(options: ServingCertificateOptions)
     get current() {
       return contextOf(material.current);
     },
-    get sharedSecrets() {
-      const { ca, next } = material.current;
-      return [ca, next].flatMap((authority) => (authority === undefined ? [] : [secretOf(authority.key)]));
-    },
     follow: (listener) => material.follow((latest) => listener(contextOf(latest))),
     close: material.close,
   };
-}
-
-/** Hexadecimal: the API server wants each segment of a Service's path to be a DNS subdomain. */
-function secretOf(key: string): string {
-  return createHmac("sha256", key).update("shared secret").digest("hex");
 }
 
 /** The material of all replicas: what is stored or, when a renewal is due, what the first of them stores. */

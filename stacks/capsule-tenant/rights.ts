@@ -1,7 +1,7 @@
 import type { LiveObject } from "../../providers/kubernetes/index";
 import type { Maintenance } from "../contract/index";
-import { indexedName, ROLE_BINDING_LABEL, TENANT_LABEL } from "./labels";
-import { presentNamespaces } from "./namespaces";
+import { indexedName, TENANT_LABEL } from "./labels";
+import { hasRights, presentNamespaces, surplusNamespaces } from "./namespaces";
 import { enforcementProbe, isEnforcedFor, isRestricted } from "./policies/tenant-policy";
 import type { CapsuleTenant } from "./schema";
 
@@ -25,20 +25,11 @@ export function mayHaveRights(
   { owned, watched }: { owned: readonly LiveObject[]; watched: readonly LiveObject[] },
 ): boolean {
   if (hasRights(namespace, owned)) return true;
+  if (surplusNamespaces(tenant, [...watched, ...owned]).has(namespace)) return false;
   const isEnforced = [...watched, ...owned].some(
     (object) => object.kind === "Namespace" && object.metadata.name === namespace && isEnforcedIn(tenant, object),
   );
   return isEnforced && isCountedIn(tenant, namespace, owned);
-}
-
-export function hasRights(namespace: string, owned: readonly LiveObject[]): boolean {
-  return owned.some(
-    ({ kind, metadata }) =>
-      kind === "RoleBinding" &&
-      metadata.namespace === namespace &&
-      metadata.labels?.[ROLE_BINDING_LABEL] !== undefined &&
-      metadata.deletionTimestamp === undefined,
-  );
 }
 
 /** Whether the API server has been seen to enforce the tenant's policy in this namespace, if it has any. */

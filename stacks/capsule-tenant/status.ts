@@ -2,11 +2,11 @@ import type { LiveObject } from "../../providers/kubernetes/index";
 import type { KindCondition } from "../contract/index";
 import { HOSTNAME_COLLISION_LABEL } from "./labels";
 import { KEY_RULE_ANNOTATIONS } from "./namespace-metadata";
-import { namespacesOf, presentNamespaces } from "./namespaces";
+import { hasRights, namespacesOf, presentNamespaces, surplusNamespaces } from "./namespaces";
 import { isCordoned } from "./policies/cordon";
 import { policyBindings } from "./policies/policies";
 import { namespaceMetadata } from "./program";
-import { hasRights, mayHaveRights } from "./rights";
+import { mayHaveRights } from "./rights";
 import type { CapsuleTenant, CapsuleTenantStatus } from "./schema";
 
 export function capsuleTenantReport(tenant: CapsuleTenant, owned: readonly LiveObject[]): CapsuleTenantStatus {
@@ -16,6 +16,7 @@ export function capsuleTenantReport(tenant: CapsuleTenant, owned: readonly LiveO
 
 /** Whether the tenant is cordoned, and whether owners wait for the API server to enforce what it restricts. */
 export function capsuleTenantConditions(tenant: CapsuleTenant, owned: readonly LiveObject[]): KindCondition[] {
+  const surplus = [...surplusNamespaces(tenant, owned)].sort();
   const waiting = namespacesOf(tenant, owned, []).filter((namespace) => !hasRights(namespace, owned));
   const binding = owned.some(({ metadata }) => metadata.name === `capsule-cordon-${tenant.metadata.name}`);
   return [
@@ -27,16 +28,25 @@ export function capsuleTenantConditions(tenant: CapsuleTenant, owned: readonly L
           message: "nothing new can be created in the tenant's namespaces; running workloads continue",
         }
       : { type: "Cordoned", status: "False", reason: "NotCordoned", message: "the owner may work in the namespaces" },
-    waiting.length === 0
-      ? { type: "Enforced", status: "True", reason: "Enforced", message: "the owner has rights in all namespaces" }
-      : {
+    surplus.length > 0
+      ? {
           type: "Enforced",
           status: "False",
-          reason: "NotYetEnforced",
+          reason: "NamespaceQuotaExceeded",
           message:
-            `waiting until the API server enforces the tenant's restrictions and counts its quotas in ${waiting.join(", ")};` +
-            " then the owner gets rights. The operator must serve admission (--admission-port)",
-        },
+            `${surplus.join(", ")} came together with others and are beyond the quota of ${tenant.spec.namespaceQuota} namespaces:` +
+            " the owner gets no rights there. Delete namespaces or raise spec.namespaceQuota",
+        }
+      : waiting.length === 0
+        ? { type: "Enforced", status: "True", reason: "Enforced", message: "the owner has rights in all namespaces" }
+        : {
+            type: "Enforced",
+            status: "False",
+            reason: "NotYetEnforced",
+            message:
+              `waiting until the API server enforces the tenant's restrictions and counts its quotas in ${waiting.join(", ")};` +
+              " then the owner gets rights. The operator must serve admission (--admission-port)",
+          },
   ];
 }
 

@@ -7,6 +7,7 @@ import { DEFAULT_USER_GROUP } from "../../stacks/capsule-tenant/labels";
 import { CERTIFICATE_SECRET } from "../../stacks/contract/admission";
 import { obeyedAnnotations } from "../../stacks/contract/annotations";
 import { controlPlane } from "../control-plane";
+import { removeAdmission } from "./leftovers";
 import { create, expectRefusal, namespaceOf, TestAdmission, uniqueName } from "./test-admission";
 
 const test = new TestAdmission(controlPlane());
@@ -194,7 +195,8 @@ describe("objects of all kinds", () => {
 
   it("are refused with an annotation that cannot be understood, and only when that is what changes", async () => {
     const before = uniqueName("before");
-    await test.tenant(before, spec, { "kindstack.dev/paused": "yes" });
+    await removeAdmission(test.client); // that of an earlier test
+    await eventually(() => test.tenant(before, spec, { "kindstack.dev/paused": "yes" }));
     await test.serve();
     await eventually(() =>
       expectRefusal(

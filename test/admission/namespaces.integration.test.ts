@@ -1,9 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { KubernetesClient, LiveObject, ResourceType } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
-import { QuotaReservations, RESERVATIONS_ANNOTATION } from "../../stacks/capsule-tenant/admission/reservations";
 import { TENANT_LABEL } from "../../stacks/capsule-tenant/labels";
-import type { AdmissionView } from "../../stacks/contract/admission";
+import { surplusNamespaces } from "../../stacks/capsule-tenant/namespaces";
 import { controlPlane } from "../control-plane";
 import { create, expectRefusal, namespaceOf, TestAdmission, uniqueName } from "./test-admission";
 
@@ -163,58 +162,21 @@ describe("a namespace that an owner creates", () => {
 });
 
 describe("the quota of namespaces", () => {
-  it("holds nothing for a dry run", async () => {
-    for (let i = 0; i < 5; i++) await create(asAlice, namespaceOf(uniqueName("dry")), true);
-
-    const tenant = await admission.client.get(tenants, oil);
-
-    expect(tenant?.metadata.annotations?.[RESERVATIONS_ANNOTATION]).toBeUndefined();
-  });
-
-  it("is not exceeded by two replicas that know nothing of each other", async () => {
-    const name = uniqueName("shared");
-    const tenant = await admission.tenant(name, { owner: { kind: "User", name: "another" }, namespaceQuota: 3 });
-    const view: AdmissionView = {
-      client: admission.client,
-      get: () => undefined,
-      byIndex: () => [], // as stale as a cache can be
-      version: () => "1",
-    };
-    const replicas = [new QuotaReservations(), new QuotaReservations()];
-
-    const outcomes = await Promise.all(
-      Array.from({ length: 10 }, (_, i) =>
-        (replicas[i % 2] as QuotaReservations).reserve(view, tenant, `${name}-${i}`, false),
-      ),
-    );
-
-    expect(outcomes.filter((quota) => quota === undefined)).toHaveLength(3);
-  });
-
-  it("that was used up a moment ago is used up for a dry run, though the cache does not show it yet", async () => {
-    const name = uniqueName("dry");
-    const tenant = await admission.tenant(name, { owner: { kind: "User", name: "another" }, namespaceQuota: 1 });
-    const view: AdmissionView = {
-      client: admission.client,
-      get: () => tenant,
-      byIndex: () => [],
-      version: () => "1",
-    };
-    const reservations = new QuotaReservations();
-    expect(await reservations.reserve(view, tenant, `${name}-1`, false)).toBeUndefined();
-
-    expect(await reservations.reserve(view, tenant, `${name}-2`, true)).toBe(1);
-  });
-
-  it("of 3 lets exactly 3 of 10 through that come at once", async () => {
+  it("is kept: a namespace beyond it is refused, and one that came with others gets no rights", async () => {
     const names = Array.from({ length: 10 }, (_, i) => uniqueName(`oil-${i}`));
 
     const answers = await Promise.allSettled(names.map((name) => create(asAlice, namespaceOf(name))));
 
-    const refusals = answers.flatMap((answer) => (answer.status === "rejected" ? [String(answer.reason)] : []));
-    expect(refusals).toHaveLength(7);
-    for (const refusal of refusals) expect(refusal).toContain(`${oil} has all of the 3 namespaces`);
-    expect(await admission.namespacesOf(oil)).toHaveLength(3);
+    for (const answer of answers) {
+      if (answer.status === "rejected") expect(`${answer.reason}`).toContain(`${oil} has all of the 3 namespaces`);
+    }
+    await eventually(() => expectRefusal(asAlice, namespaceOf(uniqueName("more")), "has all of the 3 namespaces"));
+    const made = await admission.namespacesOf(oil);
+    const surplus = surplusNamespaces(await admission.findTenant(oil), made);
+    expect(made.length).toBeGreaterThanOrEqual(3);
+    expect(surplus.size).toBe(made.length - 3);
+    for (const name of surplus) await admission.client.delete(namespaces, name);
+    await eventually(async () => expect(await admission.namespacesOf(oil)).toHaveLength(3));
   });
 
   it("is free again when a namespace is gone", async () => {

@@ -12,7 +12,6 @@ import { renew } from "../../src/tls/material";
 import type { AdmissionRequest } from "../../stacks/contract/admission";
 import { TestAuthority } from "../tls/test-authority";
 
-const SECRET = "known-to-the-api-server";
 const reviewed: AdmissionRequest[] = [];
 const reviewers = new Map<string, Reviewer>([
   [
@@ -67,9 +66,7 @@ afterEach(() => server.close());
 
 function start(options: Pick<AdmissionServerOptions, "clientCa"> = {}): Promise<Listener> {
   const certificate = {
-    caBundle: ca,
     current,
-    sharedSecrets: [SECRET, "next"],
     follow: async (listener: (context: typeof current) => void | Promise<void>) => listener(current),
     close: () => {},
   };
@@ -124,7 +121,7 @@ function send(path: string, body: string | Buffer, options: https.RequestOptions
   });
 }
 const post = (name: string, value: unknown, options: https.RequestOptions = {}) =>
-  send(`/admission/kind/${name}/${SECRET}`, typeof value === "string" ? value : JSON.stringify(value), options);
+  send(`/admission/kind/${name}`, typeof value === "string" ? value : JSON.stringify(value), options);
 const responseOf = ({ body }: Reply) => JSON.parse(body).response;
 
 describe("a review", () => {
@@ -195,25 +192,12 @@ describe("what is no review", () => {
 
   it("is refused by path, method and type", async () => {
     expect((await send("/", "{}")).status).toBe(404);
-    expect((await send(`/admission/kind/allow/${SECRET}`, "", { method: "GET" })).status).toBe(405);
-    expect(
-      (await send(`/admission/kind/allow/${SECRET}`, "{}", { headers: { "content-type": "text/plain" } })).status,
-    ).toBe(415);
+    expect((await send(`/admission/kind/allow`, "", { method: "GET" })).status).toBe(405);
+    expect((await send(`/admission/kind/allow`, "{}", { headers: { "content-type": "text/plain" } })).status).toBe(415);
   });
 });
 
-describe("a stranger, who does not know the secret end of the path", () => {
-  it.each(["", "/", "/wrong", `/${SECRET}x`, "/next/"])("learns nothing with the end %j", async (end) => {
-    const reply = await send(`/admission/kind/allow${end}`, JSON.stringify(review()));
-
-    expect(reply).toEqual({ status: 404, body: "not found\n" });
-    expect(reviewed).toEqual([]);
-  });
-
-  it("cannot be told from an API server by the secret that comes next", async () => {
-    expect((await send("/admission/kind/allow/next", JSON.stringify(review()))).status).toBe(200);
-  });
-
+describe("a stranger", () => {
   it("takes no connection from the API server, however many of them hold one", async () => {
     const strangers = Array.from({ length: 600 }, () => net.connect({ port: server.port, host: "127.0.0.1" }));
     for (const socket of strangers) socket.on("error", () => {});
@@ -248,7 +232,7 @@ describe("a server that knows the CA of the API servers", () => {
 
 describe("what is huge or slow", () => {
   it("is refused by its length before it is read", async () => {
-    const reply = send(`/admission/kind/allow/${SECRET}`, "", { headers: { "content-length": MAX_REVIEW_BYTES + 1 } });
+    const reply = send(`/admission/kind/allow`, "", { headers: { "content-length": MAX_REVIEW_BYTES + 1 } });
 
     expect((await reply).status).toBe(413);
   });
@@ -256,7 +240,7 @@ describe("what is huge or slow", () => {
   it("is refused as soon as it is too long, when it does not say how long it is", async () => {
     const body = Buffer.alloc(MAX_REVIEW_BYTES + 1_000_000, "a");
 
-    const outcome = await send(`/admission/kind/allow/${SECRET}`, body, {
+    const outcome = await send(`/admission/kind/allow`, body, {
       headers: { "transfer-encoding": "chunked" },
     }).then(
       ({ status }) => status,

@@ -137,12 +137,23 @@ describe("what was done for an object", () => {
     await Promise.all([untilReady(tenant(lively)), untilReady(tenant(resting))]);
     await kubectl(["annotate", "tenant.multitenancy", resting, "kindstack.dev/paused=true"]);
 
-    const { stdout } = await kubectl(["get", "kindstack", "-A"]);
-    const lines = stdout.split("\n").map((line) => line.trim().split(/\s+/));
-    expect(lines).toContainEqual(["NAMESPACE", "NAME", "EMAIL", "NAMESPACECOUNT", "READY", "REASON", "PAUSED", "AGE"]);
-    const rowOf = (name: string) => lines.find(([first]) => first?.endsWith(`/${name}`))?.slice(3, -1);
-    expect(rowOf(lively)).toEqual(["True", "Succeeded"]);
-    expect(rowOf(resting)).toEqual(["True", "Succeeded", "true"]);
+    await eventually(async () => {
+      const { stdout } = await kubectl(["get", "kindstack", "-A"]);
+      const lines = stdout.split("\n").map((line) => line.trim().split(/\s+/));
+      expect(lines).toContainEqual([
+        "NAMESPACE",
+        "NAME",
+        "EMAIL",
+        "NAMESPACECOUNT",
+        "READY",
+        "REASON",
+        "PAUSED",
+        "AGE",
+      ]);
+      const rowOf = (name: string) => lines.find(([first]) => first?.endsWith(`/${name}`))?.slice(3, -1);
+      expect(rowOf(lively)).toEqual(["True", "Succeeded"]);
+      expect(rowOf(resting)).toEqual(["True", "Succeeded", "True"]);
+    });
   });
 
   it("is shown on one screen by `kindstack status`", async () => {

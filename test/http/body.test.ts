@@ -3,7 +3,8 @@ import { Readable } from "node:stream";
 import Type from "typebox";
 import { Compile } from "typebox/compile";
 import { describe, expect, it } from "vitest";
-import { type Flight, parseBody, readBody } from "../../src/http/body";
+import { parseBody, readBody } from "../../src/http/body";
+import { Flight } from "../../src/http/flight";
 
 const schema = Compile(Type.Object({ name: Type.String() }));
 
@@ -15,7 +16,7 @@ function request(chunks: string[], headers: Record<string, string> = {}): Incomi
 
 describe("a body", () => {
   it("is read whole, and gives back what it took of the bytes in flight", async () => {
-    const flight: Flight = { bytes: 0, maxBytes: 10 };
+    const flight = new Flight(10);
     expect(await readBody(request(["ab", "cd"]), 4, flight)).toBe("abcd");
     expect(flight.bytes).toBe(0);
   });
@@ -27,9 +28,17 @@ describe("a body", () => {
   });
 
   it("is refused while too much is being read, and gives back what it took", async () => {
-    const flight: Flight = { bytes: 8, maxBytes: 10 };
+    const flight = new Flight(10);
+    flight.add("another client", 8);
     await expect(readBody(request(["ab", "c"]), 100, flight)).rejects.toMatchObject({ code: 503 });
     expect(flight.bytes).toBe(8);
+  });
+
+  it("is refused while its client has much being read, and others are served", async () => {
+    const flight = new Flight(10, 4);
+    flight.add("", 3);
+    await expect(readBody(request(["ab"]), 100, flight)).rejects.toMatchObject({ code: 503 });
+    expect(flight.add("another client", 4)).toBe(true);
   });
 
   it("is parsed by its schema, or refused with the place that is wrong", () => {

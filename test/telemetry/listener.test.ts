@@ -71,15 +71,14 @@ describe("a listener", () => {
     for (const { seconds } of all) expect(seconds).toBeLessThan(12);
   }, 20_000);
 
-  it("takes no more than 100 connections at once, and others again when those are gone", async () => {
-    const held = Array.from({ length: 100 }, () => net.connect(server.port, "127.0.0.1"));
+  it("answers although others hold all the connections that it takes, and more", async () => {
+    const held = Array.from({ length: 150 }, () => net.connect(server.port, "127.0.0.1"));
+    for (const socket of held) socket.on("error", () => {}); // the oldest are ended
     sockets.push(...held);
     await Promise.all(held.map((socket) => new Promise((resolve) => socket.once("connect", resolve))));
-    const request = () => converse("GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
-    expect((await request()).answer).toBe("");
-
-    for (const socket of held) socket.destroy();
-    await expect.poll(async () => statusOf(await request())).toBe(200);
+    for (const _ of [1, 2, 3]) {
+      expect(statusOf(await converse("GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"))).toBe(200);
+    }
   });
 
   it("is not upset by what is no HTTP", async () => {

@@ -42,10 +42,12 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
+const ADDRESS = "10.0.0.1";
+
 describe("who may read the metrics", () => {
   it("is a user whom the cluster lets get /metrics", async () => {
     const { may, state } = access();
-    expect(await may("Bearer good")).toBe("allowed");
+    expect(await may("Bearer good", ADDRESS)).toBe("allowed");
     expect(state.asked[1]?.spec).toEqual({
       user: "prometheus",
       uid: "1",
@@ -55,7 +57,7 @@ describe("who may read the metrics", () => {
   });
 
   it("is not a user whom the cluster does not let", async () => {
-    expect(await access().may("bearer poor")).toBe("forbidden");
+    expect(await access().may("bearer poor", ADDRESS)).toBe("forbidden");
   });
 
   it.each([
@@ -69,12 +71,12 @@ describe("who may read the metrics", () => {
     `Bearer ${"x".repeat(9_000)}`,
   ])("is not asked of anyone for %j", async (header) => {
     const { may, state } = access();
-    expect(await may(header)).toBe("unauthenticated");
+    expect(await may(header, ADDRESS)).toBe("unauthenticated");
     expect(state.asked).toEqual([]);
   });
 
   it("is not an unknown user", async () => {
-    expect(await access().may("Bearer forged")).toBe("unauthenticated");
+    expect(await access().may("Bearer forged", ADDRESS)).toBe("unauthenticated");
   });
 
   it("is asked once a minute, and sooner again when it was refused", async () => {
@@ -82,32 +84,32 @@ describe("who may read the metrics", () => {
     const { may, state } = access();
     for (const ms of [1, 1_000, 59_000]) {
       setClock(ms);
-      expect(await may("Bearer good")).toBe("allowed");
+      expect(await may("Bearer good", ADDRESS)).toBe("allowed");
     }
     expect(state.asked).toHaveLength(2);
     setClock(61_000);
-    await may("Bearer good");
+    await may("Bearer good", ADDRESS);
     expect(state.asked).toHaveLength(4);
 
-    await may("Bearer poor");
+    await may("Bearer poor", ADDRESS);
     setClock(72_000);
-    await may("Bearer poor");
+    await may("Bearer poor", ADDRESS);
     expect(state.asked).toHaveLength(8);
   });
 
   it("is asked once for requests that come together", async () => {
     const { may, state } = access();
-    await Promise.all(Array.from({ length: 50 }, () => may("Bearer good")));
+    await Promise.all(Array.from({ length: 50 }, () => may("Bearer good", ADDRESS)));
     expect(state.asked).toHaveLength(2);
   });
 
   it("is not known while the API server does not answer, and no one is let in", async () => {
     const { may, state, warnings } = access();
     state.unreachable = true;
-    expect(await may("Bearer good")).toBe("unknown");
+    expect(await may("Bearer good", ADDRESS)).toBe("unknown");
     expect(warnings).toHaveLength(1);
     state.unreachable = false;
-    expect(await may("Bearer good")).toBe("allowed");
+    expect(await may("Bearer good", ADDRESS)).toBe("allowed");
   });
 
   it("does not ask about every invented token", async () => {
@@ -116,17 +118,19 @@ describe("who may read the metrics", () => {
     state.gate = new Promise((resolve) => {
       open = resolve;
     });
-    const all = Array.from({ length: 500 }, (_, index) => may(`Bearer made-up-${index}`));
+    const all = Array.from({ length: 500 }, (_, index) => may(`Bearer made-up-${index}`, ADDRESS));
+    const other = may("Bearer good", "10.0.0.2");
     expect(state.asked.length).toBeLessThanOrEqual(8);
     open();
     const verdicts = await Promise.all(all);
     expect(new Set(verdicts)).toEqual(new Set(["unauthenticated", "unknown"]));
+    expect(await other).toBe("allowed");
   });
 
   it("holds no token in a warning", async () => {
     const { may, state, warnings } = access();
     state.unreachable = true;
-    await may("Bearer canary-token");
+    await may("Bearer canary-token", ADDRESS);
     expect(warnings).toHaveLength(1);
     expect(JSON.stringify(warnings)).not.toContain("canary-token");
   });

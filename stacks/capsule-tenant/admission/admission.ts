@@ -8,17 +8,15 @@ import { ingressCollisionWebhook } from "./ingress-collisions";
 import { namespaceWebhook } from "./namespaces";
 import { QuotaRoom } from "./quota-room";
 import { quotaWebhooks } from "./quotas";
-import { QuotaReservations } from "./reservations";
 import { namespaceRoles } from "./roles";
 import { servicesMetadataWebhook } from "./services-metadata";
 import { hostnamesOf, tenantHostnamesWebhook } from "./tenant-hostnames";
 
 /** The admission of Capsule's Tenant: who may create namespaces, and what may be in them. */
 export function capsuleTenantAdmission(): KindAdmission {
-  const reservations = new QuotaReservations();
   const room = new QuotaRoom();
   const webhooks = [
-    namespaceWebhook(reservations),
+    namespaceWebhook(),
     servicesMetadataWebhook(),
     ingressCollisionWebhook(),
     tenantHostnamesWebhook(),
@@ -35,7 +33,6 @@ export function capsuleTenantAdmission(): KindAdmission {
         apiVersion: "v1",
         kind: "Namespace",
         indexers: { tenant: tenantLabel },
-        onDelete: (namespace) => reservations.ended(namespace),
       },
       quotas: {
         apiVersion: "v1",

@@ -1,11 +1,6 @@
 import { hash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
-import {
-  isProtectedNamespace,
-  type Manifest,
-  protectedNamespaces,
-  reviewAccess,
-} from "../../../providers/kubernetes/index";
+import { isProtectedNamespace, type Manifest, protectedNamespaces } from "../../../providers/kubernetes/index";
 import {
   type AdmissionRequest,
   type AdmissionView,
@@ -20,7 +15,6 @@ import { METADATA_MAPS, refusedKeys } from "../namespace-metadata";
 import { capsuleNamespaceView } from "../namespace-view";
 import { isCordoned } from "../policies/cordon";
 import { addToMap } from "./patch";
-import type { QuotaReservations } from "./reservations";
 import type { LiveTenant } from "./tenants";
 import { ADMINISTERS_TENANTS, isMember, userGroups } from "./user-groups";
 
@@ -36,7 +30,7 @@ const MAX_KEY_LENGTH = 317;
  * While no operator answers they are refused: a namespace without a tenant would have no limits. Only these users are
  * concerned; the cluster's own namespaces are made by others, and so never wait for the operator.
  */
-export function namespaceWebhook(reservations: QuotaReservations): AdmissionWebhook {
+export function namespaceWebhook(): AdmissionWebhook {
   return {
     name: "namespaces.capsule.clastix.io",
     type: "mutating",
@@ -49,18 +43,17 @@ export function namespaceWebhook(reservations: QuotaReservations): AdmissionWebh
       { name: "no-administrator-of-tenants", expression: `!${ADMINISTERS_TENANTS}` },
     ],
     timeoutSeconds: 10,
-    sideEffects: "NoneOnDryRun",
-    review: (request, view) => reviewNamespace(request, view, reservations),
+    sideEffects: "None",
+    review: reviewNamespace,
   };
 }
 
-async function reviewNamespace(
-  { operation, object: namespace, user, name: given, uid, dryRun }: AdmissionRequest,
+function reviewNamespace(
+  { operation, object: namespace, user, name: given, uid }: AdmissionRequest,
   view: AdmissionView,
-  reservations: QuotaReservations,
-): Promise<Decision> {
+): Decision {
   if (operation !== "CREATE" || namespace === undefined) return { allowed: true };
-  // The quota counts it by its name, before it is created.
+  // Whether it is protected depends on its name, also on one that is generated.
   const name = given || generateName(namespace.metadata.generateName ?? "", hash("sha256", uid, "buffer"));
   if (isProtectedNamespace(name)) {
     const names = protectedNamespaces().join(", ");
@@ -68,21 +61,20 @@ async function reviewNamespace(
       `the namespace ${name} cannot be a tenant's: the operator protects ${names} (KINDSTACK_PROTECTED_NAMESPACES)`,
     );
   }
-  // The API server would refuse it later, and until then its reservation would count.
   if (!NAMESPACE_NAME.test(name) || name.length > MAX_NAME_LENGTH) {
     return refuse(`${JSON.stringify(name)} is not a name for a namespace`);
   }
   if (view.get("namespaces", name) !== undefined) {
-    // It will be refused in any case, so it needs no reservation.
+    // It is refused in any case; the quota is no reason.
     return { allowed: false, code: 409, message: `the namespace ${name} exists already` };
   }
   const tenant = assign(namespace, name, user, view);
   if (typeof tenant === "string") return refuse(tenant);
   const refusal = refusalBy(tenant, namespace, name);
   if (refusal !== undefined) return refuse(refusal);
-  if (!dryRun && !(await mayCreateNamespaces(view, user))) return refuse(`${user.username} may not create namespaces`);
-  const quota = await reservations.reserve(view, tenant, name, dryRun);
-  if (quota !== undefined) {
+  // Two that come within the lag of the cache are decided afterwards: see `surplusNamespaces`.
+  const { namespaceQuota: quota = Number.POSITIVE_INFINITY } = tenant.spec;
+  if (view.byIndex("namespaces", "tenant", tenant.metadata.name).length >= quota) {
     return refuse(`the tenant ${tenant.metadata.name} has all of the ${quota} namespaces that its quota allows`);
   }
   const naming: PatchOperation[] = given ? [] : [{ op: "add", path: "/metadata/name", value: name }];
@@ -142,12 +134,6 @@ function refusalBy(tenant: LiveTenant, { metadata }: Manifest, namespace: string
 
 function hasPrefix(name: string, tenant: string): boolean {
   return name.startsWith(`${tenant}-`);
-}
-
-/** The API server has asked the same before it asks the webhook; others who reach the webhook have only claimed it. */
-function mayCreateNamespaces({ client }: AdmissionView, user: AdmissionRequest["user"]): Promise<boolean> {
-  const attributes = { resourceAttributes: { verb: "create", version: "v1", resource: "namespaces" } };
-  return reviewAccess(client, user, attributes);
 }
 
 /** A patch that gives the namespace to the tenant; empty when the tenant has it. */

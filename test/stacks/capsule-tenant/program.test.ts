@@ -54,6 +54,26 @@ describe("the stack of Capsule's Tenant", () => {
     expect(await names(sample.spec, [enforced("oil-prod"), enforced("oil-dev")])).toEqual(all);
   });
 
+  it("gives no rights in the youngest namespaces beyond the quota, until there is room for them", async () => {
+    const at = (name: string, creationTimestamp: string) => {
+      const { metadata, ...rest } = enforced(name);
+      return { ...rest, metadata: { ...metadata, creationTimestamp } };
+    };
+    const [old, young, youngest] = [
+      at("oil-z", "2026-01-01T00:00:00Z"),
+      at("oil-y", "2026-01-01T00:00:01Z"),
+      at("oil-x", "2026-01-01T00:00:02Z"),
+    ];
+    const rightsIn = async (namespaceQuota: number, watched: LiveObject[], owned: LiveObject[] = []) =>
+      (await names({ namespaceQuota }, watched, owned)).filter((name) => name.endsWith("/0")).join();
+
+    expect(await rightsIn(1, [youngest, young, old])).toBe("rolebinding/oil-z/0");
+    expect(await rightsIn(2, [youngest, young, old])).toBe("rolebinding/oil-y/0,rolebinding/oil-z/0");
+    expect(await rightsIn(1, [youngest])).toBe("rolebinding/oil-x/0");
+    const given = object("RoleBinding", "oil-x", "capsule-oil-0", { "capsule.clastix.io/role-binding": "0" });
+    expect(await rightsIn(1, [youngest, old], [given])).toBe("rolebinding/oil-x/0");
+  });
+
   it("leaves namespaces alone that are being deleted", async () => {
     const ending = labelled("oil-old", "oil", {
       labels: { "capsule.clastix.io/tenant": "oil" },

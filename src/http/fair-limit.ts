@@ -1,0 +1,50 @@
+import { FairQueue } from "../queue/fair-queue";
+import type { Item } from "../queue/item";
+import { Refusal } from "./refusal";
+
+interface Waiting extends Item {
+  client: string;
+  begin(): void;
+}
+
+/**
+ * Limits what is under way at the same time, fairly between clients: one that asks for a hundred things waits for itself,
+ * and others do not wait for it.
+ */
+export class FairLimit {
+  readonly #waiting = new FairQueue<Waiting>(({ client }) => client);
+  readonly #waitingOf = new Map<string, number>();
+  #running = 0;
+  #last = 0;
+
+  /** @param maxWaiting of one client */
+  constructor(
+    private readonly max: number,
+    private readonly maxWaiting = 1_000,
+  ) {}
+
+  /** @throws Refusal 429 when too much of this client waits */
+  async run<T>(client: string, work: () => Promise<T>): Promise<T> {
+    if (this.#running < this.max) this.#running++;
+    else await this.#turn(client);
+    try {
+      return await work();
+    } finally {
+      const next = this.#waiting.take();
+      if (next === undefined) this.#running--;
+      else next.item.begin();
+    }
+  }
+
+  async #turn(client: string): Promise<void> {
+    const waiting = this.#waitingOf.get(client) ?? 0;
+    if (waiting >= this.maxWaiting) {
+      throw new Refusal(429, "TooManyRequests", `${waiting} requests of your address wait: try again later`);
+    }
+    this.#waitingOf.set(client, waiting + 1);
+    await new Promise<void>((begin) => this.#waiting.add({ id: String(this.#last++), client, begin }));
+    const rest = (this.#waitingOf.get(client) ?? 1) - 1;
+    if (rest > 0) this.#waitingOf.set(client, rest);
+    else this.#waitingOf.delete(client);
+  }
+}

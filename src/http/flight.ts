@@ -1,0 +1,30 @@
+/** The bytes of bodies that are being read at the same time. One client has a part of them, so that it leaves room for others. */
+export class Flight {
+  #bytes = 0;
+  readonly #byClient = new Map<string, number>();
+
+  /** @param maxPerClient by default, one client may have all */
+  constructor(
+    private readonly max: number,
+    private readonly maxPerClient = max,
+  ) {}
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Adds bytes of a client. @returns whether they are within the limits */
+  add(client: string, bytes: number): boolean {
+    const own = (this.#byClient.get(client) ?? 0) + bytes;
+    this.#bytes += bytes;
+    this.#byClient.set(client, own);
+    return this.#bytes <= this.max && own <= this.maxPerClient;
+  }
+
+  remove(client: string, bytes: number): void {
+    const own = (this.#byClient.get(client) ?? 0) - bytes;
+    this.#bytes -= bytes;
+    if (own > 0) this.#byClient.set(client, own);
+    else this.#byClient.delete(client);
+  }
+}
