@@ -359,7 +359,12 @@ describe("the installation", () => {
     const registrations = await install({ backendUrl: "s3://bucket" });
 
     expect(registrations.map(({ type }) => type)).not.toContain("kubernetes:core/v1:PersistentVolumeClaim");
-    expect(podOf(registrations).spec.volumes.map(({ name }) => name)).toEqual(["work", "tmp", "passphrase", "postgres"]);
+    expect(podOf(registrations).spec.volumes.map(({ name }) => name)).toEqual([
+      "work",
+      "tmp",
+      "passphrase",
+      "postgres",
+    ]);
     expect(variable(registrations, "PULUMI_BACKEND_URL")?.value).toBe("s3://bucket");
   });
 
