@@ -28,7 +28,7 @@ export async function startOperator(
   environment: Record<string, string>,
   pulumi: CountedPulumi,
 ): Promise<OperatorProcess> {
-  const component = await operator(cluster, pulumi.engine);
+  const component = operator(cluster, pulumi.engine);
   const env = { ...component.env, ...environment };
   const started = await startProcess(cluster, { ...component, env });
   const atStart = await pulumi.count(); // it has asked for the version

@@ -5,7 +5,7 @@ import { isApiError, type KubernetesClient } from "./client";
  *
  * @returns undefined where that may not be read
  */
-export async function clusterUid(client: Pick<KubernetesClient, "get">): Promise<string | undefined> {
+async function clusterUid(client: Pick<KubernetesClient, "get">): Promise<string | undefined> {
   try {
     return (await client.get({ apiVersion: "v1", kind: "Namespace" }, "kube-system"))?.metadata.uid;
   } catch (error) {

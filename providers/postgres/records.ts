@@ -101,7 +101,7 @@ async function createTables(): Promise<void> {
  *
  * @param role quoted
  */
-export function creationSql(role: string): string {
+function creationSql(role: string): string {
   return (
     `${[CREATE_SCHEMA, ...CREATE_ALL].join("; ").replace(/\s+/g, " ")}; ` +
     `GRANT USAGE ON SCHEMA kindstack_ownership TO ${role}; ` +

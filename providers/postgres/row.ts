@@ -116,9 +116,10 @@ export async function removeOrphanRows(
 function readRow(outs: RowOutputs): Promise<RowOutputs | undefined> {
   const read = (compares: boolean): Promise<RowOutputs | undefined> =>
     withTable(parseTableName(outs.table, "table"), withReadTransaction, async (connection) => {
-      const { table } = await findPlace(connection, outs);
+      const recorded = await hasRecords(connection);
+      const { table } = await findPlace(connection, outs, recorded);
       if (table === undefined) return undefined;
-      const owner = await recordedOwner(connection, table, outs);
+      const owner = await recordedOwner(connection, table, outs, recorded);
       if (owner === undefined) return undefined;
       const live = compares ? await readDifferences(connection, table, outs) : await readTexts(connection, table, outs);
       return live && { ...outs, owner, values: { ...outs.values, ...live } };
@@ -130,21 +131,25 @@ function readRow(outs: RowOutputs): Promise<RowOutputs | undefined> {
   });
 }
 
-async function findPlace(connection: Connection, outs: RowOutputs): Promise<Place> {
-  const places = (await hasRecords(connection)) ? await recordedPlaces(connection, [outs.incarnation]) : undefined;
+/** @param recorded whether the database has records at all, as {@link hasRecords} says */
+async function findPlace(connection: Connection, outs: RowOutputs, recorded: boolean): Promise<Place> {
+  const places = recorded ? await recordedPlaces(connection, [outs.incarnation]) : undefined;
   return placeOf(connection, outs, columnsOf(outs), places?.get(outs.incarnation));
 }
 
 /**
  * The owner that the row is recorded for; without a UID when it has to be recorded again, and `undefined` when the row is
  * another owner's.
+ *
+ * @param recorded as for {@link findPlace}
  */
 async function recordedOwner(
   connection: Connection,
   table: Table,
   outs: RowOutputs,
+  recorded: boolean,
 ): Promise<RowOutputs["owner"] | undefined> {
-  const id = (await hasRecords(connection)) ? await tableId(connection, table) : undefined;
+  const id = recorded ? await tableId(connection, table) : undefined;
   const record = id === undefined ? undefined : await findRecord(connection, id, outs);
   if (record?.incarnation === outs.incarnation) return outs.owner;
   return record === undefined || record.owner === outs.owner.uid ? { ...outs.owner, uid: "" } : undefined;
@@ -176,7 +181,7 @@ async function readTexts(connection: Connection, table: Table, outs: RowOutputs)
 /** Whether the row is, here and now, in the table that a name means. */
 function hasRowIn(outs: RowOutputs, name: string): Promise<boolean> {
   return withReadTransaction(async (connection) => {
-    const { table: held } = await findPlace(connection, outs);
+    const { table: held } = await findPlace(connection, outs, await hasRecords(connection));
     const named = await findTable(connection, parseTableName(name, "table"));
     if (held === undefined || named === undefined) return false;
     return held.oid === named.oid || containsTable(connection, named.oid, held.oid);

@@ -10,7 +10,7 @@ import { collect, type RunningCommand, signalGroup } from "./interruption";
 import { Connection, RpcError } from "./rpc";
 
 /** What the engine's process of this version says. It is raised with {@link PROTOCOL} of `tools/engine`. */
-export const PROTOCOL = 1;
+const PROTOCOL = 1;
 
 export interface EngineProcessOptions {
   /** The program that is run. */

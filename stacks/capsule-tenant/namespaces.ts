@@ -49,7 +49,7 @@ export function surplusNamespaces(
 }
 
 /** Which of two objects came first; of two that came within a second, all agree on one. */
-export function isOlder({ metadata: one }: LiveObject, { metadata: other }: LiveObject): boolean {
+function isOlder({ metadata: one }: LiveObject, { metadata: other }: LiveObject): boolean {
   const [a = "", b = ""] = [one.creationTimestamp, other.creationTimestamp];
   return a === b ? one.uid < other.uid : a < b;
 }

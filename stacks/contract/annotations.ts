@@ -10,6 +10,9 @@ export const DELETION_POLICY_ANNOTATION = "kindstack.dev/deletion-policy";
 /** Written by Kindstack: when a deletion of the object was asked for with the propagation policy `Orphan`. */
 export const ORPHANED_ANNOTATION = "kindstack.dev/orphaned";
 
+/** Development versions kept several objects in one stack, whose number they recorded here before the first success. */
+export const FORMER_STACK_ANNOTATION = "kindstack.dev/stack-number";
+
 const PREFIX = "kindstack.dev/";
 
 /** Annotations that a user sets, with the values that each may have; `undefined` for any. */
@@ -25,7 +28,7 @@ export const OWN_ANNOTATIONS: readonly string[] = [
   OWNER_ANNOTATION,
   CREATED_ANNOTATION,
   // Of versions whose objects shared stacks.
-  "kindstack.dev/stack-number",
+  FORMER_STACK_ANNOTATION,
   "kindstack.dev/stack-partition",
 ];
 

@@ -79,11 +79,6 @@ export function namespacedKey(metadata: { name?: string; namespace?: string }): 
   return { key: objectKey(metadata), namespace: metadata.namespace ?? "" };
 }
 
-/** The namespace in a key that a state or a command line has; empty for what has none. */
-export function namespaceOf(key: string): string {
-  return key.split("/").slice(0, -1).join("/");
-}
-
 /** A controller's owner reference to an object, for kinds that want Kubernetes' garbage collection as well. */
 export function controllerReference(object: KindObject): OwnerReference {
   return {

@@ -9,7 +9,7 @@ import { type LiveTenant, tenantNameOf, tenantOf } from "./tenants";
 export const HOSTNAME_COLLISION_ANNOTATION = "ingress.capsule.clastix.io/hostname-collision-scope";
 
 /** Look-ups and candidates for one Ingress; what needs more is refused, so that no request occupies the operator. */
-export const MAX_COMPARISONS = 50_000;
+const MAX_COMPARISONS = 50_000;
 
 type Scope = NonNullable<CapsuleTenantSpec["hostnameCollisionScope"]>;
 
