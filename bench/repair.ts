@@ -1,7 +1,7 @@
 import type { LiveObject, Manifest } from "../providers/kubernetes/client";
 import { MAX_REPAIRS_PER_MINUTE } from "../src/controller/drift-backoff";
 import { stackName } from "../stacks/contract/object";
-import { tenant } from "../stacks/tenant/kind";
+import { tenant } from "../stacks/kinds/tenant/kind";
 import { type BareEngine, withBareEngine } from "./bare-engine";
 import { type BenchCluster, type BenchContext, withBenchCluster } from "./cluster";
 import { withOperator } from "./lifecycle";

@@ -4,7 +4,7 @@ import type { KubernetesClient, Manifest } from "../providers/kubernetes/client"
 import type { Program } from "../src/automation/program";
 import { type AnyKind, ownerDescription, parseObject } from "../stacks/contract/kind";
 import { objectKey } from "../stacks/contract/object";
-import { postgresWriter } from "../stacks/postgres-writer/kind";
+import { postgresWriter } from "../stacks/kinds/postgres-writer/kind";
 
 /** The row of one PostgresWriter. */
 export interface Writer {

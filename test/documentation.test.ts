@@ -3,7 +3,7 @@ import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { REASONS } from "../providers/reasons";
-import { kinds } from "../stacks/index";
+import { kinds } from "../stacks/kinds/index";
 import { declaredObjects } from "../stacks/up/objects";
 import { type Block, blocksOf } from "./e2e/blocks";
 import { filesUnder } from "./files";

@@ -9,17 +9,16 @@ const ROOT = path.resolve(__dirname, "..");
 const IMPORTED = /\b(?:from|import)\s*\(?\s*"(\.[^"]+)"/g;
 
 /** The folders of the kinds. */
+const KINDS = "stacks/kinds";
 const KIND_FOLDERS = fs
-  .readdirSync(path.join(ROOT, "stacks"))
-  .filter((name) => fs.existsSync(path.join(ROOT, "stacks", name, "sample.yaml")));
+  .readdirSync(path.join(ROOT, KINDS))
+  .filter((name) => fs.existsSync(path.join(ROOT, KINDS, name, "sample.yaml")));
 
-/** `src/cli` of `src/cli/run.ts`; a file of a top folder counts as itself. */
-const folderOf = (file: string) =>
-  path
-    .relative(ROOT, file.replace(/\.(ts|js)$/, ""))
-    .split(path.sep)
-    .slice(0, 2)
-    .join("/");
+/** `src/cli` of `src/cli/run.ts`; a file of a top folder, or of the kinds', counts as itself. */
+const folderOf = (file: string) => {
+  const parts = path.relative(ROOT, file.replace(/\.(ts|js)$/, "")).split(path.sep);
+  return parts.slice(0, parts.slice(0, 2).join("/") === KINDS ? 3 : 2).join("/");
+};
 
 /** Which folders each folder imports. */
 function importsOf(top: string): Map<string, Set<string>> {
@@ -79,7 +78,7 @@ describe("folders", () => {
   it("of src import no kind by its name: the list of kinds is the only way to one", () => {
     expect(KIND_FOLDERS.length).toBeGreaterThan(3);
     const named = [...imports].flatMap(([folder, found]) =>
-      KIND_FOLDERS.filter((kind) => folder.startsWith("src/") && found.has(`stacks/${kind}`)).map((kind) => [
+      KIND_FOLDERS.filter((kind) => folder.startsWith("src/") && found.has(`${KINDS}/${kind}`)).map((kind) => [
         folder,
         kind,
       ]),
@@ -104,7 +103,7 @@ const PUBLIC = Object.values(
 
 describe("the kinds", () => {
   it.each(KIND_FOLDERS)("use the package's public modules and nothing else of it: %s", (name) => {
-    const folder = path.join(ROOT, "stacks", name);
+    const folder = path.join(ROOT, KINDS, name);
     const imported = filesUnder(folder).flatMap((file) =>
       file.endsWith(".ts")
         ? [...fs.readFileSync(file, "utf8").matchAll(IMPORTED)].map(([, specifier = ""]) =>

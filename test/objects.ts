@@ -2,7 +2,7 @@ import type { LiveObject, ManagedFieldsEntry, ObjectMeta } from "../providers/ku
 import { CREATED_ANNOTATION, OWNER_ANNOTATION, OWNER_UID_LABEL, type Owner } from "../providers/kubernetes/ownership";
 import type { Condition } from "../stacks/contract/condition";
 import type { KindObject } from "../stacks/contract/object";
-import type { TenantSpec } from "../stacks/tenant/schema";
+import type { TenantSpec } from "../stacks/kinds/tenant/schema";
 
 /*
  * The objects that tests start from. Each is complete and valid; a test names what matters to it and nothing else.

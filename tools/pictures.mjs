@@ -27,7 +27,7 @@ function previewAsHtml(folder) {
   const manifests = join(folder, "manifests");
   mkdirSync(manifests);
   for (const [kind, change] of Object.entries(CHANGES)) {
-    const before = readFileSync(join(root, "stacks", kind, "sample.yaml"), "utf8");
+    const before = readFileSync(join(root, "stacks/kinds", kind, "sample.yaml"), "utf8");
     const after = change(before);
     if (after === before) throw new Error(`the sample of ${kind} has changed: nothing is different`);
     writeFileSync(join(manifests, `${kind}.yaml`), after);

@@ -1,7 +1,7 @@
 import { getCompletionScript, getShellFromEnv, log, logFiles, parseEnv, SUPPORTED_SHELLS } from "@pnpm/tabtab";
 import { Argument, Command } from "commander";
 import { kindName } from "../../stacks/contract/kind";
-import { kinds } from "../../stacks/index";
+import { kinds } from "../../stacks/kinds/index";
 
 export function completionCommand(): Command {
   return new Command("completion")

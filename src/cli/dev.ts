@@ -3,8 +3,8 @@ import path from "node:path";
 import { Command } from "commander";
 import pretty from "pino-pretty";
 import { TerminalError } from "../../providers/errors";
-import { loadKinds, portableWords } from "../../stacks/catalog";
 import type { AnyKind } from "../../stacks/contract/kind";
+import { loadKinds, portableWords } from "../../stacks/kinds/catalog";
 import {
   type DevCluster,
   DevClusterRunningError,

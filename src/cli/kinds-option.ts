@@ -1,8 +1,8 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { listItems } from "../../providers/pattern";
-import { describeProblem, type LoadedKinds, loadKinds, requireKinds } from "../../stacks/catalog";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { findKind } from "../../stacks/contract/kind-name";
+import { describeProblem, type LoadedKinds, loadKinds, requireKinds } from "../../stacks/kinds/catalog";
 import { visibleLines } from "../text/plain-text";
 import { orWrongUsage } from "./parse-options";
 

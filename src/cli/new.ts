@@ -21,7 +21,7 @@ interface NewKindOptions {
 }
 
 /** The list of built-in kinds, to which a kind in this repository is added. */
-const INDEX = "stacks/index.ts";
+const INDEX = "stacks/kinds/index.ts";
 const PACKAGE_INDEX = "src/index.ts";
 
 interface Manifest {
@@ -168,11 +168,11 @@ function newFolder(names: NewKindNames, clone: string): string {
   }
   writeNew(clone, folderFiles(names));
   fs.writeFileSync(index, withKind(fs.readFileSync(index, "utf8"), names));
-  return `stacks/${names.folder}: the kind ${names.kind}
+  return `stacks/kinds/${names.folder}: the kind ${names.kind}
 
 Next:
   npm run build
-  npx vitest run --project unit test/stacks/${names.folder}
+  npx vitest run --project unit test/stacks/kinds/${names.folder}
   npx kindstack install --print > deploy/install.yaml
   describe it in docs/kinds.md and run npm test
 `;

@@ -5,7 +5,7 @@ import { TerminalError } from "../../providers/errors";
 import { KubernetesClient } from "../../providers/kubernetes/client";
 import { loadKubeconfig } from "../../providers/kubernetes/kubeconfig";
 import { kindName } from "../../stacks/contract/kind";
-import { kinds } from "../../stacks/index";
+import { kinds } from "../../stacks/kinds/index";
 import { listenAddress } from "../config";
 import { hostPort } from "../http/server";
 import { type ApiProxy, startProxy } from "../proxy/proxy";

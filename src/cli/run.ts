@@ -2,7 +2,7 @@ import { availableParallelism } from "node:os";
 import { Command, Option } from "commander";
 import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
 import { closePool } from "../../providers/postgres/pool";
-import { kinds as builtInKinds } from "../../stacks/index";
+import { kinds as builtInKinds } from "../../stacks/kinds/index";
 import { StackEngine } from "../automation/engine";
 import { StackReader } from "../automation/stack-reader";
 import { listenAddress, readStateConfig } from "../config";

@@ -2,14 +2,14 @@ import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { KubernetesClient, LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
-import { sampleOf } from "../../stacks/catalog";
 import { findCondition } from "../../stacks/contract/condition";
 import { type AnyKind, statusOf } from "../../stacks/contract/kind";
 import { requireManifests } from "../../stacks/contract/manifests";
 import { objectKey } from "../../stacks/contract/object";
 import type { ManifestDocument } from "../../stacks/contract/parse-manifests";
 import { isReady } from "../../stacks/contract/readiness";
-import { kinds as builtIn } from "../../stacks/index";
+import { sampleOf } from "../../stacks/kinds/catalog";
+import { kinds as builtIn } from "../../stacks/kinds/index";
 import { packageRoot } from "../package";
 import { renderTable } from "../text/table";
 import type { DevCluster } from "./cluster";
@@ -63,7 +63,7 @@ export async function inDefaultNamespace<T extends Pick<Manifest, "apiVersion" |
 
 function sampleFiles(kind: AnyKind): string[] {
   // Compiled, the built-in kinds lie elsewhere, under the same name.
-  const own = path.join(packageRoot, "stacks", path.basename(kind.directory), "sample.yaml");
+  const own = path.join(packageRoot, "stacks/kinds", path.basename(kind.directory), "sample.yaml");
   return [builtIn.includes(kind) ? own : sampleOf(kind)].filter((file) => file !== undefined);
 }
 

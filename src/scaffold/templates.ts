@@ -14,7 +14,7 @@ const modulesOf = ({ folder }: NewKindNames): Record<string, string> => ({
   kindstack: "stacks/contract/index",
   "kindstack/providers/kubernetes": "providers/kubernetes/index",
   "kindstack/testing": "src/testing/index",
-  "../src/kind": `stacks/${folder}/kind`,
+  "../src/kind": `stacks/kinds/${folder}/kind`,
 });
 
 /**
@@ -48,7 +48,7 @@ export function furtherFiles(names: NewKindNames): Files {
 
 /** A kind's folder in this repository, with its test. */
 export function folderFiles(names: NewKindNames): Files {
-  const folder = `stacks/${names.folder}`;
+  const folder = `stacks/kinds/${names.folder}`;
   const modules = modulesOf(names);
   const files = Object.entries(filledTemplate("kind", names)).filter(([file]) => !OF_A_PACKAGE.includes(file));
   return Object.fromEntries(

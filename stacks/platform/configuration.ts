@@ -2,7 +2,7 @@ import Type from "typebox";
 import { Compile } from "typebox/compile";
 import Value from "typebox/value";
 import { TerminalError } from "../../providers/errors";
-import { DEFAULT_USER_GROUP } from "../capsule-tenant/labels";
+import { DEFAULT_USER_GROUP } from "../kinds/capsule-tenant/labels";
 import { SELECTOR } from "./labels";
 
 /** Where the volume of a `file://` backend is mounted. */

@@ -1,7 +1,7 @@
 import { TerminalError } from "../../providers/errors";
-import { capsuleTenant } from "../capsule-tenant/kind";
-import { type LoadedKinds, loadKinds, requireKinds } from "../catalog";
 import { type AnyKind, kindName } from "../contract/kind";
+import { capsuleTenant } from "../kinds/capsule-tenant/kind";
+import { type LoadedKinds, loadKinds, requireKinds } from "../kinds/catalog";
 import type { Configuration } from "./configuration";
 
 /**

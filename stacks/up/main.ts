@@ -11,7 +11,7 @@ import { kubeconfigNamespace } from "../../providers/kubernetes/connection";
 import { loadKubeconfig } from "../../providers/kubernetes/kubeconfig";
 import type { AnyKind } from "../contract/kind";
 import { requireManifests } from "../contract/manifests";
-import { kinds as builtIn } from "../index";
+import { kinds as builtIn } from "../kinds/index";
 import { type Configuration, parseConfiguration } from "../platform/configuration";
 import { withLoadedKinds } from "../platform/kinds";
 import { missingPrerequisites } from "../platform/prerequisites";

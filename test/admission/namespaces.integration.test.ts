@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { KubernetesClient, LiveObject, ResourceType } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
-import { TENANT_LABEL } from "../../stacks/capsule-tenant/labels";
-import { surplusNamespaces } from "../../stacks/capsule-tenant/namespaces";
+import { TENANT_LABEL } from "../../stacks/kinds/capsule-tenant/labels";
+import { surplusNamespaces } from "../../stacks/kinds/capsule-tenant/namespaces";
 import { controlPlane } from "../control-plane";
 import { create, expectRefusal, namespaceOf, TestAdmission, uniqueName } from "./test-admission";
 

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { KubernetesClient, Manifest } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
-import { keyRuleAnnotations } from "../../stacks/capsule-tenant/namespace-metadata";
 import { controllerReference } from "../../stacks/contract/object";
+import { keyRuleAnnotations } from "../../stacks/kinds/capsule-tenant/namespace-metadata";
 import { controlPlane } from "../control-plane";
 import { create, expectRefusal, namespaceOf, pathOf, TestAdmission, uniqueName } from "./test-admission";
 

@@ -14,13 +14,13 @@ import { type AdmissionOptions, startAdmission } from "../../src/admission/admis
 import type { Listener } from "../../src/http/server";
 import { installKinds } from "../../src/operator/install";
 import { eventually } from "../../src/testing/eventually";
-import { capsuleTenantAdmission } from "../../stacks/capsule-tenant/admission/admission";
-import { capsuleTenant } from "../../stacks/capsule-tenant/kind";
-import { DEFAULT_USER_GROUP, TENANT_LABEL } from "../../stacks/capsule-tenant/labels";
-import { policyBindings } from "../../stacks/capsule-tenant/policies/policies";
-import type { CapsuleTenantSpec } from "../../stacks/capsule-tenant/schema";
 import type { AnyKind } from "../../stacks/contract/kind";
 import type { KindObject } from "../../stacks/contract/object";
+import { capsuleTenantAdmission } from "../../stacks/kinds/capsule-tenant/admission/admission";
+import { capsuleTenant } from "../../stacks/kinds/capsule-tenant/kind";
+import { DEFAULT_USER_GROUP, TENANT_LABEL } from "../../stacks/kinds/capsule-tenant/labels";
+import { policyBindings } from "../../stacks/kinds/capsule-tenant/policies/policies";
+import type { CapsuleTenantSpec } from "../../stacks/kinds/capsule-tenant/schema";
 import { removeAdmission } from "./leftovers";
 
 const RBAC = "rbac.authorization.k8s.io";

@@ -11,13 +11,13 @@ import { behindEngine, unescapeReserved } from "../../providers/literal";
 import { ROW_STUB } from "../../providers/postgres/row";
 import type { DynamicProvider, Properties } from "../../providers/provider";
 import { declaredBy as registeredBy } from "../../providers/registration";
-import { kinds } from "../../stacks";
 import { type AnyKind, ownerDescription, parseObject } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
-import { podSet } from "../../stacks/podset/kind";
+import { kinds } from "../../stacks/kinds";
+import { podSet } from "../../stacks/kinds/podset/kind";
 import type { SpecSchema } from "../faults/spec-arbitrary";
 import { almostReserved } from "../reserved";
-import { labelled } from "../stacks/capsule-tenant/objects";
+import { labelled } from "../stacks/kinds/capsule-tenant/objects";
 import { TestEngine } from "./test-engine";
 
 /* Which texts a user may write is the schema's business; what the engine makes of them, the real one shows. */

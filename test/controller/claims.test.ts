@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { Claims } from "../../src/controller/claims";
 import { type ObjectItem, objectItem } from "../../src/controller/object-item";
-import { tenant } from "../../stacks/tenant/kind";
+import { tenant } from "../../stacks/kinds/tenant/kind";
 
 const unheld = () => undefined;
 const acme = objectItem(tenant, { name: "acme" });

@@ -3,8 +3,8 @@ import type { LiveObject } from "../../providers/kubernetes/client";
 import type { Reconcile } from "../../src/controller/context";
 import { maintain } from "../../src/controller/maintain";
 import { ObjectState } from "../../src/controller/object-state";
-import { capsuleTenant } from "../../stacks/capsule-tenant/kind";
 import { kindApiVersion } from "../../stacks/contract/kind";
+import { capsuleTenant } from "../../stacks/kinds/capsule-tenant/kind";
 
 const RECORDED = "v1/ResourceQuota/acme-blue/capsule-acme-0";
 const quota: LiveObject = {

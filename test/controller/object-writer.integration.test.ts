@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ObjectWriter } from "../../src/controller/object-writer";
 import { ReadYourWrites } from "../../src/controller/read-your-writes";
 import { FINALIZER } from "../../stacks/contract/object";
-import { postgresWriter } from "../../stacks/postgres-writer/kind";
+import { postgresWriter } from "../../stacks/kinds/postgres-writer/kind";
 import { controlPlane } from "../control-plane";
 import { CONFIG_MAP, TestCluster } from "../providers/kubernetes/test-cluster";
 

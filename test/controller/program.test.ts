@@ -5,10 +5,10 @@ import { OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ow
 import type { Reconcile } from "../../src/controller/context";
 import { Expectations } from "../../src/controller/expectations";
 import { readProgramInputs } from "../../src/controller/program";
-import { capsuleTenant } from "../../stacks/capsule-tenant/kind";
 import type { AnyKind } from "../../stacks/contract/kind";
-import { memcached } from "../../stacks/memcached/kind";
-import { podSet } from "../../stacks/podset/kind";
+import { capsuleTenant } from "../../stacks/kinds/capsule-tenant/kind";
+import { memcached } from "../../stacks/kinds/memcached/kind";
+import { podSet } from "../../stacks/kinds/podset/kind";
 
 const object = (name: string, namespace?: string) =>
   ({ metadata: { name, uid: `uid-${name}`, ...(namespace && { namespace }) } }) as LiveObject;

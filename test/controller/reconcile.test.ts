@@ -20,7 +20,7 @@ import type { LiveState, Maintenance } from "../../stacks/contract/capabilities"
 import { findCondition } from "../../stacks/contract/condition";
 import { type AnyKind, statusOf } from "../../stacks/contract/kind";
 import { objectId } from "../../stacks/contract/object";
-import { memcached } from "../../stacks/memcached/kind";
+import { memcached } from "../../stacks/kinds/memcached/kind";
 import { applied } from "../objects";
 
 /*

@@ -10,8 +10,8 @@ import {
 import { composeStatus, type StatusChange, writeStatus } from "../../src/controller/status";
 import type { Condition } from "../../stacks/contract/condition";
 import type { CommonStatus } from "../../stacks/contract/object";
-import { memcached } from "../../stacks/memcached/kind";
-import { tenant } from "../../stacks/tenant/kind";
+import { memcached } from "../../stacks/kinds/memcached/kind";
+import { tenant } from "../../stacks/kinds/tenant/kind";
 import { acme, marksOf, namespace, tenantObject } from "../objects";
 
 const NOW = new Date("2026-01-02T03:04:05.678Z");

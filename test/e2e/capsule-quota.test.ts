@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { userConfig } from "../../bench/users";
 import { ApiError, KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
-import { usageOf } from "../../stacks/capsule-tenant/object-usage";
-import { formatAmount, parseAmount } from "../../stacks/capsule-tenant/quantity";
+import { usageOf } from "../../stacks/kinds/capsule-tenant/object-usage";
+import { formatAmount, parseAmount } from "../../stacks/kinds/capsule-tenant/quantity";
 import { removeAdmission } from "../admission/leftovers";
 import { controlPlane } from "../control-plane";
 import {

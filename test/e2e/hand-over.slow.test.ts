@@ -1,5 +1,5 @@
-import { podSet } from "../../stacks/podset/kind";
-import { tenant } from "../../stacks/tenant/kind";
+import { podSet } from "../../stacks/kinds/podset/kind";
+import { tenant } from "../../stacks/kinds/tenant/kind";
 import { describeHandOver } from "./hand-over";
 
 describeHandOver([

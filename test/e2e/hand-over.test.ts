@@ -1,5 +1,5 @@
-import { memcached } from "../../stacks/memcached/kind";
-import { postgresWriter } from "../../stacks/postgres-writer/kind";
+import { memcached } from "../../stacks/kinds/memcached/kind";
+import { postgresWriter } from "../../stacks/kinds/postgres-writer/kind";
 import { describeHandOver } from "./hand-over";
 
 // A kind with Kubernetes objects and one with rows; `hand-over.slow.test.ts` has the others.

@@ -5,8 +5,8 @@ import { eventually } from "../../src/testing/eventually";
 import { PAUSED_ANNOTATION, RECONCILE_ANNOTATION } from "../../stacks/contract/annotations";
 import { type AnyKind, statusOf } from "../../stacks/contract/kind";
 import { objectKey, stackName } from "../../stacks/contract/object";
-import { memcached } from "../../stacks/memcached/kind";
-import { postgresWriter } from "../../stacks/postgres-writer/kind";
+import { memcached } from "../../stacks/kinds/memcached/kind";
+import { postgresWriter } from "../../stacks/kinds/postgres-writer/kind";
 import { apply, client, edit, POD, remove, uniqueName, untilGone, untilReady } from "./objects";
 import { manifestOf, PULUMI_TIMEOUT_MS, uidsOf, usePlatformTeam } from "./platform-team";
 

@@ -5,7 +5,7 @@ import { eventually } from "../../src/testing/eventually";
 import { RECONCILE_ANNOTATION } from "../../stacks/contract/annotations";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
-import type { PostgresWriterSpec } from "../../stacks/postgres-writer/schema";
+import type { PostgresWriterSpec } from "../../stacks/kinds/postgres-writer/schema";
 import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
 import { RESERVED } from "../reserved";

@@ -12,7 +12,7 @@ import type { PolicyRule } from "../../stacks/contract/capabilities";
 import { findCondition } from "../../stacks/contract/condition";
 import { type AnyKind, kindName, statusOf } from "../../stacks/contract/kind";
 import { INSPECTION_SECRET } from "../../stacks/contract/rbac";
-import { kinds } from "../../stacks/index";
+import { kinds } from "../../stacks/kinds/index";
 import { parseConfiguration } from "../../stacks/platform/configuration";
 import { withLoadedKinds } from "../../stacks/platform/kinds";
 import { platformManifests } from "../../stacks/platform/manifests";

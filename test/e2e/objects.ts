@@ -11,12 +11,12 @@ import {
   type ResourceType,
 } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
-import type { CapsuleTenantSpec } from "../../stacks/capsule-tenant/schema";
 import { type Condition, findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
-import type { MemcachedSpec } from "../../stacks/memcached/schema";
-import type { PostgresWriterSpec } from "../../stacks/postgres-writer/schema";
-import type { TenantSpec } from "../../stacks/tenant/schema";
+import type { CapsuleTenantSpec } from "../../stacks/kinds/capsule-tenant/schema";
+import type { MemcachedSpec } from "../../stacks/kinds/memcached/schema";
+import type { PostgresWriterSpec } from "../../stacks/kinds/postgres-writer/schema";
+import type { TenantSpec } from "../../stacks/kinds/tenant/schema";
 import { controlPlane } from "../control-plane";
 
 const config = new KubeConfig();
@@ -168,7 +168,7 @@ export function namespace(name: string, metadata: Partial<Manifest["metadata"]> 
 
 /** The sample of a kind, by its folder. */
 export function sampleFile(folder: string): { file: string; manifest: Manifest } {
-  const file = path.resolve(__dirname, "../../stacks", folder, "sample.yaml");
+  const file = path.resolve(__dirname, "../../stacks/kinds", folder, "sample.yaml");
   return { file, manifest: parse(fs.readFileSync(file, "utf8")) };
 }
 

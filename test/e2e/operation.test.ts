@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import type { Overview } from "../../src/status/overview";
 import { eventually } from "../../src/testing/eventually";
-import { kinds } from "../../stacks/index";
+import { kinds } from "../../stacks/kinds/index";
 import { Promtool } from "../stacks/platform/promtool";
 import { kubectl, noKubectl } from "./kubectl";
 import { apply, client, eventsAbout, remove, TENANT, tenant, uniqueName, untilGone, untilReady } from "./objects";

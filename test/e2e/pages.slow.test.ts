@@ -21,7 +21,10 @@ describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"
     beforeAll(async () => {
       await state.open();
       await reader.open(MAIN, { DOCS_POD: "true" });
-      fs.cpSync(path.join(ROOT, "stacks/tenant/sample.yaml"), path.join(reader.home, "stacks/tenant/sample.yaml"));
+      fs.cpSync(
+        path.join(ROOT, "stacks/kinds/tenant/sample.yaml"),
+        path.join(reader.home, "stacks/kinds/tenant/sample.yaml"),
+      );
     });
     afterAll(async () => {
       await reader.close();
@@ -54,7 +57,7 @@ describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"
     beforeAll(async () => {
       await reader.open(MAIN, { PULUMI_BACKEND_URL: `file://${reader.directory}/state` });
       await reader.run(`mkdir -p ${reader.directory}/state stacks
-        ln -s ${ROOT}/stacks/capsule-tenant stacks/capsule-tenant
+        ln -s ${ROOT}/stacks/kinds/capsule-tenant stacks/kinds/capsule-tenant
         operator start run --install-crds --admission-port 0`);
     });
     afterAll(async () => {
@@ -134,7 +137,7 @@ describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"
       await reader.run(`mkdir -p manifests ${reader.directory}/state
         kubectl create namespace kindstack-system
         operator start run --install-crds --preview-port ${ports["9444"]}
-        cp ${ROOT}/stacks/tenant/sample.yaml manifests/tenant.yaml
+        cp ${ROOT}/stacks/kinds/tenant/sample.yaml manifests/tenant.yaml
         kubectl apply -f manifests/tenant.yaml
         kubectl wait --for=condition=Ready tenant.multitenancy/tenant-sample --timeout=60s
         git init --quiet

@@ -5,8 +5,8 @@ import { OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ow
 import { eventually } from "../../src/testing/eventually";
 import { ownerDescription } from "../../stacks/contract/kind";
 import { controllerReference, type KindObject } from "../../stacks/contract/object";
-import { podSet as podSetKind } from "../../stacks/podset/kind";
-import { isCounted } from "../../stacks/podset/pods";
+import { podSet as podSetKind } from "../../stacks/kinds/podset/kind";
+import { isCounted } from "../../stacks/kinds/podset/pods";
 import { kubectl, noKubectl } from "./kubectl";
 import {
   apply,

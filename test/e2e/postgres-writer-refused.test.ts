@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { freePort } from "../../src/dev/ports";
 import { eventually } from "../../src/testing/eventually";
 import { FINALIZER } from "../../stacks/contract/object";
-import type { PostgresWriterSpec } from "../../stacks/postgres-writer/schema";
+import type { PostgresWriterSpec } from "../../stacks/kinds/postgres-writer/schema";
 import { controlPlane } from "../control-plane";
 import { filesUnder } from "../files";
 import { TestDatabase } from "../providers/postgres/database";

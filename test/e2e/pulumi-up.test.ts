@@ -2,10 +2,10 @@ import fs from "node:fs";
 import { describe, expect, it } from "vitest";
 import { eventually } from "../../src/testing/eventually";
 import { stackName } from "../../stacks/contract/object";
-import { memcached } from "../../stacks/memcached/kind";
-import { podSet } from "../../stacks/podset/kind";
-import { postgresWriter } from "../../stacks/postgres-writer/kind";
-import { tenant } from "../../stacks/tenant/kind";
+import { memcached } from "../../stacks/kinds/memcached/kind";
+import { podSet } from "../../stacks/kinds/podset/kind";
+import { postgresWriter } from "../../stacks/kinds/postgres-writer/kind";
+import { tenant } from "../../stacks/kinds/tenant/kind";
 import { find, remove, uniqueName } from "./objects";
 import { manifestOf, PULUMI_TIMEOUT_MS, uidsOf, usePlatformTeam } from "./platform-team";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
-import type { TenantSpec } from "../../stacks/tenant/schema";
+import type { TenantSpec } from "../../stacks/kinds/tenant/schema";
 import { kubectl, noKubectl } from "./kubectl";
 import {
   apply,

@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import type { Manifest } from "../../providers/kubernetes/client";
-import { capsuleTenant } from "../../stacks/capsule-tenant/kind";
 import { type AnyKind, kindApiVersion } from "../../stacks/contract/kind";
-import { memcached } from "../../stacks/memcached/kind";
-import { podSet } from "../../stacks/podset/kind";
-import { postgresWriter } from "../../stacks/postgres-writer/kind";
-import { tenant } from "../../stacks/tenant/kind";
+import { capsuleTenant } from "../../stacks/kinds/capsule-tenant/kind";
+import { memcached } from "../../stacks/kinds/memcached/kind";
+import { podSet } from "../../stacks/kinds/podset/kind";
+import { postgresWriter } from "../../stacks/kinds/postgres-writer/kind";
+import { tenant } from "../../stacks/kinds/tenant/kind";
 import { namespace } from "../e2e/objects";
 import { type Broken, brokenSpecs, type Overrides, type SpecSchema, validSpecs } from "./spec-arbitrary";
 

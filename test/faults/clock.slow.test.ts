@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { kubernetesLeases } from "../../src/sharding/lease-store";
 import { eventually } from "../../src/testing/eventually";
-import { isCounted } from "../../stacks/podset/pods";
+import { isCounted } from "../../stacks/kinds/podset/pods";
 import {
   apply,
   client,

@@ -4,12 +4,12 @@ import fc from "fast-check";
 import { expect, vi } from "vitest";
 import { ApiError, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
-import type { CapsuleTenantSpec } from "../../stacks/capsule-tenant/schema";
 import { findCondition } from "../../stacks/contract/condition";
 import { type AnyKind, kindName, statusOf } from "../../stacks/contract/kind";
-import { isCounted } from "../../stacks/podset/pods";
-import { postgresWriter } from "../../stacks/postgres-writer/kind";
-import type { TenantSpec } from "../../stacks/tenant/schema";
+import type { CapsuleTenantSpec } from "../../stacks/kinds/capsule-tenant/schema";
+import { isCounted } from "../../stacks/kinds/podset/pods";
+import { postgresWriter } from "../../stacks/kinds/postgres-writer/kind";
+import type { TenantSpec } from "../../stacks/kinds/tenant/schema";
 import { removeAdmission } from "../admission/leftovers";
 import { controlPlane } from "../control-plane";
 import {

@@ -27,7 +27,7 @@ async function helm(...args: string[]): Promise<string> {
 
 it("is installed, and Ready within 60 s", async () => {
   await helm("install", "kindstack", chart, "--wait", "--timeout", "60s");
-  await kubectl(["apply", "-f", path.resolve(__dirname, "../../stacks/tenant/sample.yaml")]);
+  await kubectl(["apply", "-f", path.resolve(__dirname, "../../stacks/kinds/tenant/sample.yaml")]);
   await areReady(["tenants.multitenancy.codereliant.io/tenant-sample"]);
 });
 

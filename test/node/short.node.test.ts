@@ -54,8 +54,8 @@ describe("the default installation", () => {
   });
 
   it("makes all samples Ready within 60 s", async () => {
-    for (const kind of fs.readdirSync(path.join(ROOT, "stacks"))) {
-      const sample = path.join(ROOT, "stacks", kind, "sample.yaml");
+    for (const kind of fs.readdirSync(path.join(ROOT, "stacks/kinds"))) {
+      const sample = path.join(ROOT, "stacks/kinds", kind, "sample.yaml");
       if (fs.existsSync(sample)) await kubectl(`apply -f ${sample}`);
     }
     await areReady(SAMPLES, 60);

@@ -7,7 +7,7 @@ import type { Reconciler } from "../../src/controller/reconcile";
 import { Controller, type ControllerEnvironment } from "../../src/operator/controller";
 import { createMetrics } from "../../src/telemetry/metrics";
 import { FINALIZER, stackName } from "../../stacks/contract/object";
-import { memcached } from "../../stacks/memcached/kind";
+import { memcached } from "../../stacks/kinds/memcached/kind";
 
 const metadata = { namespace: "default", name: "cache", uid: "1", resourceVersion: "1", finalizers: [FINALIZER] };
 const object: LiveObject = { apiVersion: "cache.example.com/v1alpha1", kind: "Memcached", metadata };

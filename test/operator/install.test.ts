@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { ApiError, type LiveObject } from "../../providers/kubernetes/client";
 import { installKinds } from "../../src/operator/install";
-import { podSet } from "../../stacks/podset/kind";
-import { postgresWriter } from "../../stacks/postgres-writer/kind";
+import { podSet } from "../../stacks/kinds/podset/kind";
+import { postgresWriter } from "../../stacks/kinds/postgres-writer/kind";
 
 const TYPE = { apiVersion: "demo.yash.com/v1", kind: "PostgresWriter", plural: "postgreswriters", namespaced: true };
 

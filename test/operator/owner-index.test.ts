@@ -3,7 +3,7 @@ import type { Informer, ObjectChange } from "../../src/cache/informer";
 import type { InformerFactory } from "../../src/cache/informer-factory";
 import { objectItem } from "../../src/controller/object-item";
 import { OwnerIndex } from "../../src/operator/owner-index";
-import { tenant } from "../../stacks/tenant/kind";
+import { tenant } from "../../stacks/kinds/tenant/kind";
 import { acme, globex, marksOf, namespace } from "../objects";
 
 const first = acme;

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { requireRights, rightsForDiff, rightsForPreview, rightsForStack } from "../../src/preview/access";
 import type { AnyKind } from "../../stacks/contract/kind";
-import { kinds } from "../../stacks/index";
-import { postgresWriter } from "../../stacks/postgres-writer/kind";
-import { tenant } from "../../stacks/tenant/kind";
+import { kinds } from "../../stacks/kinds/index";
+import { postgresWriter } from "../../stacks/kinds/postgres-writer/kind";
+import { tenant } from "../../stacks/kinds/tenant/kind";
 
 const writer: AnyKind = postgresWriter;
 const candidate = (kind: AnyKind, name: string, namespace?: string) => ({

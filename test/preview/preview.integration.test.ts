@@ -29,7 +29,7 @@ import { findKind, kindOf } from "../../stacks/contract/kind-name";
 import { readManifests } from "../../stacks/contract/manifests";
 import { objectKey, stackName } from "../../stacks/contract/object";
 import { violatedRules } from "../../stacks/contract/rules";
-import { kinds } from "../../stacks/index";
+import { kinds } from "../../stacks/kinds/index";
 import { controlPlane } from "../control-plane";
 import { NAMESPACE, TestCluster } from "../providers/kubernetes/test-cluster";
 import { TestDatabase } from "../providers/postgres/database";

@@ -5,7 +5,7 @@ import type { LiveObject } from "../../providers/kubernetes/client";
 import type { Identity } from "../../src/proxy/identity";
 import { Owners } from "../../src/proxy/owners";
 import { eventually } from "../../src/testing/eventually";
-import { capsuleNamespaceView } from "../../stacks/capsule-tenant/namespace-view";
+import { capsuleNamespaceView } from "../../stacks/kinds/capsule-tenant/namespace-view";
 
 const alice: Identity = { username: "alice", groups: ["drillers"], extra: {} };
 const robot: Identity = { username: "system:serviceaccount:ci:robot", groups: [], extra: {} };

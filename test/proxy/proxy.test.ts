@@ -9,8 +9,8 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type ApiProxy, type ProxyOptions, startProxy } from "../../src/proxy/proxy";
 import type { CertifiedKey } from "../../src/tls/certificate";
 import { readServingCertificate } from "../../src/tls/served-certificate";
-import { capsuleTenant } from "../../stacks/capsule-tenant/kind";
-import { capsuleNamespaceView } from "../../stacks/capsule-tenant/namespace-view";
+import { capsuleTenant } from "../../stacks/kinds/capsule-tenant/kind";
+import { capsuleNamespaceView } from "../../stacks/kinds/capsule-tenant/namespace-view";
 import { TestAuthority } from "../tls/test-authority";
 import { ask, begin, FakeApiServer, type Question, textOf } from "./fixture";
 

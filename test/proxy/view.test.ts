@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Identity } from "../../src/proxy/identity";
 import { ownNamespaces, passageOf, type ViewOptions } from "../../src/proxy/view";
-import { TENANT_LABEL } from "../../stacks/capsule-tenant/labels";
+import { TENANT_LABEL } from "../../stacks/kinds/capsule-tenant/labels";
 
 const alice: Identity = { username: "alice", groups: ["capsule.clastix.io"], extra: {} };
 

@@ -53,14 +53,14 @@ describe("the names of a new kind", () => {
 
 describe("kindstack new kind", () => {
   it("writes a folder of this repository that the linter takes, and adds it to the list", async () => {
-    fs.mkdirSync(path.join(directory, "stacks"));
-    fs.copyFileSync(path.join(ROOT, "stacks/index.ts"), path.join(directory, "stacks/index.ts"));
+    fs.mkdirSync(path.join(directory, "stacks/kinds"), { recursive: true });
+    fs.copyFileSync(path.join(ROOT, "stacks/kinds/index.ts"), path.join(directory, "stacks/kinds/index.ts"));
 
     expect(await create("BackupPolicy", "--dir", directory)).toBe(0);
 
-    expect(read("stacks/index.ts")).toContain('import { backupPolicy } from "./backup-policy/kind";\n');
-    expect(read("stacks/index.ts")).toMatch(/\[tenant, .*, backupPolicy\];/);
-    expect(written()).toContain("test/stacks/backup-policy/kind.test.ts");
+    expect(read("stacks/kinds/index.ts")).toContain('import { backupPolicy } from "./backup-policy/kind";\n');
+    expect(read("stacks/kinds/index.ts")).toMatch(/\[tenant, .*, backupPolicy\];/);
+    expect(written()).toContain("test/stacks/kinds/backup-policy/kind.test.ts");
     lint();
   });
 

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { countObjects } from "../../src/status/object-counts";
 import type { Overview } from "../../src/status/overview";
 import { renderOverview } from "../../src/status/render";
-import { tenant } from "../../stacks/tenant/kind";
+import { tenant } from "../../stacks/kinds/tenant/kind";
 import { tenantObject, withConditions } from "../objects";
 
 const named = (name: string) => tenantObject({}, { name });

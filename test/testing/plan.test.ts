@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { KubernetesObject } from "../../providers/kubernetes/index";
 import { objectOf, planBetween, registeredBy } from "../../src/testing/index";
-import { memcached } from "../../stacks/memcached/kind";
-import { postgresWriter } from "../../stacks/postgres-writer/kind";
-import { tenant } from "../../stacks/tenant/kind";
-import type { TenantSpec } from "../../stacks/tenant/schema";
+import { memcached } from "../../stacks/kinds/memcached/kind";
+import { postgresWriter } from "../../stacks/kinds/postgres-writer/kind";
+import { tenant } from "../../stacks/kinds/tenant/kind";
+import type { TenantSpec } from "../../stacks/kinds/tenant/schema";
 
 describe("objectOf", () => {
   it("fills in the schema's defaults and refuses what the schema refuses", () => {

@@ -6,7 +6,7 @@ import { customResourceDefinition, webhookClientOf } from "../../../stacks/contr
 import { type AnyKind, defineKind } from "../../../stacks/contract/kind";
 import { admissionRules } from "../../../stacks/contract/rbac";
 import { type Convertible, servedVersion } from "../../../stacks/contract/served-version";
-import { tenant } from "../../../stacks/tenant/kind";
+import { tenant } from "../../../stacks/kinds/tenant/kind";
 import { declaredObjects } from "../../../stacks/up/objects";
 
 const version = (name: string, step: number) =>

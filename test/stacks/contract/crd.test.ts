@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { customResourceDefinition } from "../../../stacks/contract/crd";
 import { type AnyKind, kindName } from "../../../stacks/contract/kind";
-import { kinds } from "../../../stacks/index";
+import { kinds } from "../../../stacks/kinds/index";
 
 interface Schema {
   type?: string;

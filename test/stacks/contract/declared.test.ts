@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { LiveObject } from "../../../providers/kubernetes/client";
 import { parseDeclared } from "../../../stacks/contract/declared";
 import type { AnyKind } from "../../../stacks/contract/kind";
-import { podSet } from "../../../stacks/podset/kind";
+import { podSet } from "../../../stacks/kinds/podset/kind";
 
 const part = Type.Object({ port: Type.Integer({ default: 80 }) });
 const spec = Type.Object({

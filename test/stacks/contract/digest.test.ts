@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { programDigest } from "../../../stacks/contract/digest";
-import { kinds } from "../../../stacks/index";
-import { tenant } from "../../../stacks/tenant/kind";
+import { kinds } from "../../../stacks/kinds/index";
+import { tenant } from "../../../stacks/kinds/tenant/kind";
 
 let directory: string;
 beforeEach(async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { AnyKind } from "../../../stacks/contract/kind";
 import { findKind, kindOf } from "../../../stacks/contract/kind-name";
-import { kinds } from "../../../stacks/index";
+import { kinds } from "../../../stacks/kinds/index";
 
 const tenant = kinds.find(({ kind }) => kind === "Tenant") as AnyKind;
 const otherTenant = { ...tenant, group: "capsule.clastix.io", shortNames: ["tnt"] };

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { controllerReference, objectId, objectKey, stackName } from "../../../stacks/contract/object";
-import { kinds } from "../../../stacks/index";
+import { kinds } from "../../../stacks/kinds/index";
 import { tenantObject } from "../../objects";
 
 const label = fc.stringMatching(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/);

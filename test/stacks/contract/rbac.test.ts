@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import type { AdmissionWebhook, KindAdmission } from "../../../stacks/contract/admission";
 import { type AnyKind, defineKind } from "../../../stacks/contract/kind";
 import { admissionRules, operatorRules } from "../../../stacks/contract/rbac";
-import { kinds } from "../../../stacks/index";
-import { tenant } from "../../../stacks/tenant/kind";
+import { kinds } from "../../../stacks/kinds/index";
+import { tenant } from "../../../stacks/kinds/tenant/kind";
 
 function kindWith(changes: Partial<AnyKind>): AnyKind {
   return defineKind({ ...tenant, group: "g.example.com", plural: "things", owns: [], capabilities: {}, ...changes });

@@ -6,9 +6,9 @@ import { parse } from "yaml";
 import type { Manifest } from "../../../providers/kubernetes/client";
 import type { AnyKind } from "../../../stacks/contract/kind";
 import { violatedRules } from "../../../stacks/contract/rules";
-import { kinds } from "../../../stacks/index";
-import { podSet } from "../../../stacks/podset/kind";
-import { tenant } from "../../../stacks/tenant/kind";
+import { kinds } from "../../../stacks/kinds/index";
+import { podSet } from "../../../stacks/kinds/podset/kind";
+import { tenant } from "../../../stacks/kinds/tenant/kind";
 import { tenantObject } from "../../objects";
 
 const rule = (text: string) => ({ "x-kubernetes-validations": [{ rule: text, message: `must satisfy ${text}` }] });

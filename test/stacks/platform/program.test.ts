@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { customResourceDefinition } from "../../../stacks/contract/crd";
 import { kindName } from "../../../stacks/contract/kind";
 import { admissionRules, inspectionRules, operatorRules } from "../../../stacks/contract/rbac";
-import { kinds } from "../../../stacks/index";
+import { kinds } from "../../../stacks/kinds/index";
 import { parseConfiguration } from "../../../stacks/platform/configuration";
 import { withLoadedKinds } from "../../../stacks/platform/kinds";
 import { installPlatform } from "../../../stacks/platform/program";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { kinds } from "../../../stacks/index";
+import { kinds } from "../../../stacks/kinds/index";
 import { parseConfiguration } from "../../../stacks/platform/configuration";
 import { installPlatform } from "../../../stacks/platform/program";
 import { registrationsOf } from "./mocked-engine";

@@ -6,8 +6,8 @@ import type { Manifest } from "../../../providers/kubernetes/client";
 import { kindName } from "../../../stacks/contract/kind";
 import { stackName } from "../../../stacks/contract/object";
 import type { SourcedDocument } from "../../../stacks/contract/parse-manifests";
-import { kinds } from "../../../stacks/index";
-import { tenant } from "../../../stacks/tenant/kind";
+import { kinds } from "../../../stacks/kinds/index";
+import { tenant } from "../../../stacks/kinds/tenant/kind";
 import { declaredObjects, isOwnStack } from "../../../stacks/up/objects";
 
 function inFile(manifest: Partial<Manifest>, file = "cr.yaml"): SourcedDocument {

@@ -1,0 +1,66 @@
+import { LRUCache } from "lru-cache";
+import Type from "typebox";
+import type { LiveObject, Manifest } from "../../../providers/kubernetes/index";
+import type { KindObject } from "../../contract/index";
+import { jsonReader } from "./annotation-json";
+import { RESOURCE_QUOTA_LABEL } from "./labels";
+import { type Amounts, QUANTITY } from "./quantity";
+
+/*
+ * What a namespace that is being deleted still uses counts until it is gone. Its ResourceQuotas are deleted before what has
+ * finalizers, so their last status is kept on the namespace itself.
+ */
+
+/** On a namespace that is being deleted: what it used last, by item of the tenant's quotas and by resource. */
+const LAST_USE_ANNOTATION = "kindstack.dev/last-quota-use";
+
+type LastUse = Record<string, Amounts>;
+
+const quantity = Type.Union([Type.String({ pattern: QUANTITY }), Type.Number({ minimum: 0 })]);
+const readLastUse = jsonReader(Type.Record(Type.String(), Type.Record(Type.String(), quantity)));
+
+/** What ResourceQuotas said last, by tenant and namespace: their end may be seen before that of their namespace. */
+const seen = new LRUCache<string, LastUse>({ max: 10_000 });
+
+/**
+ * The namespaces of a tenant that are being deleted.
+ *
+ * @param owned the tenant's namespaces and ResourceQuotas, among others
+ * @returns by namespace: what it uses, `undefined` while that is not known; and what is to be written on them, so that it
+ *   is known after a restart
+ */
+export function endingNamespaces({ metadata: { uid: tenant } }: KindObject, owned: readonly LiveObject[]) {
+  const lastUse = new Map<string, LastUse | undefined>();
+  const notes: Manifest[] = [];
+  const useOf = useByNamespace(owned);
+  for (const { apiVersion, kind, metadata } of owned) {
+    if (kind !== "Namespace" || metadata.deletionTimestamp === undefined) continue;
+    const { name, uid } = metadata;
+    const noted = readLastUse(metadata.annotations?.[LAST_USE_ANNOTATION]);
+    const use = useOf.get(name) ?? noted ?? seen.get(`${tenant}/${name}`);
+    lastUse.set(name, use);
+    if (noted !== undefined || use === undefined) continue;
+    notes.push({
+      apiVersion,
+      kind,
+      metadata: { name, uid, annotations: { [LAST_USE_ANNOTATION]: JSON.stringify(use) } },
+    });
+  }
+  return { lastUse, notes };
+}
+
+export function rememberUse({ metadata: { uid } }: KindObject, owned: readonly LiveObject[]): void {
+  for (const [namespace, use] of useByNamespace(owned)) seen.set(`${uid}/${namespace}`, use);
+}
+
+function useByNamespace(owned: readonly LiveObject[]): Map<string, LastUse> {
+  const useOf = new Map<string, LastUse>();
+  for (const { kind, metadata, status } of owned) {
+    const index = metadata.labels?.[RESOURCE_QUOTA_LABEL];
+    if (kind !== "ResourceQuota" || index === undefined) continue;
+    const { used } = (status ?? {}) as { used?: Amounts };
+    const namespace = metadata.namespace ?? "";
+    useOf.set(namespace, { ...useOf.get(namespace), ...(used && { [index]: used }) });
+  }
+  return useOf;
+}

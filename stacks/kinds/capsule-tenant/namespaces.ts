@@ -1,0 +1,65 @@
+import { isProtectedNamespace, type LiveObject } from "../../../providers/kubernetes/index";
+import type { KindObject } from "../../contract/index";
+import { ROLE_BINDING_LABEL, TENANT_LABEL } from "./labels";
+import type { CapsuleTenant } from "./schema";
+
+/** The tenants that an object with Capsule's label is for: one, or none if no tenant may have it, whatever its label. */
+export function tenantsOf({ metadata: { name, labels } }: LiveObject): string[] {
+  const tenant = labels?.[TENANT_LABEL];
+  return !tenant || isProtectedNamespace(name) ? [] : [tenant];
+}
+
+/**
+ * The tenant's namespaces by name: those with its label, and those of its stack that name it as their owner, so that a
+ * label that a user removes is restored. Those on their way out are left alone.
+ */
+export function namespacesOf(
+  { metadata: { uid } }: KindObject,
+  owned: readonly LiveObject[],
+  watched: readonly LiveObject[],
+): string[] {
+  const kept = owned.filter(
+    ({ kind, metadata }) => kind === "Namespace" && metadata.ownerReferences?.some((owner) => owner.uid === uid),
+  );
+  const names = [...watched, ...kept]
+    .filter(({ metadata }) => !metadata.deletionTimestamp && !isProtectedNamespace(metadata.name))
+    .map(({ metadata }) => metadata.name);
+  return [...new Set(names)].sort();
+}
+
+/** Of the objects, the namespaces that are not being deleted. */
+export function presentNamespaces(objects: readonly LiveObject[]): LiveObject[] {
+  return objects.filter(({ kind, metadata }) => kind === "Namespace" && metadata.deletionTimestamp === undefined);
+}
+
+/**
+ * The namespaces beyond the tenant's quota that came together with others, before any cache showed these: the youngest of
+ * those without rights. Their owner gets none in them. Namespaces with rights keep them when the quota is lowered.
+ */
+export function surplusNamespaces(
+  { spec: { namespaceQuota = Number.POSITIVE_INFINITY } }: CapsuleTenant,
+  objects: readonly LiveObject[],
+): Set<string> {
+  const namespaces = new Map(
+    objects.filter(({ kind }) => kind === "Namespace").map((namespace) => [namespace.metadata.name, namespace]),
+  );
+  const rank = (namespace: LiveObject) => (hasRights(namespace.metadata.name, objects) ? 0 : 1);
+  const ordered = [...namespaces.values()].sort((a, b) => rank(a) - rank(b) || (isOlder(a, b) ? -1 : 1));
+  return new Set(ordered.slice(namespaceQuota).flatMap((one) => (rank(one) === 0 ? [] : [one.metadata.name])));
+}
+
+/** Which of two objects came first; of two that came within a second, all agree on one. */
+function isOlder({ metadata: one }: LiveObject, { metadata: other }: LiveObject): boolean {
+  const [a = "", b = ""] = [one.creationTimestamp, other.creationTimestamp];
+  return a === b ? one.uid < other.uid : a < b;
+}
+
+export function hasRights(namespace: string, owned: readonly LiveObject[]): boolean {
+  return owned.some(
+    ({ kind, metadata }) =>
+      kind === "RoleBinding" &&
+      metadata.namespace === namespace &&
+      metadata.labels?.[ROLE_BINDING_LABEL] !== undefined &&
+      metadata.deletionTimestamp === undefined,
+  );
+}

@@ -1,0 +1,100 @@
+import type { LiveObject } from "../../../providers/kubernetes/index";
+import type { KindCondition } from "../../contract/index";
+import { HOSTNAME_COLLISION_LABEL } from "./labels";
+import { KEY_RULE_ANNOTATIONS } from "./namespace-metadata";
+import { hasRights, namespacesOf, presentNamespaces, surplusNamespaces } from "./namespaces";
+import { isCordoned } from "./policies/cordon";
+import { policyBindings } from "./policies/policies";
+import { namespaceMetadata } from "./program";
+import { mayHaveRights } from "./rights";
+import type { CapsuleTenant, CapsuleTenantStatus } from "./schema";
+
+export function capsuleTenantReport(tenant: CapsuleTenant, owned: readonly LiveObject[]): CapsuleTenantStatus {
+  const namespaces = namespacesOf(tenant, owned, []);
+  return { size: namespaces.length, namespaces };
+}
+
+/** Whether the tenant is cordoned, and whether owners wait for the API server to enforce what it restricts. */
+export function capsuleTenantConditions(tenant: CapsuleTenant, owned: readonly LiveObject[]): KindCondition[] {
+  const surplus = [...surplusNamespaces(tenant, owned)].sort();
+  const waiting = namespacesOf(tenant, owned, []).filter((namespace) => !hasRights(namespace, owned));
+  const binding = owned.some(({ metadata }) => metadata.name === `capsule-cordon-${tenant.metadata.name}`);
+  return [
+    isCordoned(tenant)
+      ? {
+          type: "Cordoned",
+          status: binding ? "True" : "False",
+          reason: binding ? "Cordoned" : "NotYetCordoned",
+          message: "nothing new can be created in the tenant's namespaces; running workloads continue",
+        }
+      : { type: "Cordoned", status: "False", reason: "NotCordoned", message: "the owner may work in the namespaces" },
+    surplus.length > 0
+      ? {
+          type: "Enforced",
+          status: "False",
+          reason: "NamespaceQuotaExceeded",
+          message:
+            `${surplus.join(", ")} came together with others and are beyond the quota of ${tenant.spec.namespaceQuota} namespaces:` +
+            " the owner gets no rights there. Delete namespaces or raise spec.namespaceQuota",
+        }
+      : waiting.length === 0
+        ? { type: "Enforced", status: "True", reason: "Enforced", message: "the owner has rights in all namespaces" }
+        : {
+            type: "Enforced",
+            status: "False",
+            reason: "NotYetEnforced",
+            message:
+              `waiting until the API server enforces the tenant's restrictions and counts its quotas in ${waiting.join(", ")};` +
+              " then the owner gets rights. The operator must serve admission (--admission-port)",
+          },
+  ];
+}
+
+/**
+ * Namespaces that came to the tenant or left it since the last update, and those whose owner may have rights by now. And
+ * what follows from the Tenant's labels and annotations: these make no new generation.
+ */
+export function capsuleTenantNeedsReconcile(
+  tenant: CapsuleTenant,
+  owned: readonly LiveObject[],
+  watched: readonly LiveObject[],
+): string[] {
+  const wanted = namespacesOf(tenant, owned, watched);
+  const made = namesOf("Namespace", owned);
+  const ready = wanted.filter(
+    (name) => made.includes(name) && !hasRights(name, owned) && mayHaveRights(tenant, name, { owned, watched }),
+  );
+  const present = presentNamespaces(owned).map(({ metadata }) => metadata.name);
+  const wantedBindings = policyBindings(tenant).map(({ metadata }) => metadata.name ?? "");
+  const madeBindings = namesOf("ValidatingAdmissionPolicyBinding", owned);
+  return [
+    ...ready.map((name) => `namespace ${name} is enforced and counted`),
+    ...without(wanted, made).map((name) => `namespace ${name} is new`),
+    ...without(present, wanted).map((name) => `namespace ${name} has left`),
+    ...without(wantedBindings, madeBindings).map((name) => `policy binding ${name} is missing`),
+    ...without(madeBindings, wantedBindings).map((name) => `policy binding ${name} is not needed`),
+    ...changedRules(tenant, owned),
+  ];
+}
+
+function namesOf(wanted: string, objects: readonly LiveObject[]): string[] {
+  return objects.filter(({ kind }) => kind === wanted).map(({ metadata }) => metadata.name);
+}
+
+function without(names: readonly string[], others: readonly string[]): string[] {
+  return names.filter((name) => !others.includes(name));
+}
+
+const RULE_ANNOTATIONS = Object.values(KEY_RULE_ANNOTATIONS).flatMap((annotations) => Object.values(annotations));
+
+/** Namespaces whose metadata does not say what the tenant forbids, or in what scope its host names are compared. */
+function changedRules(tenant: CapsuleTenant, owned: readonly LiveObject[]): string[] {
+  const { labels, annotations } = namespaceMetadata(tenant);
+  return presentNamespaces(owned)
+    .filter(
+      ({ metadata }) =>
+        metadata.labels?.[HOSTNAME_COLLISION_LABEL] !== labels?.[HOSTNAME_COLLISION_LABEL] ||
+        RULE_ANNOTATIONS.some((name) => metadata.annotations?.[name] !== annotations?.[name]),
+    )
+    .map(({ metadata }) => `namespace ${metadata.name} has other rules`);
+}

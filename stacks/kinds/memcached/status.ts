@@ -1,0 +1,69 @@
+import type { LiveObject } from "../../../providers/kubernetes/index";
+import type { KindCondition, KindObject } from "../../contract/index";
+import type { MemcachedSpec } from "./schema";
+
+interface DeploymentStatus {
+  observedGeneration?: number;
+  updatedReplicas?: number;
+  availableReplicas?: number;
+  conditions?: { type: string; status: string; message?: string }[];
+}
+
+type State = [status: KindCondition["status"], message: string];
+
+/** `Available`, `Progressing` and `Degraded`, with the reasons and messages of the operator that this kind is from. */
+export function memcachedConditions(
+  { metadata: { name, generation, deletionTimestamp }, spec: { size }, status }: KindObject<MemcachedSpec>,
+  owned: readonly LiveObject[],
+  failure: string | undefined,
+): KindCondition[] {
+  if (deletionTimestamp) {
+    const message =
+      failure === undefined
+        ? `Performing finalizer operations for the custom resource: ${name}`
+        : `Finalizer operations for custom resource ${name} failed: ${failure}`;
+    return conditions("Finalizing", {
+      Available: ["False", message],
+      Progressing: ["True", message],
+      Degraded: [failure === undefined ? "Unknown" : "True", message],
+    });
+  }
+  const deployment = owned.find(({ kind }) => kind === "Deployment");
+  const live = (deployment?.status ?? {}) as DeploymentStatus;
+  const wanted = (deployment?.spec as { replicas?: number } | undefined)?.replicas;
+  const isResizing = deployment !== undefined && wanted !== size;
+  const isSettled =
+    wanted === size &&
+    live.observedGeneration === deployment?.metadata.generation &&
+    live.updatedReplicas === size &&
+    live.availableReplicas === size;
+  const isKnown = status?.conditions !== undefined && generation === status.observedGeneration;
+  const progress = isKnown ? `${live.availableReplicas ?? 0} of ${size} instances are available` : STARTING;
+  return conditions(isResizing ? "Resizing" : "Reconciling", {
+    Available: available(
+      name,
+      size,
+      live,
+      failure &&
+        `${isResizing ? "update the size" : "create Deployment"} for the custom resource (${name}): (${failure})`,
+    ),
+    Progressing: isSettled ? ["False", `All ${size} instances are available`] : ["True", progress],
+    Degraded: failure === undefined ? ["False", "Nothing is wrong"] : ["True", failure],
+  });
+}
+
+const STARTING = "Starting reconciliation";
+
+/** Follows the Deployment's own condition; before there is one, says what keeps it from being there. */
+function available(name: string, size: number, deployment: DeploymentStatus, failed: string | undefined): State {
+  const { status, message } = deployment.conditions?.find(({ type }) => type === "Available") ?? {};
+  if (failed !== undefined) return [status === "True" ? "True" : "False", `Failed to ${failed}`];
+  if (status === undefined) return ["Unknown", STARTING];
+  return status === "True"
+    ? ["True", `Deployment for custom resource (${name}) with ${size} replicas created successfully`]
+    : ["False", message ?? "The Deployment is not available"];
+}
+
+function conditions(reason: string, states: Record<string, State>): KindCondition[] {
+  return Object.entries(states).map(([type, [status, message]]) => ({ type, status, reason, message }));
+}

@@ -1,0 +1,44 @@
+import { KubernetesObject } from "../../../providers/kubernetes/index";
+import {
+  controllerReference,
+  generateName,
+  type KindObject,
+  objectId,
+  type ProgramContext,
+} from "../../contract/index";
+import { podsToKeep } from "./pods";
+import type { PodSetSpec } from "./schema";
+
+/** As many Pods as there are to be: those that are to stay, and new ones for what is missing. */
+export function podSetProgram(object: KindObject<PodSetSpec>, { owner, owned, recorded }: ProgramContext): void {
+  const { name, namespace = "" } = object.metadata;
+  const kept = podsToKeep(owned, object.spec.replicas, (pod) => recorded.has(objectId(pod)));
+  const names = kept.map((pod) => pod.metadata.name);
+  const taken = new Set(owned.map((pod) => pod.metadata.name));
+  while (names.length < object.spec.replicas) {
+    // A Pod that is named before it exists can be applied again after a crash and is still the same Pod.
+    const generated = generateName(`${name}-pod-`);
+    if (taken.has(generated)) continue;
+    taken.add(generated);
+    names.push(generated);
+  }
+  for (const podName of names) {
+    new KubernetesObject(`pod/${podName}`, {
+      owner,
+      adopt: false,
+      awaitDeletion: false, // what is being deleted does not count any more, and may take its grace period
+      manifest: {
+        apiVersion: "v1",
+        kind: "Pod",
+        metadata: {
+          name: podName,
+          generateName: `${name}-pod-`,
+          namespace,
+          labels: { app: name, version: "v0.1" },
+          ownerReferences: [controllerReference(object)],
+        },
+        spec: { containers: [{ name: "busybox", image: "busybox", command: ["sleep", "3600"] }] },
+      },
+    });
+  }
+}

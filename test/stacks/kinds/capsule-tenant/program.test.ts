@@ -1,0 +1,195 @@
+import { describe, expect, it } from "vitest";
+import type { LiveObject } from "../../../../providers/kubernetes/client";
+import { registeredBy } from "../../../../src/testing/registered";
+import { capsuleTenantProgram } from "../../../../stacks/kinds/capsule-tenant/program";
+import type { CapsuleTenantSpec } from "../../../../stacks/kinds/capsule-tenant/schema";
+import { counted, enforced, labelled, object, oil, oilTenant, sample } from "./objects";
+
+/** With what the API server has been seen to enforce and to count in each namespace. */
+const register = (
+  spec: Partial<CapsuleTenantSpec>,
+  watched: LiveObject[] = [enforced("oil-dev")],
+  owned: LiveObject[] = watched.flatMap(({ metadata }) => counted(metadata.name, spec)),
+) => registeredBy(() => capsuleTenantProgram(oilTenant(spec), { owner: oil, owned, recorded: new Set(), watched }));
+const names = async (...args: Parameters<typeof register>) => (await register(...args)).map(({ name }) => name).sort();
+const manifestOf = async (name: string, ...args: Parameters<typeof register>) =>
+  (await register(...args)).find((resource) => resource.name === name)?.manifest;
+
+const reference = {
+  apiVersion: "capsule.clastix.io/v1alpha1",
+  kind: "Tenant",
+  name: "oil",
+  uid: "uid-oil",
+  controller: true,
+  blockOwnerDeletion: true,
+};
+
+/** What the sample is bound to: it restricts ingress classes and storage classes. */
+const policies = ["policy/capsule-tenants-oil"];
+
+describe("the stack of Capsule's Tenant", () => {
+  it("binds the tenant to the policy when it restricts anything, and holds nothing else without namespaces", async () => {
+    expect(await names(sample.spec, [])).toEqual(policies);
+    expect(await names({}, [])).toEqual([]);
+    expect(await manifestOf("policy/capsule-tenants-oil", sample.spec)).toMatchObject({
+      kind: "ValidatingAdmissionPolicyBinding",
+      spec: {
+        policyName: "capsule-tenants",
+        paramRef: { name: "oil", parameterNotFoundAction: "Deny" },
+        matchResources: { namespaceSelector: { matchLabels: { "capsule.clastix.io/tenant": "oil" } } },
+        validationActions: ["Deny"],
+      },
+    });
+  });
+
+  it("holds for the sample, in each namespace, what the source makes, named by index", async () => {
+    const inOne = (namespace: string) => [
+      `limitrange/${namespace}/0`,
+      `namespace/${namespace}`,
+      `networkpolicy/${namespace}/0`,
+      ...[0, 1, 2].map((index) => `resourcequota/${namespace}/${index}`),
+      ...[0, 1].map((index) => `rolebinding/${namespace}/${index}`),
+    ];
+    const all = [...policies, ...inOne("oil-dev"), ...inOne("oil-prod")].sort();
+    expect(await names(sample.spec, [enforced("oil-prod"), enforced("oil-dev")])).toEqual(all);
+  });
+
+  it("gives no rights in the youngest namespaces beyond the quota, until there is room for them", async () => {
+    const at = (name: string, creationTimestamp: string) => {
+      const { metadata, ...rest } = enforced(name);
+      return { ...rest, metadata: { ...metadata, creationTimestamp } };
+    };
+    const [old, young, youngest] = [
+      at("oil-z", "2026-01-01T00:00:00Z"),
+      at("oil-y", "2026-01-01T00:00:01Z"),
+      at("oil-x", "2026-01-01T00:00:02Z"),
+    ];
+    const rightsIn = async (namespaceQuota: number, watched: LiveObject[], owned: LiveObject[] = []) =>
+      (await names({ namespaceQuota }, watched, owned)).filter((name) => name.endsWith("/0")).join();
+
+    expect(await rightsIn(1, [youngest, young, old])).toBe("rolebinding/oil-z/0");
+    expect(await rightsIn(2, [youngest, young, old])).toBe("rolebinding/oil-y/0,rolebinding/oil-z/0");
+    expect(await rightsIn(1, [youngest])).toBe("rolebinding/oil-x/0");
+    const given = object("RoleBinding", "oil-x", "capsule-oil-0", { "capsule.clastix.io/role-binding": "0" });
+    expect(await rightsIn(1, [youngest, old], [given])).toBe("rolebinding/oil-x/0");
+  });
+
+  it("leaves namespaces alone that are being deleted", async () => {
+    const ending = labelled("oil-old", "oil", {
+      labels: { "capsule.clastix.io/tenant": "oil" },
+      deletionTimestamp: "2026-01-01T00:00:00Z",
+    });
+    expect(await names({}, [ending])).toEqual([]);
+  });
+
+  it("never makes a namespace, and gives it the tenant's metadata", async () => {
+    const spec = {
+      ...sample.spec,
+      nodeSelector: { "kubernetes.io/os": "linux", disk: "ssd" },
+      namespacesMetadata: { additionalLabels: { env: "x" }, additionalAnnotations: { note: "y" } },
+      containerRegistries: { allowed: ["docker.io", "quay.io"], allowedRegex: "^internal" },
+    };
+    const namespace = (await register(spec)).find(({ name }) => name === "namespace/oil-dev");
+    expect(namespace).toMatchObject({ existing: true, givenBy: "capsule.clastix.io/tenant" });
+    expect(namespace?.manifest.metadata).toEqual({
+      name: "oil-dev",
+      labels: { env: "x", "capsule.clastix.io/tenant": "oil", "kindstack.dev/resource-quotas": "workloads" },
+      annotations: {
+        note: "y",
+        "capsule.clastix.io/ingress-classes": "default",
+        "capsule.clastix.io/storage-classes": "default",
+        "capsule.clastix.io/allowed-registries": "docker.io,quay.io",
+        "capsule.clastix.io/allowed-registries-regexp": "^internal",
+        "scheduler.alpha.kubernetes.io/node-selector": "disk=ssd,kubernetes.io/os=linux",
+      },
+      ownerReferences: [reference],
+    });
+  });
+
+  it("labels what it makes with tenant and index, and has the tenant own it", async () => {
+    const manifest = await manifestOf("networkpolicy/oil-dev/0", sample.spec);
+    expect(manifest?.metadata).toEqual({
+      name: "capsule-oil-0",
+      namespace: "oil-dev",
+      labels: { "capsule.clastix.io/tenant": "oil", "capsule.clastix.io/network-policy": "0" },
+      ownerReferences: [reference],
+    });
+  });
+
+  it("writes addresses as the networks that the API server takes", async () => {
+    const manifest = await manifestOf("networkpolicy/oil-dev/0", {
+      networkPolicies: [
+        {
+          podSelector: { matchLabels: { cidr: "not one" } },
+          ingress: [{ from: [{ podSelector: {} }, { ipBlock: { cidr: "192.168.0.0/12" } }] }],
+          egress: [{ to: [{ ipBlock: { cidr: "2001:DB8:0::1/32", except: ["2001:db8:1::1/48"] } }] }, {}],
+        },
+      ],
+    });
+    expect(manifest?.spec).toEqual({
+      podSelector: { matchLabels: { cidr: "not one" } },
+      ingress: [{ from: [{ podSelector: {} }, { ipBlock: { cidr: "192.160.0.0/12" } }] }],
+      egress: [{ to: [{ ipBlock: { cidr: "2001:db8::/32", except: ["2001:db8:1::/48"] } }] }, {}],
+    });
+  });
+
+  it("begins with quotas that allow nothing, and leaves the amounts to the balancer", async () => {
+    const [, quota] = await register({ resourceQuotas: [{ hard: { pods: 10 }, scopes: ["NotTerminating"] }] });
+    expect(quota?.manifest.spec).toEqual({ scopes: ["NotTerminating"] });
+    expect(quota?.initial).toMatchObject({
+      fieldManager: "kindstack-quota",
+      manifest: { metadata: { name: "capsule-oil-0" }, spec: { scopes: ["NotTerminating"], hard: { pods: "0" } } },
+    });
+  });
+
+  it.each([
+    [
+      { kind: "Group" as const, name: "devs" },
+      { apiGroup: "rbac.authorization.k8s.io", kind: "Group", name: "devs" },
+    ],
+    [
+      { kind: "ServiceAccount" as const, name: "system:serviceaccount:ci:deployer" },
+      { kind: "ServiceAccount", name: "deployer", namespace: "ci" },
+    ],
+  ])("makes the owner %o admin and deleter of the namespace", async (owner, subject) => {
+    const bindings = (await register({ owner })).filter(({ manifest }) => manifest.kind === "RoleBinding");
+    expect(bindings.map(({ manifest }) => manifest)).toMatchObject([
+      { metadata: { name: "capsule-oil-0" }, roleRef: { name: "admin" }, subjects: [subject] },
+      { metadata: { name: "capsule-oil-1" }, roleRef: { name: "capsule-namespace-deleter" }, subjects: [subject] },
+    ]);
+  });
+
+  it("gives no rights before the policy is seen to be enforced and the quotas to be counted", async () => {
+    const spec = { ...sample.spec };
+    const roles = async (...args: [LiveObject[], LiveObject[]]) =>
+      (await names(spec, ...args)).filter((name) => name.startsWith("rolebinding"));
+
+    expect(await roles([labelled("oil-dev")], counted("oil-dev", spec))).toEqual([]);
+    expect(await roles([enforced("oil-dev", "uid-of-another-tenant")], counted("oil-dev", spec))).toEqual([]);
+    expect(await roles([enforced("oil-dev")], counted("oil-dev", spec).slice(1))).toEqual([]);
+    expect(await roles([enforced("oil-dev")], counted("oil-dev", spec))).toHaveLength(2);
+  });
+
+  it("gives rights at once in a tenant that restricts nothing", async () => {
+    const roles = (await names({}, [labelled("oil-dev")])).filter((name) => name.startsWith("rolebinding"));
+    expect(roles).toHaveLength(2);
+  });
+
+  it("keeps rights that were given, whatever is restricted later", async () => {
+    const given = object("RoleBinding", "oil-dev", "capsule-oil-1", { "capsule.clastix.io/role-binding": "1" });
+    const roles = (await names(sample.spec, [labelled("oil-dev")], [given])).filter((name) => name.startsWith("role"));
+    expect(roles).toHaveLength(2);
+  });
+
+  it("binds a cordoned tenant to the policy of those", async () => {
+    expect(await names({ cordoned: true }, [])).toEqual(["policy/capsule-cordon-oil"]);
+  });
+
+  it("binds further roles after the owner's", async () => {
+    const subjects = [{ kind: "Group" as const, name: "auditors" }];
+    const manifest = await manifestOf("rolebinding/oil-dev/2", {
+      additionalRoleBindings: [{ clusterRoleName: "view", subjects }],
+    });
+    expect(manifest).toMatchObject({ metadata: { name: "capsule-oil-2" }, roleRef: { name: "view" }, subjects });
+  });
+});

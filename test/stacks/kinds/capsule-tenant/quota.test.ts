@@ -1,0 +1,195 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { LiveObject, Manifest, ObjectMeta } from "../../../../providers/kubernetes/client";
+import { balanceQuotas } from "../../../../stacks/kinds/capsule-tenant/quota";
+import { labelled, oilTenant } from "./objects";
+
+const tenant = oilTenant({ resourceQuotas: [{ hard: { pods: 10, "requests.memory": "3Gi" } }] });
+
+/** The ResourceQuota of a namespace, as counted by the API server. */
+function quota(
+  namespace: string,
+  { hard, used }: { hard: Record<string, string>; used?: Record<string, string> },
+  metadata: Partial<ObjectMeta> = {},
+): LiveObject {
+  return {
+    apiVersion: "v1",
+    kind: "ResourceQuota",
+    metadata: {
+      name: "capsule-oil-0",
+      namespace,
+      uid: `uid-of-${namespace}`,
+      resourceVersion: "7",
+      labels: { "capsule.clastix.io/tenant": "oil", "capsule.clastix.io/resource-quota": "0" },
+      ...metadata,
+    } as LiveObject["metadata"],
+    spec: { hard },
+    status: used === undefined ? {} : { hard, used },
+  };
+}
+const labels = { "capsule.clastix.io/tenant": "oil", "capsule.clastix.io/resource-quota": "0" };
+const hardOf = (manifest: Manifest | undefined) =>
+  (manifest as { spec?: { hard: Record<string, string> } } | undefined)?.spec?.hard ?? {};
+const none = { pods: "0", "requests.memory": "0" };
+
+async function written(owned: LiveObject[]): Promise<Manifest[]> {
+  const manifests: Manifest[] = [];
+  await balanceQuotas(tenant, {
+    owned,
+    apply: async (manifest, fieldManager) => {
+      expect(fieldManager).toBe("kindstack-quota");
+      manifests.push(manifest);
+    },
+  });
+  return manifests;
+}
+
+describe("the balance of a tenant's quotas", () => {
+  it("is written with what the tenant uses and may use, onto the version that was read", async () => {
+    const used = { pods: "2", "requests.memory": "512Mi" };
+    const [first, second, ...others] = await written([
+      quota("oil-a", { hard: { pods: "2", "requests.memory": "512Mi" }, used }),
+      quota("oil-b", { hard: none, used: none }),
+    ]);
+    expect(first).toEqual({
+      apiVersion: "v1",
+      kind: "ResourceQuota",
+      metadata: {
+        name: "capsule-oil-0",
+        namespace: "oil-a",
+        uid: "uid-of-oil-a",
+        resourceVersion: "7",
+        annotations: {
+          "quota.capsule.clastix.io/used-pods": "2",
+          "quota.capsule.clastix.io/hard-pods": "10",
+          "quota.capsule.clastix.io/used-requests.memory": "512Mi",
+          "quota.capsule.clastix.io/hard-requests.memory": "3Gi",
+        },
+      },
+      spec: { hard: { pods: "6", "requests.memory": "1792Mi" } },
+    });
+    expect(second?.spec).toEqual({ hard: { pods: "4", "requests.memory": "1280Mi" } });
+    expect(others).toEqual([]);
+  });
+
+  it("is not written when it is as it should be", async () => {
+    const used = { pods: "2", "requests.memory": "1Gi" };
+    const [balanced] = await written([quota("oil-a", { hard: { pods: "3", "requests.memory": "1Gi" }, used })]);
+    const { annotations } = balanced?.metadata ?? {};
+    const hard = hardOf(balanced);
+    expect(hard).toEqual({ pods: "10", "requests.memory": "3Gi" });
+    expect(await written([quota("oil-a", { hard, used }, { annotations: annotations ?? {}, labels })])).toEqual([]);
+  });
+
+  it("gives out a limit that was raised at once, though everybody has half of it in hand", async () => {
+    const lower = { "quota.capsule.clastix.io/hard-pods": "6" };
+    const quotas = (annotations: Record<string, string>) =>
+      ["oil-a", "oil-b"].map((namespace) =>
+        quota(namespace, { hard: { pods: "3", "requests.memory": "1536Mi" }, used: none }, { annotations }),
+      );
+    expect((await written(quotas(lower))).map(hardOf)).toMatchObject([{ pods: "5" }, { pods: "5" }]);
+    const same = { "quota.capsule.clastix.io/hard-pods": "10" };
+    expect((await written(quotas(same))).map(hardOf)).toMatchObject([{ pods: "3" }, { pods: "3" }]);
+  });
+
+  it("lowers first", async () => {
+    const manifests = await written([
+      quota("oil-a", { hard: none, used: none }),
+      quota("oil-b", { hard: { pods: "8", "requests.memory": "1Gi" }, used: none }),
+    ]);
+    expect(manifests.map(({ metadata }) => metadata.namespace)).toEqual(["oil-b", "oil-a"]);
+    expect(manifests.map((manifest) => hardOf(manifest).pods)).toEqual(["5", "2"]);
+  });
+
+  describe("with a namespace that is being deleted", () => {
+    const ending = (name: string, annotations: Record<string, string> = {}) => ({
+      ...labelled(name, "oil", { deletionTimestamp: "2026-01-01T00:00:00Z", annotations }),
+      kind: "Namespace",
+    });
+    const used = { pods: "4", "requests.memory": "0" };
+    const other = quota("oil-a", { hard: none, used: none });
+
+    it("counts what it still uses, gives it nothing, and notes its use", async () => {
+      const left = quota("oil-b", { hard: { pods: "5", "requests.memory": "0" }, used });
+      const [note, balanced, ...others] = await written([ending("oil-b"), other, left]);
+      expect(note).toMatchObject({
+        kind: "Namespace",
+        metadata: { name: "oil-b", annotations: { "kindstack.dev/last-quota-use": JSON.stringify({ 0: used }) } },
+      });
+      expect(balanced).toMatchObject({ metadata: { namespace: "oil-a" }, spec: { hard: { pods: "6" } } });
+      expect(balanced?.metadata.annotations).toMatchObject({ "quota.capsule.clastix.io/used-pods": "4" });
+      expect(others).toEqual([]);
+    });
+
+    it("counts it until it is gone, though its ResourceQuotas are gone before: by its note, or by what was seen", async () => {
+      const noted = ending("oil-c", { "kindstack.dev/last-quota-use": JSON.stringify({ 0: used }) });
+      expect((await written([noted, other])).map(hardOf)).toMatchObject([{ pods: "6" }]);
+
+      await written([quota("oil-d", { hard: used, used })]);
+      const [note, balanced] = await written([ending("oil-d"), other]);
+      expect([note?.metadata.name, hardOf(balanced).pods]).toEqual(["oil-d", "6"]);
+      expect((await written([other])).map(hardOf)).toMatchObject([{ pods: "10" }]);
+    });
+
+    it("gives no one more while its use is not known", async () => {
+      const some = quota("oil-a", { hard: { pods: "2", "requests.memory": "0" }, used: none });
+      expect((await written([ending("oil-e"), some])).map(hardOf)).toMatchObject([{ pods: "2" }]);
+    });
+  });
+
+  describe("with an ask for room", () => {
+    const now = Date.parse("2026-01-01T00:00:00Z");
+    beforeEach(() => void vi.useFakeTimers({ now }));
+    afterEach(() => void vi.useRealTimers());
+
+    const ask = (fields: object = {}) => ({ used: "0", more: "8", since: now, until: now + 5_000, ...fields });
+    const balanced = async (asks: Record<string, string>) => {
+      const hard = { pods: "5", "requests.memory": "1536Mi" };
+      const manifests: Manifest[] = [];
+      const again = await balanceQuotas(tenant, {
+        owned: [
+          quota("oil-a", { hard, used: none }, { annotations: { ...shared, ...asks } }),
+          quota("oil-b", { hard, used: none }, { annotations: shared }),
+        ],
+        apply: async (manifest) => void manifests.push(manifest),
+      });
+      return { pods: manifests.map((manifest) => hardOf(manifest).pods), again };
+    };
+    const shared = {
+      "quota.capsule.clastix.io/used-pods": "0",
+      "quota.capsule.clastix.io/hard-pods": "10",
+      "quota.capsule.clastix.io/used-requests.memory": "0",
+      "quota.capsule.clastix.io/hard-requests.memory": "3Gi",
+    };
+
+    it("lowers what others do not use, and looks again when the ask ends", async () => {
+      const { pods, again } = await balanced({ "ask.kindstack.dev/1": JSON.stringify({ pods: ask() }) });
+      expect(pods).toEqual(["1"]);
+      expect(again).toEqual({ requeueAfterMs: 5_000 });
+    });
+
+    it("adds up what several processes ask for, from the least that one of them saw used", async () => {
+      const { pods } = await balanced({
+        "ask.kindstack.dev/1": JSON.stringify({ pods: ask({ more: "4" }) }),
+        "ask.kindstack.dev/2": JSON.stringify({ pods: ask({ used: "4", more: "3" }) }),
+      });
+      expect(pods).toEqual(["1"]);
+    });
+
+    it.each([
+      ["has ended", JSON.stringify({ pods: ask({ until: now - 1 }) })],
+      ["lasts longer than any does", JSON.stringify({ pods: ask({ until: now + 3_600_000 }) })],
+      ["is for another resource", JSON.stringify({ services: ask() })],
+      ["is no ask", JSON.stringify({ pods: { used: 1 } })],
+      ["has no amounts", JSON.stringify({ pods: ask({ more: "many" }) })],
+      ["has an exponent that takes long to compute", JSON.stringify({ pods: ask({ more: "1e100000000" }) })],
+      ["is no JSON", "{"],
+    ])("changes nothing when it %s", async (_, text) => {
+      expect((await balanced({ "ask.kindstack.dev/1": text })).pods).toEqual([]);
+    });
+  });
+
+  it("takes a resource back that the tenant no longer names", async () => {
+    const [balanced] = await written([quota("oil-a", { hard: { ...none, services: "5" }, used: none })]);
+    expect(Object.keys(hardOf(balanced))).toEqual(["pods", "requests.memory"]);
+  });
+});

@@ -1,0 +1,229 @@
+import { RE2JS } from "re2js";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import type { LiveObject, Manifest } from "../../../../providers/kubernetes/client";
+import type { AdmissionRequest, AdmissionView } from "../../../../stacks/contract/admission";
+import { capsuleTenantAdmission } from "../../../../stacks/kinds/capsule-tenant/admission/admission";
+import { indexKeysOf } from "../../../../stacks/kinds/capsule-tenant/admission/endpoints";
+import type { CapsuleTenantSpec } from "../../../../stacks/kinds/capsule-tenant/schema";
+import { admissionView } from "./admission-view";
+import { labelled, oilTenant } from "./objects";
+
+/** Look-ups and comparisons that take less than 50 ms by far; the worst before took hundreds of millions. */
+const MAX_OPERATIONS = 250_000;
+
+afterEach(() => void vi.restoreAllMocks());
+
+/** How often something is looked up or compared while `work` runs. */
+async function operationsOf(work: () => unknown): Promise<number> {
+  let count = 0;
+  const counted = <T extends object, K extends keyof T>(owner: T, method: K, cost: (self: unknown) => number) => {
+    const original = owner[method] as (...given: unknown[]) => unknown;
+    owner[method] = function (this: unknown, ...given: unknown[]) {
+      count += cost(this);
+      return original.apply(this, given);
+    } as T[K];
+    return () => {
+      owner[method] = original as T[K];
+    };
+  };
+  const one = () => 1;
+  const each = (self: unknown) => (self as unknown[]).length;
+  const matcher = Object.getPrototypeOf(RE2JS.compile("a").matcher("a"));
+  const restore = [
+    counted(Map.prototype, "get", one),
+    counted(Map.prototype, "set", one),
+    counted(Map.prototype, "has", one),
+    counted(Set.prototype, "has", one),
+    counted(Array.prototype, "includes", each),
+    counted(Array.prototype, "find", each),
+    counted(Array.prototype, "filter", each),
+    counted(matcher, "find", () => 10),
+  ];
+  try {
+    await work();
+  } finally {
+    for (const undo of restore) undo();
+  }
+  return count;
+}
+
+const range = <T>(count: number, make: (index: number) => T): T[] => Array.from({ length: count }, (_, i) => make(i));
+
+const ingress = (name: string, namespace: string, spec: object): LiveObject => ({
+  apiVersion: "networking.k8s.io/v1",
+  kind: "Ingress",
+  metadata: { name, namespace, uid: name, resourceVersion: "1" },
+  spec,
+});
+const rule = (host: string | undefined, ...paths: string[]) => ({
+  ...(host && { host }),
+  http: { paths: paths.map((path) => ({ path })) },
+});
+const deepHost = (index: number) => `${"a.".repeat(100)}h${index}.example.com`;
+
+const quotas: CapsuleTenantSpec["resourceQuotas"] = [
+  { hard: Object.fromEntries(range(64, (i) => [`requests.example.com/r${i}`, 1_000])) },
+];
+const spec: Partial<CapsuleTenantSpec> = {
+  hostnameCollisionScope: "Tenant",
+  resourceQuotas: quotas,
+  servicesMetadata: { additionalLabels: Object.fromEntries(range(64, (i) => [`l${i}`, "v"])) },
+  namespacesMetadata: { forbiddenLabels: { denied: range(100, (i) => `key-${i}`), deniedRegex: "(a|b)*c" } },
+};
+const tenants = [oilTenant(spec), { ...oilTenant(spec), metadata: { ...oilTenant().metadata, name: "gas" } }];
+const namespaces = [...range(200, (i) => labelled(`oil-${i}`)), labelled("gas-0", "gas")];
+
+/** A cluster in which every list is long. */
+const view: AdmissionView = admissionView(
+  {
+    tenants,
+    namespaces,
+    ingresses: [
+      ...range(300, (i) => ingress(`gas-${i}`, "gas-0", { rules: [rule("x.org", ...range(1_000, (p) => `/p${p}`))] })),
+      ...range(50, (i) => ingress(`oil-${i}`, `oil-${i}`, { rules: range(20, (h) => rule(deepHost(h), `/${i}`)) })),
+    ],
+    quotas: namespaces.map(({ metadata: { name, labels } }) => ({
+      apiVersion: "v1",
+      kind: "ResourceQuota",
+      metadata: {
+        name: "capsule-oil-0",
+        namespace: name,
+        uid: name,
+        resourceVersion: "1",
+        labels: { ...labels, "capsule.clastix.io/resource-quota": "0" },
+      },
+      spec: { hard: quotas?.[0]?.hard },
+      status: { hard: quotas?.[0]?.hard, used: quotas?.[0]?.hard },
+    })),
+  },
+  { json: async () => ({ status: { allowed: true } }) as never, mergePatch: async () => ({}) as never },
+);
+
+const pod = (containers: object[]): Manifest => ({ apiVersion: "v1", kind: "Pod", metadata: {}, spec: { containers } });
+const requests = (index: number) => ({ resources: { requests: { [`example.com/r${index}`]: "1" } } });
+const namespace = (metadata: object): Manifest => ({ apiVersion: "v1", kind: "Namespace", metadata });
+
+/** For each webhook, objects of about 1.5 MiB, which is what the API server stores, each made to cost the most. */
+const worstCases: Record<string, [string, Partial<AdmissionRequest>][]> = {
+  "ingresses.capsule.clastix.io": [
+    [
+      "paths of one host",
+      { object: ingress("new", "oil-0", { rules: [rule("x.org", ...range(40_000, (i) => `/${i}`))] }) },
+    ],
+    ["the same path", { object: ingress("new", "oil-0", { rules: [rule("x.org", ...range(40_000, () => "/a"))] }) }],
+    ["hosts", { object: ingress("new", "oil-0", { rules: range(5_000, (i) => rule(deepHost(i), "/a")) }) }],
+    [
+      "as many as are compared",
+      { object: ingress("new", "oil-0", { rules: range(1_000, (i) => rule(deepHost(i), "/a")) }) },
+    ],
+    [
+      "paths for all hosts",
+      { object: ingress("new", "oil-0", { rules: [rule(undefined, ...range(1_000, (i) => `/p${i}`))] }) },
+    ],
+    [
+      "what another tenant has",
+      { object: ingress("new", "oil-0", { rules: [rule("x.org", ...range(1_000, (i) => `/p${i}`))] }) },
+    ],
+    [
+      "two versions",
+      {
+        operation: "UPDATE",
+        object: ingress("new", "oil-0", { rules: [rule("x.org", ...range(40_000, (i) => `/${i}`))] }),
+        oldObject: ingress("new", "oil-0", { rules: [rule("y.org", ...range(40_000, (i) => `/${i}`))] }),
+      },
+    ],
+    ["slashes", { object: ingress("new", "oil-0", { rules: [rule("x.org", "/".repeat(1_500_000))] }) }],
+    ["codes", { object: ingress("new", "oil-0", { rules: [rule("x.org", "/%2E".repeat(400_000))] }) }],
+  ],
+  "hostnames.capsule.clastix.io": [
+    [
+      "host names",
+      {
+        object: { ...oilTenant({ ingressHostnames: { allowed: range(100, deepHost) } }) },
+        oldObject: { ...oilTenant({ ingressHostnames: { allowed: range(100, (i) => `x${i}.org`) } }) },
+      },
+    ],
+  ],
+  "namespaces.capsule.clastix.io": [
+    ["labels", { object: namespace({ labels: Object.fromEntries(range(40_000, (i) => [`l${i}`, ""])) }) }],
+    [
+      "as many as are compared",
+      { object: namespace({ labels: Object.fromEntries(range(200, (i) => [`l${i}`, ""])) }) },
+    ],
+    ["a long key", { object: namespace({ annotations: { [`${"ab".repeat(750_000)}`]: "" } }) }],
+    [
+      "owners",
+      {
+        object: namespace({
+          ownerReferences: range(20_000, (i) => ({ apiVersion: "v1", kind: "Node", name: "n", uid: `${i}` })),
+        }),
+      },
+    ],
+    ["groups", { user: { username: "alice", groups: range(20_000, (i) => `g${i}`) }, object: namespace({}) }],
+  ],
+  "services.capsule.clastix.io": [
+    [
+      "labels",
+      {
+        object: { ...namespace({ labels: Object.fromEntries(range(40_000, (i) => [`x${i}`, ""])) }), kind: "Service" },
+      },
+    ],
+  ],
+  "quotas.capsule.clastix.io": [
+    ["containers", { object: pod(range(20_000, requests)) }],
+    ["as many as are added up", { object: pod(range(1_500, requests)) }],
+    ["init containers", { object: { ...pod([]), spec: { initContainers: range(1_500, requests) } } }],
+    [
+      "amounts",
+      {
+        object: pod([
+          { resources: { requests: Object.fromEntries(range(50_000, (i) => [`example.com/r${i}`, "1"])) } },
+        ]),
+      },
+    ],
+    ["digits", { object: pod([{ resources: { requests: { "example.com/r0": "9".repeat(1_500_000) } } }]) }],
+    ["an exponent", { object: pod([{ resources: { requests: { "example.com/r0": "1e999999999" } } }]) }],
+    ["the last of a quota", { object: pod([requests(0)]) }],
+  ],
+  "objects.quotas.capsule.clastix.io": [
+    ["an object", { resource: { group: "", name: "configmaps" }, object: namespace({ name: "a" }) }],
+  ],
+};
+
+const webhooks = capsuleTenantAdmission().webhooks();
+
+it("each webhook has its worst cases", () => {
+  expect(Object.keys(worstCases).sort()).toEqual(webhooks.map(({ name }) => name).sort());
+});
+
+describe.each(webhooks.map((webhook) => [webhook.name, webhook] as const))("the worst cases of %s", (name, webhook) => {
+  it.each(worstCases[name] ?? [])("%s", async (_, more) => {
+    const request: AdmissionRequest = {
+      uid: "1",
+      operation: "CREATE",
+      resource: { group: "", name: "pods" },
+      user: { username: "alice", groups: [] },
+      name: "oil-new",
+      namespace: "oil-0",
+      dryRun: false,
+      ...more,
+    };
+    vi.useFakeTimers();
+    try {
+      const count = await operationsOf(async () => {
+        const decision = webhook.review(request, view);
+        await vi.advanceTimersByTimeAsync(5_000);
+        await decision;
+      });
+      expect(count).toBeGreaterThan(0);
+      expect(count).toBeLessThan(MAX_OPERATIONS);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+});
+
+it("an index has a bounded number of entries for an Ingress", () => {
+  const hosts = ingress("new", "oil-0", { rules: range(5_000, (i) => rule(deepHost(i), "/a")) });
+  expect(indexKeysOf(hosts).length).toBeLessThanOrEqual(10_000);
+});

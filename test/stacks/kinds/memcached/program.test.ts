@@ -1,0 +1,73 @@
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { registeredBy } from "../../../../src/testing/registered";
+import { programDigest } from "../../../../stacks/contract/digest";
+import { memcached } from "../../../../stacks/kinds/memcached/kind";
+import { memcachedProgram } from "../../../../stacks/kinds/memcached/program";
+import { acme } from "../../../objects";
+
+// The program loads it when it runs, which takes a busy machine longer than a test may take.
+beforeAll(async () => void (await import("@pulumi/kubernetesx")), 60_000);
+beforeEach(() => void vi.stubEnv("MEMCACHED_IMAGE", ""));
+afterEach(() => void vi.unstubAllEnvs());
+
+const object = {
+  apiVersion: "cache.example.com/v1alpha1",
+  kind: "Memcached",
+  metadata: { name: "cache", namespace: "default", uid: "uid", resourceVersion: "1", generation: 1 },
+  spec: { size: 2, containerPort: 11212 },
+};
+const register = () =>
+  registeredBy(() => memcachedProgram(object, { owner: acme, owned: [], recorded: new Set(), watched: [] }));
+
+describe("the program of a Memcached", () => {
+  it("makes one Deployment, as the operator that it is from makes it", async () => {
+    const labels = {
+      "app.kubernetes.io/name": "Memcached",
+      "app.kubernetes.io/instance": "cache",
+      "app.kubernetes.io/part-of": "memcached-operator",
+      "app.kubernetes.io/created-by": "controller-manager",
+    };
+    const registered = await register();
+    expect(registered.map(({ name, owner }) => ({ name, owner }))).toEqual([{ name: "deployment/cache", owner: acme }]);
+    expect(registered[0]?.manifest).toMatchObject({
+      apiVersion: "apps/v1",
+      kind: "Deployment",
+      metadata: { name: "cache", namespace: "default", ownerReferences: [expect.objectContaining({ uid: "uid" })] },
+      spec: {
+        replicas: 2,
+        selector: { matchLabels: labels },
+        template: {
+          metadata: { labels },
+          spec: {
+            securityContext: { runAsNonRoot: true, seccompProfile: { type: "RuntimeDefault" } },
+            containers: [
+              {
+                name: "memcached",
+                image: "memcached:1.4.36-alpine",
+                imagePullPolicy: "IfNotPresent",
+                command: ["memcached", "-m=64", "-o", "modern", "-v"],
+                ports: [{ name: "memcached", containerPort: 11212 }],
+                securityContext: {
+                  runAsNonRoot: true,
+                  runAsUser: 1001,
+                  allowPrivilegeEscalation: false,
+                  capabilities: { drop: ["ALL"] },
+                },
+              },
+            ],
+          },
+        },
+      },
+    });
+  });
+
+  it("takes the image that the operator's environment names, and is another program then", async () => {
+    const before = programDigest(memcached);
+    vi.stubEnv("MEMCACHED_IMAGE", "registry.example.com/memcached:2");
+    const [deployment] = await register();
+    expect(deployment?.manifest).toMatchObject({
+      spec: { template: { spec: { containers: [{ image: "registry.example.com/memcached:2" }] } } },
+    });
+    expect(programDigest(memcached)).not.toBe(before);
+  });
+});

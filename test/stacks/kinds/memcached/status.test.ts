@@ -1,0 +1,138 @@
+import { describe, expect, it } from "vitest";
+import type { LiveObject } from "../../../../providers/kubernetes/client";
+import type { KindObject } from "../../../../stacks/contract/object";
+import type { MemcachedSpec } from "../../../../stacks/kinds/memcached/schema";
+import { memcachedConditions } from "../../../../stacks/kinds/memcached/status";
+
+function memcached(size: number, metadata: Partial<KindObject["metadata"]> = {}): KindObject<MemcachedSpec> {
+  return {
+    apiVersion: "cache.example.com/v1alpha1",
+    kind: "Memcached",
+    metadata: { name: "cache", namespace: "default", uid: "uid", resourceVersion: "1", generation: 1, ...metadata },
+    spec: { size, containerPort: 11211 },
+    status: { observedGeneration: 1, conditions: [] },
+  };
+}
+
+/** A Deployment with so many available Pods of those that it wants. */
+function deployment(replicas: number, available: number, { observed = true } = {}): LiveObject {
+  return {
+    apiVersion: "apps/v1",
+    kind: "Deployment",
+    metadata: { name: "cache", namespace: "default", uid: "uid-d", resourceVersion: "2", generation: 3 },
+    spec: { replicas },
+    status: {
+      observedGeneration: observed ? 3 : 2,
+      updatedReplicas: replicas,
+      availableReplicas: available,
+      conditions: [
+        {
+          type: "Available",
+          status: available === replicas ? "True" : "False",
+          message: "Deployment does not have minimum availability.",
+        },
+      ],
+    },
+  };
+}
+
+/** `Available=True Reconciling` and the like. */
+const summary = (object: KindObject<MemcachedSpec>, owned: LiveObject[], failure?: string) =>
+  memcachedConditions(object, owned, failure).map(({ type, status, reason }) => `${type}=${status} ${reason}`);
+const messageOf = (type: string, ...situation: Parameters<typeof memcachedConditions>) =>
+  memcachedConditions(...situation).find((condition) => condition.type === type)?.message;
+
+const deleting = memcached(1, { deletionTimestamp: "2026-01-01T00:00:00Z" });
+const failed = "the API server is away";
+
+describe("the conditions of a Memcached", () => {
+  it.each<[string, string[], ...Parameters<typeof summary>]>([
+    [
+      "before there is a Deployment",
+      ["Available=Unknown Reconciling", "Progressing=True Reconciling", "Degraded=False Reconciling"],
+      memcached(1),
+      [],
+    ],
+    [
+      "while its Pods start",
+      ["Available=False Reconciling", "Progressing=True Reconciling", "Degraded=False Reconciling"],
+      memcached(2),
+      [deployment(2, 1)],
+    ],
+    [
+      "when all Pods are available",
+      ["Available=True Reconciling", "Progressing=False Reconciling", "Degraded=False Reconciling"],
+      memcached(2),
+      [deployment(2, 2)],
+    ],
+    [
+      "when the Deployment's status is of an earlier generation",
+      ["Available=True Reconciling", "Progressing=True Reconciling", "Degraded=False Reconciling"],
+      memcached(2),
+      [deployment(2, 2, { observed: false })],
+    ],
+    [
+      "when another size is wanted than the Deployment has",
+      ["Available=True Resizing", "Progressing=True Resizing", "Degraded=False Resizing"],
+      memcached(3),
+      [deployment(2, 2)],
+    ],
+    [
+      "when the Deployment could not be made",
+      ["Available=False Reconciling", "Progressing=True Reconciling", "Degraded=True Reconciling"],
+      memcached(1),
+      [],
+      failed,
+    ],
+    [
+      "when it could not be resized, but runs",
+      ["Available=True Resizing", "Progressing=True Resizing", "Degraded=True Resizing"],
+      memcached(3),
+      [deployment(2, 2)],
+      failed,
+    ],
+    [
+      "while it is deleted",
+      ["Available=False Finalizing", "Progressing=True Finalizing", "Degraded=Unknown Finalizing"],
+      deleting,
+      [deployment(1, 1)],
+    ],
+    [
+      "when its deletion failed",
+      ["Available=False Finalizing", "Progressing=True Finalizing", "Degraded=True Finalizing"],
+      deleting,
+      [deployment(1, 1)],
+      failed,
+    ],
+  ])("%s", (_, expected, ...situation) => {
+    expect(summary(...situation)).toEqual(expected);
+  });
+
+  it("have the messages of the operator that they are from", () => {
+    expect(messageOf("Available", memcached(2), [deployment(2, 2)], undefined)).toBe(
+      "Deployment for custom resource (cache) with 2 replicas created successfully",
+    );
+    expect(messageOf("Available", memcached(1), [], undefined)).toBe("Starting reconciliation");
+    expect(messageOf("Available", memcached(1), [], failed)).toBe(
+      "Failed to create Deployment for the custom resource (cache): (the API server is away)",
+    );
+    expect(messageOf("Available", memcached(3), [deployment(2, 2)], failed)).toBe(
+      "Failed to update the size for the custom resource (cache): (the API server is away)",
+    );
+    expect(messageOf("Degraded", deleting, [], undefined)).toBe(
+      "Performing finalizer operations for the custom resource: cache",
+    );
+    expect(messageOf("Degraded", deleting, [], failed)).toBe(
+      "Finalizer operations for custom resource cache failed: the API server is away",
+    );
+  });
+
+  it("say how many are available, and what the Deployment itself says when they are too few", () => {
+    expect(messageOf("Progressing", memcached(3), [deployment(3, 2)], undefined)).toBe(
+      "2 of 3 instances are available",
+    );
+    expect(messageOf("Available", memcached(3), [deployment(3, 2)], undefined)).toBe(
+      "Deployment does not have minimum availability.",
+    );
+  });
+});

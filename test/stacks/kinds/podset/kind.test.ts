@@ -1,0 +1,49 @@
+import fs from "node:fs";
+import path from "node:path";
+import { describe, expect, it } from "vitest";
+import { parse } from "yaml";
+import { TerminalError } from "../../../../providers/errors";
+import type { LiveObject } from "../../../../providers/kubernetes/client";
+import { customResourceDefinition } from "../../../../stacks/contract/crd";
+import { parseObject } from "../../../../stacks/contract/kind";
+import { podSet } from "../../../../stacks/kinds/podset/kind";
+import { podSetObject } from "./objects";
+
+describe("PodSet", () => {
+  it("takes its sample", () => {
+    const sample = parse(fs.readFileSync(path.join(podSet.directory, "sample.yaml"), "utf8"));
+    expect(() => parseObject(podSet, sample)).not.toThrow();
+  });
+
+  it.each([0, 1, 1000])("takes %i replicas", (replicas) => {
+    expect(parseObject(podSet, podSetObject(replicas)).spec).toEqual({ replicas });
+  });
+
+  it.each([-1, 1.5, "2"])("refuses %j replicas and names the field", (replicas) => {
+    const object: LiveObject = { ...podSetObject(1), spec: { replicas } };
+    expect(() => parseObject(podSet, object)).toThrow(TerminalError);
+    expect(() => parseObject(podSet, object)).toThrow("spec.replicas");
+  });
+
+  it("is scaled by the scale subresource, and shows what is desired, what is ready and its age", () => {
+    const { spec } = customResourceDefinition(podSet) as unknown as {
+      spec: {
+        scope: string;
+        versions: {
+          subresources: { scale?: object };
+          additionalPrinterColumns: { name: string; jsonPath: string }[];
+        }[];
+      };
+    };
+    expect(spec.scope).toBe("Namespaced");
+    expect(spec.versions[0]?.subresources.scale).toEqual({
+      specReplicasPath: ".spec.replicas",
+      statusReplicasPath: ".status.replicas",
+      labelSelectorPath: ".status.selector",
+    });
+    expect(spec.versions[0]?.additionalPrinterColumns.map(({ jsonPath }) => jsonPath).slice(0, 2)).toEqual([
+      ".spec.replicas",
+      ".status.readyReplicas",
+    ]);
+  });
+});
