@@ -10,7 +10,7 @@ WORKDIR /build/app
 COPY package.json package-lock.json ./
 COPY tools/node/package.json ./tools/node/
 RUN --mount=type=cache,target=/root/.npm npm ci --ignore-scripts
-COPY tsconfig.json tsconfig.build.json LICENSE ./
+COPY tsconfig.json tsconfig.build.json tsconfig.types.json LICENSE ./
 COPY src ./src
 COPY providers ./providers
 COPY stacks ./stacks

@@ -4,10 +4,11 @@ import path from "node:path";
 const manifest = require("kindstack/package.json") as {
   version: string;
   engines: { node: string };
+  dependencies: Record<string, string>;
   devDependencies?: Record<string, string>;
 };
 
-export const { version: packageVersion, devDependencies = {} } = manifest;
+export const { version: packageVersion, dependencies, devDependencies = {} } = manifest;
 
 /** The versions of Node.js that it runs on, as `>=22.19`. */
 export const nodeRange = manifest.engines.node;

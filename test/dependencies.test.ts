@@ -45,6 +45,20 @@ describe("the packages", () => {
   });
 });
 
+it("have their version in package.json; pages and workflows that repeat it agree", () => {
+  const { version } = JSON.parse(read("package.json")) as { version: string };
+  const repeated = [
+    "README.md",
+    "docs/install.md",
+    "docs/examples/gitlab-ci.yml",
+    ".github/workflows/preview.yml",
+  ].flatMap((file) =>
+    [...read(file).matchAll(/(?:kindstack:|ref: v|--branch v)(\d+\.\d+\.\d+)/g)].map(([, found]) => [file, found]),
+  );
+  expect(repeated.length).toBeGreaterThan(5);
+  expect(repeated.filter(([, found]) => found !== version)).toEqual([]);
+});
+
 it("are built with a command that npx can run: of a checkout's own command npm does not see to that", () => {
   const { bin } = JSON.parse(read("package.json")) as { bin: Record<string, string> };
   expect(Object.keys(bin)).toEqual(["kindstack"]);

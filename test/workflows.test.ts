@@ -7,6 +7,7 @@ import { buildProgram } from "../src/cli/program";
 
 const root = join(__dirname, "..");
 const WORKFLOW = ".github/workflows/preview.yml";
+const RELEASE = ".github/workflows/release.yml";
 const GITLAB = "docs/examples/gitlab-ci.yml";
 const textOf = (file: string) => readFileSync(join(root, file), "utf8");
 
@@ -18,6 +19,7 @@ interface Workflow {
       environment?: string;
       if?: string;
       steps: {
+        if?: string;
         run?: string;
         uses?: string;
         "working-directory"?: string;
@@ -36,6 +38,9 @@ interface GitlabJob {
   artifacts: { paths: string[] };
 }
 
+/** A runner and a permission that came after the linter's last release for Node.js. */
+const NEWER_THAN_THE_LINTER = /label "ubuntu-24\.04-arm" is unknown|unknown permission scope "attestations"/;
+
 describe("the workflow for pull requests", () => {
   it("has nothing that a linter finds fault with", async () => {
     const lint = await createLinter();
@@ -48,6 +53,37 @@ describe("the workflow for pull requests", () => {
     const scripts = Object.values(jobs).flatMap(({ steps }) => steps.map(({ run = "" }) => run));
     expect(scripts.join("\n")).toContain("kindstack preview");
     expect(scripts.join("\n")).not.toContain("${{");
+  });
+});
+
+describe("the workflow of a release", () => {
+  const text = textOf(RELEASE);
+  const { jobs } = parse(text) as Workflow;
+  const steps = Object.values(jobs).flatMap(({ steps }) => steps);
+
+  it("has nothing that a linter finds fault with", async () => {
+    const lint = await createLinter();
+    const faults = lint(text, RELEASE).filter(({ message }) => !NEWER_THAN_THE_LINTER.test(message));
+    expect(faults).toEqual([]);
+  });
+
+  it("uses actions by their commits", () => {
+    const uses = steps.flatMap(({ uses }) => uses ?? []);
+    expect(uses.length).toBeGreaterThan(10);
+    expect(uses.filter((name) => !/^[\w-]+\/[\w-]+@[0-9a-f]{40}$/.test(name))).toEqual([]);
+  });
+
+  it("has no secret but the job's own tokens, and puts nothing that others write into a script", () => {
+    expect(text).not.toContain("secrets.");
+    expect(steps.map(({ run = "" }) => run).join("\n")).not.toContain("${{");
+  });
+
+  it("publishes what a tag's push has made, and in a dry run nothing", () => {
+    const publishing = steps.filter(({ uses = "", run = "" }) =>
+      /login-action|attest-|imagetools create|helm push|gh release/.test(uses + run),
+    );
+    expect(publishing.length).toBeGreaterThan(5);
+    expect(publishing.filter((step) => step.if !== "github.event_name == 'push'")).toEqual([]);
   });
 });
 

@@ -14,8 +14,7 @@ if (!existsSync(installed) || statSync(installed).mtimeMs < statSync(wanted).mti
   // `npm ci` runs the script `prepare`, which compiles.
   run("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"]);
 } else {
-  run(process.execPath, [path.join(root, "node_modules/typescript-7/bin/tsc"), "-p", "tsconfig.build.json"]);
-  run(process.execPath, [path.join(root, "tools/bundle.mjs")]);
+  run("npm", ["run", "--silent", "build"]);
 }
 
 /** Runs a command that says itself what went wrong, and ends as it ends. */

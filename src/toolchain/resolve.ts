@@ -6,6 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { execa } from "execa";
 import lockfile from "proper-lockfile";
 import { errorMessageOf } from "../../providers/errors";
+import { packageRoot } from "../package";
 import { GO_BUILD } from "./go";
 import { type Source, type Tool, type ToolEvent, ToolUnavailableError, variableOf } from "./tool";
 import { type ToolName, tools } from "./tools";
@@ -22,7 +23,8 @@ const LOCK_STALE_MS = 20_000;
 const LOCK_RETRY_MS = 500;
 
 /**
- * Finds a tool, or makes it: the file that its variable names, PATH, the cache, then its sources in their order.
+ * Finds a tool, or makes it: the file that its variable names, PATH, its npm package, the cache, then its sources in their
+ * order.
  * Made tools go to `<cache>/<tool>/<version>/`; processes that want the same tool at once make it once.
  *
  * @returns its file
@@ -35,7 +37,7 @@ export async function resolveBinary(name: ToolName | Tool, options: ResolveOptio
   if (named) return namedBinary(tool, variable, path.resolve(named));
 
   const reasons = [`${variable}: not set`];
-  const found = await searchPath(tool, reasons);
+  const found = (await searchPath(tool, reasons)) ?? (await searchPackage(tool, reasons));
   if (found !== undefined) return found;
 
   const home = path.join(cacheDirectory(), tool.name);
@@ -83,16 +85,39 @@ async function searchPath(tool: Tool, reasons: string[]): Promise<string | undef
   for (const directory of (process.env.PATH ?? "").split(path.delimiter).filter(Boolean)) {
     const file = path.join(directory, fileOf(tool));
     if (!(await isExecutable(file))) continue;
-    try {
-      const version = await askVersion(tool, file);
-      if (version === tool.version) return file;
-      unsuitable.push(`${file} is ${version}`);
-    } catch (error) {
-      unsuitable.push(`${file}: ${errorMessageOf(error)}`);
-    }
+    const fault = await faultOf(tool, file);
+    if (fault === undefined) return file;
+    unsuitable.push(fault);
   }
   reasons.push(`PATH: ${unsuitable.join(", ") || `no ${fileOf(tool)}`}`);
   return undefined;
+}
+
+async function searchPackage(tool: Tool, reasons: string[]): Promise<string | undefined> {
+  if (tool.package === undefined) return undefined;
+  const file = fileInPackage(tool.package, fileOf(tool));
+  const fault = file === undefined ? `no package ${tool.package}` : await faultOf(tool, file);
+  if (fault === undefined) return file;
+  reasons.push(`npm: ${fault}`);
+  return undefined;
+}
+
+function fileInPackage(name: string, file: string): string | undefined {
+  try {
+    return path.join(path.dirname(require.resolve(`${name}/package.json`, { paths: [packageRoot] })), file);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Why a file cannot be used; `undefined` when it can. */
+async function faultOf(tool: Tool, file: string): Promise<string | undefined> {
+  try {
+    const version = await askVersion(tool, file);
+    return version === tool.version ? undefined : `${file} is ${version}`;
+  } catch (error) {
+    return `${file}: ${errorMessageOf(error)}`;
+  }
 }
 
 function fileOf({ name, file = name }: Tool): string {

@@ -1,9 +1,11 @@
-/** A file that Kindstack runs or reads and that no npm package carries. */
+/** A file that Kindstack runs or reads and that is not JavaScript. */
 export interface Tool {
   readonly name: string;
   readonly version: string;
   /** The name of the file, on PATH and in the cache, where it is not the tool's. */
   readonly file?: string;
+  /** The npm package that has it for this platform, installed beside this one; the file is at its top. */
+  readonly package?: string;
   /** What makes it print its version. Without, the version cannot be asked, so PATH is not searched. */
   readonly versionArguments?: readonly string[];
   /** Where to get it from, tried in this order. */

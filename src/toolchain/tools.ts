@@ -1,4 +1,5 @@
 import path from "node:path";
+import { dependencies } from "../package";
 import { pulumiInstaller, vendorDownload } from "./download";
 import { goBuild, goModuleDocuments } from "./go";
 import { npmPackage } from "./npm";
@@ -7,7 +8,8 @@ import type { Source, Tool } from "./tool";
 const ETCD = "3.6.10";
 const KUBERNETES = "1.36.3";
 const KWOK = "0.8.0";
-const PULUMI = "3.260.0";
+/** One version of Pulumi, that of its SDK: package.json has it, and the Go modules in `tools/` follow. */
+const PULUMI = dependencies["@pulumi/pulumi"] ?? "";
 /** Pulumi's version and the revision of our own code in `tools/engine`. */
 const ENGINE = `${PULUMI}-1`;
 /** The last version of the SDK's Go module that contains the language host. */
@@ -105,7 +107,7 @@ export const tools = {
     ],
   },
   /** Pulumi's engine as the operator runs it, with the backends `file://` and `postgres://` and the passphrase. */
-  engine: engine(ENGINE),
+  engine: { ...engine(ENGINE), package: `kindstack-engine-${process.platform}-${process.arch}` },
   /** With all backends and key services. */
   "engine-clouds": engine(`${ENGINE}.clouds`, "clouds"),
   /** What plain `pulumi up` runs Node.js programs with; the operator does not need it. */
