@@ -27,6 +27,8 @@ export interface RunSettings {
   installCrds?: boolean;
   /** The command that becomes the operator, before the operator's own: what prepares the process that it runs in. */
   wrapper?: string[];
+  /** The compiled command line of another installation. */
+  main?: string;
   /** Its Pulumi server exits after each update: for tests that look at processes to see whether an update runs. */
   serverPerUpdate?: true;
 }
@@ -98,14 +100,14 @@ export class TestOperator {
   }
 
   /** Starts it and waits until it is ready. The settings are for this run only. */
-  async start({ args = [], env = {} }: RunSettings = {}): Promise<void> {
+  async start({ args = [], env = {}, main = MAIN }: RunSettings = {}): Promise<void> {
     if (this.#process !== undefined) throw new Error("the operator runs already");
     fs.mkdirSync(this.stateDirectory, { recursive: true });
     const from = this.#output.length;
     const install = this.#settings.installCrds === false ? [] : ["--install-crds"];
     const idle = this.#settings.serverPerUpdate ? ["--engine-idle", "0.1"] : [];
     const words = ["run", ...install, "--http-port", "0", ...idle, ...(this.#settings.args ?? []), ...args];
-    const [program = "", ...rest] = [...(this.#settings.wrapper ?? []), process.execPath, MAIN, ...words];
+    const [program = "", ...rest] = [...(this.#settings.wrapper ?? []), process.execPath, main, ...words];
     const child = spawn(program, rest, {
       cwd: this.directory,
       env: {
