@@ -1,7 +1,7 @@
 import path from "node:path";
 import { ProviderHost } from "../providers/host/host";
 import { providersOf } from "../providers/index";
-import { StackEngine } from "../src/automation/engine";
+import { GoEngine } from "../src/automation/go-engine";
 import type { Program } from "../src/automation/program";
 import { openEngine } from "../src/automation/workspace";
 import type { BenchCluster, BenchContext } from "./cluster";
@@ -32,14 +32,14 @@ export async function withBareEngine<T>(
     log: console,
   });
   const host = new ProviderHost(providersOf());
-  const engine = new StackEngine({ engine: processes, host, timeoutMs: TIMEOUT_MS });
+  const engine = new GoEngine({ processes, host, timeoutMs: TIMEOUT_MS });
   try {
     const atStart = await pulumi.count();
-    const timed = async (update: ReturnType<StackEngine["up"]>) => {
+    const timed = async (update: ReturnType<GoEngine["up"]>) => {
       const started = performance.now();
-      const { outcome, failures } = await update;
+      const { summary, failures } = await update;
       signal.throwIfAborted();
-      if (outcome !== "succeeded") throw new Error(`the bare update failed: ${JSON.stringify(failures)}`);
+      if (summary.result !== "succeeded") throw new Error(`the bare update failed: ${JSON.stringify(failures)}`);
       return performance.now() - started;
     };
     const options = { signal, savesOnce: true };

@@ -93,7 +93,7 @@ export const REASONS = [
   "Killed",
   "LeaseLost",
   "Locked",
-  "NoPulumi",
+  "NoEngine",
   "NoWorkspace",
   "SystemError",
   "Timeout",

@@ -60,7 +60,7 @@ export class EngineGoneError extends Error {
 
 /** One process of `tools/engine`. */
 export class EngineProcess {
-  /** Resolves when it has greeted. @throws TerminalError `Misconfigured`, RetryableError `NoPulumi` */
+  /** Resolves when it has greeted. @throws TerminalError `Misconfigured`, RetryableError `NoEngine` */
   readonly ready: Promise<void>;
   /** Resolves when it has ended. */
   readonly ended: Promise<void>;
@@ -103,7 +103,7 @@ export class EngineProcess {
         if (child.pid !== undefined) return;
         this.#isOver = true;
         // It may be there again, as may the memory or the process number that it lacked; nothing would tell us.
-        this.#greeted.reject(new RetryableError("NoPulumi", `Pulumi's engine could not be started: ${error.message}`));
+        this.#greeted.reject(new RetryableError("NoEngine", `Pulumi's engine could not be started: ${error.message}`));
         resolve();
       });
       child.once("close", (code, signal) => {
@@ -253,7 +253,7 @@ export class EngineProcess {
     this.#isOver = true;
     signalGroup(this.pid, "SIGKILL"); // what it may have started
     const words = this.#stderr().trim() || `exit code ${code}`;
-    this.#greeted.reject(new RetryableError("NoPulumi", `Pulumi's engine did not start: ${words}`));
+    this.#greeted.reject(new RetryableError("NoEngine", `Pulumi's engine did not start: ${words}`));
     this.#connection.end(new EngineGoneError(signal ?? "SIGKILL"));
   }
 }

@@ -58,7 +58,7 @@ export class EngineProcesses {
   /**
    * Works with the process that takes new requests.
    *
-   * @throws what {@link EngineProcess.ready} does; RetryableError `NoPulumi` soon after several crashes in a row
+   * @throws what {@link EngineProcess.ready} does; RetryableError `NoEngine` soon after several crashes in a row
    */
   async use<T>(work: (process: EngineProcess) => Promise<T>, { operates = false } = {}): Promise<T> {
     const process = this.#running();
@@ -109,7 +109,7 @@ export class EngineProcesses {
     const waitMs = this.#notBefore - performance.now();
     if (waitMs > 0) {
       const message = `Pulumi's engine ended ${this.#crashesInARow} times in a row; it is started again in ${Math.ceil(waitMs / 1000)} s`;
-      throw new RetryableError("NoPulumi", message);
+      throw new RetryableError("NoEngine", message);
     }
     if (former?.isOver === false) this.counts.successors++;
     const process = this.#start();

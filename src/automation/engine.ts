@@ -1,193 +1,108 @@
-import type { EngineEvent } from "@pulumi/pulumi/automation/events";
-import Type from "typebox";
-import { Compile } from "typebox/compile";
-import { RetryableError } from "../../providers/errors";
-import { checkFence, currentFence } from "../../providers/fence";
-import type { ProviderHost } from "../../providers/host/host";
-import type { SessionOptions } from "../../providers/host/session";
-import type { EngineProcesses } from "./engine-processes";
-import { type EngineReport, reportOf, type StackResource } from "./event-log";
-import { assess, type Outcome, type UpdateFailure, withoutPasswords } from "./failures";
-import { type Ended, runInterruptible } from "./interruption";
-import { type PreparedProgram, type Program, type ProgramOptions, prepareProgram } from "./program";
-import { RpcError } from "./rpc";
-import { urnsIn } from "./stack-state";
-import { StackStates } from "./stack-states";
+import type { OpMap, OutputMap, UpdateSummary } from "@pulumi/pulumi/automation/stack";
+import type { StackSummary } from "@pulumi/pulumi/automation/workspace";
+import type { StackResource } from "./event-log";
+import type { UpdateFailure } from "./failures";
+import type { PlannedChange } from "./planned-changes";
+import type { Program } from "./program";
+import type { StackState } from "./stack-state";
+import type { ResourceChange } from "./update-changes";
 
-export interface UpdateResult {
-  operation: "up" | "destroy";
-  outcome: "succeeded" | "failed" | "interrupted";
-  /** Resources by what was done to them; empty when nothing had to be done. */
-  changes: EngineReport["changes"];
-  /** The resources that took part and still exist. */
-  resources: StackResource[];
-  /** Those that it deleted, as they last were. */
-  deleted: StackResource[];
-  /** Why it did not succeed; empty when it did. */
-  failures: UpdateFailure[];
-  /** Whether all the rest was done: it succeeded, or what failed was one resource's operation or another's and no more. */
-  restDone?: boolean;
-  durationMs: number;
+export type { OpMap } from "@pulumi/pulumi/automation/stack";
+
+/**
+ * Runs stacks, with the names and types of `@pulumi/pulumi/automation`. Where the Automation API throws an error with the
+ * CLI's words, a result here has the failures of an operation, each with a class that a queue can act on.
+ *
+ * Operations on one stack exclude each other. All throw RetryableError `Unreadable`, `Locked`, `NoEngine`.
+ */
+export interface StackEngine {
+  /** Creates or updates what `program` registers; makes the stack when there is none. */
+  up(stack: string, program: Program, options?: UpOptions): Promise<UpResult>;
+  /** What `up` with this program would do; of a stack that does not exist, to an empty one. Writes nothing, takes no lock. */
+  preview(stack: string, program: Program, options?: PreviewOptions): Promise<PreviewResult>;
+  /** Compares the state with the real world, and saves what is found. */
+  refresh(stack: string, options?: OperationOptions): Promise<UpResult>;
+  /** Deletes everything in a stack, then the stack with its history. A stack that does not exist is a success. */
+  destroy(stack: string, options?: DestroyOptions): Promise<UpResult>;
+  /** What `destroy` would do: nothing when there is no such stack. */
+  previewDestroy(stack: string, options?: PreviewOptions): Promise<PreviewResult>;
+  /** Interrupts what runs on a stack in this process: the engine finishes the current step and saves. */
+  cancel(stack: string): Promise<void>;
+  /** The updates, newest first; `undefined` when there is no such stack. */
+  history(stack: string, signal?: AbortSignal): Promise<HistoryEntry[] | undefined>;
+  /** What the stack itself exports. */
+  outputs(stack: string, signal?: AbortSignal): Promise<OutputMap>;
+  /** The state, secrets encrypted; `undefined` when there is no such stack. */
+  exportStack(stack: string, signal?: AbortSignal): Promise<StackState | undefined>;
+  /** Replaces a stack's state with one of `pulumi stack export`; makes the stack when there is none. */
+  importStack(stack: string, state: StackState, signal?: AbortSignal): Promise<void>;
+  listStacks(signal?: AbortSignal): Promise<Pick<StackSummary, "name">[]>;
+  /** Removes a stack's state and history, and leaves what it made as it is. A stack that does not exist is a success. */
+  removeStack(stack: string, signal?: AbortSignal): Promise<void>;
+  /** Operations may run for so long from now, and then end unless this is called again; without any call, for ever. */
+  allow(ms: number): void;
+  /** Ends what runs. */
+  close(): Promise<void>;
 }
 
-export interface UpdateOptions extends ProgramOptions {
-  /** Compare the state with the real world first, so that drift is repaired. */
-  refresh?: boolean;
+export interface OperationOptions {
   signal?: AbortSignal | undefined;
   /**
    * Save the state at the end, not after each step. A checkpoint is the whole state: with many steps, or in a large stack,
-   * that is most of an update's time. What a killed update made is then in no state; see {@link findsWhatWasCutOff}.
+   * that is most of an update's time. What a killed update made is then in no state; see {@link adoptsAfterCrash}.
    */
-  savesOnce?: boolean;
+  savesOnce?: boolean | undefined;
 }
 
-type DestroyOptions = UpdateOptions & Pick<SessionOptions, "release">;
-
-export interface StackEngineOptions {
-  engine: EngineProcesses;
-  host: ProviderHost;
-  /** After this long an operation is interrupted. */
-  timeoutMs: number;
-}
-
-const outcomeSchema = Compile(
-  Type.Object({
-    exists: Type.Boolean(),
-    succeeded: Type.Boolean(),
-    message: Type.Optional(Type.String()),
-    phasesMs: Type.Record(Type.String(), Type.Number()),
-  }),
-);
-
-type Method = "up" | "destroy" | "preview" | "previewDestroy";
-
-interface OperationOptions extends SessionOptions {
+export interface PreviewOptions {
   signal?: AbortSignal | undefined;
+  /** Compare the state with the real world first, so that drift shows, or is repaired. */
+  refresh?: boolean | undefined;
+  /** Run the program in the SDK's runtime ({@link Capabilities.sdkRuntime}). */
+  sdkRuntime?: boolean | undefined;
 }
 
-/** Runs operations on stacks, for inline programs, with the providers of this process. */
-export class StackEngine {
-  readonly states: StackStates;
-  readonly #options: StackEngineOptions;
-  /** Stacks that are being written. */
-  readonly #working = new Set<string>();
+export interface UpOptions extends OperationOptions, PreviewOptions {}
 
-  constructor(options: StackEngineOptions) {
-    this.#options = options;
-    this.states = new StackStates(options.engine);
-  }
-
-  /** Creates or updates what `program` registers; makes the stack when there is none. */
-  async up(stack: string, program: Program, options: UpdateOptions = {}): Promise<UpdateResult> {
-    return this.#update("up", stack, options, program);
-  }
-
-  /**
-   * Deletes everything in a stack and then the stack with its history. A stack that does not exist is a success.
-   *
-   * @param options with `release`, the stack's resources are kept, unmanaged
-   */
-  async destroy(stack: string, options: DestroyOptions = {}): Promise<UpdateResult> {
-    return this.#update("destroy", stack, options);
-  }
-
-  /**
-   * The URNs in a stack's state, parents first; `undefined` when there is no such stack.
-   *
-   * @throws RetryableError `Unreadable`
-   */
-  async recorded(stack: string, signal?: AbortSignal): Promise<string[] | undefined> {
-    const state = await this.states.read(stack, signal);
-    return state && urnsIn(state);
-  }
-
-  /**
-   * Removes a stack's state and history, and leaves what it made as it is. A stack that does not exist is a success.
-   *
-   * @throws RetryableError when the backend cannot be reached, or the fence has come down
-   */
-  async forget(stack: string, _signal?: AbortSignal): Promise<void> {
-    checkFence();
-    await this.states.remove(stack);
-  }
-
-  async #update(
-    operation: UpdateResult["operation"],
-    stack: string,
-    options: DestroyOptions,
-    program?: Program,
-  ): Promise<UpdateResult> {
-    const { savesOnce, refresh } = options;
-    if (this.#working.has(stack)) {
-      throw new RetryableError("Locked", `the stack ${stack} is being worked on by this process`);
-    }
-    this.#working.add(stack);
-    const started = performance.now();
-    try {
-      const { ended, events, assessment } = await this.operate(
-        operation,
-        stack,
-        { savesOnce, refresh },
-        { ...options, fence: currentFence() },
-        program,
-      );
-      checkFence(); // whatever ended it, it is another's stack now
-      const { changes, resources, deleted } = reportOf(events);
-      const { succeeded, failures, restDone } = assessment;
-      const outcome = succeeded ? "succeeded" : ended.interrupted === "aborted" ? "interrupted" : "failed";
-      const durationMs = performance.now() - started;
-      return { operation, outcome, changes, resources, deleted, failures, restDone, durationMs };
-    } finally {
-      this.#working.delete(stack);
-    }
-  }
-
-  /**
-   * Runs one operation of the engine's.
-   *
-   * @throws RetryableError `Locked`, `NoPulumi`
-   */
-  async operate(
-    method: Method,
-    stack: string,
-    parameters: object,
-    options: OperationOptions & ProgramOptions,
-    program?: Program,
-  ) {
-    const { engine, host, timeoutMs } = this.#options;
-    const events: EngineEvent[] = [];
-    const session = host.openSession(options);
-    const limits = { timeoutMs, signal: options.signal };
-    let prepared: PreparedProgram | undefined;
-    let programError: unknown;
-    let ended: Ended = {};
-    try {
-      if (program !== undefined) prepared = await prepareProgram(program, options);
-      const params = { stack, ...parameters, ...(prepared && { program: prepared.parameter }) };
-      const listener = { session, event: (event: EngineEvent) => void events.push(event) };
-      ended = await engine.use((process) => runInterruptible(limits, () => process.operate(method, params, listener)), {
-        operates: true,
-      });
-    } catch (error) {
-      if (program === undefined || prepared !== undefined) throw error;
-      programError = error;
-    } finally {
-      session.close();
-      prepared?.close();
-    }
-    const outcome = outcomeOf(ended);
-    engine.count(outcome?.phasesMs);
-    const report = reportOf(events);
-    programError ??= prepared?.error();
-    const assessment = assess(ended, outcome, report, session.failures, programError, timeoutMs);
-    return { ended, events, outcome, assessment };
-  }
+export interface DestroyOptions extends OperationOptions {
+  /** Deletions release what was made instead of deleting it. */
+  release?: boolean | undefined;
 }
 
-/** @throws RetryableError `Locked` */
-function outcomeOf({ result, error }: Ended): Outcome | undefined {
-  if (outcomeSchema.Check(result)) return result;
-  if (!(error instanceof RpcError)) return undefined;
-  if (error.kind === "locked") throw new RetryableError("Locked", error.message);
-  return { exists: false, succeeded: false, message: withoutPasswords(error.message), phasesMs: {} };
+/** What came of an operation that may write. */
+export interface UpResult {
+  summary: OperationSummary;
+  /** It was told to end before it did: neither a success nor a failure. */
+  interrupted: boolean;
+  /** Why it did not succeed; empty when it did. */
+  failures: UpdateFailure[];
+  /** Whether all the rest was done: it succeeded, or what failed was one resource's operation or another's and no more. */
+  restDone: boolean;
+  /** The resources that took part and still exist, without the stack and its providers. */
+  resources: StackResource[];
+  /** Those that it deleted, as they last were. */
+  deleted: StackResource[];
+}
+
+export interface OperationSummary extends Pick<UpdateSummary, "startTime" | "endTime"> {
+  kind: "update" | "refresh" | "destroy";
+  result: "succeeded" | "failed";
+  /** How many resources each operation touched, without those that stayed the same. */
+  resourceChanges: OpMap;
+}
+
+/** What an operation would do. */
+export interface PreviewResult {
+  /** Whether there is such a stack yet. */
+  exists: boolean;
+  changes: PlannedChange[];
+  /** Why it could not be told; empty when it could. */
+  failures: UpdateFailure[];
+}
+
+/** An update as a stack's history has it. */
+export interface HistoryEntry
+  extends Pick<UpdateSummary, "version" | "kind" | "startTime" | "endTime" | "result" | "resourceChanges"> {
+  /** Which resources it changed; absent for updates by the CLI. */
+  changes?: ResourceChange[];
 }

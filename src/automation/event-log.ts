@@ -1,36 +1,22 @@
 import type { EngineEvent, StepEventMetadata } from "@pulumi/pulumi/automation/events";
+import type { OpMap, OpType } from "@pulumi/pulumi/automation/stack";
 import { unescapeReserved } from "../../providers/literal";
 import type { Properties } from "../../providers/provider";
 import { isScaffolding, nameOf } from "./urn";
 
-/** What the engine did to a resource. */
-export type Operation =
-  | "same"
-  | "create"
-  | "update"
-  | "delete"
-  | "replace"
-  | "create-replacement"
-  | "delete-replaced"
-  | "read"
-  | "refresh"
-  | "discard"
-  | "import"
-  | "remove-pending-replace";
-
-/** One resource as an update left it. */
+/** One resource as an operation left it. */
 export interface StackResource {
   urn: string;
   type: string;
   name: string;
-  operation: Operation;
+  operation: OpType;
   outputs: Properties;
 }
 
 /** What the engine's events say of one update. */
 export interface EngineReport {
   /** How many resources each operation touched, without those that stayed the same. */
-  changes: Partial<Record<Operation, number>>;
+  changes: OpMap;
   /** The stack's own resources that took part and still exist. */
   resources: StackResource[];
   /** Those that were deleted, as they last were. */
@@ -66,7 +52,7 @@ function addStep(
   resources: Map<string, StackResource>,
   { op, urn, type, old, new: state }: StepEventMetadata,
 ): void {
-  const operation = op as Operation;
+  const operation = op as OpType;
   const resource = (outputs: Properties | undefined): StackResource => {
     return { urn, type, name: nameOf(urn), operation, outputs: unescapeReserved(outputs ?? {}) };
   };

@@ -29,7 +29,8 @@ export interface RunningCommand {
 
 export interface CommandLimits {
   timeoutMs: number;
-  signal?: AbortSignal | undefined;
+  /** Each ends it. */
+  signals: readonly (AbortSignal | undefined)[];
 }
 
 /** How an operation ended, and why we ended it, when we did. */
@@ -46,10 +47,10 @@ export interface Ended {
  * @throws RetryableError when the fence has come down before
  */
 export async function runInterruptible(
-  { timeoutMs, signal }: CommandLimits,
+  { timeoutMs, signals: given }: CommandLimits,
   start: () => RunningCommand,
 ): Promise<Ended> {
-  if (signal?.aborted) return { interrupted: "aborted" };
+  if (given.some((signal) => signal?.aborted)) return { interrupted: "aborted" };
   checkFence();
   const command = start();
   let interrupted: Ended["interrupted"];
@@ -70,7 +71,7 @@ export async function runInterruptible(
     end("aborted", reason instanceof UrgentAbort ? reason.graceMs : INTERRUPT_GRACE_MS);
   };
   const timeout = setTimeout(() => end("timeout", INTERRUPT_GRACE_MS), timeoutMs);
-  const signals = [signal, currentFence()?.signal];
+  const signals = [...given, currentFence()?.signal];
   for (const one of signals) one?.addEventListener("abort", onAbort);
   try {
     const ended = await command.ended.then(

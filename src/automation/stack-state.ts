@@ -1,4 +1,6 @@
-import { gunzipSync } from "node:zlib";
+import type { OutputMap } from "@pulumi/pulumi/automation/stack";
+import type { Deployment } from "@pulumi/pulumi/automation/workspace";
+import { maskSecrets } from "../../providers/literal";
 import type { Properties } from "../../providers/provider";
 
 export interface RecordedResource {
@@ -16,8 +18,7 @@ export interface RecordedResource {
 }
 
 /** A stack's state, secrets encrypted, in the form that `pulumi stack import` takes. */
-export interface StackState {
-  version: number;
+export interface StackState extends Deployment {
   deployment: {
     resources?: RecordedResource[] | null;
     pending_operations?: unknown[] | null;
@@ -25,19 +26,18 @@ export interface StackState {
   };
 }
 
-const GZIP_MAGIC = 0x1f;
-
-/** The state in a checkpoint, as `pulumi stack export` writes it. @param checkpoint as a backend keeps it, compressed or not */
-export function stateOf(checkpoint: Buffer): StackState {
-  const text = checkpoint[0] === GZIP_MAGIC ? gunzipSync(checkpoint) : checkpoint;
-  const { checkpoint: inner, ...versions } = JSON.parse(text.toString("utf8")) as {
-    version: number;
-    checkpoint?: { latest?: StackState["deployment"] | null };
-  };
-  return { ...versions, deployment: inner?.latest ?? {} };
-}
-
 /** The URNs in a state, parents first. */
 export function urnsIn({ deployment }: StackState): string[] {
   return (deployment.resources ?? []).map(({ urn }) => urn);
+}
+
+/** What the stack itself exports; secrets read `[secret]`. */
+export function outputsIn(state: StackState | undefined): OutputMap {
+  const stack = state?.deployment.resources?.find(({ type }) => type === "pulumi:pulumi:Stack");
+  return Object.fromEntries(
+    Object.entries(stack?.outputs ?? {}).map(([name, output]) => {
+      const value = maskSecrets(output);
+      return [name, { value, secret: value !== output && value === "[secret]" }];
+    }),
+  );
 }

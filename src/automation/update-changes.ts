@@ -22,6 +22,6 @@ export function listChanges(changes: readonly ResourceChange[], most: number): s
 }
 
 /** `1.5 s`: how long an update took, by its history entry; `undefined` for one that has not ended. */
-export function durationOf({ startTime, endTime }: { startTime: string; endTime?: string }): string | undefined {
-  return endTime && `${((Date.parse(endTime) - Date.parse(startTime)) / 1000).toFixed(1)} s`;
+export function durationOf({ startTime, endTime }: { startTime: Date | string; endTime?: Date | string }) {
+  return endTime && `${((+new Date(endTime) - +new Date(startTime)) / 1000).toFixed(1)} s`;
 }

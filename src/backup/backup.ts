@@ -4,10 +4,11 @@ import { basename, dirname, join, resolve } from "node:path";
 import Type from "typebox";
 import { Compile } from "typebox/compile";
 import { TerminalError } from "../../providers/errors";
+import type { GoEngine } from "../automation/go-engine";
 import { parseJson } from "../automation/parse-json";
 import { withScratch } from "../automation/scratch";
+import type { StackState } from "../automation/stack-state";
 import { packageVersion } from "../package";
-import type { StateBackend } from "./state-backend";
 
 const SHOWN = 5;
 const LIST = "backup.json";
@@ -24,6 +25,17 @@ const listSchema = Type.Object({
 });
 const listValidator = Compile(listSchema);
 
+const stateSchema = Compile(Type.Unsafe<StackState>({ type: "object", required: ["version", "deployment"] }));
+
+/** Where the stacks are. */
+export interface Backend {
+  engine: Pick<GoEngine, "listStacks" | "exportAll" | "importStack">;
+  url: string;
+  signal: AbortSignal;
+  /** Told of each stack that is done. */
+  onStack(count: number, all?: number): void;
+}
+
 type BackupList = Type.Static<typeof listSchema>;
 
 /**
@@ -33,11 +45,7 @@ type BackupList = Type.Static<typeof listSchema>;
  * @returns how many stacks it has
  * @throws TerminalError `BackupExists` when there is something in the directory
  */
-export async function writeBackup(
-  directory: string,
-  backend: Pick<StateBackend, "scheme" | "readAll">,
-  onStack: (count: number) => void,
-): Promise<number> {
+export async function writeBackup(directory: string, { engine, url, signal, onStack }: Backend): Promise<number> {
   const target = resolve(directory);
   if ((await readdir(target).catch(() => [])).length > 0) {
     throw new TerminalError("BackupExists", `${directory} is not empty: name another directory`);
@@ -46,13 +54,13 @@ export async function writeBackup(
   await mkdir(dirname(target), { recursive: true });
   return withScratch(dirname(target), `.${basename(target)}`, async (aside) => {
     const stacks: Record<string, string> = {};
-    await backend.readAll(async (name, state) => {
+    await engine.exportAll(async (name, state) => {
       const text = `${JSON.stringify(state, undefined, 1)}\n`;
       await writeFile(join(aside, fileOf(name)), text, { mode: 0o600 });
       stacks[name] = hash("sha256", text);
       onStack(Object.keys(stacks).length);
-    });
-    const list: BackupList = { kindstack: packageVersion, time, backend: backend.scheme, stacks };
+    }, signal);
+    const list: BackupList = { kindstack: packageVersion, time, backend: url.split("://", 1)[0] ?? "", stacks };
     await writeFile(join(aside, LIST), `${JSON.stringify(list, undefined, 1)}\n`, { mode: 0o600 });
     await rmdir(target).catch(() => {}); // an empty one may be there
     await rename(aside, target);
@@ -87,12 +95,12 @@ async function readBackup(directory: string): Promise<BackupList> {
  */
 export async function restore(
   directory: string,
-  backend: StateBackend,
-  { overwrite, onStack }: { overwrite: boolean; onStack: (count: number, all: number) => void },
+  { engine, signal, onStack }: Backend,
+  { overwrite }: { overwrite: boolean },
 ): Promise<number> {
   const { stacks } = await readBackup(directory);
   const names = Object.keys(stacks);
-  const present = new Set(await backend.names());
+  const present = new Set((await engine.listStacks(signal)).map(({ name }) => name));
   const inTheWay = names.filter((name) => present.has(name));
   if (inTheWay.length > 0 && !overwrite) {
     const more = inTheWay.length > SHOWN ? `, and ${inTheWay.length - SHOWN} more` : "";
@@ -103,7 +111,10 @@ export async function restore(
     );
   }
   for (const [index, name] of names.entries()) {
-    await backend.write(name, join(resolve(directory), fileOf(name)));
+    const file = join(resolve(directory), fileOf(name));
+    const state = parseJson(stateSchema, await readFile(file, "utf8"));
+    if (state === undefined) throw new TerminalError("NoBackup", `${file} is not a stack's state`);
+    await engine.importStack(name, state, signal);
     onStack(index + 1, names.length);
   }
   return names.length;

@@ -1,13 +1,10 @@
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Command } from "commander";
-import { TerminalError } from "../../providers/errors";
 import { withScratch } from "../automation/scratch";
-import { restore, writeBackup } from "../backup/backup";
-import { type StateBackend, withStateBackend } from "../backup/state-backend";
+import { type Backend, restore, writeBackup } from "../backup/backup";
 import { readStream, writeStream } from "../backup/stream";
-import { readStateConfig } from "../config";
-import { resolveEngine } from "../toolchain/engine";
+import { withStates } from "./open-stacks";
 import { Progress } from "./progress";
 import { untilInterrupted } from "./until-interrupted";
 
@@ -31,16 +28,16 @@ export function backupCommand(): Command {
       `\nExamples:\n  kindstack backup state-backup\n  kindstack backup - > state-backup.jsonl\n${HELP}`,
     )
     .action((directory: string) =>
-      withBackend(`backup to ${directory}`, (backend, onStack) =>
+      withBackend(`backup to ${directory}`, (backend) =>
         directory === STREAM
           ? withScratch(tmpdir(), "kindstack-backup", async (scratch) => {
               const files = join(scratch, "backup");
-              const count = await writeBackup(files, backend, onStack);
+              const count = await writeBackup(files, backend);
               await writeStream(files, process.stdout);
               process.stderr.write(`wrote ${count} stacks\n`);
               return undefined;
             })
-          : writeBackup(directory, backend, onStack).then((count) => `wrote ${count} stacks to ${directory}`),
+          : writeBackup(directory, backend).then((count) => `wrote ${count} stacks to ${directory}`),
       ),
     );
 }
@@ -52,8 +49,8 @@ export function restoreCommand(): Command {
     .option("--overwrite", "replace the state of stacks that exist", false)
     .addHelpText("after", `\nExample:\n  kindstack restore state-backup\n${HELP}`)
     .action((directory: string, { overwrite }: { overwrite: boolean }) =>
-      withBackend(`restore from ${directory}`, async (backend, onStack) => {
-        const from = (files: string) => restore(files, backend, { overwrite, onStack });
+      withBackend(`restore from ${directory}`, async (backend) => {
+        const from = (files: string) => restore(files, backend, { overwrite });
         const count = await (directory === STREAM
           ? withScratch(tmpdir(), "kindstack-restore", async (scratch) => {
               await readStream(scratch, process.stdin);
@@ -65,25 +62,19 @@ export function restoreCommand(): Command {
     );
 }
 
-/** @param run calls `onStack` for each finished stack; returns the summary to print, if that is not printed yet */
-async function withBackend(
-  what: string,
-  run: (backend: StateBackend, onStack: (count: number, all?: number) => void) => Promise<string | undefined>,
-): Promise<void> {
-  if (!process.env.PULUMI_BACKEND_URL) {
-    throw new TerminalError("Misconfigured", "PULUMI_BACKEND_URL must name the backend that the operator uses");
-  }
+/** @param run returns the summary to print, if that is not printed yet */
+async function withBackend(what: string, run: (backend: Backend) => Promise<string | undefined>): Promise<void> {
   const progress = new Progress();
   const onStack = (count: number, all?: number) => {
     if (count % STEP === 0) progress.detail(all === undefined ? `${count} stacks` : `${count} of ${all} stacks`);
   };
   try {
-    const summary = await untilInterrupted(async (signal) => {
-      const state = readStateConfig(process.env);
-      const file = await resolveEngine({ signal, observe: progress.observeTools }, state);
-      progress.begin(what);
-      return withStateBackend(state, file, signal, (backend) => run(backend, onStack));
-    });
+    const summary = await untilInterrupted((signal) =>
+      withStates(progress.observeTools, signal, (engine, { backendUrl }) => {
+        progress.begin(what);
+        return run({ engine, url: backendUrl, signal, onStack });
+      }),
+    );
     progress.done();
     if (summary) process.stdout.write(`${summary}\n`);
   } catch (error) {

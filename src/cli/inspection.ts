@@ -7,7 +7,6 @@ import { connectKubernetes, disconnectKubernetes } from "../../providers/kuberne
 import { closePool } from "../../providers/postgres/pool";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { withScratch } from "../automation/scratch";
-import { StackReader } from "../automation/stack-reader";
 import { readStateConfig } from "../config";
 import type { Answers, RequestPath, Requests } from "../preview/api";
 import { askOperator } from "../preview/ask-operator";
@@ -77,11 +76,17 @@ async function withSources<T>(
     const file = await resolveEngine({ signal, observe: progress.observeTools }, state);
     const opening = openCluster(); // needs nothing of the engine
     opening.catch(() => {});
-    stacks = await openStacks(kinds, { ...state, workDirectory, file, log: console });
+    stacks = await openStacks(kinds, {
+      ...state,
+      workDirectory,
+      file,
+      log: console,
+      timeoutMs: TIMEOUT_MS,
+      previewsAtOnce: concurrency ?? 1,
+    });
     const cluster = await opening;
     if (concurrency !== undefined) spinner = startSpinner("previewing");
-    const reader = new StackReader({ ...stacks, timeoutMs: TIMEOUT_MS, concurrency: concurrency ?? 1 });
-    const sources = { reader, cluster, notes: notesOn(state.backendUrl, cluster) };
+    const sources = { engine: stacks.engine, cluster, notes: notesOn(state.backendUrl, cluster) };
     return await run({
       kinds,
       signal,
@@ -92,7 +97,7 @@ async function withSources<T>(
     });
   } finally {
     spinner?.stop();
-    await stacks?.close();
+    await stacks?.engine.close();
     await closePool();
     await disconnectKubernetes();
   }

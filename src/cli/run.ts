@@ -3,8 +3,6 @@ import { Command, Option } from "commander";
 import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
 import { closePool } from "../../providers/postgres/pool";
 import { kinds as builtInKinds } from "../../stacks/kinds/index";
-import { StackEngine } from "../automation/engine";
-import { StackReader } from "../automation/stack-reader";
 import { listenAddress, readStateConfig } from "../config";
 import type { ConsoleOptions } from "../console/source";
 import { EventRecorder } from "../controller/event-recorder";
@@ -34,7 +32,6 @@ import { logWarnings } from "./warnings";
 /** Most of the time, an object in work waits for the API server or its database. */
 const OBJECTS_PER_CORE = 4;
 /** A page waits for at most this long for a stack. */
-const CONSOLE_TIMEOUT_MS = 30_000;
 
 interface RunOptions extends AdmissionOptions, MetricsOptions, PreviewServerOptions, ShardingOptions, KindsOption {
   installCrds: boolean;
@@ -147,6 +144,7 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
       file,
       log: logger,
       timing: { idleMs: options.engineIdle * 1000 },
+      timeoutMs: options.updateTimeout * 1000,
     });
     stacks = opened;
     addEngineMetrics(metrics.registry, opened.engine);
@@ -156,7 +154,7 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
     const manager = new Manager({
       kinds,
       client,
-      engine: new StackEngine({ ...opened, timeoutMs: options.updateTimeout * 1000 }),
+      engine: opened.engine,
       recorder,
       metrics,
       logger,
@@ -175,7 +173,7 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
       server: client.server,
       operator: manager,
       recorder,
-      reader: new StackReader({ ...opened, timeoutMs: CONSOLE_TIMEOUT_MS }),
+      engine: opened.engine,
     });
     giveBackMemoryWhenIdle();
     logger.info({ server: client.server, ...endpoints.addresses }, "operator starts");
@@ -210,7 +208,7 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
     await inspection?.close();
     await admission?.close();
     await endpoints?.close();
-    await stacks?.close();
+    await stacks?.engine.close();
     await closePool();
     await disconnectKubernetes();
   }

@@ -4,7 +4,6 @@ import type { Logger } from "pino";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { INSPECTION_SECRET } from "../../stacks/contract/rbac";
-import { StackReader } from "../automation/stack-reader";
 import { listenAddress, operatorNamespace, type StateConfig } from "../config";
 import { type OpenStacks, openStacks } from "./open-stacks";
 import { wholeNumber } from "./parse-options";
@@ -69,10 +68,12 @@ export async function serveInspection(
   let stacks: Promise<OpenStacks> | undefined;
   const open = () => {
     const workDirectory = join(state.workDirectory, "inspection");
-    stacks ??= openStacks(kinds, { ...state, workDirectory, file, log: logger }).catch((error: unknown) => {
-      stacks = undefined; // the next request tries again
-      throw error;
-    });
+    stacks ??= openStacks(kinds, { ...state, workDirectory, file, log: logger, timeoutMs: TIMEOUT_MS }).catch(
+      (error: unknown) => {
+        stacks = undefined; // the next request tries again
+        throw error;
+      },
+    );
     return stacks;
   };
   const server = await startInspectionServer({
@@ -82,8 +83,8 @@ export async function serveInspection(
     kinds,
     client,
     logger,
-    // One preview at a time: updates have priority.
-    reader: async () => new StackReader({ ...(await open()), timeoutMs: TIMEOUT_MS }),
+    // It previews one object at a time: updates have priority.
+    engine: async () => (await open()).engine,
   });
   logger.info({ previews: `${host}:${server.port}` }, "previews are served");
   return {
@@ -91,7 +92,7 @@ export async function serveInspection(
     async close() {
       tls.close();
       await server.close();
-      await (await stacks?.catch(() => undefined))?.close();
+      await (await stacks?.catch(() => undefined))?.engine.close();
     },
   };
 }

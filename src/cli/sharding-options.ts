@@ -3,7 +3,7 @@ import { hostname } from "node:os";
 import { type Command, InvalidArgumentError } from "commander";
 import type { Logger } from "pino";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
-import type { EngineProcesses } from "../automation/engine-processes";
+import type { StackEngine } from "../automation/engine";
 import { inCluster } from "../config";
 import { kubernetesLeases } from "../sharding/lease-store";
 import { Shards } from "../sharding/shards";
@@ -44,7 +44,7 @@ export function openShards(
     engine,
     metrics,
     logger,
-  }: { client: KubernetesClient; engine: EngineProcesses; metrics: Metrics; logger: Logger },
+  }: { client: KubernetesClient; engine: StackEngine; metrics: Metrics; logger: Logger },
 ): Shards | undefined {
   if (!options.leaderElect && options.shards === 1) return undefined;
   const timing: LeaseTiming = {

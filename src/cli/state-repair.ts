@@ -1,11 +1,6 @@
-import { tmpdir } from "node:os";
 import { Command } from "commander";
-import { TerminalError } from "../../providers/errors";
-import { withScratch } from "../automation/scratch";
-import { StackStates } from "../automation/stack-states";
-import { openEngine } from "../automation/workspace";
-import { readStateConfig } from "../config";
-import { resolveEngine } from "../toolchain/engine";
+import type { GoEngine } from "../automation/go-engine";
+import { withStates } from "./open-stacks";
 import { Progress } from "./progress";
 import { untilInterrupted } from "./until-interrupted";
 
@@ -24,8 +19,8 @@ export function unlockCommand(): Command {
     .argument("<stack>", "name of the stack")
     .addHelpText("after", `\nExample:\n  kindstack state unlock "$(kindstack stack-name tenant.yaml)"\n${HELP}`)
     .action((stack: string) =>
-      repair(async (states, signal) => {
-        const locks = await states.unlock(stack, signal);
+      repair(async (engine, signal) => {
+        const locks = await engine.unlock(stack, signal);
         return locks.length === 0 ? [`${stack} is not locked`] : locks.map((lock) => `removed the lock ${lock}`);
       }),
     );
@@ -39,25 +34,17 @@ export function unprotectCommand(): Command {
     .argument("[urn]", "the resource (default: all of the stack)")
     .addHelpText("after", `\nExample:\n  kindstack state unprotect "$(kindstack stack-name tenant.yaml)"\n${HELP}`)
     .action((stack: string, urn: string | undefined) =>
-      repair(async (states, signal) => {
-        const urns = await states.unprotect(stack, urn, signal);
+      repair(async (engine, signal) => {
+        const urns = await engine.unprotect(stack, urn, signal);
         return urns.length === 0 ? ["nothing is protected"] : urns.map((one) => `unprotected ${one}`);
       }),
     );
 }
 
-async function repair(work: (states: StackStates, signal: AbortSignal) => Promise<string[]>): Promise<void> {
-  if (!process.env.PULUMI_BACKEND_URL) {
-    throw new TerminalError("Misconfigured", "PULUMI_BACKEND_URL must name the backend that the operator uses");
-  }
-  const state = readStateConfig(process.env);
+async function repair(work: (engine: GoEngine, signal: AbortSignal) => Promise<string[]>): Promise<void> {
   const progress = new Progress();
   const lines = await untilInterrupted((signal) =>
-    withScratch(tmpdir(), "kindstack-state", async (workDirectory) => {
-      const file = await resolveEngine({ signal, observe: progress.observeTools }, state);
-      const engine = await openEngine({ ...state, workDirectory, file, environment: process.env, log: console });
-      return work(new StackStates(engine), signal).finally(() => engine.close());
-    }),
+    withStates(progress.observeTools, signal, (engine) => work(engine, signal)),
   );
   process.stdout.write(`${lines.join("\n")}\n`);
 }

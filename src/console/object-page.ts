@@ -2,7 +2,7 @@ import { errorMessageOf } from "../../providers/errors";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { type AnyKind, kindName, statusOf } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
-import type { HistoryEntry } from "../automation/stack-reader";
+import type { HistoryEntry } from "../automation/engine";
 import { countsOf, durationOf, listChanges } from "../automation/update-changes";
 import { CONSOLE_PATH, kindHref } from "../telemetry/console-paths";
 import { visibleLines } from "../text/plain-text";
@@ -74,7 +74,7 @@ ${table(
     history
       .slice(0, SHOWN_UPDATES)
       .map((update) => [
-        time(update.startTime),
+        time(update.startTime.toISOString()),
         durationOf(update) ?? "–",
         update.kind,
         badge(RESULT_TONES[update.result] ?? "busy", update.result),

@@ -3,7 +3,7 @@ import pLimit from "p-limit";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { objectKey, stackName } from "../../stacks/contract/object";
-import type { HistoryEntry, StackReader } from "../automation/stack-reader";
+import type { HistoryEntry, StackEngine } from "../automation/engine";
 import type { StackState } from "../automation/stack-state";
 import type { EventRecorder } from "../controller/event-recorder";
 import type { Manager } from "../operator/manager";
@@ -14,11 +14,11 @@ export interface ConsoleOptions {
   server: string;
   operator: Pick<Manager, "objects" | "object" | "view">;
   recorder: Pick<EventRecorder, "reported">;
-  reader: Pick<StackReader, "state" | "history">;
+  engine: Pick<StackEngine, "exportStack" | "history">;
 }
 
 /** What the console shows: the operator's caches, and the state's backend where one object is looked at. */
-export interface ConsoleSource extends Omit<ConsoleOptions, "reader"> {
+export interface ConsoleSource extends Omit<ConsoleOptions, "engine"> {
   /** An object's stack as its backend has it. */
   stack(kind: AnyKind, object: LiveObject): Promise<StackContents>;
 }
@@ -35,7 +35,7 @@ const STACKS = 100;
 const STACK_LIFETIME_MS = 30_000;
 
 /** Reads a stack when its object is shown and has changed since the last read, one stack at a time. */
-export function consoleSource({ reader, ...caches }: ConsoleOptions): ConsoleSource {
+export function consoleSource({ engine, ...caches }: ConsoleOptions): ConsoleSource {
   const oneAtATime = pLimit(1);
   const stacks = new LRUCache<string, StackContents, string>({
     max: STACKS,
@@ -43,8 +43,8 @@ export function consoleSource({ reader, ...caches }: ConsoleOptions): ConsoleSou
     fetchMethod: (_version, _stale, { context: name }) =>
       oneAtATime(async () => ({
         name,
-        state: await reader.state(name),
-        history: (await reader.history(name)) ?? [],
+        state: await engine.exportStack(name),
+        history: (await engine.history(name)) ?? [],
       })),
   });
   return {

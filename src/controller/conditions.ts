@@ -1,6 +1,6 @@
 import type { ClassifiedError } from "../../providers/errors";
 import { type Condition, findCondition, type NewCondition } from "../../stacks/contract/condition";
-import type { UpdateResult } from "../automation/engine";
+import type { OpMap } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
 import { visibleLines } from "../text/plain-text";
 
@@ -188,7 +188,7 @@ export function outcomeOf(failures: readonly UpdateFailure[]): "pending" | "term
 }
 
 /** `2 created, 1 deleted`, for events and logs; empty when nothing changed. */
-export function describeChanges(changes: UpdateResult["changes"]): string {
+export function describeChanges(changes: OpMap): string {
   const words = { create: "created", update: "updated", delete: "deleted", replace: "replaced" } as const;
   return Object.entries(words)
     .flatMap(([operation, word]) => {

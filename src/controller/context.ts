@@ -3,7 +3,7 @@ import { type Failure, failureOf } from "../../providers/errors";
 import { isApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
 import type { Cluster } from "../../providers/kubernetes/cluster";
 import type { AnyKind } from "../../stacks/contract/kind";
-import type { StackEngine, UpdateResult } from "../automation/engine";
+import type { StackEngine, UpResult } from "../automation/engine";
 import type { Blockers } from "./blockers";
 import type { Claims } from "./claims";
 import type { Cause } from "./conditions";
@@ -29,7 +29,7 @@ export interface KindContext {
   cluster: Cluster | undefined;
   client: KubernetesClient;
   cache: KindCache;
-  engine: Pick<StackEngine, "up" | "destroy" | "recorded" | "forget">;
+  engine: Pick<StackEngine, "up" | "destroy" | "exportStack" | "removeStack">;
   writer: ObjectWriter;
   claims: Claims;
   /** Where a new version of the program does not reach all objects at once. */
@@ -40,7 +40,7 @@ export interface KindContext {
 
 export interface RunMetrics {
   /** An update has ended. */
-  ran(result: UpdateResult, cause: Cause | "Deleting"): void;
+  ran(result: Pick<UpResult, "summary" | "interrupted" | "failures">, cause: Cause | "Deleting"): void;
 }
 
 /** One reconcile of one object. */

@@ -1,8 +1,9 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
-import { findsWhatWasCutOff } from "../../stacks/contract/kind";
+import { adoptsAfterCrash } from "../../stacks/contract/kind";
 import { stackName } from "../../stacks/contract/object";
-import type { UpdateResult } from "../automation/engine";
+import type { OpMap } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
+import { urnsIn } from "../automation/stack-state";
 import { isScaffolding } from "../automation/urn";
 import { deletingConditions } from "./conditions";
 import { isOutdated, loggedFailure, type Reconcile } from "./context";
@@ -19,10 +20,9 @@ export async function executeDestroy(reconcile: Reconcile, plan: DestroyPlan): P
   const { kind, engine, metrics } = context;
   const deletedBefore = unblocked?.deleted ?? 0;
   // Where that cannot be told, the destroy reports why.
-  const emptied = plan.mayBeEmpty ? await forgetEmptied(reconcile).catch(() => undefined) : undefined;
+  const emptied = plan.mayBeEmpty ? await removeEmptied(reconcile).catch(() => undefined) : undefined;
   if (emptied !== undefined) {
-    metrics.ran(emptied, "Deleting");
-    return { type: "destroyed", plan, object, changes: emptied.changes, deletedBefore };
+    return { type: "destroyed", plan, object, changes: emptied, deletedBefore };
   }
   let progress: ProgressStatus | undefined;
   const latest = async (): Promise<LiveObject> => (await progress?.end().catch(() => undefined)) ?? object;
@@ -32,16 +32,17 @@ export async function executeDestroy(reconcile: Reconcile, plan: DestroyPlan): P
     refuseFormerStack(kind, object);
     if (plan.finishUpdate && !(await finishUpdate(reconcile))) return { type: "stale" };
     if (!plan.progressReported) progress = reportDestroy(reconcile);
-    const options = { release: plan.release, signal, savesOnce: findsWhatWasCutOff(kind) };
+    const options = { release: plan.release, signal, savesOnce: adoptsAfterCrash(kind) };
     const result = await engine.destroy(stackName(kind, item.key), options);
     metrics.ran(result, "Deleting");
-    if (result.outcome === "interrupted") return { type: "stale" };
-    if (result.outcome === "succeeded") {
+    if (result.interrupted) return { type: "stale" };
+    const { resourceChanges: changes } = result.summary;
+    if (result.summary.result === "succeeded") {
       if (plan.mayHaveOrphans) await removeOrphans(reconcile, [], { release: plan.release });
-      return { type: "destroyed", plan, object: await latest(), changes: result.changes, deletedBefore };
+      return { type: "destroyed", plan, object: await latest(), changes, deletedBefore };
     }
     failures = result.failures;
-    deleted += result.changes.delete ?? 0;
+    deleted += changes.delete ?? 0;
   } catch (error) {
     if (isOutdated(error) || signal.aborted) return { type: "stale" };
     failures = [loggedFailure(error, logger)];
@@ -62,23 +63,19 @@ function reportDestroy(reconcile: Reconcile): ProgressStatus {
 /**
  * Removes the stack's state when all that it still had is gone by now: a second destroy would do no more.
  *
- * @returns `undefined` when there is more
+ * @returns what was deleted; `undefined` when there is more
  */
-async function forgetEmptied({ context, item, signal, unblocked }: Reconcile): Promise<UpdateResult | undefined> {
-  const started = performance.now();
+async function removeEmptied({ context, item, signal, unblocked }: Reconcile): Promise<OpMap | undefined> {
   if (unblocked === undefined || !(await unblocked.areGone(context))) return undefined;
-  const { kind, engine } = context;
+  const { kind, engine, metrics } = context;
   const stack = stackName(kind, item.key);
-  const recorded = await engine.recorded(stack, signal);
-  if (!recorded?.every((urn) => isScaffolding(urn) || unblocked.urns.includes(urn))) return undefined;
-  await engine.forget(stack, signal);
-  return {
-    operation: "destroy",
-    outcome: "succeeded",
-    changes: { delete: unblocked.urns.length },
-    resources: [],
-    deleted: [],
-    failures: [],
-    durationMs: performance.now() - started,
-  };
+  const startTime = new Date();
+  const state = await engine.exportStack(stack, signal);
+  const isEmptied = state && urnsIn(state).every((urn) => isScaffolding(urn) || unblocked.urns.includes(urn));
+  if (!isEmptied) return undefined;
+  await engine.removeStack(stack, signal);
+  const resourceChanges = { delete: unblocked.urns.length };
+  const summary = { kind: "destroy", startTime, endTime: new Date(), result: "succeeded", resourceChanges } as const;
+  metrics.ran({ summary, interrupted: false, failures: [] }, "Deleting");
+  return resourceChanges;
 }

@@ -1,7 +1,7 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { objectsAmong } from "../../providers/kubernetes/object";
 import { objectId } from "../../stacks/contract/object";
-import type { UpdateResult } from "../automation/engine";
+import type { UpResult } from "../automation/engine";
 
 /** Caches that have not shown a deletion after this long never will: the object is another one of that name. */
 const DELETION_EXPECTED_MS = 60_000;
@@ -18,7 +18,7 @@ export class Expectations {
   }
 
   /** Takes in what an update did. */
-  updated({ resources, deleted }: Pick<UpdateResult, "resources" | "deleted">): void {
+  updated({ resources, deleted }: Pick<UpResult, "resources" | "deleted">): void {
     this.#applied = new Map(
       objectsAmong(resources).map(({ manifest, resourceVersion }) => [objectId(manifest), resourceVersion]),
     );

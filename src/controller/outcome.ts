@@ -1,6 +1,6 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import type { NewCondition } from "../../stacks/contract/condition";
-import type { UpdateResult } from "../automation/engine";
+import type { OpMap, UpResult } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
 import type { FieldConflict } from "./field-conflict";
 import type { DestroyPlan, UpdatePlan } from "./plan";
@@ -29,7 +29,7 @@ export interface Updated {
   plan: UpdatePlan;
   /** The object as it was last written. */
   object: LiveObject;
-  result: UpdateResult;
+  result: UpResult;
   program: ClaimedProgram;
   /** What another controller undoes again and again. */
   conflict: FieldConflict | undefined;
@@ -40,14 +40,14 @@ export interface UpdateFailed {
   object: LiveObject;
   failures: UpdateFailure[];
   /** The engine's result and the program, where it came to that. */
-  partial: { result: UpdateResult; program: ClaimedProgram } | undefined;
+  partial: { result: UpResult; program: ClaimedProgram } | undefined;
 }
 
 export interface Destroyed {
   type: "destroyed";
   plan: DestroyPlan;
   object: LiveObject;
-  changes: UpdateResult["changes"];
+  changes: OpMap;
   /** How many resources earlier attempts deleted. */
   deletedBefore: number;
 }

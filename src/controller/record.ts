@@ -3,7 +3,7 @@ import { objectsAmong } from "../../providers/kubernetes/object";
 import { type Condition, findCondition, type NewCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
 import { objectId, type StackRecord, stackName } from "../../stacks/contract/object";
-import type { UpdateResult } from "../automation/engine";
+import type { UpResult } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
 import { Blockers } from "./blockers";
 import {
@@ -100,8 +100,12 @@ async function recordUpdate(
     );
   const conditions = undone === undefined ? succeeded : [...succeeded, conflictCondition(generation, undone)];
   await writer.writeStatus(object, state, { ...handled(reconcile), conditions, stack });
-  logger.info({ cause: plan.cause, changes: result.changes, durationMs: Math.round(result.durationMs) }, "updated");
-  const changes = describeChanges(result.changes);
+  const { resourceChanges, startTime, endTime } = result.summary;
+  logger.info(
+    { cause: plan.cause, changes: resourceChanges, durationMs: endTime.getTime() - startTime.getTime() },
+    "updated",
+  );
+  const changes = describeChanges(resourceChanges);
   const reason = plan.cause === "Repairing" ? "Repaired" : "Updated";
   if (changes !== "") writer.event(object, "Normal", reason, changes);
   if (undone !== undefined) {
@@ -190,7 +194,7 @@ async function writeConditions(
 }
 
 /** What the operator itself lacks, which all objects meet alike. */
-const OWN_DEPENDENCIES = ["NoPulumi", "SystemError", "Unreadable"];
+const OWN_DEPENDENCIES = ["NoEngine", "SystemError", "Unreadable"];
 
 function retry(failure: UpdateFailure | undefined): Result {
   if (failure?.dependency !== undefined) return { dependency: failure.dependency };
@@ -213,7 +217,7 @@ function attemptOf(
   return { uid, generation, program, ...ended };
 }
 
-function stackRecordOf({ context, item }: Reconcile, { resources }: UpdateResult): StackRecord {
+function stackRecordOf({ context, item }: Reconcile, { resources }: UpResult): StackRecord {
   const { kind, program, cache } = context;
   const watched = objectsAmong(resources)
     .map(({ manifest, fields }) => ({ id: objectId(manifest), fields }))
@@ -226,9 +230,9 @@ function stackRecordOf({ context, item }: Reconcile, { resources }: UpdateResult
  * What is in an object's stack after an update that did all but what failed: what it made is watched for drift as well. Not
  * known before the first success.
  */
-function partialRecordOf(reconcile: Reconcile, result: UpdateResult): StackRecord | undefined {
+function partialRecordOf(reconcile: Reconcile, result: UpResult): StackRecord | undefined {
   const before = reconcile.facts.status.stack;
-  if (result.restDone !== true || before === undefined) return undefined;
+  if (!result.restDone || before === undefined) return undefined;
   reconcile.state.expectations.updated(result);
   const { resources: done = [] } = stackRecordOf(reconcile, result);
   const deleted = objectsAmong(result.deleted).map(({ manifest }) => objectId(manifest));

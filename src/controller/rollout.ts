@@ -13,7 +13,7 @@ export interface RolloutPolicy {
 export interface RolloutCounts {
   /** Objects that have the former version and wait. */
   waiting: number;
-  /** Objects of the present batch that are not done. */
+  /** Objects of the present wave that are not done. */
   updating: number;
   /** Objects whose update to this version failed, and has not succeeded since. */
   failed: number;
@@ -28,7 +28,7 @@ export interface RolloutOptions extends RolloutPolicy {
 }
 
 /**
- * Brings a new version of a kind's program to its objects batch by batch: the next batch begins when all of the present one
+ * Brings a new version of a kind's program to its objects wave by wave: the next one begins when all of the present one
  * have been updated, and none begins after too many have failed. What an object's own change, drift or a request calls for
  * is done at once; it counts, as it runs the new version as well.
  *
@@ -36,8 +36,8 @@ export interface RolloutOptions extends RolloutPolicy {
  */
 export class Rollout {
   readonly #options: RolloutOptions;
-  readonly #batch = new Set<string>();
-  /** Those of the batch that are not done. */
+  readonly #wave = new Set<string>();
+  /** Those of the wave that are not done. */
   readonly #open = new Set<string>();
   readonly #waiting = new Set<string>();
   readonly #failed = new Set<string>();
@@ -48,7 +48,7 @@ export class Rollout {
 
   /** Whether an object that has the former version may be updated now. Changes nothing. */
   admits(key: string): boolean {
-    return this.#open.has(key) || !(this.#isStopped || this.#batch.size >= this.#limit || this.#batch.has(key));
+    return this.#open.has(key) || !(this.#isStopped || this.#wave.size >= this.#limit || this.#wave.has(key));
   }
 
   /** An object that has the former version is about to be updated. @returns whether it may; if not, it waits */
@@ -58,7 +58,7 @@ export class Rollout {
       return false;
     }
     this.#waiting.delete(key);
-    this.#batch.add(key);
+    this.#wave.add(key);
     this.#open.add(key);
     return true;
   }
@@ -78,7 +78,7 @@ export class Rollout {
       if (outcome.failures?.some(({ errorClass }) => errorClass !== "pending")) this.#fail(key);
     } else if (!rolledOut) {
       this.#waiting.add(key);
-      if (this.admits(key)) this.#options.requeue(key); // a batch has ended meanwhile
+      if (this.admits(key)) this.#options.requeue(key); // a wave has ended meanwhile
     }
   }
 
@@ -114,7 +114,7 @@ export class Rollout {
     this.#waiting.delete(key);
     this.#open.delete(key);
     if (this.#open.size > 0 || this.#isStopped) return;
-    this.#batch.clear();
+    this.#wave.clear();
     let places = this.#limit;
     for (const next of this.#waiting) {
       if (places-- === 0) break;

@@ -1,7 +1,7 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
-import { findsWhatWasCutOff, parseObject, statusOf } from "../../stacks/contract/kind";
+import { adoptsAfterCrash, parseObject, statusOf } from "../../stacks/contract/kind";
 import { stackName } from "../../stacks/contract/object";
-import type { UpdateResult } from "../automation/engine";
+import type { UpResult } from "../automation/engine";
 import type { Program } from "../automation/program";
 import { isFresh } from "../cache/freshness";
 import { updatingConditions } from "./conditions";
@@ -52,7 +52,7 @@ export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Pro
     state.lastAttempt = undefined; // of one that is cut off, this process knows no more than the next
     const result = await up(reconcile, program.of(object), plan.refresh);
     context.metrics.ran(result, plan.cause);
-    if (result.outcome === "interrupted") return { type: "stale" };
+    if (result.interrupted) return { type: "stale" };
     if (result.failures.length + program.conflicts.length > 0) {
       partial = { result, program };
       return await failed([...result.failures, ...program.conflicts]);
@@ -82,17 +82,17 @@ export async function finishUpdate(reconcile: Reconcile): Promise<boolean> {
     const object = await writer.addFinalizer(found, state.writes);
     const result = await up(reconcile, program.of(object), false);
     metrics.ran(result, "Retrying");
-    return result.outcome !== "interrupted";
+    return !result.interrupted;
   } catch (error) {
     logger.info({ err: error }, "failed to finish the last update before the destroy");
     return true;
   }
 }
 
-function up({ context, item, signal }: Reconcile, program: Program, refresh: boolean): Promise<UpdateResult> {
+function up({ context, item, signal }: Reconcile, program: Program, refresh: boolean): Promise<UpResult> {
   const { kind, engine } = context;
   const { sdkRuntime } = kind.capabilities;
-  const options = { refresh, signal, sdkRuntime, savesOnce: findsWhatWasCutOff(kind) };
+  const options = { refresh, signal, sdkRuntime, savesOnce: adoptsAfterCrash(kind) };
   return engine.up(stackName(kind, item.key), program, options);
 }
 

@@ -7,12 +7,14 @@ import type { Metrics } from "../telemetry/metrics";
 export function countRuns(kind: AnyKind, metrics: Metrics): RunMetrics {
   const name = kindName(kind);
   return {
-    ran({ operation, outcome, changes, failures, durationMs }, cause) {
+    ran({ summary, interrupted, failures }, cause) {
+      const { startTime, endTime, resourceChanges } = summary;
       const waits = outcomeOf(failures) === "pending";
-      const labels = { kind: name, operation, result: waits ? "waiting" : outcome };
+      const result = waits ? "waiting" : interrupted ? "interrupted" : summary.result;
+      const labels = { kind: name, operation: summary.kind === "update" ? "up" : summary.kind, result };
       metrics.updates.inc(labels);
-      metrics.updateDuration.observe(labels, durationMs / 1000);
-      for (const [change, count] of Object.entries(changes)) {
+      metrics.updateDuration.observe(labels, (endTime.getTime() - startTime.getTime()) / 1000);
+      for (const [change, count] of Object.entries(resourceChanges)) {
         metrics.resourceOperations.inc({ kind: name, operation: change }, count);
       }
       if (cause === "Repairing") metrics.driftRepairs.inc({ kind: name });

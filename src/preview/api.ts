@@ -1,5 +1,5 @@
 import Type from "typebox";
-import { historyEntrySchema } from "../automation/stack-reader";
+import { resourceChangeSchema } from "../automation/update-changes";
 import { reportSchema } from "./report";
 
 /*
@@ -33,6 +33,18 @@ const outputsSchema = Type.Object({
   name: Type.String(),
   id: Type.String(),
   outputs: Type.Record(Type.String(), Type.Unknown()),
+});
+
+const historyEntrySchema = Type.Object({
+  version: Type.Optional(Type.Integer()),
+  kind: Type.String(),
+  startTime: Type.String({ description: "ISO 8601" }),
+  endTime: Type.Optional(Type.String()),
+  result: Type.String(),
+  /** How many resources, by operation; the stack itself counts as one. */
+  resourceChanges: Type.Optional(Type.Record(Type.String(), Type.Integer({ minimum: 0 }))),
+  /** Which resources; absent for updates by the CLI. */
+  changes: Type.Optional(Type.Array(resourceChangeSchema)),
 });
 
 const stateSchema = Type.Object({

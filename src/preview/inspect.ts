@@ -6,6 +6,7 @@ import type { AnyKind } from "../../stacks/contract/kind";
 import { findKind } from "../../stacks/contract/kind-name";
 import { objectKey, stackName } from "../../stacks/contract/object";
 import { identityOf } from "../../stacks/contract/select-manifests";
+import type { StackEngine } from "../automation/engine";
 import type { StackState } from "../automation/stack-state";
 import { nameOf } from "../automation/urn";
 import { Refusal } from "../http/refusal";
@@ -18,7 +19,7 @@ import { type PreviewOptions, preview, type Selection, selectCandidates } from "
 export interface Inspection extends Pick<PreviewOptions, "signal" | "observe"> {
   kinds: readonly AnyKind[];
   /** Called once the request is known to be allowed. */
-  open(): Promise<Pick<PreviewOptions, "reader" | "cluster" | "notes">>;
+  open(): Promise<Pick<PreviewOptions, "cluster" | "notes"> & { engine: StackEngine }>;
   /** Refuses those who may not ask; without it, all may. @throws Refusal */
   authorize?(rights: readonly NeededRight[]): Promise<void>;
   /** More objects are refused. */
@@ -63,20 +64,24 @@ const HANDLERS: { [P in RequestPath]: (inspection: Inspection, request: Requests
 
   /** The updates, newest first. */
   async "/v1/history"(inspection, request) {
-    const { reader, stack, found } = await openStack(inspection, request, "previews");
-    return found(await reader.history(stack, inspection.signal));
+    const { engine, stack, found } = await openStack(inspection, request, "previews");
+    return found(await engine.history(stack, inspection.signal)).map((entry) => ({
+      ...entry,
+      startTime: entry.startTime.toISOString(),
+      endTime: entry.endTime.toISOString(),
+    }));
   },
 
   /** What the object made. */
   async "/v1/outputs"(inspection, request) {
-    const { reader, stack, found } = await openStack(inspection, request, "previews");
-    return outputsOf(found(await reader.state(stack, inspection.signal)));
+    const { engine, stack, found } = await openStack(inspection, request, "previews");
+    return outputsOf(found(await engine.exportStack(stack, inspection.signal)));
   },
 
   /** In the form that `pulumi stack import` takes. */
   async "/v1/state"(inspection, request) {
-    const { reader, stack, found } = await openStack(inspection, request, "states");
-    return found(await reader.state(stack, inspection.signal));
+    const { engine, stack, found } = await openStack(inspection, request, "states");
+    return found(await engine.exportStack(stack, inspection.signal));
   },
 };
 
@@ -131,10 +136,10 @@ async function openStack(inspection: Inspection, request: ObjectRequest, resourc
   const { name } = request;
   const namespace = kind.scope === "Cluster" ? undefined : request.namespace;
   await inspection.authorize?.(rightsForStack(resource, kind, namespace, name)); // before anything is told of the object
-  const { reader } = await inspection.open();
+  const { engine } = await inspection.open();
   const stack = stackName(kind, objectKey({ name, ...(namespace !== undefined && { namespace }) }));
   return {
-    reader,
+    engine,
     stack,
     found<T>(value: T | undefined): T {
       if (value === undefined) throw new Error(`${kind.kind} ${name} has no stack (${stack})`);

@@ -9,8 +9,8 @@ import { apiVersionsOf, convertObject } from "../../stacks/contract/convert";
 import { ownerDescription, statusOf } from "../../stacks/contract/kind";
 import { objectId, objectKey, stackName } from "../../stacks/contract/object";
 import type { DeclaredManifest } from "../../stacks/contract/select-manifests";
+import type { PreviewResult, StackEngine } from "../automation/engine";
 import type { PlannedChange } from "../automation/planned-changes";
-import type { StackPreview, StackReader } from "../automation/stack-reader";
 import type { StackState } from "../automation/stack-state";
 import type { ClusterView } from "./cluster-view";
 import { type ConflictFinder, type Planned, touchedObject } from "./conflicts";
@@ -26,7 +26,7 @@ export interface Candidate extends Pick<DeclaredManifest, "kind" | "manifest"> {
 }
 
 export interface PlanOptions {
-  reader: StackReader;
+  engine: Pick<StackEngine, "preview" | "previewDestroy" | "exportStack">;
   cluster: ClusterView;
   /** Compare with the live resources, so that the correction of drift shows. */
   refresh: boolean;
@@ -80,14 +80,14 @@ export async function planObject(
 type StackPlan = Partial<ObjectPlan> & { changes: readonly PlannedChange[] };
 
 async function planRemoval(
-  { reader, refresh, signal }: PlanOptions,
+  { engine, refresh, signal }: PlanOptions,
   { manifest }: Candidate,
   stack: string,
   live: LiveObject | undefined,
 ): Promise<StackPlan> {
   const annotated = live ?? manifest;
   const released = obeyedAnnotations(annotated).releases;
-  const preview = await reader.previewDestroy(stack, { refresh, signal });
+  const preview = await engine.previewDestroy(stack, { refresh, signal });
   const notes = pauseNotes(annotated);
   if (!preview.exists) notes.push("it has no stack, so it has no resources");
   const resources = resourcesOf(preview, []);
@@ -97,7 +97,7 @@ async function planRemoval(
 }
 
 async function planUpdate(
-  { reader, cluster, refresh, signal }: PlanOptions,
+  { engine, cluster, refresh, signal }: PlanOptions,
   { kind, manifest: written }: Candidate,
   stack: string,
   live: LiveObject | undefined,
@@ -108,7 +108,7 @@ async function planUpdate(
   const known = live && statusOf(live).stack;
   // Where the cluster cannot tell, the state does.
   const isTold = known !== undefined && owned !== undefined;
-  const state = isTold ? undefined : unescapeReserved(await reader.state(stack, signal));
+  const state = isTold ? undefined : unescapeReserved(await engine.exportStack(stack, signal));
   const recorded = recordedObjects(state);
   const key = objectKey(manifest.metadata);
   const uid = live?.metadata.uid ?? recordedOwner(state) ?? NO_UID;
@@ -130,7 +130,7 @@ async function planUpdate(
     recorded: new Set(known?.resources?.map(({ id }) => id) ?? recorded.map(objectId)),
     watched: (await cluster.observed(kind, key)) ?? [],
   };
-  const preview = await reader.preview(stack, () => kind.program(parsed.object, context), {
+  const preview = await engine.preview(stack, () => kind.program(parsed.object, context), {
     refresh,
     signal,
     sdkRuntime: kind.capabilities.sdkRuntime,
@@ -149,7 +149,7 @@ async function planUpdate(
   };
 }
 
-function outcomeOf({ failures }: StackPreview, action: Action): Pick<ObjectPlan, "action" | "errors"> {
+function outcomeOf({ failures }: PreviewResult, action: Action): Pick<ObjectPlan, "action" | "errors"> {
   return {
     action: failures.length > 0 ? "failed" : action,
     errors: failures.map(({ resource, message }) => (resource === undefined ? message : `${resource}: ${message}`)),
@@ -163,7 +163,7 @@ function actionOf(resources: readonly ResourcePlan[]): Action {
 }
 
 /** What changes, by name: the engine's order differs from one preview to the next. @param owned the objects as they are */
-function resourcesOf({ changes }: StackPreview, owned: readonly LiveObject[]): ResourcePlan[] {
+function resourcesOf({ changes }: PreviewResult, owned: readonly LiveObject[]): ResourcePlan[] {
   const resources = changes.flatMap((change): ResourcePlan[] => {
     const { name, type, operation } = change;
     if (operation === "same") return [];

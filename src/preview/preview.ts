@@ -52,7 +52,7 @@ export function selectCandidates(
   };
 }
 
-/** Objects that are planned at the same time; the {@link StackReader} limits the previews. */
+/** Objects that are planned at the same time; the engine limits the previews. */
 const AT_ONCE = 64;
 
 /** Previews all of a selection, several at a time. One that fails does not stop the others. */

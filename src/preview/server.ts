@@ -5,7 +5,7 @@ import { Compile } from "typebox/compile";
 import { errorMessageOf } from "../../providers/errors";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../../stacks/contract/kind";
-import type { StackReader } from "../automation/stack-reader";
+import type { StackEngine } from "../automation/engine";
 import { type Answer, sendAnswer } from "../http/answer";
 import { parseBody, readBody } from "../http/body";
 import { ConnectionLimit } from "../http/connection-limit";
@@ -24,7 +24,7 @@ export interface InspectionServerOptions extends Address {
   kinds: readonly AnyKind[];
   client: KubernetesClient;
   /** Called for each request that is allowed. */
-  reader(): Promise<StackReader>;
+  engine(): Promise<StackEngine>;
   logger: Logger;
 }
 
@@ -66,7 +66,7 @@ export async function startInspectionServer(options: InspectionServerOptions): P
         kinds,
         signal: AbortSignal.any([gone.signal, timeout]),
         authorize: (rights: readonly NeededRight[]) => requireRights(client, user, rights),
-        open: async () => ({ reader: await options.reader(), cluster: await ClusterView.open(client) }),
+        open: async () => ({ engine: await options.engine(), cluster: await ClusterView.open(client) }),
         maxObjects: MAX_REQUEST_OBJECTS,
         observe: (_done: number, total: number) => {
           facts.objects = total;

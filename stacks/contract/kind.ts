@@ -98,7 +98,7 @@ export function ownerDescription(kind: AnyKind, key: string): string {
  * Whether all that a killed update made is found again though no state has it: what the kind {@link Kind.owns} by its owner's
  * label, the rest by {@link ExternalResources.removeOrphans}. Nothing leads to resources of plugins.
  */
-export function findsWhatWasCutOff({ owns, capabilities: { sdkRuntime, providers, external } }: AnyKind): boolean {
+export function adoptsAfterCrash({ owns, capabilities: { sdkRuntime, providers, external } }: AnyKind): boolean {
   if (sdkRuntime !== undefined) return false;
   return external !== undefined || (providers === undefined && owns.length > 0);
 }

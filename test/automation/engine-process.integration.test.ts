@@ -44,8 +44,8 @@ describe("one process for many updates", () => {
   it("runs them at once, each with its own account", async () => {
     const stacks = Array.from({ length: 20 }, (_, index) => `stack-${index}`);
     const results = await Promise.all(stacks.map((stack) => engine.up(stack, { a: "1", b: stack })));
-    for (const [index, { resources, changes }] of results.entries()) {
-      expect(changes).toEqual({ create: 2 });
+    for (const [index, { resources, summary }] of results.entries()) {
+      expect(summary.resourceChanges).toEqual({ create: 2 });
       expect(resources.find(({ name }) => name === "b")?.outputs.value).toBe(`stack-${index}`);
     }
     expect(await engine.takeStarts()).toEqual([]);
@@ -54,11 +54,11 @@ describe("one process for many updates", () => {
   it("saves the state of one at its end and of another after each step", async () => {
     const once = await begin("once", { savesOnce: true });
     const stepwise = await begin("stepwise");
-    expect(await engine.engine.recorded("once")).toBeUndefined();
+    expect(await engine.engine.exportStack("once")).toBeUndefined();
     expect((await engine.checkpoint("stepwise")).pending).toHaveLength(1);
     for (const { updating, release } of [once, stepwise]) {
       release();
-      expect(await updating).toMatchObject({ outcome: "succeeded" });
+      expect(await updating).toMatchObject({ summary: { result: "succeeded" } });
     }
     expect((await engine.checkpoint("once")).resources.length).toBe(3);
   });
@@ -69,9 +69,9 @@ describe("one process for many updates", () => {
     const second = await begin("second");
     abort.abort();
     first.release();
-    expect(await first.updating).toMatchObject({ outcome: "interrupted" });
+    expect(await first.updating).toMatchObject({ interrupted: true });
     second.release();
-    expect(await second.updating).toMatchObject({ outcome: "succeeded" });
+    expect(await second.updating).toMatchObject({ summary: { result: "succeeded" } });
   });
 
   it("removes a lock that has the process's own number and is a predecessor's", async () => {
@@ -86,7 +86,7 @@ describe("one process for many updates", () => {
       kindstack: { session: "its-own", until: new Date(0) },
     };
     await writeFile(join(locks, "74444608-23b4-486f-8630-2d111fa7ff08.json"), JSON.stringify(lock));
-    expect(await engine.up("acme", { a: "2" })).toMatchObject({ outcome: "succeeded" });
+    expect(await engine.up("acme", { a: "2" })).toMatchObject({ summary: { result: "succeeded" } });
     expect(engine.warnings).toEqual(["removed the lock of a dead process"]);
   });
 });
@@ -96,11 +96,11 @@ describe("a process that fails", () => {
     const { updating, release } = await begin("acme");
     process.kill(await engine.lastPid(), "SIGKILL");
     expect(await updating).toMatchObject({
-      outcome: "failed",
+      summary: { result: "failed" },
       failures: [{ reason: "Killed", errorClass: "retryable" }],
     });
     release();
-    expect(await engine.up("acme", { a: "slow" })).toMatchObject({ outcome: "succeeded" });
+    expect(await engine.up("acme", { a: "slow" })).toMatchObject({ summary: { result: "succeeded" } });
     expect([...engine.things.live]).toEqual([["acme/a", "slow"]]);
     expect(engine.errors).toEqual(["Pulumi's engine has ended unexpectedly"]);
   });
@@ -111,13 +111,13 @@ describe("a process that fails", () => {
     const pid = await engine.lastPid();
     process.kill(pid, "SIGSTOP");
     expect(await updating).toMatchObject({
-      outcome: "failed",
+      summary: { result: "failed" },
       failures: [{ reason: "Killed", errorClass: "retryable" }],
     });
     release();
     expect(lives(pid)).toBe(false);
     expect(engine.errors).toContain("killing Pulumi's engine: it does not answer");
-    expect(await engine.up("acme", { a: "slow" })).toMatchObject({ outcome: "succeeded" });
+    expect(await engine.up("acme", { a: "slow" })).toMatchObject({ summary: { result: "succeeded" } });
   });
 
   it.each([
@@ -132,7 +132,7 @@ describe("a process that fails", () => {
     const updates = [() => broken.up("acme", () => engine.declare("acme", { a: "2" })), () => broken.destroy("acme")];
     for (const update of updates) {
       expect(await update()).toMatchObject({
-        outcome: "failed",
+        summary: { result: "failed" },
         failures: [{ reason: "Killed", errorClass: "retryable" }],
       });
     }
@@ -159,10 +159,10 @@ describe("a process's life", () => {
   it("ends when there was nothing to do for a while, and begins again", async () => {
     engine = await reopen({ idleMs: 50 });
     const update = () => engine.up("acme", { a: "1" });
-    expect(await update()).toMatchObject({ outcome: "succeeded" });
+    expect(await update()).toMatchObject({ summary: { result: "succeeded" } });
     const pid = await engine.lastPid();
     await ended(pid);
-    expect(await update()).toMatchObject({ outcome: "succeeded" });
+    expect(await update()).toMatchObject({ summary: { result: "succeeded" } });
     expect(await engine.lastPid()).not.toBe(pid);
     expect(engine.errors).toEqual([]);
   });

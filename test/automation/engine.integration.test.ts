@@ -4,6 +4,7 @@ import { output, secret } from "@pulumi/pulumi/output";
 import type { CustomResourceOptions } from "@pulumi/pulumi/resource";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { TerminalError } from "../../providers/errors";
+import { nameOf } from "../../src/automation/urn";
 import { summaryOf, TestEngine, withProgram } from "./test-engine";
 import { Thing } from "./things";
 
@@ -30,12 +31,15 @@ describe("the engine", () => {
   describe("up", () => {
     it("creates the stack and what the program registers, and tells what came of it", async () => {
       const result = await engine.up(stack, { a: "1", b: "2" });
-      expect(result).toMatchObject({ operation: "up", outcome: "succeeded", changes: { create: 2 }, failures: [] });
+      expect(result).toMatchObject({
+        summary: { kind: "update", result: "succeeded", resourceChanges: { create: 2 } },
+        failures: [],
+      });
       expect(result.resources.map(({ name, outputs }) => [name, outputs.value]).sort()).toEqual([
         ["a", "1"],
         ["b", "2"],
       ]);
-      expect(result.durationMs).toBeGreaterThan(0);
+      expect(+result.summary.endTime).toBeGreaterThanOrEqual(+result.summary.startTime);
       expect(thingsOf(stack).sort()).toEqual([
         ["a", "1"],
         ["b", "2"],
@@ -45,14 +49,14 @@ describe("the engine", () => {
     it("does nothing when nothing has changed, and still tells of the resources", async () => {
       await engine.up(stack, { a: "1" });
       const result = await engine.up(stack, { a: "1" });
-      expect(summaryOf(result)).toEqual({ outcome: "succeeded", changes: {} });
+      expect(summaryOf(result)).toEqual({ result: "succeeded", resourceChanges: {} });
       expect(result.resources).toMatchObject([{ name: "a", operation: "same", outputs: { value: "1" } }]);
     });
 
     it("updates what changed, deletes what is no longer registered, and leaves the rest alone", async () => {
       await engine.up(stack, { kept: "1", changed: "1", dropped: "1" });
       const result = await engine.up(stack, { kept: "1", changed: "2" });
-      expect(result.changes).toEqual({ update: 1, delete: 1 });
+      expect(result.summary.resourceChanges).toEqual({ update: 1, delete: 1 });
       // Things are made side by side, so their order says nothing.
       expect(Object.fromEntries(thingsOf(stack))).toEqual({ kept: "1", changed: "2" });
     });
@@ -60,7 +64,7 @@ describe("the engine", () => {
     it("replaces what cannot be changed in place", async () => {
       await engine.engine.up(stack, () => void new Thing("a", { key: `${stack}/old`, value: "1" }));
       const result = await engine.engine.up(stack, () => void new Thing("a", { key: `${stack}/new`, value: "1" }));
-      expect(result.changes).toMatchObject({ replace: 1 });
+      expect(result.summary.resourceChanges).toMatchObject({ replace: 1 });
       expect(result.resources).toMatchObject([{ name: "a", outputs: { key: `${stack}/new` } }]);
       expect(thingsOf(stack)).toEqual([["new", "1"]]);
     });
@@ -68,7 +72,7 @@ describe("the engine", () => {
     it("does not look for drift unless it is told to", async () => {
       await engine.up(stack, { a: "1" });
       engine.things.live.set(`${stack}/a`, "drifted");
-      expect((await engine.up(stack, { a: "1" })).changes).toEqual({});
+      expect((await engine.up(stack, { a: "1" })).summary.resourceChanges).toEqual({});
     });
 
     it("repairs with a refresh what was changed or removed from outside", async () => {
@@ -76,7 +80,7 @@ describe("the engine", () => {
       engine.things.live.set(`${stack}/changed`, "drifted");
       engine.things.live.delete(`${stack}/removed`);
       const result = await engine.up(stack, { changed: "1", removed: "1" }, { refresh: true });
-      expect(result).toMatchObject({ outcome: "succeeded", changes: { update: 1, create: 1 } });
+      expect(result).toMatchObject({ summary: { result: "succeeded", resourceChanges: { update: 1, create: 1 } } });
       expect(new Map(thingsOf(stack) as [string, string][])).toEqual(
         new Map([
           ["changed", "1"],
@@ -92,7 +96,7 @@ describe("the engine", () => {
         ...stacks.map((name) => engine.up(name, values)),
         engine.up(`${stack}-bad`, { a: "terminal" }),
       ]);
-      expect(results.slice(0, 3).map(({ outcome, changes }) => [outcome, changes.create])).toEqual(
+      expect(results.slice(0, 3).map(({ summary }) => [summary.result, summary.resourceChanges.create])).toEqual(
         stacks.map(() => ["succeeded", 10]),
       );
       expect(results[3]?.failures).toMatchObject([{ reason: "TableNotAllowed" }]);
@@ -151,7 +155,11 @@ describe("the engine", () => {
       });
       const failing = await engine.up(`${stack}-failing`, { a: "terminal" });
       gate.release();
-      expect([throwing.outcome, failing.outcome, (await slow).outcome]).toEqual(["failed", "failed", "succeeded"]);
+      expect([throwing, failing, await slow].map(({ summary }) => summary.result)).toEqual([
+        "failed",
+        "failed",
+        "succeeded",
+      ]);
     });
   });
 
@@ -162,7 +170,7 @@ describe("the engine", () => {
       ["bug", "InternalError", "cannot read properties of undefined"],
     ])("carries the provider's own %s error, its reason and its resource", async (value, reason, message) => {
       const result = await engine.up(stack, { a: value });
-      expect(result.outcome).toBe("failed");
+      expect(result.summary.result).toBe("failed");
       expect(result.failures).toEqual([
         { resource: "a", urn: expect.stringMatching(/::a$/), errorClass: value, reason, message },
       ]);
@@ -173,7 +181,7 @@ describe("the engine", () => {
       const failed = await engine.up(stack, { a: "2", b: "retryable" });
       expect(failed.failures).toMatchObject([{ resource: "b" }]);
       const result = await engine.up(stack, { a: "2", b: "1" });
-      expect(result).toMatchObject({ outcome: "succeeded", failures: [] });
+      expect(result).toMatchObject({ summary: { result: "succeeded" }, failures: [] });
       expect(thingsOf(stack)).toEqual([
         ["a", "2"],
         ["b", "1"],
@@ -189,7 +197,10 @@ describe("the engine", () => {
         engine.declare(stack, { other: "1" });
       };
       const failed = await engine.engine.up(stack, program("afresh"));
-      expect(failed).toMatchObject({ outcome: "failed", failures: [{ resource: "a", reason: "Terminating" }] });
+      expect(failed).toMatchObject({
+        summary: { result: "failed" },
+        failures: [{ resource: "a", reason: "Terminating" }],
+      });
       expect(thingsOf(stack).sort()).toEqual([
         ["a", "in use"],
         ["after", "1"],
@@ -198,7 +209,10 @@ describe("the engine", () => {
       ]);
 
       engine.things.live.set(`${stack}/a`, "1");
-      expect(await engine.engine.up(stack, program("afresh"))).toMatchObject({ outcome: "succeeded", failures: [] });
+      expect(await engine.engine.up(stack, program("afresh"))).toMatchObject({
+        summary: { result: "succeeded" },
+        failures: [],
+      });
       expect(thingsOf(stack).sort()).toEqual([
         ["a", "afresh"],
         ["after", "1"],
@@ -211,7 +225,7 @@ describe("the engine", () => {
         throw new TerminalError("Invalid", "spec.size: 7 is too much");
       });
       expect(await throwing).toMatchObject({
-        outcome: "failed",
+        summary: { result: "failed" },
         failures: [{ errorClass: "terminal", reason: "Invalid", message: "spec.size: 7 is too much" }],
       });
     });
@@ -232,9 +246,7 @@ describe("the engine", () => {
       await engine.up(stack, { a: "2", b: "2" });
       const result = await engine.engine.destroy(stack);
       expect(result).toMatchObject({
-        operation: "destroy",
-        outcome: "succeeded",
-        changes: { delete: 2 },
+        summary: { kind: "destroy", result: "succeeded", resourceChanges: { delete: 2 } },
         resources: [],
       });
       expect(thingsOf(stack)).toEqual([]);
@@ -242,47 +254,57 @@ describe("the engine", () => {
     });
 
     it("of a stack that does not exist succeeds and changes nothing", async () => {
-      expect(summaryOf(await engine.engine.destroy(stack))).toEqual({ outcome: "succeeded", changes: {} });
+      expect(summaryOf(await engine.engine.destroy(stack))).toEqual({ result: "succeeded", resourceChanges: {} });
     });
 
     it("of a stack with nothing in it succeeds", async () => {
       await engine.up(stack, {});
-      expect(summaryOf(await engine.engine.destroy(stack))).toEqual({ outcome: "succeeded", changes: {} });
+      expect(summaryOf(await engine.engine.destroy(stack))).toEqual({ result: "succeeded", resourceChanges: {} });
     });
 
     it("that fails keeps the stack with what is left, and succeeds later", async () => {
       await engine.up(stack, { a: "in use", b: "1" });
       const failed = await engine.engine.destroy(stack);
-      expect(failed).toMatchObject({ outcome: "failed", failures: [{ resource: "a", reason: "Terminating" }] });
+      expect(failed).toMatchObject({
+        summary: { result: "failed" },
+        failures: [{ resource: "a", reason: "Terminating" }],
+      });
       expect((await engine.checkpoint(stack)).resources.map(({ urn }) => urn.split("::").at(-1))).toContain("a");
       engine.things.live.set(`${stack}/a`, "free");
-      expect(await engine.engine.destroy(stack)).toMatchObject({ outcome: "succeeded" });
+      expect(await engine.engine.destroy(stack)).toMatchObject({ summary: { result: "succeeded" } });
       expect(thingsOf(stack)).toEqual([]);
     });
 
     it("of what is gone already succeeds", async () => {
       await engine.up(stack, { a: "1" });
       engine.things.live.clear();
-      expect(await engine.engine.destroy(stack)).toMatchObject({ outcome: "succeeded", changes: { delete: 1 } });
+      expect(await engine.engine.destroy(stack)).toMatchObject({
+        summary: { result: "succeeded", resourceChanges: { delete: 1 } },
+      });
     });
 
     it("leaves a name that can be used again", async () => {
       await engine.up(stack, { a: "1" });
       await engine.engine.destroy(stack);
-      expect(await engine.up(stack, { a: "1" })).toMatchObject({ outcome: "succeeded", changes: { create: 1 } });
+      expect(await engine.up(stack, { a: "1" })).toMatchObject({
+        summary: { result: "succeeded", resourceChanges: { create: 1 } },
+      });
     });
   });
 
   describe("a user's words", () => {
     it.each(["no stack", "lock"])("that read as the engine's (%s) are a failure of their resource", async (words) => {
       expect(await engine.up(stack, { a: words })).toMatchObject({
-        outcome: "failed",
+        summary: { result: "failed" },
         failures: [{ resource: "a", reason: "TableMissing" }],
       });
       await engine.up(stack, { a: "1" });
       engine.things.live.set(`${stack}/a`, words);
       const result = await engine.engine.destroy(stack);
-      expect(result).toMatchObject({ outcome: "failed", failures: [{ resource: "a", reason: "TableMissing" }] });
+      expect(result).toMatchObject({
+        summary: { result: "failed" },
+        failures: [{ resource: "a", reason: "TableMissing" }],
+      });
       expect((await engine.checkpoint(stack)).resources.length).toBe(3);
     });
   });
@@ -296,8 +318,8 @@ n=0; while read -r _; do printf '{"id":%d,"result":{"ok":true}}\\n' $((n = n + 1
       const broken = withProgram(engine, file);
       await engine.up(stack, { a: "1" });
       const results = [await broken.up(stack, () => engine.declare(stack, { a: "2" })), await broken.destroy(stack)];
-      for (const { outcome, failures } of results) {
-        expect(outcome).toBe("failed");
+      for (const { summary, failures } of results) {
+        expect(summary.result).toBe("failed");
         expect(failures).toMatchObject([{ reason: "UpdateFailed", message: "the engine does not tell why" }]);
       }
       expect((await engine.checkpoint(stack)).resources).not.toEqual([]);
@@ -307,7 +329,34 @@ n=0; while read -r _; do printf '{"id":%d,"result":{"ok":true}}\\n' $((n = n + 1
   describe("a program of the engine that is not there", () => {
     it("is waited for", async () => {
       const starting = withProgram(engine, "/nowhere").up(stack, () => engine.declare(stack, { a: "1" }));
-      await expect(starting).rejects.toMatchObject({ reason: "NoPulumi", errorClass: "retryable" });
+      await expect(starting).rejects.toMatchObject({ reason: "NoEngine", errorClass: "retryable" });
+    });
+  });
+
+  describe("a refresh", () => {
+    it("saves what is found, and mends nothing", async () => {
+      await engine.up(stack, { changed: "1", removed: "1" });
+      engine.things.live.set(`${stack}/changed`, "drifted");
+      engine.things.live.delete(`${stack}/removed`);
+      const result = await engine.engine.refresh(stack);
+      expect(result.summary).toMatchObject({ kind: "refresh", result: "succeeded" });
+      expect(result.resources).toMatchObject([{ name: "changed", outputs: { value: "drifted" } }]);
+      expect(thingsOf(stack)).toEqual([["changed", "drifted"]]);
+      expect((await engine.checkpoint(stack)).resources.map(({ urn }) => nameOf(urn))).not.toContain("removed");
+    });
+  });
+
+  describe("a state", () => {
+    it("is exported and imported, and a stack that was removed is imported anew", async () => {
+      await engine.up(stack, { a: "1" });
+      const state = await engine.engine.exportStack(stack);
+      if (state === undefined) throw new Error("there is no state");
+      expect(await engine.engine.outputs(stack)).toEqual({});
+      await engine.engine.removeStack(stack);
+      expect(await engine.engine.listStacks()).not.toContainEqual({ name: stack });
+      await engine.engine.importStack(stack, state);
+      expect(await engine.engine.listStacks()).toContainEqual({ name: stack });
+      expect(summaryOf(await engine.up(stack, { a: "1" }))).toEqual({ result: "succeeded", resourceChanges: {} });
     });
   });
 
@@ -337,7 +386,7 @@ n=0; while read -r _; do printf '{"id":%d,"result":{"ok":true}}\\n' $((n = n + 1
       for (let value = 0; value < 22; value++) await engine.up(stack, { a: String(value) });
       const history = join(engine.directory, "state", ".pulumi", "history", "kindstack", stack);
       expect(await readdir(history)).toHaveLength(40);
-      const entries = await engine.engine.states.history(stack);
+      const entries = await engine.engine.history(stack);
       expect(entries).toHaveLength(20);
       expect(entries?.[0]).toMatchObject({
         kind: "update",

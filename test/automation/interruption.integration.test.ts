@@ -2,7 +2,7 @@ import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { StackEngine } from "../../src/automation/engine";
+import { GoEngine } from "../../src/automation/go-engine";
 import { summaryOf, TestEngine } from "./test-engine";
 import { Thing } from "./things";
 
@@ -20,24 +20,36 @@ describe("an interruption", () => {
   const locks = async () => (await engine.backendFiles()).filter((file) => /^[0-9a-f-]{36}\.json$/.test(file));
 
   describe("an update that is aborted", () => {
+    // The abort and the step's end race: with nothing behind the step, an update that wins has succeeded.
+    const chain = () => {
+      let last = new Thing("first", { key: "acme/first", value: "slow" });
+      for (let link = 0; link < 200; link++) {
+        last = new Thing(`link-${link}`, { key: `acme/link-${link}`, value: "1" }, { dependsOn: last });
+      }
+    };
+
     it("finishes the step that runs, ends as interrupted and leaves neither lock nor process", async () => {
       const { entered, release } = engine.things.holdSlow();
       const abort = new AbortController();
-      // The abort and the step's end race: with nothing behind the step, an update that wins has succeeded.
-      const chain = () => {
-        let last = new Thing("first", { key: "acme/first", value: "slow" });
-        for (let link = 0; link < 200; link++) {
-          last = new Thing(`link-${link}`, { key: `acme/link-${link}`, value: "1" }, { dependsOn: last });
-        }
-      };
       const updating = engine.engine.up("acme", chain, { signal: abort.signal });
       await entered;
       abort.abort();
       release();
-      expect(await updating).toMatchObject({ outcome: "interrupted" });
+      expect(await updating).toMatchObject({ interrupted: true });
       expect(engine.things.live.get("acme/first")).toBe("slow");
       expect(await locks()).toEqual([]);
       expect((await engine.checkpoint("acme")).pending).toEqual([]);
+    });
+
+    it("ends as interrupted as well when its stack is cancelled, and other stacks go on", async () => {
+      const { entered, release } = engine.things.holdSlow();
+      const [mine, other] = [engine.engine.up("acme", chain), engine.up("other", { a: "slow" })];
+      await entered;
+      await engine.engine.cancel("acme");
+      release();
+      expect(await mine).toMatchObject({ interrupted: true });
+      expect(await other).toMatchObject({ interrupted: false, summary: { result: "succeeded" } });
+      await engine.engine.cancel("acme"); // nothing runs any more
     });
 
     it("is done by the next update", async () => {
@@ -48,7 +60,7 @@ describe("an interruption", () => {
       abort.abort();
       release();
       await updating;
-      expect(await engine.up("acme", { a: "slow", b: "1" })).toMatchObject({ outcome: "succeeded" });
+      expect(await engine.up("acme", { a: "slow", b: "1" })).toMatchObject({ summary: { result: "succeeded" } });
       expect([...engine.things.live].sort()).toEqual([
         ["acme/a", "slow"],
         ["acme/b", "1"],
@@ -57,7 +69,7 @@ describe("an interruption", () => {
 
     it("starts no process when it was aborted before it began", async () => {
       expect(await engine.up("acme", { a: "1" }, { signal: AbortSignal.abort() })).toMatchObject({
-        outcome: "interrupted",
+        interrupted: true,
       });
       expect(await engine.takeStarts()).toEqual([]);
     });
@@ -66,17 +78,17 @@ describe("an interruption", () => {
   describe("an update that takes too long", () => {
     it("is ended, and does not block the next one", async () => {
       const { entered, release } = engine.things.holdSlow();
-      const impatient = new StackEngine({ ...engine.options, timeoutMs: 2_000 });
+      const impatient = new GoEngine({ ...engine.options, timeoutMs: 2_000 });
       const updating = impatient.up("acme", () => engine.declare("acme", { a: "slow" }));
       await Promise.race([entered, updating]); // a slow machine may not come so far in time
       const result = await updating;
       release();
       expect(result).toMatchObject({
-        outcome: "failed",
+        summary: { result: "failed" },
         failures: [{ errorClass: "retryable", reason: "Timeout", message: "the update took longer than 2 s" }],
       });
       expect((await engine.checkpoint("acme")).pending).toEqual([]);
-      expect(await engine.up("acme", { a: "1" })).toMatchObject({ outcome: "succeeded" });
+      expect(await engine.up("acme", { a: "1" })).toMatchObject({ summary: { result: "succeeded" } });
       expect([...engine.things.live]).toEqual([["acme/a", "1"]]);
       expect((await engine.checkpoint("acme")).pending).toEqual([]);
     });
@@ -89,7 +101,7 @@ describe("an interruption", () => {
       await entered;
       process.kill(-(await engine.lastPid()), "SIGKILL");
       expect(await updating).toMatchObject({
-        outcome: "failed",
+        summary: { result: "failed" },
         failures: [{ reason: "Killed", errorClass: "retryable", message: expect.stringContaining("SIGKILL") }],
       });
       release();
@@ -99,7 +111,9 @@ describe("an interruption", () => {
     it("leaves a lock, which the next update recognises as stale and removes", async () => {
       await crash();
       expect(await locks()).toHaveLength(1);
-      expect(await engine.up("acme", { a: "slow" })).toMatchObject({ outcome: "succeeded", changes: { create: 1 } });
+      expect(await engine.up("acme", { a: "slow" })).toMatchObject({
+        summary: { result: "succeeded", resourceChanges: { create: 1 } },
+      });
       expect(engine.warnings).toEqual(["removed the lock of a dead process"]);
       expect(await locks()).toEqual([]);
     });
@@ -132,15 +146,19 @@ describe("an interruption", () => {
     it("spoils no later update: neither a change, nor a refresh, nor the end", async () => {
       await crash({ a: "slow", b: "1" });
       const again = summaryOf(await engine.up("acme", { a: "slow", b: "1" }));
-      expect(again).toMatchObject({ outcome: "succeeded", changes: { create: expect.any(Number) } });
+      expect(again).toMatchObject({ result: "succeeded", resourceChanges: { create: expect.any(Number) } });
       expect(await engine.up("acme", { a: "2", b: "1" })).toMatchObject({
-        outcome: "succeeded",
-        changes: { update: 1 },
+        summary: { result: "succeeded", resourceChanges: { update: 1 } },
       });
       engine.things.live.delete("acme/b");
-      expect(await engine.up("acme", { a: "2", b: "1" }, { refresh: true })).toMatchObject({ changes: { create: 1 } });
-      expect(summaryOf(await engine.up("acme", { a: "2", b: "1" }))).toEqual({ outcome: "succeeded", changes: {} });
-      expect(await engine.engine.destroy("acme")).toMatchObject({ outcome: "succeeded" });
+      expect(await engine.up("acme", { a: "2", b: "1" }, { refresh: true })).toMatchObject({
+        summary: { resourceChanges: { create: 1 } },
+      });
+      expect(summaryOf(await engine.up("acme", { a: "2", b: "1" }))).toEqual({
+        result: "succeeded",
+        resourceChanges: {},
+      });
+      expect(await engine.engine.destroy("acme")).toMatchObject({ summary: { result: "succeeded" } });
       expect([...engine.things.live]).toEqual([]);
     });
 
@@ -153,7 +171,7 @@ describe("an interruption", () => {
     it("also leaves a lock that a destroy removes", async () => {
       await engine.up("acme", { b: "1" });
       await crash({ a: "slow", b: "1" });
-      expect(await engine.engine.destroy("acme")).toMatchObject({ outcome: "succeeded" });
+      expect(await engine.engine.destroy("acme")).toMatchObject({ summary: { result: "succeeded" } });
       expect(await engine.backendFiles()).toEqual(["meta.yaml"]);
     });
   });
@@ -166,7 +184,7 @@ describe("an interruption", () => {
         const directory = join(engine.directory, "state", ".pulumi", "locks", "organization", "kindstack", "acme");
         await mkdir(directory, { recursive: true });
         await writeFile(join(directory, "74444608-23b4-486f-8630-2d111fa7ff08.json.18ea15f47e21fb6a.tmp"), text);
-        expect(await engine.up("acme", { a: "2" })).toMatchObject({ outcome: "succeeded" });
+        expect(await engine.up("acme", { a: "2" })).toMatchObject({ summary: { result: "succeeded" } });
         expect(await readdir(directory).catch(() => [])).toEqual([]);
       },
     );
@@ -184,7 +202,7 @@ describe("an interruption", () => {
         message: expect.stringMatching(/acme is locked: .*pid \d+/),
       });
       release();
-      expect(await first).toMatchObject({ outcome: "succeeded" });
+      expect(await first).toMatchObject({ summary: { result: "succeeded" } });
       await other.close();
     });
 
@@ -194,7 +212,7 @@ describe("an interruption", () => {
       await entered;
       await expect(engine.up("acme", { a: "1" })).rejects.toMatchObject({ reason: "Locked", errorClass: "retryable" });
       release();
-      expect(await first).toMatchObject({ outcome: "succeeded" });
+      expect(await first).toMatchObject({ summary: { result: "succeeded" } });
     });
   });
 });

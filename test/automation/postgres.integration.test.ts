@@ -35,30 +35,38 @@ describe("the state in PostgreSQL", () => {
 
   describe("the engine on a PostgreSQL backend", () => {
     it("has no stacks before the first update makes the table", async () => {
-      expect(await engine.engine.states.names()).toEqual([]);
-      expect(await engine.engine.recorded("first")).toBeUndefined();
-      await engine.engine.forget("first");
+      expect(await engine.engine.listStacks()).toEqual([]);
+      expect(await engine.engine.exportStack("first")).toBeUndefined();
+      await engine.engine.removeStack("first");
     });
 
     it("makes a stack the first time", async () => {
-      expect(await engine.up("first", { a: "1" })).toMatchObject({ outcome: "succeeded", changes: { create: 1 } });
-      expect(summaryOf(await engine.up("first", { a: "1" }))).toEqual({ outcome: "succeeded", changes: {} });
-      expect(await engine.up("first", { a: "2" })).toMatchObject({ outcome: "succeeded", changes: { update: 1 } });
+      expect(await engine.up("first", { a: "1" })).toMatchObject({
+        summary: { result: "succeeded", resourceChanges: { create: 1 } },
+      });
+      expect(summaryOf(await engine.up("first", { a: "1" }))).toEqual({ result: "succeeded", resourceChanges: {} });
+      expect(await engine.up("first", { a: "2" })).toMatchObject({
+        summary: { result: "succeeded", resourceChanges: { update: 1 } },
+      });
       expect([...engine.things.live]).toEqual([["first/a", "2"]]);
     });
 
     it("makes several stacks at once", async () => {
       const results = await Promise.all(["one", "two", "three"].map((stack) => engine.up(stack, { a: "1" })));
-      expect(results.map(({ outcome }) => outcome)).toEqual(["succeeded", "succeeded", "succeeded"]);
+      expect(results.map(({ summary }) => summary.result)).toEqual(["succeeded", "succeeded", "succeeded"]);
       expect(engine.things.live.size).toBe(3);
-      expect(await engine.engine.states.names()).toEqual(expect.arrayContaining(["one", "two", "three"]));
+      expect(await engine.engine.listStacks()).toEqual(
+        expect.arrayContaining([{ name: "one" }, { name: "two" }, { name: "three" }]),
+      );
     });
 
     it("destroys a stack, and leaves nothing of it in the table", async () => {
       await engine.up("gone", { a: "1" });
       const checkpoint = `${database.name}/.pulumi/stacks/kindstack/gone.json`;
       expect(await keysOf("gone")).toContain(checkpoint);
-      expect(await engine.engine.destroy("gone")).toMatchObject({ outcome: "succeeded", changes: { delete: 1 } });
+      expect(await engine.engine.destroy("gone")).toMatchObject({
+        summary: { result: "succeeded", resourceChanges: { delete: 1 } },
+      });
       expect(engine.things.live.size).toBe(0);
       expect(await keysOf("gone")).toEqual([]);
     });
@@ -92,12 +100,15 @@ describe("the state in PostgreSQL", () => {
         reason: "Locked",
         message: expect.stringContaining("created by ada@laptop (pid 1)"),
       });
-      expect(await engine.engine.states.unlock("theirs")).toEqual([expect.stringContaining("ada@laptop")]);
-      expect(await engine.up("theirs", { a: "1" })).toMatchObject({ outcome: "succeeded" });
+      expect(await engine.engine.unlock("theirs")).toEqual([expect.stringContaining("ada@laptop")]);
+      expect(await engine.up("theirs", { a: "1" })).toMatchObject({ summary: { result: "succeeded" } });
     });
 
     it("destroys a stack that does not exist", async () => {
-      expect(await engine.engine.destroy("never-made")).toMatchObject({ outcome: "succeeded", failures: [] });
+      expect(await engine.engine.destroy("never-made")).toMatchObject({
+        summary: { result: "succeeded" },
+        failures: [],
+      });
     });
 
     it("removes the lock of a CLI that was killed, and what that one had begun from the state", async () => {
@@ -108,7 +119,9 @@ describe("the state in PostgreSQL", () => {
       await updating;
       release();
       expect(await pendingIn("crashed")).toHaveLength(1);
-      expect(await engine.up("crashed", { a: "slow" })).toMatchObject({ outcome: "succeeded", changes: { create: 1 } });
+      expect(await engine.up("crashed", { a: "slow" })).toMatchObject({
+        summary: { result: "succeeded", resourceChanges: { create: 1 } },
+      });
       expect((await keysOf("crashed")).filter((key) => key.includes("/locks/"))).toEqual([]);
       expect(await pendingIn("crashed")).toEqual([]);
     });
@@ -129,7 +142,7 @@ describe("the state in PostgreSQL", () => {
         const unreachable = await TestEngine.open(`${database.backendUrl(changes)}&table=state`);
         try {
           const result = await unreachable.up("acme", { a: "1" });
-          expect(result).toMatchObject({ outcome: "failed", failures: [{ errorClass: "retryable" }] });
+          expect(result).toMatchObject({ summary: { result: "failed" }, failures: [{ errorClass: "retryable" }] });
           expect(result.failures[0]?.message).toMatch(words);
           expect(result.failures[0]?.message).not.toContain(PSQL_PASSWORD);
         } finally {

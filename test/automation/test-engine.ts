@@ -3,13 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ProviderHost } from "../../providers/host/host";
 import type { DynamicProvider } from "../../providers/provider";
-import {
-  StackEngine,
-  type StackEngineOptions,
-  type UpdateOptions,
-  type UpdateResult,
-} from "../../src/automation/engine";
+import type { UpOptions, UpResult } from "../../src/automation/engine";
 import { EngineProcesses } from "../../src/automation/engine-processes";
+import { GoEngine, type GoEngineOptions } from "../../src/automation/go-engine";
 import { type EngineSettings, openEngine } from "../../src/automation/workspace";
 import { resolveBinary } from "../../src/toolchain/resolve";
 import { THING_STUB, Thing, Things } from "./things";
@@ -31,18 +27,18 @@ export interface Checkpoint {
  * it.
  */
 export class TestEngine {
-  readonly engine: StackEngine;
+  readonly engine: GoEngine;
   #taken = 0;
 
   private constructor(
     readonly directory: string,
     readonly settings: EngineSettings,
-    readonly options: StackEngineOptions,
+    readonly options: GoEngineOptions,
     readonly things: Things,
     readonly warnings: string[],
     readonly errors: string[],
   ) {
-    this.engine = new StackEngine(options);
+    this.engine = new GoEngine(options);
   }
 
   /**
@@ -72,14 +68,14 @@ export class TestEngine {
       },
       ...different,
     };
-    const options = { engine: await openEngine(settings), host, timeoutMs: 60_000 };
+    const options = { processes: await openEngine(settings), host, timeoutMs: 60_000 };
     const engine = new TestEngine(directory, settings, options, things, warnings, errors);
     await engine.takeStarts();
     return engine;
   }
 
   /** Updates a stack to hold these things, `name: value`; the key of a thing is `<stack>/<name>`. */
-  up(stack: string, values: Record<string, string>, options: UpdateOptions = {}): Promise<UpdateResult> {
+  up(stack: string, values: Record<string, string>, options: UpOptions = {}): Promise<UpResult> {
     return this.engine.up(stack, () => this.declare(stack, values), options);
   }
 
@@ -117,7 +113,7 @@ export class TestEngine {
   }
 
   async close(): Promise<void> {
-    await this.options.engine.close();
+    await this.engine.close();
     await rm(this.directory, { recursive: true, force: true });
   }
 
@@ -134,14 +130,14 @@ export class TestEngine {
 }
 
 /** An engine whose process is a program of the test's. */
-export function withProgram({ settings, options }: TestEngine, file: string): StackEngine {
+export function withProgram({ settings, options }: TestEngine, file: string): GoEngine {
   const { environment, log } = settings;
-  return new StackEngine({ ...options, engine: new EngineProcesses({ file, args: [], environment, log }) });
+  return new GoEngine({ ...options, processes: new EngineProcesses({ file, args: [], environment, log }) });
 }
 
 /** How an update ended, to be compared as a whole: `toMatchObject` takes any object for an empty one. */
-export function summaryOf({ outcome, changes }: UpdateResult): Pick<UpdateResult, "outcome" | "changes"> {
-  return { outcome, changes };
+export function summaryOf({ summary: { result, resourceChanges } }: UpResult) {
+  return { result, resourceChanges };
 }
 
 /** A script that notes its pid, its arguments and its environment, and then becomes the engine. */

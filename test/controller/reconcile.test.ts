@@ -5,7 +5,7 @@ import { RetryableError } from "../../providers/errors";
 import { ApiError, type KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { OBJECT_STUB } from "../../providers/kubernetes/object";
 import { ownedFieldsDigest } from "../../providers/kubernetes/ownership";
-import type { UpdateResult } from "../../src/automation/engine";
+import type { UpResult } from "../../src/automation/engine";
 import type { UpdateFailure } from "../../src/automation/failures";
 import { Claims } from "../../src/controller/claims";
 import type { KindContext, Result } from "../../src/controller/context";
@@ -21,6 +21,7 @@ import { findCondition } from "../../stacks/contract/condition";
 import { type AnyKind, statusOf } from "../../stacks/contract/kind";
 import { objectId } from "../../stacks/contract/object";
 import { memcached } from "../../stacks/kinds/memcached/kind";
+import { upResult } from "../automation/up-result";
 import { applied } from "../objects";
 
 /*
@@ -66,7 +67,7 @@ class Harness {
   /** Whether the API server does not know the type of what the object owns. */
   unserved = false;
   /** What the next destroys come to. */
-  readonly destroys: Pick<UpdateResult, "outcome" | "changes" | "failures">[] = [];
+  readonly destroys: UpResult[] = [];
   /** Whether the state of the stack can be read. */
   unreadable = false;
   /** Whether updates are interrupted. */
@@ -110,19 +111,22 @@ class Harness {
     const engine: KindContext["engine"] = {
       up: async (_stack: string, program: () => void) => {
         program();
-        if (this.interrupted) return { ...this.#up(), outcome: "interrupted" };
+        if (this.interrupted) return { ...this.#up(), interrupted: true };
         return this.refusal === undefined ? this.#up() : this.#refused(this.refusal);
       },
       destroy: async () => {
         const result = this.destroys.shift();
         if (result === undefined) throw new Error("nothing is to be destroyed");
-        return { operation: "destroy", resources: [], deleted: [], durationMs: 1, ...result };
+        return result;
       },
-      recorded: async () => {
+      exportStack: async () => {
         if (this.unreadable) throw new RetryableError("Unreadable", "away");
-        return ["urn:pulumi:stack::kindstack::other"];
+        return {
+          version: 3,
+          deployment: { resources: [{ urn: "urn:pulumi:stack::kindstack::other", type: "other" }] },
+        };
       },
-      forget: () => Promise.reject(new Error("nothing is to be destroyed")),
+      removeStack: () => Promise.reject(new Error("nothing is to be destroyed")),
     };
     const recorder = {
       event: (...[, , reason = "", note = ""]: string[]) => {
@@ -209,7 +213,7 @@ class Harness {
     return findCondition(statusOf(this.object).conditions, "FieldConflict");
   }
 
-  #up(): UpdateResult {
+  #up(): UpResult {
     this.updates++;
     const deployment = this.#deployment(true);
     this.deployment = deployment;
@@ -220,21 +224,12 @@ class Harness {
       fields: ownedFieldsDigest(deployment),
     };
     const resource = { urn: "urn", type: "t", name: "deployment/cache", operation: "update", outputs } as const;
-    return {
-      operation: "up",
-      outcome: "succeeded",
-      changes: { update: 1 },
-      resources: [resource],
-      deleted: [],
-      failures: [],
-      durationMs: 1,
-    };
+    return upResult({ resourceChanges: { update: 1 } }, { resources: [resource] });
   }
 
-  #refused(failure: UpdateFailure): UpdateResult {
+  #refused(failure: UpdateFailure): UpResult {
     this.updates++;
-    const nothing = { changes: {}, resources: [], deleted: [], durationMs: 1 };
-    return { operation: "up", outcome: "failed", failures: [failure], restDone: true, ...nothing };
+    return upResult({ result: "failed" }, { failures: [failure], restDone: true });
   }
 
   #deployment(whole: boolean): LiveObject {
@@ -315,14 +310,16 @@ describe("an update that has to wait until something is gone", () => {
   });
 });
 
+const destroyed: typeof upResult = (summary, rest) => upResult({ kind: "destroy", ...summary }, rest);
+
 it("a destroy that is interrupted after a wait still knows what the one before has deleted", async () => {
   const harness = new Harness();
   await harness.reconcile();
   const pending = harness.delete();
   harness.destroys.push(
-    { outcome: "failed", changes: { delete: 2 }, failures: [pending] },
-    { outcome: "interrupted", changes: {}, failures: [] },
-    { outcome: "succeeded", changes: { delete: 1 }, failures: [] },
+    destroyed({ result: "failed", resourceChanges: { delete: 2 } }, { failures: [pending] }),
+    destroyed({ result: "failed" }, { interrupted: true }),
+    destroyed({ resourceChanges: { delete: 1 } }),
   );
   expect(await harness.reconcile()).toEqual({ requeueAfterMs: expect.any(Number) });
   harness.remove();
@@ -337,8 +334,8 @@ it("a destroy whose state cannot be read when its wait is over says so", async (
   const pending = harness.delete();
   const unreadable: UpdateFailure = { errorClass: "retryable", reason: "Unreadable", message: "away" };
   harness.destroys.push(
-    { outcome: "failed", changes: {}, failures: [pending] },
-    { outcome: "failed", changes: {}, failures: [unreadable] },
+    destroyed({ result: "failed" }, { failures: [pending] }),
+    destroyed({ result: "failed" }, { failures: [unreadable] }),
   );
   await harness.reconcile();
   harness.remove();
@@ -621,7 +618,7 @@ describe("what an update failed for", () => {
       { dependency: "table a" },
     ],
     ["is waited for by the object alone where nothing else depends on it", failure, "retry"],
-    ["is the operator's own trouble", { ...failure, reason: "NoPulumi" }, { dependency: "NoPulumi" }],
+    ["is the operator's own trouble", { ...failure, reason: "NoEngine" }, { dependency: "NoEngine" }],
     ["is what the user has to correct", { ...failure, errorClass: "terminal", dependency: "table a" }, "done"],
   ])("%s", async (_, refusal, result) => {
     const harness = new Harness();

@@ -4,7 +4,7 @@ import { pino } from "pino";
 import Type from "typebox";
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { LiveObject, ResourceType } from "../../providers/kubernetes/client";
-import type { UpdateOptions, UpdateResult } from "../../src/automation/engine";
+import type { UpOptions, UpResult } from "../../src/automation/engine";
 import { EventRecorder } from "../../src/controller/event-recorder";
 import { installKinds } from "../../src/operator/install";
 import { Manager } from "../../src/operator/manager";
@@ -14,6 +14,7 @@ import type { DriftReport } from "../../stacks/contract/capabilities";
 import { findCondition } from "../../stacks/contract/condition";
 import { defineKind, statusOf } from "../../stacks/contract/kind";
 import { FINALIZER } from "../../stacks/contract/object";
+import { upResult } from "../automation/up-result";
 import { controlPlane } from "../control-plane";
 import { TestCluster } from "../providers/kubernetes/test-cluster";
 
@@ -74,7 +75,7 @@ afterEach(async () => {
 });
 
 /** Runs an operator until the test's end or `stop`. `up` is what its engine's updates do. */
-function start(up: (options: UpdateOptions) => Promise<UpdateResult> = async () => result("up", "succeeded")): void {
+function start(up: (options: UpOptions) => Promise<UpResult> = async () => upResult()): void {
   const abort = new AbortController();
   const running = new Manager({
     kinds: [gadget],
@@ -86,10 +87,10 @@ function start(up: (options: UpdateOptions) => Promise<UpdateResult> = async () 
       },
       destroy: async () => {
         calls.push("destroy");
-        return result("destroy", "succeeded");
+        return upResult({ kind: "destroy" });
       },
-      recorded: async () => undefined,
-      forget: async () => {},
+      exportStack: async () => undefined,
+      removeStack: async () => {},
     },
     recorder: new EventRecorder({ client: cluster.client, logger }),
     metrics: createMetrics(),
@@ -105,14 +106,10 @@ function start(up: (options: UpdateOptions) => Promise<UpdateResult> = async () 
   };
 }
 
-function result(operation: UpdateResult["operation"], outcome: UpdateResult["outcome"]): UpdateResult {
-  return { operation, outcome, changes: {}, resources: [], deleted: [], failures: [], durationMs: 1 };
-}
-
 /** An update that continues until it is interrupted. */
-const endless = ({ signal }: UpdateOptions) =>
-  new Promise<UpdateResult>((resolve) => {
-    signal?.addEventListener("abort", () => resolve(result("up", "interrupted")));
+const endless = ({ signal }: UpOptions) =>
+  new Promise<UpResult>((resolve) => {
+    signal?.addEventListener("abort", () => resolve(upResult({ result: "failed" }, { interrupted: true })));
   });
 
 async function make(holds: string[]): Promise<string> {

@@ -13,9 +13,8 @@ import { ProviderHost } from "../../providers/host/host";
 import { providersOf } from "../../providers/index";
 import { KubernetesClient, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
 import { clusterOf } from "../../providers/kubernetes/cluster";
-import { StackEngine } from "../../src/automation/engine";
 import type { EngineProcesses } from "../../src/automation/engine-processes";
-import { StackReader } from "../../src/automation/stack-reader";
+import { GoEngine } from "../../src/automation/go-engine";
 import { openEngine } from "../../src/automation/workspace";
 import { runProgram } from "../../src/cli/program";
 import { installKinds } from "../../src/operator/install";
@@ -113,7 +112,7 @@ function podSet(replicas?: number): Named {
 async function make(manifest: Named): Promise<LiveObject> {
   const kind = kindOf(kinds, manifest) as AnyKind;
   const { object } = await cluster.client.apply(manifest, { fieldManager: "kubectl" });
-  const engine = new StackEngine({ engine: processes, host, timeoutMs: 60_000 });
+  const engine = new GoEngine({ processes, host, timeoutMs: 60_000 });
   const parsed = parseObject(kind, object);
   const key = objectKey(object.metadata);
   const owner = { uid: object.metadata.uid, description: `${kind.kind}.${kind.group}/${key}` };
@@ -139,14 +138,14 @@ interface Look {
 
 /** Previews manifests as if they were in a file. */
 async function look(manifests: Named[], { client, refresh = false, before = [], within }: Look = {}): Promise<Report> {
-  const reader = new StackReader({ engine: within ?? processes, host, timeoutMs: 60_000, concurrency: 4 });
+  const engine = new GoEngine({ processes: within ?? processes, host, timeoutMs: 60_000, previewsAtOnce: 4 });
   const view = await ClusterView.open(client ?? cluster.client);
   const sourced = (objects: Named[]) => ({
     objects: objects.map((manifest) => ({ manifest, file: "objects.yaml" })),
     problems: [],
   });
   const selection = selectCandidates(kinds, "default", sourced(manifests), sourced(before));
-  return preview({ reader, cluster: view, refresh }, selection);
+  return preview({ engine, cluster: view, refresh }, selection);
 }
 
 /** A client of a cluster that does not answer. */
@@ -483,9 +482,9 @@ describe("a preview", () => {
       await readManifests([repository]),
       await readManifestsAt("HEAD", [repository]),
     );
-    const reader = new StackReader({ engine: processes, host, timeoutMs: 60_000 });
+    const engine = new GoEngine({ processes, host, timeoutMs: 60_000 });
     const view = await ClusterView.open(cluster.client);
-    const report = await preview({ reader, cluster: view, refresh: false }, selection);
+    const report = await preview({ engine, cluster: view, refresh: false }, selection);
 
     expect(report.objects.map(({ name, action }) => [name, action])).toEqual([
       ["same", "none"],
@@ -494,16 +493,16 @@ describe("a preview", () => {
   });
 });
 
-describe("a stack reader", () => {
+describe("an engine", () => {
   it("tells a stack's state and history, and reports a missing stack", async () => {
-    const reader = new StackReader({ engine: processes, host, timeoutMs: 60_000 });
+    const engine = new GoEngine({ processes, host, timeoutMs: 60_000 });
     const stack = stackName(findKind(kinds, "postgreswriters"), `${cluster.namespace}/same`);
 
-    const state = await reader.state(stack);
+    const state = await engine.exportStack(stack);
     expect(state?.deployment.resources?.map(({ type }) => type)).toContain("pulumi-nodejs:dynamic/postgres:Row");
-    expect((await reader.history(stack))?.[0]).toMatchObject({ kind: "update", result: "succeeded" });
-    expect(await reader.state("missing")).toBeUndefined();
-    expect(await reader.history("missing")).toBeUndefined();
+    expect((await engine.history(stack))?.[0]).toMatchObject({ kind: "update", result: "succeeded" });
+    expect(await engine.exportStack("missing")).toBeUndefined();
+    expect(await engine.history("missing")).toBeUndefined();
   });
 });
 

@@ -49,13 +49,13 @@ it("is the provider that the page shows", () => {
 
 describe("a provider of a kind's own", () => {
   it("creates, updates, replaces and deletes", async () => {
-    expect(await up({})).toMatchObject({ failures: [], changes: { create: 1 } });
+    expect(await up({})).toMatchObject({ failures: [], summary: { resourceChanges: { create: 1 } } });
     expect(await ownerOf(stack)).toBe("ours");
-    expect(await up({ owner: "theirs" })).toMatchObject({ changes: { update: 1 } });
+    expect(await up({ owner: "theirs" })).toMatchObject({ summary: { resourceChanges: { update: 1 } } });
     expect(await ownerOf(stack)).toBe("theirs");
-    expect((await up({ owner: "theirs", name: `${stack}_b` })).changes).toMatchObject({ replace: 1 });
+    expect((await up({ owner: "theirs", name: `${stack}_b` })).summary.resourceChanges).toMatchObject({ replace: 1 });
     expect([await ownerOf(stack), await ownerOf(`${stack}_b`)]).toEqual([undefined, "theirs"]);
-    expect(await engine.engine.destroy(stack)).toMatchObject({ outcome: "succeeded" });
+    expect(await engine.engine.destroy(stack)).toMatchObject({ summary: { result: "succeeded" } });
     expect(await ownerOf(`${stack}_b`)).toBeUndefined();
   });
 
@@ -63,11 +63,11 @@ describe("a provider of a kind's own", () => {
     await provider.create({ name: stack, owner: "ours" });
     await up({});
     await database.query(`COMMENT ON SCHEMA ${stack} IS 'edited'`);
-    expect((await up({})).changes).toEqual({});
-    expect((await up({}, { refresh: true })).changes).toMatchObject({ update: 1 });
+    expect((await up({})).summary.resourceChanges).toEqual({});
+    expect((await up({}, { refresh: true })).summary.resourceChanges).toMatchObject({ update: 1 });
     expect(await ownerOf(stack)).toBe("ours");
     await database.query(`DROP SCHEMA ${stack}`);
-    expect((await up({}, { refresh: true })).changes).toMatchObject({ create: 1 });
+    expect((await up({}, { refresh: true })).summary.resourceChanges).toMatchObject({ create: 1 });
   });
 
   it("releases what it only adopted, and all of it when that is asked for", async () => {

@@ -8,9 +8,8 @@ import { ProviderHost } from "../../providers/host/host";
 import { providersOf } from "../../providers/index";
 import type { LiveObject, Manifest, ResourceType } from "../../providers/kubernetes/client";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
-import { StackEngine } from "../../src/automation/engine";
 import type { EngineProcesses } from "../../src/automation/engine-processes";
-import { StackReader } from "../../src/automation/stack-reader";
+import { GoEngine } from "../../src/automation/go-engine";
 import { openEngine } from "../../src/automation/workspace";
 import { EventRecorder } from "../../src/controller/event-recorder";
 import { installKinds } from "../../src/operator/install";
@@ -70,7 +69,7 @@ beforeAll(async () => {
   const running = new Manager({
     kinds: [login],
     client: cluster.client,
-    engine: new StackEngine({ engine: processes, host, timeoutMs: 60_000 }),
+    engine: new GoEngine({ processes, host, timeoutMs: 60_000 }),
     recorder: new EventRecorder({ client: cluster.client, logger }),
     metrics: createMetrics(),
     logger,
@@ -130,14 +129,14 @@ async function written(): Promise<string> {
 }
 
 async function planned(name: string, spec?: object) {
-  const reader = new StackReader({ engine: processes, host, timeoutMs: 60_000 });
+  const engine = new GoEngine({ processes, host, timeoutMs: 60_000 });
   const view = await ClusterView.open(cluster.client);
   const manifest = manifestOf(name, spec);
   const selection = selectCandidates([login], cluster.namespace, {
     objects: [{ manifest, file: "login.yaml" }],
     problems: [],
   });
-  return preview({ reader, cluster: view, refresh: false }, selection);
+  return preview({ engine, cluster: view, refresh: false }, selection);
 }
 
 describe("a program in the SDK's runtime", () => {
@@ -258,22 +257,22 @@ describe("a program in the SDK's runtime", () => {
     await cluster.client.mergePatch(logins, "handed", cluster.namespace, {
       metadata: { annotations: { [PAUSED_ANNOTATION]: "true" } },
     });
-    const engine = new StackEngine({ engine: processes, host, timeoutMs: 60_000 });
+    const engine = new GoEngine({ processes, host, timeoutMs: 60_000 });
     const up = async (stack: string, objects: ReturnType<typeof manifestOf>[]) => {
       const manifests = objects.map((manifest) => ({ manifest, file: "login.yaml" }));
       const declared = await declaredObjects(manifests, [login], stack);
       return engine.up(stack, () => registerObjects(declared, stack), { sdkRuntime: true });
     };
     const own = await up(stackName(login, `${cluster.namespace}/handed`), [manifestOf("handed", { length: 3 })]);
-    expect(own).toMatchObject({ failures: [], changes: { update: 2 } }); // of the owner
+    expect(own).toMatchObject({ failures: [], summary: { resourceChanges: { update: 2 } } }); // of the owner
     expect(textOf(await heldSecret("handed"), "password")).toBe(password);
 
     const team = await up("team", [manifestOf("one"), manifestOf("two")]);
-    expect(team).toMatchObject({ failures: [], outcome: "succeeded" });
+    expect(team).toMatchObject({ failures: [], summary: { result: "succeeded" } });
     const urns = team.resources.filter(({ name }) => name.endsWith("/entry")).map(({ urn }) => urn.split("::")[2]);
     expect(urns).toHaveLength(2);
     expect(urns[0]).toMatch(/Login\$vault:index:Entry$/);
-    expect(await engine.destroy("team")).toMatchObject({ outcome: "succeeded" });
+    expect(await engine.destroy("team")).toMatchObject({ summary: { result: "succeeded" } });
 
     await cluster.client.mergePatch(logins, "handed", cluster.namespace, {
       metadata: { annotations: { [PAUSED_ANNOTATION]: null, [RECONCILE_ANNOTATION]: "now" } },

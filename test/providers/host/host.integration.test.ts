@@ -69,23 +69,29 @@ describe.each([
     const { hosted, scripted } = engines;
     const starts = await startsDuring(async () => {
       expect(await hosted.up(stack, subject.declare("1"))).toMatchObject({
-        outcome: "succeeded",
-        changes: { create: 1 },
+        summary: { result: "succeeded", resourceChanges: { create: 1 } },
       });
     });
     expect(starts).toBe(0);
     const scriptStarts = await startsDuring(async () => {
-      expect(await scripted.up(stack, subject.declare("1"))).toEqual({ outcome: "succeeded", changes: {} });
-      expect(await scripted.up(stack, subject.declare("2"))).toMatchObject({ changes: { update: 1 } });
+      expect(await scripted.up(stack, subject.declare("1"))).toEqual({
+        summary: { result: "succeeded", resourceChanges: {} },
+      });
+      expect(await scripted.up(stack, subject.declare("2"))).toMatchObject({
+        summary: { resourceChanges: { update: 1 } },
+      });
     });
     expect(scriptStarts).toBe(2);
     expect(await subject.value()).toBe("2");
   });
 
   it("that the script wrote is continued by the host", async () => {
-    const { outcome, changes } = await engines.hosted.up(stack, subject.declare("2"));
-    expect({ outcome, changes }).toEqual({ outcome: "succeeded", changes: {} });
-    expect(await engines.hosted.up(stack, subject.declare("3"))).toMatchObject({ changes: { update: 1 } });
+    const { summary } = await engines.hosted.up(stack, subject.declare("2"));
+    expect(summary).toMatchObject({ result: "succeeded" });
+    expect(summary.resourceChanges).toEqual({});
+    expect(await engines.hosted.up(stack, subject.declare("3"))).toMatchObject({
+      summary: { resourceChanges: { update: 1 } },
+    });
     expect(await subject.value()).toBe("3");
   });
 
@@ -93,18 +99,21 @@ describe.each([
     for (const engine of [engines.scripted, engines.hosted]) {
       await subject.remove();
       expect(await engine.up(stack, subject.declare("3"), { refresh: true })).toMatchObject({
-        outcome: "succeeded",
-        changes: { create: 1 },
+        summary: { result: "succeeded", resourceChanges: { create: 1 } },
       });
       expect(await subject.value()).toBe("3");
     }
   });
 
   it("is taken down by the script as well as by the host", async () => {
-    expect(await engines.scripted.destroy(stack)).toMatchObject({ outcome: "succeeded", changes: { delete: 1 } });
+    expect(await engines.scripted.destroy(stack)).toMatchObject({
+      summary: { result: "succeeded", resourceChanges: { delete: 1 } },
+    });
     expect(await subject.value()).toBeUndefined();
     await engines.scripted.up(stack, subject.declare("4"));
-    expect(await engines.hosted.destroy(stack)).toMatchObject({ outcome: "succeeded", changes: { delete: 1 } });
+    expect(await engines.hosted.destroy(stack)).toMatchObject({
+      summary: { result: "succeeded", resourceChanges: { delete: 1 } },
+    });
     expect(await subject.value()).toBeUndefined();
   });
 });
@@ -112,7 +121,7 @@ describe.each([
 describe("the host", () => {
   it("runs no code that it finds in a state: a provider of another client is refused", async () => {
     expect(await engines.hosted.up("foreign", () => void new Foreign())).toMatchObject({
-      outcome: "failed",
+      summary: { result: "failed" },
       failures: [{ resource: "thing", message: expect.stringContaining("not Kindstack's") }],
     });
   });

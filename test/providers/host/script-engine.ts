@@ -6,7 +6,7 @@ import { LocalWorkspace } from "@pulumi/pulumi/automation/localWorkspace";
 import type { OpMap, UpResult } from "@pulumi/pulumi/automation/stack";
 import { ProviderHost } from "../../../providers/host/host";
 import { providersOf } from "../../../providers/index";
-import { StackEngine } from "../../../src/automation/engine";
+import { GoEngine } from "../../../src/automation/go-engine";
 import type { Program } from "../../../src/automation/program";
 import { openEngine } from "../../../src/automation/workspace";
 import { environmentFile } from "../../../src/dev/environment";
@@ -17,8 +17,7 @@ const PLUGIN = "pulumi-resource-pulumi-nodejs";
 
 /** How an update by the CLI ended. */
 interface ScriptedResult {
-  outcome: string;
-  changes: OpMap;
+  summary: { result: string; resourceChanges: OpMap };
 }
 
 /**
@@ -27,7 +26,7 @@ interface ScriptedResult {
  * the compiled providers through the state's stub.
  */
 export interface EnginePair {
-  hosted: StackEngine;
+  hosted: GoEngine;
   scripted: {
     up(stack: string, program: Program, options?: { refresh?: boolean }): Promise<ScriptedResult>;
     destroy(stack: string): Promise<ScriptedResult>;
@@ -89,19 +88,20 @@ export async function openEnginePair(environment: Record<string, string>): Promi
     );
   const summaryOf = ({ summary: { result, resourceChanges } }: Pick<UpResult, "summary">): ScriptedResult => {
     const { same: _, ...changes } = resourceChanges ?? {};
-    return { outcome: result, changes };
+    return { summary: { result, resourceChanges: changes } };
   };
   return {
-    hosted: new StackEngine({ engine: processes, host: new ProviderHost(providersOf()), timeoutMs: 60_000 }),
+    hosted: new GoEngine({ processes, host: new ProviderHost(providersOf()), timeoutMs: 60_000 }),
     scripted: {
       async up(stack, program, options = {}) {
         return summaryOf(await (await stackOf(stack, program)).up(options));
       },
       async destroy(stack) {
         const opened = await stackOf(stack, () => {});
-        const { outcome, changes } = summaryOf(await opened.destroy());
+        const { summary } = summaryOf(await opened.destroy());
         await opened.workspace.removeStack(stack);
-        return { outcome, changes: { ...changes, delete: (changes.delete ?? 0) - 1 } }; // the stack itself counts as one
+        const { delete: deleted = 0 } = summary.resourceChanges; // the stack itself counts as one
+        return { summary: { ...summary, resourceChanges: { ...summary.resourceChanges, delete: deleted - 1 } } };
       },
     },
     scriptStarts: async () => (await readFile(starts, "utf8")).length,

@@ -5,8 +5,8 @@ import { TerminalError } from "../../../providers/errors";
 import type { LiveObject } from "../../../providers/kubernetes/client";
 import type { DynamicProvider } from "../../../providers/provider";
 import {
+  adoptsAfterCrash,
   defineKind,
-  findsWhatWasCutOff,
   kindApiVersion,
   kindName,
   parseObject,
@@ -93,7 +93,7 @@ describe("what a killed update has made", () => {
     ["of neither", { owns: [] }, false],
     ["of plugins", { owns, capabilities: { sdkRuntime: true as const, external } }, false],
   ])("%s", (_what, definition, isFound) => {
-    expect(findsWhatWasCutOff({ ...gadget, capabilities: {}, ...definition })).toBe(isFound);
+    expect(adoptsAfterCrash({ ...gadget, capabilities: {}, ...definition })).toBe(isFound);
   });
 });
 

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { StackReader } from "../../src/automation/stack-reader";
+import { GoEngine } from "../../src/automation/go-engine";
 import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
 import { TestEngine } from "./test-engine";
@@ -24,14 +24,14 @@ describe("a state in PostgreSQL", () => {
   const reader = `reader_${database.name}`;
 
   /** A reader that connects as a role with the right to read the state's table, and with no other. */
-  async function readOnly(): Promise<StackReader> {
+  async function readOnly(): Promise<GoEngine> {
     await database.query(`CREATE ROLE ${reader} LOGIN PASSWORD 'reader'; GRANT SELECT ON state TO ${reader}`);
     const backendUrl = `${database.backendUrl({ user: reader, password: "reader" })}&table=state`;
     readers = await TestEngine.open(backendUrl, { workDirectory: engine.settings.workDirectory });
-    return new StackReader({ ...engine.options, engine: readers.options.engine });
+    return new GoEngine({ ...engine.options, processes: readers.options.processes });
   }
 
-  describe("a reader of stacks on a PostgreSQL backend", () => {
+  describe("a preview on a PostgreSQL backend", () => {
     it("needs no right but to read, and leaves the table as it was", async () => {
       const stacks = await readOnly();
       const before = await database.query("TABLE state ORDER BY key");
@@ -48,12 +48,12 @@ describe("a state in PostgreSQL", () => {
       ]);
       const destroy = await stacks.previewDestroy("stack");
       expect(destroy.changes.map(({ operation }) => operation)).toEqual(["delete", "delete", "delete"]);
-      expect((await stacks.state("stack"))?.deployment.resources?.length).toBe(5);
+      expect((await stacks.exportStack("stack"))?.deployment.resources?.length).toBe(5);
       expect(await stacks.history("stack")).toMatchObject([{ kind: "update", result: "succeeded" }]);
 
       const fresh = await stacks.preview("fresh", () => engine.declare("fresh", { a: "1" }));
       expect(fresh).toMatchObject({ exists: false, changes: [{ name: "a", operation: "create" }], failures: [] });
-      expect(await stacks.state("fresh")).toBeUndefined();
+      expect(await stacks.exportStack("fresh")).toBeUndefined();
 
       expect(await database.query("TABLE state ORDER BY key")).toEqual(before);
       expect([...engine.things.live.values()]).toEqual(["1", "1", "1"]);
