@@ -5,6 +5,7 @@ import pretty from "pino-pretty";
 import { TerminalError } from "../../providers/errors";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { loadKinds, portableWords } from "../../stacks/kinds/catalog";
+import { CONSOLE_PATH } from "../console/paths";
 import {
   type DevCluster,
   DevClusterRunningError,
@@ -17,7 +18,6 @@ import { followFile } from "../dev/follow";
 import { layoutOf, logFileOf } from "../dev/layout";
 import { operator } from "../dev/operator";
 import { applySamples } from "../dev/samples";
-import { CONSOLE_PATH } from "../telemetry/console-paths";
 import { renderTable } from "../text/table";
 import { resolveEngine } from "../toolchain/engine";
 import { allKinds, type KindsOption, kindsOption } from "./kinds-option";

@@ -4,6 +4,7 @@ import { connectKubernetes, disconnectKubernetes } from "../../providers/kuberne
 import { closePool } from "../../providers/postgres/pool";
 import { kinds as builtInKinds } from "../../stacks/kinds/index";
 import { listenAddress, readStateConfig } from "../config";
+import { CONSOLE_PATH, type Console } from "../console/paths";
 import type { ConsoleOptions } from "../console/source";
 import { EventRecorder } from "../controller/event-recorder";
 import type { KindWatch } from "../dev/kind-watch";
@@ -13,7 +14,6 @@ import { Manager } from "../operator/manager";
 import { permittedKinds } from "../operator/rights";
 import { type Endpoints, startEndpoints } from "../telemetry/endpoints";
 import { addEngineMetrics } from "../telemetry/engine-metrics";
-import type { Console } from "../telemetry/listener";
 import { createLogger } from "../telemetry/log";
 import { createMetrics } from "../telemetry/metrics";
 import { resolveEngine } from "../toolchain/engine";
@@ -130,7 +130,7 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
       client,
       metrics,
       ready: () => (operator === undefined ? "starting" : operator.notReady),
-      console: async (request) => console?.(request),
+      console: { path: CONSOLE_PATH, answer: async (request) => console?.(request) },
       logger,
     });
     const observe: ResolveOptions["observe"] = (event) =>

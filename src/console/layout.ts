@@ -1,6 +1,6 @@
 import { packageVersion } from "../package";
-import { CONSOLE_PATH } from "../telemetry/console-paths";
 import { type Html, html } from "./html";
+import { CONSOLE_PATH } from "./paths";
 
 const SECONDS_WITHOUT_SCRIPT = 10;
 

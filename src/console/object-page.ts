@@ -4,10 +4,10 @@ import { type AnyKind, kindName, statusOf } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
 import type { HistoryEntry } from "../automation/engine";
 import { countsOf, durationOf, listChanges } from "../automation/update-changes";
-import { CONSOLE_PATH, kindHref } from "../telemetry/console-paths";
 import { visibleLines } from "../text/plain-text";
 import { type Html, html } from "./html";
 import { badge, objectBadge, type Tone, table, time } from "./parts";
+import { CONSOLE_PATH, kindHref } from "./paths";
 import type { ConsoleSource, StackContents } from "./source";
 import { drawing, graphOf } from "./stack-graph";
 

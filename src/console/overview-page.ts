@@ -1,9 +1,9 @@
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import { readinessOf } from "../../stacks/contract/readiness";
 import { countObjects, type KindCounts } from "../status/object-counts";
-import { kindHref } from "../telemetry/console-paths";
 import { type Html, html } from "./html";
 import { byUrgency, objectTable } from "./parts";
+import { kindHref } from "./paths";
 import type { ConsoleSource } from "./source";
 
 const MOST_URGENT = 20;

@@ -2,9 +2,9 @@ import type { LiveObject } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
 import { readinessOf } from "../../stacks/contract/readiness";
-import { objectHref } from "../telemetry/console-paths";
 import { visible } from "../text/plain-text";
 import { type Html, html, type Value } from "./html";
+import { objectHref } from "./paths";
 
 /** A state, shown by a colour and, for those who do not see it, a word. */
 export type Tone = "good" | "bad" | "busy" | "idle";

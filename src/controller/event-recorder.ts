@@ -4,6 +4,7 @@ import { LRUCache } from "lru-cache";
 import type { Logger } from "pino";
 import { withinFence } from "../../providers/fence";
 import { isApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
+import { microTime } from "../../providers/kubernetes/micro-time";
 
 export interface EventRecorderOptions {
   client: Pick<KubernetesClient, "create" | "mergePatch">;
@@ -193,11 +194,6 @@ function eventNamespace({ regarding }: Series): string {
 
 function seriesOf({ count, lastAt }: Series): object {
   return { count, lastObservedTime: microTime(lastAt) };
-}
-
-/** The API server wants exactly six decimal places. */
-function microTime(ms: number): string {
-  return new Date(ms).toISOString().replace("Z", "000Z");
 }
 
 /** `text`, or as much of it as fits in `maxBytes` of UTF-8 with an ellipsis, cut between characters. */

@@ -1,4 +1,5 @@
 import { isApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
+import { microTime } from "../../providers/kubernetes/micro-time";
 
 export interface LeaseRecord {
   name: string;
@@ -93,7 +94,7 @@ export function kubernetesLeases(client: KubernetesClient, namespace: string, ti
 }
 
 function specOf({ holder, transitions, leaseDurationMs }: LeaseChange): object {
-  const now = `${new Date().toISOString().slice(0, -1)}000Z`; // a MicroTime, for people only
+  const now = microTime(Date.now()); // for people only
   return {
     holderIdentity: holder ?? null,
     renewTime: now,

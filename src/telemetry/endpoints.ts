@@ -7,8 +7,7 @@ import type { Answer } from "../http/answer";
 import { clientOf } from "../http/body";
 import { isLoopback } from "../http/loopback";
 import { hostPort, type Listener } from "../http/server";
-import { CONSOLE_PATH } from "./console-paths";
-import { type Console, listen } from "./listener";
+import { listen } from "./listener";
 import type { Metrics } from "./metrics";
 import { scrapeAccess, type Verdict } from "./scrape-access";
 
@@ -24,8 +23,8 @@ export interface EndpointOptions {
   metrics: Pick<Metrics, "registry">;
   /** Why the process is not ready, or no longer; `undefined` when it is. */
   ready: () => string | undefined;
-  /** Served beside the metrics, to users who may `get` its path. */
-  console?: Console;
+  /** Pages below a path, served beside the metrics to users who may `get` that path; an answer is absent where there is no page. */
+  console?: { path: string; answer: (request: IncomingMessage) => Promise<Answer | undefined> };
   logger: Logger;
 }
 
@@ -96,7 +95,7 @@ function startProbes(options: EndpointOptions): Promise<Listener> {
       }
       if (!isOpen) return NOT_FOUND;
       if (path === "/metrics") return scrape(metrics);
-      return (isLocal(request.headers.host) && (await console?.(request))) || NOT_FOUND;
+      return (isLocal(request.headers.host) && (await console?.answer(request))) || NOT_FOUND;
     },
   });
 }
@@ -119,7 +118,7 @@ async function startProtectedMetrics(options: EndpointOptions, port: number): Pr
     ? ownCertificate(logger)
     : certificateFiles("--metrics-certificate", metricsCertificate, logger));
   const verdictOnMetrics = scrapeAccess("/metrics", client, logger);
-  const verdictOnConsole = scrapeAccess(CONSOLE_PATH, client, logger);
+  const verdictOnConsole = scrapeAccess(console?.path ?? "", client, logger);
   return listen({
     port,
     host,
@@ -129,11 +128,11 @@ async function startProtectedMetrics(options: EndpointOptions, port: number): Pr
       const path = pathOf(request);
       const { authorization } = request.headers;
       const known = () => recognize(hash("sha256", authorization ?? "", "base64"));
-      if (console !== undefined && (path === CONSOLE_PATH || path.startsWith(`${CONSOLE_PATH}/`))) {
+      if (console !== undefined && (path === console.path || path.startsWith(`${console.path}/`))) {
         const verdict = await verdictOnConsole(authorization, clientOf(request));
         if (verdict === "allowed") {
           known();
-          return (await console(request)) ?? NOT_FOUND;
+          return (await console.answer(request)) ?? NOT_FOUND;
         }
         const refusal = REFUSALS[verdict];
         return verdict === "unauthenticated" ? { ...refusal, headers: ASK_FOR_TOKEN } : refusal;

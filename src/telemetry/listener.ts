@@ -5,9 +5,6 @@ import { ConnectionLimit } from "../http/connection-limit";
 import { type Address, createTlsServer, LIMITS, type Listener, listenAt } from "../http/server";
 import type { ServedCertificate } from "../tls/served-certificate";
 
-/** Answers a request for one of its pages; `undefined` when it is for none. */
-export type Console = (request: http.IncomingMessage) => Promise<Answer | undefined>;
-
 export interface ListenerOptions extends Address {
   /** With a certificate, the server accepts TLS only. */
   tls?: ServedCertificate;

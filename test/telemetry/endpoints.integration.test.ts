@@ -6,7 +6,6 @@ import { pino } from "pino";
 import { Agent, request } from "undici";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type EndpointOptions, type Endpoints, startEndpoints } from "../../src/telemetry/endpoints";
-import type { Console } from "../../src/telemetry/listener";
 import { createMetrics } from "../../src/telemetry/metrics";
 import { certificateFiles } from "../../src/tls/served-certificate";
 import { controlPlane } from "../control-plane";
@@ -121,7 +120,7 @@ describe("the protected console", () => {
         subjects: [{ kind: "ServiceAccount", name: "viewer", namespace: cluster.namespace }],
       },
     });
-    const console: Console = async () => ({ status: 200, body: "objects" });
+    const console = { path: "/console", answer: async () => ({ status: 200, body: "objects" }) };
     const ask = async (address: string, authorization: string, place: string) => {
       const headers = authorization === "" ? {} : { authorization };
       const response = await request(`https://${address}${place}`, { dispatcher: anyone, headers });

@@ -16,7 +16,7 @@ const owner = { apiVersion: "capsule.clastix.io/v1alpha1", kind: "Tenant", name:
 
 describe("Capsule's Tenant", () => {
   it("takes the source's sample", () => {
-    expect(() => parseObject(capsuleTenant, sample)).not.toThrow();
+    expect(parseObject(capsuleTenant, sample)).toBe(sample);
   });
 
   it.each<Partial<CapsuleTenantSpec>>([
@@ -25,7 +25,7 @@ describe("Capsule's Tenant", () => {
     { externalServiceIPs: { allowed: ["10.0.0.1", "10.0.0.0/8", "fd00::/8"] } },
     { ingressClasses: { allowedRegex: "(?i)^oil-" } },
   ])("accepts %o", (spec) => {
-    expect(() => parseObject(capsuleTenant, oilTenant(spec))).not.toThrow();
+    expect(parseObject(capsuleTenant, oilTenant(spec)).spec).toMatchObject(spec);
   });
 
   it.each<[object, string]>([

@@ -12,7 +12,7 @@ import { podSetObject } from "./objects";
 describe("PodSet", () => {
   it("takes its sample", () => {
     const sample = parse(fs.readFileSync(path.join(podSet.directory, "sample.yaml"), "utf8"));
-    expect(() => parseObject(podSet, sample)).not.toThrow();
+    expect(parseObject(podSet, sample)).toBe(sample);
   });
 
   it.each([0, 1, 1000])("takes %i replicas", (replicas) => {

@@ -16,7 +16,7 @@ const adopted = (name: string) => namespace(name, marksOf(acme, { created: false
 describe("Tenant", () => {
   it("takes its sample", () => {
     const sample = parse(fs.readFileSync(path.join(tenant.directory, "sample.yaml"), "utf8"));
-    expect(() => parseObject(tenant, sample)).not.toThrow();
+    expect(parseObject(tenant, sample)).toBe(sample);
   });
 
   it("claims its namespaces, so that no two tenants have the same", () => {
@@ -31,7 +31,7 @@ describe("Tenant", () => {
     { namespaces: ["a", "0", "a-b", "x".repeat(63)] },
     { adminGroups: ["admins", "oidc:team a"], userGroups: [] },
   ])("accepts %o", (spec) => {
-    expect(() => parseObject(tenant, tenantObject(spec))).not.toThrow();
+    expect(parseObject(tenant, tenantObject(spec)).spec).toMatchObject(spec);
   });
 
   it.each<[object, string]>([

@@ -1,4 +1,9 @@
+import type { IncomingMessage } from "node:http";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
+import type { Answer } from "../http/answer";
+
+/** Answers a request for one of its pages; `undefined` when it is for none. */
+export type Console = (request: IncomingMessage) => Promise<Answer | undefined>;
 
 export const CONSOLE_PATH = "/console";
 
