@@ -2,6 +2,7 @@ import fs from "node:fs";
 import path from "node:path";
 import type { ConnectionOptions } from "node:tls";
 import type { PoolConfig } from "pg";
+import pgpass from "pgpass";
 import Type from "typebox";
 import { Compile } from "typebox/compile";
 import Value from "typebox/value";
@@ -20,7 +21,7 @@ const Environment = Type.Object({
   PSQL_PORT: Type.String({ pattern: "^[0-9]+(,[0-9]+)*$", default: "5432" }),
   PSQL_DBNAME: Type.String({ minLength: 1 }),
   PSQL_USER: Type.String({ minLength: 1 }),
-  /** Without it and the file, that of the file that PGPASSFILE names, if there is one. */
+  /** Without it and the file, PGPASSWORD, or else the password in the file that PGPASSFILE names. */
   PSQL_PASSWORD: Type.Optional(Type.String()),
   PSQL_PASSWORD_FILE: FILE,
   PSQL_POOL_SIZE: Type.Integer({ minimum: 1, maximum: 1000, default: 10 }),
@@ -48,11 +49,13 @@ export const READ_TIMEOUT_MS = 15_000;
 /** How long an update waits for another session's lock; its other rows wait as well. */
 export const LOCK_TIMEOUT_MS = 500;
 
-/** A pool's configuration, as far as it is plain data. */
-export interface PoolSettings extends PoolConfig {
+interface Host {
   host: string;
   port: number;
 }
+
+/** A pool's configuration, as far as it is plain data. */
+export type PoolSettings = PoolConfig & Host;
 
 /**
  * The configuration of a connection pool for each host, from the environment and the files that it names, as they are now.
@@ -61,11 +64,14 @@ export interface PoolSettings extends PoolConfig {
  */
 export function poolSettings(environment: NodeJS.ProcessEnv): PoolSettings[] {
   const settings = parseEnvironment({ ...environment, ...filesOf(environment[DIRECTORY]) });
-  const password = fileContent(settings, "PSQL_PASSWORD_FILE", environment)?.trimEnd() ?? settings.PSQL_PASSWORD;
+  const given =
+    fileContent(settings, "PSQL_PASSWORD_FILE", environment)?.trimEnd() ??
+    settings.PSQL_PASSWORD ??
+    environment.PGPASSWORD;
   const common: PoolConfig = {
     database: settings.PSQL_DBNAME,
     user: settings.PSQL_USER,
-    ...(password !== undefined && { password }),
+    pipeline: true,
     max: settings.PSQL_POOL_SIZE,
     ssl: tlsOptions(settings, environment),
     application_name: "kindstack",
@@ -74,10 +80,15 @@ export function poolSettings(environment: NodeJS.ProcessEnv): PoolSettings[] {
     query_timeout: READ_TIMEOUT_MS + CONNECT_TIMEOUT_MS,
     keepAlive: true,
   };
-  return hostsOf(settings).map((host) => ({ ...common, ...host }));
+  return hostsOf(settings).map((host) => ({ ...common, ...host, password: given ?? filedPassword(settings, host) }));
 }
 
-function hostsOf({ PSQL_HOST, PSQL_PORT }: Environment): { host: string; port: number }[] {
+/** Asks the file that PGPASSFILE names, or `~/.pgpass`, at each attempt to connect. */
+function filedPassword({ PSQL_DBNAME: database, PSQL_USER: user }: Environment, host: Host) {
+  return () => new Promise<string>((resolve) => pgpass({ ...host, database, user }, resolve as () => void));
+}
+
+function hostsOf({ PSQL_HOST, PSQL_PORT }: Environment): Host[] {
   const hosts = PSQL_HOST.split(",");
   const ports = PSQL_PORT.split(",").map(Number);
   const [first = 0] = ports;

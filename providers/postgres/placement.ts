@@ -1,5 +1,5 @@
 import { RetryableError } from "../errors";
-import { formatTableName, parseTableName, type TableName } from "./identifier";
+import { formatTableName, parseTableName, quoteTableName, type TableName } from "./identifier";
 import type { Connection } from "./pool";
 import { keyOf, type RowOutputs } from "./row-inputs";
 import { containsTable, findTable, type Table } from "./tables";
@@ -32,6 +32,18 @@ export async function tableId(connection: Connection, { oid, schema, name }: Tab
   return rows[0]?.id;
 }
 
+/** The same for a table that is recorded with its present identity and name; `undefined` for any other. */
+export async function recordedId(connection: Connection, table: TableName): Promise<string | undefined> {
+  const { rows } = await connection.query<{ id: string }>(
+    `SELECT known.id FROM kindstack_ownership.tables AS known
+       JOIN pg_class ON pg_class.oid = known.oid AND relname = table_name
+       JOIN pg_namespace ON pg_namespace.oid = relnamespace AND nspname = table_schema
+     WHERE known.oid = to_regclass($1) AND known.server = ${SERVER}`,
+    [quoteTableName(table)],
+  );
+  return rows[0]?.id;
+}
+
 /**
  * Records a table's present identity and name. What was recorded under its name for a table that is gone, such as that of the
  * database before a dump, is this table's from now on.
@@ -39,11 +51,6 @@ export async function tableId(connection: Connection, { oid, schema, name }: Tab
 export async function recordTable(connection: Connection, table: Table): Promise<string> {
   const { oid, schema, name } = table;
   const present = [oid, schema, name];
-  const { rows: known } = await connection.query<{ id: string }>(
-    `SELECT id FROM kindstack_ownership.tables WHERE server = ${SERVER} AND oid = $1::oid AND table_schema = $2 AND table_name = $3`,
-    present,
-  );
-  if (known[0] !== undefined) return known[0].id;
   const id = await tableId(connection, table);
   if (id !== undefined) {
     await connection.query(

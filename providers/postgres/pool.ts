@@ -18,6 +18,8 @@ let pools: Pools | undefined;
 /** One connection of a pool; its errors are classified. */
 export class Connection {
   readonly #client: PoolClient;
+  /** The transaction's begin, which the first statement does not wait for. */
+  #begun: Promise<unknown> | undefined;
   /** Whether the last statement succeeded. An error of the server is no sign of life: it may be that it ends the session. */
   isHealthy = true;
   /** Whether the server takes no writes: after a failover, a new connection reaches another one. */
@@ -27,10 +29,18 @@ export class Connection {
     this.#client = client;
   }
 
+  /** Begins a transaction, together with the next statement, which fails as this does: it saves a round trip. */
+  begin(text: string): void {
+    checkFence();
+    this.#begun = this.#client.query(text);
+    this.#begun.catch(() => undefined);
+  }
+
+  /** Statements that do not need each other's results may be asked side by side; they run in the order of the calls. */
   async query<R extends QueryResultRow>(text: string, values: unknown[] = []): Promise<QueryResult<R>> {
     checkFence();
     try {
-      const result = await this.#client.query<R>(text, values);
+      const [result] = await Promise.all([this.#client.query<R>(text, values), this.#begun]);
       this.isHealthy = true;
       return result;
     } catch (error) {
@@ -46,7 +56,7 @@ async function withConnection<T>(work: (connection: Connection) => Promise<T>): 
   const client = await connect();
   const connection = new Connection(client);
   const signal = currentFence()?.signal;
-  const hangUp = () => void client.end().catch(() => undefined);
+  const hangUp = () => client.connection.stream.destroy(); // its own `end` waits for the answers to what was sent
   signal?.addEventListener("abort", hangUp);
   try {
     return await work(connection);
@@ -88,7 +98,7 @@ function transaction<T>(
   work: (connection: Connection) => Promise<T>,
 ): Promise<T> {
   return withConnection(async (connection) => {
-    await connection.query(
+    connection.begin(
       `BEGIN ISOLATION LEVEL READ COMMITTED ${mode};
        SET LOCAL lock_timeout = ${lockTimeoutMs}; SET LOCAL statement_timeout = ${statementTimeoutMs}`,
     );

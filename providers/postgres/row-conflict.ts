@@ -4,7 +4,7 @@ import { tableId } from "./placement";
 import { withReadTransaction } from "./pool";
 import { hasRecords } from "./records";
 import type { RowInputs } from "./row-inputs";
-import { isThere } from "./row-writes";
+import { isThere } from "./suppressed-write";
 import { findTable } from "./tables";
 
 /**

@@ -14,8 +14,9 @@ import { type Place, placeOf, recordedPlaces, recordsOf, tableId } from "./place
 import { type Connection, withReadTransaction } from "./pool";
 import { hasRecords, withOwnershipRecords } from "./records";
 import { checkRow } from "./row-check";
+import { deleteRow } from "./row-deletes";
 import { type ColumnValue, keyOf, type RowInputs, type RowOutputs } from "./row-inputs";
-import { deleteRow, writeRow } from "./row-writes";
+import { writeRow } from "./row-writes";
 import { withTable } from "./table-lock";
 import { containsTable, findTable, type Table } from "./tables";
 

@@ -19,6 +19,8 @@ export class PostgresProxy {
   faults: PostgresFaults = {};
   /** Since the start. */
   statements = 0;
+  /** How often statements were sent after an answer to the ones before, since the start. */
+  roundTrips = 0;
   /** Attempts to connect, since the start. */
   connections = 0;
   readonly #server: net.Server;
@@ -71,9 +73,12 @@ export class PostgresProxy {
     /** The number of the statement that the next answer is to, or begins with. */
     let asked: number | undefined;
     let sending: Promise<unknown> = Promise.resolve();
+    let isAnswered = true;
     client.on("data", (chunk: Buffer) => {
       const found = messages.read(chunk).filter((type) => STATEMENTS.has(type)).length;
       this.statements += found;
+      if (found > 0 && isAnswered) this.roundTrips++;
+      if (found > 0) isAnswered = false;
       if (found > 0 && this.faults.down) {
         client.resetAndDestroy();
         return;
@@ -87,6 +92,7 @@ export class PostgresProxy {
       });
     });
     server.on("data", (chunk: Buffer) => {
+      isAnswered = true;
       if (asked !== undefined && this.faults.answered?.(asked) === false) {
         client.resetAndDestroy();
         return;

@@ -1,7 +1,7 @@
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { TerminalError } from "../../../providers/errors";
 import { poolSettings } from "../../../providers/postgres/configuration";
 
@@ -97,9 +97,19 @@ describe("poolSettings", () => {
     ]);
   });
 
-  it("leaves a password that is not given to PGPASSFILE", () => {
+  it("looks for a password that is not given in the file that PGPASSFILE names, at each connection", async () => {
     const { PSQL_PASSWORD: _, ...others } = complete;
-    expect(poolSettings(others)[0]).not.toHaveProperty("password");
+    expect(poolSettings({ ...others, PGPASSWORD: "variable" })).toMatchObject([{ password: "variable" }]);
+    const [{ password } = {}] = poolSettings(others) as { password?: () => Promise<string | undefined> }[];
+    vi.stubEnv("PGPASSFILE", file("pgpass"));
+    for (const [line, found] of [
+      ["db:5432:*:*:first", "first"],
+      ["other:*:*:*:second", undefined],
+    ]) {
+      fs.writeFileSync(file("pgpass"), `${line}\n`, { mode: 0o600 });
+      expect(await password?.()).toBe(found);
+    }
+    vi.unstubAllEnvs();
   });
 
   it.each([

@@ -202,6 +202,28 @@ describe("TLS", () => {
   });
 });
 
+it("rows that are made, changed or compared need few round trips, however many they are", async () => {
+  const proxy = await PostgresProxy.start(server);
+  try {
+    database.use({ PSQL_PORT: String(proxy.port), PSQL_POOL_SIZE: "1" });
+    const outs = await create();
+    const needed = async (work: () => Promise<unknown>) => {
+      const before = proxy.roundTrips;
+      await work();
+      return proxy.roundTrips - before;
+    };
+    const wanted = rowIn(table, { key: outs.key, values: { age: 1 } });
+    expect({
+      create: await needed(() => create()),
+      createMany: await needed(() => Promise.all(Array.from({ length: 30 }, () => create()))),
+      update: await needed(() => provider.update("id", outs, wanted)),
+      compare: await needed(() => findDriftedRows([{ ...wanted, uid: wanted.owner.uid }])),
+    }).toEqual({ create: 4, createMany: 8, update: 4, compare: 6 }); // of many, the first one does not wait
+  } finally {
+    proxy.close();
+  }
+});
+
 describe("several hosts", () => {
   it("are tried in turn, and the one that takes writes is used, also after it has moved", async () => {
     const { PSQL_USER: user = "", PSQL_PASSWORD: password = "" } = env;

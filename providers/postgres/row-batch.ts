@@ -1,0 +1,33 @@
+import { isUnanswered } from "./errors";
+import { parseTableName } from "./identifier";
+import type { Connection } from "./pool";
+import { withOwnershipRecords } from "./records";
+import { keyOf, type RowInputs } from "./row-inputs";
+import { lockTimeoutMs, TableUnavailableError, withTable } from "./table-lock";
+
+/** Maximum number of rows in a batch; larger ones are not faster. */
+export const MOST_ROWS = 64;
+
+/** Whether an error of several rows is about all of them, not one. */
+export function isForAll(error: unknown): boolean {
+  return isUnanswered(error) || error instanceof TableUnavailableError;
+}
+
+/**
+ * Runs a transaction that writes these rows of one table. They are in the same order everywhere, so that of two batches
+ * that want the same rows none waits for the other in a circle.
+ */
+export function inTransaction<Row extends RowInputs, T>(
+  batch: readonly Row[],
+  work: (connection: Connection, rows: readonly [Row, ...Row[]]) => Promise<T>,
+): Promise<T> {
+  const all = [...batch].sort((a, b) => (keyOf(a).value < keyOf(b).value ? -1 : 1)) as [Row, ...Row[]];
+  const [first] = all;
+  const table = parseTableName(first.table, "table");
+  return withTable(
+    table,
+    (inTransaction) => withOwnershipRecords(inTransaction, lockTimeoutMs(table)),
+    (connection) => work(connection, all),
+    all.length === 1 ? keyOf(first) : undefined,
+  );
+}
