@@ -9,10 +9,10 @@ import type { Source } from "../src/toolchain/tool";
  */
 export function debianPackage(wanted: {
   package: string;
-  /** The program's file in the package. */
+  /** The program's file in the package; where that is `$1` in a folder, the first argument says which one. `*` is a version. */
   program: string;
-  /** Which of the packages that it depends on are not on every machine. */
-  libraries: RegExp;
+  /** Which of the packages that it depends on, directly or through others of these, are not on every machine. */
+  dependencies: RegExp;
 }): Source {
   return {
     label: "apt-get download",
@@ -20,10 +20,13 @@ export function debianPackage(wanted: {
     async make({ file, scratch, signal }) {
       const run = (command: string, ...args: string[]) => execa(command, args, { cwd: scratch, cancelSignal: signal });
       const download = async (...options: string[]) => {
-        const { stdout } = await run("apt-cache", ...options, "depends", wanted.package);
-        const needed = [...stdout.matchAll(/Depends: (\S+)/g)].map(([, name = ""]) => name);
-        const libraries = needed.filter((name) => wanted.libraries.test(name));
-        await run("apt-get", ...options, "download", wanted.package, ...libraries);
+        const packages = new Set([wanted.package]);
+        for (const name of packages) {
+          const { stdout } = await run("apt-cache", ...options, "depends", name);
+          const needed = [...stdout.matchAll(/Depends: (\S+)/g)].map(([, name = ""]) => name);
+          for (const one of needed.filter((name) => wanted.dependencies.test(name))) packages.add(one);
+        }
+        await run("apt-get", ...options, "download", ...packages);
       };
       // Where the machine has no lists of packages, as in most images of containers, they are fetched aside.
       await download().catch(async () => {
@@ -50,6 +53,7 @@ function startScript(program: string): string {
 root="$(dirname "$0")/root"
 for folder in "$root"/usr/lib/*-linux-*; do LD_LIBRARY_PATH="$folder:$LD_LIBRARY_PATH"; done
 export LD_LIBRARY_PATH
-exec "$root/${program}" "$@"
+for program in "$root"/${program}; do :; done
+${program.endsWith("$1") ? "shift\n" : ""}exec "$program" "$@"
 `;
 }

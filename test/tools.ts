@@ -64,9 +64,22 @@ export const testTools = {
     name: "pgbouncer",
     version: "distribution",
     sources: [
-      debianPackage({ package: "pgbouncer", program: "usr/sbin/pgbouncer", libraries: /^lib(c-ares|cares|event)/ }),
+      debianPackage({ package: "pgbouncer", program: "usr/sbin/pgbouncer", dependencies: /^lib(c-ares|cares|event)/ }),
     ],
     remedy: "Run `sudo apt-get update && apt-get download pgbouncer` to see what fails",
+  },
+  /** All programs of PostgreSQL, as `postgresql pg_dump …`: those that `dev` has are a server's alone. */
+  postgresql: {
+    name: "postgresql",
+    version: "distribution",
+    sources: [
+      debianPackage({
+        package: "postgresql",
+        program: "usr/lib/postgresql/*/bin/$1",
+        dependencies: /^(postgresql(-client)?-[0-9]+|libpq5|libicu[0-9]+|libxml2|libldap)/,
+      }),
+    ],
+    remedy: "Run `sudo apt-get update && apt-get download postgresql` to see what fails",
   },
   /** An S3 server in front of a folder. */
   versitygw: {

@@ -1,3 +1,4 @@
+/// <reference path="./pgpass.d.ts" />
 import fs from "node:fs";
 import path from "node:path";
 import type { ConnectionOptions } from "node:tls";

@@ -6,7 +6,7 @@ import { errorMessageOf } from "../../providers/errors";
 import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { type Configuration, keySchemas, parseConfiguration } from "../../stacks/platform/configuration";
-import { withLoadedKinds } from "../../stacks/platform/kinds";
+import { requireTables, withLoadedKinds } from "../../stacks/platform/kinds";
 import { packageVersion } from "../package";
 import { renderTable } from "../text/table";
 import { type KindsOption, kindsOption } from "./kinds-option";
@@ -37,6 +37,7 @@ export function installCommand(): Command {
       if (!print && !check && chart === undefined) command.error("error: --print, --check or --chart is needed");
       const parsed = parseConfiguration({ ...values, ...set }, packageVersion);
       const { kinds, configuration } = withLoadedKinds({ ...parsed, kinds: [...(option?.words ?? parsed.kinds)] });
+      requireTables(configuration, kinds);
       if (check) await checkCluster(configuration, kinds);
       if (chart !== undefined) await writeChart(chart, configuration, kinds);
       if (!print) return;
@@ -48,7 +49,7 @@ export function installCommand(): Command {
 const EXAMPLE = `Examples:
   kindstack install --check --values values.yaml
   kindstack install --print --values values.yaml | kubectl apply --server-side -f -
-  kindstack install --print --set image=registry.example.com/kindstack:1 | kubectl apply --server-side -f -`;
+  kindstack install --print --set postgresTables=students,team-a=app.* | kubectl apply --server-side -f -`;
 
 /** @throws Error naming all that the cluster lacks */
 async function checkCluster(configuration: Configuration, kinds: readonly AnyKind[]): Promise<void> {

@@ -173,7 +173,7 @@ function newFolder(names: NewKindNames, clone: string): string {
 Next:
   npm run build
   npx vitest run --project unit test/stacks/kinds/${names.folder}
-  npx kindstack install --print > deploy/install.yaml
+  npx kindstack install --print --set postgresTables= > deploy/install.yaml
   describe it in docs/kinds.md and run npm test
 `;
 }

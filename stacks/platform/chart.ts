@@ -11,7 +11,7 @@ type Key = keyof Configuration;
 /** Keys whose value stands in the manifests as it is: each is a value of the chart. */
 const VALUES: readonly Key[] = [
   ...(["image", "imagePullPolicy", "stateSecret", "postgresSecret", "replicas", "shards", "concurrency"] as const),
-  ...(["driftInterval", "logLevel"] as const),
+  ...(["driftInterval", "logLevel", "postgresTables"] as const),
 ];
 /** Keys whose value is a map or a list that stands in the manifests as it is, possibly beside other entries. */
 const STRUCTURES: readonly Key[] = [
@@ -76,7 +76,13 @@ export async function helmChart(
     namespace: NAMESPACE_MARK,
   } as Configuration;
   const manifests = (await platformManifests(marked, kinds)).filter(({ kind }) => kind !== "Namespace");
-  const values = pick(configuration, [...switches, ...keys, PULL_SECRETS, PRIORITY, ...STRUCTURES]);
+  const values = pick({ postgresTables: "", ...configuration }, [
+    ...switches,
+    ...keys,
+    PULL_SECRETS,
+    PRIORITY,
+    ...STRUCTURES,
+  ]);
   return {
     "Chart.yaml": stringify({
       apiVersion: "v2",

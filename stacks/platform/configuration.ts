@@ -109,8 +109,8 @@ export const configurationSchema = Type.Object({
     "TLS mode of the connection",
   ),
   postgresTables: optional(
-    TEXT,
-    "the tables that PostgresWriters may write, such as students,team-a=app.*; without it none, and *.* allows all",
+    {},
+    "the tables that PostgresWriters may write, such as students,team-a=app.*; *.* allows all, an empty text none; required with that kind",
   ),
   clusterName: optional(
     TEXT,
@@ -312,10 +312,6 @@ function contradictions(parsed: Configuration): string[] {
     [
       replicas > 1 && usesVolume(parsed),
       `replicas: ${replicas} need a backendUrl of postgres://, s3://, gs:// or azblob://; a volume is for one`,
-    ],
-    [
-      postgresHost !== undefined && parsed.postgresTables === undefined,
-      "postgresTables: must be given with postgresHost, to name the tables that PostgresWriters may write",
     ],
     ...(["postgresDatabase", "postgresUser", "postgresPassword"] as const).map((key): [boolean, string] => [
       (postgresHost === undefined) !== (parsed[key] === undefined),

@@ -2,6 +2,7 @@ import { TerminalError } from "../../providers/errors";
 import { type AnyKind, kindName } from "../contract/kind";
 import { capsuleTenant } from "../kinds/capsule-tenant/kind";
 import { type LoadedKinds, loadKinds, requireKinds } from "../kinds/catalog";
+import { postgresWriter } from "../kinds/postgres-writer/kind";
 import type { Configuration } from "./configuration";
 
 /**
@@ -27,4 +28,18 @@ export function withLoadedKinds(
     throw new TerminalError("Misconfigured", `kindstack:proxy: true needs ${kindName(capsuleTenant)} among the kinds`);
   }
   return { configuration: { ...configuration, kinds: loaded.words.length > 0 ? kinds.map(kindName) : [] }, kinds };
+}
+
+/**
+ * An operator that may write every table of a database is nothing that an installation does by default.
+ *
+ * @throws TerminalError `Misconfigured` when nothing says which tables PostgresWriters may write
+ */
+export function requireTables({ postgresTables }: Configuration, kinds: readonly AnyKind[]): void {
+  if (postgresTables !== undefined || !kinds.includes(postgresWriter)) return;
+  throw new TerminalError(
+    "Misconfigured",
+    `kindstack:postgresTables: must be set, as ${kindName(postgresWriter)} is among the kinds: name the tables that objects may ` +
+      "write, such as students,team-a=app.*; *.* allows all, an empty text none",
+  );
 }

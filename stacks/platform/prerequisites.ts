@@ -26,7 +26,6 @@ export async function missingPrerequisites(
     foreignDefinitions(kinds, client),
     ...(usesVolume(configuration) ? [missingStorageClass(configuration, client)] : []),
     ...(serviceMonitor ? [missingServiceMonitors(client)] : []),
-    missingTables(configuration, client),
     ...neededSecrets(configuration).map(([name, keys]) => missingSecret(namespace, name, keys, client)),
   ];
   const found = await Promise.all(checks.map((check) => check.catch(inOrderWhereUnseen)));
@@ -69,17 +68,6 @@ async function missingServiceMonitors(client: Reader): Promise<string | undefine
   const crd = await client.get(DEFINITION_TYPE, SERVICE_MONITORS);
   if (crd !== undefined) return undefined;
   return `CRD ${SERVICE_MONITORS} does not exist; install the Prometheus operator first, or set serviceMonitor to false`;
-}
-
-/** Where there is a database, its tables have to be named. */
-async function missingTables(
-  { namespace, postgresSecret, postgresTables }: Configuration,
-  client: Reader,
-): Promise<string | undefined> {
-  if (postgresTables !== undefined) return undefined;
-  const secret = await client.get({ apiVersion: "v1", kind: "Secret" }, postgresSecret, namespace);
-  if (secret === undefined) return undefined;
-  return `Secret ${namespace}/${postgresSecret} names a database, and no PostgresWriter may write any table of it; set postgresTables`;
 }
 
 /** The Secrets that the configuration refers to and does not make, each with the keys that it must have. */

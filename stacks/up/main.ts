@@ -13,7 +13,7 @@ import type { AnyKind } from "../contract/kind";
 import { requireManifests } from "../contract/manifests";
 import { kinds as builtIn } from "../kinds/index";
 import { type Configuration, parseConfiguration } from "../platform/configuration";
-import { withLoadedKinds } from "../platform/kinds";
+import { requireTables, withLoadedKinds } from "../platform/kinds";
 import { missingPrerequisites } from "../platform/prerequisites";
 import { declaredObjects } from "./objects";
 import { registerObjects } from "./register";
@@ -36,6 +36,7 @@ async function main(): Promise<void> {
   if (configuration.install) {
     // Only now: the Kubernetes SDK is large, and not needed to run objects.
     const { installPlatform } = await import("../platform/program.js");
+    requireTables(configuration, kinds);
     await refuseWhatCannotWork(configuration, kinds);
     await installPlatform(configuration, kinds);
   }

@@ -22,19 +22,33 @@ async function run(...words: string[]): Promise<{ exitCode: number; stdout: stri
 
 describe("kindstack install --print", () => {
   it("prints what deploy/install.yaml holds", { timeout: 20_000 }, async () => {
-    const { exitCode, stdout } = await run("install", "--print");
+    const { exitCode, stdout } = await run("install", "--print", "--set", "postgresTables=");
 
     expect(exitCode).toBe(0);
-    // When this fails: node dist/src/cli/main.js install --print > deploy/install.yaml
+    // When this fails: npx kindstack install --print --set postgresTables= > deploy/install.yaml
     expect(stdout).toBe(fs.readFileSync(path.resolve(__dirname, "../../deploy/install.yaml"), "utf8"));
   });
 
   it("obeys --set, more than once", { timeout: 20_000 }, async () => {
-    const { stdout } = await run("install", "--print", "--set", "namespace=ops", "--set", "image=kindstack:dev");
+    const { stdout } = await run("install", "--print", "--set", "namespace=ops", "--set", "postgresTables=a,b=c.*");
 
     expect(stdout).toContain("namespace: ops\n");
-    expect(stdout).toContain("image: kindstack:dev\n");
+    expect(stdout).toMatch(/name: KINDSTACK_POSTGRES_TABLES\n +value: a,b=c\.\*\n/);
   });
+
+  it.each([["--print"], ["--chart"], ["--check"]])(
+    "demands with %s that the tables of PostgresWriters are named, where that kind is installed",
+    async (option) => {
+      const chart = path.join(directory, "chart");
+      const { exitCode, stdout, stderr } = await run("install", option, ...(option === "--chart" ? [chart] : []));
+      expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: "" });
+      expect(stderr).toMatch(
+        /kindstack:postgresTables: must be set, as postgreswriters\.demo\.yash\.com is among the kinds/,
+      );
+      expect(fs.existsSync(chart)).toBe(false);
+      if (option === "--print") expect((await run("install", option, "--kinds", "podsets")).exitCode).toBe(0);
+    },
+  );
 
   it("takes the keys of a file, of any type, under those of --set", { timeout: 20_000 }, async () => {
     const file = path.join(directory, "values.yaml");

@@ -86,7 +86,7 @@ describe.skipIf(missing.length > 0)(`a reader (${missing.join(", ") || "nothing"
       await reader.open(MAIN);
       await reader.run(`mkdir -p ${passphraseFolder}
         openssl rand -base64 24 > ${passphraseFolder}/passphrase
-        npx kindstack install --print --set backendFromSecret=true | kubectl apply --server-side -f -
+        npx kindstack install --print --set backendFromSecret=true --set postgresTables=students | kubectl apply --server-side -f -
         kubectl create secret generic kindstack-state -n kindstack-system --from-file=${passphraseFolder}/passphrase \
           --from-literal=backendUrl='${state.backendUrl()}'
         operator deploy`);

@@ -62,7 +62,10 @@ export async function prepareInstallation(values: object = {}): Promise<string> 
     "--from-literal=PSQL_SSLMODE=disable",
   ]);
   const file = path.join(node.directory, "values.yaml");
-  fs.writeFileSync(file, stringify({ image: node.reference, backendFromSecret: true, kinds: KINDS, ...values }));
+  fs.writeFileSync(
+    file,
+    stringify({ image: node.reference, backendFromSecret: true, kinds: KINDS, postgresTables: "*.*", ...values }),
+  );
   return file;
 }
 

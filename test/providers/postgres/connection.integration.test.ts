@@ -282,15 +282,39 @@ describe("a database that is in trouble", () => {
     await database.query(`ALTER ROLE ${role} RESET statement_timeout`);
   });
 
-  it("that ends transactions by a time-out leaves nothing half done", async () => {
+  it.each([
+    ["transaction_timeout", "ConnectionLost", /transaction timeout/],
+    ["idle_in_transaction_session_timeout", "ConnectionLost", /idle-in-transaction timeout|terminated/],
+  ])("that ends transactions by the role's %s leaves nothing half done", async (setting, reason, message) => {
+    const slow = await slowTable("0");
+    await database.query(`ALTER ROLE ${role} SET ${setting} = '100ms'`);
+    const proxy = await PostgresProxy.start(server);
+    try {
+      database.use({ PSQL_PORT: String(proxy.port), PSQL_USER: role, PSQL_PASSWORD: "slow" });
+      proxy.faults.delayMs = 200; // the server waits for the client
+      await expect(provider.create(rowIn(slow))).rejects.toEqual(failure(reason, message));
+      expect(await database.query(`SELECT FROM ${slow}`)).toEqual([]);
+      expect(await database.query(`SELECT FROM ${RECORDS} WHERE table_name = $1`, [slow])).toEqual([]);
+      proxy.faults.delayMs = 0;
+      await provider.create(rowIn(slow));
+    } finally {
+      proxy.close();
+      await database.query(`ALTER ROLE ${role} RESET ${setting}`);
+    }
+  });
+
+  it("that an administrator ends in the middle of a write leaves nothing half done", async () => {
     const slow = await slowTable("1");
-    await database.query(`ALTER ROLE ${role} SET transaction_timeout = '200ms'`);
-    await expect(provider.create(rowIn(slow))).rejects.toEqual(
-      failure("ConnectionLost", /transaction timeout|terminated/),
-    );
+    const writing = provider.create(rowIn(slow));
+    const ended = expect(writing).rejects.toEqual(failure("DatabaseUnavailable", /administrator command/)); // 57P01
+    await vi.waitFor(async () => {
+      const ends = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = $1 AND wait_event = 'PgSleep'`;
+      expect(await database.query(ends, [role])).toHaveLength(1);
+    });
+    await ended;
     expect(await database.query(`SELECT FROM ${slow}`)).toEqual([]);
     expect(await database.query(`SELECT FROM ${RECORDS} WHERE table_name = $1`, [slow])).toEqual([]);
-    await database.query(`ALTER ROLE ${role} RESET transaction_timeout`);
+    await provider.create(rowIn(slow));
   });
 
   /** A table whose rows take so many seconds, for the other role. */

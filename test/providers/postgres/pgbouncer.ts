@@ -1,11 +1,11 @@
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
 import { execa } from "execa";
 import { freePort } from "../../../src/dev/ports";
 import { eventually } from "../../../src/testing/eventually";
 import { resolveBinary } from "../../../src/toolchain/resolve";
 import { testTools } from "../../tools";
+import { copyForServers } from "./unprivileged";
 
 /** PgBouncer with its defaults but for what it must be told, before a PostgreSQL server. */
 export interface PgBouncer extends AsyncDisposable {
@@ -24,10 +24,7 @@ export async function startPgBouncer(
   connectQuery?: string,
 ): Promise<PgBouncer> {
   const program = await resolveBinary(testTools.pgbouncer);
-  // PgBouncer does not run as root, and another user cannot read root's cache.
-  const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-pgbouncer-"));
-  fs.chmodSync(directory, 0o755);
-  fs.cpSync(path.dirname(program), directory, { recursive: true, verbatimSymlinks: true });
+  const { directory, user } = await copyForServers(program);
   const port = await freePort();
   const userList = Object.entries(users).map(([name, password]) => `"${name}" "${password}"\n`);
   fs.writeFileSync(path.join(directory, "users.txt"), userList.join(""));
@@ -44,7 +41,6 @@ auth_file = ${directory}/users.txt
 pool_mode = transaction
 `,
   );
-  const user = process.getuid?.() === 0 ? await nobody() : {};
   const running = execa(path.join(directory, path.basename(program)), [path.join(directory, "pgbouncer.ini")], {
     ...user,
     cwd: directory,
@@ -69,9 +65,4 @@ pool_mode = transaction
     throw error;
   }
   return { port, [Symbol.asyncDispose]: stop };
-}
-
-async function nobody(): Promise<{ uid: number; gid: number }> {
-  const id = async (what: "-u" | "-g") => Number((await execa("id", [what, "nobody"])).stdout);
-  return { uid: await id("-u"), gid: await id("-g") };
 }

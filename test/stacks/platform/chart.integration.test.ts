@@ -88,6 +88,7 @@ describe.each([
       stateSecret: "other",
       concurrency: "7",
       logLevel: "debug",
+      postgresTables: "team-a=app.*",
       serviceMonitor: "true",
       networkPolicy: "false",
       crds: "false",

@@ -55,7 +55,6 @@ describe("the configuration", () => {
     [{ backendFromSecret: "true", backendUrl: "s3://bucket" }, "backendUrl exclude each other"],
     [{ backendFromSecret: "true", passphrase: "p" }, "needs an existing Secret"],
     [{ postgresHost: "db" }, "kindstack:postgresPassword: must be given with postgresHost"],
-    [{ postgresHost: "db" }, "kindstack:postgresTables: must be given with postgresHost"],
     [{ postgresUser: "u" }, "kindstack:postgresUser: needs postgresHost"],
   ])("refuses %j", (values, message) => {
     expect(() => parse(values as Record<string, string>)).toThrow(message);
