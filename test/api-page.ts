@@ -24,7 +24,8 @@ export function apiPage(): string {
     const exported = exportsOf(path.join(ROOT, file)).map(({ name, file }) => entryOf(name, file));
     return `## \`${specifier}\`\n\n${exported.join("\n")}`;
   });
-  return `${HEAD}\n${modules.join("\n")}`;
+  const contents = Object.keys(MODULES).map((name) => `- [\`${name}\`](#${name.replaceAll("/", "")})\n`);
+  return `${HEAD}\nOn this page:\n\n${contents.join("")}\n${modules.join("\n")}`;
 }
 
 /** The modules that package.json exports, as far as people import them. */

@@ -10,6 +10,8 @@ import { filesUnder } from "./files";
 
 const ROOT = path.resolve(__dirname, "..");
 const PAGES = fs.readdirSync(path.join(ROOT, "docs")).filter((file) => file.endsWith(".md"));
+/** In lines. */
+const THREE_SCREENS = 150;
 const README_SECTIONS = ["Try it", "Run it against your cluster", "Preview in a pull request", "Install"];
 
 describe("the documentation", () => {
@@ -46,6 +48,21 @@ describe("the documentation", () => {
         return anchor !== undefined && !anchorsOf(fs.readFileSync(target, "utf8")).includes(anchor);
       });
       expect(broken).toEqual([]);
+    },
+  );
+
+  it.each(["README.md", "SECURITY.md", "CONTRIBUTING.md", ...PAGES.map((page) => `docs/${page}`)])(
+    "has a table of contents where a page is longer than three screens: %s",
+    (page) => {
+      const text = fs
+        .readFileSync(path.join(ROOT, page), "utf8")
+        .replaceAll(/^```.*?^```$/gms, (block) => block.replaceAll("#", ""));
+      const sections = [...text.matchAll(/^## .*$/gm)];
+      const head = text.slice(0, sections[0]?.index);
+      const missing = sections
+        .flatMap(([heading]) => anchorsOf(heading))
+        .filter((anchor) => !head.includes(`(#${anchor})`));
+      expect(text.split("\n").length > THREE_SCREENS ? missing : []).toEqual([]);
     },
   );
 
