@@ -3,6 +3,7 @@ import type { Inputs } from "@pulumi/pulumi/output";
 import { ComponentResource, CustomResource, type CustomResourceOptions, type Resource } from "@pulumi/pulumi/resource";
 import type {} from "@pulumi/pulumi/runtime/state"; // declares the globals
 import { behindEngine, escapeReserved } from "./literal";
+import { movingRenamed } from "./moves";
 import type { DynamicProvider } from "./provider";
 import { currentRegistrations } from "./registration";
 
@@ -30,7 +31,7 @@ export function defineProvider<I extends object, O extends object>(
   // delete. `createRequire` looks from the project's directory, so that it finds Kindstack as the project itself (its
   // own `exports`) as well as in `node_modules`.
   const stub = `exports.handler = () => require("module").createRequire(process.cwd() + "/")(${JSON.stringify(specifier)}).provider;`;
-  return { stub, provider: behindEngine(provider) };
+  return { stub, provider: behindEngine(movingRenamed(provider)) };
 }
 
 const parents = new AsyncLocalStorage<Resource>();

@@ -75,6 +75,7 @@ export function behindEngine<I extends object, O extends object>(
 ): DynamicProvider<I, O> {
   const [given, told] = [unescapeReserved, escapeReserved];
   return {
+    ...(provider.configure && { configure: provider.configure }),
     check: async (olds, news) => {
       const checked = told(await provider.check(given(olds), given(news)));
       if (!hasUnknown(news)) return checked;

@@ -30,6 +30,15 @@ export interface DynamicProvider<I extends object = Properties, O extends object
   update(id: string, olds: O, news: I): Promise<{ outs: O }>;
   /** Succeeds when there is nothing left to delete. */
   delete(id: string, outs: O): Promise<void>;
+  /**
+   * What the inputs or outputs of a resource describe in the real world, such as a name; `undefined` if they do not tell yet. Pure.
+   *
+   * Where two resources of a stack describe the same thing, because one was renamed in the program, it is moved: `create` must
+   * adopt it, and the deletion of the other resource passes over it. Without this function, it is deleted, and made again.
+   */
+  identify?(properties: Partial<I>): string | undefined;
+  /** Called once by the SDK's script, which serves one update, before all else. */
+  configure?(): Promise<void>;
   /** Instead of `delete` when what was made is to stay, unmanaged. */
   release(id: string, outs: O): Promise<void>;
 }

@@ -34,6 +34,7 @@ export const REASONS = [
   "Gone",
   "Invalid",
   "InvalidAnnotation",
+  "Moving",
   "NamespaceProtected",
   "RepairsReverted",
   "Terminating",

@@ -41,6 +41,8 @@ export class KubernetesObject extends DynamicResource {
 }
 
 const objects: DynamicProvider<ObjectInputs, ObjectOutputs> = {
+  identify: ({ manifest }) => (typeof manifest?.metadata?.name === "string" ? identity(manifest) : undefined),
+
   async check(_olds, news) {
     const { manifest, owner } = news as { [Input in keyof ObjectInputs]?: Partial<ObjectInputs[Input]> };
     const required = {

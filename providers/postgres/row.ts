@@ -33,6 +33,9 @@ export class Row extends DynamicResource {
 
 /** Takes and returns values as they are in the database. */
 const rows: DynamicProvider<RowInputs, RowOutputs> = {
+  identify: ({ table, key }) =>
+    typeof key === "object" && key !== null ? JSON.stringify([table, Object.entries(key)]) : undefined,
+
   /** @throws TerminalError `TableNotAllowed` */
   async check(_olds, news) {
     const failures = checkRow(news);

@@ -18,6 +18,9 @@ export async function checkLifecycle<Inputs extends object, Outputs extends obje
 
   const { id, outs } = await provider.create(first);
   await expectSettled(provider, "create", id, outs, first);
+  if (provider.identify?.(first) !== provider.identify?.(outs as Partial<Inputs>)) {
+    fail("identify", "says something else of the outputs than of the inputs");
+  }
   const again = await provider.create(first);
   if (again.id !== id) fail("a second create", `has the id ${again.id}, not ${id}`);
   await expectSettled(provider, "a second create", id, again.outs, first);

@@ -2,7 +2,7 @@ import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ProviderHost } from "../../providers/host/host";
-import type { DynamicProvider } from "../../providers/provider";
+import type { AnyProvider } from "../../providers/host/session";
 import type { UpOptions, UpResult } from "../../src/automation/engine";
 import { EngineProcesses } from "../../src/automation/engine-processes";
 import { GoEngine, type GoEngineOptions } from "../../src/automation/go-engine";
@@ -49,13 +49,12 @@ export class TestEngine {
   static async open(
     backendUrl?: string,
     different: Partial<EngineSettings> = {},
-    // biome-ignore lint/suspicious/noExplicitAny: each provider knows the type of its own properties
-    providers: readonly [stub: string, DynamicProvider<any, any>][] = [],
+    providers: readonly [stub: string, AnyProvider][] = [],
   ): Promise<TestEngine> {
     const directory = await mkdtemp(join(tmpdir(), "kindstack-engine-"));
     const [warnings, errors]: [string[], string[]] = [[], []];
     const things = new Things();
-    const host = new ProviderHost(new Map([[THING_STUB, things], ...providers]));
+    const host = new ProviderHost(new Map<string, AnyProvider>([[THING_STUB, things], ...providers]));
     const settings: EngineSettings = {
       file: await recordingScript(directory),
       workDirectory: join(directory, "work"),

@@ -33,6 +33,8 @@ interface Stored {
 }
 
 const methods: DynamicProvider<NewKindInputs, NewKindOutputs> = {
+  identify: ({ name }) => name,
+
   async check(_olds, news) {
     const failures: { property: string; reason: string }[] = [];
     const { name, text } = news as Partial<NewKindInputs>;

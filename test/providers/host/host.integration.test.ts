@@ -118,6 +118,87 @@ describe.each([
   });
 });
 
+describe("a resource that is renamed in a program", () => {
+  const objects = (named: Record<string, string>) => () => {
+    for (const [name, at] of Object.entries(named)) {
+      new KubernetesObject(name, { owner: acme, manifest: cluster.configMap(at, { name }) });
+    }
+  };
+  const rows = (named: Record<string, string>) => () => {
+    for (const [name, id] of Object.entries(named)) {
+      new Row(name, rowIn(table, { key: { id }, values: { name, country: "canada" } }));
+    }
+  };
+  const liveObjects = async () => {
+    const live = await Promise.all(["x", "y", "z"].map((at) => cluster.find(at)));
+    return live.map((object) => object && [object.metadata.uid, (object.data as { name: string }).name]);
+  };
+  const liveRows = () => database.query(`SELECT id, name, age FROM ${table} ORDER BY id`);
+
+  it.each(["hosted", "scripted"] as const)(
+    "keeps its object, and exchanges it with another resource's: %s",
+    async (by) => {
+      const engine = engines[by];
+      const up = (named: Record<string, string>) => engine.up(`${by}-objects`, objects(named));
+      await up({ a: "x", b: "y" });
+      const [[x] = [], [y] = []] = await liveObjects();
+      expect(await up({ c: "y", b: "x" })).toMatchObject({
+        summary: { result: "succeeded", resourceChanges: { create: 1, delete: 1 } },
+      });
+      expect(await liveObjects()).toEqual([[x, "b"], [y, "c"], undefined]);
+      expect(await up({ c: "z", b: "y" })).toMatchObject({ summary: { result: "succeeded" } });
+      expect(await liveObjects()).toEqual([undefined, [y, "b"], [expect.any(String), "c"]]);
+      await engine.destroy(`${by}-objects`);
+      expect(await liveObjects()).toEqual([undefined, undefined, undefined]);
+    },
+  );
+
+  it("keeps its row, and exchanges it with another resource's", async () => {
+    const { hosted } = engines;
+    const up = (named: Record<string, string>) => hosted.up("rows", rows(named));
+    await up({ a: "x", b: "y" });
+    await database.query(`UPDATE ${table} SET age = ascii(id)`); // what others wrote is lost with the row
+    const [x, y] = [120, 121];
+    expect(await up({ c: "x", b: "y" })).toMatchObject({
+      summary: { result: "succeeded", resourceChanges: { create: 1, delete: 1 } },
+    });
+    expect(await liveRows()).toEqual([
+      { id: "x", name: "c", age: x },
+      { id: "y", name: "b", age: y },
+    ]);
+    expect(await up({ c: "y", b: "x" })).toMatchObject({ summary: { result: "succeeded" } });
+    expect(await liveRows()).toEqual([
+      { id: "x", name: "b", age: x },
+      { id: "y", name: "c", age: y },
+    ]);
+    await hosted.destroy("rows");
+    expect(await liveRows()).toEqual([]);
+  });
+
+  it("leaves its object and its row where they are while it fails under its new name", async () => {
+    const up = (name: string, label: string, age: number | string) =>
+      engines.hosted.up("fails", () => {
+        const manifest = cluster.configMap("x", { name });
+        const metadata = { ...manifest.metadata, labels: { label } };
+        new KubernetesObject(`object-${name}`, { owner: acme, manifest: { ...manifest, metadata } });
+        new Row(`row-${name}`, rowIn(table, { key: { id: "x" }, values: { name, age } }));
+      });
+    await up("a", "fine", 1);
+    const before = { objects: await liveObjects(), rows: await liveRows() };
+    expect(await up("b", "not a label", "one")).toMatchObject({
+      summary: { result: "failed" },
+      failures: expect.arrayContaining([expect.objectContaining({ reason: "Moving" })]),
+    });
+    expect({ objects: await liveObjects(), rows: await liveRows() }).toEqual(before);
+    expect(await up("b", "fine", 2)).toMatchObject({
+      summary: { result: "succeeded", resourceChanges: { create: 2, delete: 2 } },
+    });
+    expect((await liveObjects())[0]).toEqual([before.objects[0]?.[0], "b"]);
+    expect(await liveRows()).toEqual([{ id: "x", name: "b", age: 2 }]);
+    await engines.hosted.destroy("fails");
+  });
+});
+
 describe("the host", () => {
   it("runs no code that it finds in a state: a provider of another client is refused", async () => {
     expect(await engines.hosted.up("foreign", () => void new Foreign())).toMatchObject({

@@ -1,0 +1,86 @@
+import { RetryableError } from "./errors";
+import { currentFence } from "./fence";
+import type { DynamicProvider } from "./provider";
+
+/** What the resources of one update manage, by {@link DynamicProvider.identify}. */
+interface Identities {
+  /** By resources that are registered, and whether that is as they want it. */
+  registered: Map<string, "wanted" | "made">;
+  /** Those that a resource gives up to be made again, as itself. */
+  remade: Set<string>;
+}
+
+/** By update: the operator runs many at the same time, and each has its own fence. */
+const updates = new WeakMap<object, Identities>();
+/** In a plain `pulumi up`, the SDK's script serves one update; `undefined` elsewhere. */
+let scripted: object | undefined;
+
+/** `undefined` for calls that belong to no update. */
+function identities(): Identities | undefined {
+  const update = currentFence() ?? scripted;
+  if (update === undefined) return undefined;
+  const known = updates.get(update) ?? { registered: new Map(), remade: new Set() };
+  updates.set(update, known);
+  return known;
+}
+
+/**
+ * A provider whose deletions pass over what another resource of the same update manages: a resource that is renamed in a
+ * program moves what it made to the new name. The engine knows only names, so it makes the new resource, which adopts what
+ * is there, and deletes the old one. Where the new one has failed, the old one stays.
+ */
+export function movingRenamed<I extends object, O extends object>(
+  provider: DynamicProvider<I, O>,
+): DynamicProvider<I, O> {
+  const { identify } = provider;
+  if (identify === undefined) return provider;
+  const prefix = `${nextProvider++} `;
+  const identityOf = (properties: object) => {
+    const identity = identify(properties as Partial<I>);
+    return identity === undefined ? undefined : prefix + identity;
+  };
+  const note = (properties: object, state: "wanted" | "made") => {
+    const identity = identityOf(properties);
+    if (identity !== undefined) identities()?.registered.set(identity, state);
+  };
+  return {
+    ...provider,
+    async configure() {
+      scripted = {};
+    },
+    async check(olds, news) {
+      note(news, "wanted");
+      return provider.check(olds, news);
+    },
+    async diff(id, olds, news) {
+      const result = await provider.diff(id, olds, news);
+      const identity = identityOf(news);
+      if (!result.changes) note(news, "made");
+      else if (result.replaces?.length && identity !== undefined && identity === identityOf(olds)) {
+        identities()?.remade.add(identity);
+      }
+      return result;
+    },
+    async create(inputs) {
+      const created = await provider.create(inputs);
+      note(inputs, "made");
+      return created;
+    },
+    async update(id, olds, news) {
+      const updated = await provider.update(id, olds, news);
+      note(news, "made");
+      return updated;
+    },
+    async delete(id, outs) {
+      const identity = identityOf(outs);
+      const update = identity === undefined || identities()?.remade.has(identity) ? undefined : identities();
+      const state = update?.registered.get(identity as string);
+      if (state === undefined) return provider.delete(id, outs);
+      if (state === "wanted") {
+        throw new RetryableError("Moving", `${id} stays: the resource that is to take it over was not made or updated`);
+      }
+    },
+  };
+}
+
+let nextProvider = 0;

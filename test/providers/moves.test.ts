@@ -1,0 +1,114 @@
+import { describe, expect, it } from "vitest";
+import { withinFence } from "../../providers/fence";
+import { movingRenamed } from "../../providers/moves";
+import type { DynamicProvider } from "../../providers/provider";
+
+interface Thing {
+  at?: string;
+  fails?: boolean;
+  settled?: boolean;
+}
+
+/** One update of things at places: a new provider for each, whose `deleted` are the ids that it was asked to delete. */
+function update() {
+  const deleted: string[] = [];
+  const provider: DynamicProvider<Thing, Thing> = {
+    identify: ({ at }) => at,
+    check: async (_olds, news) => ({ inputs: news, failures: [] }),
+    diff: async (_id, olds, news) =>
+      olds.settled ? { changes: false } : { changes: true, replaces: ["at"], deleteBeforeReplace: olds.at === news.at },
+    create: async (inputs) => {
+      if (inputs.fails) throw new Error("it fails");
+      return { id: "new", outs: inputs };
+    },
+    read: async (id, props) => ({ id, props }),
+    update: async (_id, _olds, news) => ({ outs: news }),
+    delete: async (id) => {
+      deleted.push(id);
+    },
+    release: async () => {},
+  };
+  const fence = { check() {}, signal: new AbortController().signal };
+  const moving = movingRenamed(provider);
+  return {
+    deleted,
+    moving,
+    run: <T>(work: (moving: DynamicProvider<Thing, Thing>) => Promise<T>) => withinFence(fence, () => work(moving)),
+  };
+}
+
+describe("a deletion", () => {
+  it("passes over what another resource of the update stands for", async () => {
+    const { deleted, run } = update();
+    await run(async (moving) => {
+      await moving.check({}, { at: "x" });
+      await moving.create({ at: "x" });
+      await moving.delete("old", { at: "x" });
+      await moving.delete("other", { at: "y" });
+    });
+    expect(deleted).toEqual(["other"]);
+  });
+
+  it("passes over what two resources have exchanged", async () => {
+    const { deleted, run } = update();
+    await run(async (moving) => {
+      for (const [old, at] of [
+        ["x", "y"],
+        ["y", "x"],
+      ] as const) {
+        await moving.check({ at: old }, { at });
+        await moving.diff("", { at: old }, { at });
+        await moving.create({ at });
+      }
+      await moving.delete("x", { at: "x" });
+      await moving.delete("y", { at: "y" });
+    });
+    expect(deleted).toEqual([]);
+  });
+
+  it("is done before the resource itself is made again", async () => {
+    const { deleted, run } = update();
+    await run(async (moving) => {
+      await moving.check({ at: "x" }, { at: "x" });
+      await moving.diff("", { at: "x" }, { at: "x" });
+      await moving.delete("old", { at: "x" });
+      await moving.create({ at: "x" });
+    });
+    expect(deleted).toEqual(["old"]);
+  });
+
+  it("passes over what a resource has that stays as it is", async () => {
+    const { deleted, run } = update();
+    await run(async (moving) => {
+      await moving.check({ at: "x" }, { at: "x" });
+      await moving.diff("", { at: "x", settled: true }, { at: "x" });
+      await moving.delete("old", { at: "x" });
+    });
+    expect(deleted).toEqual([]);
+  });
+
+  it.each([true, false])("waits for the resource that is to take over; it fails: %s", async (fails) => {
+    const { deleted, run } = update();
+    const work = run(async (moving) => {
+      await moving.check({}, { at: "x", fails });
+      if (fails) await moving.create({ at: "x", fails }).catch(() => undefined);
+      await moving.delete("old", { at: "x" });
+    });
+    await expect(work).rejects.toMatchObject({ reason: "Moving", errorClass: "retryable" });
+    expect(deleted).toEqual([]);
+  });
+
+  it("knows nothing of other updates, nor of what is not known yet", async () => {
+    const { deleted, moving, run } = update();
+    const other = { check() {}, signal: new AbortController().signal };
+    await withinFence(other, () => moving.check({}, { at: "x" }));
+    await run(async (moving) => {
+      await moving.check({}, {});
+      await moving.delete("old", { at: "x" });
+      await moving.delete("unknown", {});
+    });
+    await moving.create({ at: "y" });
+    await moving.delete("none's", { at: "y" });
+    expect(deleted).toEqual(["old", "unknown", "none's"]);
+  });
+});
