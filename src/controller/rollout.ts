@@ -1,4 +1,5 @@
 import type { Failure } from "../../providers/errors";
+import type { RolloutCounts } from "../telemetry/metrics";
 import type { Facts } from "./facts";
 import type { Plan } from "./plan";
 
@@ -8,16 +9,6 @@ export interface RolloutPolicy {
   budget: number;
   /** After so many failed objects no more are begun. */
   maxFailures: number;
-}
-
-export interface RolloutCounts {
-  /** Objects that have the former version and wait. */
-  waiting: number;
-  /** Objects of the present wave that are not done. */
-  updating: number;
-  /** Objects whose update to this version failed, and has not succeeded since. */
-  failed: number;
-  stopped: boolean;
 }
 
 export interface RolloutOptions extends RolloutPolicy {

@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import { kindName } from "../../stacks/contract/kind";
 import { type KindObject, objectKey } from "../../stacks/contract/object";
 import { isReady } from "../../stacks/contract/readiness";
-import type { Controller } from "./controller";
+import type { Controller } from "../controller/controller";
 
 export interface DriftPollerOptions {
   /** Read at each comparison: controllers may come and go. */

@@ -6,17 +6,17 @@ import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
 import { InformerFactory } from "../cache/informer-factory";
 import { Claims } from "../controller/claims";
+import type { Controller, ControllerEnvironment } from "../controller/controller";
 import type { EventRecorder } from "../controller/event-recorder";
 import type { OwnedView } from "../controller/kind-cache";
 import { type ObjectItem, objectItem } from "../controller/object-item";
+import { openController } from "../controller/open-controller";
+import { OwnerIndex } from "../controller/owner-index";
 import type { RolloutPolicy } from "../controller/rollout";
 import { WorkQueue } from "../queue/work-queue";
 import type { Shards } from "../sharding/shards";
 import type { Metrics } from "../telemetry/metrics";
-import type { Controller, ControllerEnvironment } from "./controller";
 import { pollDrift } from "./drift-poller";
-import { openController } from "./open-controller";
-import { OwnerIndex } from "./owner-index";
 
 export interface ManagerOptions {
   kinds: readonly AnyKind[];

@@ -2,11 +2,21 @@ import { exponentialBuckets } from "prom-client";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { readinessOf } from "../../stacks/contract/readiness";
 import type { InformerObserver, ObjectChange } from "../cache/informer";
-import type { RolloutCounts } from "../controller/rollout";
 import type { WorkQueueObserver } from "../queue/work-queue";
 import { createInstruments } from "./instruments";
 
 /** What the operator counts. Names are those that controllers and their dashboards have in common, where there are any. */
+/** How far the rollout of a new version of a kind's program is. */
+export interface RolloutCounts {
+  /** Objects that have the former version and wait. */
+  waiting: number;
+  /** Objects of the present wave that are not done. */
+  updating: number;
+  /** Objects whose update to this version failed, and has not succeeded since. */
+  failed: number;
+  stopped: boolean;
+}
+
 export type Metrics = ReturnType<typeof createMetrics>;
 
 const RECONCILE_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 20, 30, 60, 120, 300];

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Informer, ObjectChange } from "../../src/cache/informer";
 import type { InformerFactory } from "../../src/cache/informer-factory";
 import { objectItem } from "../../src/controller/object-item";
-import { OwnerIndex } from "../../src/operator/owner-index";
+import { OwnerIndex } from "../../src/controller/owner-index";
 import { tenant } from "../../stacks/kinds/tenant/kind";
 import { acme, globex, marksOf, namespace } from "../objects";
 

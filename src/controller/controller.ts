@@ -6,17 +6,17 @@ import { type AnyKind, kindName } from "../../stacks/contract/kind";
 import { stackName } from "../../stacks/contract/object";
 import type { Informer, ObjectChange } from "../cache/informer";
 import type { InformerFactory } from "../cache/informer-factory";
-import type { Claims } from "../controller/claims";
-import type { KindContext, Result } from "../controller/context";
-import type { EventRecorder } from "../controller/event-recorder";
-import { type ObjectItem, objectItem } from "../controller/object-item";
-import type { Reconciler } from "../controller/reconcile";
-import type { RolloutPolicy } from "../controller/rollout";
 import type { WorkQueue } from "../queue/work-queue";
 import type { Shards } from "../sharding/shards";
 import type { Metrics } from "../telemetry/metrics";
+import type { Claims } from "./claims";
+import type { KindContext, Result } from "./context";
+import type { EventRecorder } from "./event-recorder";
 import { isDeletedInSpiteOfFinalizer, reconcilesAfter } from "./object-change";
+import { type ObjectItem, objectItem } from "./object-item";
 import { OWNED_EVENT_DELAY_MS, type OwnerIndex } from "./owner-index";
+import type { Reconciler } from "./reconcile";
+import type { RolloutPolicy } from "./rollout";
 
 /** What all controllers of an operator share. */
 export interface ControllerEnvironment {

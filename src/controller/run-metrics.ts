@@ -1,7 +1,7 @@
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
-import { outcomeOf } from "../controller/conditions";
-import type { RunMetrics } from "../controller/context";
 import type { Metrics } from "../telemetry/metrics";
+import { outcomeOf } from "./conditions";
+import type { RunMetrics } from "./context";
 
 /** Counts what updates of a kind's stacks do. */
 export function countRuns(kind: AnyKind, metrics: Metrics): RunMetrics {

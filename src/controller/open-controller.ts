@@ -1,13 +1,13 @@
 import { programDigest } from "../../stacks/contract/digest";
 import { type AnyKind, kindName, kindType } from "../../stacks/contract/kind";
 import { statesOf, withoutManagedFields } from "../cache/informer";
-import type { KindCache } from "../controller/kind-cache";
-import { objectItem } from "../controller/object-item";
-import { ObjectWriter } from "../controller/object-writer";
-import { Reconciler } from "../controller/reconcile";
-import { Rollout, type RolloutPolicy } from "../controller/rollout";
 import { Controller, type ControllerEnvironment } from "./controller";
+import type { KindCache } from "./kind-cache";
+import { objectItem } from "./object-item";
+import { ObjectWriter } from "./object-writer";
 import { OWNED_EVENT_DELAY_MS } from "./owner-index";
+import { Reconciler } from "./reconcile";
+import { Rollout, type RolloutPolicy } from "./rollout";
 import { countRuns } from "./run-metrics";
 
 const KEY_INDEX = "key";

@@ -4,10 +4,10 @@ import { type AnyKind, ownerDescription } from "../../stacks/contract/kind";
 import { objectId, objectKey, parseObjectId } from "../../stacks/contract/object";
 import { type Informer, type ObjectChange, statesOf } from "../cache/informer";
 import type { InformerFactory } from "../cache/informer-factory";
-import type { Claims } from "../controller/claims";
-import type { OwnedView } from "../controller/kind-cache";
-import type { ObjectItem } from "../controller/object-item";
 import type { WorkQueue } from "../queue/work-queue";
+import type { Claims } from "./claims";
+import type { OwnedView } from "./kind-cache";
+import type { ObjectItem } from "./object-item";
 
 /** Delay from a change of an owned object to the reconcile of its owner, so that a burst of edits is one repair. */
 export const OWNED_EVENT_DELAY_MS = 25;
