@@ -7,12 +7,23 @@ import { filesUnder } from "../files";
 const ROOT = path.resolve(__dirname, "../..");
 /** The stage of the Dockerfile whose steps are run here; the last one only copies what it has collected. */
 const STAGE = "build";
+const CLI = "dist/src/cli/main.js";
+/** Longer than any use of what was built. */
+const KEPT_MS = 3 * 3_600_000;
 
 /** A layer, as a folder whose files belong to root, and the image's configuration. */
 export interface ImageSource {
-  reference: string;
   directory: string;
   config: object;
+}
+
+/** What an image consists of, and the digests of that. */
+export interface ImageParts {
+  config: string;
+  configDigest: string;
+  /** A file. */
+  layer: string;
+  layerDigest: string;
 }
 
 interface Instruction {
@@ -26,6 +37,8 @@ export interface BuiltImage {
   archive: string;
   /** The image's root directory. */
   root: string;
+  /** The command line in the folder where the image was compiled, with all of its packages. */
+  cli: string;
   config: { Env: string[]; User: string; Entrypoint: string[]; Cmd: string[] };
 }
 
@@ -33,77 +46,102 @@ export interface BuiltImage {
  * Builds the operator's image by the Dockerfile's own steps, on this machine in place of a container: Go and the
  * packages of npm are those that are pinned, the C library is the machine's.
  *
- * @param home what is built lies there, in a folder named after the sources; older ones are removed
+ * @param home what is built lies there, in a folder named after the sources; what has not been used for hours is removed
  */
 export async function buildImage(home: string, reference: string): Promise<BuiltImage> {
-  const instructions = parseDockerfile(fs.readFileSync(path.join(ROOT, "Dockerfile"), "utf8"));
+  const instructions = readDockerfile();
   const steps = stageOf(instructions, STAGE);
   const directory = path.join(home, digestOf(steps));
   const last = instructions.slice(instructions.findLastIndex(({ name }) => name === "FROM"));
   const [, copied = ""] = /^--from=build (\S+) \/$/.exec(last.find(({ name }) => name === "COPY")?.words ?? "") ?? [];
   const [archive, root, config] = [path.join(directory, "image.tar"), within(directory, copied), configurationOf(last)];
-  const built = { archive, root, config };
-  if (fs.existsSync(archive)) return built;
+  const workdir = steps.find(({ name }) => name === "WORKDIR")?.words ?? "";
+  const built = { archive, root, cli: path.join(within(directory, workdir), CLI), config };
+  if (fs.existsSync(directory)) {
+    used(directory);
+    return built;
+  }
 
   // As Docker would, the packages are taken from an earlier build of the same ones.
   const installing = steps.findIndex(({ name }) => name === "RUN") + 1;
   const packages = path.join(home, `packages-${digestOf(steps.slice(0, installing))}`);
-  const kept = [path.basename(packages), path.basename(directory)];
-  for (const entry of fs.existsSync(home) ? fs.readdirSync(home) : []) {
-    if (!kept.includes(entry)) fs.rmSync(path.join(home, entry), { recursive: true });
-  }
-  if (!fs.existsSync(packages)) {
-    await runSteps(steps.slice(0, installing), `${packages}.new`);
-    fs.renameSync(`${packages}.new`, packages);
-  }
-  fs.rmSync(directory, { recursive: true, force: true });
-  await execa("cp", ["--archive", "--link", packages, directory]);
-  await runSteps(steps, directory, installing);
-  await writeImage({ reference, directory: root, config }, archive);
+  removeUnused(home);
+  await made(packages, (folder) => runSteps(steps.slice(0, installing), folder));
+  await made(directory, async (folder) => {
+    await execa("cp", ["--archive", "--link", `${packages}/.`, folder]);
+    await runSteps(steps, folder, installing);
+    const source = { reference, directory: within(folder, copied), config };
+    await writeImage(source, path.join(folder, path.basename(archive)));
+  });
   return built;
 }
 
+/** Makes a folder whole or not at all, and once: two clones may build at the same time. */
+async function made(folder: string, make: (folder: string) => Promise<void>): Promise<void> {
+  if (fs.existsSync(folder)) return used(folder);
+  fs.mkdirSync(path.dirname(folder), { recursive: true });
+  const aside = fs.mkdtempSync(`${folder}-`);
+  await make(aside);
+  try {
+    fs.renameSync(aside, folder);
+  } catch (error) {
+    if (!fs.existsSync(folder)) throw error;
+    fs.rmSync(aside, { recursive: true }); // another build was faster
+  }
+  used(folder);
+}
+
+function used(folder: string): void {
+  fs.utimesSync(folder, new Date(), new Date());
+}
+
+/** Each takes half a gigabyte. One that is younger may be in use, or be made. */
+function removeUnused(home: string): void {
+  for (const entry of fs.existsSync(home) ? fs.readdirSync(home) : []) {
+    const folder = path.join(home, entry);
+    if (Date.now() - fs.statSync(folder).mtimeMs > KEPT_MS) fs.rmSync(folder, { recursive: true, force: true });
+  }
+}
+
 /** Writes an image of one layer in the form of `docker save`. */
-export async function writeImage({ reference, directory, config }: ImageSource, archive: string): Promise<void> {
+async function writeImage({ reference, ...source }: ImageSource & { reference: string }, archive: string) {
   const aside = fs.mkdtempSync(`${archive}-`);
-  const layer = path.join(aside, "layer.tar");
-  await execa("tar", [
-    "--create",
-    "--numeric-owner",
-    "--owner=0",
-    "--group=0",
-    `--file=${layer}`,
-    "--directory",
-    directory,
-    ".",
-  ]);
-  const digest = (await execa("sha256sum", [layer])).stdout.split(" ")[0];
-  const body = JSON.stringify({
-    architecture: process.arch === "x64" ? "amd64" : process.arch,
-    os: "linux",
-    config,
-    rootfs: { type: "layers", diff_ids: [`sha256:${digest}`] },
-  });
-  fs.writeFileSync(path.join(aside, "config.json"), body);
+  const { config } = await writeParts(source, aside);
+  fs.writeFileSync(path.join(aside, "config.json"), config);
   fs.writeFileSync(
     path.join(aside, "manifest.json"),
     JSON.stringify([{ Config: "config.json", RepoTags: [reference], Layers: ["layer.tar"] }]),
   );
-  await execa("tar", [
-    "--create",
-    `--file=${archive}.new`,
-    "--directory",
-    aside,
-    "manifest.json",
-    "config.json",
-    "layer.tar",
-  ]);
+  const files = ["manifest.json", "config.json", "layer.tar"];
+  await execa("tar", ["--create", `--file=${archive}.new`, "--directory", aside, ...files]);
   fs.rmSync(aside, { recursive: true });
   fs.renameSync(`${archive}.new`, archive);
 }
 
-function parseDockerfile(text: string): Instruction[] {
-  const lines = text
+/** Writes an image's only layer into a folder. */
+export async function writeParts({ directory, config }: ImageSource, folder: string): Promise<ImageParts> {
+  const layer = path.join(folder, "layer.tar");
+  const owner = ["--numeric-owner", "--owner=0", "--group=0"];
+  await execa("tar", ["--create", ...owner, `--file=${layer}`, "--directory", directory, "."]);
+  const layerDigest = `sha256:${(await execa("sha256sum", [layer])).stdout.split(" ")[0]}`;
+  const text = JSON.stringify({
+    architecture: process.arch === "x64" ? "amd64" : process.arch,
+    os: "linux",
+    config,
+    rootfs: { type: "layers", diff_ids: [layerDigest] },
+  });
+  const configDigest = `sha256:${createHash("sha256").update(text).digest("hex")}`;
+  return { config: text, configDigest, layer, layerDigest };
+}
+
+/** What the Dockerfile copies from the clone. @throws Error for what .dockerignore keeps from Docker */
+export function sourcesOfImage(): string[] {
+  return copiedFiles(stageOf(readDockerfile(), STAGE)).map(({ file }) => file);
+}
+
+function readDockerfile(): Instruction[] {
+  const lines = fs
+    .readFileSync(path.join(ROOT, "Dockerfile"), "utf8")
     .replaceAll(/^#.*\n/gm, "")
     .replaceAll("\\\n", " ")
     .split("\n");

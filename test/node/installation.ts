@@ -2,10 +2,10 @@ import fs from "node:fs";
 import path from "node:path";
 import { execa } from "execa";
 import { inject } from "vitest";
-import { stringify } from "yaml";
+import { parse, stringify } from "yaml";
 import { eventually } from "../../src/testing/eventually";
+import { blocksOf } from "./pages";
 
-const ROOT = path.resolve(__dirname, "../..");
 export const NAMESPACE = "kindstack-system";
 export const OPERATOR = "app.kubernetes.io/component=operator";
 /** What is deleted before the operator is; kubectl takes the resources' names. */
@@ -25,9 +25,9 @@ export async function get<T>(args: string): Promise<T> {
   return JSON.parse(await kubectl(`get ${args} -o json`)) as T;
 }
 
-/** The compiled command line of this clone, as an administrator runs it. */
+/** The command line that was built with the image, as an administrator runs it. */
 export async function kindstack(args: string[], stdin?: string): Promise<string> {
-  const { stdout } = await execa(process.execPath, [path.join(ROOT, "dist/src/cli/main.js"), ...args], {
+  const { stdout } = await execa(process.execPath, [node.cli, ...args], {
     env,
     ...(stdin !== undefined && { input: stdin }),
   });
@@ -62,10 +62,8 @@ export async function prepareInstallation(values: object = {}): Promise<string> 
     "--from-literal=PSQL_SSLMODE=disable",
   ]);
   const file = path.join(node.directory, "values.yaml");
-  fs.writeFileSync(
-    file,
-    stringify({ image: node.reference, backendFromSecret: true, kinds: KINDS, postgresTables: "*.*", ...values }),
-  );
+  const page = parse(blocksOf("install.md", "yaml", "backendFromSecret")) as object;
+  fs.writeFileSync(file, stringify({ ...page, ...values }));
   return file;
 }
 

@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { accessSync, constants, existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 
@@ -16,6 +17,11 @@ const PROGRAMS: Readonly<Record<string, string>> = {
   kubectl: "kubernetes-client",
   busybox: "busybox-static",
 };
+/** All that the node has of its own; each ends with the process that was started in it. */
+export const NAMESPACES = [
+  ...["--mount", "--net", "--uts", "--ipc", "--pid"],
+  ...["--fork", "--kill-child", "--mount-proc"],
+];
 const CNI_PLUGINS = "/usr/lib/cni";
 /** The controllers without which no container is limited. */
 const CONTROLLERS = ["cpu", "cpuset", "memory", "pids"];
@@ -25,7 +31,8 @@ export function shortcomings(): string[] {
   const packages = missingPackages();
   return [
     ...(process.platform === "linux" ? cgroupShortcomings() : [`it is ${process.platform}; a node needs Linux`]),
-    ...(process.getuid?.() === 0 ? [] : ["you are not root: run it with sudo"]),
+    ...(process.getuid?.() === 0 ? namespaceShortcomings() : ["you are not root: run it with sudo"]),
+    ...(isOnPath("go") ? [] : ["Go is missing, which builds the node's programs: https://go.dev/doc/install"]),
     ...(packages.length > 0
       ? [`packages are missing: apt-get install --no-install-recommends ${packages.join(" ")}`]
       : []),
@@ -38,6 +45,17 @@ export function missingPackages(): string[] {
   const missing = new Set(programs.map(([, name]) => name));
   if (!existsSync(path.join(CNI_PLUGINS, "bridge"))) missing.add("containernetworking-plugins");
   return [...missing].sort();
+}
+
+function namespaceShortcomings(): string[] {
+  if (isOnPath("unshare") && spawnSync("unshare", [...NAMESPACES, "true"]).status !== 0)
+    return ["it lets root make no namespaces: a container needs --privileged"];
+  spawnSync("modprobe", ["--all", "br_netfilter", "overlay"]); // they may be a part of the kernel, or loaded
+  const lacks = [
+    ...(existsSync("/proc/sys/net/bridge") ? [] : ["br_netfilter"]),
+    ...(readFileSync("/proc/filesystems", "utf8").includes("\toverlay\n") ? [] : ["overlay"]),
+  ];
+  return lacks.map((name) => `its kernel lacks ${name}: modprobe ${name}`);
 }
 
 function cgroupShortcomings(): string[] {

@@ -9,7 +9,7 @@ import { tools } from "../../src/toolchain/tools";
 import { testTools } from "../tools";
 import { removeCgroups } from "./cgroups";
 import { buildImage } from "./image";
-import { missingPackages, shortcomings } from "./machine";
+import { missingPackages, NAMESPACES, shortcomings } from "./machine";
 import { nodeTools } from "./tools";
 
 /*
@@ -56,7 +56,7 @@ async function main(): Promise<number> {
   for (const tool of [...controlPlane.map((name) => tools[name]), ...Object.values(nodeTools), testTools.helm]) {
     binaries[tool.name] = await resolveBinary(tool, { observe: report, signal });
   }
-  const { archive: image } = await buildImage(path.join(cacheDirectory(), "image"), IMAGE);
+  const { archive: image, cli } = await buildImage(path.join(cacheDirectory(), "image"), IMAGE);
   signal.throwIfAborted();
 
   const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-node-"));
@@ -71,7 +71,7 @@ async function main(): Promise<number> {
         cgroup,
         binaries,
         image,
-        reference: IMAGE,
+        cli,
         family: process.env.KINDSTACK_NODE_FAMILY ?? "ipv4",
       }),
     });
@@ -87,8 +87,7 @@ async function main(): Promise<number> {
 
 /** When this process ends in whatever way, the kernel kills `unshare`, with it process 1 of the namespaces, and so all others. */
 function spawnInNamespaces(command: string[], env: Record<string, string>): ChildProcess {
-  const unshare = ["unshare", "--mount", "--net", "--uts", "--ipc", "--pid", "--fork", "--kill-child", "--mount-proc"];
-  const args = ["--pdeathsig", "KILL", ...unshare, "--", "bash", "-c", INIT, "init", ...command];
+  const args = ["--pdeathsig", "KILL", "unshare", ...NAMESPACES, "--", "bash", "-c", INIT, "init", ...command];
   return spawn("setpriv", args, { cwd: ROOT, stdio: "inherit", env: { ...process.env, ...env } });
 }
 

@@ -6,10 +6,11 @@ import { stringify } from "yaml";
 import { answersOk } from "../../src/dev/health";
 import { layoutOf } from "../../src/dev/layout";
 import { startPostgres } from "../../src/dev/postgres";
-import { Supervisor } from "../../src/dev/supervisor";
+import { Supervisor, stopRecorded } from "../../src/dev/supervisor";
 import { createCgroups } from "./cgroups";
-import { writeImage } from "./image";
+import { type ImageParts, writeParts } from "./image";
 import { NodePki } from "./pki";
+import { startRegistry } from "./registry";
 
 /** What main.ts has prepared. */
 export interface NodeInput {
@@ -19,7 +20,8 @@ export interface NodeInput {
   binaries: Readonly<Record<string, string>>;
   /** The operator's image. */
   image: string;
-  reference: string;
+  /** The command line that was built with it. */
+  cli: string;
 }
 
 /** A running cluster of one node. */
@@ -32,7 +34,7 @@ export interface NodeCluster {
   databaseHost: string;
   databaseAddress: string;
   databaseUrl: string;
-  reference: string;
+  cli: string;
   cgroup: string;
   helm: string;
 }
@@ -41,6 +43,7 @@ const NODE = "node-1";
 const DOMAIN = "cluster.local";
 const API_PORT = 6443;
 const POSTGRES_PORT = 5432;
+const REGISTRY_PORT = 5000;
 export const DATABASE_HOST = "db.example.com";
 
 interface Addresses {
@@ -71,12 +74,13 @@ const IPV6: Addresses = {
   dns: "fd96::10",
 };
 
-/** Images of Pods that are no operators: each is the machine's BusyBox, which waits. */
-const STAND_INS = [
-  "docker.io/local/pause:1",
-  "docker.io/library/memcached:1.4.36-alpine",
-  "docker.io/library/busybox:1.36",
-];
+let isStopping = false;
+
+/** Ends what {@link startNode} has started, but for containers: they end with their namespace of processes. */
+export async function stopNode({ directory }: NodeInput): Promise<void> {
+  isStopping = true;
+  await stopRecorded(layoutOf(directory), () => {});
+}
 
 /** Starts a control plane and a node with everything that a cluster has. */
 export async function startNode(input: NodeInput, family: "ipv4" | "ipv6"): Promise<NodeCluster> {
@@ -86,9 +90,12 @@ export async function startNode(input: NodeInput, family: "ipv4" | "ipv6"): Prom
   fs.mkdirSync(layout.logs, { recursive: true });
   fs.chmodSync(directory, 0o711);
   const supervisor = new Supervisor(layout, new AbortController().signal);
-  void supervisor.failure.then((failure) => console.error(failure.message));
+  void supervisor.failure.then((failure) => !isStopping && console.error(failure.message));
   const start = (name: string, port: number, args: string[], isHealthy: () => Promise<boolean>) =>
-    supervisor.start({ name, command: binaries[name] ?? name, args, port, tier: 1, isHealthy });
+    supervisor.start({
+      ...{ name, command: binaries[name] ?? name, args, port, isHealthy },
+      ...{ tier: 1, stopSignal: "SIGKILL" }, // nothing of it is kept
+    });
   const flags = (values: Record<string, string | number | boolean>) =>
     Object.entries(values).map(([name, value]) => `--${name}=${value}`);
 
@@ -190,13 +197,13 @@ export async function startNode(input: NodeInput, family: "ipv4" | "ipv6"): Prom
   const [command = "", ...ctrArguments] = ctr;
   fs.writeFileSync(path.join(directory, "containerd.toml"), containerdConfiguration(directory, binaries, socket));
   cni(directory, addresses);
+  mirrors(directory);
+  await startRegistry(REGISTRY_PORT, await standInImage(directory));
   await start("containerd", 0, ["--config", path.join(directory, "containerd.toml")], async () => {
     await execa(command, [...ctrArguments, "version"]);
     return true;
   });
-  const standIns = await standInImages(directory);
-  for (const archive of [...standIns, input.image])
-    await execa(command, [...ctrArguments, "images", "import", archive]);
+  await execa(command, [...ctrArguments, "images", "import", input.image]);
 
   fs.writeFileSync(path.join(directory, "resolv.conf"), "nameserver 127.0.0.1\n");
   fs.writeFileSync(
@@ -253,7 +260,7 @@ export async function startNode(input: NodeInput, family: "ipv4" | "ipv6"): Prom
     databaseHost: DATABASE_HOST,
     databaseAddress: addresses.node,
     databaseUrl: `postgres://${database.user}:${database.password}@${DATABASE_HOST}:${POSTGRES_PORT}/${database.database}?sslmode=disable`,
-    reference: input.reference,
+    cli: input.cli,
     helm: binaries.helm ?? "helm",
   };
 }
@@ -285,7 +292,9 @@ state = "/run/containerd"
 [grpc]
 address = "${socket}"
 [plugins.'io.containerd.cri.v1.images'.pinned_images]
-sandbox = "${STAND_INS[0]}"
+sandbox = "registry.k8s.io/pause:3.10"
+[plugins.'io.containerd.cri.v1.images'.registry]
+config_path = "${directory}/registries"
 [plugins.'io.containerd.cri.v1.runtime']
 restrict_oom_score_adj = true
 [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
@@ -322,22 +331,26 @@ function cni(directory: string, { pods, podRoute }: Addresses): void {
   );
 }
 
-/** @returns the archives */
-async function standInImages(directory: string): Promise<string[]> {
+/** The machine's BusyBox, which waits: what Pods of other images than the operator's run. */
+async function standInImage(directory: string): Promise<ImageParts> {
   const root = path.join(directory, "busybox");
   fs.mkdirSync(path.join(root, "bin"), { recursive: true });
   const { stdout: busybox } = await execa("sh", ["-c", "command -v busybox"]);
   fs.copyFileSync(busybox, path.join(root, "bin/busybox"));
-  fs.symlinkSync("busybox", path.join(root, "bin/sh"));
-  const wait = "#!/bin/sh\ntrap 'exit 0' TERM INT\nwhile :; do busybox sleep 3600 & wait $!; done\n";
+  for (const name of ["sh", "sleep"]) fs.symlinkSync("busybox", path.join(root, "bin", name));
+  const wait = "#!/bin/sh\ntrap 'exit 0' TERM INT\nwhile :; do sleep 3600 & wait $!; done\n";
   for (const program of ["wait", "memcached"]) fs.writeFileSync(path.join(root, "bin", program), wait, { mode: 0o755 });
-  const config = { Entrypoint: ["/bin/wait"], Env: ["PATH=/bin"] };
-  return Promise.all(
-    STAND_INS.map(async (reference, index) => {
-      const archive = path.join(directory, `stand-in-${index}.tar`);
-      await writeImage({ reference, directory: root, config }, archive);
-      return archive;
-    }),
+  return writeParts({ directory: root, config: { Entrypoint: ["/bin/wait"], Env: ["PATH=/bin"] } }, directory);
+}
+
+/** Everything is pulled from the node's own registry. */
+function mirrors(directory: string): void {
+  const folder = path.join(directory, "registries/_default");
+  fs.mkdirSync(folder, { recursive: true });
+  const url = `http://127.0.0.1:${REGISTRY_PORT}`;
+  fs.writeFileSync(
+    path.join(folder, "hosts.toml"),
+    `server = "${url}"\n[host."${url}"]\ncapabilities = ["pull", "resolve"]\n`,
   );
 }
 
@@ -443,7 +456,7 @@ function forward(port: number, to: number): void {
     upstream.on("error", () => client.destroy());
     client.pipe(upstream).pipe(client);
   });
-  server.listen(port, "::");
+  server.listen(port, "::").unref();
 }
 
 async function answers(url: string): Promise<boolean> {
