@@ -15,7 +15,7 @@ const ROOT = path.resolve(__dirname, "..");
 const TOOLS = ["pulumi", "engine", "pulumi-language-nodejs"] as const;
 const TEST_TOOLS = [testTools.promtool, testTools.helm, testTools.kstatus, testTools.pgbouncer, testTools.postgresql];
 
-/** One control plane for each worker, so that files with operators run side by side and do not see each other. */
+/** One control plane for each worker that runs, so that files with operators run side by side and do not see each other. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   compile();
   const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-test-"));
@@ -28,8 +28,9 @@ export default async function setup(project: TestProject): Promise<() => Promise
   try {
     await resolveBinaries(TOOLS, { observe: report });
     for (const tool of TEST_TOOLS) await resolveBinary(tool, { observe: report });
+    const workers = Math.min(project.config.maxWorkers, await countFiles(project));
     const started = await Promise.allSettled(
-      Array.from({ length: project.config.maxWorkers }, (_, worker) =>
+      Array.from({ length: workers }, (_, worker) =>
         startDevCluster({ dir: path.join(directory, String(worker + 1)), observeTools: report }),
       ),
     );
@@ -45,6 +46,12 @@ export default async function setup(project: TestProject): Promise<() => Promise
     running.map(({ kubeconfig, env }) => ({ kubeconfig, env: { ...env } })),
   );
   return tearDown;
+}
+
+/** How many test files were asked for; what names them on the command line is no part of Vitest's types. */
+async function countFiles(project: TestProject): Promise<number> {
+  const { filenamePattern } = project.vitest as unknown as { filenamePattern?: string[] };
+  return (await project.globTestFiles(filenamePattern)).testFiles.length;
 }
 
 function report(event: ToolEvent): void {
