@@ -7,7 +7,8 @@ local function health(status, condition)
   return { status = status, message = condition and (condition.reason .. ": " .. condition.message) or "" }
 end
 
-local ready, reconciling, stalled, paused = conditions.Ready, conditions.Reconciling, conditions.Stalled, conditions.Paused
+local ready, synced, reconciling, stalled, paused =
+  conditions.Ready, conditions.Synced, conditions.Reconciling, conditions.Stalled, conditions.Paused
 if obj.metadata.deletionTimestamp ~= nil then
   return health("Progressing", ready)
 end
@@ -23,7 +24,7 @@ end
 if ready.status == "True" and (reconciling == nil or reconciling.status ~= "True") then
   return health("Healthy", ready)
 end
-if ready.status == "False" then
+if ready.status == "False" and (synced == nil or synced.status ~= "True") then
   return health("Degraded", ready)
 end
 return health("Progressing", reconciling or ready)

@@ -17,7 +17,9 @@ export function overviewPage(source: ConsoleSource): Html {
   });
   const all = kinds.reduce((sum, { objects }) => sum + objects.length, 0);
   const ready = kinds.reduce((sum, { counts }) => sum + counts.ready, 0);
-  return html`<h1>${all === ready ? "Everything is ready" : `${all - ready} of ${all} objects are not ready`}</h1>
+  const synced = kinds.reduce((sum, { counts }) => sum + counts.synced, 0);
+  const notSynced = all === synced ? "" : `, ${all - synced} of them not synced`;
+  return html`<h1>${all === ready ? "Everything is ready" : `${all - ready} of ${all} objects are not ready${notSynced}`}</h1>
 <p class="where">${source.server}</p>
 <ul class="cards">${kinds.map(({ kind, counts }) => card(counts, kind))}</ul>
 ${kinds.map(({ kind, objects }) => {
@@ -28,7 +30,7 @@ ${kinds.map(({ kind, objects }) => {
 })}`;
 }
 
-function card({ kind: name, objects, ready, states, notReady }: KindCounts, { kind, group }: AnyKind): Html {
+function card({ kind: name, objects, synced, ready, states, notReady }: KindCounts, { kind, group }: AnyKind): Html {
   return html`<li class="card">
 <h2><a href="${kindHref(name)}">${kind}</a></h2>
 <p class="group">${group}</p>
@@ -39,6 +41,7 @@ ${
 <meter min="0" max="${objects}" value="${ready}" aria-label="${ready} of ${objects} ready"></meter>`
 }
 <ul class="reasons">
+${synced < objects && html`<li>not synced ${objects - synced}</li>\n`}
 ${notReady.map(({ reason, objects }) => html`<li><a href="${kindHref(name, reason)}">${reason}</a> ${objects}</li>`)}
 ${SHOWN_STATES.map((state) => states[state] > 0 && html`<li>${state} ${states[state]}</li>\n`)}
 </ul>

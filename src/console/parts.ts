@@ -15,10 +15,11 @@ export function badge(tone: Tone, text: string): Html {
 
 /** An object's state by its conditions. */
 export function objectBadge(object: LiveObject): Html {
-  const { ready, reason, states } = readinessOf(object);
+  const { synced, ready, reason, states } = readinessOf(object);
+  const progresses = synced === "True" && !states.includes("Stalled");
   const tone = states.includes("Paused")
     ? "idle"
-    : ready === "False" && !states.includes("Deleting")
+    : ready === "False" && !progresses && !states.includes("Deleting")
       ? "bad"
       : ready !== "True" || states.includes("Reconciling") || states.includes("Deleting")
         ? "busy"

@@ -3,6 +3,7 @@ import { type Condition, findCondition, type NewCondition } from "../../stacks/c
 import type { OpMap } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
 import { visibleLines } from "../text/plain-text";
+import { PROGRESSING } from "./ready";
 
 /** Why an update runs; the reason of the condition while it does. */
 export type Cause = "Creating" | "Updating" | "ProgramChanged" | "Requested" | "Repairing" | "Retrying";
@@ -20,8 +21,8 @@ const IN_PROGRESS: Record<Cause, string> = {
   Retrying: "trying again",
 };
 
-/** While an update runs. `Ready` keeps what it says of an earlier generation, unless it never said anything. */
-export function updatingConditions(generation: number, cause: Cause, knownReady: boolean): NewCondition[] {
+/** While an update runs. `Synced` keeps what it says of an earlier generation, unless it never said anything. */
+export function updatingConditions(generation: number, cause: Cause, isKnown: boolean): NewCondition[] {
   const reconciling: NewCondition = {
     type: "Reconciling",
     status: "True",
@@ -29,14 +30,14 @@ export function updatingConditions(generation: number, cause: Cause, knownReady:
     message: IN_PROGRESS[cause],
     observedGeneration: generation,
   };
-  if (knownReady) return [reconciling];
-  return [{ ...reconciling, type: "Ready", status: "Unknown" }, reconciling];
+  if (isKnown) return [reconciling];
+  return [{ ...reconciling, type: "Synced", status: "Unknown" }, reconciling];
 }
 
 /** After an update that succeeded. */
 export function succeededConditions(generation: number): NewCondition[] {
   return [
-    { type: "Ready", status: "True", reason: "Succeeded", message: SUCCEEDED, observedGeneration: generation },
+    { type: "Synced", status: "True", reason: "Succeeded", message: SUCCEEDED, observedGeneration: generation },
     notSo("Reconciling", generation),
     notSo("Stalled", generation),
   ];
@@ -49,14 +50,14 @@ export function succeededConditions(generation: number): NewCondition[] {
 export function failedConditions(observedGeneration: number, failures: readonly UpdateFailure[]): NewCondition[] {
   const first = failures.find(({ errorClass }) => errorClass !== "pending") ?? failures[0];
   const why = { reason: first?.reason ?? "UpdateFailed", message: describeFailures(failures), observedGeneration };
-  const notReady: NewCondition = { type: "Ready", status: "False", ...why };
+  const notSynced: NewCondition = { type: "Synced", status: "False", ...why };
   if (isTerminal(failures)) {
     const stalled: NewCondition = { type: "Stalled", status: "True", ...why };
-    return [notReady, notSo("Reconciling", observedGeneration), stalled];
+    return [notSynced, notSo("Reconciling", observedGeneration), stalled];
   }
   const next = isWaiting(failures) ? WAITING : { reason: "Retrying", message: "will be tried again" };
   const reconciling: NewCondition = { type: "Reconciling", status: "True", ...next, observedGeneration };
-  return [notReady, reconciling, notSo("Stalled", observedGeneration)];
+  return [notSynced, reconciling, notSo("Stalled", observedGeneration)];
 }
 
 /** While an object is being deleted, with what that waits for, or why it does not succeed. */
@@ -66,7 +67,7 @@ export function deletingConditions(observedGeneration: number, failures: readonl
   const message = failed ? `deletion will be tried again: ${details}` : details || "deleting resources";
   const reason = failed ? "DeletionFailed" : "Deleting";
   return [
-    { type: "Ready", status: "False", reason, message, observedGeneration },
+    { type: "Synced", status: "False", reason, message, observedGeneration },
     { type: "Reconciling", status: "True", reason: "Deleting", message, observedGeneration },
     notSo("Stalled", observedGeneration),
   ];
@@ -77,14 +78,14 @@ export function leavingConditions(observedGeneration: number, finalizers: readon
   if (finalizers.length === 0) return [];
   const message = `Kindstack is done; the object waits for its other finalizers: ${finalizers.join(", ")}`;
   return [
-    { type: "Ready", status: "False", reason: "Deleting", message, observedGeneration },
+    { type: "Synced", status: "False", reason: "Deleting", message, observedGeneration },
     { type: "Reconciling", status: "True", reason: "Deleting", message, observedGeneration },
     notSo("Stalled", observedGeneration),
   ];
 }
 
 /**
- * While an object is not to be worked on. `Ready` keeps what it said.
+ * While an object is not to be worked on. `Synced` keeps what it said.
  *
  * @param problem an annotation that cannot be understood @param isDeleting the deletion waits as well
  */
@@ -103,7 +104,7 @@ export function pausedConditions(
   ];
 }
 
-/** While what completed by itself is not replaced yet, as its replacements complete as well. `Ready` keeps what it said. */
+/** While what completed by itself is not replaced yet, as its replacements complete as well. `Synced` keeps what it said. */
 export function backOffConditions(observedGeneration: number, completed: readonly string[]): NewCondition[] {
   const [first, ...others] = completed;
   const what = others.length === 0 ? `${first}` : `${first} and ${others.length} more`;
@@ -133,7 +134,7 @@ export function conflictOverCondition(observedGeneration: number): NewCondition 
   };
 }
 
-/** While an object's resources cannot be compared with what they should be. `Ready` keeps what it said. */
+/** While an object's resources cannot be compared with what they should be. `Synced` keeps what it said. */
 export function driftUnknownCondition(observedGeneration: number, failure: ClassifiedError | undefined): NewCondition {
   const type = "DriftUnknown";
   if (failure === undefined) return notSo(type, observedGeneration);
@@ -149,7 +150,9 @@ function notSo(type: "Reconciling" | "Stalled" | "DriftUnknown", observedGenerat
 /** Whether an update has begun and not succeeded: before it failed or was cut off it may have made something. */
 export function isUnfinished(conditions: Condition[] | undefined): boolean {
   const reconciling = findCondition(conditions, "Reconciling");
-  return reconciling?.status === "True" && !["Deleting", "BackOff", WAITING.reason].includes(reconciling.reason);
+  return (
+    reconciling?.status === "True" && !["Deleting", "BackOff", WAITING.reason, PROGRESSING].includes(reconciling.reason)
+  );
 }
 
 /** Whether a status says this already; that an abnormal condition is not so, by not having it. */
@@ -158,7 +161,7 @@ export function isReported(
   { type, status, reason, message }: NewCondition,
 ): boolean {
   const reported = findCondition(conditions, type);
-  if (type !== "Ready" && status === "False") return reported === undefined;
+  if (type !== "Synced" && status === "False") return reported === undefined;
   return reported?.status === status && reported.reason === reason && reported.message === message;
 }
 

@@ -1,4 +1,4 @@
-import { findCondition, type NewCondition } from "../../stacks/contract/condition";
+import { findCondition, type NewCondition, syncedCondition } from "../../stacks/contract/condition";
 import {
   backOffConditions,
   type Cause,
@@ -11,6 +11,7 @@ import {
 } from "./conditions";
 import type { Facts } from "./facts";
 import type { DestroyPlan, Plan, ProgressReport, UpdatePlan } from "./plan";
+import { PROGRESSING } from "./ready";
 
 /**
  * What to do about an object, from its present state alone: which event led here does not matter.
@@ -45,9 +46,9 @@ export function decide(facts: Facts): Plan {
 
   const drifted = facts.drifted.length > 0;
   if (status.stack === undefined) return update(facts, wasAttempted(facts) ? "Retrying" : "Creating", drifted);
-  const ready = findCondition(status.conditions, "Ready");
-  if (ready?.observedGeneration !== metadata.generation) return update(facts, "Updating", drifted);
-  if (ready.status !== "True" || hasFailed(facts) || wasCutOff(facts)) return update(facts, "Retrying", true);
+  const synced = syncedCondition(status.conditions);
+  if (synced?.observedGeneration !== metadata.generation) return update(facts, "Updating", drifted);
+  if (synced.status !== "True" || hasFailed(facts) || wasCutOff(facts)) return update(facts, "Retrying", true);
   if (status.stack.program !== facts.program && (drifted || facts.rolledOut)) {
     return update(facts, "ProgramChanged", drifted);
   }
@@ -107,7 +108,8 @@ function nothing(facts: Facts): Plan {
   const { conditions } = status;
   const { generation, deletionTimestamp } = metadata;
   const corrected: NewCondition[] = [];
-  if (!deletionTimestamp && findCondition(conditions, "Reconciling") !== undefined) {
+  const reconciling = findCondition(conditions, "Reconciling");
+  if (!deletionTimestamp && reconciling !== undefined && reconciling.reason !== PROGRESSING) {
     corrected.push(...resumedConditions(generation));
   }
   if (!deletionTimestamp && wasAttempted(facts)) {

@@ -1,7 +1,6 @@
 import { ownedFieldsDigest } from "../../providers/kubernetes/ownership";
 import type { OwnedRecord } from "../../stacks/contract/object";
-import { compareResourceVersions } from "../cache/informer";
-import type { OwnedView } from "./kind-cache";
+import { hasSeen, type OwnedView } from "./kind-cache";
 
 /** What is not as it was applied, by id. */
 export interface Drift {
@@ -28,12 +27,8 @@ export function findDrift(
   for (const { id, fields } of records) {
     const seen = view(id);
     if (seen === undefined) continue;
-    const { object, cacheVersion } = seen;
-    const version = applied.get(id);
-    if (
-      version !== undefined &&
-      compareResourceVersions(object?.metadata.resourceVersion ?? cacheVersion, version) < 0
-    ) {
+    const { object } = seen;
+    if (!hasSeen(seen, applied.get(id))) {
       drift.unseen.push(id);
     } else if (object === undefined || object.metadata.deletionTimestamp) {
       drift.missing.push(id);

@@ -1,4 +1,5 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
+import { compareResourceVersions } from "../cache/informer";
 import type { Expectations } from "./expectations";
 
 /** What the caches show of a kind's objects and of what has to do with them. */
@@ -21,6 +22,12 @@ export interface OwnedView {
   object: LiveObject | undefined;
   /** The newest version that the cache of its type has seen. */
   cacheVersion: string;
+}
+
+/** Whether a cache has seen an apply of ours. @param version what it left; `undefined` when this process made none */
+export function hasSeen(view: OwnedView | undefined, version: string | undefined): boolean {
+  if (view === undefined || version === undefined) return true;
+  return compareResourceVersions(view.object?.metadata.resourceVersion ?? view.cacheVersion, version) >= 0;
 }
 
 /** What the caches show of what the object owns, without what was deleted since. */

@@ -4,7 +4,7 @@ import { ORPHANED_ANNOTATION } from "../../stacks/contract/annotations";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { FINALIZER } from "../../stacks/contract/object";
 import type { EventRecorder } from "./event-recorder";
-import { type KindCache, ownedOf } from "./kind-cache";
+import { hasSeen, type KindCache, ownedOf } from "./kind-cache";
 import type { ObjectState } from "./object-state";
 import type { ReadYourWrites } from "./read-your-writes";
 import { composeStatus, type StatusChange, writeStatus } from "./status";
@@ -15,7 +15,7 @@ const REQUESTS_AT_ONCE = 16;
 export interface ObjectWriterOptions {
   kind: AnyKind;
   client: KubernetesClient;
-  cache: Pick<KindCache, "owned">;
+  cache: Pick<KindCache, "owned" | "view">;
   recorder: Pick<EventRecorder, "event">;
 }
 
@@ -80,9 +80,12 @@ export class ObjectWriter {
 
   /** Writes a change of the status, and what the kind makes of what is alive. */
   async writeStatus(object: LiveObject, state: ObjectState, change: StatusChange): Promise<LiveObject> {
-    const { kind, client } = this.#options;
+    const { kind, client, cache } = this.#options;
     return this.#limit(async () => {
-      const owned = ownedOf({ context: this.#options, object, state });
+      const owned = {
+        objects: ownedOf({ context: this.#options, object, state }),
+        isSeen: (id: string) => hasSeen(cache.view(id), state.expectations.applied.get(id)),
+      };
       const status = composeStatus(kind, object, owned, change, new Date());
       return state.writes.status(status, () => writeStatus(client, object, status));
     });

@@ -1,8 +1,15 @@
 import { isDeepStrictEqual } from "node:util";
 import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/client";
-import { type Condition, findCondition, mergeConditions, type NewCondition } from "../../stacks/contract/condition";
+import {
+  type Condition,
+  findCondition,
+  mergeConditions,
+  type NewCondition,
+  syncedCondition,
+} from "../../stacks/contract/condition";
 import { type AnyKind, parseObject, statusOf } from "../../stacks/contract/kind";
 import type { CommonStatus, KindObject } from "../../stacks/contract/object";
+import { findUnready, isOfReadiness, type OwnedObjects, readyConditions } from "./ready";
 
 /** What is new; everything else stays as the object has it. */
 export interface StatusChange {
@@ -20,37 +27,64 @@ export interface StatusChange {
 export function composeStatus(
   kind: AnyKind,
   object: LiveObject,
-  owned: readonly LiveObject[],
+  owned: OwnedObjects,
   change: StatusChange,
   now: Date,
 ): CommonStatus {
   const { conditions: before = [], observedGeneration, stack, lastHandledReconcile, ...own } = statusOf(object);
   const isPaused = change.conditions?.some(({ type }) => type === "Paused") ?? false;
-  const standard = mergeConditions(before, change.conditions ?? [], now)
+  const stated = mergeConditions(
+    before.filter((condition) => !isOfReadiness(condition)),
+    change.conditions ?? [],
+    now,
+  )
     .filter(saysSomething)
     .filter(({ type }) => type !== "Paused" || isPaused); // each reconcile that the pause stops says so again
   const common: CommonStatus = {
     ...present({ observedGeneration, stack, lastHandledReconcile }),
     ...present({ ...change, conditions: undefined }),
   };
-  let parsed: KindObject;
-  try {
-    parsed = parseObject(kind, { ...object, status: { ...own, ...common, conditions: standard } });
-  } catch {
-    return { ...own, ...common, conditions: standard };
-  }
+  const parsed = parse(kind, { ...object, status: { ...own, ...common, conditions: stated } });
+  const readiness = readyConditions(stated, findUnready(kind, parsed, common.stack, owned));
+  const standard = mergeConditions(stated, readiness, now);
+  if (parsed === undefined) return { ...own, ...common, conditions: inOrder(standard, before) };
   const failure = failureIn(standard);
-  const special = kind.capabilities.conditions?.(parsed, owned, failure) ?? [];
+  const special = kind.capabilities.conditions?.(parsed, owned.objects, failure) ?? [];
   const generation = object.metadata.generation ?? 0;
   return {
-    ...present(kind.report(parsed, owned) as object),
+    ...present(kind.report(parsed, owned.objects) as object),
     ...common,
-    conditions: mergeConditions(
-      standard,
-      special.map((condition) => ({ ...condition, observedGeneration: generation })),
-      now,
+    conditions: inOrder(
+      mergeConditions(
+        standard,
+        special.map((condition) => ({ ...condition, observedGeneration: generation })),
+        now,
+      ),
+      before,
     ),
   };
+}
+
+function parse(kind: AnyKind, object: LiveObject): KindObject | undefined {
+  try {
+    return parseObject(kind, object);
+  } catch {
+    return undefined;
+  }
+}
+
+/** What people look for comes first. A condition that only another one made way for has been so since `before`. */
+const FIRST = ["Stalled", "Reconciling", "Synced", "Ready"];
+
+function inOrder(conditions: Condition[], before: Condition[]): Condition[] {
+  return conditions
+    .map((condition) => {
+      const was = findCondition(before, condition.type);
+      return was?.status === condition.status
+        ? { ...condition, lastTransitionTime: was.lastTransitionTime }
+        : condition;
+    })
+    .sort((a, b) => FIRST.indexOf(b.type) - FIRST.indexOf(a.type));
 }
 
 /** Writes a status if it differs from what the object has; returns the object as it then is. */
@@ -65,7 +99,7 @@ export async function writeStatus(
 
 /**
  * Conditions that are there only while they are so, as kstatus has it and Flux does it ("abnormal-true"): that they are
- * not says nothing beside `Ready`, and is two thirds of a small object's status.
+ * not says nothing beside `Synced`, and is two thirds of a small object's status.
  */
 const ABNORMAL = ["Reconciling", "Stalled", "DriftUnknown"];
 
@@ -73,10 +107,10 @@ function saysSomething({ type, status }: Condition): boolean {
   return status !== "False" || !ABNORMAL.includes(type);
 }
 
-/** Why the last update or destroy failed, as `Ready` says it. */
-function failureIn(conditions: Parameters<typeof findCondition>[0]): string | undefined {
-  const ready = findCondition(conditions, "Ready");
-  return ready?.status === "False" && ready.reason !== "Deleting" ? ready.message : undefined;
+/** Why the last update or destroy failed, as `Synced` says it. */
+function failureIn(conditions: Condition[]): string | undefined {
+  const synced = syncedCondition(conditions);
+  return synced?.status === "False" && synced.reason !== "Deleting" ? synced.message : undefined;
 }
 
 /** Leaves out what is undefined, and empty lists: the API server drops a list when an apply removes its last item. */

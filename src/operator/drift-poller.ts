@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import { kindName } from "../../stacks/contract/kind";
 import { type KindObject, objectKey } from "../../stacks/contract/object";
-import { isReady } from "../../stacks/contract/readiness";
+import { isSynced } from "../../stacks/contract/readiness";
 import type { Controller } from "../controller/controller";
 
 export interface DriftPollerOptions {
@@ -22,14 +22,14 @@ export async function pollDrift(options: DriftPollerOptions, signal: AbortSignal
   }
 }
 
-/** Compares all objects of a kind that are Ready at once. */
+/** Compares all objects of a kind whose stacks are synced at once. */
 async function compare(controller: Controller, { logger }: DriftPollerOptions): Promise<void> {
   const { kind } = controller;
   const { external } = kind.capabilities;
   if (external === undefined) return;
   const settled = controller
     .list()
-    .filter((object) => isReady(object) && !object.metadata.deletionTimestamp)
+    .filter((object) => isSynced(object) && !object.metadata.deletionTimestamp)
     .filter(({ metadata }) => controller.holds(objectKey(metadata)));
   if (settled.length === 0) return;
   try {

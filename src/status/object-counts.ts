@@ -6,6 +6,7 @@ import { READINESS_STATES, type ReadinessState, readinessOf } from "../../stacks
 export interface KindCounts {
   kind: string;
   objects: number;
+  synced: number;
   ready: number;
   states: Record<ReadinessState, number>;
   /** Those that are not Ready, the most frequent reason first. */
@@ -22,9 +23,10 @@ const EXAMPLES = 3;
 export function countObjects(kind: AnyKind, objects: readonly LiveObject[]): KindCounts {
   const states = Object.fromEntries(READINESS_STATES.map((state) => [state, 0])) as Record<ReadinessState, number>;
   const reasons = new Map<string, KindCounts["notReady"][number]>();
-  let isReady = 0;
+  let [isSynced, isReady] = [0, 0];
   for (const object of objects) {
-    const { ready, reason, states: present } = readinessOf(object);
+    const { synced, ready, reason, states: present } = readinessOf(object);
+    if (synced === "True") isSynced++;
     for (const state of present) states[state]++;
     if (ready === "True") {
       isReady++;
@@ -36,5 +38,5 @@ export function countObjects(kind: AnyKind, objects: readonly LiveObject[]): Kin
     reasons.set(reason, count);
   }
   const notReady = [...reasons.values()].sort((a, b) => b.objects - a.objects || (a.reason < b.reason ? -1 : 1));
-  return { kind: kindName(kind), objects: objects.length, ready: isReady, states, notReady };
+  return { kind: kindName(kind), objects: objects.length, synced: isSynced, ready: isReady, states, notReady };
 }

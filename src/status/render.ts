@@ -11,7 +11,7 @@ const SHOWN_STATES = ["Reconciling", "Stalled", "Paused", "Deleting"] as const;
 export function renderOverview({ kinds, operator, shards, events }: Overview): string {
   const notReady = kinds.flatMap((kind) => ("error" in kind ? [] : reasonRows(kind)));
   return [
-    renderTable(["kind", "objects", "ready", "not ready", ...SHOWN_STATES], kinds.map(kindRow)),
+    renderTable(["kind", "objects", "synced", "ready", "not ready", ...SHOWN_STATES], kinds.map(kindRow)),
     ...(notReady.length === 0 ? [] : [renderTable(["not ready", "reason", "objects", "such as"], notReady)]),
     "error" in operator
       ? `The operator's metrics could not be read: ${operator.error}\n(--metrics-url says where they are)`
@@ -45,8 +45,8 @@ function tableOr(none: string, columns: readonly string[], rows: readonly (reado
 
 function kindRow(kind: Overview["kinds"][number]): unknown[] {
   if ("error" in kind) return [kind.kind, kind.error];
-  const { objects, ready, states } = kind;
-  return [kind.kind, objects, ready, objects - ready, ...SHOWN_STATES.map((state) => states[state])];
+  const { objects, synced, ready, states } = kind;
+  return [kind.kind, objects, synced, ready, objects - ready, ...SHOWN_STATES.map((state) => states[state])];
 }
 
 function reasonRows({ kind, notReady }: KindCounts): unknown[][] {

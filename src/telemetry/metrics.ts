@@ -1,6 +1,6 @@
 import { exponentialBuckets } from "prom-client";
 import type { LiveObject } from "../../providers/kubernetes/client";
-import { readinessOf } from "../../stacks/contract/readiness";
+import { READINESS_STATES, readinessOf } from "../../stacks/contract/readiness";
 import type { InformerObserver, ObjectChange } from "../cache/informer";
 import type { WorkQueueObserver } from "../queue/work-queue";
 import { createInstruments } from "./instruments";
@@ -71,17 +71,17 @@ export function createMetrics() {
 
   const objects = gauge(
     "kindstack_objects",
-    ["kind", "ready", "reason"],
-    "Custom resources by status and reason of their Ready condition. Every replica counts all objects.",
+    ["kind", "synced", "ready", "reason"],
+    "Custom resources by the status of their conditions Synced and Ready, and the reason of Ready. Every replica counts all objects.",
   );
   const objectStates = gauge(
     "kindstack_object_states",
     ["kind", "state"],
-    "Custom resources that are Reconciling, Stalled, FieldConflict, Paused or Deleting. Every replica counts all.",
+    `Custom resources by what holds of them: ${READINESS_STATES.join(", ")}. Every replica counts all.`,
   );
   const countObject = (kind: string, object: LiveObject, count: 1 | -1) => {
-    const { ready, reason, states } = readinessOf(object);
-    objects.inc({ kind, ready, reason }, count);
+    const { synced, ready, reason, states } = readinessOf(object);
+    objects.inc({ kind, synced, ready, reason }, count);
     for (const state of states) objectStates.inc({ kind, state }, count);
   };
 

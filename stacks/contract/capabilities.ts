@@ -95,7 +95,7 @@ export interface ExclusiveClaims<Spec, Status> {
 
 /** For resources that nothing in the cluster watches, such as rows. */
 export interface ExternalResources<Spec, Status> {
-  /** Which of these objects have drifted; called periodically with all Ready ones. @throws when nothing can be asked */
+  /** Which of these objects have drifted; called periodically with all Synced ones. @throws when nothing can be asked */
   findDrift(objects: readonly KindObject<Spec, Status>[]): Promise<DriftReport>;
   /**
    * Removes all that was ever made for this owner, except the resources with these outputs. Called after the update or
@@ -156,6 +156,11 @@ export interface Capabilities<Spec = unknown, Status = unknown> {
   readonly liveState?: LiveState<Spec, Status>;
   readonly claims?: ExclusiveClaims<Spec, Status>;
   readonly external?: ExternalResources<Spec, Status>;
+  /**
+   * What the object still waits for before it is Ready, in place of the rules of kstatus for what it owns: a text for each,
+   * none when it is ready. It holds up no update and starts none. Pure.
+   */
+  readyWhen?(object: KindObject<Spec, Status>, owned: readonly LiveObject[]): string[];
   /**
    * Conditions besides the standard ones. Pure.
    *

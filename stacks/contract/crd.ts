@@ -9,6 +9,7 @@ import { structuralSchema } from "./structural";
 const CATEGORY = "kindstack";
 
 const READY_COLUMNS: readonly PrinterColumn[] = [
+  { name: "Synced", type: "string", jsonPath: '.status.conditions[?(@.type=="Synced")].status' },
   { name: "Ready", type: "string", jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
   { name: "Reason", type: "string", jsonPath: '.status.conditions[?(@.type=="Ready")].reason' },
   { name: "Paused", type: "string", jsonPath: '.status.conditions[?(@.type=="Paused")].status' },

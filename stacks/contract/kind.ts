@@ -7,7 +7,7 @@ import { definitionProblem, refuseDefinition } from "./definition";
 import { describeError } from "./describe-error";
 import type { CommonStatus, KindObject } from "./object";
 
-/** A column of `kubectl get`; READY, REASON, PAUSED and AGE are added to every kind. */
+/** A column of `kubectl get`; SYNCED, READY, REASON, PAUSED and AGE are added to every kind. */
 export interface PrinterColumn {
   name: string;
   type: "string" | "integer" | "number" | "boolean" | "date";

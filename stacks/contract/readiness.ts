@@ -1,10 +1,13 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { obeyedAnnotations } from "./annotations";
-import { type Condition, findCondition } from "./condition";
+import { type Condition, findCondition, syncedCondition } from "./condition";
 import { statusOf } from "./kind";
 
 /** What an object's status says in short; metrics, `kindstack status` and the console count by it. */
 export interface Readiness {
+  /** Whether the stack is as the object says. */
+  synced: Condition["status"];
+  /** Whether what it made works as well. */
   ready: Condition["status"];
   /** The reason of `Ready`; `Pending` while the object has no such condition. */
   reason: string;
@@ -12,18 +15,34 @@ export interface Readiness {
   states: ReadinessState[];
 }
 
-export const READINESS_STATES = ["Reconciling", "Stalled", "FieldConflict", "Paused", "Deleting"] as const;
+export const READINESS_STATES = [
+  "Reconciling",
+  "Stalled",
+  "FieldConflict",
+  "DriftUnknown",
+  "Paused",
+  "Deleting",
+] as const;
 export type ReadinessState = (typeof READINESS_STATES)[number];
 
 /** Whether an object is Ready as it is now specified. */
 export function isReady(object: LiveObject): boolean {
-  const ready = findCondition(statusOf(object).conditions, "Ready");
-  return ready?.status === "True" && ready.observedGeneration === object.metadata.generation;
+  return isSo(object, findCondition(statusOf(object).conditions, "Ready"));
+}
+
+/** Whether an object's stack is as the object is now specified. */
+export function isSynced(object: LiveObject): boolean {
+  return isSo(object, syncedCondition(statusOf(object).conditions));
+}
+
+function isSo({ metadata }: LiveObject, condition: Condition | undefined): boolean {
+  return condition?.status === "True" && condition.observedGeneration === metadata.generation;
 }
 
 export function readinessOf(object: LiveObject): Readiness {
   const { conditions } = statusOf(object);
   const { status = "Unknown", reason = "Pending" } = findCondition(conditions, "Ready") ?? {};
+  const synced = syncedCondition(conditions)?.status ?? "Unknown";
   const holds = (type: string) => findCondition(conditions, type)?.status === "True";
   const { deletionTimestamp } = object.metadata;
   const states = READINESS_STATES.filter((state) => {
@@ -31,5 +50,5 @@ export function readinessOf(object: LiveObject): Readiness {
     if (state === "Deleting") return deletionTimestamp !== undefined;
     return holds(state);
   });
-  return { ready: status, reason, states };
+  return { synced, ready: status, reason, states };
 }

@@ -32,10 +32,22 @@ export function alertingRules({ shards }: { shards: number }) {
       "{{ $value }} {{ $labels.kind }} are stalled: they are not retried until the object, or what blocks it, changes.",
     ),
     warning(
-      "KindstackObjectsNotReady",
-      'max by (kind, reason) (kindstack_objects{ready!="True"}) > 0',
+      "KindstackObjectsNotSynced",
+      'max by (kind, reason) (kindstack_objects{synced!="True"}) > 0',
       "1h",
-      "{{ $value }} {{ $labels.kind }} have not been Ready for an hour: {{ $labels.reason }}.",
+      "The stacks of {{ $value }} {{ $labels.kind }} have not been as specified for an hour: {{ $labels.reason }}.",
+    ),
+    warning(
+      "KindstackObjectsNotReady",
+      'max by (kind, reason) (kindstack_objects{synced="True",ready!="True"}) > 0',
+      "1h",
+      "{{ $value }} {{ $labels.kind }} are as specified, but what they made has not worked for an hour: {{ $labels.reason }}.",
+    ),
+    warning(
+      "KindstackDriftUnknown",
+      'max by (kind) (kindstack_object_states{state="DriftUnknown"}) > 0',
+      "15m",
+      "{{ $value }} {{ $labels.kind }} cannot be compared with what they made: manual changes are not noticed.",
     ),
     warning(
       "KindstackUpdatesFailing",

@@ -4,8 +4,8 @@ const KIND = 'kind=~"$kind"';
 /** The operator at a glance, as a Grafana dashboard: objects, updates, queue, shards and processes. */
 export function dashboard() {
   const stats = [
-    stat("Objects", `sum(max by (kind, ready, reason) (kindstack_objects{${KIND}}))`),
-    stat("Not Ready", `sum(max by (kind, ready, reason) (kindstack_objects{${KIND},ready!="True"}))`, "orange"),
+    stat("Objects", `sum(max by (kind, synced, ready, reason) (kindstack_objects{${KIND}}))`),
+    stat("Not Ready", `sum(max by (kind, synced, ready, reason) (kindstack_objects{${KIND},ready!="True"}))`, "orange"),
     stat("Stalled", `sum(max by (kind) (kindstack_object_states{${KIND},state="Stalled"}))`, "red"),
     stat("Paused", `sum(max by (kind) (kindstack_object_states{${KIND},state="Paused"}))`, "blue"),
     stat("In the queue", 'sum(workqueue_depth{name="kindstack"})'),
@@ -13,10 +13,10 @@ export function dashboard() {
   ];
   const graphs = [
     graph("Objects by kind", "short", {
-      "{{kind}}": `sum by (kind) (max by (kind, ready, reason) (kindstack_objects{${KIND}}))`,
+      "{{kind}}": `sum by (kind) (max by (kind, synced, ready, reason) (kindstack_objects{${KIND}}))`,
     }),
     graph("Not Ready, by reason", "short", {
-      "{{kind}} {{reason}}": `max by (kind, reason) (kindstack_objects{${KIND},ready!="True"}) > 0`,
+      "{{kind}} {{reason}}, synced: {{synced}}": `max by (kind, synced, reason) (kindstack_objects{${KIND},ready!="True"}) > 0`,
     }),
     graph("Updates", "ops", rates("kindstack_updates_total", KIND, "operation", "result")),
     graph("Duration of updates", "s", quantiles("kindstack_update_duration_seconds", KIND)),

@@ -25,16 +25,16 @@ const conflict: UpdateFailure = {
 };
 const refused: UpdateFailure = { errorClass: "retryable", reason: "ConnectionRefused", message: "connection refused" };
 
-/** `Ready=True` and the like. */
+/** `Synced=True` and the like. */
 const summary = (conditions: NewCondition[]) => conditions.map(({ type, status }) => `${type}=${status}`);
 const find = (conditions: NewCondition[], type: string) => conditions.find((condition) => condition.type === type);
 
 describe("while an update runs", () => {
   it("a new object is reconciling, and whether it is ready is unknown", () => {
-    expect(summary(updatingConditions(1, "Creating", false))).toEqual(["Ready=Unknown", "Reconciling=True"]);
+    expect(summary(updatingConditions(1, "Creating", false))).toEqual(["Synced=Unknown", "Reconciling=True"]);
   });
 
-  it("a known object keeps what its Ready says, so that it does not flicker", () => {
+  it("a known object keeps what its Synced says, so that it does not flicker", () => {
     const conditions = updatingConditions(4, "Updating", true);
     expect(summary(conditions)).toEqual(["Reconciling=True"]);
     expect(conditions[0]).toMatchObject({ reason: "Updating", observedGeneration: 4 });
@@ -44,19 +44,19 @@ describe("while an update runs", () => {
 describe("after an update", () => {
   it("that succeeded, the object is ready and nothing else", () => {
     const conditions = succeededConditions(4);
-    expect(summary(conditions)).toEqual(["Ready=True", "Reconciling=False", "Stalled=False"]);
+    expect(summary(conditions)).toEqual(["Synced=True", "Reconciling=False", "Stalled=False"]);
     expect(conditions.every(({ observedGeneration }) => observedGeneration === 4)).toBe(true);
   });
 
   it("that time may heal, the object is not ready, continues reconciling and is not stalled", () => {
     const conditions = failedConditions(4, [refused]);
-    expect(summary(conditions)).toEqual(["Ready=False", "Reconciling=True", "Stalled=False"]);
-    expect(find(conditions, "Ready")).toMatchObject({ reason: "ConnectionRefused", message: "connection refused" });
+    expect(summary(conditions)).toEqual(["Synced=False", "Reconciling=True", "Stalled=False"]);
+    expect(find(conditions, "Synced")).toMatchObject({ reason: "ConnectionRefused", message: "connection refused" });
   });
 
   it("that only the author can heal, the object is stalled and says why", () => {
     const conditions = failedConditions(4, [conflict]);
-    expect(summary(conditions)).toEqual(["Ready=False", "Reconciling=False", "Stalled=True"]);
+    expect(summary(conditions)).toEqual(["Synced=False", "Reconciling=False", "Stalled=True"]);
     expect(find(conditions, "Stalled")).toMatchObject({
       reason: "Conflict",
       message: "namespace/acme: Namespace acme belongs to globex",
@@ -69,19 +69,19 @@ describe("after an update", () => {
   });
 
   it("that failed without a word, the object still has a reason", () => {
-    expect(find(failedConditions(4, []), "Ready")?.reason).toBe("UpdateFailed");
+    expect(find(failedConditions(4, []), "Synced")?.reason).toBe("UpdateFailed");
   });
 });
 
 describe("while an object is deleted", () => {
   it("it is not ready and reconciling", () => {
-    expect(summary(deletingConditions(4, []))).toEqual(["Ready=False", "Reconciling=True", "Stalled=False"]);
+    expect(summary(deletingConditions(4, []))).toEqual(["Synced=False", "Reconciling=True", "Stalled=False"]);
   });
 
   it("it says what keeps it, also when that is terminal: it is tried again all the same", () => {
     const conditions = deletingConditions(4, [conflict]);
-    expect(summary(conditions)).toEqual(["Ready=False", "Reconciling=True", "Stalled=False"]);
-    expect(find(conditions, "Ready")).toMatchObject({
+    expect(summary(conditions)).toEqual(["Synced=False", "Reconciling=True", "Stalled=False"]);
+    expect(find(conditions, "Synced")).toMatchObject({
       reason: "DeletionFailed",
       message: "deletion will be tried again: namespace/acme: Namespace acme belongs to globex",
     });
@@ -89,7 +89,7 @@ describe("while an object is deleted", () => {
 });
 
 describe("while an object is paused", () => {
-  it("it is not reconciling, says why and how to change that, and keeps what its Ready says", () => {
+  it("it is not reconciling, says why and how to change that, and keeps what its Synced says", () => {
     const conditions = pausedConditions(4, undefined, false);
     expect(summary(conditions)).toEqual(["Reconciling=False", "Paused=True"]);
     expect(conditions[1]).toMatchObject({

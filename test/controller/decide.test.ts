@@ -6,7 +6,7 @@ import type { Condition } from "../../stacks/contract/condition";
 
 function ready(status: Condition["status"], observedGeneration: number): Condition[] {
   const lastTransitionTime = "2026-01-01T00:00:00Z";
-  return [{ type: "Ready", status, reason: "Any", message: "", observedGeneration, lastTransitionTime }];
+  return [{ type: "Synced", status, reason: "Any", message: "", observedGeneration, lastTransitionTime }];
 }
 
 /** An object at rest: its last update succeeded for generation 3 with program p1. */
@@ -159,12 +159,12 @@ plans("a status that says Ready of an object whose last update failed", [
   [
     "is corrected when only the author can help",
     { lastAttempt: attempt({ conditions: refused }) },
-    { type: "nothing", conditions: [{ type: "Ready", status: "False" }, { type: "Stalled" }] },
+    { type: "nothing", conditions: [{ type: "Synced", status: "False" }, { type: "Stalled" }] },
   ],
   [
     "is corrected when it was wiped",
     { status: {}, lastAttempt: attempt({ conditions: refused }) },
-    { type: "nothing", conditions: [{ type: "Ready" }, { type: "Stalled", status: "True" }] },
+    { type: "nothing", conditions: [{ type: "Synced" }, { type: "Stalled", status: "True" }] },
   ],
   [
     "does not end the retries of what time may heal",
@@ -238,7 +238,7 @@ plans(
         type: "nothing",
         conditions: [
           {
-            type: "Ready",
+            type: "Synced",
             status: "False",
             message: expect.stringMatching(/waits for its other finalizers: example.com\/backup$/),
           },

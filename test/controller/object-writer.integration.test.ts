@@ -16,7 +16,7 @@ beforeAll(async () => {
   writer = new ObjectWriter({
     kind: postgresWriter,
     client: cluster.client,
-    cache: { owned: () => [] },
+    cache: { owned: () => [], view: () => undefined },
     recorder: { event: () => {} },
   });
 });

@@ -37,6 +37,14 @@ const DEPLOYMENT: Manifest = {
   metadata: { name: "cache", namespace: "default" },
   spec: { replicas: 1 },
 };
+/** The status of a Deployment that works. */
+const WORKING = {
+  replicas: 1,
+  updatedReplicas: 1,
+  readyReplicas: 1,
+  availableReplicas: 1,
+  conditions: [{ type: "Available", status: "True" }],
+};
 const OURS = { "f:spec": { "f:replicas": {} } };
 
 /** The cluster, with one Memcached and its Deployment, and everything that happens to them. */
@@ -202,7 +210,7 @@ class Harness {
 
   /** What has ended is there again, by another owner's doing. */
   mend(): void {
-    if (this.deployment !== undefined) this.deployment = { ...this.deployment, status: "running" };
+    if (this.deployment !== undefined) this.deployment = { ...this.deployment, status: WORKING };
   }
 
   reconciling() {
@@ -240,6 +248,7 @@ class Harness {
     return {
       ...DEPLOYMENT,
       metadata: { name: "cache", namespace: "default", uid: "d", resourceVersion, managedFields },
+      status: WORKING,
     };
   }
 }

@@ -16,28 +16,31 @@ import { acme, marksOf, namespace, tenantObject } from "../objects";
 
 const NOW = new Date("2026-01-02T03:04:05.678Z");
 const adopted = namespace("acme-dev", marksOf(acme, { created: false }));
+/** What caches that are up to date show. */
+const shown = (objects: LiveObject[]) => ({ objects, isSeen: () => true });
 const compose = (object: LiveObject, change: StatusChange = {}, owned: LiveObject[] = []) =>
-  composeStatus(tenant, object, owned, change, NOW);
+  composeStatus(tenant, object, shown(owned), change, NOW);
 const withStatus = (status: object): LiveObject => ({ ...tenantObject(), status });
-const ready: Condition = {
-  type: "Ready",
+const synced: Condition = {
+  type: "Synced",
   status: "True",
   reason: "Succeeded",
-  message: "",
+  message: "all resources are up to date",
   observedGeneration: 1,
   lastTransitionTime: "2026-01-01T00:00:00Z",
 };
+const ready: Condition = { ...synced, type: "Ready", message: "all resources are up to date and ready" };
 const stack = { name: "tenant.acme", program: "digest" };
 
 describe("composeStatus", () => {
   it("adds to the standard fields what the kind says of the object and of what it owns", () => {
-    expect(compose(withStatus({ stack, observedGeneration: 1, conditions: [ready] }), {}, [adopted])).toEqual({
+    expect(compose(withStatus({ stack, observedGeneration: 1, conditions: [ready, synced] }), {}, [adopted])).toEqual({
       namespaceCount: 1,
       adminEmail: "admin@acme.example",
       adoptedNamespaces: ["acme-dev"],
       observedGeneration: 1,
       stack,
-      conditions: [ready],
+      conditions: [ready, synced],
     });
   });
 
@@ -54,33 +57,35 @@ describe("composeStatus", () => {
   });
 
   it("puts what is new over what was, and keeps the rest", () => {
-    const before = withStatus({ stack, observedGeneration: 1, lastHandledReconcile: "a", conditions: [ready] });
+    const before = withStatus({ stack, observedGeneration: 1, lastHandledReconcile: "a", conditions: [ready, synced] });
     const status = compose(before, { observedGeneration: 2, conditions: updatingConditions(2, "Updating", true) });
     expect(status).toMatchObject({ stack, observedGeneration: 2, lastHandledReconcile: "a" });
-    expect(status.conditions?.map(({ type }) => type)).toEqual(["Ready", "Reconciling"]);
+    expect(status.conditions?.map(({ type }) => type)).toEqual(["Ready", "Synced", "Reconciling"]);
   });
 
   it("says that an update runs, or that only the author can help, as long as it is so, and of a pause", () => {
     const types = (status: CommonStatus) => status.conditions?.map(({ type }) => type);
     const updating = compose(withStatus({}), { conditions: updatingConditions(1, "Creating", false) });
-    expect(types(updating)).toEqual(["Ready", "Reconciling"]);
+    expect(types(updating)).toEqual(["Ready", "Synced", "Reconciling"]);
     const succeeded = { conditions: succeededConditions(1) };
-    expect(types(compose(withStatus(updating), succeeded))).toEqual(["Ready"]);
+    expect(types(compose(withStatus(updating), succeeded))).toEqual(["Ready", "Synced"]);
     const refused = { errorClass: "terminal", reason: "WrongType", message: "no date" } as const;
     const stalled = compose(withStatus(updating), { conditions: failedConditions(1, [refused]) });
-    expect(types(stalled)).toEqual(["Ready", "Stalled"]);
-    expect(types(compose(withStatus(stalled), succeeded))).toEqual(["Ready"]);
+    expect(types(stalled)).toEqual(["Ready", "Synced", "Stalled"]);
+    expect(types(compose(withStatus(stalled), succeeded))).toEqual(["Ready", "Synced"]);
     expect(types(compose(withStatus(updating), { conditions: pausedConditions(1, undefined, false) }))).toEqual([
       "Ready",
+      "Synced",
       "Paused",
     ]);
-    expect(types(compose(withStatus({ conditions: [ready] }), { conditions: resumedConditions(1) }))).toEqual([
+    expect(types(compose(withStatus({ conditions: [ready, synced] }), { conditions: resumedConditions(1) }))).toEqual([
       "Ready",
+      "Synced",
     ]);
   });
 
   it("moves a condition's time only when its status changes", () => {
-    const before = withStatus({ conditions: [ready] });
+    const before = withStatus({ conditions: [ready, synced] });
     const timeOf = (change: StatusChange) => compose(before, change).conditions?.[0]?.lastTransitionTime;
     expect(timeOf({ conditions: succeededConditions(2) })).toBe(ready.lastTransitionTime);
     expect(timeOf({ conditions: failedConditions(2, []) })).toBe("2026-01-02T03:04:05Z");
@@ -90,11 +95,11 @@ describe("composeStatus", () => {
     const broken = { ...withStatus({ namespaceCount: 7, stack }), spec: { namespaces: "acme" } };
     const status = compose(broken, { conditions: failedConditions(1, []) });
     expect(status).toMatchObject({ namespaceCount: 7, stack });
-    expect(status.conditions?.map(({ type }) => type)).toEqual(["Ready", "Reconciling"]);
+    expect(status.conditions?.map(({ type }) => type)).toEqual(["Ready", "Synced", "Reconciling"]);
   });
 
   it("is pure: it changes neither the object nor what it owns", () => {
-    const object = Object.freeze(withStatus(Object.freeze({ conditions: Object.freeze([ready]) })));
+    const object = Object.freeze(withStatus(Object.freeze({ conditions: Object.freeze([ready, synced]) })));
     const first = compose(object, { conditions: succeededConditions(2) }, [adopted]);
     expect(compose(object, { conditions: succeededConditions(2) }, [adopted])).toEqual(first);
   });
@@ -109,11 +114,11 @@ describe("the conditions of a kind's own", () => {
     status,
   });
   const conditionsOf = (change: StatusChange, status: object = {}): CommonStatus["conditions"] =>
-    composeStatus(memcached, object(status), [], change, NOW).conditions;
+    composeStatus(memcached, object(status), shown([]), change, NOW).conditions;
 
   it("stand beside the standard ones and are of the present generation", () => {
     const conditions = conditionsOf({ conditions: succeededConditions(3) });
-    expect(conditions?.map(({ type }) => type)).toEqual(["Ready", "Available", "Progressing", "Degraded"]);
+    expect(conditions?.map(({ type }) => type)).toEqual(["Ready", "Synced", "Available", "Progressing", "Degraded"]);
     expect(conditions?.every(({ observedGeneration }) => observedGeneration === 3)).toBe(true);
   });
 
@@ -125,7 +130,7 @@ describe("the conditions of a kind's own", () => {
   });
 
   it("know that nothing failed", () => {
-    expect(conditionsOf({}, { conditions: [ready] })).toContainEqual(
+    expect(conditionsOf({}, { conditions: [ready, synced] })).toContainEqual(
       expect.objectContaining({ type: "Degraded", status: "False" }),
     );
   });

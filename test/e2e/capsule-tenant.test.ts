@@ -98,6 +98,7 @@ describe("the sample oil", () => {
       "OWNER",
       "CORDONED",
       "NODE SELECTOR",
+      "SYNCED",
       "READY",
       "REASON",
       "PAUSED",

@@ -25,6 +25,7 @@ import {
   untilCondition,
   untilGone,
   untilReady,
+  untilSynced,
 } from "./objects";
 import { useOperator } from "./operator";
 
@@ -76,13 +77,27 @@ function summaryOf(object: LiveObject): string[] {
     .map(({ type, status, reason }: Condition) => `${type}=${status} ${reason}`);
 }
 
+/** Lets nobody make any more of a resource in the restricted namespace. */
+async function limit(resource: string): Promise<{ lift(): Promise<unknown> }> {
+  const name = uniqueName("none");
+  const path = `/api/v1/namespaces/${restricted}/resourcequotas`;
+  await client.json("POST", path, {
+    body: { apiVersion: "v1", kind: "ResourceQuota", metadata: { name }, spec: { hard: { [resource]: "0" } } },
+  });
+  // A quota holds from when its use has been counted.
+  await eventually(async () => {
+    expect(await client.json("GET", `${path}/${name}`)).toMatchObject({ status: { used: expect.anything() } });
+  });
+  return { lift: () => client.json("DELETE", `${path}/${name}`) };
+}
+
 describe("the sample Memcached", () => {
   it.skipIf(noKubectl)("is taken by kubectl as it is", async () => {
     const applied = await kubectl(["apply", "--namespace", restricted, "-f", file]);
     expect(applied).toMatchObject({ exitCode: 0, stderr: "" });
     await untilReady(sample);
     const [head = ""] = (await kubectl(["get", "memcached", "--namespace", restricted])).stdout.split("\n");
-    expect(head.split(/\s+/)).toEqual(["NAME", "SIZE", "AVAILABLE", "READY", "REASON", "PAUSED", "AGE"]);
+    expect(head.split(/\s+/)).toEqual(["NAME", "SIZE", "AVAILABLE", "SYNCED", "READY", "REASON", "PAUSED", "AGE"]);
   });
 
   it("runs where only restricted Pods may", async () => {
@@ -184,22 +199,30 @@ describe("a Memcached", () => {
     },
   );
 
+  it("is not Ready with none of two instances, says so without an update, and is Ready when they run", async () => {
+    const object = memcached(uniqueName("starved"), { size: 2 }, restricted);
+    const quota = await limit("pods");
+    await apply(object);
+    const starved = await eventually(async () => {
+      const live = await untilSynced(object);
+      expect(conditionOf(live, "Ready")).toMatchObject({
+        status: "False",
+        reason: "Progressing",
+        message: `Deployment ${restricted}/${object.metadata.name}: 0 of 2 are made`,
+      });
+      return live;
+    });
+    expect(conditionOf(starved, "Reconciling").message).toBe(conditionOf(starved, "Ready").message);
+    const updates = await operator.metric("kindstack_updates_total");
+
+    await quota.lift();
+    await untilReady(object);
+    expect(await operator.metric("kindstack_updates_total")).toBe(updates);
+  });
+
   it("says what keeps its Deployment from being there, and continues by itself when that is over", async () => {
     const object = memcached(uniqueName("refused"), {}, restricted);
-    const quota = uniqueName("none");
-    const path = `/api/v1/namespaces/${restricted}/resourcequotas`;
-    await client.json("POST", path, {
-      body: {
-        apiVersion: "v1",
-        kind: "ResourceQuota",
-        metadata: { name: quota },
-        spec: { hard: { "count/deployments.apps": "0" } },
-      },
-    });
-    // The quota holds from when its use has been counted.
-    await eventually(async () => {
-      expect(await client.json("GET", `${path}/${quota}`)).toMatchObject({ status: { used: expect.anything() } });
-    });
+    const quota = await limit("count/deployments.apps");
     await apply(object);
     const refused = await untilCondition(object, "Degraded", "True", "Reconciling");
     expect(conditionOf(refused, "Available")).toMatchObject({
@@ -210,7 +233,7 @@ describe("a Memcached", () => {
         ),
       ),
     });
-    await client.json("DELETE", `${path}/${quota}`);
+    await quota.lift();
     await untilAvailable(object);
   });
 

@@ -244,6 +244,11 @@ export function untilReady(reference: Reference): Promise<LiveObject> {
   return untilCondition(reference, "Ready", "True");
 }
 
+/** Waits until an object's stack is as the object is now specified, whether or not what it made works. */
+export function untilSynced(reference: Reference): Promise<LiveObject> {
+  return untilCondition(reference, "Synced", "True");
+}
+
 /** Waits until a condition has this status for the present generation. */
 export function untilCondition(
   reference: Reference,

@@ -145,6 +145,7 @@ describe("what was done for an object", () => {
         "NAME",
         "EMAIL",
         "NAMESPACECOUNT",
+        "SYNCED",
         "READY",
         "REASON",
         "PAUSED",

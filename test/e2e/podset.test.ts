@@ -148,7 +148,16 @@ describe("a PodSet that is scaled", () => {
     expect(await untilSettled(name, 3)).toEqual(expect.arrayContaining(pods));
 
     const [head = "", row = ""] = (await kubectl(["get", "podset", name])).stdout.split("\n");
-    expect(head.split(/\s+/)).toEqual(["NAME", "DESIRED", "READYREPLICAS", "READY", "REASON", "PAUSED", "AGE"]);
+    expect(head.split(/\s+/)).toEqual([
+      "NAME",
+      "DESIRED",
+      "READYREPLICAS",
+      "SYNCED",
+      "READY",
+      "REASON",
+      "PAUSED",
+      "AGE",
+    ]);
     expect(row.split(/\s+/).slice(0, 4)).toEqual([name, "3", "3", "True"]);
   });
 
@@ -218,7 +227,15 @@ describe("a Pod of a PodSet", () => {
     const { name, pods } = await settled("status", 2);
     const updates = await operator.metric("kindstack_updates_total");
     await report(pods[0] ?? "", notReady);
-    await eventually(async () => expect((await get(podSet(name, 2))).status).toMatchObject({ readyReplicas: 1 }));
+    await eventually(async () => {
+      const live = await get(podSet(name, 2));
+      expect(live.status).toMatchObject({ readyReplicas: 1 });
+      expect(conditionOf(live, "Synced").status).toBe("True");
+      expect(conditionOf(live, "Ready")).toMatchObject({
+        status: "False",
+        message: `Pod default/${pods[0]}: it runs but is not ready`,
+      });
+    });
     await report(pods[0] ?? "", { conditions: [{ type: "Ready", status: "True" }] });
     await untilSettled(name, 2);
     expect(await operator.metric("kindstack_updates_total")).toBe(updates);

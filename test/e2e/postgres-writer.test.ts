@@ -49,7 +49,7 @@ describe("the sample PostgresWriter", () => {
     const ready = await untilReady(manifest);
     expect(await rowsOf("students")).toEqual([alex]);
     expect(ready.status).toMatchObject({ id: "default/sample-student", observedGeneration: 1 });
-    expect(conditionTypes(ready)).toEqual(["Ready"]);
+    expect(conditionTypes(ready)).toEqual(["Ready", "Synced"]);
   });
 
   it("is what kubectl shows, waits for and deletes", async ({ skip }) => {
@@ -58,7 +58,7 @@ describe("the sample PostgresWriter", () => {
     await kubectl(["wait", "--for=condition=Ready", "postgreswriter/sample-student", "--timeout=20s"]);
     const { stdout } = await kubectl(["get", "postgreswriters"]);
     const [head = "", row = ""] = stdout.split("\n");
-    expect(head.split(/\s+/)).toEqual(["NAME", "TABLE", "ID", "READY", "REASON", "PAUSED", "AGE"]);
+    expect(head.split(/\s+/)).toEqual(["NAME", "TABLE", "ID", "SYNCED", "READY", "REASON", "PAUSED", "AGE"]);
     expect(row.split(/\s+/).slice(0, 4)).toEqual(["sample-student", "students", "default/sample-student", "True"]);
 
     const deleted = await kubectl(["delete", "-f", file, "--timeout=30s"]);

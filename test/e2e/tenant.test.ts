@@ -104,7 +104,16 @@ describe("the sample Tenant", () => {
 
     const { stdout } = await kubectl(["get", "tenants.multitenancy"]);
     const [head = "", row = ""] = stdout.split("\n");
-    expect(head.split(/\s+/)).toEqual(["NAME", "EMAIL", "NAMESPACECOUNT", "READY", "REASON", "PAUSED", "AGE"]);
+    expect(head.split(/\s+/)).toEqual([
+      "NAME",
+      "EMAIL",
+      "NAMESPACECOUNT",
+      "SYNCED",
+      "READY",
+      "REASON",
+      "PAUSED",
+      "AGE",
+    ]);
     expect(row.split(/\s+/).slice(0, 4)).toEqual(["tenant-sample", "admin@yourdomain.com", "3", "True"]);
     expect((await kubectl(["describe", "tenant.multitenancy", "tenant-sample"])).stdout).toContain("9 created");
   });

@@ -29,7 +29,7 @@ const overview: Overview = {
 it("the overview counts objects by kind and by reason, most frequent first, and has no effect on a terminal", () => {
   const lines = renderOverview(overview).split("\n");
   const cells = lines.map((line) => line.split(/ {2,}/));
-  expect(cells).toContainEqual(["tenants.multitenancy.codereliant.io", "7", "1", "6", "0", "1", "0", "0"]);
+  expect(cells).toContainEqual(["tenants.multitenancy.codereliant.io", "7", "1", "1", "6", "0", "1", "0", "0"]);
   expect(cells).toContainEqual(["podsets.batch.tutorial.kubebuilder.io", "not installed"]);
   const reasons = cells.filter(([kind]) => kind?.startsWith("tenants")).map(([, reason, objects]) => [reason, objects]);
   expect(reasons.slice(1)).toEqual([

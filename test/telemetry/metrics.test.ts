@@ -100,24 +100,24 @@ describe("createMetrics", () => {
         .map((line) => line.replace('kind="tenants",', ""));
 
     metrics.objectChanged("tenants", { type: "added", object: fresh });
-    expect(await counted()).toEqual(['kindstack_objects{ready="Unknown",reason="Pending"} 1']);
+    expect(await counted()).toEqual(['kindstack_objects{synced="Unknown",ready="Unknown",reason="Pending"} 1']);
 
     metrics.objectChanged("tenants", { type: "modified", object: failed, previous: fresh });
     metrics.objectChanged("tenants", { type: "added", object: ready });
     expect(await counted()).toEqual([
-      'kindstack_objects{ready="False",reason="Conflict"} 1',
-      'kindstack_objects{ready="True",reason="Succeeded"} 1',
+      'kindstack_objects{synced="False",ready="False",reason="Conflict"} 1',
+      'kindstack_objects{synced="True",ready="True",reason="Succeeded"} 1',
       'kindstack_object_states{state="Stalled"} 1',
     ]);
 
     metrics.objectChanged("tenants", { type: "modified", object: paused, previous: failed });
     expect(await counted()).toEqual([
-      'kindstack_objects{ready="True",reason="Succeeded"} 2',
+      'kindstack_objects{synced="True",ready="True",reason="Succeeded"} 2',
       'kindstack_object_states{state="Paused"} 1',
     ]);
 
     metrics.objectChanged("tenants", { type: "deleted", object: paused, previous: paused });
-    expect(await counted()).toEqual(['kindstack_objects{ready="True",reason="Succeeded"} 1']);
+    expect(await counted()).toEqual(['kindstack_objects{synced="True",ready="True",reason="Succeeded"} 1']);
   });
 
   it("keeps nothing in common with other instances", async () => {

@@ -103,8 +103,9 @@ describe.each(kinds.map((kind) => [kindName(kind), kind] as const))("the CRD of 
     expect(Object.keys(status)).toEqual(expect.arrayContaining(["stack", "observedGeneration"]));
   });
 
-  it("shows last whether an object is ready, why, whether it is paused, and how old it is", () => {
-    expect(version.additionalPrinterColumns.slice(-4)).toMatchObject([
+  it("shows last whether an object is synced and ready, why, whether it is paused, and how old it is", () => {
+    expect(version.additionalPrinterColumns.slice(-5)).toMatchObject([
+      { name: "Synced", jsonPath: '.status.conditions[?(@.type=="Synced")].status' },
       { name: "Ready", jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
       { name: "Reason", jsonPath: '.status.conditions[?(@.type=="Ready")].reason' },
       { name: "Paused", jsonPath: '.status.conditions[?(@.type=="Paused")].status' },

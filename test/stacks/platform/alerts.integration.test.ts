@@ -12,7 +12,7 @@ afterAll(() => promtool.close());
 const WELL: Series = {
   kindstack_shards_held: "1x120",
   'kindstack_informer_last_contact_seconds{resource="tenants"}': "10x120",
-  'kindstack_objects{kind="tenants",ready="True",reason="Succeeded"}': "7x120",
+  'kindstack_objects{kind="tenants",synced="True",ready="True",reason="Succeeded"}': "7x120",
   'kindstack_object_states{kind="tenants",state="Stalled"}': "0x120",
   'kindstack_updates_total{kind="tenants",result="succeeded"}': "0+1x120",
 };
@@ -27,8 +27,16 @@ const CASES: [alert: string, series: Series][] = [
   ],
   ['KindstackObjectsStalled{kind="tenants"}', { 'kindstack_object_states{kind="tenants",state="Stalled"}': "2x120" }],
   [
-    'KindstackObjectsNotReady{kind="tenants",reason="Conflict"}',
-    { 'kindstack_objects{kind="tenants",ready="False",reason="Conflict"}': "1x120" },
+    'KindstackObjectsNotSynced{kind="tenants",reason="Conflict"}',
+    { 'kindstack_objects{kind="tenants",synced="False",ready="False",reason="Conflict"}': "1x120" },
+  ],
+  [
+    'KindstackObjectsNotReady{kind="tenants",reason="Progressing"}',
+    { 'kindstack_objects{kind="tenants",synced="True",ready="False",reason="Progressing"}': "1x120" },
+  ],
+  [
+    'KindstackDriftUnknown{kind="tenants"}',
+    { 'kindstack_object_states{kind="tenants",state="DriftUnknown"}': "2x120" },
   ],
   ['KindstackUpdatesFailing{kind="tenants"}', { 'kindstack_updates_total{kind="tenants",result="failed"}': "0+2x120" }],
   ['KindstackRolloutStopped{kind="tenants"}', { 'kindstack_rollout_stopped{kind="tenants"}': "1x120" }],

@@ -48,6 +48,16 @@ describe("Argo CD's health of an object", () => {
       "Unreachable: Unreachable is so",
     ],
     [
+      "whose resources do not work yet",
+      withConditions(tenantObject(), {
+        Ready: ["False", "Progressing"],
+        Synced: ["True", "Succeeded"],
+        Reconciling: ["True", "Progressing"],
+      }),
+      "Progressing",
+      "Progressing: Progressing is so",
+    ],
+    [
       "that is stalled",
       withConditions(tenantObject(), { Ready: ["False", "Conflict"], Stalled: ["True", "Conflict"] }),
       "Degraded",

@@ -57,7 +57,7 @@ describe("Capsule's Tenant", () => {
     );
   });
 
-  it("has the columns QUOTA, COUNT, OWNER, CORDONED, NODE SELECTOR, READY, REASON, PAUSED and AGE, and is cluster-scoped", () => {
+  it("has the columns QUOTA, COUNT, OWNER, CORDONED, NODE SELECTOR, SYNCED, READY, REASON, PAUSED and AGE, and is cluster-scoped", () => {
     const { spec } = customResourceDefinition(capsuleTenant) as unknown as {
       spec: { scope: string; versions: { additionalPrinterColumns: { name: string }[] }[] };
     };
@@ -68,6 +68,7 @@ describe("Capsule's Tenant", () => {
       "Owner",
       "Cordoned",
       "Node Selector",
+      "Synced",
       "Ready",
       "Reason",
       "Paused",

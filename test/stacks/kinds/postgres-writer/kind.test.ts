@@ -56,7 +56,7 @@ describe("PostgresWriter", () => {
     expect(parsing).toThrow(message);
   });
 
-  it("has the columns TABLE, ID, READY, REASON, PAUSED and AGE, and a schema that requires all four fields", () => {
+  it("has the columns TABLE, ID, SYNCED, READY, REASON, PAUSED and AGE, and a schema that requires all four fields", () => {
     const { spec } = customResourceDefinition(postgresWriter) as unknown as {
       spec: {
         versions: {
@@ -69,6 +69,7 @@ describe("PostgresWriter", () => {
     expect(version?.additionalPrinterColumns.map(({ name }) => name)).toEqual([
       "Table",
       "Id",
+      "Synced",
       "Ready",
       "Reason",
       "Paused",

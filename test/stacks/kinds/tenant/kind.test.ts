@@ -59,7 +59,7 @@ describe("Tenant", () => {
     ]);
   });
 
-  it("has the columns EMAIL, NAMESPACECOUNT, READY, REASON, PAUSED and AGE, and is cluster-scoped", () => {
+  it("has the columns EMAIL, NAMESPACECOUNT, SYNCED, READY, REASON, PAUSED and AGE, and is cluster-scoped", () => {
     const { spec } = customResourceDefinition(tenant) as unknown as {
       spec: { scope: string; versions: { additionalPrinterColumns: { name: string }[] }[] };
     };
@@ -67,6 +67,7 @@ describe("Tenant", () => {
     expect(spec.versions[0]?.additionalPrinterColumns.map(({ name }) => name)).toEqual([
       "Email",
       "NamespaceCount",
+      "Synced",
       "Ready",
       "Reason",
       "Paused",

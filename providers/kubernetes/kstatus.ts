@@ -1,0 +1,247 @@
+import { typeName } from "./object-types";
+import type { LiveObject, Manifest } from "./types";
+
+/*
+ * Whether an object works, by its status. Ported from kstatus, the library that Flux and cli-utils go by: the package
+ * pkg/kstatus/status of sigs.k8s.io/cli-utils v0.37.2 (Apache-2.0).
+ *
+ * It differs where kstatus says less than people expect: a Pod that failed has failed, and a Service of the type LoadBalancer
+ * works when it has an address. A claim without a volume does not count, as it may wait for its first consumer, which then
+ * does not work either. A Pod that fits on no node waits for one, however long: there is no clock in here.
+ */
+
+/** Whether an object works, in the words of kstatus. */
+export interface Health {
+  status: "Current" | "InProgress" | "Failed" | "Terminating";
+  /** What is waited for, or what failed; empty for `Current`. */
+  message: string;
+}
+
+interface Status {
+  conditions?: { type: string; status: string; reason?: string; message?: string }[];
+  observedGeneration?: number;
+  [field: string]: unknown;
+}
+
+type Rule = (spec: Fields, status: Status, object: LiveObject) => Health;
+type Fields = Record<string, unknown>;
+
+const ABNORMAL = ["Reconciling", "Stalled"];
+const CURRENT: Health = { status: "Current", message: "" };
+
+/** Whether what the API server shows of this type as applied may still have to begin to work. */
+export function hasHealth(type: Manifest): boolean {
+  const group = type.apiVersion.includes("/") ? (type.apiVersion.split("/")[0] ?? "") : "";
+  return typeName(type) in RULES || (group.includes(".") && !group.endsWith(".k8s.io"));
+}
+
+/** Whether an object works as it is now specified. Pure. */
+export function healthOf(object: LiveObject): Health {
+  const { deletionTimestamp, generation } = object.metadata;
+  const status = (object.status ?? {}) as Status;
+  if (deletionTimestamp) return { status: "Terminating", message: "it is being deleted" };
+  const { observedGeneration } = status;
+  if (observedGeneration !== undefined && observedGeneration !== generation) {
+    return inProgress("its controller has not seen the last change");
+  }
+  const abnormal = status.conditions?.find(({ type, status }) => ABNORMAL.includes(type) && status === "True");
+  if (abnormal !== undefined) return (abnormal.type === "Stalled" ? failed : inProgress)(textOf(abnormal));
+  const rule = RULES[typeName(object)] ?? byReadyCondition;
+  return rule((object.spec ?? {}) as Fields, status, object);
+}
+
+const deployment: Rule = (spec, status) => {
+  const { replicas, updatedReplicas, availableReplicas, readyReplicas } = countsOf(
+    status,
+    "replicas",
+    "updatedReplicas",
+    "availableReplicas",
+    "readyReplicas",
+  );
+  const wanted = numberOf(spec.replicas, 1);
+  const progressing = conditionIn(status, "Progressing");
+  if (progressing?.reason === "ProgressDeadlineExceeded") return failed(textOf(progressing));
+  // Without a deadline the controller does not report progress.
+  const hasDeadline = numberOf(spec.progressDeadlineSeconds, NO_DEADLINE) !== NO_DEADLINE;
+  const isComplete = progressing?.status === "True" && progressing.reason === "NewReplicaSetAvailable";
+  return (
+    fewer("made", replicas, wanted) ??
+    fewer("up to date", updatedReplicas, wanted) ??
+    surplus(replicas, wanted) ??
+    fewer("available", availableReplicas, updatedReplicas) ??
+    fewer("ready", readyReplicas, wanted) ??
+    (hasDeadline && !isComplete ? inProgress("its new ReplicaSet is not available") : undefined) ??
+    (conditionIn(status, "Available")?.status === "True" ? CURRENT : inProgress("it is not available"))
+  );
+};
+const NO_DEADLINE = 2 ** 31 - 1;
+
+const replicaSet: Rule = (spec, status) => {
+  const { replicas, fullyLabeledReplicas, availableReplicas, readyReplicas } = countsOf(
+    status,
+    "replicas",
+    "fullyLabeledReplicas",
+    "availableReplicas",
+    "readyReplicas",
+  );
+  const wanted = numberOf(spec.replicas, 1);
+  const failure = conditionIn(status, "ReplicaFailure");
+  if (failure?.status === "True") return inProgress(textOf(failure));
+  return (
+    fewer("labelled", fullyLabeledReplicas, wanted) ??
+    fewer("available", availableReplicas, wanted) ??
+    fewer("ready", readyReplicas, wanted) ??
+    surplus(replicas, wanted) ??
+    CURRENT
+  );
+};
+
+const statefulSet: Rule = (spec, status) => {
+  const { type, rollingUpdate } = (spec.updateStrategy ?? {}) as { type?: string; rollingUpdate?: Fields };
+  if (type === "OnDelete") return CURRENT;
+  const { replicas, readyReplicas, currentReplicas, updatedReplicas } = countsOf(
+    status,
+    "replicas",
+    "readyReplicas",
+    "currentReplicas",
+    "updatedReplicas",
+  );
+  const wanted = numberOf(spec.replicas, 1);
+  const partition = rollingUpdate?.partition;
+  const rollout = () => {
+    if (typeof partition === "number") return fewer("up to date", updatedReplicas, wanted - partition);
+    const isSame = (status.currentRevision ?? "") === (status.updateRevision ?? "");
+    return (
+      fewer("up to date", currentReplicas, wanted) ?? (isSame ? undefined : inProgress("its Pods are being replaced"))
+    );
+  };
+  return (
+    fewer("made", replicas, wanted) ??
+    fewer("ready", readyReplicas, wanted) ??
+    surplus(replicas, wanted) ??
+    rollout() ??
+    CURRENT
+  );
+};
+
+const daemonSet: Rule = (_spec, status) => {
+  const { currentNumberScheduled, updatedNumberScheduled, numberAvailable, numberReady } = countsOf(
+    status,
+    "currentNumberScheduled",
+    "updatedNumberScheduled",
+    "numberAvailable",
+    "numberReady",
+  );
+  const { desiredNumberScheduled: wanted, observedGeneration } = status;
+  if (observedGeneration === undefined || typeof wanted !== "number") return inProgress(UNSEEN);
+  return (
+    fewer("scheduled", currentNumberScheduled, wanted) ??
+    fewer("up to date", updatedNumberScheduled, wanted) ??
+    fewer("available", numberAvailable, wanted) ??
+    fewer("ready", numberReady, wanted) ??
+    CURRENT
+  );
+};
+
+const pod: Rule = (_spec, status) => {
+  const {
+    phase,
+    containerStatuses = [],
+    message = "",
+  } = status as Status & {
+    phase?: string;
+    containerStatuses?: { name: string; state?: { waiting?: { reason?: string; message?: string } } }[];
+    message?: string;
+  };
+  const waiting = containerStatuses.flatMap(({ name, state }) => (state?.waiting ? [{ name, ...state.waiting }] : []));
+  const unscheduled = conditionIn(status, "PodScheduled");
+  if (phase === undefined) return inProgress(UNSEEN);
+  if (phase === "Succeeded" || (phase === "Running" && conditionIn(status, "Ready")?.status === "True")) return CURRENT;
+  if (phase === "Failed") return failed(message || "its containers have failed");
+  const looping = waiting.find(({ reason }) => reason === "CrashLoopBackOff");
+  if (phase === "Running" && looping) return failed(`its container ${looping.name} crashes again and again`);
+  if (unscheduled?.status === "False") return inProgress(textOf(unscheduled));
+  const waits = waiting.find(({ reason }) => reason !== undefined && !BEGINNING.includes(reason));
+  if (waits)
+    return inProgress(`its container ${waits.name}: ${waits.reason}${waits.message ? `: ${waits.message}` : ""}`);
+  return inProgress(phase === "Running" ? "it runs but is not ready" : "it has not started");
+};
+/** Why a container waits while nothing is wrong. */
+const BEGINNING = ["ContainerCreating", "PodInitializing"];
+
+const job: Rule = (_spec, status) => {
+  const failure = conditionIn(status, "Failed");
+  if (conditionIn(status, "Complete")?.status === "True") return CURRENT;
+  if (failure?.status === "True") return failed(textOf(failure));
+  return status.startTime === undefined ? inProgress("it has not started") : CURRENT;
+};
+
+const service: Rule = (spec, status) => {
+  if (spec.type !== "LoadBalancer") return CURRENT;
+  const { ingress = [] } = (status.loadBalancer ?? {}) as { ingress?: unknown[] };
+  return ingress.length > 0 ? CURRENT : inProgress("it has no address of a load balancer");
+};
+
+const claim: Rule = (_spec, { phase }) => (phase === "Lost" ? failed("its volume is lost") : CURRENT);
+
+const definition: Rule = (_spec, status) => {
+  const [names, established] = [conditionIn(status, "NamesAccepted"), conditionIn(status, "Established")];
+  if (names?.status === "False") return failed(textOf(names));
+  if (established?.status === "True") return CURRENT;
+  const isRefused = established?.status === "False" && established.reason !== "Installing";
+  return isRefused ? failed(textOf(established)) : inProgress("it is not served yet");
+};
+
+/** Of types that kstatus does not know. */
+const byReadyCondition: Rule = (_spec, status) => {
+  const ready = conditionIn(status, "Ready");
+  return ready === undefined || ready.status === "True" ? CURRENT : inProgress(textOf(ready));
+};
+
+const RULES: Readonly<Record<string, Rule>> = {
+  "policy/v1/PodDisruptionBudget": () => CURRENT, // its condition tells of a controller's bookkeeping
+  "apps/v1/Deployment": deployment,
+  "apps/v1/ReplicaSet": replicaSet,
+  "apps/v1/StatefulSet": statefulSet,
+  "apps/v1/DaemonSet": daemonSet,
+  "v1/Pod": pod,
+  "batch/v1/Job": job,
+  "v1/Service": service,
+  "v1/PersistentVolumeClaim": claim,
+  "apiextensions.k8s.io/v1/CustomResourceDefinition": definition,
+};
+
+const UNSEEN = "its controller has not seen it";
+
+function conditionIn({ conditions }: Status, type: string) {
+  return Array.isArray(conditions) ? conditions.find((condition) => condition.type === type) : undefined;
+}
+
+function textOf({ type, reason, message }: NonNullable<Status["conditions"]>[number]): string {
+  return message || reason || `its condition ${type}`;
+}
+
+/** These numbers of a status; 0 for what is not there. */
+function countsOf<Field extends string>(status: Status, ...fields: Field[]): Record<Field, number> {
+  return Object.fromEntries(fields.map((field) => [field, numberOf(status[field], 0)])) as Record<Field, number>;
+}
+
+function numberOf(value: unknown, otherwise: number): number {
+  return typeof value === "number" ? value : otherwise;
+}
+
+function fewer(what: string, are: number, wanted: number): Health | undefined {
+  return are < wanted ? inProgress(`${are} of ${wanted} are ${what}`) : undefined;
+}
+
+function surplus(are: number, wanted: number): Health | undefined {
+  return are > wanted ? inProgress(`${are - wanted} too many are ending`) : undefined;
+}
+
+function inProgress(message: string): Health {
+  return { status: "InProgress", message };
+}
+
+function failed(message: string): Health {
+  return { status: "Failed", message };
+}

@@ -1,0 +1,93 @@
+import type { LiveObject } from "../../providers/kubernetes/client";
+import { hasHealth, healthOf } from "../../providers/kubernetes/kstatus";
+import { type Condition, findCondition, type NewCondition } from "../../stacks/contract/condition";
+import type { AnyKind } from "../../stacks/contract/kind";
+import { type KindObject, objectId, objectKey, parseObjectId, type StackRecord } from "../../stacks/contract/object";
+import { visibleLines } from "../text/plain-text";
+
+/** The reason of `Ready` and of `Reconciling` while what a stack made does not work yet. */
+export const PROGRESSING = "Progressing";
+/** The reason of `Ready` and of `Stalled` when it will not, unless someone changes something. */
+const FAILED = "ResourceFailed";
+const READY = "all resources are up to date and ready";
+
+/** So many are named; of the others, how many there are. */
+const NAMED = 3;
+
+/** What of a stack's resources does not work. */
+interface Unready {
+  waiting: string[];
+  failed: string[];
+}
+
+/** What the caches show of what an object owns. */
+export interface OwnedObjects {
+  objects: readonly LiveObject[];
+  /** Whether the caches show the object of this id as Kindstack applied it last, or as it was changed since. */
+  isSeen(id: string): boolean;
+}
+
+/**
+ * What does not work of what a stack made: by the kind's own rule, or by the rules of kstatus for each object.
+ *
+ * @param parsed `undefined` for an object that cannot be parsed
+ */
+export function findUnready(
+  kind: AnyKind,
+  parsed: KindObject | undefined,
+  stack: StackRecord | undefined,
+  { objects, isSeen }: OwnedObjects,
+): Unready {
+  const { readyWhen } = kind.capabilities;
+  if (readyWhen !== undefined && parsed !== undefined) return { waiting: readyWhen(parsed, objects), failed: [] };
+  const unready: Unready = { waiting: [], failed: [] };
+  const owned = new Map(objects.map((object) => [objectId(object), object]));
+  for (const { id } of stack?.resources ?? []) {
+    const object = isSeen(id) ? owned.get(id) : undefined;
+    if (object === undefined) {
+      const { type, ...metadata } = parseObjectId(id);
+      const [apiVersion, kind] = [type.slice(0, type.lastIndexOf("/")), type.slice(type.lastIndexOf("/") + 1)];
+      if (hasHealth({ apiVersion, kind, metadata })) {
+        unready.waiting.push(`${kind} ${objectKey(metadata)}: it has just been applied`);
+      }
+      continue;
+    }
+    const { status, message } = healthOf(object);
+    if (status === "Current") continue;
+    const text = `${object.kind} ${objectKey(object.metadata)}: ${message}`;
+    unready[status === "Failed" ? "failed" : "waiting"].push(text);
+  }
+  return unready;
+}
+
+/**
+ * `Ready`: synced, and what the stack made works. While it does not, `Reconciling` or `Stalled` say so, unless they tell of
+ * the stack itself.
+ *
+ * @param conditions what is so otherwise, without what this made of an earlier time
+ */
+export function readyConditions(conditions: Condition[], { waiting, failed }: Unready): NewCondition[] {
+  const synced = findCondition(conditions, "Synced");
+  if (synced === undefined) return [];
+  const { observedGeneration, lastTransitionTime: _, ...said } = synced;
+  const ready = { ...said, type: "Ready", ...(observedGeneration !== undefined && { observedGeneration }) };
+  if (synced.status !== "True") return [ready];
+  if (waiting.length + failed.length === 0) return [{ ...ready, message: READY }];
+  const isFailed = failed.length > 0;
+  const reason = isFailed ? FAILED : PROGRESSING;
+  const message = visibleLines(describe(isFailed ? failed : waiting));
+  const notReady: NewCondition = { ...ready, status: "False", reason, message };
+  const type = isFailed ? "Stalled" : "Reconciling";
+  if (findCondition(conditions, type) !== undefined) return [notReady];
+  return [notReady, { ...notReady, type, status: "True" }];
+}
+
+/** Whether a condition is what {@link readyConditions} made of an earlier state. */
+export function isOfReadiness({ type, reason }: Condition): boolean {
+  return (type === "Reconciling" && reason === PROGRESSING) || (type === "Stalled" && reason === FAILED);
+}
+
+function describe(texts: readonly string[]): string {
+  const more = texts.length - NAMED;
+  return texts.slice(0, NAMED).join("; ") + (more > 0 ? `; and ${more} more` : "");
+}

@@ -1,0 +1,150 @@
+import { describe, expect, it } from "vitest";
+import type { LiveObject } from "../../providers/kubernetes/client";
+import { failedConditions, succeededConditions, updatingConditions } from "../../src/controller/conditions";
+import { composeStatus } from "../../src/controller/status";
+import { findCondition } from "../../stacks/contract/condition";
+import type { AnyKind } from "../../stacks/contract/kind";
+import { objectId } from "../../stacks/contract/object";
+import { memcached } from "../../stacks/kinds/memcached/kind";
+
+const NOW = new Date("2026-01-02T03:04:05Z");
+const LATER = new Date("2026-01-02T04:04:05Z");
+
+const deployment = (availableReplicas: number, conditions: object[] = []): LiveObject => ({
+  apiVersion: "apps/v1",
+  kind: "Deployment",
+  metadata: { name: "cache", namespace: "default", uid: "d", resourceVersion: "1" },
+  spec: { replicas: 2 },
+  status: {
+    replicas: 2,
+    updatedReplicas: 2,
+    readyReplicas: availableReplicas,
+    availableReplicas,
+    conditions: [{ type: "Available", status: availableReplicas > 1 ? "True" : "False" }, ...conditions],
+  },
+});
+const works = deployment(2);
+const starts = deployment(0);
+const fails = deployment(0, [{ type: "Progressing", status: "False", reason: "ProgressDeadlineExceeded" }]);
+
+interface Seen {
+  owned?: LiveObject[];
+  isSeen?: boolean;
+  kind?: AnyKind;
+  now?: Date;
+}
+
+/** A Memcached whose stack has a Deployment, after an update or another look. */
+function updated(
+  conditions: Parameters<typeof composeStatus>[3]["conditions"],
+  { owned = [works], isSeen = true, kind = memcached, now = NOW }: Seen = {},
+  before: object = {},
+): LiveObject {
+  const object: LiveObject = {
+    apiVersion: "cache.example.com/v1alpha1",
+    kind: "Memcached",
+    metadata: { name: "cache", namespace: "default", uid: "uid", resourceVersion: "1", generation: 1 },
+    spec: { size: 2, containerPort: 11211 },
+    status: before,
+  };
+  const stack = { name: "s", program: "p", resources: [{ id: objectId(works), fields: "f" }] };
+  const shown = { objects: owned, isSeen: () => isSeen };
+  return { ...object, status: composeStatus(kind, object, shown, { ...(conditions && { conditions }), stack }, now) };
+}
+
+const conditionsOf = ({ status }: LiveObject) => (status as { conditions: never[] }).conditions;
+const STANDARD = ["Ready", "Synced", "Reconciling", "Stalled"];
+const summary = (object: LiveObject) =>
+  STANDARD.flatMap((type) => {
+    const condition = findCondition(conditionsOf(object), type);
+    return condition === undefined ? [] : [`${type}=${condition.status} ${condition.reason}`];
+  });
+const messageOf = (object: LiveObject, type: string) => findCondition(conditionsOf(object), type)?.message;
+
+describe("Ready", () => {
+  it("is True when the stack is synced and what it made works", () => {
+    expect(summary(updated(succeededConditions(1)))).toEqual(["Ready=True Succeeded", "Synced=True Succeeded"]);
+  });
+
+  it("is not, and the object is Reconciling, while what it made does not work yet", () => {
+    const waiting = updated(succeededConditions(1), { owned: [starts] });
+    expect(summary(waiting)).toEqual([
+      "Ready=False Progressing",
+      "Synced=True Succeeded",
+      "Reconciling=True Progressing",
+    ]);
+    expect(messageOf(waiting, "Reconciling")).toBe("Deployment default/cache: 0 of 2 are available");
+    expect(messageOf(waiting, "Ready")).toBe(messageOf(waiting, "Reconciling"));
+  });
+
+  it("follows what it made, however that changes, and keeps the rest", () => {
+    const waiting = updated(succeededConditions(1), { owned: [starts] });
+    const ready = updated(undefined, { now: LATER }, waiting.status as object);
+    expect(summary(ready)).toEqual(["Ready=True Succeeded", "Synced=True Succeeded"]);
+    expect(findCondition(conditionsOf(ready), "Synced")?.lastTransitionTime).toBe("2026-01-02T03:04:05Z");
+    expect(findCondition(conditionsOf(ready), "Ready")?.lastTransitionTime).toBe("2026-01-02T04:04:05Z");
+    expect(summary(updated(undefined, { owned: [starts] }, ready.status as object))).toEqual(summary(waiting));
+  });
+
+  it("says the same of the same: nothing is written, and no time moves", () => {
+    for (const owned of [[works], [starts], [fails], []]) {
+      const first = updated(succeededConditions(1), { owned });
+      expect(updated(succeededConditions(1), { owned, now: LATER }, first.status as object)).toEqual(first);
+      expect(updated(undefined, { owned, now: LATER }, first.status as object)).toEqual(first);
+    }
+  });
+
+  it("is not, and the object is Stalled, when what it made has failed", () => {
+    expect(summary(updated(succeededConditions(1), { owned: [fails] }))).toEqual([
+      "Ready=False ResourceFailed",
+      "Synced=True Succeeded",
+      "Stalled=True ResourceFailed",
+    ]);
+  });
+
+  it("is not while the caches have not seen what was applied", () => {
+    expect(summary(updated(succeededConditions(1), { isSeen: false }))[0]).toBe("Ready=False Progressing");
+    expect(summary(updated(succeededConditions(1), { owned: [] }))[0]).toBe("Ready=False Progressing");
+  });
+
+  it("is as Synced is when that is not True, whatever works", () => {
+    const refused = { errorClass: "retryable", reason: "Away", message: "the API server is away" } as const;
+    expect(summary(updated(failedConditions(1, [refused])))).toEqual([
+      "Ready=False Away",
+      "Synced=False Away",
+      "Reconciling=True Retrying",
+    ]);
+    expect(summary(updated(updatingConditions(1, "Creating", false)))).toEqual([
+      "Ready=Unknown Creating",
+      "Synced=Unknown Creating",
+      "Reconciling=True Creating",
+    ]);
+  });
+
+  it("leaves the Reconciling of an update that runs", () => {
+    const ready = updated(succeededConditions(1));
+    const updating = updated(updatingConditions(1, "Updating", true), { owned: [starts] }, ready.status as object);
+    expect(summary(updating)).toEqual([
+      "Ready=False Progressing",
+      "Synced=True Succeeded",
+      "Reconciling=True Updating",
+    ]);
+  });
+
+  it("goes by the kind's own rule where it has one", () => {
+    const capabilities = { ...memcached.capabilities, readyWhen: () => ["the moon is not full"] };
+    const waiting = updated(succeededConditions(1), { kind: { ...memcached, capabilities } });
+    expect(summary(waiting)[0]).toBe("Ready=False Progressing");
+    expect(messageOf(waiting, "Ready")).toBe("the moon is not full");
+    const always = { ...memcached.capabilities, readyWhen: () => [] };
+    const other = updated(succeededConditions(1), { owned: [starts], kind: { ...memcached, capabilities: always } });
+    expect(summary(other)[0]).toBe("Ready=True Succeeded");
+  });
+
+  it("names three of many", () => {
+    const texts = ["a", "b", "c", "d", "e"];
+    const capabilities = { ...memcached.capabilities, readyWhen: () => texts };
+    const waiting = updated(succeededConditions(1), { kind: { ...memcached, capabilities } });
+    expect(messageOf(waiting, "Ready")).toBe("a; b; c; and 2 more");
+  });
+});
