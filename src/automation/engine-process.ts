@@ -6,6 +6,7 @@ import Type from "typebox";
 import { Compile } from "typebox/compile";
 import { RetryableError, TerminalError } from "../../providers/errors";
 import type { ProviderRequest, ProviderSession } from "../../providers/host/session";
+import { containerMemory } from "./container-memory";
 import { collect, type RunningCommand, signalGroup } from "./interruption";
 import { Connection, RpcError } from "./rpc";
 
@@ -38,6 +39,7 @@ const PING_MS = 10_000;
 const PINGS = 4;
 /** Of what the process says when it fails, the end is logged. */
 const KEPT_STDERR = 4_000;
+const MORE_MEMORY = "raise the memory limit (`resources` of the installation), or lower `concurrency`";
 /** How long a process has to end after its input was closed. */
 const END_MS = 1_000;
 
@@ -51,12 +53,8 @@ const logSchema = Compile(Type.Object({ message: Type.String(), facts: Type.Obje
 const stackSchema = Compile(Type.Object({ id: Type.Number(), name: Type.String(), state: Type.Unknown() }));
 const isUsage = Compile(usageSchema);
 
-/** The process ended before it answered. */
-export class EngineGoneError extends Error {
-  constructor(readonly signal: NodeJS.Signals) {
-    super(`the engine was killed by ${signal}`);
-  }
-}
+/** The process ended before it answered. The message says why and, where something can be done, what. */
+export class EngineGoneError extends Error {}
 
 /** One process of `tools/engine`. */
 export class EngineProcess {
@@ -74,7 +72,9 @@ export class EngineProcess {
   readonly #stderr: () => string;
   #greeted: { resolve(): void; reject(error: Error): void } = { resolve: () => {}, reject: () => {} };
   #isOver = false;
-  #isKilled = false;
+  /** Why this process has killed it. */
+  #killedAs: string | undefined;
+  readonly #killsBefore = containerMemory().kills;
   #working = 0;
   #timer: NodeJS.Timeout | undefined;
   #unanswered = 0;
@@ -113,7 +113,7 @@ export class EngineProcess {
           log.error(facts, "Pulumi's engine has ended unexpectedly");
         }
         this.#close(code, signal);
-        onEnd({ crashed: crashed || this.#isKilled });
+        onEnd({ crashed: crashed || this.#killedAs !== undefined });
         resolve();
       });
     });
@@ -145,7 +145,7 @@ export class EngineProcess {
       ended,
       interrupt: () => this.#connection.notify("cancel", { id }),
       terminate: () => this.#connection.notify("cancel", { id, hard: true }),
-      kill: () => this.kill(),
+      kill: () => this.#kill("an update did not end when it was told to"),
     };
   }
 
@@ -176,9 +176,9 @@ export class EngineProcess {
     clearTimeout(kill);
   }
 
-  kill(): void {
+  #kill(as: string): void {
     this.#isOver = true;
-    this.#isKilled = true;
+    this.#killedAs = as;
     signalGroup(this.pid, "SIGKILL");
   }
 
@@ -231,7 +231,7 @@ export class EngineProcess {
   #refuse(line: string): void {
     if (this.#isOver) return;
     this.#options.log.error({ line: line.slice(0, 200) }, "killing Pulumi's engine: invalid output");
-    this.kill();
+    this.#kill("its output is invalid");
   }
 
   /** Asks for a sign of life while there is work. Counts questions, not time: this process may have stood still itself. */
@@ -244,7 +244,7 @@ export class EngineProcess {
         return;
       }
       this.#options.log.error({ pid: this.pid }, "killing Pulumi's engine: it does not answer");
-      this.kill();
+      this.#kill("it did not answer");
     }, this.#options.pingMs ?? PING_MS);
   }
 
@@ -254,7 +254,19 @@ export class EngineProcess {
     signalGroup(this.pid, "SIGKILL"); // what it may have started
     const words = this.#stderr().trim() || `exit code ${code}`;
     this.#greeted.reject(new RetryableError("NoEngine", `Pulumi's engine did not start: ${words}`));
-    this.#connection.end(new EngineGoneError(signal ?? "SIGKILL"));
+    this.#connection.end(new EngineGoneError(this.#howItEnded(code, signal)));
+  }
+
+  #howItEnded(code: number | null, signal: NodeJS.Signals | null): string {
+    if (this.#killedAs !== undefined) return `Pulumi's engine was killed, as ${this.#killedAs}`;
+    if (signal === null) return `Pulumi's engine ended with exit code ${code}; the operator's log has its last words`;
+    if (signal !== "SIGKILL") return `Pulumi's engine was killed by ${signal}`;
+    const { kills, limitBytes } = containerMemory();
+    if (kills === undefined) return `Pulumi's engine was killed by SIGKILL, perhaps for lack of memory: ${MORE_MEMORY}`;
+    if (kills === this.#killsBefore) return "Pulumi's engine was killed by SIGKILL";
+    const limit =
+      limitBytes === undefined ? "" : `, the container's limit being ${Math.round(limitBytes / 2 ** 20)} MiB`;
+    return `Pulumi's engine was killed for lack of memory${limit}: ${MORE_MEMORY}`;
   }
 }
 

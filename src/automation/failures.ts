@@ -66,8 +66,7 @@ function findFailures(
     return [{ errorClass: "retryable", reason: "Timeout", message }];
   }
   if (ended.error instanceof EngineGoneError) {
-    const message = `Pulumi was killed by ${ended.error.signal}`;
-    return [{ errorClass: "retryable", reason: "Killed", message }];
+    return [{ errorClass: "retryable", reason: "Killed", message: ended.error.message }];
   }
   const failures: UpdateFailure[] = refused.map(({ urn, ...failure }) => ({ resource: nameOf(urn), urn, ...failure }));
   if (programError !== undefined) failures.push(failureOf(programError));

@@ -2,6 +2,7 @@
 import "./node-version";
 import "./warnings";
 import "./heap";
+import { openProbePort } from "./probe-port";
 import { runProgram } from "./program";
 
 /** The reader of the output may exit first, as `head` does; the command still completes. */
@@ -9,6 +10,9 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code !== "EPIPE") throw error;
 });
 
-void runProgram(process.argv.slice(2)).then((exitCode) => {
-  process.exitCode = exitCode;
-});
+const words = process.argv.slice(2);
+void openProbePort(words, process.env)
+  .then(() => runProgram(words))
+  .then((exitCode) => {
+    process.exitCode = exitCode;
+  });

@@ -16,6 +16,7 @@ import { openServingCertificate } from "../tls/serving-certificate";
 import { giveBackMemoryWhenIdle } from "./heap";
 import { type MetricsOptions, withMetricsOptions } from "./metrics-options";
 import { positive, wholeNumber } from "./parse-options";
+import { PROBE_PORTS } from "./probe-port";
 import { untilInterrupted } from "./until-interrupted";
 import { logWarnings } from "./warnings";
 
@@ -59,7 +60,7 @@ export function proxyCommand(): Command {
     .option("--client-ca-file <file>", "CA of users' certificates (default: the one that the API server publishes)")
     .option("--port <port>", "port of the proxy", wholeNumber, 9443)
     .option("--host <address>", "listen address", listenAddress(process.env))
-    .option("--http-port <port>", "port of /healthz and /readyz; 0 for any free one", wholeNumber, 8081)
+    .option("--http-port <port>", "port of /healthz and /readyz; 0 for any free one", wholeNumber, PROBE_PORTS.proxy)
     .option("--http-host <address>", "address of --http-port and --metrics-port", listenAddress(process.env))
     .option("--user-group <groups...>", "groups whose members see their own namespaces", [...view.userGroups])
     .option("--refuse-group <groups...>", "groups whose members are refused", ["system:masters"])

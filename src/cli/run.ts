@@ -24,6 +24,7 @@ import { type KindsOption, kindsOption, loadedKinds } from "./kinds-option";
 import { type MetricsOptions, withMetricsOptions } from "./metrics-options";
 import { openStacks } from "./open-stacks";
 import { percent, positive, seconds, wholeNumber } from "./parse-options";
+import { PROBE_PORTS } from "./probe-port";
 import { type PreviewServerOptions, serveInspection, withPreviewServerOptions } from "./serve-inspection";
 import { openShards, type ShardingOptions, withShardingOptions } from "./sharding-options";
 import { untilInterrupted } from "./until-interrupted";
@@ -54,7 +55,7 @@ export function runCommand(): Command {
     .addOption(kindsOption("kinds to serve"))
     .option("--install-crds", "apply the CRDs of these kinds first", false)
     .option("--watch", "for development: apply edits of the kinds' files", false)
-    .option("--http-port <port>", "port of /healthz and /readyz; 0 for any free one", wholeNumber, 8080)
+    .option("--http-port <port>", "port of /healthz and /readyz; 0 for any free one", wholeNumber, PROBE_PORTS.run)
     .option("--http-host <address>", "address of all ports", listenAddress(process.env))
     .addOption(
       new Option("--concurrency <n>", "maximum number of objects in work at the same time")

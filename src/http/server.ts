@@ -4,6 +4,7 @@ import https from "node:https";
 import { type AddressInfo, isIPv6 } from "node:net";
 import type { SecureContextOptions } from "node:tls";
 import type { Polled } from "../tls/poll";
+import { takeOver } from "./early-listener";
 
 export interface Address {
   /** 0 for any free port. */
@@ -69,6 +70,7 @@ export async function listenAt(
 const NO_IPV6 = ["EAFNOSUPPORT", "EADDRNOTAVAIL"];
 
 async function bind(server: http.Server | https.Server, port: number, host: string): Promise<void> {
+  if (takeOver(server, { port, host })) return;
   const listening = once(server, "listening"); // rejects with the server's first error
   server.listen(port, host);
   await listening;

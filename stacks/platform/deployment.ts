@@ -10,11 +10,11 @@ export const USER_ID = 65532;
 export const WITHDRAWAL_SECONDS = 5;
 
 const probe = (path: string) => ({ httpGet: { path, port: "http" } });
-/** The first probe comes when the process listens, and waits for the rest: at a normal start, none fails. */
+/** The first probe comes when the process listens, and waits for the rest: none fails at the start. */
 const PROBES = {
   startupProbe: {
     ...probe("/healthz"),
-    initialDelaySeconds: 2,
+    initialDelaySeconds: 1,
     periodSeconds: 1,
     timeoutSeconds: 10,
     failureThreshold: 60,
