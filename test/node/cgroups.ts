@@ -16,13 +16,15 @@ export function cgroupFolders(name: string): string[] {
 
 /** The cgroup below which kubelet makes those of its Pods. */
 export function createCgroups(name: string): void {
-  // Version 2 gives a cgroup the controllers that its parent passes on.
-  if (cgroupVersion() === 2) fs.writeFileSync(path.join(ROOT, "cgroup.subtree_control"), "+cpu +cpuset +memory +pids");
   for (const folder of cgroupFolders(name)) {
+    const parent = path.dirname(folder);
+    // Version 2 gives a cgroup the controllers that its parent passes on.
+    if (cgroupVersion() === 2)
+      fs.writeFileSync(path.join(parent, "cgroup.subtree_control"), "+cpu +cpuset +memory +pids");
     fs.mkdirSync(folder, { recursive: true });
     // A new cpuset is empty, and no process may enter it.
     for (const file of ["cpuset.cpus", "cpuset.mems"]) {
-      const inherited = path.join(path.dirname(folder), file);
+      const inherited = path.join(parent, file);
       if (cgroupVersion() === 1 && fs.existsSync(inherited)) fs.copyFileSync(inherited, path.join(folder, file));
     }
   }

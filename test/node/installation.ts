@@ -98,9 +98,15 @@ export async function areReady(resources: readonly string[], seconds = 60): Prom
 
 interface Pod {
   metadata: { name: string; uid: string; creationTimestamp: string; deletionTimestamp?: string };
+  spec: { nodeName: string };
   status: {
     phase: string;
-    containerStatuses?: { restartCount: number; containerID: string; state: { running?: { startedAt: string } } }[];
+    containerStatuses?: {
+      restartCount: number;
+      containerID: string;
+      state: { running?: { startedAt: string } };
+      lastState: { terminated?: { reason: string } };
+    }[];
     conditions: { type: string; status: string; lastTransitionTime: string }[];
   };
 }

@@ -2,9 +2,13 @@ import { readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { Client } from "pg";
 import { Agent, request } from "undici";
+import { expect } from "vitest";
 import { parse } from "yaml";
+import { eventually } from "../../src/testing/eventually";
 import { kubectl, node } from "./installation";
 
+/** How long anything may take after a disturbance. */
+export const SETTLED_MS = 60_000;
 const SPREAD = 3;
 const HAMMERS = 4;
 const PAUSE_MS = 40;
@@ -41,8 +45,16 @@ export async function countWriters(): Promise<{ objects: number; ready: number; 
   };
 }
 
+/** Waits until nothing is lost, doubled or left locked. */
+export async function settled(count: number): Promise<void> {
+  await eventually(async () => {
+    expect(await countWriters()).toEqual({ objects: count, ready: count, rows: count });
+  }, SETTLED_MS);
+  await eventually(async () => expect(await countLocks()).toBe(0));
+}
+
 /** Locks on stacks, in a backend of PostgreSQL. */
-export async function countLocks(): Promise<number> {
+async function countLocks(): Promise<number> {
   return Number((await query("select count(*) from pulumi_state where key like '%/locks/%.json'"))[0]?.count);
 }
 

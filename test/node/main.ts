@@ -72,6 +72,7 @@ async function main(): Promise<number> {
         binaries,
         image,
         cli,
+        nodes: form === "short" ? 1 : 2,
         family: process.env.KINDSTACK_NODE_FAMILY ?? "ipv4",
       }),
     });

@@ -11,6 +11,7 @@ import { createCgroups } from "./cgroups";
 import { type ImageParts, writeParts } from "./image";
 import { NodePki } from "./pki";
 import { startRegistry } from "./registry";
+import { flags, type Start, startWorker, type Worker } from "./worker";
 
 /** What main.ts has prepared. */
 export interface NodeInput {
@@ -20,6 +21,8 @@ export interface NodeInput {
   binaries: Readonly<Record<string, string>>;
   /** The operator's image. */
   image: string;
+  /** How many nodes: 1 or 2. */
+  nodes: number;
   /** The command line that was built with it. */
   cli: string;
 }
@@ -28,18 +31,15 @@ export interface NodeInput {
 export interface NodeCluster {
   directory: string;
   kubeconfig: string;
-  /** As the user `root` of containerd's namespace of Kubernetes. */
-  ctr: string[];
+  workers: Worker[];
   /** Where the operator's Pods reach PostgreSQL: a name of the cluster's DNS, and what it resolves to. */
   databaseHost: string;
   databaseAddress: string;
   databaseUrl: string;
   cli: string;
-  cgroup: string;
   helm: string;
 }
 
-const NODE = "node-1";
 const DOMAIN = "cluster.local";
 const API_PORT = 6443;
 const POSTGRES_PORT = 5432;
@@ -47,27 +47,32 @@ const REGISTRY_PORT = 5000;
 export const DATABASE_HOST = "db.example.com";
 
 interface Addresses {
-  node: string;
+  /** Of each node. */
+  nodes: [string, string];
   prefix: number;
-  pods: string;
+  /** Of all Pods, and of each node's. */
+  cluster: string;
+  pods: [string, string];
   podRoute: string;
   services: string;
   apiService: string;
   dns: string;
 }
 const IPV4: Addresses = {
-  node: "10.99.0.11",
+  nodes: ["10.99.0.11", "10.99.0.12"],
   prefix: 24,
-  pods: "10.244.0.0/24",
+  cluster: "10.244.0.0/16",
+  pods: ["10.244.1.0/24", "10.244.2.0/24"],
   podRoute: "0.0.0.0/0",
   services: "10.96.0.0/16",
   apiService: "10.96.0.1",
   dns: "10.96.0.10",
 };
 const IPV6: Addresses = {
-  node: "fd99::11",
+  nodes: ["fd99::11", "fd99::12"],
   prefix: 64,
-  pods: "fd44::/64",
+  cluster: "fd44::/48",
+  pods: ["fd44:0:0:1::/64", "fd44:0:0:2::/64"],
   podRoute: "::/0",
   services: "fd96::/112",
   apiService: "fd96::1",
@@ -86,32 +91,29 @@ export async function stopNode({ directory }: NodeInput): Promise<void> {
 export async function startNode(input: NodeInput, family: "ipv4" | "ipv6"): Promise<NodeCluster> {
   const { directory, binaries, cgroup } = input;
   const addresses = family === "ipv6" ? IPV6 : IPV4;
+  const [address] = addresses.nodes;
   const layout = layoutOf(directory);
   fs.mkdirSync(layout.logs, { recursive: true });
   fs.chmodSync(directory, 0o711);
   const supervisor = new Supervisor(layout, new AbortController().signal);
   void supervisor.failure.then((failure) => !isStopping && console.error(failure.message));
-  const start = (name: string, port: number, args: string[], isHealthy: () => Promise<boolean>) =>
-    supervisor.start({
-      ...{ name, command: binaries[name] ?? name, args, port, isHealthy },
-      ...{ tier: 1, stopSignal: "SIGKILL" }, // nothing of it is kept
-    });
-  const flags = (values: Record<string, string | number | boolean>) =>
-    Object.entries(values).map(([name, value]) => `--${name}=${value}`);
+  const start: Start = async (name, port, args, isHealthy, program = name) => {
+    const command = binaries[program] ?? program;
+    // Nothing of it is kept.
+    await supervisor.start({ name, command, args, port, isHealthy, tier: 1, stopSignal: "SIGKILL" });
+  };
 
   await network(addresses);
   createCgroups(cgroup);
-  const host = net.isIPv6(addresses.node) ? `[${addresses.node}]` : addresses.node;
+  const host = net.isIPv6(address) ? `[${address}]` : address;
   const pki = await NodePki.create(layout.pki, `https://${host}:${API_PORT}`);
   const kubeconfigs = {
     admin: await pki.kubeconfig("admin", { CN: "admin", O: "system:masters" }),
     controllers: await pki.kubeconfig("kcm", { CN: "system:kube-controller-manager" }),
     scheduler: await pki.kubeconfig("scheduler", { CN: "system:kube-scheduler" }),
     proxy: await pki.kubeconfig("proxy", { CN: "system:kube-proxy" }),
-    node: await pki.kubeconfig(NODE, { CN: `system:node:${NODE}`, O: "system:nodes" }),
   };
-  const serving = await pki.apiServer(["127.0.0.1", addresses.node, addresses.apiService]);
-  const kubelet = await pki.serving(NODE, { CN: `system:node:${NODE}`, O: "system:nodes" }, [NODE, addresses.node]);
+  const serving = await pki.apiServer(["127.0.0.1", address, addresses.apiService]);
   const kubeletClient = await pki.serving("kubelet-client", { CN: "kube-apiserver", O: "system:masters" }, []);
   const accounts = await pki.signing("service-accounts");
 
@@ -131,7 +133,7 @@ export async function startNode(input: NodeInput, family: "ipv4" | "ipv6"): Prom
   const kubectl = (args: string[], stdin?: string) =>
     execa("kubectl", args, { env: { KUBECONFIG: kubeconfigs.admin }, ...(stdin !== undefined && { input: stdin }) });
   const apiServer = flags({
-    "advertise-address": addresses.node,
+    "advertise-address": address,
     "bind-address": "::",
     "secure-port": API_PORT,
     "etcd-servers": "http://127.0.0.1:2379",
@@ -174,7 +176,7 @@ export async function startNode(input: NodeInput, family: "ipv4" | "ipv6"): Prom
       "cluster-signing-cert-file": pki.ca,
       "cluster-signing-key-file": pki.caKey,
       "service-cluster-ip-range": addresses.services,
-      "cluster-cidr": addresses.pods,
+      "cluster-cidr": addresses.cluster,
       "allocate-node-cidrs": false,
       "tls-cert-file": serving.cert,
       "tls-private-key-file": serving.key,
@@ -192,35 +194,27 @@ export async function startNode(input: NodeInput, family: "ipv4" | "ipv6"): Prom
     () => answersOk("https://127.0.0.1:10259/healthz", tls),
   );
 
-  const socket = "/run/containerd.sock";
-  const ctr = [binaries.ctr ?? "ctr", "--address", socket, "--namespace", "k8s.io"];
-  const [command = "", ...ctrArguments] = ctr;
-  fs.writeFileSync(path.join(directory, "containerd.toml"), containerdConfiguration(directory, binaries, socket));
-  cni(directory, addresses);
   mirrors(directory);
   await startRegistry(REGISTRY_PORT, await standInImage(directory));
-  await start("containerd", 0, ["--config", path.join(directory, "containerd.toml")], async () => {
-    await execa(command, [...ctrArguments, "version"]);
-    return true;
-  });
-  await execa(command, [...ctrArguments, "images", "import", input.image]);
-
   fs.writeFileSync(path.join(directory, "resolv.conf"), "nameserver 127.0.0.1\n");
-  fs.writeFileSync(
-    path.join(directory, "kubelet.yaml"),
-    stringify(kubeletConfiguration(directory, cgroup, socket, addresses, pki, kubelet)),
-  );
-  await start(
-    "kubelet",
-    10250,
-    flags({
-      config: path.join(directory, "kubelet.yaml"),
-      kubeconfig: kubeconfigs.node,
-      "root-dir": path.join(directory, "kubelet"),
-      "hostname-override": NODE,
-      "node-ip": addresses.node,
-    }),
-    async () => (await kubectl(["wait", "--for=condition=Ready", `node/${NODE}`, "--timeout=1s"])).exitCode === 0,
+  const workers = await Promise.all(
+    addresses.nodes.slice(0, input.nodes).map((address, index) =>
+      startWorker(
+        {
+          directory,
+          cgroup,
+          name: `node-${index + 1}`,
+          index,
+          address,
+          pods: addresses.pods[index] ?? "",
+          podRoute: addresses.podRoute,
+          dns: addresses.dns,
+          domain: DOMAIN,
+          image: input.image,
+        },
+        { binaries, pki, start },
+      ),
+    ),
   );
   fs.writeFileSync(
     path.join(directory, "kube-proxy.yaml"),
@@ -230,7 +224,7 @@ export async function startNode(input: NodeInput, family: "ipv4" | "ipv6"): Prom
     answers("http://127.0.0.1:10249/healthz"),
   );
   fs.writeFileSync(path.join(directory, "Corefile"), corefile(addresses, kubeconfigs.admin));
-  await start("coredns", 53, ["-conf", path.join(directory, "Corefile")], () => connects(addresses.node, 53));
+  await start("coredns", 53, ["-conf", path.join(directory, "Corefile")], () => connects(address, 53));
   await start(
     "kube-router",
     0,
@@ -240,7 +234,7 @@ export async function startNode(input: NodeInput, family: "ipv4" | "ipv6"): Prom
       "run-router": false,
       "run-service-proxy": false,
       "run-loadbalancer": false,
-      "hostname-override": NODE,
+      "hostname-override": "node-1",
       "service-cluster-ip-range": addresses.services,
       "enable-ipv4": family === "ipv4",
       "enable-ipv6": family === "ipv6",
@@ -255,22 +249,21 @@ export async function startNode(input: NodeInput, family: "ipv4" | "ipv6"): Prom
   return {
     directory,
     kubeconfig: kubeconfigs.admin,
-    ctr,
-    cgroup,
+    workers,
     databaseHost: DATABASE_HOST,
-    databaseAddress: addresses.node,
+    databaseAddress: address,
     databaseUrl: `postgres://${database.user}:${database.password}@${DATABASE_HOST}:${POSTGRES_PORT}/${database.database}?sslmode=disable`,
     cli: input.cli,
     helm: binaries.helm ?? "helm",
   };
 }
 
-async function network({ node, prefix }: Addresses): Promise<void> {
+async function network({ nodes, prefix }: Addresses): Promise<void> {
   const steps = [
     "ip link add nodes type bridge",
-    `ip addr add ${node}/${prefix} dev nodes${net.isIPv6(node) ? " nodad" : ""}`,
+    ...nodes.map((node) => `ip addr add ${node}/${prefix} dev nodes${net.isIPv6(node) ? " nodad" : ""}`),
     "ip link set nodes up",
-    `ip route add default via ${node} dev nodes`,
+    `ip route add default via ${nodes[0]} dev nodes`,
   ];
   for (const step of steps) {
     const [command = "", ...args] = step.split(" ");
@@ -283,52 +276,6 @@ async function network({ node, prefix }: Addresses): Promise<void> {
     "net/bridge/bridge-nf-call-ip6tables",
   ];
   for (const setting of settings) fs.writeFileSync(path.join("/proc/sys", setting), "1");
-}
-
-function containerdConfiguration(directory: string, binaries: NodeInput["binaries"], socket: string): string {
-  return `version = 3
-root = "${directory}/containerd"
-state = "/run/containerd"
-[grpc]
-address = "${socket}"
-[plugins.'io.containerd.cri.v1.images'.pinned_images]
-sandbox = "registry.k8s.io/pause:3.10"
-[plugins.'io.containerd.cri.v1.images'.registry]
-config_path = "${directory}/registries"
-[plugins.'io.containerd.cri.v1.runtime']
-restrict_oom_score_adj = true
-[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
-runtime_type = "io.containerd.runc.v2"
-runtime_path = "${binaries["containerd-shim-runc-v2"]}"
-[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
-BinaryName = "runc"
-SystemdCgroup = false
-[plugins.'io.containerd.cri.v1.runtime'.cni]
-bin_dirs = ["/usr/lib/cni"]
-conf_dir = "${directory}/cni"
-`;
-}
-
-function cni(directory: string, { pods, podRoute }: Addresses): void {
-  fs.mkdirSync(path.join(directory, "cni"));
-  const bridge = {
-    type: "bridge",
-    bridge: "cni0",
-    isGateway: true,
-    ipMasq: true,
-    hairpinMode: true,
-    ipam: {
-      type: "host-local",
-      dataDir: path.join(directory, "ipam"),
-      ranges: [[{ subnet: pods }]],
-      routes: [{ dst: podRoute }],
-    },
-  };
-  const plugins = [bridge, { type: "portmap", capabilities: { portMappings: true } }];
-  fs.writeFileSync(
-    path.join(directory, "cni/10-bridge.conflist"),
-    JSON.stringify({ cniVersion: "1.0.0", name: "pods", plugins }),
-  );
 }
 
 /** The machine's BusyBox, which waits: what Pods of other images than the operator's run. */
@@ -354,55 +301,20 @@ function mirrors(directory: string): void {
   );
 }
 
-function kubeletConfiguration(
-  directory: string,
-  cgroup: string,
-  socket: string,
-  { node, dns }: Addresses,
-  pki: NodePki,
-  { cert, key }: { cert: string; key: string },
-) {
-  return {
-    apiVersion: "kubelet.config.k8s.io/v1beta1",
-    kind: "KubeletConfiguration",
-    authentication: { anonymous: { enabled: false }, webhook: { enabled: true }, x509: { clientCAFile: pki.ca } },
-    authorization: { mode: "Webhook" },
-    tlsCertFile: cert,
-    tlsPrivateKeyFile: key,
-    containerRuntimeEndpoint: `unix://${socket}`,
-    cgroupDriver: "cgroupfs",
-    cgroupRoot: `/${cgroup}`,
-    cgroupsPerQOS: true,
-    enforceNodeAllocatable: [],
-    failCgroupV1: false,
-    failSwapOn: false,
-    clusterDNS: [dns],
-    clusterDomain: DOMAIN,
-    resolvConf: path.join(directory, "resolv.conf"),
-    address: node,
-    // The machine's disk may be as full as it likes.
-    evictionHard: { "memory.available": "100Mi", "nodefs.available": "1%", "imagefs.available": "1%" },
-    imageGCHighThresholdPercent: 100,
-    imageGCLowThresholdPercent: 99,
-    podLogsDir: path.join(directory, "pod-logs"),
-    volumePluginDir: path.join(directory, "volume-plugins"),
-  };
-}
-
-function proxyConfiguration(kubeconfig: string, { pods }: Addresses) {
+function proxyConfiguration(kubeconfig: string, { cluster }: Addresses) {
   return {
     apiVersion: "kubeproxy.config.k8s.io/v1alpha1",
     kind: "KubeProxyConfiguration",
     clientConnection: { kubeconfig },
     mode: "iptables",
-    hostnameOverride: NODE,
-    clusterCIDR: pods,
+    hostnameOverride: "node-1",
+    clusterCIDR: cluster,
     conntrack: { maxPerCore: 0, tcpEstablishedTimeout: "0s", tcpCloseWaitTimeout: "0s" },
     metricsBindAddress: "127.0.0.1:10249",
   };
 }
 
-function corefile({ node }: Addresses, kubeconfig: string): string {
+function corefile({ nodes: [node] }: Addresses, kubeconfig: string): string {
   return `.:53 {
   bind ${node}
   errors
@@ -421,7 +333,7 @@ function corefile({ node }: Addresses, kubeconfig: string): string {
 }
 
 /** The DNS as a Service whose endpoint is on the node, and a class of volumes that an administrator makes. */
-function clusterObjects({ node, dns }: Addresses, family: "ipv4" | "ipv6"): string {
+function clusterObjects({ nodes: [node], dns }: Addresses, family: "ipv4" | "ipv6"): string {
   const ports = [
     { name: "dns", port: 53, protocol: "UDP" },
     { name: "dns-tcp", port: 53, protocol: "TCP" },

@@ -56,10 +56,14 @@ export class NodePki {
 
   /** @returns the file of a kubeconfig */
   async kubeconfig(name: string, subject: CertificateRequest["subject"]): Promise<string> {
-    const file = path.join(this.directory, `${name}.kubeconfig`);
+    const file = this.kubeconfigOf(name);
     const user = await this.#issue({ subject, usages: ["client"] });
     fs.writeFileSync(file, kubeconfigOf(this.server, this.authority, user).exportConfig());
     return file;
+  }
+
+  kubeconfigOf(name: string): string {
+    return path.join(this.directory, `${name}.kubeconfig`);
   }
 
   #issue(request: Omit<CertificateRequest, "notAfter">): Promise<CertifiedKey> {

@@ -1,15 +1,24 @@
 import fs from "node:fs";
 import { execa } from "execa";
 import { node, onlyPod } from "./installation";
+import { cgroupVersion } from "./machine";
+import type { Worker } from "./worker";
 
 /** The first process of the operator's container, as this namespace of processes numbers it. */
 export async function operatorPid(): Promise<number> {
-  const { status } = await onlyPod();
+  const { spec, status } = await onlyPod();
   const id = status.containerStatuses?.[0]?.containerID.replace("containerd://", "") ?? "";
-  const [command = "", ...args] = node.ctr;
+  const [command = "", ...args] = workerOf(spec.nodeName).ctr;
   const { stdout } = await execa(command, [...args, "tasks", "ls"]);
   const line = stdout.split("\n").find((text) => text.startsWith(id));
-  return Number(line?.split(/\s+/)[1]);
+  if (id === "" || line === undefined) throw new Error("the operator's container does not run");
+  return Number(line.split(/\s+/)[1]);
+}
+
+function workerOf(name: string): Worker {
+  const found = node.workers.find((worker) => worker.name === name);
+  if (found === undefined) throw new Error(`there is no node ${name}`);
+  return found;
 }
 
 /** Its children: the engine. */
@@ -55,13 +64,26 @@ export function componentPid(program: string): number {
   return Number(found);
 }
 
-/** What a cgroup of version 1 or 2 says of the Pod's memory, in bytes. */
-export function podMemory(uid: string): number {
-  const files = [
-    `/sys/fs/cgroup/memory/${node.cgroup}/kubepods/burstable/pod${uid}/memory.usage_in_bytes`,
-    `/sys/fs/cgroup/${node.cgroup}/kubepods/burstable/pod${uid}/memory.current`,
-  ];
-  const file = files.find((name) => fs.existsSync(name));
-  if (file === undefined) throw new Error(`no cgroup of Pod ${uid}`);
-  return Number(fs.readFileSync(file, "utf8"));
+/** The memory of the operator's container. */
+export interface ContainerMemory {
+  /** What cannot be taken back, in bytes. */
+  used: number;
+  /** How many of its processes the kernel has killed. */
+  kills: number;
+  limit(bytes: number): void;
+}
+
+export async function operatorMemory(): Promise<ContainerMemory> {
+  const { spec, metadata, status } = await onlyPod();
+  const id = status.containerStatuses?.[0]?.containerID.replace("containerd://", "") ?? "";
+  const isSecond = cgroupVersion() === 2;
+  const below = `${workerOf(spec.nodeName).cgroup}/kubepods/burstable/pod${metadata.uid}/${id}`;
+  const folder = isSecond ? `/sys/fs/cgroup/${below}` : `/sys/fs/cgroup/memory/${below}`;
+  const number = (file: string, name: string) =>
+    Number(new RegExp(`^${name} (\\d+)$`, "m").exec(fs.readFileSync(`${folder}/${file}`, "utf8"))?.[1]);
+  return {
+    used: isSecond ? number("memory.stat", "anon") : number("memory.stat", "total_rss"),
+    kills: isSecond ? number("memory.events", "oom_kill") : number("memory.oom_control", "oom_kill"),
+    limit: (bytes) => fs.writeFileSync(`${folder}/${isSecond ? "memory.max" : "memory.limit_in_bytes"}`, String(bytes)),
+  };
 }
