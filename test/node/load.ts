@@ -27,8 +27,8 @@ export async function createWriters(prefix: string, count: number): Promise<void
   await kubectl("create -f -", documents(writers));
 }
 
-export async function deleteWriters(): Promise<void> {
-  await kubectl("delete postgreswriters --all -A --timeout=120s");
+export async function deleteWriters(timeoutMs = 120_000): Promise<void> {
+  await kubectl(`delete postgreswriters --all -A --timeout=${timeoutMs / 1000}s`);
 }
 
 /** How many PostgresWriters there are, how many of them are Ready, and how many rows the database has of them. */
@@ -46,10 +46,10 @@ export async function countWriters(): Promise<{ objects: number; ready: number; 
 }
 
 /** Waits until nothing is lost, doubled or left locked. */
-export async function settled(count: number): Promise<void> {
+export async function settled(count: number, timeoutMs = SETTLED_MS): Promise<void> {
   await eventually(async () => {
     expect(await countWriters()).toEqual({ objects: count, ready: count, rows: count });
-  }, SETTLED_MS);
+  }, timeoutMs);
   await eventually(async () => expect(await countLocks()).toBe(0));
 }
 

@@ -13,9 +13,10 @@ import { missingPackages, NAMESPACES, shortcomings } from "./machine";
 import { nodeTools } from "./tools";
 
 /*
- * npm run test:node [-- check | packages | short | FILTER...]
+ * npm run test:node [-- check | packages | short | ipv6 | FILTER...]
  *
- * check: says what this machine lacks; packages: lists the Debian packages that it lacks; short: the form that CI runs.
+ * check: says what this machine lacks; packages: lists the Debian packages that it lacks; short: the form that CI runs;
+ * ipv6: the same in a cluster without IPv4. Without a word, all tests are run, and then ipv6.
  *
  * Brings up Kubernetes nodes on this machine, installs the operator's image on them and tests it. Everything runs in
  * namespaces of its own for mounts, the network and processes: nothing of it outlives them, however this ends.
@@ -59,22 +60,38 @@ async function main(): Promise<number> {
   const { archive: image, cli } = await buildImage(path.join(cacheDirectory(), "image"), IMAGE);
   signal.throwIfAborted();
 
+  for (const run of runsOf(form, filters)) {
+    const code = await runOnNodes(run, { binaries, image, cli }, signal);
+    if (code !== 0) return code;
+  }
+  return 0;
+}
+
+/** A cluster, and the files whose tests it is for: all of them when none is named. */
+interface Run {
+  nodes: number;
+  family: "ipv4" | "ipv6";
+  files: string[];
+}
+
+function runsOf(form: string | undefined, filters: string[]): Run[] {
+  const short: Run = { nodes: 1, family: "ipv4", files: ["test/node/short"] };
+  const ipv6: Run = { ...short, family: "ipv6" };
+  if (form === "short") return [short];
+  if (form === "ipv6") return [ipv6];
+  if (form !== undefined) return [{ nodes: 2, family: "ipv4", files: [form, ...filters] }];
+  return [{ nodes: 2, family: "ipv4", files: [] }, ipv6];
+}
+
+/** @returns the exit code of the tests */
+async function runOnNodes({ files, ...cluster }: Run, built: object, signal: AbortSignal): Promise<number> {
   const directory = fs.mkdtempSync(path.join(os.tmpdir(), "kindstack-node-"));
   fs.chmodSync(directory, 0o711); // PostgreSQL runs as another user
   const cgroup = path.basename(directory);
-  const selected = form === "short" ? ["test/node/short"] : [form, ...filters].filter((word) => word !== undefined);
   try {
-    const vitest = [path.join(ROOT, "node_modules/vitest/vitest.mjs"), "run", "--project", "node", ...selected];
+    const vitest = [path.join(ROOT, "node_modules/vitest/vitest.mjs"), "run", "--project", "node", ...files];
     const child = spawnInNamespaces([process.execPath, ...vitest], {
-      KINDSTACK_NODE: JSON.stringify({
-        directory,
-        cgroup,
-        binaries,
-        image,
-        cli,
-        nodes: form === "short" ? 1 : 2,
-        family: process.env.KINDSTACK_NODE_FAMILY ?? "ipv4",
-      }),
+      KINDSTACK_NODE: JSON.stringify({ directory, cgroup, ...cluster, ...built }),
     });
     signal.addEventListener("abort", () => child.kill("SIGKILL"));
     const [code] = (await once(child, "exit")) as [number | null];

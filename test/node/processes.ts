@@ -68,6 +68,8 @@ export function componentPid(program: string): number {
 export interface ContainerMemory {
   /** What cannot be taken back, in bytes. */
   used: number;
+  /** The most that it has had, with what can be taken back. */
+  peak: number;
   /** How many of its processes the kernel has killed. */
   kills: number;
   limit(bytes: number): void;
@@ -83,6 +85,7 @@ export async function operatorMemory(): Promise<ContainerMemory> {
     Number(new RegExp(`^${name} (\\d+)$`, "m").exec(fs.readFileSync(`${folder}/${file}`, "utf8"))?.[1]);
   return {
     used: isSecond ? number("memory.stat", "anon") : number("memory.stat", "total_rss"),
+    peak: Number(fs.readFileSync(`${folder}/${isSecond ? "memory.peak" : "memory.max_usage_in_bytes"}`, "utf8")),
     kills: isSecond ? number("memory.events", "oom_kill") : number("memory.oom_control", "oom_kill"),
     limit: (bytes) => fs.writeFileSync(`${folder}/${isSecond ? "memory.max" : "memory.limit_in_bytes"}`, String(bytes)),
   };
