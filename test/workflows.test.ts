@@ -38,6 +38,8 @@ interface GitlabJob {
   artifacts: { paths: string[] };
 }
 
+const COMMIT = /^[\w-]+\/[\w-]+@[0-9a-f]{40}$/;
+
 /** A runner and a permission that came after the linter's last release for Node.js. */
 const NEWER_THAN_THE_LINTER = /label "ubuntu-24\.04-arm" is unknown|unknown permission scope "attestations"/;
 
@@ -46,6 +48,13 @@ describe("the workflow for pull requests", () => {
     const lint = await createLinter();
     expect(lint(textOf(WORKFLOW), WORKFLOW)).toEqual([]);
     expect(lint(textOf(WORKFLOW).replace("runs-on", "run-on"), WORKFLOW)).not.toEqual([]);
+  });
+
+  it("uses actions by their commits", () => {
+    const { jobs } = parse(textOf(WORKFLOW)) as Workflow;
+    const uses = Object.values(jobs).flatMap(({ steps }) => steps.flatMap(({ uses }) => uses ?? []));
+    expect(uses.length).toBeGreaterThan(1);
+    expect(uses.filter((name) => !COMMIT.test(name))).toEqual([]);
   });
 
   it("puts nothing that others write into a script", () => {
@@ -70,7 +79,7 @@ describe("the workflow of a release", () => {
   it("uses actions by their commits", () => {
     const uses = steps.flatMap(({ uses }) => uses ?? []);
     expect(uses.length).toBeGreaterThan(10);
-    expect(uses.filter((name) => !/^[\w-]+\/[\w-]+@[0-9a-f]{40}$/.test(name))).toEqual([]);
+    expect(uses.filter((name) => !COMMIT.test(name))).toEqual([]);
   });
 
   it("has no secret but the job's own tokens, and puts nothing that others write into a script", () => {

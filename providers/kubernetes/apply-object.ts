@@ -20,11 +20,16 @@ import type { LiveObject, Manifest } from "./types";
 /** How often an object that others change at the same time is read. */
 const MAX_READS = 5;
 
-/** Applies the object; one that is given by a label, only in the version that has it. @throws {@link applyAsRead} */
-export async function applyObject(inputs: ObjectInputs, owners: string[]): Promise<ObjectOutputs> {
+/**
+ * Applies the object; one that is given by a label, only in the version that has it.
+ *
+ * @param uid of the object that was applied before: if it grants rights, it is the owners' whatever its label says
+ * @throws {@link applyAsRead}
+ */
+export async function applyObject(inputs: ObjectInputs, owners: string[], uid?: string): Promise<ObjectOutputs> {
   for (let read = 1; ; read++) {
     try {
-      return await applyAsRead(inputs, owners);
+      return await applyAsRead(inputs, owners, uid);
     } catch (error) {
       const isChanged = isApiError(error, 409);
       if (inputs.givenBy === undefined || !isChanged || read === MAX_READS) throw error;
@@ -38,13 +43,13 @@ export async function applyObject(inputs: ObjectInputs, owners: string[]): Promi
  * @throws TerminalError `Conflict` when an owner other than `owners` has it, `NamespaceProtected`; RetryableError `Gone`
  *   when it is to exist and does not
  */
-async function applyAsRead(inputs: ObjectInputs, owners: string[]): Promise<ObjectOutputs> {
+async function applyAsRead(inputs: ObjectInputs, owners: string[], uid?: string): Promise<ObjectOutputs> {
   const { manifest, owner, initial } = inputs;
   // Kinds refuse these by their fields; none is accepted here, whatever the kind and the user.
   if (typeName(manifest) === NAMESPACE) refuseProtectedNamespace(manifest.metadata.name ?? "", "metadata.name");
   const client = connectKubernetes();
   const live =
-    (await liveToUpdate(client, inputs, owners)) ??
+    (await liveToUpdate(client, inputs, owners, uid)) ??
     (initial && (await create(client, { ...inputs, manifest: initial.manifest }, initial.fieldManager)));
   const object =
     live === undefined
@@ -67,7 +72,8 @@ async function applyAsRead(inputs: ObjectInputs, owners: string[]): Promise<Obje
 async function liveToUpdate(
   client: KubernetesClient,
   inputs: ObjectInputs,
-  owners: string[],
+  knownOwners: string[],
+  uid: string | undefined,
 ): Promise<LiveObject | undefined> {
   const { manifest, existing, givenBy, adopt } = inputs;
   const live = await client.find(manifest);
@@ -83,6 +89,8 @@ async function liveToUpdate(
     await deleteUnmanaged(client, live);
     return undefined;
   }
+  const isKnown = grantsRights(live) && live.metadata.uid === uid;
+  const owners = isKnown ? [...knownOwners, ownerUidOf(live) ?? ""] : knownOwners;
   const conflict = describeConflict(live, owners, adopt !== false);
   if (live.metadata.deletionTimestamp) {
     if (grantsRights(live) && conflict === undefined) await applyRights(client, inputs, live);

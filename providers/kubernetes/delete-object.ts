@@ -49,14 +49,17 @@ export async function makeUnmanaged(client: KubernetesClient, manifest: Manifest
   await client.apply({ ...manifest, metadata: { ...metadata, uid: live.metadata.uid } });
 }
 
-/** Whether an owner that the manifest names is gone or on its way out, and does not leave its dependents behind. */
-export async function goesWithItsOwner(client: KubernetesClient, { metadata }: Manifest): Promise<boolean> {
+/** Whether an owner that the manifest names is gone, or on its way out and does not leave its dependents behind. */
+export async function endOfOwner(
+  client: KubernetesClient,
+  { metadata }: Manifest,
+): Promise<"gone" | "ending" | undefined> {
   for (const { apiVersion, kind, name, uid } of metadata.ownerReferences ?? []) {
     const owner = await client.get({ apiVersion, kind }, name, metadata.namespace);
-    if (owner?.metadata.uid !== uid) return true;
-    if (owner.metadata.deletionTimestamp && !owner.metadata.finalizers?.includes("orphan")) return true;
+    if (owner?.metadata.uid !== uid) return "gone";
+    if (owner.metadata.deletionTimestamp && !owner.metadata.finalizers?.includes("orphan")) return "ending";
   }
-  return false;
+  return undefined;
 }
 
 /**

@@ -7,6 +7,7 @@ export const POD = "v1/Pod";
 export const NAMESPACE = "v1/Namespace";
 const DEPLOYMENT = "apps/v1/Deployment";
 const ROLE_BINDING = "rbac.authorization.k8s.io/v1/RoleBinding";
+const LIMITS = ["v1/LimitRange", "v1/ResourceQuota", "networking.k8s.io/v1/NetworkPolicy"];
 
 /**
  * By type, the path of the field that the API server does not let anyone change; a change of it needs another object. The
@@ -25,6 +26,11 @@ export function typeName({ apiVersion, kind }: Manifest): string {
 
 export function grantsRights(object: Manifest): boolean {
   return typeName(object) === ROLE_BINDING;
+}
+
+/** Whether an object limits what its namespace may have or do. */
+export function limitsNamespace(object: Manifest): boolean {
+  return LIMITS.includes(typeName(object));
 }
 
 /** Whether an object makes others, so that it is gone when those are. */

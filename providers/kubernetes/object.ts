@@ -5,9 +5,9 @@ import { DynamicResource, defineProvider, PROVIDER_PROPERTY } from "../dynamic";
 import type { DiffResult, DynamicProvider, Properties } from "../provider";
 import { applyObject } from "./apply-object";
 import { connectKubernetes } from "./connection";
-import { deleteObject, goesWithItsOwner, makeUnmanaged, relinquish, untilGone } from "./delete-object";
+import { deleteObject, endOfOwner, makeUnmanaged, relinquish, untilGone } from "./delete-object";
 import type { ObjectInputs, ObjectOutputs } from "./object-inputs";
-import { changesImmutableField } from "./object-types";
+import { changesImmutableField, grantsRights, limitsNamespace } from "./object-types";
 import {
   CREATED_ANNOTATION,
   OWNER_ANNOTATION,
@@ -82,7 +82,7 @@ const objects: DynamicProvider<ObjectInputs, ObjectOutputs> = {
   },
 
   async update(_id, olds, news) {
-    return { outs: await applyObject(news, [news.owner.uid, olds.owner.uid]) };
+    return { outs: await applyObject(news, [news.owner.uid, olds.owner.uid], olds.uid) };
   },
 
   async delete(_id, outs) {
@@ -91,7 +91,12 @@ const objects: DynamicProvider<ObjectInputs, ObjectOutputs> = {
     if (live === undefined || !isStillOurs(live, outs)) return; // gone, or another owner's by now
     if (outs.existing) {
       if (live.metadata.deletionTimestamp) return; // it goes, and is known by its labels until then
-      if (!(await goesWithItsOwner(client, outs.manifest))) await relinquish(client, outs.manifest, live);
+      const end = await endOfOwner(client, outs.manifest);
+      // The garbage collector would come late, and leave what has another owner, too.
+      if (end === "ending" && isDependent(live, outs.manifest)) await deleteObject(client, live);
+      else if (end === undefined) await relinquish(client, outs.manifest, live);
+    } else if (limitsNamespace(live) && (await endOfOwner(client, outs.manifest)) === "ending") {
+      return; // a namespace that ends with the same owner is limited until it is gone
     } else if (outs.created && wasCreated(live)) {
       await deleteObject(client, live);
       if (outs.awaitDeletion !== false) await untilGone(client, live);
@@ -115,10 +120,20 @@ function identity({ apiVersion, kind, metadata }: Manifest): string {
   return [group, kind, metadata.namespace ?? "", metadata.name].join("/");
 }
 
-/** An object that only lost its label is still ours. */
+/**
+ * An object that only lost its label is still ours. One that grants rights is ours whatever its label says: who has those
+ * rights may write labels.
+ */
 function isStillOurs(live: LiveObject, outs: ObjectOutputs): boolean {
   const holder = ownerUidOf(live);
-  return holder === undefined ? live.metadata.uid === outs.uid : holder === outs.owner.uid;
+  const isSame = live.metadata.uid === outs.uid;
+  return holder === outs.owner.uid || (isSame && (holder === undefined || grantsRights(live)));
+}
+
+/** Whether a live object has an owner that the manifest names. */
+function isDependent(live: LiveObject, manifest: Manifest): boolean {
+  const owners = (manifest.metadata.ownerReferences ?? []).map(({ uid }) => uid);
+  return live.metadata.ownerReferences?.some(({ uid }) => owners.includes(uid)) ?? false;
 }
 
 /** Whether a resource's outputs are those of a Kubernetes object, as an engine's events show them. */

@@ -95,6 +95,8 @@ Environment:
   KINDSTACK_CLUSTER                    the cluster's name in the records of rows (default: its UID)
   KINDSTACK_PROTECTED_NAMESPACES       further namespaces that no tenant may have, besides kube-*, default and the
                                        operator's own, such as "cert-manager,ingress-*"
+  KINDSTACK_ALLOWED_GROUPS             groups of everybody that tenants may name as their administrators or users, such as
+                                       "system:authenticated"
   KINDSTACK_NAMESPACE                  the namespace of its Secrets (default: the Pod's, else "default")
   KINDSTACK_LOG_LEVEL, KINDSTACK_LOG_FORMAT
                                        trace, debug, info, warn, error; json, pretty

@@ -120,6 +120,10 @@ export const configurationSchema = Type.Object({
     { pattern: "^[-a-z0-9*]+$", maxLength: 63 },
     "further namespaces that no tenant may have, besides kube-*, default and the operator's; * matches any characters",
   ),
+  allowedGroups: list(
+    { ...TEXT, pattern: "^[^,]+$" },
+    "groups of everybody, such as system:authenticated, that may administer namespaces of tenants",
+  ),
   memcachedImage: optional(TEXT, "the image of all Memcacheds"),
 
   admission: flag(true, "webhooks, policies and roles of Capsule's Tenant"),
@@ -131,6 +135,10 @@ export const configurationSchema = Type.Object({
     { ...TEXT, pattern: "^[^,]+$" },
     "groups whose members create namespaces through Capsule's Tenants",
     { default: [DEFAULT_USER_GROUP], minItems: 1 },
+  ),
+  cordonExempt: list(
+    { ...TEXT, pattern: "^[^,]+$" },
+    "users and groups that are exempt in cordoned tenants of Capsule",
   ),
   previews: flag(
     true,

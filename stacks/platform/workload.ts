@@ -132,9 +132,11 @@ function environment(configuration: Configuration): types.EnvMap {
     KINDSTACK_LOG_LEVEL: configuration.logLevel,
     KINDSTACK_LOG_FORMAT: "json",
     KINDSTACK_CAPSULE_USER_GROUPS: admission && capsuleUserGroups.join(","),
+    KINDSTACK_CAPSULE_CORDON_EXEMPT: admission && configuration.cordonExempt.join(","),
     PSQL_DIRECTORY: POSTGRES_DIRECTORY,
     KINDSTACK_CLUSTER: configuration.clusterName,
     KINDSTACK_PROTECTED_NAMESPACES: configuration.protectedNamespaces.join(","),
+    KINDSTACK_ALLOWED_GROUPS: configuration.allowedGroups.join(","),
     MEMCACHED_IMAGE: configuration.memcachedImage,
   };
   // What is empty or `undefined` is not set.

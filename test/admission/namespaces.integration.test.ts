@@ -253,10 +253,47 @@ describe("theft", () => {
     ["the label of another owner's tenant", () => ({ labels: { [TENANT_LABEL]: gas } }), "does not own"],
     ["the label of a tenant that does not exist", () => ({ labels: { [TENANT_LABEL]: "none" } }), "does not own"],
     ["an owner reference to another owner's tenant", () => ({ ownerReferences: [reference()] }), "cannot be owned by"],
+    [
+      "an owner reference to anything that would outlive its tenant",
+      () => ({ ownerReferences: [{ apiVersion: "v1", kind: "Node", name: "n", uid: "u" }] }),
+      "ends with it: it cannot be owned by Node n as well",
+    ],
+    ["a finalizer", () => ({ finalizers: ["example.com/held"] }), "can set no finalizers"],
     ["Kindstack's own mark", () => ({ labels: { "kindstack.dev/owner-uid": "x" } }), "cannot be set on a namespace"],
   ])("by a creation with %s is refused", async (_, metadata, message) => {
     await admission.client.mergePatch(tenants, oil, undefined, { spec: { namespaceQuota: 5 } });
     await eventually(() => expectRefusal(asAlice, namespaceOf(uniqueName("theft"), metadata()), message));
+  });
+
+  it("of an account's rights by making its home is refused, but in the tenant that names it alone", async () => {
+    const [home, own] = [uniqueName("home"), uniqueName("home")];
+    await admission.tenant(uniqueName("robots"), {
+      owner: { kind: "ServiceAccount", name: `system:serviceaccount:${home}:robot` },
+      additionalRoleBindings: [
+        { clusterRoleName: "view", subjects: [{ kind: "ServiceAccount", name: "x", namespace: `${home}-2` }] },
+        { clusterRoleName: "view", subjects: [{ kind: "Group", name: `system:serviceaccounts:${home}-3` }] },
+      ],
+    });
+    for (const name of [home, `${home}-2`, `${home}-3`]) {
+      await eventually(() => expectRefusal(asAlice, namespaceOf(name), "is the home of accounts that have rights"));
+    }
+    await admission.client.mergePatch(tenants, oil, undefined, {
+      spec: {
+        namespaceQuota: 5,
+        additionalRoleBindings: [
+          { clusterRoleName: "view", subjects: [{ kind: "ServiceAccount", name: "x", namespace: own }] },
+        ],
+      },
+    });
+    await eventually(() => create(asAlice, namespaceOf(own), true));
+  });
+
+  it("by an owner reference of a backup comes to the tenant as it is now", async () => {
+    const former = { apiVersion: "capsule.clastix.io/v1alpha1", kind: "Tenant", name: oil, uid: "of-a-backup" };
+    await eventually(async () => {
+      const namespace = await create(asAlice, namespaceOf(uniqueName("restored"), { ownerReferences: [former] }), true);
+      expect(owners(namespace)).toEqual([{ kind: "Tenant", name: oil, uid: oilTenant.metadata.uid, controller: true }]);
+    });
   });
 
   it("by creating what a tenant's webhook does not see is refused", async () => {
@@ -281,6 +318,9 @@ describe("theft", () => {
     for (const ownerReferences of [[reference()], null]) {
       await expect(change(own, { ownerReferences })).rejects.toThrow("keeps its tenant");
     }
+    const node = { apiVersion: "v1", kind: "Node", name: "n", uid: "u" };
+    const kept = (await admission.client.get(namespaces, own))?.metadata.ownerReferences ?? [];
+    await expect(change(own, { ownerReferences: [...kept, node] })).rejects.toThrow("it can have no other owner");
     await expect(change(own, { labels: { "kindstack.dev/owner-uid": "x" } })).rejects.toThrow("Kindstack alone");
     await expect(
       change(own, { annotations: { "scheduler.alpha.kubernetes.io/node-selector": "a=b" } }),
@@ -292,5 +332,60 @@ describe("theft", () => {
     const patch = asBob.mergePatch(namespaces, own, undefined, { metadata: { labels: { [TENANT_LABEL]: gas } } });
 
     await expect(patch).rejects.toMatchObject({ status: 403 });
+  });
+});
+
+describe("tools of an owner", () => {
+  let own: string;
+  beforeAll(async () => {
+    const { items } = await admission.client.list(namespaces, { labelSelector: `${TENANT_LABEL}=${oil}` });
+    own = (items[0] as LiveObject).metadata.name;
+    await admission.bindOwner(own, alice);
+    await eventually(() => apply(asAlice, own, {}));
+  });
+
+  /** As `kubectl apply --server-side` and GitOps controllers do. */
+  const apply = (client: KubernetesClient, name: string, labels: Record<string, string>, dryRun = false) =>
+    client.json<LiveObject>("PATCH", `/api/v1/namespaces/${name}`, {
+      query: { fieldManager: "flux", force: "true", dryRun: dryRun ? "All" : undefined },
+      body: namespaceOf(name, { labels }),
+      contentType: "application/apply-patch+yaml",
+    });
+
+  it("apply a namespace that is not there yet, and again", async () => {
+    await admission.client.mergePatch(tenants, oil, undefined, { spec: { namespaceQuota: 20 } });
+    const name = uniqueName("gitops");
+    expect(await asAlice.get(namespaces, name)).toBeUndefined(); // as client-side apply asks first
+    const made = await eventually(() => apply(asAlice, name, { stage: "dev" }));
+    expect(owners(made)).toEqual([{ kind: "Tenant", name: oil, uid: oilTenant.metadata.uid, controller: true }]);
+    await expect(apply(asAlice, name, { stage: "prod" })).rejects.toThrow("you have no rights in it yet");
+    await admission.bindOwner(name, alice);
+
+    const again = await eventually(() => apply(asAlice, name, { stage: "prod" }));
+
+    expect(again.metadata.labels).toMatchObject({ stage: "prod", [TENANT_LABEL]: oil });
+  });
+
+  it("label, annotate, patch and diff within the tenant's rules", async () => {
+    const patch = (metadata: object) => asAlice.mergePatch(namespaces, own, undefined, { metadata });
+    await expect(patch({ labels: { stage: "dev" }, annotations: { note: "x" } })).resolves.toBeDefined();
+    await expect(apply(asAlice, own, { stage: "prod" }, true)).resolves.toMatchObject({
+      metadata: { labels: { stage: "prod" } },
+    });
+    for (const [metadata, message] of [
+      [{ labels: { "pod-security.kubernetes.io/enforce": "privileged" } }, "cannot be changed by its owner"],
+      [{ labels: { [TENANT_LABEL]: gas } }, `is of the tenant ${oil}`],
+      [{ finalizers: ["example.com/held"] }, "can set no finalizers"],
+      [{ ownerReferences: null }, "keeps its tenant"],
+    ] as const) {
+      await expect(patch(metadata)).rejects.toThrow(message);
+    }
+  });
+
+  it("reach no other namespace", async () => {
+    for (const name of ["default", "kube-system", admission.namespace]) {
+      await expect(apply(asAlice, name, { stage: "dev" })).rejects.toThrow("is of no tenant of yours");
+      await expect(apply(asBob, own, { stage: "dev" })).rejects.toThrow("is of no tenant of yours");
+    }
   });
 });

@@ -3,6 +3,7 @@ import type { KubernetesClient, Manifest } from "../../providers/kubernetes/clie
 import { eventually } from "../../src/testing/eventually";
 import { controllerReference } from "../../stacks/contract/object";
 import { keyRuleAnnotations } from "../../stacks/kinds/capsule-tenant/namespace-metadata";
+import { policyBindings } from "../../stacks/kinds/capsule-tenant/policies/policies";
 import { controlPlane } from "../control-plane";
 import { create, expectRefusal, namespaceOf, pathOf, TestAdmission, uniqueName } from "./test-admission";
 
@@ -80,6 +81,9 @@ const annotatedClass = (value: string) => ({ annotations: { "kubernetes.io/ingre
 const hosts = (...names: (string | undefined)[]) =>
   ingress("default", {}, { rules: names.map((host) => ({ ...(host !== undefined && { host }) })) });
 
+const aliased = (value: string) =>
+  ingress("default", { annotations: { "nginx.ingress.kubernetes.io/server-alias": value } });
+
 function claim(storageClassName?: string, annotation?: string): Manifest {
   return {
     apiVersion: "v1",
@@ -87,7 +91,7 @@ function claim(storageClassName?: string, annotation?: string): Manifest {
     metadata: {
       name: uniqueName("data"),
       namespace: oil,
-      ...(annotation && { annotations: { "volume.beta.kubernetes.io/storage-class": annotation } }),
+      ...(annotation !== undefined && { annotations: { "volume.beta.kubernetes.io/storage-class": annotation } }),
     },
     spec: {
       ...(storageClassName !== undefined && { storageClassName }),
@@ -117,6 +121,13 @@ function service(externalIPs: string[], more: object = {}): Manifest {
 
 const loadBalancer = (more: object = {}) =>
   service([], { type: "LoadBalancer", allocateLoadBalancerNodePorts: false, ...more });
+const addressed = (key: string) => {
+  const made = loadBalancer();
+  return { ...made, metadata: { ...made.metadata, annotations: { [key]: "10.20.3.4,1.2.3.4" } } };
+};
+const onPort = (hostPort: number) => ({
+  containers: [{ name: "app", image: "nginx", imagePullPolicy: "Always", ports: [{ containerPort: 80, hostPort }] }],
+});
 const externalName = () => service([], { type: "ExternalName", externalName: "example.com" });
 
 const at = (namespace: string, manifest: Manifest): Manifest => ({
@@ -214,6 +225,17 @@ describe("a tenant's owner", () => {
       () => pod("nginx", { priorityClassName: "system-node-critical" }),
       "system-node-critical",
     ],
+    ["no storage class by an empty annotation, beside a class of the list", () => claim("fast", ""), "must be named"],
+    ["no ingress class by an empty annotation", () => ingress(undefined, annotatedClass("")), "must be named"],
+    ["a host name by an alias", () => aliased("oil.example.com, gas.example.com"), "gas.example.com is not allowed"],
+    ["an image by its id", () => pod(`sha256:${"0".repeat(64)}`), "can be one that a node has"],
+    ["an image by the beginning of its id", () => pod("0123456789ab"), "can be one that a node has"],
+    ["the network of the node", () => pod("nginx", { hostNetwork: true }), "of the node"],
+    ["the processes of the node", () => pod("nginx", { hostPID: true }), "of the node"],
+    ["a port of the node", () => pod("nginx", onPort(8080)), "of the node"],
+    ["an address of a load balancer", () => loadBalancer({ loadBalancerIP: "1.2.3.4" }), "address 1.2.3.4 is not"],
+    ["an address by an annotation", () => addressed("metallb.universe.tf/loadBalancerIPs"), "address 1.2.3.4 is not"],
+    ["an address by another annotation", () => addressed("lbipam.cilium.io/ips"), "address 1.2.3.4 is not"],
     ["a node port", () => service([], { type: "NodePort" }), "node ports are not allowed"],
     ["a load balancer with node ports", () => loadBalancer({ allocateLoadBalancerNodePorts: true }), "node ports"],
     [
@@ -249,6 +271,17 @@ describe("a tenant's owner", () => {
     await expectRefusal(asAlice, manifest(), message);
   });
 
+  it("has Pods on the tenant's nodes alone, in clusters that set no node selector, too", async () => {
+    const pinned = uniqueName("pinned");
+    await admission.tenant(pinned, { owner: { kind: "User", name: alice }, nodeSelector: { disk: "ssd" } });
+    await admission.tenantNamespace(pinned, pinned, alice);
+
+    await eventually(() => expectRefusal(asAlice, at(pinned, pod("nginx")), "must have the nodeSelector disk: ssd"));
+    await expectRefusal(asAlice, at(pinned, pod("nginx", { nodeSelector: { disk: "hdd" } })), "nodeSelector disk: ssd");
+    const placed = pod("nginx", { nodeSelector: { disk: "ssd", zone: "a" } });
+    await expect(create(asAlice, at(pinned, placed), true)).resolves.toBeDefined();
+  });
+
   it("may use what pleases in a tenant without lists", async () => {
     for (const manifest of [
       ingress("public"),
@@ -260,6 +293,7 @@ describe("a tenant's owner", () => {
       externalName(),
       pod("nginx", { priorityClassName: batch }, "Never"),
       service([], { type: "NodePort" }),
+      pod("nginx", { hostNetwork: true }),
     ]) {
       await expect(create(asAlice, at(free, manifest), true)).resolves.toBeDefined();
     }
@@ -486,13 +520,44 @@ describe("a protected namespace", () => {
 });
 
 describe("a cordoned tenant", () => {
-  it("gets nothing new from its owner, while what runs continues", async () => {
-    const cordoned = uniqueName("cordoned");
-    await admission.tenant(cordoned, { owner: { kind: "User", name: alice }, cordoned: true });
+  const cordoned = uniqueName("cordoned");
+  const account = `system:serviceaccount:${cordoned}:robot`;
+  let asAccount: KubernetesClient;
+  let app: string;
+  beforeAll(async () => {
+    await admission.tenant(cordoned, { owner: { kind: "User", name: alice } });
     await admission.tenantNamespace(cordoned, cordoned, alice);
-    const controller = await admission.user("system:serviceaccount:kube-system:x", "system:masters");
+    // As the owner may have done before.
+    await admission.bindOwner(cordoned, account);
+    asAccount = await admission.user(account, "system:serviceaccounts");
+    app = (await eventually(() => create(asAccount, at(cordoned, pod("nginx"))))).metadata.name;
+    await admission.grant(cordoned, account, { resources: ["pods/eviction"], verbs: ["create"] });
+    const tenants = await admission.client.resourceType("capsule.clastix.io/v1alpha1", "Tenant");
+    await admission.client.mergePatch(tenants, cordoned, undefined, { spec: { cordoned: true } });
+    for (const manifest of policyBindings(await admission.findTenant(cordoned))) await admission.create(manifest);
     await eventually(() => expectRefusal(asAlice, at(cordoned, service([])), `the tenant ${cordoned} is cordoned`));
+  });
+  const refused = (action: Promise<unknown>) => expect(action).rejects.toThrow("is cordoned");
 
+  it.each<[string, () => Promise<unknown>]>([
+    ["a creation", () => create(asAccount, at(cordoned, pod("nginx")))],
+    ["an update", () => asAccount.mergePatch(POD, app, cordoned, { metadata: { labels: { a: "b" } } })],
+    ["a deletion", () => asAccount.delete(POD, app, cordoned)],
+    [
+      "an eviction",
+      () => subresource("eviction", { apiVersion: "policy/v1", kind: "Eviction", metadata: { name: app } }),
+    ],
+    ["exec", () => subresource("exec?command=sh&stdout=true")],
+    ["attach", () => subresource("attach?stdout=true")],
+    ["a forwarded port", () => subresource("portforward")],
+  ])("refuses %s to whoever got rights from its owner", (_, action) => refused(action()));
+
+  const POD = { apiVersion: "v1", kind: "Pod", plural: "pods", namespaced: true };
+  const subresource = (name: string, body?: object) =>
+    asAccount.json("POST", `/api/v1/namespaces/${cordoned}/pods/${app}/${name}`, { body });
+
+  it("lets administrators, the control plane and what runs go on", async () => {
+    const controller = await admission.user("system:serviceaccount:kube-system:x", "system:masters");
     const lease = {
       apiVersion: "coordination.k8s.io/v1",
       kind: "Lease",

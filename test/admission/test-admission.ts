@@ -18,7 +18,7 @@ import type { AnyKind } from "../../stacks/contract/kind";
 import type { KindObject } from "../../stacks/contract/object";
 import { capsuleTenantAdmission } from "../../stacks/kinds/capsule-tenant/admission/admission";
 import { capsuleTenant } from "../../stacks/kinds/capsule-tenant/kind";
-import { DEFAULT_USER_GROUP, TENANT_LABEL } from "../../stacks/kinds/capsule-tenant/labels";
+import { DEFAULT_USER_GROUP, NAMESPACE_DELETER, TENANT_LABEL } from "../../stacks/kinds/capsule-tenant/labels";
 import { policyBindings } from "../../stacks/kinds/capsule-tenant/policies/policies";
 import type { CapsuleTenantSpec } from "../../stacks/kinds/capsule-tenant/schema";
 import { removeAdmission } from "./leftovers";
@@ -109,13 +109,20 @@ export class TestAdmission {
       kind: "Namespace",
       metadata: { name, labels: { [TENANT_LABEL]: tenant } },
     });
-    await this.create({
-      apiVersion: `${RBAC}/v1`,
-      kind: "RoleBinding",
-      metadata: { name: "owner", namespace: name },
-      roleRef: { apiGroup: RBAC, kind: "ClusterRole", name: "admin" },
-      subjects: [{ apiGroup: RBAC, kind: "User", name: owner }],
-    } as Manifest);
+    await this.bindOwner(name, owner);
+  }
+
+  /** The rights of a tenant's owner in one of its namespaces. */
+  async bindOwner(namespace: string, owner: string): Promise<void> {
+    for (const role of ["admin", NAMESPACE_DELETER]) {
+      await this.create({
+        apiVersion: `${RBAC}/v1`,
+        kind: "RoleBinding",
+        metadata: { name: uniqueName(role), namespace },
+        roleRef: { apiGroup: RBAC, kind: "ClusterRole", name: role },
+        subjects: [{ apiGroup: RBAC, kind: "User", name: owner }],
+      } as Manifest);
+    }
   }
 
   /** Rights in a namespace that a tenant's owner does not have everywhere. */

@@ -87,6 +87,7 @@ export const capsuleTenant = defineKind({
     environment: {
       KINDSTACK_CAPSULE_USER_GROUPS:
         "groups that create namespaces through Capsule's Tenants (default: capsule.clastix.io)",
+      KINDSTACK_CAPSULE_CORDON_EXEMPT: "users and groups that are exempt in cordoned tenants of Capsule",
     },
     admission: capsuleTenantAdmission(),
     namespaceView: capsuleNamespaceView,

@@ -1,4 +1,4 @@
-import { isProtectedNamespace, type LiveObject } from "../../../providers/kubernetes/index";
+import { isProtectedNamespace, type LiveObject, OWNER_UID_LABEL } from "../../../providers/kubernetes/index";
 import type { KindObject } from "../../contract/index";
 import { ROLE_BINDING_LABEL, TENANT_LABEL } from "./labels";
 import type { CapsuleTenant } from "./schema";
@@ -25,6 +25,26 @@ export function namespacesOf(
     .filter(({ metadata }) => !metadata.deletionTimestamp && !isProtectedNamespace(metadata.name))
     .map(({ metadata }) => metadata.name);
   return [...new Set(names)].sort();
+}
+
+/**
+ * Of the objects with a tenant's marks, those that Kindstack makes: by place and name, which only it may use there. Users may
+ * write the marks elsewhere.
+ */
+export function madeInNamespaces(
+  { metadata: { name, uid } }: KindObject,
+  objects: readonly LiveObject[],
+): LiveObject[] {
+  const namespaces = new Set(
+    objects.flatMap(({ kind, metadata }) =>
+      kind === "Namespace" && (metadata.labels?.[TENANT_LABEL] === name || metadata.labels?.[OWNER_UID_LABEL] === uid)
+        ? [metadata.name]
+        : [],
+    ),
+  );
+  return objects.filter(
+    ({ metadata: { namespace = "", name: own } }) => namespaces.has(namespace) && own.startsWith(`capsule-${name}-`),
+  );
 }
 
 /** Of the objects, the namespaces that are not being deleted. */

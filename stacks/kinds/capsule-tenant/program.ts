@@ -52,16 +52,20 @@ export function capsuleTenantProgram(tenant: CapsuleTenant, { owner, owned, watc
     (manifest) => new KubernetesObject(`policy/${manifest.metadata.name}`, { owner, manifest }),
   );
   for (const namespace of namespacesOf(tenant, owned, watched)) {
-    const inNamespace = new KubernetesObject(`namespace/${namespace}`, {
-      owner,
-      existing: true, // its owner created it, and the garbage collector deletes it
-      givenBy: TENANT_LABEL,
-      manifest: {
-        apiVersion: "v1",
-        kind: "Namespace",
-        metadata: { name: namespace, ...namespaceMetadata(tenant), ownerReferences },
+    const inNamespace = new KubernetesObject(
+      `namespace/${namespace}`,
+      {
+        owner,
+        existing: true, // its owner created it, and the garbage collector deletes it
+        givenBy: TENANT_LABEL,
+        manifest: {
+          apiVersion: "v1",
+          kind: "Namespace",
+          metadata: { name: namespace, ...namespaceMetadata(tenant), ownerReferences },
+        },
       },
-    });
+      { dependsOn: bindings },
+    );
     const register = ({ label, ...type }: ItemType, items: readonly ItemFields[] = [], dependsOn: Resource[] = []) =>
       items.map(({ balanced, ...fields }, index) => {
         const labels = { [TENANT_LABEL]: metadata.name, [label]: String(index) };

@@ -1,7 +1,8 @@
 import type { LiveObject } from "../../../providers/kubernetes/index";
 import type { Maintenance } from "../../contract/index";
 import { endingNamespaces, rememberUse } from "./ending-namespaces";
-import { QUOTA_MANAGER, RESOURCE_QUOTA_LABEL } from "./labels";
+import { indexedName, QUOTA_MANAGER } from "./labels";
+import { madeInNamespaces } from "./namespaces";
 import { type Amount, type Amounts, formatAmount, parseAmount, sum, unitOf } from "./quantity";
 import { asksOn } from "./quota-asks";
 import type { CapsuleTenant } from "./schema";
@@ -34,7 +35,7 @@ export async function balanceQuotas(
   tenant: CapsuleTenant,
   { owned, apply }: Pick<Maintenance, "owned" | "apply">,
 ): Promise<{ requeueAfterMs: number } | undefined> {
-  rememberUse(tenant, owned);
+  rememberUse(tenant, madeInNamespaces(tenant, owned));
   await Promise.all(endingNamespaces(tenant, owned).notes.map((note) => apply(note, QUOTA_MANAGER)));
   const due = (tenant.spec.resourceQuotas ?? []).flatMap(({ hard = {} }, index) => {
     const { quotas, lost } = quotasOfItem(tenant, owned, index);
@@ -75,10 +76,10 @@ export function leftOf(
  */
 function quotasOfItem(tenant: CapsuleTenant, owned: readonly LiveObject[], index: number) {
   const { lastUse } = endingNamespaces(tenant, owned);
-  const present = (owned as LiveQuota[]).filter(
+  const present = (madeInNamespaces(tenant, owned) as LiveQuota[]).filter(
     ({ kind, metadata }) =>
       kind === "ResourceQuota" &&
-      metadata.labels?.[RESOURCE_QUOTA_LABEL] === String(index) &&
+      metadata.name === indexedName(tenant.metadata.name, index) &&
       !lastUse.has(metadata.namespace ?? ""),
   );
   const isEnding = ({ metadata }: LiveQuota) => metadata.deletionTimestamp !== undefined;

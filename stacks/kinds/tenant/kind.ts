@@ -1,4 +1,4 @@
-import { protectedNamespaces } from "../../../providers/kubernetes/index";
+import { allowedGroups, protectedNamespaces } from "../../../providers/kubernetes/index";
 import { defineKind, objectId } from "../../contract/index";
 import { tenantProgram } from "./program";
 import { tenantSpec, tenantStatus, validateTenant } from "./schema";
@@ -36,7 +36,7 @@ export const tenant = defineKind({
         verbs: ["bind"],
       },
     ],
-    settings: protectedNamespaces,
+    settings: () => [...protectedNamespaces(), ...allowedGroups()],
     claims: {
       of: ({ spec }) => spec.namespaces.map(namespaceId),
       withhold: ({ spec, ...object }, ids) => ({

@@ -1,5 +1,5 @@
 import Type from "typebox";
-import { refuseProtectedNamespace } from "../../../providers/kubernetes/index";
+import { refuseBroadGroup, refuseProtectedNamespace } from "../../../providers/kubernetes/index";
 import { type KindObject, TerminalError } from "../../contract/index";
 
 /** What the API server refuses at once; more may be protected ({@link refuseProtectedNamespace}). */
@@ -52,12 +52,15 @@ export const tenantStatus = Type.Object({
 export type TenantStatus = Type.Static<typeof tenantStatus>;
 
 /**
- * Refuses what only the operator knows to be protected, and duplicates, which an older CRD may not refuse: they would be
+ * Refuses what only the operator knows to be protected, groups that everybody is in, and duplicates, which an older CRD may not refuse: they would be
  * resources of one name.
  *
- * @throws TerminalError naming the namespace
+ * @throws TerminalError naming the field and the value
  */
-export function validateTenant({ spec: { namespaces } }: KindObject<TenantSpec>): void {
+export function validateTenant({ spec: { namespaces, ...groups } }: KindObject<TenantSpec>): void {
+  for (const field of ["adminGroups", "userGroups"] as const) {
+    for (const [index, name] of (groups[field] ?? []).entries()) refuseBroadGroup(name, `spec.${field}.${index}`);
+  }
   for (const [index, name] of namespaces.entries()) {
     refuseProtectedNamespace(name, `spec.namespaces.${index}`);
     if (namespaces.indexOf(name) !== index) {

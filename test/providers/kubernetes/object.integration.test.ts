@@ -1,6 +1,11 @@
 import { beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { withinFence } from "../../../providers/fence";
-import { KubernetesClient, type Manifest, type ResourceType } from "../../../providers/kubernetes/client";
+import {
+  KubernetesClient,
+  type LiveObject,
+  type Manifest,
+  type ResourceType,
+} from "../../../providers/kubernetes/client";
 import { provider } from "../../../providers/kubernetes/object";
 import type { ObjectInputs, ObjectOutputs } from "../../../providers/kubernetes/object-inputs";
 import { CREATED_ANNOTATION, OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../../providers/kubernetes/ownership";
@@ -343,6 +348,22 @@ describe("a RoleBinding", () => {
     expect(await groupsOf(name)).toEqual(["here"]);
   });
 
+  it("is given back its label, whichever a user gave it, and loses the rights that it is not to grant", async () => {
+    const relabel = (name: string) =>
+      cluster.client.mergePatch(type, name, cluster.namespace, {
+        metadata: { labels: { [OWNER_UID_LABEL]: globex.uid } },
+      });
+    const outs = await create(binding("relabelled", "edit", ["gone", "here"]));
+    await relabel("relabelled");
+    const updated = await update(outs, binding("relabelled", "edit", ["here"]));
+    expect(await live("relabelled")).toMatchObject({ metadata: { labels: { [OWNER_UID_LABEL]: acme.uid } } });
+    expect(await groupsOf("relabelled")).toEqual(["here"]);
+
+    await relabel("relabelled");
+    await remove(updated);
+    expect(await live("relabelled")).toBeUndefined();
+  });
+
   it("of another owner is left alone, whatever its role", async () => {
     const outs = await create(binding("swapped-foreign", "edit", ["here"]));
     await swap("swapped-foreign", { labels: { [OWNER_UID_LABEL]: globex.uid } });
@@ -433,7 +454,7 @@ describe("an object that others make", () => {
     await cluster.edit("ending", { metadata: { finalizers: null } });
   });
 
-  it("is released without a deletion, and kept for the garbage collector when its owner is on its way out", async () => {
+  it("is released without a deletion, and deleted with its owner, whoever owns it besides", async () => {
     const owner = await cluster.applyAs("someone", cluster.configMap("boss", {}, { finalizers: ["example.com/held"] }));
     const { uid } = owner.metadata;
     const reference = { apiVersion: "v1", kind: "ConfigMap", name: "boss", uid, blockOwnerDeletion: false };
@@ -449,11 +470,19 @@ describe("an object that others make", () => {
 
     const again = (await provider.create(existing(manifest))).outs;
     await cluster.client.delete(CONFIG_MAP, "boss", cluster.namespace);
+    const other = await cluster.applyAs("someone", cluster.configMap("other-boss", {}));
+    const theirs = { ...reference, name: "other-boss", uid: other.metadata.uid };
+    await cluster.edit("found", { metadata: { ownerReferences: [reference, theirs] } });
+    const limits = {
+      apiVersion: "v1",
+      kind: "LimitRange",
+      metadata: { name: "limits", namespace: cluster.namespace, ownerReferences: [reference] },
+      spec: { limits: [] },
+    };
+    await remove(await create(limits as Manifest));
+    expect(await cluster.client.find(limits as unknown as LiveObject)).toBeDefined(); // it limits what is left
     await remove(again);
-    expect(await cluster.find("found")).toMatchObject({
-      data: { ours: "1" },
-      metadata: { ownerReferences: [{ uid }] },
-    });
+    expect(await cluster.find("found")).toBeUndefined();
     await cluster.edit("boss", { metadata: { finalizers: null } });
   });
 });

@@ -11,6 +11,7 @@ import { quotaWebhooks } from "./quotas";
 import { namespaceRoles } from "./roles";
 import { servicesMetadataWebhook } from "./services-metadata";
 import { hostnamesOf, tenantHostnamesWebhook } from "./tenant-hostnames";
+import { homesOf } from "./tenants";
 
 /** The admission of Capsule's Tenant: who may create namespaces, and what may be in them. */
 export function capsuleTenantAdmission(): KindAdmission {
@@ -27,7 +28,7 @@ export function capsuleTenantAdmission(): KindAdmission {
       tenants: {
         apiVersion: "capsule.clastix.io/v1alpha1",
         kind: "Tenant",
-        indexers: { owner: capsuleNamespaceView.ownersOf, hostname: hostnamesOf },
+        indexers: { owner: capsuleNamespaceView.ownersOf, hostname: hostnamesOf, home: homesOf },
       },
       namespaces: {
         apiVersion: "v1",

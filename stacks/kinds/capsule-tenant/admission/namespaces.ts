@@ -15,14 +15,17 @@ import { METADATA_MAPS, refusedKeys } from "../namespace-metadata";
 import { capsuleNamespaceView } from "../namespace-view";
 import { isCordoned } from "../policies/cordon";
 import { addToMap } from "./patch";
-import type { LiveTenant } from "./tenants";
+import { accountNamespaces, type LiveTenant } from "./tenants";
 import { ADMINISTERS_TENANTS, isMember, userGroups } from "./user-groups";
+
+type OwnerReference = NonNullable<Manifest["metadata"]["ownerReferences"]>[number];
 
 const NAMESPACE_NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 const MAX_NAME_LENGTH = 63;
 /** Each key of a namespace is compared with a tenant's expressions; Kubernetes' own keys have at most 317 characters. */
 const MAX_KEYS = 200;
 const MAX_KEY_LENGTH = 317;
+const CAPSULE_GROUP = "capsule.clastix.io/";
 
 /**
  * Namespaces that members of the groups create become their tenant's, or are refused.
@@ -70,7 +73,7 @@ function reviewNamespace(
   }
   const tenant = assign(namespace, name, user, view);
   if (typeof tenant === "string") return refuse(tenant);
-  const refusal = refusalBy(tenant, namespace, name);
+  const refusal = refusalBy(tenant, namespace, name) ?? homeOf(name, tenant, view);
   if (refusal !== undefined) return refuse(refusal);
   // Two that come within the lag of the cache are decided afterwards: see `surplusNamespaces`.
   const { namespaceQuota: quota = Number.POSITIVE_INFINITY } = tenant.spec;
@@ -111,12 +114,11 @@ function assign(
 
 /** A message why a tenant cannot have the namespace as requested. */
 function refusalBy(tenant: LiveTenant, { metadata }: Manifest, namespace: string): string | undefined {
-  const { name, uid } = tenant.metadata;
-  const theft = metadata.ownerReferences?.find(
-    ({ kind, apiVersion, uid: owner }) =>
-      kind === "Tenant" && apiVersion.startsWith("capsule.clastix.io/") && owner !== uid,
-  );
-  if (theft) return `the namespace is the tenant ${name}'s and cannot be owned by ${theft.name} as well`;
+  const { name } = tenant.metadata;
+  const other = metadata.ownerReferences?.find((owner) => !isReferenceTo(tenant, owner));
+  if (other) {
+    return `the namespace is the tenant ${name}'s and ends with it: it cannot be owned by ${other.kind} ${other.name} as well`;
+  }
   if (isCordoned(tenant)) return `the tenant ${name} is cordoned: nothing can be created in it`;
   if (tenant.spec.forceTenantPrefix && !hasPrefix(namespace, name)) {
     return `the names of namespaces of the tenant ${name} begin with "${name}-"`;
@@ -132,16 +134,28 @@ function refusalBy(tenant: LiveTenant, { metadata }: Manifest, namespace: string
   return undefined;
 }
 
+/** The owner of a ServiceAccount's namespace can act as that account, and so has its rights in another tenant. */
+function homeOf(namespace: string, { metadata: { name } }: LiveTenant, view: AdmissionView): string | undefined {
+  const isHome =
+    userGroups().some((group) => accountNamespaces([group]).includes(namespace)) ||
+    view.byIndex("tenants", "home", namespace).some((other) => other.metadata.name !== name);
+  return isHome ? `the namespace ${namespace} is the home of accounts that have rights elsewhere` : undefined;
+}
+
 function hasPrefix(name: string, tenant: string): boolean {
   return name.startsWith(`${tenant}-`);
+}
+
+/** Also by a UID that it had before, as in a backup. */
+function isReferenceTo({ metadata }: LiveTenant, { apiVersion, kind, name, uid }: OwnerReference): boolean {
+  return uid === metadata.uid || (kind === "Tenant" && apiVersion.startsWith(CAPSULE_GROUP) && name === metadata.name);
 }
 
 /** A patch that gives the namespace to the tenant; empty when the tenant has it. */
 function assignment(namespace: Manifest, tenant: LiveTenant): PatchOperation[] {
   const { labels, ownerReferences = [] } = namespace.metadata;
   const patch = addToMap("/metadata/labels", labels, { [TENANT_LABEL]: tenant.metadata.name });
-  const reference = controllerReference(tenant);
-  const value = [...ownerReferences.filter(({ uid }) => uid !== reference.uid), reference];
+  const value = [controllerReference(tenant)];
   if (!isDeepStrictEqual(ownerReferences, value)) patch.push({ op: "add", path: "/metadata/ownerReferences", value });
   return patch;
 }

@@ -1,10 +1,11 @@
 import type { AdmissionWebhook } from "../../../contract/index";
 import { QUOTAS_LABEL } from "../labels";
-import { MADE_BY_WHAT_RUNS } from "../policies/cordon";
 import type { QuotaRoom } from "./quota-room";
 import { ADMINISTERS_TENANTS } from "./user-groups";
 
 const WORKLOADS = ["pods", "services", "persistentvolumeclaims"];
+/** What running Pods cause: many requests, which quotas do not count, or hardly ever do. */
+const MADE_BY_WHAT_RUNS = ["events", "leases", "endpoints", "endpointslices", "localsubjectaccessreviews"];
 /** What Kindstack makes in a tenant's namespaces: the update that makes it must not wait for a balance that follows it. */
 const MANAGED = ["limitranges", "networkpolicies", "resourcequotas", "rolebindings"];
 
@@ -61,7 +62,6 @@ export function quotaWebhooks(room: QuotaRoom): AdmissionWebhook[] {
           name: "is-no-workload",
           expression: `request.resource.group != "" || !(request.resource.resource in ${JSON.stringify(WORKLOADS)})`,
         },
-        // These are many, and quotas do not count them, or hardly ever do.
         { name: "may-be-counted", expression: `!(request.resource.resource in ${JSON.stringify(MADE_BY_WHAT_RUNS)})` },
         {
           name: "is-not-made-by-kindstack",

@@ -7,8 +7,9 @@ const NAME = "capsule-namespace-provisioner";
 const VERSION = `${RBAC}/v1`;
 
 /**
- * The right to create namespaces, for the members of the configured groups: the webhook assigns each to a tenant. And
- * the role that lets an owner delete a namespace; the tenants' stacks bind it.
+ * The right to create namespaces, for the members of the configured groups: the webhook assigns each to a tenant. Tools
+ * that apply get and patch what is not there yet, for which RBAC knows no place; a policy lets them change only their own.
+ * And the role that lets an owner delete a namespace; the tenants' stacks bind it.
  */
 export function namespaceRoles(): Manifest[] {
   return [
@@ -16,7 +17,7 @@ export function namespaceRoles(): Manifest[] {
       apiVersion: VERSION,
       kind: "ClusterRole",
       metadata: { name: NAME },
-      rules: [{ apiGroups: [""], resources: ["namespaces"], verbs: ["create"] }],
+      rules: [{ apiGroups: [""], resources: ["namespaces"], verbs: ["create", "get", "patch"] }],
     },
     {
       apiVersion: VERSION,

@@ -5,11 +5,14 @@ import { DEFAULT_USER_GROUP } from "../labels";
  * between them. For tenants whose owner is a ServiceAccount, the group `system:serviceaccounts:<namespace>` is one.
  */
 export function userGroups(): string[] {
-  const groups = (process.env.KINDSTACK_CAPSULE_USER_GROUPS ?? "")
-    .split(",")
-    .map((group) => group.trim())
-    .filter((group) => group !== "");
-  return groups.length > 0 ? [...new Set(groups)] : [DEFAULT_USER_GROUP];
+  const groups = namesIn("KINDSTACK_CAPSULE_USER_GROUPS");
+  return groups.length > 0 ? groups : [DEFAULT_USER_GROUP];
+}
+
+/** The names in a variable of the environment, with commas between them. */
+export function namesIn(variable: string): string[] {
+  const names = (process.env[variable] ?? "").split(",").map((name) => name.trim());
+  return [...new Set(names.filter((name) => name !== ""))];
 }
 
 /** In CEL: whether the request is made by a member of one of the groups. */

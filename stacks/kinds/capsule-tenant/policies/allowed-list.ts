@@ -16,12 +16,14 @@ export interface Restriction {
 interface AllowedList {
   /** Of the specification; it wins over annotations. */
   field: keyof CapsuleTenantSpec;
+  /** How the names of its variables begin, where the field has two lists. Default: the field. */
+  variables?: string;
   rule: ResourceRule;
   /** In messages, with its article. */
   called: `a ${string}` | `an ${string}`;
   /** Whether an object must use something, unless it has used nothing before. */
   isRequired?: true;
-  /** A list of what an object uses, as strings. */
+  /** A list of what an object uses, as strings; an empty one is allowed only if the list has it. */
   used(object: string): string;
   /** What of such a string is compared with the list. Default: all of it. */
   compared?(used: string): string;
@@ -39,15 +41,15 @@ interface AllowedList {
 
 /** What an object uses already may stay when the list becomes shorter. */
 export function allowedList(list: AllowedList): Restriction {
-  const { field, rule, called, annotations, compared, isAllowed, refusal } = list;
-  const variable = (name: string) => `variables.${field}${name}`;
+  const { field, variables: prefix = field, rule, called, annotations, compared, isAllowed, refusal } = list;
+  const variable = (name: string) => `variables.${prefix}${name}`;
   const [allowed, regex, used, before, refused] = ["Allowed", "Regex", "Used", "Before", "Refused"].map(variable);
   const isGiven = `has(params.spec.${field})`;
   const orAnnotation = (value: string, key: string | undefined, parse = (text: string) => text) =>
     key === undefined ? value : `${isGiven} ? ${value} : ${parse(tenantAnnotation(key))}`;
   const keys = Object.values(annotations ?? {});
   // RE2 takes time linear in the length of the value.
-  const isListed = `(one in ${allowed} || (${regex} != '' && one.matches(${regex})))`;
+  const isListed = `(one in ${allowed} || (one != '' && ${regex} != '' && one.matches(${regex})))`;
   const variables = {
     Restricted: [isGiven, ...keys.map((key) => `${tenantAnnotation(key)} != ''`)].join(" || "),
     Allowed: orAnnotation(
@@ -70,11 +72,11 @@ export function allowedList(list: AllowedList): Restriction {
     messageExpression: `${message} + ' in the tenant ' + params.metadata.name + '; allowed: ' + ${variable("Choice")}`,
   });
   const usesOne = `size(${used}) > 0 || (oldObject != null && size(${before}) == 0)`;
-  const named = `'the ${called.replace(/^an? /, "")} ' + ${refused}[0] + ' is not allowed'`;
+  const named = `(${refused}[0] == '' ? '${called} must be named' : 'the ${called.replace(/^an? /, "")} ' + ${refused}[0] + ' is not allowed')`;
   return {
     appliesTo: ({ metadata, spec }) => spec[field] !== undefined || keys.some((key) => metadata.annotations?.[key]),
     rule,
-    variables: Object.fromEntries(Object.entries(variables).map(([name, value]) => [`${field}${name}`, value])),
+    variables: Object.fromEntries(Object.entries(variables).map(([name, value]) => [`${prefix}${name}`, value])),
     validations: [
       ...(list.isRequired ? [validation(usesOne, `'${called} must be named'`)] : []),
       validation(`size(${refused}) == 0`, refusal?.(`${refused}[0]`, named) ?? named),

@@ -1,5 +1,5 @@
 import type { Manifest } from "../../../../providers/kubernetes/index";
-import { ADMINISTERS_TENANTS, isMember, userGroups } from "../admission/user-groups";
+import { ADMINISTERS_TENANTS, namesIn } from "../admission/user-groups";
 import { TENANT_LABEL } from "../labels";
 import type { CapsuleTenant } from "../schema";
 import { NO_CONTROLLER_OF_KUBERNETES } from "./managed-objects";
@@ -7,8 +7,13 @@ import { tenantBinding, validatingPolicy } from "./policy";
 
 const NAME = "capsule-cordon";
 
-/** Resources that running Pods create, and requests that are not stored. */
-export const MADE_BY_WHAT_RUNS = ["events", "leases", "endpoints", "endpointslices", "localsubjectaccessreviews"];
+/** What running Pods write, and requests that are not stored: resources with their groups. */
+const MADE_BY_WHAT_RUNS = [
+  "/events",
+  "events.k8s.io/events",
+  "coordination.k8s.io/leases",
+  "authorization.k8s.io/localsubjectaccessreviews",
+];
 
 /** On a Tenant, with the value `enabled`: Capsule's own way to cordon it. The field of the specification wins. */
 const CORDON_LABEL = "capsule.clastix.io/cordon";
@@ -18,24 +23,32 @@ export function isCordoned({ metadata, spec }: CapsuleTenant): boolean {
   return spec.cordoned ?? metadata.labels?.[CORDON_LABEL] === "enabled";
 }
 
+/** Users and groups that are exempt in cordoned tenants: `KINDSTACK_CAPSULE_CORDON_EXEMPT`, with commas between them. */
+const cordonExempt = () => JSON.stringify(namesIn("KINDSTACK_CAPSULE_CORDON_EXEMPT"));
+
 /**
- * In a cordoned tenant, members of the user groups change nothing, and only Kubernetes makes anything new: what
- * runs continues, and a Pod that ends is replaced.
+ * In a cordoned tenant, only those change anything who administer tenants, run the cluster or are exempt by name: no policy
+ * sees whose rights another user has, such as a ServiceAccount of the tenant. What runs continues: its state is
+ * written, and a Pod that ends is replaced.
  */
 export function cordonPolicy(): Manifest {
   return validatingPolicy(NAME, {
-    rules: [{ apiGroups: ["*"], resources: ["*/*"], operations: ["CREATE", "UPDATE", "DELETE"] }],
+    rules: [{ apiGroups: ["*"], resources: ["*/*"], operations: ["CREATE", "UPDATE", "DELETE", "CONNECT"] }],
     matchConditions: [
       NO_CONTROLLER_OF_KUBERNETES,
       { name: "no-node", expression: "!('system:nodes' in request.userInfo.groups)" },
     ],
     variables: {
-      isOfRunning: `(has(request.subResource) && !(request.subResource in ['', 'scale'])) || request.resource.resource in ${JSON.stringify(MADE_BY_WHAT_RUNS)}`,
+      resource: "request.resource.group + '/' + request.resource.resource",
+      isOfRunning: `request.?subResource.orValue('') == 'status' || variables.resource in ${JSON.stringify(MADE_BY_WHAT_RUNS)}`,
+      isExempt: `request.userInfo.username in ${cordonExempt()} || request.userInfo.groups.exists(group, group in ${cordonExempt()})`,
+      tenant: `namespaceObject == null ? 'of this namespace' : namespaceObject.metadata.labels['${TENANT_LABEL}']`,
     },
     validations: [
       {
-        expression: `variables.isOfRunning || !(${isMember(userGroups())} || request.operation == 'CREATE') || ${ADMINISTERS_TENANTS}`,
-        messageExpression: `'the tenant ' + namespaceObject.metadata.labels['${TENANT_LABEL}'] + ' is cordoned: nothing can be created or changed in its namespaces; ask those who administer tenants'`,
+        expression: `variables.isOfRunning || variables.isExempt || ${ADMINISTERS_TENANTS}`,
+        messageExpression:
+          "'the tenant ' + variables.tenant + ' is cordoned: nothing can be created or changed in its namespaces; ask those who administer tenants'",
       },
     ],
   });

@@ -25,8 +25,14 @@ const keepsKindstackKeys = (map: MetadataMap) => {
   );
 };
 
-/** Who may change any namespace runs the cluster, or a part of it. */
-const ADMINISTERS_NAMESPACES = "authorizer.group('').resource('namespaces').check('patch').allowed()";
+/** Who may replace any namespace runs the cluster, or a part of it. Members of the user groups may only `patch`. */
+const ADMINISTERS_NAMESPACES = "authorizer.group('').resource('namespaces').check('update').allowed()";
+
+/** In CEL: whether the user has a right in the namespace itself, such as tenants' owners have in their own. */
+const mayInNamespace = (verb: string) =>
+  `authorizer.group('').resource('namespaces').namespace(request.name).name(request.name).check('${verb}').allowed()`;
+
+const listOf = (object: string, list: string) => `(${object} == null ? [] : ${object}.metadata.?${list}.orValue([]))`;
 
 /**
  * Guards the tenant of a namespace, the protected names, and what may be changed in a tenant's namespace. It applies to
@@ -43,6 +49,7 @@ export function namespacePolicy(): Manifest[] {
       tenant: metadataValue("oldObject", "labels", TENANT_LABEL),
       ownersBefore: tenantReferences("oldObject"),
       ownersAfter: tenantReferences("object"),
+      isOwner: `${isMember(userGroups())} && !${ADMINISTERS_TENANTS} && !${ADMINISTERS_NAMESPACES}`,
       // By now the name is known, also one that was to be generated.
       isProtected: `object != null && object.metadata.name.matches(${JSON.stringify(protectedNames())})`,
       ...refusedKeys("labels"),
@@ -67,6 +74,23 @@ export function namespacePolicy(): Manifest[] {
         expression: `variables.ownersBefore == variables.ownersAfter || ${isAssigned} || ${ADMINISTERS_TENANTS}`,
         messageExpression:
           "'a namespace keeps its tenant: owner references to a Tenant cannot be set, changed or removed'",
+      },
+      {
+        expression: `request.operation != 'UPDATE' || !variables.isOwner || (variables.tenant != '' && ${mayInNamespace("delete")}) || ${mayInNamespace("update")}`,
+        messageExpression:
+          "'the namespace ' + request.name + ' is of no tenant of yours, or you have no rights in it yet'",
+      },
+      {
+        // Else a namespace would not end with its tenant. The garbage collector removes references to what is gone.
+        expression:
+          `(request.operation == 'CREATE' ? !variables.isOwner || size(${listOf("object", "ownerReferences")}) <= 1 : ` +
+          `variables.tenant == '' || ${listOf("object", "ownerReferences")} == ${listOf("oldObject", "ownerReferences")}) || ` +
+          `'system:serviceaccounts:kube-system' in request.userInfo.groups || ${ADMINISTERS_TENANTS}`,
+        messageExpression: "'a tenant\\'s namespace ends with its tenant: it can have no other owner'",
+      },
+      {
+        expression: `!variables.isOwner || ${listOf("object", "finalizers")} == ${listOf("oldObject", "finalizers")}`,
+        messageExpression: "'a tenant\\'s namespace ends with its tenant: its owner can set no finalizers'",
       },
       {
         expression: `(${keepsKindstackKeys("labels")} && ${keepsKindstackKeys("annotations")}) || ${ADMINISTERS_TENANTS}`,

@@ -39,7 +39,7 @@ export function validatingPolicy(name: string, { rules, variables, validations, 
         resourceRules: rules.map((rule) => ({
           operations: ["CREATE", "UPDATE"],
           ...rule,
-          apiVersions: ["v1"],
+          apiVersions: ["*"],
           scope: "*",
         })),
       },

@@ -1,16 +1,40 @@
 import { allowedList, type Restriction } from "./allowed-list";
 import type { ResourceRule } from "./policy";
-import { SERVICES, serviceTypes } from "./service-types";
+import { hostPorts, SERVICES, serviceTypes } from "./service-types";
 
 const INGRESSES: ResourceRule = { apiGroups: ["networking.k8s.io"], resources: ["ingresses"] };
+/** They need not be served. */
+const GATEWAYS: ResourceRule = {
+  apiGroups: ["gateway.networking.k8s.io"],
+  resources: ["gateways", "httproutes", "grpcroutes", "tlsroutes"],
+};
 const CLAIMS: ResourceRule = { apiGroups: [""], resources: ["persistentvolumeclaims"] };
 /** The subresource is the one way to add containers to Pods that run. */
 const PODS: ResourceRule = { apiGroups: [""], resources: ["pods", "pods/ephemeralcontainers"] };
 
-/** In CEL: the class in a field of the specification and the one in an annotation; both are looked at. */
+/**
+ * In CEL: the class in a field of the specification, and the one in an annotation, which wins when it is there, even when it
+ * is empty. An empty field is no class, as if it were not there.
+ */
 const classesOf = (field: string, annotation: string) => (object: string) =>
-  `[string(${object}.spec.?${field}.orValue('')), ` +
-  `string(${object}.metadata.?annotations[?'${annotation}'].orValue(''))].filter(name, name != '')`;
+  `(${object}.spec.?${field}.orValue('') == '' ? [] : [string(${object}.spec.${field})]) + ` +
+  `(${object}.metadata.?annotations[?'${annotation}'].hasValue() ? [string(${object}.metadata.annotations['${annotation}'])] : [])`;
+
+/** In CEL: the values of an annotation, with commas between them. */
+const listIn = (object: string, annotation: string) =>
+  `(${object}.metadata.?annotations[?'${annotation}'].orValue('') == '' ? [] : ${object}.metadata.annotations['${annotation}'].split(',').map(item, item.trim()))`;
+
+/** Annotations that make Ingress controllers and ExternalDNS take more host names. */
+const HOST_ANNOTATIONS = ["nginx.ingress.kubernetes.io/server-alias", "external-dns.alpha.kubernetes.io/hostname"];
+const hostsInAnnotations = (object: string) =>
+  HOST_ANNOTATIONS.map((annotation) => listIn(object, annotation)).join(" + ");
+
+/** Keys of annotations that tell load balancers their addresses. */
+const ADDRESS_KEYS =
+  "(?i)(load-?balancer-?ips?|lb-ipam-ips|^lbipam[.]cilium[.]io/ips|ip-address(es)?|eip-allocations|load-balancer-(private-)?ipv[46](-addresses)?)$";
+
+/** In CEL: whether container runtimes could take an image for the id of one that a node has, or for the beginning of one. */
+const isImageId = (image: string) => `${image}.matches('^(sha[0-9]+:.*|[0-9a-f]+)$')`;
 
 /** In CEL: all containers of a Pod, of whatever kind. */
 const containersOf = (object: string) =>
@@ -37,9 +61,20 @@ export const RESTRICTIONS: readonly Restriction[] = [
     used: (object) =>
       `${object}.spec.?rules.orValue([]).map(rule, rule.?host.orValue('')) + ` +
       `${object}.spec.?tls.orValue([]).map(tls, tls.?hosts.orValue([])).flatten() + ` +
-      `(has(${object}.spec.defaultBackend) ? [''] : [])`,
+      `(has(${object}.spec.defaultBackend) ? [''] : []) + ${hostsInAnnotations(object)}`,
     isAllowed: (host, isListed) => `(${host} != '' && ${isListed})`,
     refusal: (host, named) => `(${host} == '' ? 'an Ingress for all host names is not allowed' : ${named})`,
+  }),
+  allowedList({
+    field: "ingressHostnames",
+    variables: "routeHostnames",
+    rule: GATEWAYS,
+    called: "a host name",
+    used: (object) =>
+      `(${object}.kind == 'Gateway' ? ${object}.spec.?listeners.orValue([]).map(listener, listener.?hostname.orValue('')) : ` +
+      `size(${object}.spec.?hostnames.orValue([])) == 0 ? [''] : ${object}.spec.hostnames)`,
+    isAllowed: (host, isListed) => `(${host} != '' && ${isListed})`,
+    refusal: (host, named) => `(${host} == '' ? 'a Gateway or route for all host names is not allowed' : ${named})`,
   }),
   allowedList({
     field: "storageClasses",
@@ -59,7 +94,9 @@ export const RESTRICTIONS: readonly Restriction[] = [
     // The first part of an image is its registry when it can be a host: with a dot, a port or a capital, or `localhost`, as
     // container runtimes read it (distribution/reference, `splitDockerDomain`). What has none is Docker's.
     compared: (image) =>
-      `(${image}.contains('/') && ${image}.split('/')[0].matches('[.:A-Z]|^localhost$') ? ${image}.split('/')[0] : 'docker.io')`,
+      `(${isImageId(image)} ? ${image} : ${image}.contains('/') && ${image}.split('/')[0].matches('[.:A-Z]|^localhost$') ? ${image}.split('/')[0] : 'docker.io')`,
+    refusal: (registry, named) =>
+      `(${isImageId(registry)} ? 'the image ' + ${registry} + ' can be one that a node has, by its id: name its registry, as well' : ${named})`,
   }),
   allowedList({
     field: "imagePullPolicies",
@@ -88,10 +125,29 @@ export const RESTRICTIONS: readonly Restriction[] = [
     field: "externalServiceIPs",
     rule: SERVICES,
     called: "an external address",
-    used: (object) => `${object}.spec.?externalIPs.orValue([])`,
+    used: (object) =>
+      `${object}.spec.?externalIPs.orValue([]) + [${object}.spec.?loadBalancerIP.orValue('')].filter(ip, ip != '') + ` +
+      `${object}.metadata.?annotations.orValue({}).filter(key, key.matches(${JSON.stringify(ADDRESS_KEYS)}))` +
+      `.map(key, ${object}.metadata.annotations[key].split(',').map(item, item.trim())).flatten()`,
     regex: "''",
     isAllowed: (address) =>
       `(isIP(${address}) && variables.externalServiceIPsAllowed.exists(range, isCIDR(range) ? cidr(range).containsIP(ip(${address})) : ip(range) == ip(${address})))`,
   }),
   serviceTypes,
+  { ...hostPorts, rule: PODS },
+  {
+    appliesTo: ({ spec: { nodeSelector = {} } }) => Object.keys(nodeSelector).length > 0,
+    rule: PODS,
+    validations: [
+      {
+        // Clusters with the admission plugin PodNodeSelector have set it by then.
+        expression:
+          "oldObject != null || params.spec.?nodeSelector.orValue({}).all(key, " +
+          "object.spec.?nodeSelector[?key].orValue('') == params.spec.nodeSelector[key])",
+        messageExpression:
+          "'Pods of the tenant ' + params.metadata.name + ' must have the nodeSelector ' + " +
+          "params.spec.nodeSelector.map(key, key + ': ' + params.spec.nodeSelector[key]).join(', ')",
+      },
+    ],
+  },
 ];

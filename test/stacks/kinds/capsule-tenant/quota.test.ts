@@ -31,10 +31,21 @@ const hardOf = (manifest: Manifest | undefined) =>
   (manifest as { spec?: { hard: Record<string, string> } } | undefined)?.spec?.hard ?? {};
 const none = { pods: "0", "requests.memory": "0" };
 
-async function written(owned: LiveObject[]): Promise<Manifest[]> {
+/** The namespaces of the objects that are not among them. */
+function namespacesOf(objects: readonly LiveObject[]): LiveObject[] {
+  const names = new Set(objects.flatMap(({ metadata }) => metadata.namespace ?? []));
+  for (const { kind, metadata } of objects) if (kind === "Namespace") names.delete(metadata.name);
+  return [...names].map((name) => ({
+    apiVersion: "v1",
+    kind: "Namespace",
+    metadata: { name, uid: name, resourceVersion: "1", labels: { "capsule.clastix.io/tenant": "oil" } },
+  }));
+}
+
+async function written(owned: LiveObject[], namespaces = namespacesOf(owned)): Promise<Manifest[]> {
   const manifests: Manifest[] = [];
   await balanceQuotas(tenant, {
-    owned,
+    owned: [...namespaces, ...owned],
     apply: async (manifest, fieldManager) => {
       expect(fieldManager).toBe("kindstack-quota");
       manifests.push(manifest);
@@ -69,6 +80,20 @@ describe("the balance of a tenant's quotas", () => {
     });
     expect(second?.spec).toEqual({ hard: { pods: "4", "requests.memory": "1280Mi" } });
     expect(others).toEqual([]);
+  });
+
+  it("counts none that a user made with the tenant's marks: in another namespace, or of another name", async () => {
+    const own = quota("oil-a", { hard: none, used: none });
+    const used = { pods: "10", "requests.memory": "3Gi" };
+    const forged = [
+      quota("elsewhere", { hard: used, used }),
+      quota("oil-a", { hard: used, used }, { name: "mine", uid: "mine" }),
+    ];
+
+    const [balanced, ...others] = await written([own, ...forged], namespacesOf([own]));
+
+    expect(others).toEqual([]);
+    expect(hardOf(balanced)).toEqual({ pods: "10", "requests.memory": "3Gi" });
   });
 
   it("is not written when it is as it should be", async () => {
@@ -145,11 +170,12 @@ describe("the balance of a tenant's quotas", () => {
     const balanced = async (asks: Record<string, string>) => {
       const hard = { pods: "5", "requests.memory": "1536Mi" };
       const manifests: Manifest[] = [];
+      const quotas = [
+        quota("oil-a", { hard, used: none }, { annotations: { ...shared, ...asks } }),
+        quota("oil-b", { hard, used: none }, { annotations: shared }),
+      ];
       const again = await balanceQuotas(tenant, {
-        owned: [
-          quota("oil-a", { hard, used: none }, { annotations: { ...shared, ...asks } }),
-          quota("oil-b", { hard, used: none }, { annotations: shared }),
-        ],
+        owned: [...namespacesOf(quotas), ...quotas],
         apply: async (manifest) => void manifests.push(manifest),
       });
       return { pods: manifests.map((manifest) => hardOf(manifest).pods), again };
