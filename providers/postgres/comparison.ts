@@ -79,7 +79,7 @@ function textOf(value: ColumnValue | undefined): string | null {
 }
 
 /** SQLSTATEs of a value that a column's type, or its domain, has no notion of. */
-const UNREADABLE = /^(22|23502|23514|42846|42883)/;
+const UNREADABLE = /^(22|23502|23514|42601|42846|42883)/;
 
 /** Whether a comparison failed because a value is none of its column's type, so that it is not equal to what is there. */
 export function isUnreadable(sqlState: string | undefined): boolean {
@@ -98,6 +98,17 @@ export function refuseUnstableValues({ columns }: Table, { values }: WantedRow):
         "is another value each time; write the date or time itself",
     );
   }
+}
+
+/** Why a row is not as it should be, for people. */
+export function describeDifference({ values, ...row }: WantedRow, { live }: Difference): string {
+  if (live === undefined) return `row ${JSON.stringify(keyOf(row).value)} was missing`;
+  return Object.entries(live)
+    .map(
+      ([name, value]) =>
+        `column ${JSON.stringify(name)} was ${shown(value)} in place of ${shown(textOf(values[name]))}`,
+    )
+    .join(", ");
 }
 
 const MAX_SHOWN = 100;

@@ -1,9 +1,9 @@
-import type { ClassifiedError } from "../errors";
-import { columnsOf, compareRows, isUnreadable, type WantedRow as RowValues } from "./comparison";
+import { type ClassifiedError, errorMessageOf } from "../errors";
+import { columnsOf, compareRows, describeDifference, isUnreadable, type WantedRow as RowValues } from "./comparison";
 import { isRefusedStatement, sqlStateOf } from "./errors";
-import { parseTableName } from "./identifier";
+import { formatTableName, parseTableName } from "./identifier";
 import { findUnrecorded } from "./ownership";
-import { tablesOf } from "./placement";
+import { describeReplaced, tablesOf } from "./placement";
 import { type Connection, withReadTransaction } from "./pool";
 import { hasRecords } from "./records";
 import type { RowInputs } from "./row-inputs";
@@ -21,19 +21,20 @@ const ROWS_PER_QUERY = 5_000;
  * Compares rows with what they should be, with few queries for the rows of one table. Values are compared by the database,
  * in the columns' types. A table that cannot be compared does not prevent the comparison of the others.
  *
- * @returns the UIDs of the rows that are missing, have other values or are not recorded for their owner, and why rows could
- *   not be compared, by UID
+ * @returns what is not as it should be of rows that are missing, have other values or are not recorded for their owner, and
+ *   why rows could not be compared, by UID
  * @throws ClassifiedError when the database cannot be asked
  */
 export async function findDriftedRows(
   rows: readonly WantedRow[],
-): Promise<{ drifted: string[]; unknown: Map<string, ClassifiedError> }> {
-  const drifted: string[] = [];
+): Promise<{ drifted: Map<string, string>; unknown: Map<string, ClassifiedError> }> {
+  const drifted = new Map<string, string>();
   const unknown = new Map<string, ClassifiedError>();
   for (const alike of groupByColumns(rows)) {
     try {
       for (let start = 0; start < alike.length; start += ROWS_PER_QUERY) {
-        drifted.push(...(await compare(alike.slice(start, start + ROWS_PER_QUERY))));
+        const some = alike.slice(start, start + ROWS_PER_QUERY);
+        for (const [index, problem] of await compare(some)) drifted.set((some[index] as WantedRow).uid, problem);
       }
     } catch (error) {
       if (!isRefusedStatement(error)) throw error;
@@ -55,22 +56,25 @@ function groupByColumns(rows: readonly WantedRow[]): WantedRow[][] {
   return [...groups.values()];
 }
 
+/** What is not as it should be, for people, by the row's index. */
+type Problems = ReadonlyMap<number, string>;
+
 /** What cannot be compared because a table, a column or a value is none any more has drifted: the update that follows tells. */
-async function compare(alike: readonly WantedRow[]): Promise<string[]> {
+async function compare(alike: readonly WantedRow[]): Promise<Problems> {
   const [first] = alike as [WantedRow];
-  const all = alike.map(({ uid }) => uid);
+  const all = (problem: string): Problems => new Map(alike.map((_, index) => [index, problem]));
   try {
     return await withTable(parseTableName(first.table, "table"), withReadTransaction, async (connection) => {
-      if (!(await hasRecords(connection))) return all;
-      let drifted = new Set(alike.keys());
+      if (!(await hasRecords(connection))) return all("the database had no records of owners");
+      let problems = all(`table ${first.table} did not exist`);
       for (const table of await tablesFor(connection, alike)) {
         const there = await differentIn(connection, table, alike);
-        drifted = new Set([...drifted].filter((index) => there.has(index)));
+        problems = new Map([...there].filter(([index]) => problems.has(index)));
       }
-      return [...drifted].flatMap((index) => all[index] ?? []);
+      return problems;
     });
   } catch (error) {
-    if (isUnreadable(sqlStateOf(error))) return all;
+    if (isUnreadable(sqlStateOf(error))) return all(errorMessageOf(error));
     throw error;
   }
 }
@@ -90,14 +94,21 @@ async function tablesFor(connection: Connection, alike: readonly WantedRow[]): P
   return held;
 }
 
-/** The indexes of rows that a table does not have as they should be. */
-async function differentIn(
-  connection: Connection,
-  table: Table,
-  alike: readonly WantedRow[],
-): Promise<ReadonlySet<number>> {
+/** What a table does not have as it should be. */
+async function differentIn(connection: Connection, table: Table, alike: readonly WantedRow[]): Promise<Problems> {
   const [first] = alike as [WantedRow];
-  if (columnsOf(first).some((name) => table.columns[name] === undefined)) return new Set(alike.keys());
+  const missing = columnsOf(first).find((name) => table.columns[name] === undefined);
+  if (missing !== undefined) {
+    const problem = `table ${formatTableName(table)} had no column ${JSON.stringify(missing)}`;
+    return new Map(alike.map((_, index) => [index, problem]));
+  }
   const different = await compareRows(connection, table, alike);
-  return new Set([...different.map(({ index }) => index), ...(await findUnrecorded(connection, table, alike))]);
+  const unrecorded = await findUnrecorded(connection, table, alike);
+  if (different.length + unrecorded.length === 0) return new Map();
+  const replaced = await describeReplaced(connection, table);
+  const before = replaced === undefined ? "" : `${replaced}, `;
+  return new Map([
+    ...unrecorded.map((index) => [index, `${before}the row's owner was not recorded`] as const),
+    ...different.map((one) => [one.index, before + describeDifference(alike[one.index] as WantedRow, one)] as const),
+  ]);
 }

@@ -18,6 +18,7 @@ const TERMINAL: Record<string, Reason> = {
   "23502": "ValueMissing",
   "23514": "ValueRefused",
   "428C9": "ColumnGenerated",
+  "42601": "WrongType", // in a value that has a syntax, such as that of tsquery: statements here are right
   "42804": "WrongType",
   "42846": "WrongType",
   "42883": "WrongType",

@@ -68,6 +68,25 @@ export async function recordTable(connection: Connection, table: Table): Promise
   return (rows[0] as { id: string }).id;
 }
 
+/** That a table has the place of one that was recorded under its name and is gone, for people; `undefined` when it has not. */
+export async function describeReplaced(
+  connection: Connection,
+  { oid, schema, name }: Table,
+): Promise<string | undefined> {
+  const { rows } = await connection.query<{ restored: boolean }>(
+    `SELECT server <> ${SERVER} AS restored FROM kindstack_ownership.tables AS known
+     WHERE table_schema = $2 AND table_name = $3 AND NOT (${IS_HERE})
+       AND NOT EXISTS (SELECT FROM kindstack_ownership.tables WHERE server = ${SERVER} AND oid = $1::oid)
+     ORDER BY id DESC LIMIT 1`,
+    [oid, schema, name],
+  );
+  if (rows[0] === undefined) return undefined;
+  const what = rows[0].restored
+    ? "is that of another server or database, as after a restore"
+    : "was dropped and made again";
+  return `table ${formatTableName({ schema, name })} ${what}`;
+}
+
 /** Where a record says that a row is. */
 export interface RecordedPlace {
   tableId: string;

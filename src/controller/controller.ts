@@ -134,11 +134,11 @@ export class Controller {
     for (const item of this.#itemsOf(includes)) this.#forget(item);
   }
 
-  /** Takes in what a comparison found of an object. @param failure why it could not be compared */
-  compared(object: LiveObject, drifted: boolean, failure: ClassifiedError | undefined): void {
+  /** Takes in what a comparison found of an object. @param drift what is not as it should be @param failure why it could not be compared */
+  compared(object: LiveObject, drift: string | undefined, failure: ClassifiedError | undefined): void {
     const item = objectItem(this.kind, object.metadata);
     if (this.get(item.key)?.metadata.uid !== object.metadata.uid) return; // gone meanwhile
-    if (this.#reconciler.noteComparison(object, drifted, failure)) this.#environment.queue.add(item);
+    if (this.#reconciler.noteComparison(object, drift, failure)) this.#environment.queue.add(item);
   }
 
   objectChanged(change: ObjectChange): void {

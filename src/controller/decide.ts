@@ -154,7 +154,7 @@ function update(facts: Facts, cause: Cause, refresh: boolean): UpdatePlan {
     cause,
     refresh,
     onlyProgram: cause === "ProgramChanged" && facts.drifted.length === 0,
-    onlyLacking: cause === "Repairing" && edited.length + missing.length === 0 && !facts.comparedDrift,
+    onlyLacking: cause === "Repairing" && edited.length + missing.length === 0 && facts.comparedDrift === undefined,
     replaced: [],
     postponed: [],
     mayHaveOrphans: orphans,

@@ -41,8 +41,8 @@ export interface Facts {
   /** What is not as it was applied, or lacking; a name for each. What a pending failure accounts for is left out. */
   drifted: readonly string[];
   drift: Pick<Drift, "edited" | "missing">;
-  /** Whether a comparison found drift that no watch shows. */
-  comparedDrift: boolean;
+  /** The drift that no watch shows, if a comparison has found any. */
+  comparedDrift: string | undefined;
   /** Of what is lacking, what completed by itself. */
   completed: readonly string[];
   /** Whether more than that is drifted. */

@@ -105,7 +105,7 @@ function factsOf(seen: ObservedObject): Facts {
 /** What is not as it was applied, or lacking, by what the caches show. @param completed what is taken to be running */
 function driftedOf(seen: ObservedObject, { edited, missing, unseen }: Drift, completed: readonly string[]): string[] {
   const lacking = unseen.length > 0 ? [] : lackingOf(seen, completed);
-  return [...edited, ...missing, ...lacking, ...(seen.state.comparedDrift ? ["what was compared"] : [])];
+  return [...edited, ...missing, ...lacking, ...(seen.state.comparedDrift === undefined ? [] : ["what was compared"])];
 }
 
 function lackingOf(seen: ObservedObject, completed: readonly string[]): string[] {

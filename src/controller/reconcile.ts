@@ -51,14 +51,15 @@ export class Reconciler {
   /**
    * Notes what a comparison ({@link ExternalResources.findDrift}) found of an object.
    *
+   * @param drift what is not as it should be
    * @param failure why it could not be compared
    * @returns whether the object needs a reconcile: to repair it, or to report that drift is unknown, or known again
    */
-  noteComparison(object: LiveObject, drifted: boolean, failure: ClassifiedError | undefined): boolean {
+  noteComparison(object: LiveObject, drift: string | undefined, failure: ClassifiedError | undefined): boolean {
     const state = this.#stateOf(objectKey(object.metadata));
-    if (drifted) state.comparedDrift = true;
+    if (drift !== undefined) state.comparedDrift = drift;
     state.driftUnknown = driftUnknownCondition(object.metadata.generation ?? 0, failure);
-    return drifted || !isReported(statusOf(object).conditions, state.driftUnknown);
+    return drift !== undefined || !isReported(statusOf(object).conditions, state.driftUnknown);
   }
 
   /** Notes a state of an object that says how it is deleted: the garbage collector may remove that before a reconcile. */

@@ -85,7 +85,7 @@ async function recordUpdate(
   const { context, facts, state, logger } = reconcile;
   const { writer } = context;
   const { generation } = facts.metadata;
-  state.comparedDrift = false;
+  state.comparedDrift = undefined;
   state.blockers = undefined;
   state.expectations.updated(result);
   const succeeded = succeededConditions(generation);
@@ -107,7 +107,8 @@ async function recordUpdate(
   );
   const changes = describeChanges(resourceChanges);
   const reason = plan.cause === "Repairing" ? "Repaired" : "Updated";
-  if (changes !== "") writer.event(object, "Normal", reason, changes);
+  const found = facts.comparedDrift === undefined ? "" : `: ${facts.comparedDrift}`;
+  if (changes !== "") writer.event(object, "Normal", reason, `${changes}${found}`);
   if (undone !== undefined) {
     writer.event(object, "Warning", "FieldConflict", undone);
     logger.warn({ conflict: undone }, "another controller undoes every repair, slowing down");

@@ -34,10 +34,9 @@ async function compare(controller: Controller, { logger }: DriftPollerOptions): 
   if (settled.length === 0) return;
   try {
     const { drifted, unknown } = await external.findDrift(settled as unknown as KindObject[]);
-    const uids = new Set(drifted);
     for (const object of settled) {
       const { uid } = object.metadata;
-      controller.compared(object, uids.has(uid), unknown.get(uid));
+      controller.compared(object, drifted.get(uid), unknown.get(uid));
     }
   } catch (error) {
     logger.warn({ err: error, kind: kindName(kind) }, "could not look for drift");

@@ -53,8 +53,8 @@ export interface ValidationRule {
 
 /** What {@link ExternalResources.findDrift} found. */
 export interface DriftReport {
-  /** The UIDs of the objects that have drifted. */
-  drifted: readonly string[];
+  /** What is not as it should be of the objects that have drifted, for people, by UID. */
+  drifted: ReadonlyMap<string, string>;
   /** Why objects could not be compared, by UID. */
   unknown: ReadonlyMap<string, ClassifiedError>;
 }

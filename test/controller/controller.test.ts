@@ -134,15 +134,15 @@ it.each<[string, Result, keyof typeof queue, unknown[]]>([
 describe("a comparison", () => {
   it("of an object that was deleted meanwhile, or replaced, says nothing", () => {
     cached = [];
-    controller.compared(object, true, undefined);
+    controller.compared(object, "a row was missing", undefined);
     cached = [{ ...object, metadata: { ...metadata, uid: "2" } }];
-    controller.compared(object, true, undefined);
+    controller.compared(object, "a row was missing", undefined);
     expect(reconciler.noteComparison).not.toHaveBeenCalled();
   });
 
   it("leads to a reconcile where it calls for one", () => {
     reconciler.noteComparison.mockReturnValue(true);
-    controller.compared(object, true, undefined);
+    controller.compared(object, "a row was missing", undefined);
     expect(queue.add).toHaveBeenCalledWith(item);
   });
 });

@@ -34,7 +34,7 @@ function facts(changes: Partial<Facts> = {}): Facts {
     readsLive: false,
     maintained: false,
     drift: { edited: [], missing: [] },
-    comparedDrift: false,
+    comparedDrift: undefined,
     completed: [],
     lacksMore: false,
     backoff: { repairMs: 0, replacementMs: 0, settledMs: 0 },

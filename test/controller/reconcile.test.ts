@@ -679,7 +679,7 @@ describe("an update whose program needs a type that is not served", () => {
 
 describe("what an update of which no one saw the end has made", () => {
   const removeOrphans = vi.fn(async () => {});
-  const findDrift = async () => ({ drifted: [], unknown: new Map() });
+  const findDrift = async () => ({ drifted: new Map(), unknown: new Map() });
   beforeEach(() => void removeOrphans.mockClear());
 
   it("is removed after the next success, except what that one has, and not again", async () => {

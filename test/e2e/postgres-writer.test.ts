@@ -13,6 +13,7 @@ import {
   conditionOf,
   conditionTypes,
   edit,
+  eventsAbout,
   find,
   get,
   namespace,
@@ -230,7 +231,13 @@ describe("a PostgresWriter of which only something else than its spec changes", 
 });
 
 describe.concurrent("a row that a user changed by hand", () => {
-  it("is repaired", async () => {
+  const untilTold = (writer: Manifest, reason: string, note: RegExp) =>
+    eventually(async () => {
+      const told = (await eventsAbout(await get(writer))).filter((event) => event.reason === reason);
+      expect(told.map((event) => event.note)).toContainEqual(expect.stringMatching(note));
+    });
+
+  it("is repaired, and Events say what was not as it should be", async () => {
     const table = await database.createStudents();
     const writer = postgresWriter(uniqueName("writer"), { table });
     const row = { id: `default/${writer.metadata.name}`, name: "alex", age: 23, country: "canada" };
@@ -241,9 +248,32 @@ describe.concurrent("a row that a user changed by hand", () => {
     await eventually(async () => expect(await rowsOf(table)).toEqual([row]), 10_000);
     await untilReady(writer);
 
+    await untilTold(
+      writer,
+      "Repaired",
+      /^1 updated: column "name" was NULL in place of "alex", column "age" was "99" in/,
+    );
+
     await database.query(`DELETE FROM ${table}`);
     await eventually(async () => expect(await rowsOf(table)).toEqual([row]), 10_000);
     await untilReady(writer);
+    await untilTold(writer, "Repaired", new RegExp(`^1 created: row "${row.id}" was missing$`));
+
+    await database.query(`CREATE TABLE new_${table} (LIKE ${table} INCLUDING ALL);
+      BEGIN; DROP TABLE ${table}; ALTER TABLE new_${table} RENAME TO ${table}; COMMIT`);
+    await eventually(async () => expect(await rowsOf(table)).toEqual([row]), 10_000);
+    await untilTold(
+      writer,
+      "Repaired",
+      new RegExp(`table public.${table} was dropped and made again, row .* was missing`),
+    );
+
+    await database.query(`DROP TABLE ${table}`);
+    await untilCondition(writer, "Ready", "False", "TableMissing");
+    await database.query(`CREATE TABLE ${table} (id text PRIMARY KEY, name text, age integer, country text)`);
+    await untilReady(writer);
+    expect(await rowsOf(table)).toEqual([row]);
+    await untilTold(writer, "Updated", new RegExp(`table ${table} did not exist`));
   });
 
   it("is repaired beside a table whose column has another type, of which its objects tell", async () => {

@@ -44,7 +44,7 @@ const gadget = defineKind({
   },
 });
 /** How the kind finds drift. */
-const noDrift = async (): Promise<DriftReport> => ({ drifted: [], unknown: new Map() });
+const noDrift = async (): Promise<DriftReport> => ({ drifted: new Map(), unknown: new Map() });
 let findDrift = noDrift;
 
 const logger = pino({ level: "silent" });

@@ -64,7 +64,10 @@ describe("through PgBouncer in transaction mode, with its defaults", () => {
     );
     await database.query(`UPDATE ${table} SET age = 99 WHERE id = $1`, [all[7]?.key.id]);
     const wanted = updated.map((outs, index) => ({ ...outs, uid: String(index) }));
-    expect(await findDriftedRows(wanted)).toEqual({ drifted: ["7"], unknown: new Map() });
+    expect(await findDriftedRows(wanted)).toEqual({
+      drifted: new Map([["7", 'column "age" was "99" in place of "24"']]),
+      unknown: new Map(),
+    });
     expect((await provider.read("id", updated[7] as RowOutputs)).props?.values).toEqual({ age: "99" });
     await Promise.all(updated.map((outs) => provider.delete("id", outs)));
     expect(await database.query(`SELECT FROM ${table} WHERE id LIKE 'row-%'`)).toEqual([]);

@@ -83,7 +83,7 @@ describe("parseObject", () => {
 describe("what a killed update has made", () => {
   const owns = [{ apiVersion: "v1", kind: "Pod" }];
   const providers = [defineProvider("@acme/gadgets", {} as DynamicProvider)];
-  const external = { findDrift: async () => ({ drifted: [], unknown: new Map() }), removeOrphans: async () => {} };
+  const external = { findDrift: async () => ({ drifted: new Map(), unknown: new Map() }), removeOrphans: async () => {} };
 
   it.each([
     ["of Kubernetes objects alone", { owns }, true],
