@@ -1,5 +1,5 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
-import { ORPHANED_ANNOTATION, obeyedAnnotations } from "../../stacks/contract/annotations";
+import { isOrphanRecorded, obeyedAnnotations } from "../../stacks/contract/annotations";
 import { kindName, parseObject, statusOf } from "../../stacks/contract/kind";
 import { FINALIZER, objectId } from "../../stacks/contract/object";
 import { isFresh } from "../cache/freshness";
@@ -60,9 +60,9 @@ async function lookUp(context: KindContext, item: ObjectItem, state: ObjectState
 function factsOf(seen: ObservedObject): Facts {
   const { context, object, state, unblocked, gone, blockedMs } = seen;
   const { cache, kind, program } = context;
-  const { annotations = {}, deletionTimestamp, finalizers = [] } = object.metadata;
+  const { deletionTimestamp, finalizers = [] } = object.metadata;
   const obeyed = obeyedAnnotations(object);
-  const orphaned = state.orphaned && deletionTimestamp !== undefined && !(ORPHANED_ANNOTATION in annotations);
+  const orphaned = state.orphaned && deletionTimestamp !== undefined && !isOrphanRecorded(object.metadata);
   const status = ownStatus(kind, object);
   const drift = findDrift(status.stack?.resources ?? [], state.expectations.applied, cache.view);
   const completed = kind.capabilities.liveState?.completed?.(ownedOf(seen)) ?? [];

@@ -77,11 +77,15 @@ const SAME_DELETION_MS = 60_000;
  * which the garbage collector soon removes; what Kindstack has recorded of it stays. A record of a deletion that was
  * refused has no effect on a later one.
  */
-function wasOrphaned({ annotations = {}, deletionTimestamp, finalizers }: Manifest["metadata"]): boolean {
-  if (deletionTimestamp === undefined) return false;
-  if (finalizers?.includes("orphan")) return true;
-  const recorded = annotations[ORPHANED_ANNOTATION];
-  return recorded !== undefined && Math.abs(Date.parse(recorded) - Date.parse(deletionTimestamp)) <= SAME_DELETION_MS;
+function wasOrphaned(metadata: Manifest["metadata"]): boolean {
+  const { deletionTimestamp, finalizers } = metadata;
+  return deletionTimestamp !== undefined && (finalizers?.includes("orphan") || isOrphanRecorded(metadata));
+}
+
+/** Whether an annotation says so of the deletion that is under way. */
+export function isOrphanRecorded({ annotations = {}, deletionTimestamp = "" }: Manifest["metadata"]): boolean {
+  const recorded = annotations[ORPHANED_ANNOTATION] ?? "";
+  return Math.abs(Date.parse(recorded) - Date.parse(deletionTimestamp)) <= SAME_DELETION_MS;
 }
 
 function isValue(value: string | undefined, is: string): boolean {

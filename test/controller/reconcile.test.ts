@@ -15,7 +15,7 @@ import type { KindCache } from "../../src/controller/kind-cache";
 import { type ObjectItem, objectItem } from "../../src/controller/object-item";
 import { ObjectWriter } from "../../src/controller/object-writer";
 import { Reconciler } from "../../src/controller/reconcile";
-import { RECONCILE_ANNOTATION } from "../../stacks/contract/annotations";
+import { ORPHANED_ANNOTATION, RECONCILE_ANNOTATION } from "../../stacks/contract/annotations";
 import type { LiveState, Maintenance } from "../../stacks/contract/capabilities";
 import { findCondition } from "../../stacks/contract/condition";
 import { type AnyKind, statusOf } from "../../stacks/contract/kind";
@@ -76,6 +76,8 @@ class Harness {
   unserved = false;
   /** What the next destroys come to. */
   readonly destroys: UpResult[] = [];
+  /** Whether each destroy left the resources behind. */
+  readonly released: boolean[] = [];
   /** Whether the state of the stack can be read. */
   unreadable = false;
   /** Whether updates are interrupted. */
@@ -109,6 +111,11 @@ class Harness {
         this.object = { ...this.object, status, metadata: { ...this.object.metadata, resourceVersion } };
         return this.object;
       },
+      mergePatch: async (_object: unknown, _name: string, _namespace: string, { metadata }: LiveObject) => {
+        const annotations = { ...this.object.metadata.annotations, ...metadata.annotations };
+        this.object = { ...this.object, metadata: { ...this.object.metadata, annotations } };
+        return this.object;
+      },
       patchExactly: async () => this.object,
       list: async () => {
         if (this.unserved) throw new ApiError(404, "UnknownKind", "there is no Deployment");
@@ -122,7 +129,8 @@ class Harness {
         if (this.interrupted) return { ...this.#up(), interrupted: true };
         return this.refusal === undefined ? this.#up() : this.#refused(this.refusal);
       },
-      destroy: async () => {
+      destroy: async (_stack: string, options: { release: boolean }) => {
+        this.released.push(options.release);
         const result = this.destroys.shift();
         if (result === undefined) throw new Error("nothing is to be destroyed");
         return result;
@@ -674,6 +682,40 @@ describe("an update whose program needs a type that is not served", () => {
       status: "False",
       reason: "UnknownKind",
     });
+  });
+});
+
+describe("a deletion with --cascade=orphan", () => {
+  const deleting = (harness: Harness, annotations: Record<string, string>, ...finalizers: string[]) => {
+    harness.destroys.push(upResult({ resourceChanges: { delete: 1 } }));
+    harness.delete();
+    const metadata = { ...harness.object.metadata, annotations, finalizers: [...finalizers, "kindstack.dev/stack"] };
+    harness.object = { ...harness.object, metadata };
+  };
+
+  it.each([
+    ["no record", {}],
+    ["the record of an earlier one that was refused", { [ORPHANED_ANNOTATION]: "2025-12-31T00:00:00Z" }],
+  ])(
+    "with %s keeps what the object made, and is recorded before the garbage collector forgets it",
+    async (_, before) => {
+      const harness = new Harness();
+      await harness.reconcile();
+      deleting(harness, before, "orphan");
+      harness.reconciler.noteDeletion(harness.object);
+      deleting(harness, before); // the garbage collector was quicker
+      await harness.reconcile();
+      expect(harness.released).toEqual([true]);
+      expect(harness.object.metadata.annotations).toEqual({ [ORPHANED_ANNOTATION]: "2026-01-01T00:00:00Z" });
+    },
+  );
+
+  it("that was refused has no effect on a plain deletion later", async () => {
+    const harness = new Harness();
+    await harness.reconcile();
+    deleting(harness, { [ORPHANED_ANNOTATION]: "2025-12-31T00:00:00Z" });
+    await harness.reconcile();
+    expect(harness.released).toEqual([false]);
   });
 });
 

@@ -153,16 +153,17 @@ describe("a column of type", () => {
   }, async () => {
     const types = await database.query<{ type: string }>(
       `SELECT format_type(oid, NULL) AS type FROM pg_type
-       WHERE typtype IN ('b', 'd', 'e', 'r', 'm') AND typname !~ '^_?(pg_|reg|cstring)' AND typcategory <> 'Z'
+       WHERE typtype IN ('b', 'd', 'e', 'r', 'm') AND typname !~ '^_?(pg_|reg|cstring|gtsvector)' AND typcategory <> 'Z'
          AND typnamespace IN ('pg_catalog'::regnamespace, 'public'::regnamespace) ORDER BY oid`,
     );
     expect(types.length).toBeGreaterThan(90);
     // Any value for any type would be thousands; a seed picks some for each, all of them over time.
-    const picked = fc.sample(fc.shuffledSubarray(ANY, { minLength: 4, maxLength: 4 }), {
+    const picked = fc.sample(fc.shuffledSubarray(ANY, { minLength: 3, maxLength: 3 }), {
       seed: 11,
       numRuns: types.length,
     });
     let accepted = 0;
+    const odd: string[] = [];
     for (const [index, { type }] of types.entries()) {
       const table = await database.createStudents(`id text PRIMARY KEY, value ${type}`);
       const values = picked[index] ?? [];
@@ -174,19 +175,16 @@ describe("a column of type", () => {
       const written = inputs.filter((_, row) => outcomes[row]?.status === "fulfilled");
       accepted += written.length;
       const what = `${type}: ${JSON.stringify(values)}`;
-      for (const outcome of outcomes) {
-        if (outcome.status === "fulfilled") continue;
-        expect(outcome.reason, what).toMatchObject({
-          reason: expect.stringMatching(REFUSALS),
-          message: expect.any(String),
-        });
-      }
+      const reasons = outcomes.map((outcome) => (outcome.status === "fulfilled" ? "" : outcome.reason.reason));
+      odd.push(
+        ...reasons.filter((reason) => reason !== "" && !REFUSALS.test(reason)).map((reason) => `${reason}: ${what}`),
+      );
       expect((await rowsOf(table)).map(({ id }) => id).sort(), what).toEqual(written.map(({ key }) => key.id));
       expect(await recordsOf(table), what).toHaveLength(written.length);
       const { drifted, unknown } = await findDriftedRows(written.map((row) => ({ ...row, uid: row.owner.uid })));
       expect([...drifted, ...unknown], what).toEqual([]);
-      await database.query(`DROP TABLE ${table}`);
     }
+    expect(odd).toEqual([]);
     expect(accepted).toBeGreaterThan(types.length);
   });
 
