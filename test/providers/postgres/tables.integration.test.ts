@@ -185,7 +185,7 @@ describe("a column of type", () => {
       expect([...drifted, ...unknown], what).toEqual([]);
     }
     expect(odd).toEqual([]);
-    expect(accepted).toBeGreaterThan(types.length);
+    expect(accepted).toBeGreaterThan(30); // most values are none of most types
   });
 
   it("text, jsonb, text[] or bytea takes whatever text there is", async () => {
