@@ -119,9 +119,25 @@ export function parseObject<Spec, Status>(kind: Kind<Spec, Status>, object: Live
   const spec = object.spec;
   const [error] = validator.Errors(spec);
   if (error !== undefined) throw new TerminalError("Invalid", describeError(error, spec, "spec"));
+  const rounded = findRounded(spec, "spec");
+  if (rounded !== undefined) {
+    const problem = "is beyond 2^53, and not exact any more; write it as a text, if the kind takes one";
+    throw new TerminalError("Invalid", `${rounded} ${problem}`);
+  }
   const parsed = object as unknown as KindObject<Spec, Status>;
   kind.validate?.(parsed);
   return parsed;
+}
+
+/** The path of a number that may have been rounded as it was read, also in fields that a CRD says nothing about. */
+function findRounded(value: unknown, path: string): string | undefined {
+  if (typeof value === "number") return Number.isInteger(value) && !Number.isSafeInteger(value) ? path : undefined;
+  if (typeof value !== "object" || value === null) return undefined;
+  for (const [name, inner] of Object.entries(value)) {
+    const found = findRounded(inner, `${path}.${name}`);
+    if (found !== undefined) return found;
+  }
+  return undefined;
 }
 
 /** The common status fields of an object; empty when it has no status yet. */

@@ -27,6 +27,7 @@ const ANNOTATIONS = new Set(["title", "description", "default", "nullable"]);
 const SCALARS = ["string", "integer", "number", "boolean"];
 const PRESERVE = "x-kubernetes-preserve-unknown-fields";
 const INT_OR_STRING = "x-kubernetes-int-or-string";
+const MOST = Number.MAX_SAFE_INTEGER;
 /** The only union of types that the API server knows, in the only form that it takes. */
 const EITHER: readonly SchemaNode[] = [{ type: "integer" }, { type: "string" }];
 
@@ -41,7 +42,28 @@ export function structuralSchema(schema: object, path: string): SchemaNode {
   const problems: string[] = [];
   const translated = translate(schema as SchemaNode, path, problems);
   if (problems.length > 0) throw new TypeError(problems.join("; "));
-  return translated;
+  return withExactNumbers(translated);
+}
+
+/** JavaScript rounds integers beyond 2^53, so the API server refuses them. */
+function withExactNumbers(node: SchemaNode): SchemaNode {
+  const { type, enum: values, minimum = -MOST, maximum = MOST, properties, items, additionalProperties } = node;
+  const isNumber = type === "integer" || type === "number" || node[INT_OR_STRING] === true;
+  return {
+    ...node,
+    ...(isNumber &&
+      values === undefined && {
+        minimum: Math.max(minimum as number, -MOST),
+        maximum: Math.min(maximum as number, MOST),
+      }),
+    ...(properties && { properties: mapValues(properties, withExactNumbers) }),
+    ...(items && { items: withExactNumbers(items as SchemaNode) }),
+    ...(typeof additionalProperties === "object" && { additionalProperties: withExactNumbers(additionalProperties) }),
+  };
+}
+
+function mapValues<T>(record: Readonly<Record<string, T>>, change: (value: T) => T): Record<string, T> {
+  return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, change(value)]));
 }
 
 function translate(node: SchemaNode, path: string, problems: string[]): SchemaNode {

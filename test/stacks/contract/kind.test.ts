@@ -27,6 +27,7 @@ const gadget = defineKind({
     colour: Type.Optional(Type.Enum(["red", "blue"], { type: "string" })),
     sizes: Type.Optional(Type.Record(Type.String(), Type.Integer())),
     parts: Type.Array(Type.Object({ name: Type.String({ minLength: 1 }) }), { maxItems: 3 }),
+    any: Type.Optional(Type.Unknown()),
   }),
   status: Type.Object({}),
   columns: [],
@@ -50,6 +51,15 @@ const gadgetWith = (spec: unknown): LiveObject => ({
 const one = [{ name: "wheel" }];
 
 describe("parseObject", () => {
+  it("refuses a number that may have been rounded as it was read, wherever it stands", () => {
+    const spec = JSON.parse('{"size": 1, "parts": [{"name": "wheel"}], "any": {"deep": [1.5, 9007199254740993]}}');
+    expect(() => parseObject(gadget, gadgetWith(spec))).toThrow(
+      "spec.any.deep.1 is beyond 2^53, and not exact any more",
+    );
+    spec.any.deep[1] = Number.MAX_SAFE_INTEGER;
+    expect(parseObject(gadget, gadgetWith(spec)).spec).toBe(spec);
+  });
+
   it("gives the object with the type of its schema", () => {
     const parsed = parseObject(gadget, gadgetWith({ size: 1, parts: one }));
     const size: number = parsed.spec.size;
@@ -83,7 +93,10 @@ describe("parseObject", () => {
 describe("what a killed update has made", () => {
   const owns = [{ apiVersion: "v1", kind: "Pod" }];
   const providers = [defineProvider("@acme/gadgets", {} as DynamicProvider)];
-  const external = { findDrift: async () => ({ drifted: new Map(), unknown: new Map() }), removeOrphans: async () => {} };
+  const external = {
+    findDrift: async () => ({ drifted: new Map(), unknown: new Map() }),
+    removeOrphans: async () => {},
+  };
 
   it.each([
     ["of Kubernetes objects alone", { owns }, true],

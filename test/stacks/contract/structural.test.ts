@@ -5,6 +5,8 @@ import { structuralSchema } from "../../../stacks/contract/structural";
 const inner = (schema: TSchema) => structuralSchema(Type.Object({ field: schema }), "spec").properties?.field;
 const literals = (...values: (string | number)[]) => Type.Union(values.map((value) => Type.Literal(value)));
 const EITHER = { "x-kubernetes-int-or-string": true, anyOf: [{ type: "integer" }, { type: "string" }] };
+/** What JavaScript has exactly. */
+const EXACT = { minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER };
 
 describe("a schema of TypeBox becomes a structural one", () => {
   it.each<[string, TSchema, object]>([
@@ -15,7 +17,7 @@ describe("a schema of TypeBox becomes a structural one", () => {
     [
       "a record",
       Type.Record(Type.String(), Type.Integer()),
-      { type: "object", additionalProperties: { type: "integer" } },
+      { type: "object", additionalProperties: { type: "integer", ...EXACT } },
     ],
     [
       "a record of literals",
@@ -30,7 +32,7 @@ describe("a schema of TypeBox becomes a structural one", () => {
     [
       "an amount",
       Type.Union([Type.Integer({ minimum: 0 }), Type.String({ pattern: "^\\d+%$" })], { default: 1 }),
-      { minimum: 0, pattern: "^\\d+%$", default: 1, ...EITHER },
+      { ...EXACT, minimum: 0, pattern: "^\\d+%$", default: 1, ...EITHER },
     ],
     [
       "anything",
@@ -45,12 +47,17 @@ describe("a schema of TypeBox becomes a structural one", () => {
     [
       "an exclusive limit",
       Type.Number({ exclusiveMinimum: 0, minimum: -1 }),
-      { type: "number", minimum: 0, exclusiveMinimum: true },
+      { type: "number", ...EXACT, minimum: 0, exclusiveMinimum: true },
     ],
     [
       "a limit that is stricter than the exclusive one",
       Type.Number({ exclusiveMaximum: 9, maximum: 5 }),
-      { type: "number", maximum: 5 },
+      { type: "number", ...EXACT, maximum: 5 },
+    ],
+    [
+      "a limit beyond what JavaScript has exactly",
+      Type.Integer({ minimum: 1, maximum: 2 ** 63, format: "int64" }),
+      { type: "integer", format: "int64", ...EXACT, minimum: 1 },
     ],
     [
       "an object without further fields",
