@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { TerminalError } from "../providers/errors";
 import { podNamespace } from "../providers/kubernetes/pod-namespace";
@@ -31,10 +31,17 @@ export function readStateConfig(environment: NodeJS.ProcessEnv): StateConfig {
   const workDirectory = resolve(environment.KINDSTACK_WORK_DIR || ".kindstack/work");
   const backendUrl = environment.PULUMI_BACKEND_URL || `file://${join(workDirectory, "state")}`;
   if (!BACKENDS.some((scheme) => backendUrl.startsWith(scheme))) {
-    const scheme = backendUrl.split("://")[0];
-    throw new TerminalError("Misconfigured", `PULUMI_BACKEND_URL: ${scheme} is not one of ${BACKENDS.join(", ")}`);
+    throw new TerminalError(
+      "Misconfigured",
+      `PULUMI_BACKEND_URL: ${schemeOf(backendUrl)} is not one of ${BACKENDS.join(", ")}`,
+    );
   }
   return { workDirectory, backendUrl, protection: readProtection(environment, workDirectory) };
+}
+
+/** What a message may show of a URL: the rest of it may hold a password. */
+function schemeOf(url: string): string {
+  return /^[a-z][a-z0-9+.-]*:\/\//i.exec(url)?.[0] ?? "its value";
 }
 
 /** Whether this process runs in a Pod. */
@@ -56,23 +63,25 @@ function readProtection(environment: NodeJS.ProcessEnv, workDirectory: string): 
   const keyService = environment.KINDSTACK_SECRETS_PROVIDER || undefined;
   if (keyService !== undefined && !KEY_SERVICES.some((scheme) => keyService.startsWith(scheme))) {
     const allowed = `${KEY_SERVICES.join(", ")}, or nothing for a passphrase`;
-    throw new TerminalError("Misconfigured", `KINDSTACK_SECRETS_PROVIDER: ${keyService} is not one of ${allowed}`);
+    throw new TerminalError(
+      "Misconfigured",
+      `KINDSTACK_SECRETS_PROVIDER: ${schemeOf(keyService)} is not one of ${allowed}`,
+    );
   }
   const { PULUMI_CONFIG_PASSPHRASE: value, PULUMI_CONFIG_PASSPHRASE_FILE: file } = environment;
-  const isNeeded = keyService === undefined || value || existsSync(file ?? "");
+  const isNeeded = keyService === undefined || value !== undefined || existsSync(file ?? "");
   return { passphrase: isNeeded ? readPassphrase(environment, workDirectory) : undefined, keyService };
 }
 
+/** As Pulumi reads it: the variable counts before the file, also if it is empty. */
 function readPassphrase(environment: NodeJS.ProcessEnv, workDirectory: string): StateProtection["passphrase"] {
   const { PULUMI_CONFIG_PASSPHRASE: value, PULUMI_CONFIG_PASSPHRASE_FILE: file } = environment;
+  if (value !== undefined) return { value };
   if (file) {
-    const problem = !existsSync(file)
-      ? `there is no file ${file}`
-      : readFileSync(file, "utf8").trim() === "" && `the file ${file} is empty`;
-    if (problem) throw new TerminalError("Misconfigured", `PULUMI_CONFIG_PASSPHRASE_FILE: ${problem}`);
+    if (!existsSync(file))
+      throw new TerminalError("Misconfigured", `PULUMI_CONFIG_PASSPHRASE_FILE: there is no file ${file}`);
     return { file: resolve(file) };
   }
-  if (value) return { value };
   if (inCluster(environment)) {
     throw new TerminalError(
       "Misconfigured",

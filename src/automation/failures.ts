@@ -1,5 +1,6 @@
 import { type Failure, failureOf } from "../../providers/errors";
 import type { ResourceFailure } from "../../providers/host/session";
+import { withoutPasswords } from "../../providers/passwords";
 import { EngineGoneError } from "./engine-process";
 import type { EngineReport } from "./event-log";
 import type { Ended } from "./interruption";
@@ -80,9 +81,4 @@ function findFailures(
     reason: "UpdateFailed",
     message,
   }));
-}
-
-/** Errors may quote a URL of the state or of a database, and failures end up in conditions, which many people may read. */
-export function withoutPasswords(text: string): string {
-  return text.replace(/(\/\/[^\s:/@]*):[^\s/]*@/g, "$1:***@");
 }

@@ -6,6 +6,7 @@ import { Compile } from "typebox/compile";
 import { ClassifiedError, errorMessageOf, RetryableError } from "../../providers/errors";
 import { checkFence, currentFence } from "../../providers/fence";
 import type { ProviderHost } from "../../providers/host/host";
+import { withoutPasswords } from "../../providers/passwords";
 import type {
   DestroyOptions,
   HistoryEntry,
@@ -20,7 +21,7 @@ import type {
 import type { EngineUsage, OnStack } from "./engine-process";
 import type { EngineCounts, EngineProcesses } from "./engine-processes";
 import { reportOf } from "./event-log";
-import { assess, type Outcome, withoutPasswords } from "./failures";
+import { assess, type Outcome } from "./failures";
 import { type Ended, runInterruptible } from "./interruption";
 import { plannedChanges } from "./planned-changes";
 import { type PreparedProgram, type Program, prepareProgram } from "./program";

@@ -1,5 +1,6 @@
 import { Command, CommanderError } from "commander";
 import { errorMessageOf } from "../../providers/errors";
+import { withoutPasswords } from "../../providers/passwords";
 import { packageVersion } from "../package";
 import { visibleLines } from "../text/plain-text";
 
@@ -74,9 +75,9 @@ export async function runProgram(words: readonly string[], program?: Command): P
       return error.code === "commander.helpDisplayed" || error.code === "commander.version" ? 0 : 2;
     }
     // The message may quote files, objects and servers' answers.
-    process.stderr.write(`kindstack: ${visibleLines(errorMessageOf(error))}\n`);
+    process.stderr.write(`kindstack: ${visibleLines(withoutPasswords(errorMessageOf(error)))}\n`);
     if (process.env.KINDSTACK_DEBUG === "1" && error instanceof Error) {
-      process.stderr.write(`${visibleLines(error.stack ?? "")}\n`);
+      process.stderr.write(`${visibleLines(withoutPasswords(error.stack ?? ""))}\n`);
     }
     return 1;
   }

@@ -5,6 +5,7 @@ import type { Logger } from "pino";
 import { withinFence } from "../../providers/fence";
 import { isApiError, type KubernetesClient, type LiveObject } from "../../providers/kubernetes/client";
 import { microTime } from "../../providers/kubernetes/micro-time";
+import { withoutPasswords } from "../../providers/passwords";
 
 export interface EventRecorderOptions {
   client: Pick<KubernetesClient, "create" | "mergePatch">;
@@ -81,7 +82,8 @@ export class EventRecorder {
    * @param reason why, in CamelCase, for machines
    * @param message what, for people; cut to 1024 bytes
    */
-  event(object: LiveObject, type: "Normal" | "Warning", reason: string, message: string): void {
+  event(object: LiveObject, type: "Normal" | "Warning", reason: string, text: string): void {
+    const message = withoutPasswords(text);
     const note = truncated(message, NOTE_MAX_BYTES);
     const key = JSON.stringify([object.metadata.uid, reason, note]);
     const now = Date.now();

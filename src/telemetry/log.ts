@@ -1,6 +1,7 @@
 import { type DestinationStream, destination, type Logger, pino, stdTimeFunctions } from "pino";
 import pretty from "pino-pretty";
 import { TerminalError } from "../../providers/errors";
+import { withoutPasswords } from "../../providers/passwords";
 import { visibleLines } from "../text/plain-text";
 
 export interface LoggerOptions {
@@ -21,8 +22,9 @@ const SECRETS = ["password", "passphrase", "token", "authorization"];
  * `KINDSTACK_LOG_LEVEL` is one of trace, debug, info (the default), warn, error, fatal and silent;
  * `KINDSTACK_LOG_FORMAT` is json or pretty. Messages are constant strings; what varies goes into fields.
  *
- * Credentials are never logged: no code hands a password, a passphrase, a token or a whole environment to the logger.
- * That fields of these names are blanked, at the top and one level below, is a net for mistakes and nothing to rely on.
+ * Credentials are never logged: no code hands a password, a passphrase, a token or a whole environment to the logger, and
+ * those in URLs that errors quote are blanked. That fields of these names are blanked as well, at the top and one level
+ * below, is a net for mistakes and nothing to rely on.
  *
  * @throws TerminalError for a level or format that does not exist
  */
@@ -61,7 +63,17 @@ export function createLogger({
  * value of a line of JSON stays the same.
  */
 function harmless(stream: DestinationStream, change: (line: string) => string): DestinationStream {
-  return { write: (line) => stream.write(change(line)) };
+  return { write: (line) => stream.write(change(quotes(line) ? withoutQuoted(line) : line)) };
+}
+
+/** Whether a line may quote a password. */
+function quotes(line: string): boolean {
+  return /:\/\/|=/.test(line);
+}
+
+function withoutQuoted(line: string): string {
+  const plain = (_: string, value: unknown) => (typeof value === "string" ? withoutPasswords(value) : value);
+  return `${JSON.stringify(JSON.parse(line), plain)}\n`;
 }
 
 /** A line of JSON that is going to be read and printed: control characters are printed as their escapes. */

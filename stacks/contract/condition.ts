@@ -1,4 +1,5 @@
 import Type from "typebox";
+import { withoutPasswords } from "../../providers/passwords";
 
 /** A standard Kubernetes condition (`metav1.Condition`). */
 export interface Condition {
@@ -28,7 +29,7 @@ export const conditionsSchema = Type.Array(
 
 /**
  * The conditions after an observation: a condition's transition time moves only when its status does, and conditions
- * that were not observed this time stay.
+ * that were not observed this time stay. Messages show no passwords.
  */
 export function mergeConditions(previous: Condition[], observed: NewCondition[], now: Date): Condition[] {
   const merged = new Map(previous.map((condition) => [condition.type, condition]));
@@ -36,6 +37,7 @@ export function mergeConditions(previous: Condition[], observed: NewCondition[],
     const before = merged.get(condition.type);
     merged.set(condition.type, {
       ...condition,
+      message: withoutPasswords(condition.message),
       lastTransitionTime:
         before?.status === condition.status ? before.lastTransitionTime : now.toISOString().replace(/\.\d+Z$/, "Z"),
     });

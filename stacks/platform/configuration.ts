@@ -2,6 +2,7 @@ import Type from "typebox";
 import { Compile } from "typebox/compile";
 import Value from "typebox/value";
 import { TerminalError } from "../../providers/errors";
+import { hasPassword } from "../../providers/passwords";
 import { DEFAULT_USER_GROUP } from "../kinds/capsule-tenant/labels";
 import { SELECTOR } from "./labels";
 
@@ -283,11 +284,6 @@ export function parseConfiguration(values: Readonly<Record<string, string>>, ver
 /** Whether the state is kept in a volume of the operator's own. */
 export function usesVolume({ backendUrl, backendFromSecret }: Configuration): boolean {
   return backendUrl === undefined ? !backendFromSecret : backendUrl.startsWith("file://");
-}
-
-/** Whether a backend's URL holds a password, and so must not stand where everybody may read it. */
-export function hasPassword(url: string): boolean {
-  return /^[a-z]+:\/\/[^/@]*:[^/@]*@/.test(url);
 }
 
 function parseText({ type }: KeySchema, text: string): unknown {

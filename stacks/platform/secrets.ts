@@ -1,6 +1,7 @@
 import { scryptSync } from "node:crypto";
 import type { Manifest } from "../../providers/kubernetes/client";
-import { type Configuration, hasPassword } from "./configuration";
+import { hasPassword } from "../../providers/passwords";
+import type { Configuration } from "./configuration";
 import { LABELS } from "./labels";
 
 /** Keys of the Secret of the state. */

@@ -1,7 +1,8 @@
 import type { types } from "@pulumi/kubernetesx";
 import type { Manifest } from "../../providers/kubernetes/client";
+import { hasPassword } from "../../providers/passwords";
 import { ADMISSION_ROLE } from "./access";
-import { type Configuration, hasPassword, STATE_DIRECTORY, usesVolume } from "./configuration";
+import { type Configuration, STATE_DIRECTORY, usesVolume } from "./configuration";
 import { deployment, options, WITHDRAWAL_SECONDS } from "./deployment";
 import { LABELS, NAME, SELECTOR } from "./labels";
 import { BACKEND_URL_KEY, PASSPHRASE_KEY, secretsDigest } from "./secrets";

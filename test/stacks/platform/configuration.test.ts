@@ -60,11 +60,21 @@ describe("the configuration", () => {
     expect(() => parse(values as Record<string, string>)).toThrow(message);
   });
 
-  it("does not put a backend's password where everybody may read it, and does not show it", () => {
-    const refuse = () => parse({ backendUrl: "postgres://user:hunter2@db/state" });
+  it.each([
+    "postgres://user:hunter2@db/state",
+    "postgres://user:hunt/er2@hunter2@db/state",
+    "postgres://db/state?user=u&password=hunter2",
+    "s3://bucket?region=eu&aws_secret=hunter2",
+  ])("does not put a backend's password where everybody may read it, and does not show it: %s", (backendUrl) => {
+    const refuse = () => parse({ backendUrl });
 
     expect(refuse).toThrow("has a password; put it under the key backendUrl into stateSecret");
     expect(refuse).not.toThrow("hunter2");
+  });
+
+  it("puts a URL without a password into the Deployment", () => {
+    for (const backendUrl of ["postgres://db:5432/state", "s3://bucket?region=eu", "gs://bucket"])
+      expect(parse({ backendUrl })).toMatchObject({ backendUrl });
   });
 
   it("names all mistakes at once", () => {
