@@ -129,6 +129,11 @@ describe("EventRecorder", () => {
     expect(patched).toEqual([]);
   });
 
+  it("shows no password that a message quotes", async () => {
+    await record(writer, "open postgres://u:hunter2@db/state?password=hunter2");
+    expect(created).toMatchObject([{ note: "open postgres://u:***@db/state?password=***" }]);
+  });
+
   it("begins a new Event for another object, reason or message", async () => {
     await record(writer);
     await record(tenant);

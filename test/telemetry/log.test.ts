@@ -95,6 +95,17 @@ describe("createLogger", () => {
     });
   });
 
+  it("shows no password in a URL or DSN, whatever quotes it and wherever", () => {
+    for (const terminal of [false, true]) {
+      const { log, text } = logger({}, terminal);
+      const quoted = 'open "postgres://u:hunter2@db/state?sslpassword=hunter2": host=db password=\'hunter2 "\'';
+      const err = Object.assign(new TypeError(`Invalid URL: ${quoted}`), { input: quoted, cause: new Error(quoted) });
+      log.warn({ err, failures: [{ message: quoted }] }, "update failed");
+      expect(text()).toContain("postgres://u:***@db/state?sslpassword=***");
+      expect(text()).not.toContain("hunter2");
+    }
+  });
+
   it("blanks fields with the names of credentials", () => {
     const { log, text } = logger();
     log.info(

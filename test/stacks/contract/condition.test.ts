@@ -15,6 +15,12 @@ describe("mergeConditions", () => {
     ]);
   });
 
+  it("shows no password that an error has quoted", () => {
+    const message = "cannot open postgres://u:hunter2@db/state?password=hunter3";
+    const [condition] = mergeConditions([], [{ ...observed("Ready", "False"), message }], now);
+    expect(condition?.message).toBe("cannot open postgres://u:***@db/state?password=***");
+  });
+
   it("moves the time when the status changes", () => {
     const before = [{ ...observed("Ready", "False"), lastTransitionTime: earlier }];
     expect(mergeConditions(before, [observed("Ready", "True")], now)[0]?.lastTransitionTime).toBe(
