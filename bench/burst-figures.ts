@@ -47,7 +47,7 @@ export function burstSection(measured: BurstMeasured): Section {
         what: "peak memory of the operator with its processes of Pulumi",
         value: treePeakMiB,
         unit: "MiB",
-        mark: atMost(450),
+        mark: atMost(380),
       },
     ],
   };
@@ -81,7 +81,7 @@ function figuresOf(where: string, lifecycle: Lifecycle, { size, plain, bare, sto
         what: `created a second ${where}`,
         value: objects / (lifecycle.created.ms / 1000),
         unit: "/s",
-        mark: atLeast(100),
+        mark: atLeast(where === "in one namespace" ? 100 : 130),
       },
       { ...cliProcesses, against: beside(stockWay, { value: inProportion(stock.cliProcesses) }) },
     ];

@@ -76,7 +76,7 @@ function oneObjectSection(rounds: number, lifecycles: readonly Round[], go: read
     ],
     figures: [
       figureOf("kubectl create → Ready", "created", lifecycles),
-      { ...figureOf("the same", "created", lifecycles), against: byGo, mark: atMost(1.5, "ratio") },
+      { ...figureOf("the same", "created", lifecycles), against: byGo, mark: atMost(1.25, "ratio") },
       partOf("kubectl alone", "kubectl", through),
       figureOf("from the object's creation until it is Ready", "created", lifecycles, "sinceThere"),
       partOf("the update alone", "update", through),

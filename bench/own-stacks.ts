@@ -62,7 +62,7 @@ function tenantsLoad(count: number, prefix = tenant.singular): Load {
     prefix,
     what: "Tenants of 3 namespaces",
     count,
-    perSecond: 10,
+    perSecond: 15,
     manifest: (name) => ({
       apiVersion: kindApiVersion(tenant),
       kind: tenant.kind,
@@ -83,7 +83,7 @@ function memcachedsLoad(count: number): Load {
     prefix: memcached.singular,
     what: "Memcacheds",
     count,
-    perSecond: 15,
+    perSecond: 16,
     manifest: (name) => ({
       apiVersion: kindApiVersion(memcached),
       kind: memcached.kind,

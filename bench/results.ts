@@ -35,6 +35,8 @@ const sizePoint = Type.Object({
   cpuSeconds: Type.Number(),
   /** Of the operator, after it has come to rest with them. */
   residentMiB: Type.Number(),
+  /** The most that operator and engine had together while they were created. */
+  peakMiB: Type.Optional(Type.Number()),
   /** Of the state backend, with the history of updates. */
   stateBytes: Type.Number(),
   /** Of the objects' JSON, which is what etcd stores of them. */

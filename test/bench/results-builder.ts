@@ -11,6 +11,7 @@ export function sizePoint(objects: number, seconds: number, overrides: Partial<S
     seconds,
     cpuSeconds: seconds / 2,
     residentMiB: 100 + objects / 10,
+    peakMiB: 200 + objects / 10,
     stateBytes: objects * 4096,
     objectBytes: objects * 2048,
     requests: objects * 3,
