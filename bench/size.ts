@@ -70,7 +70,12 @@ function figuresOf(sizes: readonly SizePoint[]): Figure[] {
   return [
     ...sizes.map((size): Figure => ({ what: `${size.objects} created`, value: size.seconds, unit: "s" })),
     ...sizes.slice(-2).flatMap(({ objects, peakMiB, residentMiB }): Figure[] => [
-      { what: `${objects}: most memory of operator and engine`, value: peakMiB ?? Number.NaN, unit: "MiB", mark: atMost(500) },
+      {
+        what: `${objects}: most memory of operator and engine`,
+        value: peakMiB ?? Number.NaN,
+        unit: "MiB",
+        mark: atMost(500),
+      },
       { what: `${objects}: memory of the operator at rest`, value: residentMiB, unit: "MiB", mark: atMost(400) },
     ]),
     exponent("exponent of the time", sizes, "seconds"),

@@ -6,6 +6,7 @@ import Type from "typebox";
 import { Compile } from "typebox/compile";
 import { RetryableError, TerminalError } from "../../providers/errors";
 import type { ProviderRequest, ProviderSession } from "../../providers/host/session";
+import { ENGINE_VERSION } from "../toolchain/tools";
 import { containerMemory } from "./container-memory";
 import { collect, type RunningCommand, signalGroup } from "./interruption";
 import { Connection, RpcError } from "./rpc";
@@ -210,14 +211,15 @@ export class EngineProcess {
   };
 
   #greet({ version, protocol }: { version: string; protocol: number }): void {
-    if (protocol === PROTOCOL) {
+    // The build for clouds says so behind its version.
+    if (protocol === PROTOCOL && version.replace(/\.clouds$/, "") === ENGINE_VERSION) {
       this.#greeted.resolve();
       return;
     }
     const { file } = this.#options;
     const message =
-      `${file} is Pulumi's engine ${version} with protocol ${protocol}; this Kindstack needs protocol ${PROTOCOL}: ` +
-      "unset KINDSTACK_ENGINE, or name the engine of this version";
+      `${file} is Pulumi's engine ${version} with protocol ${protocol}; this Kindstack needs ${ENGINE_VERSION} with protocol ` +
+      `${PROTOCOL}: unset KINDSTACK_ENGINE, or name the engine of this version`;
     this.#isOver = true;
     this.#greeted.reject(new TerminalError("Misconfigured", message));
     this.#child.stdin.end();

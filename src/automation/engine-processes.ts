@@ -47,6 +47,8 @@ export class EngineProcesses {
   #current: EngineProcess | undefined;
   #idle: NodeJS.Timeout | undefined;
   #crashesInARow = 0;
+  /** Whether the passphrase is that of the states; to see that takes a fifth of a second. */
+  #isChecked = false;
   /** On the clock of `performance.now()`. */
   #notBefore = 0;
   #allowedUntil: number | undefined;
@@ -64,6 +66,7 @@ export class EngineProcesses {
     const process = this.#running();
     if (operates) this.counts.operations++;
     await process.ready;
+    this.#isChecked = true;
     clearTimeout(this.#idle);
     try {
       const result = await work(process);
@@ -123,6 +126,7 @@ export class EngineProcesses {
     const args = [
       ...this.#options.args,
       `--session=${this.#session}`,
+      ...(this.#isChecked ? [] : ["--check-passphrase"]),
       ...(ttlMs === undefined ? [] : [`--ttl-ms=${wholeMs(ttlMs)}`]),
     ];
     const process = new EngineProcess({ ...this.#options, args }, ({ crashed }) => {

@@ -1,3 +1,4 @@
+import type { EngineEvent } from "@pulumi/pulumi/automation/events";
 import { type Failure, failureOf } from "../../providers/errors";
 import type { ResourceFailure } from "../../providers/host/session";
 import { withoutPasswords } from "../../providers/passwords";
@@ -21,6 +22,18 @@ export interface Outcome {
   phasesMs: Readonly<Record<string, number>>;
 }
 
+/** What an operation came to. */
+export interface Ran {
+  ended: Ended;
+  /** How it ended, where the engine tells. */
+  outcome: Outcome | undefined;
+  events: readonly EngineEvent[];
+  /** What the providers refused. */
+  refused: readonly ResourceFailure[];
+  /** What the program threw. */
+  programError: unknown;
+}
+
 /** What came of an update or a preview. */
 export interface Assessment {
   succeeded: boolean;
@@ -30,24 +43,14 @@ export interface Assessment {
   restDone: boolean;
 }
 
-/**
- * @param refused what the providers refused
- * @param programError what the program threw
- */
-export function assess(
-  ended: Ended,
-  outcome: Outcome | undefined,
-  report: EngineReport,
-  refused: readonly ResourceFailure[],
-  programError: unknown,
-  timeoutMs: number,
-): Assessment {
+export function assess(ran: Ran, report: EngineReport, timeoutMs: number): Assessment {
+  const { ended, outcome, refused, programError } = ran;
   if (outcome?.succeeded) return { succeeded: true, failures: [], restDone: true };
   const failed = new Set(report.failed);
   const isOneResources = (urn: string | undefined) => urn !== undefined && failed.has(urn);
   return {
     succeeded: false,
-    failures: findFailures(ended, outcome, report, refused, programError, timeoutMs).map((failure) => ({
+    failures: findFailures(ran, report, timeoutMs).map((failure) => ({
       ...failure,
       message: withoutPasswords(failure.message),
     })),
@@ -60,7 +63,9 @@ export function assess(
 }
 
 function findFailures(
-  ...[ended, outcome, report, refused, programError, timeoutMs]: Parameters<typeof assess>
+  { ended, outcome, refused, programError }: Ran,
+  report: EngineReport,
+  timeoutMs: number,
 ): UpdateFailure[] {
   if (ended.interrupted === "timeout") {
     const message = `the update took longer than ${timeoutMs / 1000} s`;

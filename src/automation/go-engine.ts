@@ -1,45 +1,24 @@
 import type { EngineEvent } from "@pulumi/pulumi/automation/events";
 import type { OutputMap } from "@pulumi/pulumi/automation/stack";
-import pLimit, { type LimitFunction } from "p-limit";
 import Type from "typebox";
 import { Compile } from "typebox/compile";
 import { ClassifiedError, errorMessageOf, RetryableError } from "../../providers/errors";
 import { checkFence, currentFence } from "../../providers/fence";
-import type { ProviderHost } from "../../providers/host/host";
 import { withoutPasswords } from "../../providers/passwords";
-import type {
-  DestroyOptions,
-  HistoryEntry,
-  OperationOptions,
-  OperationSummary,
-  PreviewOptions,
-  PreviewResult,
-  StackEngine,
-  UpOptions,
-  UpResult,
-} from "./engine";
+import type { HistoryEntry, StackEngine } from "./engine";
 import type { EngineUsage, OnStack } from "./engine-process";
 import type { EngineCounts, EngineProcesses } from "./engine-processes";
-import { reportOf } from "./event-log";
-import { assess, type Outcome } from "./failures";
+import type { Outcome, Ran } from "./failures";
 import { type Ended, runInterruptible } from "./interruption";
-import { plannedChanges } from "./planned-changes";
-import { type PreparedProgram, type Program, prepareProgram } from "./program";
+import { type Operation, Operations, type OperationsOptions } from "./operations";
+import { type PreparedProgram, prepareProgram } from "./program";
 import { RpcError } from "./rpc";
 import { outputsIn, type StackState } from "./stack-state";
 import { resourceChangeSchema } from "./update-changes";
 
-export interface GoEngineOptions {
+export interface GoEngineOptions extends OperationsOptions {
   processes: EngineProcesses;
-  host: ProviderHost;
-  /** After this long an operation is interrupted. */
-  timeoutMs: number;
-  /** Previews that run at the same time, of all stacks; 1 by default. */
-  previewsAtOnce?: number;
 }
-
-type RunOptions = UpOptions & DestroyOptions;
-type Method = "up" | "refresh" | "destroy" | "preview" | "previewDestroy";
 
 const state = Type.Unsafe<StackState>({ type: "object", required: ["version", "deployment"] });
 const history = Type.Object({
@@ -78,39 +57,12 @@ const answers = {
 };
 
 /** Pulumi's engine in processes of `tools/engine`, which ask the providers of this one. */
-export class GoEngine implements StackEngine {
+export class GoEngine extends Operations implements StackEngine {
   readonly #options: GoEngineOptions;
-  readonly #previews: LimitFunction;
-  /** What interrupts the operation that writes a stack. */
-  readonly #writing = new Map<string, AbortController>();
 
   constructor(options: GoEngineOptions) {
+    super(options);
     this.#options = options;
-    this.#previews = pLimit(options.previewsAtOnce ?? 1);
-  }
-
-  up(stack: string, program: Program, options: UpOptions = {}): Promise<UpResult> {
-    return this.#write("up", "update", stack, options, program);
-  }
-
-  refresh(stack: string, options: OperationOptions = {}): Promise<UpResult> {
-    return this.#write("refresh", "refresh", stack, options);
-  }
-
-  destroy(stack: string, options: DestroyOptions = {}): Promise<UpResult> {
-    return this.#write("destroy", "destroy", stack, options);
-  }
-
-  preview(stack: string, program: Program, options: PreviewOptions = {}): Promise<PreviewResult> {
-    return this.#plan("preview", stack, options, program);
-  }
-
-  previewDestroy(stack: string, options: PreviewOptions = {}): Promise<PreviewResult> {
-    return this.#plan("previewDestroy", stack, options);
-  }
-
-  async cancel(stack: string): Promise<void> {
-    this.#writing.get(stack)?.abort();
   }
 
   async history(stack: string, signal?: AbortSignal): Promise<HistoryEntry[] | undefined> {
@@ -177,68 +129,20 @@ export class GoEngine implements StackEngine {
     return this.#options.processes.close();
   }
 
-  async #write(
-    method: Method,
-    kind: OperationSummary["kind"],
-    stack: string,
-    options: RunOptions,
-    program?: Program,
-  ): Promise<UpResult> {
-    if (this.#writing.has(stack)) {
-      throw new RetryableError("Locked", `the stack ${stack} is being worked on by this process`);
-    }
-    const cancelled = new AbortController();
-    this.#writing.set(stack, cancelled);
-    const startTime = new Date();
-    try {
-      const { ended, events, assessment } = await this.#run(method, stack, options, cancelled.signal, program);
-      checkFence(); // whatever ended it, it is another's stack now
-      const { changes: resourceChanges, resources, deleted } = reportOf(events);
-      const { succeeded, failures, restDone } = assessment;
-      const result = succeeded ? "succeeded" : "failed";
-      return {
-        summary: { kind, startTime, endTime: new Date(), result, resourceChanges },
-        interrupted: !succeeded && ended.interrupted === "aborted",
-        failures,
-        restDone,
-        resources,
-        deleted,
-      };
-    } finally {
-      this.#writing.delete(stack);
-    }
-  }
-
-  async #plan(method: Method, stack: string, options: PreviewOptions, program?: Program): Promise<PreviewResult> {
-    const { ended, events, outcome, assessment } = await this.#previews(() =>
-      this.#run(method, stack, options, undefined, program),
-    );
-    if (ended.interrupted === "aborted") throw new RetryableError("Interrupted", "the preview was interrupted");
-    return { exists: outcome?.exists ?? false, changes: plannedChanges(events), failures: assessment.failures };
-  }
-
-  async #run(
-    method: Method,
-    stack: string,
-    { refresh, savesOnce, signal, ...options }: RunOptions,
-    cancelled: AbortSignal | undefined,
-    program?: Program,
-  ) {
+  protected async run({ method, stack, program, options, signals }: Operation): Promise<Ran> {
     const { processes, host, timeoutMs } = this.#options;
+    const { refresh, savesOnce, sdkRuntime, release } = options;
     const events: EngineEvent[] = [];
-    const session = host.openSession({ ...options, fence: currentFence() });
+    const session = host.openSession({ release, fence: currentFence() });
     let prepared: PreparedProgram | undefined;
     let programError: unknown;
     let ended: Ended = {};
     try {
-      if (program !== undefined) prepared = await prepareProgram(program, options);
+      if (program !== undefined) prepared = await prepareProgram(program, { sdkRuntime });
       const params = { stack, refresh, savesOnce, ...(prepared && { program: prepared.parameter }) };
       const listener = { session, event: (event: EngineEvent) => void events.push(event) };
       ended = await processes.use(
-        (process) =>
-          runInterruptible({ timeoutMs, signals: [signal, cancelled] }, () =>
-            process.operate(method, params, listener),
-          ),
+        (process) => runInterruptible({ timeoutMs, signals }, () => process.operate(method, params, listener)),
         { operates: true },
       );
     } catch (error) {
@@ -250,9 +154,7 @@ export class GoEngine implements StackEngine {
     }
     const outcome = outcomeOf(ended);
     processes.count(outcome?.phasesMs);
-    programError ??= prepared?.error();
-    const assessment = assess(ended, outcome, reportOf(events), session.failures, programError, timeoutMs);
-    return { ended, events, outcome, assessment };
+    return { ended, outcome, events, refused: session.failures, programError: programError ?? prepared?.error() };
   }
 
   async #ask<T>(

@@ -67,7 +67,7 @@ export async function runSdkProgram(program: () => void | Promise<void>, request
  * Notes the names of resources that the engine could not make. What uses an output of one is never registered, and must not
  * be deleted for that, also where the program has caught the error.
  */
-function noteUnmade(monitor: ResourceMonitorClient): ReadonlySet<string> {
+export function noteUnmade(monitor: ResourceMonitorClient): ReadonlySet<string> {
   const unmade = new Set<string>();
   const register = monitor.registerResource.bind(monitor) as (
     request: RegisterResourceRequest,

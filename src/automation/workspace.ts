@@ -42,9 +42,14 @@ export async function openEngine(settings: EngineSettings): Promise<EngineProces
 /** Secrets that providers read from the operator's environment, for which Pulumi has no use; and what is set below. */
 const NOT_INHERITED = /^(PSQL_|PG[A-Z]|KUBECONFIG$|KINDSTACK_|PULUMI_CONFIG_PASSPHRASE)/;
 
-function engineEnvironment({ environment, backendUrl, protection: { passphrase } }: EngineSettings): NodeJS.ProcessEnv {
+function engineEnvironment(settings: EngineSettings): NodeJS.ProcessEnv {
+  const inherited = Object.entries(settings.environment).filter(([name]) => !NOT_INHERITED.test(name));
+  return { ...Object.fromEntries(inherited), ...stateEnvironment(settings) };
+}
+
+/** What tells Pulumi where the state is, and how it is encrypted. */
+export function stateEnvironment({ backendUrl, protection: { passphrase } }: StateConfig): Record<string, string> {
   return {
-    ...Object.fromEntries(Object.entries(environment).filter(([name]) => !NOT_INHERITED.test(name))),
     PULUMI_BACKEND_URL: backendUrl,
     ...(passphrase !== undefined &&
       ("file" in passphrase

@@ -3,26 +3,32 @@ import { TerminalError } from "../../providers/errors";
 import { ProviderHost } from "../../providers/host/host";
 import { providersOf } from "../../providers/index";
 import type { AnyKind } from "../../stacks/contract/kind";
-import { GoEngine, type GoEngineOptions } from "../automation/go-engine";
+import type { StackEngine } from "../automation/engine";
+import { GoEngine } from "../automation/go-engine";
+import type { OperationsOptions } from "../automation/operations";
 import { withScratch } from "../automation/scratch";
 import { type EngineSettings, openEngine } from "../automation/workspace";
 import { readStateConfig, type StateConfig } from "../config";
-import { resolveEngine } from "../toolchain/engine";
+import { resolveEngine, usesAutomationApi } from "../toolchain/engine";
 import type { ResolveOptions } from "../toolchain/resolve";
 
-type Settings = Omit<EngineSettings, "environment"> & Omit<GoEngineOptions, "processes" | "host">;
+type Settings = Omit<EngineSettings, "environment"> & Omit<OperationsOptions, "host">;
 
 /** The engine with the providers of this process. */
 export interface OpenStacks {
-  engine: GoEngine;
+  engine: StackEngine;
   host: ProviderHost;
 }
 
 /** Opens the stacks of kinds. @throws what {@link openEngine} throws */
 export async function openStacks(kinds: readonly AnyKind[], settings: Settings): Promise<OpenStacks> {
   const host = new ProviderHost(providersOf(kinds));
-  const processes = await openEngine({ ...settings, environment: process.env });
-  return { engine: new GoEngine({ ...settings, processes, host }), host };
+  const all = { ...settings, host, environment: process.env };
+  if (usesAutomationApi()) {
+    const { AutomationApiEngine } = await import("../automation/automation-api-engine.js");
+    return { engine: await AutomationApiEngine.open(all, all), host };
+  }
+  return { engine: new GoEngine({ ...all, processes: await openEngine(all) }), host };
 }
 
 /** Works with the states of the backend that the environment names, in a scratch folder; it runs no program or provider. */
@@ -38,6 +44,11 @@ export function withStates<T>(
   return withScratch(tmpdir(), "kindstack-state", async (workDirectory) => {
     const file = await resolveEngine({ signal, observe }, state);
     const { engine } = await openStacks([], { ...state, workDirectory, file, log: console, timeoutMs: 0 });
-    return work(engine, state).finally(() => engine.close());
+    try {
+      if (engine instanceof GoEngine) return await work(engine, state);
+      throw new TerminalError("Misconfigured", "this command needs the engine in Go: unset KINDSTACK_ENGINE");
+    } finally {
+      await engine.close();
+    }
   });
 }

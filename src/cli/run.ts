@@ -1,8 +1,10 @@
 import { availableParallelism } from "node:os";
 import { Command, Option } from "commander";
+import { TerminalError } from "../../providers/errors";
 import { connectKubernetes, disconnectKubernetes } from "../../providers/kubernetes/connection";
 import { closePool } from "../../providers/postgres/pool";
 import { kinds as builtInKinds } from "../../stacks/kinds/index";
+import { GoEngine } from "../automation/go-engine";
 import { listenAddress, readStateConfig } from "../config";
 import { CONSOLE_PATH, type Console } from "../console/paths";
 import type { ConsoleOptions } from "../console/source";
@@ -32,6 +34,8 @@ import { logWarnings } from "./warnings";
 
 /** Most of the time, an object in work waits for the API server or its database. */
 const OBJECTS_PER_CORE = 4;
+const ONE_AT_A_TIME =
+  "Pulumi's Automation API runs one update at a time: slower than the engine in Go, and for a single replica";
 /** A page waits for at most this long for a stack. */
 
 interface RunOptions extends AdmissionOptions, MetricsOptions, PreviewServerOptions, ShardingOptions, KindsOption {
@@ -88,7 +92,8 @@ Environment:
   PULUMI_CONFIG_PASSPHRASE[_FILE]      encrypts secrets in the state; generated outside a cluster
   KINDSTACK_SECRETS_PROVIDER           key service in its place: awskms://…, azurekeyvault://…, gcpkms://…, hashivault://…
   KINDSTACK_WORK_DIR                   files of running updates (default: .kindstack/work)
-  KINDSTACK_ENGINE                     the program that runs Pulumi's engine (default: from PATH, the cache or a build)
+  KINDSTACK_ENGINE                     the program that runs Pulumi's engine (default: from PATH, the cache or a build), or
+                                       automation-api: the CLI runs one update at a time, for a single replica
   PSQL_HOST, PSQL_PORT, PSQL_DBNAME, PSQL_USER, PSQL_PASSWORD[_FILE], PGSSLMODE, PSQL_CA_FILE, PSQL_DIRECTORY, …
                                        the database of kinds with rows; see docs/postgresql.md
   KINDSTACK_POSTGRES_TABLES            tables that objects may write, such as "students,team-a=app.*" (default: all)
@@ -150,8 +155,12 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
       timeoutMs: options.updateTimeout * 1000,
     });
     stacks = opened;
-    addEngineMetrics(metrics.registry, opened.engine);
+    if (opened.engine instanceof GoEngine) addEngineMetrics(metrics.registry, opened.engine);
+    else logger.warn(ONE_AT_A_TIME);
     const recorder = new EventRecorder({ client, logger });
+    if (options.shards > 1 && !(opened.engine instanceof GoEngine)) {
+      throw new TerminalError("Misconfigured", `--shards ${options.shards}: ${ONE_AT_A_TIME}`);
+    }
     const shards = openShards(options, { client, engine: opened.engine, metrics, logger });
     const kinds = [...(await permittedKinds(client, loaded, report))];
     const manager = new Manager({

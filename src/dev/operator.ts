@@ -1,5 +1,6 @@
 import path from "node:path";
 import { packageRoot } from "../package";
+import { usesAutomationApi } from "../toolchain/engine";
 import type { DevCluster } from "./cluster";
 import { answersOk } from "./health";
 import type { Component } from "./supervisor";
@@ -25,7 +26,7 @@ export function operator(
       ...kinds.flatMap((word) => ["--kinds", word]),
       ...(watch ? ["--watch"] : []),
     ],
-    env: { ...env, KINDSTACK_ENGINE: engine },
+    env: { ...env, ...(!usesAutomationApi() && { KINDSTACK_ENGINE: engine }) },
     port,
     tier: 4,
     stopSeconds: 40, // running updates finish first

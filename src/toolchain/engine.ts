@@ -3,14 +3,22 @@ import { type ResolveOptions, resolveBinary } from "./resolve";
 
 const IN_EVERY_BUILD = /^(file|postgres):/;
 
+/** The value of `KINDSTACK_ENGINE` that has updates run by Pulumi's Automation API and CLI instead. */
+export const AUTOMATION_API = "automation-api";
+
+export function usesAutomationApi(): boolean {
+  return process.env.KINDSTACK_ENGINE === AUTOMATION_API;
+}
+
 /**
  * Finds or builds Pulumi's engine: the one that `KINDSTACK_ENGINE` names, else one that knows the state's backend and key
- * service. Those of clouds take a larger build.
+ * service. Those of clouds take a larger build. With {@link AUTOMATION_API}, the CLI.
  *
  * @param state without, an engine for files and a passphrase
  * @throws ToolUnavailableError
  */
 export function resolveEngine(options: ResolveOptions, state?: StateConfig): Promise<string> {
+  if (usesAutomationApi()) return resolveBinary("pulumi", options);
   const isLocal = state === undefined || (!state.protection.keyService && IN_EVERY_BUILD.test(state.backendUrl));
   if (!isLocal) return resolveBinary("engine-clouds", options);
   const found = resolveBinary("engine", options);

@@ -11,7 +11,7 @@ const KWOK = "0.8.0";
 /** One version of Pulumi, that of its SDK: package.json has it, and the Go modules in `tools/` follow. */
 const PULUMI = dependencies["@pulumi/pulumi"] ?? "";
 /** Pulumi's version and the revision of our own code in `tools/engine`. */
-const ENGINE = `${PULUMI}-1`;
+export const ENGINE_VERSION = `${PULUMI}-4`;
 /** The last version of the SDK's Go module that contains the language host. */
 const LANGUAGE_NODEJS = "3.50.0";
 const POSTGRES = "18.4.0-beta.17";
@@ -107,9 +107,9 @@ export const tools = {
     ],
   },
   /** Pulumi's engine as the operator runs it, with the backends `file://` and `postgres://` and the passphrase. */
-  engine: { ...engine(ENGINE), package: `kindstack-engine-${process.platform}-${process.arch}` },
+  engine: { ...engine(ENGINE_VERSION), package: `kindstack-engine-${process.platform}-${process.arch}` },
   /** With all backends and key services. */
-  "engine-clouds": engine(`${ENGINE}.clouds`, "clouds"),
+  "engine-clouds": engine(`${ENGINE_VERSION}.clouds`, "clouds"),
   /** What plain `pulumi up` runs Node.js programs with; the operator does not need it. */
   "pulumi-language-nodejs": {
     name: "pulumi-language-nodejs",

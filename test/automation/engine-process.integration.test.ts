@@ -7,8 +7,9 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { withinFence } from "../../providers/fence";
 import type { EngineTiming } from "../../src/automation/engine-processes";
 import { UrgentAbort } from "../../src/automation/interruption";
+import { openEngine } from "../../src/automation/workspace";
 import { resolveBinary } from "../../src/toolchain/resolve";
-import { TestEngine, withProgram } from "./test-engine";
+import { helloOf, TestEngine, withProgram } from "./test-engine";
 
 let engine: TestEngine;
 beforeEach(async () => {
@@ -125,8 +126,7 @@ describe("a process that fails", () => {
     ["a message of another form", 'echo \'{"method":"event","params":{"id":"0"}}\'; sleep 60'],
   ])("by saying %s, is killed and not believed", async (_what, script) => {
     const file = join(engine.directory, "rubbish");
-    const hello = '{"method":"hello","params":{"version":"1","protocol":1}}';
-    await writeFile(file, `#!/bin/sh\necho '${hello}'\nread -r _\n${script}\n`, { mode: 0o755 });
+    await writeFile(file, `#!/bin/sh\necho '${helloOf()}'\nread -r _\n${script}\n`, { mode: 0o755 });
     const broken = withProgram(engine, file);
     await engine.up("acme", { a: "1" });
     const updates = [() => broken.up("acme", () => engine.declare("acme", { a: "2" })), () => broken.destroy("acme")];
@@ -137,6 +137,29 @@ describe("a process that fails", () => {
       });
     }
     expect([...engine.things.live]).toEqual([["acme/a", "1"]]);
+  });
+});
+
+describe("what does not fit", () => {
+  it.each([{ version: "3.0.0-1" }, { protocol: 99 }])(
+    "is refused at the start, with what to do: %o",
+    async (different) => {
+      const file = join(engine.directory, "other");
+      await writeFile(file, `#!/bin/sh\necho '${helloOf(different)}'\nread -r _\n`, { mode: 0o755 });
+      await expect(openEngine({ ...engine.settings, file })).rejects.toMatchObject({
+        reason: "Misconfigured",
+        message: expect.stringMatching(/this Kindstack needs 3\.\S+ with protocol 1: unset KINDSTACK_ENGINE/),
+      });
+    },
+  );
+
+  it("is a passphrase that is not the one of the states", async () => {
+    await engine.up("acme", { a: "1" });
+    const protection = { passphrase: { value: "another" }, keyService: undefined };
+    await expect(openEngine({ ...engine.settings, protection })).rejects.toMatchObject({
+      reason: "NoWorkspace",
+      message: expect.stringContaining("incorrect passphrase"),
+    });
   });
 });
 

@@ -5,7 +5,7 @@ import type { CustomResourceOptions } from "@pulumi/pulumi/resource";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { TerminalError } from "../../providers/errors";
 import { nameOf } from "../../src/automation/urn";
-import { summaryOf, TestEngine, withProgram } from "./test-engine";
+import { helloOf, summaryOf, TestEngine, withProgram } from "./test-engine";
 import { Thing } from "./things";
 
 describe("the engine", () => {
@@ -312,7 +312,7 @@ describe("the engine", () => {
   describe("a process that claims success and gives no account of it", () => {
     it("is not believed: neither an update nor a destroy has succeeded", async () => {
       const file = join(engine.directory, "rubbish");
-      const script = `echo '{"method":"hello","params":{"version":"1","protocol":1}}'
+      const script = `echo '${helloOf()}'
 n=0; while read -r _; do printf '{"id":%d,"result":{"ok":true}}\\n' $((n = n + 1)); done`;
       await writeFile(file, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
       const broken = withProgram(engine, file);

@@ -8,6 +8,7 @@ import { EngineProcesses } from "../../src/automation/engine-processes";
 import { GoEngine, type GoEngineOptions } from "../../src/automation/go-engine";
 import { type EngineSettings, openEngine } from "../../src/automation/workspace";
 import { resolveBinary } from "../../src/toolchain/resolve";
+import { ENGINE_VERSION } from "../../src/toolchain/tools";
 import { THING_STUB, Thing, Things } from "./things";
 
 /** A process of the engine. */
@@ -132,6 +133,11 @@ export class TestEngine {
 export function withProgram({ settings, options }: TestEngine, file: string): GoEngine {
   const { environment, log } = settings;
   return new GoEngine({ ...options, processes: new EngineProcesses({ file, args: [], environment, log }) });
+}
+
+/** How a process of this version greets, with differences. */
+export function helloOf(different: { version?: string; protocol?: number } = {}): string {
+  return JSON.stringify({ method: "hello", params: { version: ENGINE_VERSION, protocol: 1, ...different } });
 }
 
 /** How an update ended, to be compared as a whole: `toMatchObject` takes any object for an empty one. */

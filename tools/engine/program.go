@@ -148,6 +148,14 @@ func (r *registering) register(ctx context.Context, d *declaration) string {
 	// The engine continues with what does not depend on what failed, skips what does, and fails in the end.
 	if err != nil || answer.GetUrn() == "" {
 		r.failed.Store(true)
+	} else if d.Inputs == nil {
+		// A component is done when its outputs are known.
+		_, err = r.monitor.RegisterResourceOutputs(ctx, &pulumirpc.RegisterResourceOutputsRequest{
+			Urn: answer.GetUrn(), Outputs: &structpb.Struct{},
+		})
+		if err != nil {
+			r.failed.Store(true)
+		}
 	}
 	return answer.GetUrn()
 }

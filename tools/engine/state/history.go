@@ -23,13 +23,6 @@ type Entry struct {
 	Changes []Change `json:"changes,omitempty"`
 }
 
-// Change is what an update did to one resource.
-type Change struct {
-	Operation string `json:"operation"`
-	Type      string `json:"type"`
-	Name      string `json:"name"`
-}
-
 // HistoryLimit is how many updates a stack's history has at most. The CLI never removes one.
 const HistoryLimit = 20
 
@@ -172,7 +165,7 @@ func (s *Stacks) History(ctx context.Context, name string) ([]Entry, error) {
 		return nil, fmt.Errorf("cannot read the history of the stack %s: %w", name, err)
 	}
 	files = slices.DeleteFunc(files, func(file File) bool { return !strings.Contains(file.Name, ".history.json") })
-	entries := []Entry{}
+	entries, checkpoints := []Entry{}, []string{}
 	for _, file := range slices.Backward(files) {
 		data, err := s.store.Read(ctx, historyFolder(name)+"/"+file.Name)
 		if errors.Is(err, ErrNotFound) {
@@ -186,7 +179,9 @@ func (s *Stacks) History(ctx context.Context, name string) ([]Entry, error) {
 			return nil, fmt.Errorf("cannot read the history of the stack %s: %w", name, err)
 		}
 		entries = append(entries, entry)
+		checkpoints = append(checkpoints, historyFolder(name)+"/"+strings.Replace(file.Name, ".history.", ".checkpoint.", 1))
 	}
+	s.addChanges(ctx, entries, checkpoints)
 	// The CLI does not number them.
 	for i := range entries {
 		entries[i].Version = len(entries) - i

@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
 
 func TestTheOldestEntriesOfAHistoryGo(t *testing.T) {
@@ -46,5 +49,27 @@ func TestTheOldestEntriesOfAHistoryGo(t *testing.T) {
 		if got := times(); got != step.want {
 			t.Fatalf("%d entries, %d bytes: %q", step.entries, step.bytes, got)
 		}
+	}
+}
+
+func TestAnUpdateByTheCLIShowsWhatItChanged(t *testing.T) {
+	thing := func(name, id, value string) apitype.ResourceV3 {
+		urn := resource.URN("urn:pulumi:s::kindstack::pulumi-nodejs:dynamic/test:Thing::" + name)
+		outputs := map[string]any{"value": value}
+		return apitype.ResourceV3{URN: urn, Type: urn.Type(), Custom: true, ID: resource.ID(id), Outputs: outputs}
+	}
+	byURN := func(resources ...apitype.ResourceV3) map[string]apitype.ResourceV3 {
+		all := map[string]apitype.ResourceV3{}
+		for _, one := range resources {
+			all[string(one.URN)] = one
+		}
+		return all
+	}
+	before := byURN(thing("same", "1", "a"), thing("changed", "1", "a"), thing("moved", "1", "a"), thing("gone", "1", "a"))
+	after := byURN(thing("same", "1", "a"), thing("changed", "1", "b"), thing("moved", "2", "a"), thing("new", "1", "a"))
+	got := fmt.Sprint(changesBetween(before, after))
+	want := "[{update Thing changed} {delete Thing gone} {replace Thing moved} {create Thing new}]"
+	if got != want {
+		t.Fatal(got)
 	}
 }

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,10 +16,16 @@ import (
 )
 
 // Provider makes the secrets managers that states name.
-type Provider struct{}
+type Provider struct {
+	// Own is the manager of the states that this process writes.
+	Own secrets.Manager
+}
 
-// OfType makes a manager from what a state says of it.
-func (Provider) OfType(_ context.Context, kind string, state json.RawMessage) (secrets.Manager, error) {
+// OfType makes a manager from what a state says of it: the process's own where it fits, whose key is derived at most once.
+func (p Provider) OfType(_ context.Context, kind string, state json.RawMessage) (secrets.Manager, error) {
+	if p.Own != nil && kind == p.Own.Type() && bytes.Equal(state, p.Own.State()) {
+		return p.Own, nil
+	}
 	manager, err := managerOf(kind, state)
 	if err != nil {
 		return nil, fmt.Errorf("secrets provider %q: %w", kind, err)
@@ -28,7 +35,9 @@ func (Provider) OfType(_ context.Context, kind string, state json.RawMessage) (s
 
 func managerOf(kind string, state json.RawMessage) (secrets.Manager, error) {
 	if kind == passphrase.Type {
-		return passphrase.NewPromptingPassphraseSecretsManagerFromState(state)
+		return newByPassphrase(state, func() (secrets.Manager, error) {
+			return passphrase.NewPromptingPassphraseSecretsManagerFromState(state)
+		}), nil
 	}
 	return cloudManagerOf(kind, state)
 }
@@ -43,58 +52,67 @@ type kept struct {
 }
 
 // OpenManager returns what encrypts the secrets of states that are written from now on: what the file says, or a new
-// manager, which is kept there.
-func OpenManager(file, service string) (secrets.Manager, error) {
+// manager, which is kept there. It may check that the passphrase is the file's.
+func OpenManager(file, service string, check bool) (secrets.Manager, error) {
+	manager, err := openManager(file, service, check)
+	if err != nil {
+		return nil, err
+	}
+	return stack.NewBatchingCachingSecretsManager(manager), nil
+}
+
+func openManager(file, service string, check bool) (secrets.Manager, error) {
 	var k kept
-	if data, err := os.ReadFile(file); err == nil && json.Unmarshal(data, &k) == nil && k.Service == service {
-		return openKept(k)
-	}
-	manager, err := newManager(service)
-	if err != nil {
-		return nil, err
-	}
-	data, err := json.Marshal(kept{service, manager.Type(), manager.State()})
-	if err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return nil, err
-	}
-	if err := os.WriteFile(file+".tmp", data, 0o600); err != nil {
-		return nil, err
-	}
-	return stack.NewBatchingCachingSecretsManager(manager), os.Rename(file+".tmp", file)
-}
-
-func openKept(k kept) (secrets.Manager, error) {
-	if k.Type == passphrase.Type {
-		var s struct{ Salt string }
-		if err := json.Unmarshal(k.State, &s); err != nil {
-			return nil, err
-		}
-		phrase, err := readPassphrase()
+	data, err := os.ReadFile(file)
+	isKept := err == nil && json.Unmarshal(data, &k) == nil && k.Service == service
+	switch {
+	case isKept && k.Type != passphrase.Type:
+		return cloudManagerOf(k.Type, k.State)
+	case !isKept && service != "":
+		manager, err := newCloudManager(service)
 		if err != nil {
 			return nil, err
 		}
-		manager, err := passphrase.GetPassphraseSecretsManager(phrase, s.Salt)
-		if err != nil {
-			return nil, err
-		}
-		return stack.NewBatchingCachingSecretsManager(manager), nil
-	}
-	return Provider{}.OfType(context.Background(), k.Type, k.State)
-}
-
-func newManager(service string) (secrets.Manager, error) {
-	if service != "" {
-		return newCloudManager(service)
+		return manager, keep(file, service, manager)
 	}
 	phrase, err := readPassphrase()
 	if err != nil {
 		return nil, err
 	}
-	_, manager, err := passphrase.NewPassphraseSecretsManager(phrase)
+	if !isKept {
+		return newByPassphrase(nil, func() (secrets.Manager, error) {
+			_, manager, err := passphrase.NewPassphraseSecretsManager(phrase)
+			if err == nil {
+				_ = keep(file, service, manager) // without, the next process makes one of its own, which is only slower
+			}
+			return manager, err
+		}), nil
+	}
+	manager := newByPassphrase(k.State, func() (secrets.Manager, error) {
+		var s struct{ Salt string }
+		if err := json.Unmarshal(k.State, &s); err != nil {
+			return nil, err
+		}
+		return passphrase.GetPassphraseSecretsManager(phrase, s.Salt)
+	})
+	if check {
+		_, err = manager.open()
+	}
 	return manager, err
+}
+
+func keep(file, service string, manager secrets.Manager) error {
+	data, err := json.Marshal(kept{service, manager.Type(), manager.State()})
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return err
+	}
+	if err := os.WriteFile(file+".tmp", data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(file+".tmp", file)
 }
 
 func readPassphrase() (string, error) {

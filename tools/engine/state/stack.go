@@ -68,12 +68,17 @@ func (s *Stacks) checkpoint(ctx context.Context, name string) (*apitype.Checkpoi
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the state of the stack %s: %w", name, err)
 	}
-	marshaler := encoding.Compress(encoding.JSON, encoding.DetectCompression(data))
-	checkpoint, _, _, err := stack.UnmarshalVersionedCheckpointToLatestCheckpoint(marshaler, data)
+	checkpoint, err := unmarshal(data)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the state of the stack %s: %w", name, err)
 	}
 	return checkpoint, nil
+}
+
+func unmarshal(data []byte) (*apitype.CheckpointV3, error) {
+	marshaler := encoding.Compress(encoding.JSON, encoding.DetectCompression(data))
+	checkpoint, _, _, err := stack.UnmarshalVersionedCheckpointToLatestCheckpoint(marshaler, data)
+	return checkpoint, err
 }
 
 // Load returns a stack's snapshot, and whether there is such a stack, without what an update that was cut off was about to

@@ -1,0 +1,122 @@
+import pLimit, { type LimitFunction } from "p-limit";
+import { RetryableError } from "../../providers/errors";
+import { checkFence } from "../../providers/fence";
+import type { ProviderHost } from "../../providers/host/host";
+import type {
+  DestroyOptions,
+  OperationOptions,
+  OperationSummary,
+  PreviewOptions,
+  PreviewResult,
+  StackEngine,
+  UpOptions,
+  UpResult,
+} from "./engine";
+import { reportOf } from "./event-log";
+import { assess, type Ran } from "./failures";
+import { plannedChanges } from "./planned-changes";
+import type { Program } from "./program";
+
+export interface OperationsOptions {
+  host: ProviderHost;
+  /** After this long an operation is interrupted. */
+  timeoutMs: number;
+  /** Previews that run at the same time, of all stacks; 1 by default. */
+  previewsAtOnce?: number;
+}
+
+export type Method = "up" | "refresh" | "destroy" | "preview" | "previewDestroy";
+
+/** An operation that is to be run. */
+export interface Operation {
+  method: Method;
+  stack: string;
+  program: Program | undefined;
+  options: UpOptions & DestroyOptions;
+  /** Each interrupts it. */
+  signals: readonly (AbortSignal | undefined)[];
+}
+
+/** The part of a {@link StackEngine} that is the same for all: one operation writes a stack at a time, and what came of it. */
+export abstract class Operations
+  implements Pick<StackEngine, "up" | "preview" | "refresh" | "destroy" | "previewDestroy" | "cancel">
+{
+  readonly #timeoutMs: number;
+  readonly #previews: LimitFunction;
+  /** What interrupts the operation that writes a stack. */
+  readonly #writing = new Map<string, AbortController>();
+
+  constructor({ timeoutMs, previewsAtOnce = 1 }: OperationsOptions) {
+    this.#timeoutMs = timeoutMs;
+    this.#previews = pLimit(previewsAtOnce);
+  }
+
+  /** @throws RetryableError `Locked`, `NoEngine` */
+  protected abstract run(operation: Operation): Promise<Ran>;
+
+  up(stack: string, program: Program, options: UpOptions = {}): Promise<UpResult> {
+    return this.#write("up", "update", stack, options, program);
+  }
+
+  refresh(stack: string, options: OperationOptions = {}): Promise<UpResult> {
+    return this.#write("refresh", "refresh", stack, options);
+  }
+
+  destroy(stack: string, options: DestroyOptions = {}): Promise<UpResult> {
+    return this.#write("destroy", "destroy", stack, options);
+  }
+
+  preview(stack: string, program: Program, options: PreviewOptions = {}): Promise<PreviewResult> {
+    return this.#plan("preview", stack, options, program);
+  }
+
+  previewDestroy(stack: string, options: PreviewOptions = {}): Promise<PreviewResult> {
+    return this.#plan("previewDestroy", stack, options);
+  }
+
+  async cancel(stack: string): Promise<void> {
+    this.#writing.get(stack)?.abort();
+  }
+
+  async #write(
+    method: Method,
+    kind: OperationSummary["kind"],
+    stack: string,
+    options: Operation["options"],
+    program?: Program,
+  ): Promise<UpResult> {
+    if (this.#writing.has(stack)) {
+      throw new RetryableError("Locked", `the stack ${stack} is being worked on by this process`);
+    }
+    const cancelled = new AbortController();
+    this.#writing.set(stack, cancelled);
+    const startTime = new Date();
+    try {
+      const signals = [options.signal, cancelled.signal];
+      const ran = await this.run({ method, stack, program, options, signals });
+      checkFence(); // whatever ended it, it is another's stack now
+      const report = reportOf(ran.events);
+      const { changes: resourceChanges, resources, deleted } = report;
+      const { succeeded, failures, restDone } = assess(ran, report, this.#timeoutMs);
+      const result = succeeded ? "succeeded" : "failed";
+      return {
+        summary: { kind, startTime, endTime: new Date(), result, resourceChanges },
+        interrupted: !succeeded && ran.ended.interrupted === "aborted",
+        failures,
+        restDone,
+        resources,
+        deleted,
+      };
+    } finally {
+      this.#writing.delete(stack);
+    }
+  }
+
+  async #plan(method: Method, stack: string, options: PreviewOptions, program?: Program): Promise<PreviewResult> {
+    const signals = [options.signal];
+    const ran = await this.#previews(() => this.run({ method, stack, program, options, signals }));
+    if (ran.ended.interrupted === "aborted") throw new RetryableError("Interrupted", "the preview was interrupted");
+    const { failures } = assess(ran, reportOf(ran.events), this.#timeoutMs);
+    return { exists: ran.outcome?.exists ?? false, changes: plannedChanges(ran.events), failures };
+  }
+}

@@ -1,0 +1,3 @@
+import { compareEngines } from "./contract";
+
+compareEngines(["agrees over a stack's life"]);

@@ -1,0 +1,71 @@
+package state
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+
+	"github.com/pulumi/pulumi/pkg/v3/secrets"
+	"github.com/pulumi/pulumi/pkg/v3/secrets/passphrase"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/config"
+)
+
+// byPassphrase is a manager of secrets whose key is derived when it is needed: that takes a fifth of a second, and most states
+// have no secret.
+type byPassphrase struct {
+	// state is nil until a new manager is made.
+	state json.RawMessage
+	open  func() (secrets.Manager, error)
+}
+
+func newByPassphrase(state json.RawMessage, open func() (secrets.Manager, error)) *byPassphrase {
+	return &byPassphrase{state, sync.OnceValues(open)}
+}
+
+func (m *byPassphrase) Type() string { return passphrase.Type }
+
+func (m *byPassphrase) State() json.RawMessage {
+	if m.state != nil {
+		return m.state
+	}
+	opened, err := m.open()
+	if err != nil {
+		return nil
+	}
+	return opened.State()
+}
+
+func (m *byPassphrase) Encrypter() config.Encrypter { return m }
+func (m *byPassphrase) Decrypter() config.Decrypter { return m }
+
+func (m *byPassphrase) EncryptValue(ctx context.Context, plain string) (string, error) {
+	opened, err := m.open()
+	if err != nil {
+		return "", err
+	}
+	return opened.Encrypter().EncryptValue(ctx, plain)
+}
+
+func (m *byPassphrase) BatchEncrypt(ctx context.Context, plain []string) ([]string, error) {
+	opened, err := m.open()
+	if err != nil {
+		return nil, err
+	}
+	return opened.Encrypter().BatchEncrypt(ctx, plain)
+}
+
+func (m *byPassphrase) DecryptValue(ctx context.Context, cipher string) (string, error) {
+	opened, err := m.open()
+	if err != nil {
+		return "", err
+	}
+	return opened.Decrypter().DecryptValue(ctx, cipher)
+}
+
+func (m *byPassphrase) BatchDecrypt(ctx context.Context, cipher []string) ([]string, error) {
+	opened, err := m.open()
+	if err != nil {
+		return nil, err
+	}
+	return opened.Decrypter().BatchDecrypt(ctx, cipher)
+}
