@@ -17,14 +17,14 @@ const PAUSE_MS = 40;
 export async function createWriters(prefix: string, count: number): Promise<void> {
   const namespaces = Array.from({ length: SPREAD }, (_, index) => `load-${index}`);
   const spaces = namespaces.map((name) => ({ apiVersion: "v1", kind: "Namespace", metadata: { name } }));
-  await kubectl("apply -f -", documents(spaces));
+  await kubectl("apply -f -", listOf(spaces));
   const writers = Array.from({ length: count }, (_, index) => ({
     apiVersion: "demo.yash.com/v1",
     kind: "PostgresWriter",
     metadata: { name: `${prefix}-${index}`, namespace: namespaces[index % SPREAD] },
     spec: { table: "students", name: `${prefix}-${index}`, age: 20, country: "canada" },
   }));
-  await kubectl("create -f -", documents(writers));
+  await kubectl("create -f -", listOf(writers));
 }
 
 export async function deleteWriters(timeoutMs = 120_000): Promise<void> {
@@ -41,8 +41,12 @@ export async function countWriters(): Promise<{ objects: number; ready: number; 
   return {
     objects: items.length,
     ready: items.filter(({ status }) => isReady(status?.conditions)).length,
-    rows: Number((await query("select count(*) from students"))[0]?.count),
+    rows: await countRows(),
   };
+}
+
+export async function countRows(): Promise<number> {
+  return Number((await query("select count(*) from students"))[0]?.count);
 }
 
 /** Waits until nothing is lost, doubled or left locked. */
@@ -126,6 +130,6 @@ export class Hammer {
   }
 }
 
-function documents(objects: readonly object[]): string {
-  return objects.map((object) => JSON.stringify(object)).join("\n---\n");
+function listOf(items: readonly object[]): string {
+  return JSON.stringify({ apiVersion: "v1", kind: "List", items });
 }
