@@ -18,9 +18,8 @@ import { countWriters, createWriters, deleteWriters, Hammer, SETTLED_MS, settled
 import { canConnect, childrenOf, componentPid, operatorMemory, operatorPid } from "./processes";
 
 const LOAD = 300;
-/** Of the container by default, and what is left to it. */
+/** Of the container by default. */
 const LIMIT_BYTES = 2 ** 30;
-const SPARE_BYTES = 2 ** 20;
 const OUTAGE_MS = 40_000;
 const TENANT = JSON.stringify({
   apiVersion: "capsule.clastix.io/v1alpha1",
@@ -85,7 +84,7 @@ describe("under load, the operator", () => {
     const created = createWriters("memory", LOAD);
     fs.writeFileSync(`/proc/${await enginePid()}/oom_score_adj`, "1000"); // the kernel chooses it
     const memory = await operatorMemory();
-    memory.limit(memory.used + SPARE_BYTES);
+    memory.squeeze();
     const isWholeContainer = await eventually(async () => {
       const reason = (await onlyPod()).status.containerStatuses?.[0]?.lastState.terminated?.reason;
       if (reason === "OOMKilled") return true; // as newer kernels do

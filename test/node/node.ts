@@ -263,7 +263,7 @@ async function network({ nodes, prefix }: Addresses): Promise<void> {
     "ip link add nodes type bridge",
     ...nodes.map((node) => `ip addr add ${node}/${prefix} dev nodes${net.isIPv6(node) ? " nodad" : ""}`),
     "ip link set nodes up",
-    `ip route add default via ${nodes[0]} dev nodes`,
+    `ip ${net.isIPv6(nodes[0]) ? "-6" : "-4"} route add default dev nodes`,
   ];
   for (const step of steps) {
     const [command = "", ...args] = step.split(" ");

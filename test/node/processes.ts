@@ -64,6 +64,8 @@ export function componentPid(program: string): number {
   return Number(found);
 }
 
+const SPARE_BYTES = 2 ** 20;
+
 /** The memory of the operator's container. */
 export interface ContainerMemory {
   /** What cannot be taken back, in bytes. */
@@ -73,6 +75,8 @@ export interface ContainerMemory {
   /** How many of its processes the kernel has killed. */
   kills: number;
   limit(bytes: number): void;
+  /** Limits it to little more than it uses. */
+  squeeze(): void;
 }
 
 export async function operatorMemory(): Promise<ContainerMemory> {
@@ -83,10 +87,24 @@ export async function operatorMemory(): Promise<ContainerMemory> {
   const folder = isSecond ? `/sys/fs/cgroup/${below}` : `/sys/fs/cgroup/memory/${below}`;
   const number = (file: string, name: string) =>
     Number(new RegExp(`^${name} (\\d+)$`, "m").exec(fs.readFileSync(`${folder}/${file}`, "utf8"))?.[1]);
+  const used = isSecond ? number("memory.stat", "anon") : number("memory.stat", "total_rss");
+  const limit = (bytes: number) =>
+    fs.writeFileSync(`${folder}/${isSecond ? "memory.max" : "memory.limit_in_bytes"}`, String(bytes));
+  const squeeze = () => {
+    // Version 1 refuses a limit that cannot be met; the kernel's own memory counts, too.
+    for (let spare = SPARE_BYTES; ; spare *= 2) {
+      try {
+        return limit(used + spare);
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== "EBUSY") throw error;
+      }
+    }
+  };
   return {
-    used: isSecond ? number("memory.stat", "anon") : number("memory.stat", "total_rss"),
+    used,
     peak: Number(fs.readFileSync(`${folder}/${isSecond ? "memory.peak" : "memory.max_usage_in_bytes"}`, "utf8")),
     kills: isSecond ? number("memory.events", "oom_kill") : number("memory.oom_control", "oom_kill"),
-    limit: (bytes) => fs.writeFileSync(`${folder}/${isSecond ? "memory.max" : "memory.limit_in_bytes"}`, String(bytes)),
+    limit,
+    squeeze,
   };
 }
