@@ -2,7 +2,9 @@ import { once } from "node:events";
 import type http from "node:http";
 import https from "node:https";
 import { type AddressInfo, isIPv6 } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
 import type { SecureContextOptions } from "node:tls";
+import { promisify } from "node:util";
 import type { Polled } from "../tls/poll";
 import { takeOver } from "./early-listener";
 
@@ -44,7 +46,8 @@ export async function createTlsServer(
 /**
  * Starts to serve.
  *
- * @param graceMs how long requests may continue after `close`; connections without one end at once
+ * @param graceMs how long requests may continue after `close`, which first ends each connection with an answer: a client
+ *   that has sent a request on one that is closed cannot know whether it may be repeated
  * @throws Error when the address is in use, or is not this machine's
  */
 export async function listenAt(
@@ -59,14 +62,31 @@ export async function listenAt(
   });
   return {
     port: (server.address() as AddressInfo).port,
-    close: () =>
-      new Promise((resolve) => {
+    async close() {
+      if (graceMs > 0) await endConnectionsInUse(server, graceMs);
+      await new Promise<void>((resolve) => {
         server.close(() => resolve());
         setTimeout(() => server.closeAllConnections(), graceMs).unref();
-      }),
+      });
+    },
   };
 }
 
+/** Ends each connection with its next answer, until those that are left carry nothing. */
+async function endConnectionsInUse(server: http.Server | https.Server, atMostMs: number): Promise<void> {
+  let last = performance.now();
+  const end = last + atMostMs;
+  server.prependListener("request", (_request: http.IncomingMessage, response: http.ServerResponse) => {
+    response.shouldKeepAlive = false;
+    last = performance.now();
+  });
+  const connections = promisify(server.getConnections.bind(server));
+  while (performance.now() < Math.min(end, last + QUIET_MS) && (await connections()) > 0) await delay(POLL_MS);
+}
+
+/** A client that sends nothing for so long is taken not to be about to. */
+const QUIET_MS = 500;
+const POLL_MS = 20;
 const NO_IPV6 = ["EAFNOSUPPORT", "EADDRNOTAVAIL"];
 
 async function bind(server: http.Server | https.Server, port: number, host: string): Promise<void> {

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import http from "node:http";
 import net from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { sendAnswer } from "../../src/http/answer";
 import { readBody } from "../../src/http/body";
@@ -75,6 +76,38 @@ describe("a listener on ::", () => {
     } finally {
       await both.close();
     }
+  });
+});
+
+describe("a listener that closes in good time", () => {
+  /** Posts on a kept connection until an error comes. @returns the error's code */
+  async function post(agent: http.Agent, port: number): Promise<string> {
+    for (;;) {
+      const code = await new Promise<string | undefined>((resolve) => {
+        const request = http.request({ agent, port, host: "127.0.0.1", method: "POST" }, (response) =>
+          response.resume().once("end", () => resolve(undefined)),
+        );
+        request.once("error", (error: NodeJS.ErrnoException) => resolve(error.code)).end("x");
+      });
+      if (code !== undefined) return code;
+      await delay(5);
+    }
+  }
+
+  it("breaks no request of clients that keep their connections", async () => {
+    const server = http.createServer(
+      (request, response) => void request.resume().once("end", () => response.end("ok")),
+    );
+    const { port, close } = await listenAt(server, { port: 0, host: "127.0.0.1" }, 5_000);
+    const agent = new http.Agent({ keepAlive: true });
+    const codes = Promise.all(Array.from({ length: 20 }, () => post(agent, port)));
+    await delay(100);
+    // As the nodes do that have learned that this is no endpoint any more, nothing connects anew.
+    const connect = agent.createConnection.bind(agent);
+    agent.createConnection = (options, callback) => connect({ ...options, port: 1 }, callback);
+    await close();
+    expect(new Set(await codes)).toEqual(new Set(["ECONNREFUSED"]));
+    agent.destroy();
   });
 });
 
