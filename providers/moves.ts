@@ -55,7 +55,8 @@ export function movingRenamed<I extends object, O extends object>(
     async diff(id, olds, news) {
       const result = await provider.diff(id, olds, news);
       const identity = identityOf(news);
-      if (!result.changes) note(news, "made");
+      // A refresh compares as well, of what no program has registered yet.
+      if (!result.changes && identities()?.registered.has(identity ?? "")) note(news, "made");
       else if (result.replaces?.length && identity !== undefined && identity === identityOf(olds)) {
         identities()?.remade.add(identity);
       }

@@ -87,6 +87,15 @@ describe("a deletion", () => {
     expect(deleted).toEqual([]);
   });
 
+  it("is done after a refresh, which compares what no program registers", async () => {
+    const { deleted, run } = update();
+    await run(async (moving) => {
+      await moving.diff("", { at: "x", settled: true }, { at: "x" });
+      await moving.delete("old", { at: "x" });
+    });
+    expect(deleted).toEqual(["old"]);
+  });
+
   it.each([true, false])("waits for the resource that is to take over; it fails: %s", async (fails) => {
     const { deleted, run } = update();
     const work = run(async (moving) => {
