@@ -74,7 +74,9 @@ export function behindEngine<I extends object, O extends object>(
   provider: DynamicProvider<I, O>,
 ): DynamicProvider<I, O> {
   const [given, told] = [unescapeReserved, escapeReserved];
+  const { identify } = provider;
   return {
+    ...(identify && { identify: (properties) => identify(given(properties)) }),
     ...(provider.configure && { configure: provider.configure }),
     check: async (olds, news) => {
       const checked = told(await provider.check(given(olds), given(news)));

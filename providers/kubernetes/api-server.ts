@@ -1,4 +1,4 @@
-import type { KubeConfig } from "@kubernetes/client-node";
+import { KubeConfig, type User } from "@kubernetes/client-node";
 import { type Dispatcher, request } from "undici";
 import { ClassifiedError, type ErrorClass } from "../errors";
 import { checkFence, currentFence } from "../fence";
@@ -65,6 +65,15 @@ export class ApiServer {
   /** The namespace of the kubeconfig's current context; in a Pod its own. */
   get namespace(): string {
     return this.#config.getContextObject(this.#config.getCurrentContext())?.namespace || "default";
+  }
+
+  /** The same API server for another user. */
+  protected configOf(user: User): KubeConfig {
+    const cluster = this.#config.getCurrentCluster();
+    if (cluster === null) throw new ApiError(400, "NoCluster", "the kubeconfig names no current cluster");
+    const config = new KubeConfig();
+    config.loadFromClusterAndUser(cluster, user);
+    return config;
   }
 
   async json<T>(method: Dispatcher.HttpMethod, path: string, options: RequestArguments = {}): Promise<T> {

@@ -3,7 +3,7 @@ import { isApiError, type KubernetesClient } from "./client";
 import { connectKubernetes } from "./connection";
 import { deleteObject, deleteUnmanaged, revokeRights, untilGone } from "./delete-object";
 import type { ObjectInputs, ObjectOutputs } from "./object-inputs";
-import { changesImmutableField, grantsRights, NAMESPACE, POD, typeName } from "./object-types";
+import { differsForGood, grantsRights, NAMESPACE, typeName } from "./object-types";
 import {
   CREATED_ANNOTATION,
   describeConflict,
@@ -17,19 +17,22 @@ import { refuseProtectedNamespace } from "./protected-namespaces";
 import { referenceTo } from "./termination";
 import type { LiveObject, Manifest } from "./types";
 
+/** What was applied before, as the state knows it. */
+export type Applied = Pick<ObjectOutputs, "manifest" | "uid">;
+
 /** How often an object that others change at the same time is read. */
 const MAX_READS = 5;
 
 /**
  * Applies the object; one that is given by a label, only in the version that has it.
  *
- * @param uid of the object that was applied before: if it grants rights, it is the owners' whatever its label says
+ * @param former what was applied before, if the state knows it
  * @throws {@link applyAsRead}
  */
-export async function applyObject(inputs: ObjectInputs, owners: string[], uid?: string): Promise<ObjectOutputs> {
+export async function applyObject(inputs: ObjectInputs, owners: string[], former?: Applied): Promise<ObjectOutputs> {
   for (let read = 1; ; read++) {
     try {
-      return await applyAsRead(inputs, owners, uid);
+      return await applyAsRead(inputs, owners, former);
     } catch (error) {
       const isChanged = isApiError(error, 409);
       if (inputs.givenBy === undefined || !isChanged || read === MAX_READS) throw error;
@@ -43,13 +46,16 @@ export async function applyObject(inputs: ObjectInputs, owners: string[], uid?: 
  * @throws TerminalError `Conflict` when an owner other than `owners` has it, `NamespaceProtected`; RetryableError `Gone`
  *   when it is to exist and does not
  */
-async function applyAsRead(inputs: ObjectInputs, owners: string[], uid?: string): Promise<ObjectOutputs> {
+async function applyAsRead(
+  inputs: ObjectInputs,
+  owners: string[],
+  former: Applied | undefined,
+): Promise<ObjectOutputs> {
   const { manifest, owner, initial } = inputs;
-  // Kinds refuse these by their fields; none is accepted here, whatever the kind and the user.
-  if (typeName(manifest) === NAMESPACE) refuseProtectedNamespace(manifest.metadata.name ?? "", "metadata.name");
+  refuseProtected(manifest);
   const client = connectKubernetes();
   const live =
-    (await liveToUpdate(client, inputs, owners, uid)) ??
+    (await liveToUpdate(client, inputs, owners, former)) ??
     (initial && (await create(client, { ...inputs, manifest: initial.manifest }, initial.fieldManager)));
   const object =
     live === undefined
@@ -68,12 +74,23 @@ async function applyAsRead(inputs: ObjectInputs, owners: string[], uid?: string)
   };
 }
 
+/** Kinds refuse these by their fields; none is accepted here, whatever the kind and the user. */
+export function refuseProtected(manifest: Manifest): void {
+  if (typeName(manifest) === NAMESPACE) refuseProtectedNamespace(manifest.metadata.name ?? "", "metadata.name");
+}
+
+/** Whose a live object may be: what was applied before and grants rights is the owners', whatever its label says. */
+export function ownersAllowed(live: LiveObject, owners: readonly string[], former: Applied | undefined): string[] {
+  const isKnown = grantsRights(live) && live.metadata.uid === former?.uid;
+  return isKnown ? [...owners, ownerUidOf(live) ?? ""] : [...owners];
+}
+
 /** The object that an apply updates; `undefined`, when nothing has its name any more, where the apply creates it. */
 async function liveToUpdate(
   client: KubernetesClient,
   inputs: ObjectInputs,
   knownOwners: string[],
-  uid: string | undefined,
+  former: Applied | undefined,
 ): Promise<LiveObject | undefined> {
   const { manifest, existing, givenBy, adopt } = inputs;
   const live = await client.find(manifest);
@@ -89,8 +106,7 @@ async function liveToUpdate(
     await deleteUnmanaged(client, live);
     return undefined;
   }
-  const isKnown = grantsRights(live) && live.metadata.uid === uid;
-  const owners = isKnown ? [...knownOwners, ownerUidOf(live) ?? ""] : knownOwners;
+  const owners = ownersAllowed(live, knownOwners, former);
   const conflict = describeConflict(live, owners, adopt !== false);
   if (live.metadata.deletionTimestamp) {
     if (grantsRights(live) && conflict === undefined) await applyRights(client, inputs, live);
@@ -98,7 +114,7 @@ async function liveToUpdate(
     return undefined;
   }
   if (conflict !== undefined) throw new TerminalError("Conflict", conflict, { object: referenceTo(live) });
-  if (!mustBeReplaced(live, manifest, owners)) return live;
+  if (!mustBeReplaced(live, inputs, owners, former)) return live;
   await deleteObject(client, live);
   await untilGone(client, live);
   return undefined;
@@ -119,7 +135,7 @@ function isGiven({ metadata }: LiveObject, manifest: Manifest, label: string): b
 }
 
 /** The manifest with the owner's label; bound to the UID of what was read, so that no successor is overwritten. */
-function withOwner(
+export function withOwner(
   { manifest, owner, givenBy }: ObjectInputs,
   live: LiveObject | undefined,
   created: boolean,
@@ -142,16 +158,22 @@ function withOwner(
 
 /** An object that is being deleted grants rights until it is gone: the wanted ones, or none if its role differs. */
 async function applyRights(client: KubernetesClient, inputs: ObjectInputs, live: LiveObject): Promise<void> {
-  if (changesImmutableField(live, inputs.manifest)) await revokeRights(client, live);
+  if (differsForGood(live, inputs.manifest)) await revokeRights(client, live);
   else await client.apply(withOwner(inputs, live, wasCreated(live)));
 }
 
 /**
- * Whether a live object differs in a field that cannot be changed: it was deleted and made again by hand. A RoleBinding is
- * then replaced also if it does not carry its owner's label any more: what it grants is the owner's to say.
+ * Whether a live object of the owner's differs in a field that cannot be changed. A RoleBinding that was deleted and made again by
+ * hand is replaced whatever the program says, also without its owner's label: what it grants is the owner's to say.
  */
-function mustBeReplaced(live: LiveObject, manifest: Manifest, owners: readonly string[]): boolean {
+export function mustBeReplaced(
+  live: LiveObject,
+  { manifest, replaceOnChanges = [] }: ObjectInputs,
+  owners: readonly string[],
+  former: Applied | undefined,
+): boolean {
   const holder = ownerUidOf(live);
   const isOwners = holder === undefined ? grantsRights(live) : owners.includes(holder);
-  return isOwners && typeName(live) !== POD && changesImmutableField(live, manifest);
+  const wasSwapped = grantsRights(live) && (former === undefined || differsForGood(live, former.manifest));
+  return isOwners && differsForGood(live, manifest, wasSwapped ? ["*"] : replaceOnChanges);
 }

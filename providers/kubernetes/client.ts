@@ -33,6 +33,11 @@ const METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.
 
 /** A client of the API server for objects of any kind. */
 export class KubernetesClient extends ApiServer {
+  /** A client for whom a token is of, at the same API server; to be closed by itself. */
+  ofToken(token: string): KubernetesClient {
+    return new KubernetesClient(this.configOf({ name: "token", token }));
+  }
+
   readonly #types = new Map<string, Promise<ResourceType[]>>();
 
   /** Where `kind` is served, by discovery; known types are asked for once. @throws ApiError 404 when it is not */
@@ -117,7 +122,11 @@ export class KubernetesClient extends ApiServer {
    */
   async apply(
     manifest: Manifest,
-    { fieldManager = FIELD_MANAGER, dryRun = false }: { fieldManager?: string; dryRun?: boolean } = {},
+    {
+      fieldManager = FIELD_MANAGER,
+      dryRun = false,
+      signal,
+    }: { fieldManager?: string; dryRun?: boolean; signal?: AbortSignal } = {},
   ): Promise<{ object: LiveObject; created: boolean }> {
     const { name, namespace } = manifest.metadata;
     if (name === undefined) throw new TypeError("server-side apply needs metadata.name");
@@ -125,6 +134,7 @@ export class KubernetesClient extends ApiServer {
       query: { fieldManager, force: "true", dryRun: dryRun ? "All" : undefined },
       body: manifest,
       contentType: "application/apply-patch+yaml",
+      signal,
     }).catch((error: unknown) => {
       throw error instanceof ApiError && OTHER_UID.test(error.message) ? anotherObject(manifest, name) : error;
     });

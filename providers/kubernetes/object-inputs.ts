@@ -13,6 +13,11 @@ export interface ObjectInputs {
    */
   adopt?: boolean | "replace";
   /**
+   * Fields of the manifest, such as `spec.selector`, or `*` for all: with a change of one, the object is deleted and made again.
+   * Without, the API server refuses a change of a field that it lets no one change. Not for what holds data, such as a namespace.
+   */
+  replaceOnChanges?: readonly string[];
+  /**
    * `true` never creates the object nor deletes it, and leaves one that is on its way out alone. It is released, unless
    * the garbage collector is about to take it along with an owner that the manifest names.
    */

@@ -10,15 +10,22 @@ const ROLE_BINDING = "rbac.authorization.k8s.io/v1/RoleBinding";
 const LIMITS = ["v1/LimitRange", "v1/ResourceQuota", "networking.k8s.io/v1/NetworkPolicy"];
 
 /**
- * By type, the path of the field that the API server does not let anyone change; a change of it needs another object. The
- * server adds to none of them but a Pod's.
+ * By type, the field that the API server does not let anyone change and to which it adds nothing, so that what is live can be
+ * compared with what is wanted.
  */
-const IMMUTABLE_FIELD: Readonly<Record<string, readonly string[]>> = {
-  [POD]: ["spec"],
-  [DEPLOYMENT]: ["spec", "selector"],
-  [ROLE_BINDING]: ["roleRef"],
-  "v1/ResourceQuota": ["spec", "scopes"],
+const IMMUTABLE_FIELD: Readonly<Record<string, string>> = {
+  [DEPLOYMENT]: "spec.selector",
+  [ROLE_BINDING]: "roleRef",
+  "v1/ResourceQuota": "spec.scopes",
 };
+
+/** What is lost with an object of these types is not made again with it. */
+const HOLDS_DATA: readonly string[] = [
+  NAMESPACE,
+  "v1/PersistentVolume",
+  "v1/PersistentVolumeClaim",
+  "apiextensions.k8s.io/v1/CustomResourceDefinition",
+];
 
 export function typeName({ apiVersion, kind }: Manifest): string {
   return `${apiVersion}/${kind}`;
@@ -38,11 +45,37 @@ export function hasDependents(object: Manifest): boolean {
   return typeName(object) === DEPLOYMENT;
 }
 
-export function changesImmutableField(olds: Manifest, news: Manifest): boolean {
-  const path = IMMUTABLE_FIELD[typeName(news)];
-  return path !== undefined && !isDeepStrictEqual(fieldAt(olds, path), fieldAt(news, path));
+export function holdsData(object: Manifest): boolean {
+  return HOLDS_DATA.includes(typeName(object));
 }
 
-function fieldAt(manifest: Manifest, path: readonly string[]): unknown {
-  return path.reduce<unknown>((value, name) => (value as Record<string, unknown> | undefined)?.[name], manifest);
+/**
+ * Whether what is live differs from a manifest in a field that cannot be changed; known for few types.
+ *
+ * @param paths only in one of these fields
+ */
+export function differsForGood(live: Manifest, manifest: Manifest, paths: readonly string[] = ["*"]): boolean {
+  const field = IMMUTABLE_FIELD[typeName(manifest)];
+  return field !== undefined && (paths.includes("*") || paths.includes(field)) && differsIn(field, live, manifest);
+}
+
+const PATH = /^(?:(?:^|\.)[^.[\]]+|\["[^"]*"\]|\[\d+\])+$/;
+
+/** Whether a text names a field: `spec.selector`, `data["a.b"]`, or `*` for all of them. */
+export function isFieldPath(path: unknown): boolean {
+  return path === "*" || (typeof path === "string" && PATH.test(path));
+}
+
+/** Whether two manifests differ in a field that {@link isFieldPath} takes. */
+export function differsIn(path: string, olds: Manifest, news: Manifest): boolean {
+  return !isDeepStrictEqual(fieldAt(olds, path), fieldAt(news, path));
+}
+
+function fieldAt(manifest: Manifest, path: string): unknown {
+  if (path === "*") return manifest;
+  const names = [...path.matchAll(/\["([^"]*)"\]|[^.[\]]+/g)].map(([name, quoted]) => quoted ?? name);
+  return names.reduce<unknown>(
+    (value, name) => (value as Record<string, unknown> | null | undefined)?.[name],
+    manifest,
+  );
 }

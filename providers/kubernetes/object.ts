@@ -2,12 +2,12 @@ import { isDeepStrictEqual } from "node:util";
 import type { Output } from "@pulumi/pulumi/output";
 import type { CustomResourceOptions } from "@pulumi/pulumi/resource";
 import { DynamicResource, defineProvider, PROVIDER_PROPERTY } from "../dynamic";
-import type { DiffResult, DynamicProvider, Properties } from "../provider";
+import type { CheckFailure, DiffResult, DynamicProvider, Properties } from "../provider";
 import { applyObject } from "./apply-object";
 import { connectKubernetes } from "./connection";
 import { deleteObject, endOfOwner, makeUnmanaged, relinquish, untilGone } from "./delete-object";
 import type { ObjectInputs, ObjectOutputs } from "./object-inputs";
-import { changesImmutableField, grantsRights, limitsNamespace } from "./object-types";
+import { differsIn, grantsRights, holdsData, isFieldPath, limitsNamespace } from "./object-types";
 import {
   CREATED_ANNOTATION,
   OWNER_ANNOTATION,
@@ -52,14 +52,15 @@ const objects: DynamicProvider<ObjectInputs, ObjectOutputs> = {
       "owner.uid": owner?.uid,
     };
     const missing = Object.entries(required).filter(([, value]) => !value);
-    return { inputs: news, failures: missing.map(([property]) => ({ property, reason: "is required" })) };
+    const failures = missing.map(([property]) => ({ property, reason: "is required" }));
+    return { inputs: news, failures: failures.length > 0 ? failures : checkReplaced(news as unknown as ObjectInputs) };
   },
 
   async diff(_id, olds, news): Promise<DiffResult> {
     // Unknown while a dependency is replaced first, in states where all inputs depend on it.
     if (typeof news.manifest !== "object") return { changes: true };
     if (identity(olds.manifest) !== identity(news.manifest)) return { changes: true, replaces: ["manifest"] };
-    if (changesImmutableField(olds.manifest, news.manifest)) {
+    if (news.replaceOnChanges?.some((path) => differsIn(path, olds.manifest, news.manifest))) {
       return { changes: true, replaces: ["manifest"], deleteBeforeReplace: true };
     }
     return {
@@ -82,7 +83,7 @@ const objects: DynamicProvider<ObjectInputs, ObjectOutputs> = {
   },
 
   async update(_id, olds, news) {
-    return { outs: await applyObject(news, [news.owner.uid, olds.owner.uid], olds.uid) };
+    return { outs: await applyObject(news, [news.owner.uid, olds.owner.uid], olds) };
   },
 
   async delete(_id, outs) {
@@ -113,6 +114,18 @@ const objects: DynamicProvider<ObjectInputs, ObjectOutputs> = {
 };
 
 export const { stub: OBJECT_STUB, provider } = defineProvider("kindstack/providers/kubernetes/object", objects);
+
+function checkReplaced({ manifest, replaceOnChanges }: ObjectInputs): CheckFailure[] {
+  if (replaceOnChanges === undefined) return [];
+  const property = "replaceOnChanges";
+  if (holdsData(manifest)) {
+    return [{ property, reason: `a ${manifest.kind} holds data, and is not replaced. Make one of another name` }];
+  }
+  if (!Array.isArray(replaceOnChanges)) return [{ property, reason: "must be a list of fields" }];
+  return replaceOnChanges
+    .filter((path) => !isFieldPath(path))
+    .map((path) => ({ property, reason: `${JSON.stringify(path)} must be a field, such as spec.selector, or *` }));
+}
 
 /** The id of an object in the state: another id means another object. */
 function identity({ apiVersion, kind, metadata }: Manifest): string {

@@ -1,4 +1,5 @@
 import { errorMessageOf } from "../../providers/errors";
+import { review } from "../../providers/kubernetes/access-review";
 import {
   ApiError,
   isApiError,
@@ -7,12 +8,13 @@ import {
   type Manifest,
 } from "../../providers/kubernetes/client";
 import { type Cluster, clusterOf } from "../../providers/kubernetes/cluster";
+import { dryRunApply } from "../../providers/kubernetes/dry-run";
+import type { ObjectInputs } from "../../providers/kubernetes/object-inputs";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { type AnyKind, kindType } from "../../stacks/contract/kind";
+import { objectId, objectKey } from "../../stacks/contract/object";
 import { watchedObjects } from "../../stacks/contract/watched";
-
-/** What the API server says of a manifest. */
-export type Validation = { type: "valid" } | { type: "invalid"; message: string } | { type: "unknown"; why: string };
+import { type Verdict, verdictOf } from "./verdict";
 
 const PROBE_TIMEOUT_MS = 5_000;
 /** The field manager of dry runs: one that owns no fields, so that none count as removed. */
@@ -22,26 +24,38 @@ const DRY_RUN_MANAGER = "kindstack-preview";
 export class ClusterView {
   readonly #client: KubernetesClient | undefined;
   #identity: Promise<Cluster | undefined> | undefined;
+  readonly #author: KubernetesClient | undefined;
+  readonly #looked = new Map<string, Promise<LiveObject | undefined>>();
+  readonly #mayApply = new Map<string, Promise<boolean>>();
 
   private constructor(
     client: KubernetesClient | undefined,
     /** Why there is no cluster to look at; `undefined` when there is one. */
     readonly unreachable: string | undefined,
+    author: KubernetesClient | undefined,
   ) {
     this.#client = client;
+    this.#author = author;
   }
 
-  /** Checks once whether the API server answers, so that later reads do not wait for it. */
-  static async open(client: KubernetesClient): Promise<ClusterView> {
+  /**
+   * Checks once whether the API server answers, so that later reads do not wait for it.
+   *
+   * @param options with a client that has the rights of whom the preview is for, for dry runs of what programs make
+   */
+  static async open(
+    client: KubernetesClient,
+    { author }: { author: KubernetesClient | undefined } = { author: client },
+  ): Promise<ClusterView> {
     const unreachable = await client
       .json("GET", "/version", { signal: AbortSignal.timeout(PROBE_TIMEOUT_MS) })
       .then(() => undefined, errorMessageOf);
-    return unreachable === undefined ? new ClusterView(client, undefined) : ClusterView.none(unreachable);
+    return unreachable === undefined ? new ClusterView(client, undefined, author) : ClusterView.none(unreachable);
   }
 
   /** No cluster, and why. */
   static none(why: string): ClusterView {
-    return new ClusterView(undefined, why);
+    return new ClusterView(undefined, why, undefined);
   }
 
   /** What tells the cluster from others; `undefined` when that cannot be read. */
@@ -57,7 +71,14 @@ export class ClusterView {
   }
 
   /** The object that a manifest names; `undefined` when there is none. @throws Error when that cannot be told */
-  async look(manifest: Manifest): Promise<LiveObject | undefined> {
+  look(manifest: Manifest): Promise<LiveObject | undefined> {
+    const id = objectId(manifest);
+    const looked = this.#looked.get(id) ?? this.#look(manifest);
+    this.#looked.set(id, looked);
+    return looked;
+  }
+
+  async #look(manifest: Manifest): Promise<LiveObject | undefined> {
     try {
       return await this.#reached().find(manifest);
     } catch (error) {
@@ -65,6 +86,40 @@ export class ClusterView {
       if (isApiError(error, 404)) return undefined;
       throw error;
     }
+  }
+
+  /** Whether what programs make can be sent as dry runs. */
+  get maySend(): boolean {
+    return this.#author !== undefined;
+  }
+
+  /**
+   * Sends an object as a dry run, with the rights of the author.
+   *
+   * @returns the object as it would be
+   * @throws ApiError when it is refused to the author, or the operator that would apply it lacks the right
+   */
+  async dryRun(inputs: ObjectInputs, live: LiveObject | undefined, signal: AbortSignal): Promise<LiveObject> {
+    if (this.#author === undefined) throw new Error("there is no author");
+    const applied = await dryRunApply(this.#author, inputs, live, signal);
+    if (this.#author === this.#client || (await this.#operatorMay(inputs.manifest))) return applied;
+    const { kind, metadata } = inputs.manifest;
+    throw new ApiError(422, "Forbidden", `Forbidden: the operator may not apply ${kind} ${objectKey(metadata)}`);
+  }
+
+  async #operatorMay({ apiVersion, kind, metadata }: Manifest): Promise<boolean> {
+    const client = this.#reached();
+    const { plural: resource } = await client.resourceType(apiVersion, kind);
+    const [group = "", version = ""] = apiVersion.includes("/") ? apiVersion.split("/") : ["", apiVersion];
+    const attributes = { verb: "patch", group, version, resource, name: metadata.name, namespace: metadata.namespace };
+    const id = JSON.stringify(attributes);
+    const asked =
+      this.#mayApply.get(id) ??
+      review<{ allowed?: boolean }>(client, "authorization.k8s.io/v1", "SelfSubjectAccessReview", {
+        resourceAttributes: attributes,
+      }).then((status) => status?.allowed === true);
+    this.#mayApply.set(id, asked);
+    return asked;
   }
 
   /** The objects of a kind. @throws Error when they cannot be read */
@@ -88,7 +143,7 @@ export class ClusterView {
   }
 
   /** Validates by a dry run of an apply: schema, CEL rules, admission. */
-  async validate(manifest: Manifest): Promise<Validation> {
+  async validate(manifest: Manifest): Promise<Verdict> {
     const { status: _, metadata, ...rest } = manifest;
     const { uid, resourceVersion, generation, creationTimestamp, managedFields, ...written } = metadata;
     try {
@@ -96,14 +151,7 @@ export class ClusterView {
       await this.#reached().apply({ ...rest, metadata: written } as Manifest, dryRun);
       return { type: "valid" };
     } catch (error) {
-      const message = errorMessageOf(error);
-      // Fields that the schema does not have, and duplicate items, are reported as an error of the server.
-      // A policy's refusal has the status of a missing permission.
-      const refused =
-        error instanceof ApiError &&
-        ([400, 422].includes(error.status) ||
-          /not declared in schema|duplicate entries|denied (the )?request/.test(message));
-      return refused ? { type: "invalid", message } : { type: "unknown", why: message };
+      return verdictOf(error);
     }
   }
 

@@ -1,6 +1,6 @@
 import { PROVIDER_PROPERTY } from "../../providers/dynamic";
 import { errorMessageOf } from "../../providers/errors";
-import type { Manifest } from "../../providers/kubernetes/client";
+import { ownersAllowed } from "../../providers/kubernetes/apply-object";
 import { OBJECT_STUB } from "../../providers/kubernetes/object";
 import type { ObjectInputs } from "../../providers/kubernetes/object-inputs";
 import { describeConflict, OWNER_ANNOTATION } from "../../providers/kubernetes/ownership";
@@ -9,12 +9,15 @@ import { ROW_STUB } from "../../providers/postgres/row";
 import { findRowConflict } from "../../providers/postgres/row-conflict";
 import type { RowInputs, RowOutputs } from "../../providers/postgres/row-inputs";
 import { objectId } from "../../stacks/contract/object";
-import type { PlannedChange, PlannedOperation } from "../automation/planned-changes";
+import type { PlannedChange } from "../automation/planned-changes";
 import type { ClusterView } from "./cluster-view";
-import type { ObjectPlan } from "./report";
+import { appliedBefore, ownersOf, type PlannedResource, touchedObject } from "./effects";
+import type { Gated, ObjectPlan } from "./report";
 
 /** Something that an update needs and that has another owner. */
 export interface Conflict {
+  /** The URN of the resource. */
+  urn: string;
   /** See {@link objectId}; absent for a row, which cannot be handed over. */
   id?: string;
   /** Who has it, as {@link OWNER_ANNOTATION} says. */
@@ -28,18 +31,20 @@ export interface Planned {
   plan: ObjectPlan;
   /** The object as {@link OWNER_ANNOTATION} would name it. */
   owner: string;
-  /** What happens to Kubernetes objects, by {@link objectId}. */
-  touched: ReadonlyMap<string, PlannedOperation>;
+  resources: readonly PlannedResource[];
+  /** What stays as it is, by {@link objectId}. */
+  kept: ReadonlySet<string>;
   conflicts: readonly Conflict[];
   /** Why conflicts may be unseen. */
   unseen: readonly string[];
+  /** What no other object may claim. */
+  claims: readonly string[];
+  /** What it has of that already. */
+  held: ReadonlySet<string>;
 }
 
-/** The id of the Kubernetes object that a change is about, if it is about one. */
-export function touchedObject({ inputs, old }: PlannedChange): string | undefined {
-  const manifest = (inputs ?? old?.inputs)?.manifest as Manifest | undefined;
-  return manifest && objectId(manifest);
-}
+/** Who claims what only one may have. */
+export type Claimant = Pick<Planned, "owner" | "claims">;
 
 /** Looks for what would make the changes of one stack fail. */
 export type ConflictFinder = (changes: readonly PlannedChange[]) => Promise<Pick<Planned, "conflicts" | "unseen">>;
@@ -72,7 +77,7 @@ export function conflictFinder(cluster: ClusterView): ConflictFinder {
 
 /** @throws Error when it cannot be told */
 async function findConflict(
-  { operation, inputs, old }: PlannedChange,
+  { urn, operation, inputs, old }: PlannedChange,
   cluster: ClusterView,
   findInDatabase: typeof findRowConflict,
 ): Promise<Conflict | undefined> {
@@ -83,53 +88,99 @@ async function findConflict(
     const live = await cluster.look(manifest);
     // An update waits for an object that is being deleted, also for one of another owner.
     if (live === undefined || live.metadata.deletionTimestamp !== undefined) return undefined;
-    const message = describeConflict(live, ownersOf(owner, old), adopt !== false || operation !== "create");
+    const message = describeConflict(
+      live,
+      ownersAllowed(live, ownersOf(owner, old), appliedBefore(old)),
+      adopt !== false || operation !== "create",
+    );
     if (message === undefined) return undefined;
     const holder = live.metadata.annotations?.[OWNER_ANNOTATION];
-    return { id: objectId(manifest), ...(holder && { holder }), message: `Conflict: ${message}` };
+    return { urn, id: objectId(manifest), ...(holder && { holder }), message: `Conflict: ${message}` };
   }
   if (stub !== ROW_STUB) return undefined;
   const row = inputs as unknown as RowInputs;
   const { incarnation } = (operation === "update" ? (old?.outputs ?? {}) : {}) as Partial<RowOutputs>;
   const owners = ownersOf(row.owner, old);
   const message = await findInDatabase(row, { owners, ...(incarnation !== undefined && { incarnation }) });
-  return message === undefined ? undefined : { message: `RowConflict: ${message}` };
+  return message === undefined ? undefined : { urn, message: `RowConflict: ${message}` };
 }
 
-/** The owner in the state counts as well: an object that is created again takes over its predecessor's resources. */
-function ownersOf({ uid }: { uid: string }, old: PlannedChange["old"]): string[] {
-  const former = (old?.outputs.owner as { uid?: string } | undefined)?.uid;
-  return former === undefined ? [uid] : [uid, former];
-}
+/** What takes an object from its owner, who may have made it. */
+const FREES: readonly Gated[] = ["delete", "release", "orphan"];
 
 /**
  * Adds conflicts to the plans: with live objects, and between new objects. An update that only waits until another of
  * these updates releases something does not fail.
+ *
+ * @param others objects of the cluster that no plan is for
  */
-export function addConflicts(all: readonly Planned[]): void {
+export function addConflicts(all: readonly Planned[], others: readonly Claimant[] = []): void {
+  const holders = holdersOf(all);
+  const claimants = new Map<string, Claimant[]>();
+  for (const claimant of [...others, ...all]) {
+    for (const id of claimant.claims) claimants.set(id, [...(claimants.get(id) ?? []), claimant]);
+  }
   for (const planned of all) {
-    const { plan, conflicts } = planned;
+    const { plan, conflicts, resources, owner } = planned;
     const fails: string[] = [];
-    for (const { id = "", holder, message } of conflicts) {
-      const isFreed = all.some(({ owner, touched }) => owner === holder && touched.get(id) === "delete");
-      if (isFreed) plan.notes.push(`waits until these changes are made there: ${message}`);
-      else fails.push(message);
+    for (const { urn, id = "", holder, message } of conflicts) {
+      const resource = resources.find(({ change }) => change.urn === urn);
+      if (resource !== undefined) resource.refused = true;
+      const freed = holders
+        .get(id)
+        ?.find((other) => other.owner === holder && FREES.includes(other.word as Gated))?.word;
+      if (freed === undefined) fails.push(message);
+      else {
+        plan.notes.push(`waits until these changes are made there: ${message}`);
+        if (freed !== "delete" && resource !== undefined) resource.shown.operation = "hand-over";
+      }
     }
-    fails.push(...rivalries(planned, all));
+    const known = new Set(conflicts.map(({ id }) => id));
+    const rivals = rivalries(planned, known, holders);
+    fails.push(...rivals.map(({ id, rival }) => `Conflict: ${id} is also ${rival}'s; only one of them can have it`));
+    const told = new Set([...known, ...rivals.map(({ id }) => id)]);
+    for (const id of planned.claims.filter((id) => !told.has(id) && !planned.held.has(id))) {
+      const other = claimants.get(id)?.find((claimant) => claimant.owner !== owner);
+      if (other !== undefined) fails.push(`Conflict: ${id} is also claimed by ${other.owner}`);
+    }
     if (fails.length > 0) plan.action = "failed";
     plan.errors.push(...fails);
   }
 }
 
-/** Messages about resources that this object would create and another one also creates, or has. */
-function rivalries({ touched, owner, conflicts }: Planned, all: readonly Planned[]): string[] {
-  const known = new Set(conflicts.map(({ id }) => id));
-  const made = [...touched].filter(([id, operation]) => operation === "create" && !known.has(id));
-  return made.flatMap(([id]) => {
-    const rival = all.find((other) => {
-      const operation = other.touched.get(id);
-      return other.owner !== owner && operation !== undefined && operation !== "delete";
-    });
-    return rival === undefined ? [] : [`Conflict: ${id} is also ${rival.owner}'s; only one of them can have it`];
+interface Holder {
+  owner: string;
+  word: Gated | "same";
+}
+
+/** Who does what to a Kubernetes object, by {@link objectId}. */
+function holdersOf(all: readonly Planned[]): ReadonlyMap<string, Holder[]> {
+  const holders = new Map<string, Holder[]>();
+  const add = (id: string | undefined, holder: Holder) => {
+    if (id !== undefined) holders.set(id, [...(holders.get(id) ?? []), holder]);
+  };
+  for (const { owner, resources, kept } of all) {
+    for (const id of kept) add(id, { owner, word: "same" });
+    for (const { change, shown } of resources) {
+      const [id, before] = [touchedObject(change), touchedObject({ ...change, inputs: change.old?.inputs ?? {} })];
+      add(id, { owner, word: shown.operation });
+      if (before !== id && change.old !== undefined) add(before, { owner, word: "delete" });
+    }
+  }
+  return holders;
+}
+
+/** What this object would take and another one also takes, or has. */
+function rivalries(
+  { resources, owner }: Planned,
+  known: ReadonlySet<string | undefined>,
+  holders: ReadonlyMap<string, Holder[]>,
+): { id: string; rival: string }[] {
+  const taken = resources.filter(({ shown }) => ["create", "adopt"].includes(shown.operation));
+  return taken.flatMap(({ change }) => {
+    const id = touchedObject(change);
+    if (id === undefined || known.has(id)) return [];
+    const rival = holders.get(id)?.find((other) => other.owner !== owner && !FREES.includes(other.word as Gated));
+    return rival === undefined ? [] : [{ id, rival: rival.owner }];
   });
 }

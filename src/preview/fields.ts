@@ -1,11 +1,12 @@
 import { isDeepStrictEqual } from "node:util";
 import { PROVIDER_PROPERTY } from "../../providers/dynamic";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
+import { CREATED_ANNOTATION, OWNER_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import type { PlannedChange } from "../automation/planned-changes";
 import type { FieldChange } from "./report";
 
 /** Properties that say nothing about what a resource is. */
-const HIDDEN: readonly string[] = ["owner", PROVIDER_PROPERTY];
+const HIDDEN: readonly string[] = ["owner", "replaceOnChanges", PROVIDER_PROPERTY];
 const SECRET = "[secret]";
 
 /**
@@ -29,7 +30,31 @@ export function changedFields({ old, inputs }: PlannedChange, live?: LiveObject)
     // Only what the manifest names: everything else in a live object belongs to the server or another manager.
     fields.push(...compare(live, inputs.manifest, [], "named"));
   }
-  const { kind, apiVersion } = (inputs.manifest ?? {}) as Partial<Manifest>;
+  return shown(fields, inputs.manifest);
+}
+
+/** The fields of an object that exists already which its adoption changes. */
+export function adoptedFields(live: LiveObject | undefined, manifest: Manifest): FieldChange[] {
+  return live === undefined ? [] : shown(compare(live, manifest, [], "named"), manifest);
+}
+
+/** What an apply changes in a live object, by the answer to its dry run; without what only records the apply. */
+export function appliedFields(live: LiveObject, applied: LiveObject): FieldChange[] {
+  return shown(compare(withoutRecords(live), withoutRecords(applied), []), applied);
+}
+
+const RECORDS: readonly string[] = [OWNER_UID_LABEL, OWNER_ANNOTATION, CREATED_ANNOTATION];
+
+function withoutRecords({ metadata, status: _, ...fields }: LiveObject): object {
+  const { labels, annotations, ownerReferences, finalizers } = metadata;
+  const others = (texts: Readonly<Record<string, string>> = {}) =>
+    Object.fromEntries(Object.entries(texts).filter(([key]) => !RECORDS.includes(key)));
+  const kept = { labels: others(labels), annotations: others(annotations), ownerReferences, finalizers };
+  return { ...fields, metadata: kept };
+}
+
+function shown(fields: readonly Difference[], manifest: unknown): FieldChange[] {
+  const { kind, apiVersion } = (manifest ?? {}) as Partial<Manifest>;
   const hidden: unknown[] = kind === "Secret" && apiVersion === "v1" ? ["data", "stringData"] : [];
   return fields.map(({ path, ...values }) => ({
     path: formatPath(path),

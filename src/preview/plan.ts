@@ -1,21 +1,20 @@
-import { isDeepStrictEqual } from "node:util";
 import { errorMessageOf } from "../../providers/errors";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { isObjectOutputs } from "../../providers/kubernetes/object";
 import { unescapeReserved } from "../../providers/literal";
 import { obeyedAnnotations } from "../../stacks/contract/annotations";
 import type { ProgramContext } from "../../stacks/contract/capabilities";
-import { apiVersionsOf, convertObject } from "../../stacks/contract/convert";
-import { ownerDescription, statusOf } from "../../stacks/contract/kind";
+import { type AnyKind, kindName, ownerDescription, parseObject, statusOf } from "../../stacks/contract/kind";
 import { objectId, objectKey, stackName } from "../../stacks/contract/object";
 import type { DeclaredManifest } from "../../stacks/contract/select-manifests";
 import type { PreviewResult, StackEngine } from "../automation/engine";
 import type { PlannedChange } from "../automation/planned-changes";
 import type { StackState } from "../automation/stack-state";
+import { appliedMetadata } from "./applied-metadata";
 import type { ClusterView } from "./cluster-view";
-import { type ConflictFinder, type Planned, touchedObject } from "./conflicts";
-import { changedFields } from "./fields";
-import type { Action, ObjectPlan, ResourcePlan } from "./report";
+import type { ConflictFinder, Planned } from "./conflicts";
+import { idOf, type PlannedResource, plannedResources, touchedObject } from "./effects";
+import type { Action, ObjectPlan } from "./report";
 import { validateObject } from "./validate";
 
 /** An object whose stack is to be previewed. */
@@ -58,52 +57,79 @@ export async function planObject(
     errors: [],
     notes: [],
   };
+  const nothing = {
+    owner,
+    resources: [],
+    kept: new Set<string>(),
+    conflicts: [],
+    unseen: [],
+    claims: [],
+    held: new Set<string>(),
+  };
   try {
     const live = await options.cluster.find(kind, name, namespace).catch(() => undefined);
     const planStack = candidate.removed ? planRemoval : planUpdate;
-    const { changes, ...planned } = await planStack(options, candidate, plan.stack, live);
-    const touched = new Map(
-      changes.flatMap((change) => {
-        const id = touchedObject(change);
-        return id === undefined ? [] : [[id, change.operation]];
-      }),
-    );
-    return { plan: { ...plan, ...planned }, owner, touched, ...(await findConflicts(changes)) };
+    const {
+      changes,
+      resources,
+      claims = [],
+      held = [],
+      ...planned
+    } = await planStack(options, candidate, plan.stack, live);
+    const same = changes.filter(({ operation }) => operation === "same").map(touchedObject);
+    const had = changes.flatMap(({ old }) => (old === undefined ? [] : idOf(old.inputs.manifest)));
+    return {
+      ...nothing,
+      plan: { ...plan, ...planned, resources: resources.map(({ shown }) => shown) },
+      resources,
+      claims,
+      held: new Set([...held, ...had.filter((id) => id !== undefined)]),
+      kept: new Set(same.filter((id) => id !== undefined)),
+      ...(await findConflicts(changes)),
+    };
   } catch (error) {
     options.signal?.throwIfAborted();
-    const failed: ObjectPlan = { ...plan, action: "failed", errors: [errorMessageOf(error)] };
-    return { plan: failed, owner, touched: new Map(), conflicts: [], unseen: [] };
+    return { ...nothing, plan: { ...plan, action: "failed", errors: [errorMessageOf(error)] } };
   }
 }
 
 /** What is found out about a plan, and the changes behind it. */
-type StackPlan = Partial<ObjectPlan> & { changes: readonly PlannedChange[] };
+type StackPlan = Omit<Partial<ObjectPlan>, "resources"> & {
+  changes: readonly PlannedChange[];
+  resources: readonly PlannedResource[];
+  claims?: readonly string[];
+  held?: readonly string[];
+};
 
 async function planRemoval(
-  { engine, refresh, signal }: PlanOptions,
-  { manifest }: Candidate,
+  { engine, cluster, refresh, signal }: PlanOptions,
+  { kind, manifest }: Candidate,
   stack: string,
   live: LiveObject | undefined,
 ): Promise<StackPlan> {
   const annotated = live ?? manifest;
-  const released = obeyedAnnotations(annotated).releases;
+  const { paused, releases: orphaned } = obeyedAnnotations(annotated);
   const preview = await engine.previewDestroy(stack, { refresh, signal });
-  const notes = pauseNotes(annotated);
+  const { changes } = preview;
+  const resources = await plannedResources(
+    changes,
+    cluster,
+    { kind, uid: live?.metadata.uid, removed: true, orphaned },
+    [],
+  );
+  const isReleased = resources.length > 0 && resources.every(({ shown }) => shown.operation === "release");
+  const action = !preview.exists ? "none" : orphaned ? "orphan" : isReleased ? "release" : "delete";
+  const notes = [...pauseNotes(annotated), ...lossNotes(resources)];
   if (!preview.exists) notes.push("it has no stack, so it has no resources");
-  const resources = resourcesOf(preview, []);
-  if (released) for (const resource of resources) resource.operation = "release";
-  const action = !preview.exists ? "none" : released ? "release" : "delete";
-  return { ...outcomeOf(preview, action), resources, notes, changes: preview.changes };
+  return { ...outcomeOf(preview, paused ? "paused" : action), resources, notes, changes };
 }
 
 async function planUpdate(
   { engine, cluster, refresh, signal }: PlanOptions,
-  { kind, manifest: written }: Candidate,
+  { kind, manifest }: Candidate,
   stack: string,
   live: LiveObject | undefined,
 ): Promise<StackPlan> {
-  const isServed = apiVersionsOf(kind).includes(written.apiVersion); // else it is refused below
-  const manifest = isServed ? convertObject(kind, written) : written;
   const owned = live && (await cluster.owned(kind, live.metadata));
   const known = live && statusOf(live).stack;
   // Where the cluster cannot tell, the state does.
@@ -112,16 +138,16 @@ async function planUpdate(
   const recorded = recordedObjects(state);
   const key = objectKey(manifest.metadata);
   const uid = live?.metadata.uid ?? recordedOwner(state) ?? NO_UID;
+  const metadata = appliedMetadata(manifest.metadata, live);
   const parsed = await validateObject(kind, {
     ...manifest,
-    metadata: { ...manifest.metadata, generation: live?.metadata.generation ?? 1, uid } as LiveObject["metadata"],
+    metadata: { ...metadata, generation: live?.metadata.generation ?? 1, uid } as LiveObject["metadata"],
     ...(live?.status !== undefined && { status: live.status }),
   });
-  if ("invalid" in parsed) return { action: "invalid", validatedBy: "schema", errors: [parsed.invalid], changes: [] };
+  const invalid = { action: "invalid", changes: [], resources: [] } as const;
+  if ("invalid" in parsed) return { ...invalid, validatedBy: "schema", errors: [parsed.invalid] };
   const verdict = await cluster.validate(manifest);
-  if (verdict.type === "invalid") {
-    return { action: "invalid", validatedBy: "server", errors: [verdict.message], changes: [] };
-  }
+  if (verdict.type === "invalid") return { ...invalid, validatedBy: "server", errors: [verdict.message] };
   const identity = await cluster.identity();
   const context: ProgramContext = {
     ...(identity !== undefined && { cluster: identity }),
@@ -135,17 +161,27 @@ async function planUpdate(
     signal,
     sdkRuntime: kind.capabilities.sdkRuntime,
   });
-  const resources = resourcesOf(preview, owned ?? []);
-  const notes = pauseNotes(manifest);
+  const { changes } = preview;
+  const resources = await plannedResources(
+    changes,
+    cluster,
+    { kind, uid, removed: false, orphaned: false },
+    owned ?? [],
+  );
+  const { paused } = obeyedAnnotations({ metadata });
+  const notes = [...pauseNotes({ metadata }), ...lossNotes(resources)];
   // Without a cluster, this applies to all objects, and the report has one note on it.
   if (verdict.type === "unknown" && cluster.unreachable === undefined)
     notes.push(`validated by schema and rules alone: ${verdict.why}`);
+  const action = preview.exists ? actionOf(resources) : "create";
   return {
-    ...outcomeOf(preview, preview.exists ? actionOf(resources) : "create"),
+    ...outcomeOf(preview, paused ? "paused" : action),
     validatedBy: verdict.type === "valid" ? "server" : "schema",
     resources,
     notes,
-    changes: preview.changes,
+    changes,
+    claims: kind.capabilities.claims?.of(parsed.object, context.watched) ?? [],
+    held: live ? claimsOf(kind, live, context.watched) : [],
   };
 }
 
@@ -156,23 +192,30 @@ function outcomeOf({ failures }: PreviewResult, action: Action): Pick<ObjectPlan
   };
 }
 
+/** What an object of the cluster holds: what it claims, once it was updated. */
+export function claimsOf(kind: AnyKind, live: LiveObject, watched: readonly LiveObject[] = []): string[] {
+  const { claims } = kind.capabilities;
+  if (claims === undefined || statusOf(live).stack === undefined) return [];
+  try {
+    return claims.of(parseObject(kind, live), watched);
+  } catch {
+    return []; // one that its kind does not take any more holds nothing
+  }
+}
+
 /** An object's action is the most severe action of its resources. */
-function actionOf(resources: readonly ResourcePlan[]): Action {
-  if (resources.some(({ operation }) => operation === "replace")) return "replace";
+function actionOf(resources: readonly PlannedResource[]): Action {
+  if (resources.some(({ shown }) => shown.operation === "replace")) return "replace";
   return resources.length > 0 ? "update" : "none";
 }
 
-/** What changes, by name: the engine's order differs from one preview to the next. @param owned the objects as they are */
-function resourcesOf({ changes }: PreviewResult, owned: readonly LiveObject[]): ResourcePlan[] {
-  const resources = changes.flatMap((change): ResourcePlan[] => {
-    const { name, type, operation } = change;
-    if (operation === "same") return [];
-    const id = touchedObject(change);
-    const live = owned.find((object) => objectId(object) === id);
-    const fields = operation === "update" || operation === "replace" ? changedFields(change, live) : [];
-    return [{ name, type: type.split(":").at(-1) ?? type, operation, fields }];
+/** What people may not think of: a namespace is deleted with its contents. */
+function lossNotes(resources: readonly PlannedResource[]): string[] {
+  return resources.flatMap(({ change, shown }) => {
+    const manifest = change.old?.inputs.manifest as Manifest | undefined;
+    const isLost = shown.operation === "delete" && manifest?.kind === "Namespace" && manifest.apiVersion === "v1";
+    return isLost ? [`the namespace ${manifest.metadata.name} is deleted with all that is in it`] : [];
   });
-  return resources.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 function pauseNotes(object: Pick<Manifest, "metadata">): string[] {
@@ -200,16 +243,14 @@ function recordedOwner(state: StackState | undefined): string | undefined {
 
 /** Notes removed and new objects that differ only in their names: the author may have meant a rename. */
 export function noteRenamings(plans: readonly ObjectPlan[], candidates: readonly Candidate[]): void {
-  for (const [index, old] of candidates.entries()) {
-    const next = candidates.findIndex(
-      (candidate, other) =>
-        old.removed &&
-        !candidate.removed &&
-        plans[other]?.action === "create" &&
-        candidate.kind === old.kind &&
-        isDeepStrictEqual(candidate.manifest.spec, old.manifest.spec),
-    );
-    const [from, to] = [plans[index], plans[next]];
+  const specOf = ({ kind, manifest }: Candidate) => `${kindName(kind)} ${JSON.stringify(manifest.spec)}`;
+  const made = new Map<string, ObjectPlan>();
+  for (const [index, candidate] of candidates.entries()) {
+    const plan = plans[index];
+    if (plan?.action === "create" && !candidate.removed) made.set(specOf(candidate), plan);
+  }
+  for (const [index, candidate] of candidates.entries()) {
+    const [from, to] = [plans[index], candidate.removed ? made.get(specOf(candidate)) : undefined];
     if (from === undefined || to === undefined) continue;
     from.notes.push(`renamed to ${to.name}: its resources are not moved there`);
     to.notes.push(`renamed from ${from.name}: it gets new resources`);

@@ -1,9 +1,13 @@
 import pLimit from "p-limit";
-import type { AnyKind } from "../../stacks/contract/kind";
+import { type AnyKind, ownerDescription } from "../../stacks/contract/kind";
 import type { Manifests } from "../../stacks/contract/manifests";
+import { objectKey } from "../../stacks/contract/object";
+import type { ManifestDocument } from "../../stacks/contract/parse-manifests";
 import { identityOf, selectDeclared } from "../../stacks/contract/select-manifests";
-import { addConflicts, conflictFinder, type Planned } from "./conflicts";
-import { type Candidate, noteRenamings, type PlanOptions, planObject } from "./plan";
+import type { ClusterView } from "./cluster-view";
+import { addConflicts, type Claimant, conflictFinder, type Planned } from "./conflicts";
+import { checkPlans } from "./dry-run";
+import { type Candidate, claimsOf, noteRenamings, type PlanOptions, planObject } from "./plan";
 import { countActions, type Report } from "./report";
 
 export interface PreviewOptions extends PlanOptions {
@@ -20,6 +24,8 @@ export interface Selection {
   ignored: number;
   /** What is not read as its author may expect. */
   notes?: readonly string[];
+  /** The namespaces that the files have. */
+  namespaces?: readonly string[];
 }
 
 /**
@@ -49,7 +55,13 @@ export function selectCandidates(
     problems: [...manifests.problems, ...problems],
     ignored,
     notes: manifests.notes ?? [],
+    namespaces: manifests.objects.flatMap(({ manifest }) => namespaceIn(manifest)),
   };
+}
+
+function namespaceIn({ apiVersion, kind, metadata }: ManifestDocument): string[] {
+  const { name } = (metadata ?? {}) as { name?: unknown };
+  return apiVersion === "v1" && kind === "Namespace" && typeof name === "string" ? [name] : [];
 }
 
 /** Objects that are planned at the same time; the engine limits the previews. */
@@ -58,7 +70,7 @@ const AT_ONCE = 64;
 /** Previews all of a selection, several at a time. One that fails does not stop the others. */
 export async function preview(
   { notes = [], observe, ...options }: PreviewOptions,
-  { candidates, problems, ignored, notes: selected = [] }: Selection,
+  { candidates, problems, ignored, notes: selected = [], namespaces = [] }: Selection,
 ): Promise<Report> {
   const findConflicts = conflictFinder(options.cluster);
   let done = 0;
@@ -68,7 +80,8 @@ export async function preview(
     observe?.(++done, candidates.length);
     return plan;
   });
-  addConflicts(planned);
+  addConflicts(planned, await otherClaims(options.cluster, candidates));
+  await checkPlans(planned, options.cluster, new Set(namespaces));
   const objects = planned.map(({ plan }) => plan);
   noteRenamings(objects, candidates);
   const summary = countActions(objects.map(({ action }) => action));
@@ -80,6 +93,23 @@ export async function preview(
     notes: [...notes, ...selected, ...noteUnseen(planned)],
     unseenDeletions: [],
   };
+}
+
+/** What objects of the cluster hold that are not among the candidates. */
+async function otherClaims(cluster: ClusterView, candidates: readonly Candidate[]): Promise<Claimant[]> {
+  const present = new Set(candidates.map(identityOf));
+  const claiming = new Set(candidates.filter(({ removed }) => !removed).map(({ kind }) => kind));
+  const lists = [...claiming].map(async (kind) => {
+    if (kind.capabilities.claims === undefined || cluster.unreachable !== undefined) return [];
+    const live = await cluster.list(kind, undefined).catch(() => []);
+    return live
+      .filter((manifest) => !present.has(identityOf({ kind, manifest })))
+      .map((manifest) => ({
+        owner: ownerDescription(kind, objectKey(manifest.metadata)),
+        claims: claimsOf(kind, manifest),
+      }));
+  });
+  return (await Promise.all(lists)).flat();
 }
 
 /** Failed lookups mostly have one cause, so one is shown. */

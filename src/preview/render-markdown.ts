@@ -1,6 +1,6 @@
 import { escapeCharacter, escapeHtml, shortValue, visible } from "../text/plain-text";
 import type { ObjectPlan, Report } from "./report";
-import { byImportance, describeResources, describeSummary, fullName } from "./wording";
+import { byImportance, describeResources, describeSummary, describeUnchecked, fullName } from "./wording";
 
 /** Identifies the comment of an earlier run for a CI system. */
 export const MARKER = "<!-- kindstack preview -->";
@@ -24,7 +24,7 @@ export function renderMarkdown(report: Report): string {
     ...(rows.length > 0 ? [["| | kind | name | resources |", "|---|---|---|---|", ...rows].join("\n")] : []),
     ...(affected.length > MAX_ROWS ? [`… and ${affected.length - MAX_ROWS} more objects.`] : []),
     ...report.problems.slice(0, MAX_ROWS).map(({ file, message }) => `❌ ${code(file)}: ${code(message)}`),
-    ...report.notes.map((note) => `ℹ️ ${code(note)}`),
+    ...[...report.notes, ...describeUnchecked(report)].map((note) => `ℹ️ ${code(note)}`),
     ...report.unseenDeletions.slice(0, MAX_ROWS).map((note) => `⚠️ ${code(note)}`),
   ];
   let length = parts.join("\n\n").length;
@@ -42,10 +42,15 @@ export function renderMarkdown(report: Report): string {
 
 const SYMBOLS: Record<ObjectPlan["action"], string> = {
   create: "➕ create",
+  adopt: "📥 adopt",
   update: "✏️ update",
+  move: "✏️ move",
+  "hand-over": "🤝 hand over",
   replace: "♻️ replace",
   delete: "🗑️ **delete**",
   release: "↩️ release",
+  orphan: "↩️ orphan",
+  paused: "⏸️ paused",
   none: "unchanged",
   invalid: "❌ **invalid**",
   failed: "⚠️ **failed**",

@@ -1,14 +1,18 @@
 import { shortValue, visible } from "../text/plain-text";
 import { renderTable } from "../text/table";
 import type { ObjectPlan, Report, ResourcePlan } from "./report";
-import { byImportance, describeResources, describeSummary, fullName } from "./wording";
+import { byImportance, describeResources, describeSummary, describeUnchecked, fullName } from "./wording";
 
 const SIGNS: Record<ResourcePlan["operation"], string> = {
   create: "+",
+  adopt: ">",
   update: "~",
+  move: "→",
+  "hand-over": "⇄",
   replace: "±",
   delete: "-",
   release: "<",
+  orphan: "<",
 };
 
 /** A report for a terminal: a table of the objects, then what happens to each of their resources. */
@@ -20,7 +24,9 @@ export function renderText(report: Report): string {
   );
   const remarks = [
     ...report.problems.map(({ file, message }) => `error: ${visible(file)}: ${visible(message)}`),
-    ...[...report.notes, ...report.unseenDeletions].map((note) => `note: ${visible(note)}`),
+    ...[...report.notes, ...report.unseenDeletions, ...describeUnchecked(report)].map(
+      (note) => `note: ${visible(note)}`,
+    ),
   ];
   return [
     ...(objects.length > 0 ? [table] : []),

@@ -9,9 +9,26 @@ function closed<T extends Type.TProperties>(properties: T, options: Type.TObject
   return Type.Object(properties, { ...options, additionalProperties: false });
 }
 
-/** What can happen to a resource, which `--fail-on` takes. */
-export const GATED = ["create", "update", "replace", "delete", "release"] as const;
+/**
+ * What can happen to a resource, which `--fail-on` takes. `adopt`: it exists already, and gets this owner. `move`: it has another
+ * name in the stack. `hand-over`: another object of the same change releases it. `release`: Kindstack did not create it, so it
+ * stays. `orphan`: it stays because the object says so.
+ */
+export const GATED = [
+  "create",
+  "adopt",
+  "update",
+  "move",
+  "hand-over",
+  "replace",
+  "delete",
+  "release",
+  "orphan",
+] as const;
 export type Gated = (typeof GATED)[number];
+
+/** Why a row is not checked by a dry run. */
+export const NO_OBJECT = "it is not a Kubernetes object";
 
 const fieldSchema = closed({
   path: Type.String({ description: 'The field, such as `metadata.annotations["example.com/a"]`.' }),
@@ -24,6 +41,8 @@ const resourceSchema = closed({
   type: Type.String({ description: "Namespace, Row, …" }),
   operation: Type.Enum([...GATED], { type: "string" }),
   fields: Type.Array(fieldSchema, { description: "What an update or a replacement changes. Secrets are hidden." }),
+  checked: Type.Optional(Type.Boolean({ description: "Whether the API server was asked, by a dry run." })),
+  notChecked: Type.Optional(Type.String({ description: "Why it was not asked." })),
 });
 
 const objectSchema = closed({
@@ -33,10 +52,11 @@ const objectSchema = closed({
   name: Type.String(),
   file: Type.Optional(Type.String({ description: "Where the manifest is, or was." })),
   stack: Type.String({ description: "The name of the object's Pulumi stack." }),
-  action: Type.Enum([...GATED, "none", "invalid", "failed"], {
+  action: Type.Enum([...GATED, "none", "paused", "invalid", "failed"], {
     type: "string",
     description:
-      "What would happen to the object's stack. release: the object is deleted, its resources stay. invalid: the API " +
+      "What would happen to the object's stack. release, orphan: the object is deleted, its resources stay. paused: " +
+      "nothing, until its pause ends; its resources are what would happen then. invalid: the API " +
       "server would refuse the object. failed: the update would fail, or could not be previewed.",
   }),
   validatedBy: Type.Optional(

@@ -11,7 +11,7 @@ import { parseBody, readBody } from "../http/body";
 import { ConnectionLimit } from "../http/connection-limit";
 import { Refusal } from "../http/refusal";
 import { type Address, createTlsServer, type Listener, listenAt } from "../http/server";
-import { Authenticator } from "../proxy/authenticate";
+import { Authenticator, bearerToken } from "../proxy/authenticate";
 import type { ServedCertificate } from "../tls/served-certificate";
 import { type NeededRight, requireRights } from "./access";
 import { MAX_REQUEST_BYTES, MAX_REQUEST_OBJECTS, type RequestPath, type Requests, requestSchemas } from "./api";
@@ -62,11 +62,17 @@ export async function startInspectionServer(options: InspectionServerOptions): P
     response.once("close", () => gone.abort(new Error("the caller has gone")));
     return queue.run(user.username, gone.signal, async () => {
       const timeout = AbortSignal.timeout(TIMEOUT_MS);
+      // What a program makes is sent with the rights of whom it is previewed for.
+      const token = bearerToken(request);
+      const author = token === undefined ? undefined : client.ofToken(token);
       const inspection = {
         kinds,
         signal: AbortSignal.any([gone.signal, timeout]),
         authorize: (rights: readonly NeededRight[]) => requireRights(client, user, rights),
-        open: async () => ({ engine: await options.engine(), cluster: await ClusterView.open(client) }),
+        open: async () => ({
+          engine: await options.engine(),
+          cluster: await ClusterView.open(client, { author }),
+        }),
         maxObjects: MAX_REQUEST_OBJECTS,
         observe: (_done: number, total: number) => {
           facts.objects = total;
@@ -77,6 +83,8 @@ export async function startInspectionServer(options: InspectionServerOptions): P
       } catch (error) {
         if (!timeout.aborted) throw error;
         throw new Refusal(504, "Timeout", "it took too long: ask for fewer objects");
+      } finally {
+        await author?.close();
       }
     });
   }

@@ -1,7 +1,7 @@
 import { errorMessageOf } from "../../providers/errors";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { parseDeclared } from "../../stacks/contract/declared";
-import { type AnyKind, kindApiVersion } from "../../stacks/contract/kind";
+import type { AnyKind } from "../../stacks/contract/kind";
 import type { KindObject } from "../../stacks/contract/object";
 
 /** An object that may be previewed, with its schema's defaults, or why it may not. */
@@ -17,9 +17,6 @@ const MAX_NAME = 253;
  */
 export async function validateObject(kind: AnyKind, manifest: LiveObject): Promise<Parsed> {
   const { name } = manifest.metadata;
-  if (manifest.apiVersion !== kindApiVersion(kind)) {
-    return { invalid: `apiVersion: ${manifest.apiVersion} is not served, ${kindApiVersion(kind)} is` };
-  }
   if (name.length > MAX_NAME || !NAME.test(name))
     return { invalid: `metadata.name: "${name}" is no name of an object` };
   try {

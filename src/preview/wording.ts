@@ -1,4 +1,4 @@
-import { type Action, countActions, type ObjectPlan, type Report } from "./report";
+import { type Action, countActions, NO_OBJECT, type ObjectPlan, type Report } from "./report";
 
 /** Actions in the order in which they matter to a reader. */
 const WORDS: Readonly<Record<Action, string>> = {
@@ -6,9 +6,14 @@ const WORDS: Readonly<Record<Action, string>> = {
   failed: "failed",
   delete: "to delete",
   replace: "to replace",
+  adopt: "to adopt",
+  "hand-over": "to hand over",
   release: "to release",
+  orphan: "to orphan",
+  move: "to move",
   update: "to update",
   create: "to create",
+  paused: "paused",
   none: "unchanged",
 };
 const ACTIONS = Object.keys(WORDS);
@@ -38,4 +43,16 @@ export function fullName({ namespace, name }: ObjectPlan): string {
 /** Objects that need attention first; those that stay as they are last. */
 export function byImportance(objects: readonly ObjectPlan[]): ObjectPlan[] {
   return [...objects].sort((a, b) => ACTIONS.indexOf(a.action) - ACTIONS.indexOf(b.action));
+}
+
+/** Why resources were not sent as dry runs, each reason once. */
+export function describeUnchecked({ objects }: Report): string[] {
+  const counts = new Map<string, number>();
+  for (const { checked, notChecked } of objects.flatMap(({ resources }) => resources)) {
+    if (checked !== true && notChecked !== undefined) counts.set(notChecked, (counts.get(notChecked) ?? 0) + 1);
+  }
+  counts.delete(NO_OBJECT);
+  return [...counts].map(
+    ([why, count]) => `not checked by a dry run: ${count} ${count === 1 ? "resource" : "resources"}: ${why}`,
+  );
 }

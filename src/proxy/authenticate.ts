@@ -41,7 +41,7 @@ export class Authenticator {
 
   /** @throws Refusal 401 for an unknown user, 503 when the API server could not be asked */
   async authenticate(request: IncomingMessage): Promise<Identity> {
-    const token = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? "")?.[1];
+    const token = bearerToken(request);
     const identity =
       ofCertificate(request.socket as TLSSocket) ??
       (token && token.length <= MAX_TOKEN_LENGTH && (await this.#ofToken(token, clientOf(request))));
@@ -69,6 +69,10 @@ export class Authenticator {
     this.observe?.(identity === undefined ? "refused" : "authenticated");
     return identity;
   }
+}
+
+export function bearerToken({ headers }: IncomingMessage): string | undefined {
+  return /^Bearer +(\S+)$/i.exec(headers.authorization ?? "")?.[1];
 }
 
 /** The user of a verified certificate. A connection may outlive the certificate that it began with. */

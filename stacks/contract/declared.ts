@@ -1,18 +1,26 @@
+import type Type from "typebox";
 import { Clean, Clone, Default, Diff, Pointer } from "typebox/value";
 import { TerminalError } from "../../providers/errors";
 import type { LiveObject } from "../../providers/kubernetes/client";
-import { type AnyKind, parseObject } from "./kind";
+import { apiVersionsOf, convertObject } from "./convert";
+import { type AnyKind, kindApiVersion, parseObject } from "./kind";
 import type { KindObject } from "./object";
 import { violatedRules } from "./rules";
 
 /**
- * Parses an object from a file, which no API server has seen: with the schema's defaults, without unknown fields, and by the
- * kind's schema and rules.
+ * Parses an object from a file, which no API server has seen, as the API server would: with the defaults and by the rules of
+ * the version that it is written in, without fields that are null; then converted to the stored version.
  *
  * @throws TerminalError `Invalid` naming the field and what is allowed
  */
 export async function parseDeclared(kind: AnyKind, manifest: LiveObject): Promise<KindObject> {
-  const spec = Default(kind.spec, Clone(manifest.spec ?? {}));
+  const declared = await parseIn(writtenIn(kind, manifest.apiVersion), manifest);
+  if (manifest.apiVersion === kindApiVersion(kind)) return declared;
+  return parseIn(kind, convertObject(kind, declared as unknown as LiveObject));
+}
+
+async function parseIn(kind: AnyKind, manifest: LiveObject): Promise<KindObject> {
+  const spec = Default(kind.spec, withoutNulls(kind.spec, Clone(manifest.spec ?? {})));
   const unknown = Diff(spec, Clean(kind.spec, Clone(spec))).find(({ type }) => type === "delete");
   if (unknown !== undefined) {
     const path = ["spec", ...Pointer.Indices(unknown.path)].join(".");
@@ -23,4 +31,46 @@ export async function parseDeclared(kind: AnyKind, manifest: LiveObject): Promis
   const violated = await violatedRules(kind, declared);
   if (violated.length > 0) throw new TerminalError("Invalid", violated.join("; "));
   return object;
+}
+
+const versions = new WeakMap<AnyKind, Map<string, AnyKind>>();
+
+/** The kind as one of its versions has it; only the stored version has rules over the whole object. */
+function writtenIn(kind: AnyKind, apiVersion: string): AnyKind {
+  if (apiVersion === kindApiVersion(kind)) return kind;
+  const known = versions.get(kind) ?? new Map<string, AnyKind>();
+  versions.set(kind, known);
+  const served = kind.capabilities.versions?.find(({ version }) => `${kind.group}/${version}` === apiVersion);
+  if (served === undefined) {
+    const message = `apiVersion: ${apiVersion} is not served; it must be ${apiVersionsOf(kind).join(" or ")}`;
+    throw new TerminalError("Invalid", message);
+  }
+  const { validate: _, ...names } = kind;
+  const written = known.get(apiVersion) ?? { ...names, version: served.version, spec: served.spec, capabilities: {} };
+  known.set(apiVersion, written);
+  return written;
+}
+
+interface NullableSchema {
+  nullable?: boolean;
+  properties?: Record<string, NullableSchema>;
+  items?: NullableSchema;
+  additionalProperties?: NullableSchema | boolean;
+  /** How TypeBox writes a map. */
+  patternProperties?: Record<string, NullableSchema>;
+}
+
+/** The API server takes a field that is null, and may not be, for one that is not there. */
+function withoutNulls(schema: Type.TSchema | NullableSchema | undefined, value: unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  const { properties = {}, items, additionalProperties, patternProperties = {} } = (schema ?? {}) as NullableSchema;
+  if (Array.isArray(value)) return value.map((item) => withoutNulls(items, item));
+  const [values] = Object.values(patternProperties);
+  const others = typeof additionalProperties === "object" ? additionalProperties : values;
+  const kept = Object.entries(value).flatMap(([name, part]) => {
+    const inner = Object.hasOwn(properties, name) ? properties[name] : others;
+    if (part === null && inner !== undefined && inner.nullable !== true) return [];
+    return [[name, withoutNulls(inner, part)] as const];
+  });
+  return Object.fromEntries(kept);
 }

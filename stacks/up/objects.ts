@@ -1,7 +1,6 @@
 import { hash } from "node:crypto";
 import { errorMessageOf, TerminalError } from "../../providers/errors";
 import type { Owner } from "../../providers/kubernetes/ownership";
-import { convertObject } from "../contract/convert";
 import { parseDeclared } from "../contract/declared";
 import { type AnyKind, kindApiVersion, kindName, ownerDescription } from "../contract/kind";
 import { type KindObject, objectKey, stackName } from "../contract/object";
@@ -58,10 +57,9 @@ export function isOwnStack({ kind, key }: StackObject, stack: string): boolean {
 
 async function declaredObject(
   kind: AnyKind,
-  written: DeclaredManifest["manifest"],
+  manifest: DeclaredManifest["manifest"],
   stack: string,
 ): Promise<StackObject> {
-  const manifest = convertObject(kind, written);
   const { metadata } = manifest;
   const key = objectKey(metadata);
   const owner = { uid: ownerUid(kind, key, stack), description: ownerDescription(kind, key) };

@@ -418,7 +418,7 @@ describe("a preview", () => {
     const orphan = writer("gone");
     orphan.metadata.annotations = { "kindstack.dev/deletion-policy": "Orphan" };
     const report = await look([], { client: unreachable(), before: [orphan] });
-    expect(plansOf(report)).toEqual([{ name: "gone", action: "release", resources: [["release", "Row"]] }]);
+    expect(plansOf(report)).toEqual([{ name: "gone", action: "orphan", resources: [["orphan", "Row"]] }]);
   });
 
   it("changes nothing at all, and needs no right to write the state", async () => {

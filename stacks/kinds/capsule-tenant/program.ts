@@ -37,6 +37,9 @@ const NETWORK_POLICY: ItemType = {
 const RESOURCE_QUOTA: ItemType = { apiVersion: "v1", kind: "ResourceQuota", label: RESOURCE_QUOTA_LABEL };
 const ROLE_BINDING: ItemType = { apiVersion: `${RBAC_GROUP}/v1`, kind: "RoleBinding", label: ROLE_BINDING_LABEL };
 
+/** What the API server lets no one change, in RoleBindings and in quotas. */
+const REPLACED = ["roleRef", "spec.scopes"];
+
 /** An object's fields for one item. */
 interface ItemFields {
   /** Not a field: what it is created with instead, where the balancer of quotas keeps it. */
@@ -49,7 +52,8 @@ export function capsuleTenantProgram(tenant: CapsuleTenant, { owner, owned, watc
   const { metadata, spec } = tenant;
   const ownerReferences = [controllerReference(tenant)];
   const bindings = policyBindings(tenant).map(
-    (manifest) => new KubernetesObject(`policy/${manifest.metadata.name}`, { owner, manifest }),
+    (manifest) =>
+      new KubernetesObject(`policy/${manifest.metadata.name}`, { owner, manifest, replaceOnChanges: ["roleRef"] }),
   );
   for (const namespace of namespacesOf(tenant, owned, watched)) {
     const inNamespace = new KubernetesObject(
@@ -74,7 +78,7 @@ export function capsuleTenantProgram(tenant: CapsuleTenant, { owner, owned, watc
         const initial = balanced && { manifest: { ...manifest, ...balanced }, fieldManager: QUOTA_MANAGER };
         return new KubernetesObject(
           `${type.kind.toLowerCase()}/${namespace}/${index}`,
-          { owner, manifest, adopt: "replace", ...(initial && { initial }) },
+          { owner, manifest, adopt: "replace", replaceOnChanges: REPLACED, ...(initial && { initial }) },
           { dependsOn: [inNamespace, ...dependsOn] },
         );
       });

@@ -20,6 +20,7 @@ export async function memcachedProgram(object: KindObject<MemcachedSpec>, { owne
   };
   new KubernetesObject(`deployment/${name}`, {
     owner,
+    replaceOnChanges: ["spec.selector"],
     manifest: {
       apiVersion: "apps/v1",
       kind: "Deployment",

@@ -26,6 +26,7 @@ export function podSetProgram(object: KindObject<PodSetSpec>, { owner, owned, re
     new KubernetesObject(`pod/${podName}`, {
       owner,
       adopt: false,
+      replaceOnChanges: ["spec"],
       awaitDeletion: false, // what is being deleted does not count any more, and may take its grace period
       manifest: {
         apiVersion: "v1",

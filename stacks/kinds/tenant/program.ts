@@ -31,7 +31,11 @@ export function tenantProgram({ spec }: KindObject<TenantSpec>, { owner, cached 
         subjects: groups.map((group) => ({ apiGroup: "rbac.authorization.k8s.io", kind: "Group", name: group })),
       };
       const dependsOn = existing.has(objectId(manifest)) ? [] : [namespace];
-      new KubernetesObject(`rolebinding/${name}/${role}`, { owner, manifest }, { dependsOn });
+      new KubernetesObject(
+        `rolebinding/${name}/${role}`,
+        { owner, manifest, replaceOnChanges: ["roleRef"] },
+        { dependsOn },
+      );
     }
   }
 }

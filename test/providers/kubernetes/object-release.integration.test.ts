@@ -148,7 +148,7 @@ describe("a Pod whose specification changes", () => {
   it("is replaced: the old one goes first, and the new one waits for its name, awaited or not", async () => {
     const olds = await create(pod("changed", "a:1"), { awaitDeletion: false });
     const news = pod("changed", "a:2");
-    expect(await provider.diff("id", olds, { manifest: news, owner: acme })).toEqual({
+    expect(await provider.diff("id", olds, { manifest: news, owner: acme, replaceOnChanges: ["spec"] })).toEqual({
       changes: true,
       replaces: ["manifest"],
       deleteBeforeReplace: true,

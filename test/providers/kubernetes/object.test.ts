@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Manifest } from "../../../providers/kubernetes/client";
 import { provider } from "../../../providers/kubernetes/object";
-import type { ObjectOutputs } from "../../../providers/kubernetes/object-inputs";
+import type { ObjectInputs, ObjectOutputs } from "../../../providers/kubernetes/object-inputs";
 import { acme, globex } from "../../objects";
 
 const manifest = (apiVersion: string, kind: string, rest: object, metadata: object = {}): Manifest => ({
@@ -27,7 +27,8 @@ const outputs = (applied: Manifest, more: Partial<ObjectOutputs> = {}): ObjectOu
   drifted: false,
   ...more,
 });
-const diff = (olds: Manifest, news: Manifest) => provider.diff("id", outputs(olds), { manifest: news, owner: acme });
+const diff = (olds: Manifest, news: Manifest, more: Partial<ObjectInputs> = {}) =>
+  provider.diff("id", outputs(olds), { manifest: news, owner: acme, ...more });
 
 const inPlace = { changes: true };
 /** Both have one name, so the old one has to go first. */
@@ -35,11 +36,26 @@ const replacement = { changes: true, replaces: ["manifest"], deleteBeforeReplace
 
 describe("diff", () => {
   it.each<[string, Manifest, Manifest]>([
-    ["a Pod's image", pod("a:1"), pod("a:2")],
-    ["a Deployment's selector", deployment({ selector: { app: "a" } }), deployment({ selector: { app: "b" } })],
-    ["a RoleBinding's role", binding("admin"), binding("edit")],
-  ])("replaces the object for %s, which the API server lets no one change", async (_, olds, news) => {
-    expect(await diff(olds, news)).toEqual(replacement);
+    ["spec", pod("a:1"), pod("a:2")],
+    ["spec.containers[0].image", pod("a:1"), pod("a:2")],
+    ["spec.selector", deployment({ selector: { app: "a" } }), deployment({ selector: { app: "b" } })],
+    ["roleRef", binding("admin"), binding("edit")],
+    ['data["a.b"]', configMap({ "a.b": "1" }), configMap({ "a.b": "2" })],
+    ["*", configMap({ a: "1" }), configMap({ a: "2" })],
+  ])("replaces the object for a change of %s where the program says so, and only there", async (path, olds, news) => {
+    expect(await diff(olds, news, { replaceOnChanges: ["other.field", path] })).toEqual(replacement);
+    expect(await diff(olds, news, { replaceOnChanges: ["other.field"] })).toEqual(inPlace);
+    expect(await diff(olds, news)).toEqual(inPlace);
+  });
+
+  it.each<[Manifest, unknown, string]>([
+    [pod("a:1"), ["spec..image"], '"spec..image" must be a field, such as spec.selector, or *'],
+    [pod("a:1"), ["spec", 3], "3 must be a field, such as spec.selector, or *"],
+    [pod("a:1"), "spec", "must be a list of fields"],
+    [manifest("v1", "Namespace", {}), ["*"], "a Namespace holds data, and is not replaced. Make one of another name"],
+  ])("refuses to replace %j on changes of %j", async (object, replaceOnChanges, reason) => {
+    const { failures } = await provider.check({}, { manifest: object, owner: acme, replaceOnChanges });
+    expect(failures).toEqual([{ property: "replaceOnChanges", reason }]);
   });
 
   it.each<[string, Manifest, Manifest]>([

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { LiveObject } from "../../../providers/kubernetes/client";
 import { parseDeclared } from "../../../stacks/contract/declared";
 import type { AnyKind } from "../../../stacks/contract/kind";
+import { servedVersion } from "../../../stacks/contract/served-version";
 import { podSet } from "../../../stacks/kinds/podset/kind";
 
 const part = Type.Object({ port: Type.Integer({ default: 80 }) });
@@ -11,8 +12,17 @@ const spec = Type.Object({
   parts: Type.Array(part, { default: [] }),
   labels: Type.Optional(Type.Record(Type.String(), Type.String())),
 });
-const kind = { ...podSet, spec, validate: undefined } as unknown as AnyKind;
-const parse = (given: object) => parseDeclared(kind, { metadata: { name: "a" }, spec: given } as unknown as LiveObject);
+const versions = [
+  servedVersion({
+    version: "v1alpha1",
+    spec: Type.Object({ pods: Type.Integer({ maximum: 9, default: 3 }) }),
+    toStored: ({ spec: { pods }, annotations }) => ({ spec: { size: pods }, annotations }),
+    fromStored: ({ spec: { size }, annotations }) => ({ spec: { pods: size }, annotations }),
+  }),
+];
+const kind = { ...podSet, spec, validate: undefined, capabilities: { versions } } as unknown as AnyKind;
+const parse = (given: object, apiVersion = "batch.tutorial.kubebuilder.io/v1") =>
+  parseDeclared(kind, { apiVersion, kind: "PodSet", metadata: { name: "a" }, spec: given } as unknown as LiveObject);
 
 describe("an object that a file declares", () => {
   it("has the schema's defaults, and stays as it was itself", async () => {
@@ -29,5 +39,31 @@ describe("an object that a file declares", () => {
     [{ parts: "none" }, 'spec.parts: "none" must be array'],
   ])("is refused with the first wrong field: %j", async (given, message) => {
     await expect(parse(given)).rejects.toMatchObject({ reason: "Invalid", message });
+  });
+
+  it.each([
+    [
+      { size: null, parts: null, labels: null },
+      { size: 1, parts: [] },
+    ],
+    [
+      { parts: [{ port: null }], labels: { a: null, b: "c" } },
+      { size: 1, parts: [{ port: 80 }], labels: { b: "c" } },
+    ],
+  ])("is read without what is null, as by the API server: %j", async (given, read) => {
+    expect((await parse(given)).spec).toEqual(read);
+  });
+
+  it("may be in another version, by whose schema it is read before it is converted", async () => {
+    const old = "batch.tutorial.kubebuilder.io/v1alpha1";
+    expect(await parse({}, old)).toMatchObject({
+      apiVersion: "batch.tutorial.kubebuilder.io/v1",
+      spec: { size: 3, parts: [] },
+    });
+    await expect(parse({ pods: 10 }, old)).rejects.toMatchObject({ message: "spec.pods: 10 must be <= 9" });
+    await expect(parse({ size: 1 }, old)).rejects.toMatchObject({ message: "spec.size: there is no such field" });
+    await expect(parse({}, "batch.tutorial.kubebuilder.io/v2")).rejects.toMatchObject({
+      message: expect.stringMatching("v2 is not served; it must be .*/v1 or .*/v1alpha1"),
+    });
   });
 });

@@ -1,0 +1,49 @@
+import { FIELD_MANAGER, type LiveObject, type Manifest } from "../../providers/kubernetes/client";
+
+const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
+
+type Texts = Readonly<Record<string, string>>;
+
+/**
+ * The metadata that an object has after its manifest is applied: labels and annotations of the live object stay, unless an
+ * apply had set them and the manifest no longer has them.
+ */
+export function appliedMetadata<T extends Manifest["metadata"]>(written: T, live: LiveObject | undefined): T {
+  if (live === undefined) return written;
+  const labels = merged("labels", written.labels, live);
+  const annotations = merged("annotations", written.annotations, live);
+  return {
+    ...written,
+    ...(Object.keys(labels).length > 0 && { labels }),
+    ...(Object.keys(annotations).length > 0 && { annotations }),
+  };
+}
+
+function merged(field: "labels" | "annotations", written: Texts = {}, live: LiveObject): Texts {
+  const dropped = appliedKeys(field, live);
+  const kept = Object.entries(live.metadata[field] ?? {}).filter(([key]) => !dropped.has(key));
+  return { ...Object.fromEntries(kept), ...written };
+}
+
+/** The keys that an apply owns: by kubectl's annotation, or by the managed fields of a server-side apply. */
+function appliedKeys(field: "labels" | "annotations", { metadata }: LiveObject): ReadonlySet<string> {
+  const owned = (metadata.managedFields ?? [])
+    .filter(({ operation, manager }) => operation === "Apply" && manager !== FIELD_MANAGER)
+    .flatMap(({ fieldsV1 }) => {
+      const fields = (fieldsV1?.["f:metadata"] as Record<string, object> | undefined)?.[`f:${field}`] ?? {};
+      return Object.keys(fields).map((key) => key.replace(/^f:/, ""));
+    });
+  return new Set([
+    ...owned,
+    ...Object.keys(lastApplied(metadata.annotations?.[LAST_APPLIED])[field] ?? {}),
+    LAST_APPLIED,
+  ]);
+}
+
+function lastApplied(text = "{}"): Partial<Record<"labels" | "annotations", object | null>> {
+  try {
+    return (JSON.parse(text) as Partial<Manifest>).metadata ?? {};
+  } catch {
+    return {}; // it is a user's to write
+  }
+}

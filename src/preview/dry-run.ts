@@ -1,0 +1,125 @@
+import pLimit from "p-limit";
+import { errorMessageOf } from "../../providers/errors";
+import { ApiError } from "../../providers/kubernetes/client";
+import { typeName } from "../../providers/kubernetes/object-types";
+import type { ClusterView } from "./cluster-view";
+import type { Planned } from "./conflicts";
+import type { PlannedResource } from "./effects";
+import { appliedFields } from "./fields";
+import { NO_OBJECT } from "./report";
+import { type Verdict, verdictOf } from "./verdict";
+
+const AT_ONCE = 8;
+/** For one dry run: a webhook may take 30 s, and nothing hangs on it here. */
+const TIMEOUT_MS = 10_000;
+/** For all of a report's. */
+const ALL_TIMEOUT_MS = 60_000;
+
+const NAMESPACE_NOT_FOUND = /^namespaces "([^"]+)" not found/;
+
+/**
+ * Sends the Kubernetes objects of all plans as dry runs, so that what the API server would refuse is a failure here. Each
+ * resource says that it was checked, or why not.
+ *
+ * @param namespaces those that the files have beside the objects
+ */
+export async function checkPlans(
+  all: readonly Planned[],
+  cluster: ClusterView,
+  namespaces: ReadonlySet<string>,
+): Promise<void> {
+  const made = madeBy(all);
+  const deadline = AbortSignal.timeout(ALL_TIMEOUT_MS);
+  const limit = pLimit(AT_ONCE);
+  const isMade = (namespace: string) => made.namespaces.has(namespace) || namespaces.has(namespace);
+  const checks = all.flatMap(({ plan, resources }) =>
+    resources.map(async (resource) => {
+      if (["delete", "release", "orphan"].includes(resource.shown.operation)) return;
+      const why = uncheckable(resource, cluster);
+      if (why !== undefined) {
+        resource.shown.notChecked = why;
+        return;
+      }
+      const verdict = await limit(() => check(resource, cluster, deadline, isMade, made.types));
+      if (verdict.type === "unknown") resource.shown.notChecked = verdict.why;
+      else resource.shown.checked = true;
+      if (verdict.type === "invalid") {
+        plan.action = "failed";
+        plan.errors.push(`${resource.shown.name}: ${verdict.message}`);
+      }
+    }),
+  );
+  await Promise.all(checks);
+}
+
+/** Why the API server cannot be asked about a resource; `undefined` when it can. */
+function uncheckable({ inputs, live, effect, refused }: PlannedResource, cluster: ClusterView): string | undefined {
+  if (inputs === undefined) return NO_OBJECT;
+  if (cluster.unreachable !== undefined) return "no cluster could be asked";
+  if (!cluster.maySend) return "the operator has no token of yours for dry runs";
+  if (refused) return "another owner has it";
+  if (holds(inputs.manifest, "[unknown]")) return "it has an output that is known only after the update";
+  if (holds(inputs.manifest, "[secret]")) return "it holds a secret, which previews do not read";
+  if (effect === "replace") return "it takes the place of an object of its name, which is deleted first";
+  if (inputs.existing && live === undefined) return "it does not exist any more";
+  return effect === "wait" ? "an object of its name is being deleted" : undefined;
+}
+
+async function check(
+  { inputs, live, shown }: PlannedResource,
+  cluster: ClusterView,
+  deadline: AbortSignal,
+  isMade: (namespace: string) => boolean,
+  madeTypes: ReadonlySet<string>,
+): Promise<Verdict> {
+  if (inputs === undefined) return { type: "valid" };
+  if (deadline.aborted) return { type: "unknown", why: "the time for dry runs was over" };
+  const signal = AbortSignal.any([deadline, AbortSignal.timeout(TIMEOUT_MS)]);
+  try {
+    const applied = await cluster.dryRun(inputs, live, signal);
+    // What the API server makes of a manifest, and what others had changed, a state does not know.
+    if (live !== undefined) shown.fields = appliedFields(live, applied);
+    return { type: "valid" };
+  } catch (error) {
+    if (signal.aborted) return { type: "unknown", why: "the dry run took too long" };
+    const [, missing] = NAMESPACE_NOT_FOUND.exec(errorMessageOf(error)) ?? [];
+    if (missing !== undefined) {
+      if (isMade(missing)) return { type: "unknown", why: `its namespace ${missing} is made by the same change` };
+      return { type: "invalid", message: `the namespace ${missing} does not exist` };
+    }
+    if (error instanceof ApiError && error.status === 404 && isTypeMissing(error)) {
+      if (madeTypes.has(typeName(inputs.manifest))) {
+        return { type: "unknown", why: "the definition of its type is made by the same change" };
+      }
+      return { type: "invalid", message: error.message };
+    }
+    return verdictOf(error);
+  }
+}
+
+function isTypeMissing({ reason, message }: ApiError): boolean {
+  return reason === "UnknownKind" || message.includes("could not find the requested resource");
+}
+
+function madeBy(all: readonly Planned[]): { namespaces: Set<string>; types: Set<string> } {
+  const namespaces = new Set<string>();
+  const types = new Set<string>();
+  for (const { inputs, effect } of all.flatMap(({ resources }) => resources)) {
+    if (inputs === undefined || effect !== "create") continue;
+    const { kind, metadata, spec } = inputs.manifest;
+    if (kind === "Namespace") namespaces.add(metadata.name ?? "");
+    if (kind !== "CustomResourceDefinition") continue;
+    const { group, names, versions } = spec as {
+      group?: string;
+      names?: { kind?: string };
+      versions?: { name?: string }[];
+    };
+    for (const { name } of versions ?? []) types.add(`${group}/${name}/${names?.kind}`);
+  }
+  return { namespaces, types };
+}
+
+function holds(value: unknown, text: string): boolean {
+  if (typeof value !== "object" || value === null) return value === text;
+  return Object.values(value).some((part) => holds(part, text));
+}

@@ -1,0 +1,194 @@
+import { PROVIDER_PROPERTY } from "../../providers/dynamic";
+import { providersOf } from "../../providers/index";
+import type { Applied } from "../../providers/kubernetes/apply-object";
+import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
+import { type ApplyEffect, effectOf } from "../../providers/kubernetes/dry-run";
+import { isObjectOutputs, OBJECT_STUB } from "../../providers/kubernetes/object";
+import type { ObjectInputs } from "../../providers/kubernetes/object-inputs";
+import { ownerUidOf, wasCreated } from "../../providers/kubernetes/ownership";
+import type { Properties } from "../../providers/provider";
+import type { AnyKind } from "../../stacks/contract/kind";
+import { objectId } from "../../stacks/contract/object";
+import type { PlannedChange } from "../automation/planned-changes";
+import type { ClusterView } from "./cluster-view";
+import { adoptedFields, changedFields } from "./fields";
+import type { Gated, ResourcePlan } from "./report";
+
+/** A change of a stack's resource, with what it does to what is alive. */
+export interface PlannedResource {
+  change: PlannedChange;
+  /** As the report has it. */
+  shown: ResourcePlan;
+  /** Of a Kubernetes object that is to be applied. */
+  inputs?: ObjectInputs;
+  /** What has the object's name now; also undefined when that cannot be told. */
+  live?: LiveObject | undefined;
+  effect?: ApplyEffect;
+  /** Whether another owner has it. */
+  refused: boolean;
+}
+
+/** Whose changes they are. */
+export interface Changing {
+  kind: AnyKind;
+  /** The UID of the object whose stack it is. */
+  uid: string | undefined;
+  /** Whether the object is deleted. */
+  removed: boolean;
+  /** Whether all that it made stays when it is deleted. */
+  orphaned: boolean;
+}
+
+/** The id of the Kubernetes object that a change is about, if it is about one. */
+export function touchedObject({ inputs, old }: PlannedChange): string | undefined {
+  return idOf(inputs?.manifest ?? old?.inputs.manifest);
+}
+
+/** The id of what may be a manifest. */
+export function idOf(manifest: unknown): string | undefined {
+  const { apiVersion, kind, metadata } = (manifest ?? {}) as Partial<Manifest>;
+  if (typeof apiVersion !== "string" || typeof kind !== "string" || typeof metadata?.name !== "string") {
+    return undefined;
+  }
+  return objectId({ apiVersion, kind, metadata });
+}
+
+/** What the state knows of an object that was applied. */
+export function appliedBefore(old: PlannedChange["old"]): Applied | undefined {
+  return old !== undefined && isObjectOutputs(old.outputs) ? old.outputs : undefined;
+}
+
+/** The owner in the state counts as well: an object that is created again takes over its predecessor's resources. */
+export function ownersOf({ uid }: { uid: string }, old: PlannedChange["old"]): string[] {
+  const former = (old?.outputs.owner as { uid?: string } | undefined)?.uid;
+  return former === undefined ? [uid] : [uid, former];
+}
+
+/**
+ * What changes, by name: the engine's order differs from one preview to the next.
+ *
+ * @param owned the live objects of the owner, where single ones cannot be looked up
+ */
+export async function plannedResources(
+  changes: readonly PlannedChange[],
+  cluster: ClusterView,
+  changing: Changing,
+  owned: readonly LiveObject[],
+): Promise<PlannedResource[]> {
+  const moves = movesAmong(changes, changing.kind);
+  const resources = changes.map(async (change): Promise<PlannedResource[]> => {
+    const { operation, inputs, old } = change;
+    if (operation === "same" || (operation === "delete" && moves.isKept(change))) return [];
+    const shown = { name: change.name, type: change.type.split(":").at(-1) ?? change.type };
+    const isObject = inputs?.[PROVIDER_PROPERTY] === OBJECT_STUB;
+    const id = touchedObject(change);
+    const manifest = (isObject ? inputs?.manifest : old?.inputs.manifest) as Manifest;
+    const [live, isKnown] = id === undefined ? [undefined, false] : await lookUp(cluster, manifest, owned);
+    if (operation === "delete") {
+      const word = deletionOf(change, live, isKnown, changing);
+      return [{ change, shown: { ...shown, operation: word, fields: [] }, refused: false, live }];
+    }
+    const source = moves.sourceOf(change);
+    const given = inputs as unknown as ObjectInputs;
+    const effect =
+      isObject && isKnown ? effectOf(live, given, ownersOf(given.owner, old), appliedBefore(old)) : undefined;
+    const word = source !== undefined ? "move" : applicationOf(change, live, effect, moves.isKept(change));
+    const from = source === undefined ? change : { ...change, old: source };
+    const fields = word === "adopt" ? adoptedFields(live, given.manifest) : changedFields(from, live);
+    return [
+      {
+        change,
+        shown: { ...shown, operation: word, fields: word === "create" ? [] : fields },
+        ...(isObject && id !== undefined && { inputs: given, live }),
+        ...(effect !== undefined && { effect: word === "replace" && moves.isInPlace(change) ? "replace" : effect }),
+        refused: false,
+      },
+    ];
+  });
+  return (await Promise.all(resources)).flat().sort((a, b) => (a.shown.name < b.shown.name ? -1 : 1));
+}
+
+/**
+ * What resources of a stack pass on to each other: by what their providers' `identify` says that they manage, before and after.
+ */
+function movesAmong(changes: readonly PlannedChange[], kind: AnyKind) {
+  const providers = providersOf([kind]);
+  const identify = (properties: Properties | undefined) => {
+    const stub = properties?.[PROVIDER_PROPERTY] as string | undefined;
+    const identity = stub && providers.get(stub)?.identify?.(properties as Properties);
+    return identity && `${stub} ${identity}`;
+  };
+  const before = new Map<string, PlannedChange>();
+  const after = new Map<string, PlannedChange>();
+  for (const change of changes) {
+    const [old, next] = [identify(change.old?.inputs), identify(change.inputs)];
+    if (old !== undefined && (change.operation === "delete" || next !== old)) before.set(old, change);
+    if (next !== undefined && change.operation !== "delete") after.set(next, change);
+  }
+  return {
+    /** Whether what a resource had is another's by then, so that it is not deleted. */
+    isKept(change: PlannedChange): boolean {
+      const next = after.get(identify(change.old?.inputs) ?? "");
+      return next !== undefined && next !== change;
+    },
+    /** What another resource has of that which this one will manage. */
+    sourceOf(change: PlannedChange): PlannedChange["old"] {
+      const former = before.get(identify(change.inputs) ?? "");
+      return former === change ? undefined : former?.old;
+    },
+    /** Whether a resource is replaced by one of the same thing, which must go first. */
+    isInPlace: (change: PlannedChange): boolean => identify(change.old?.inputs) === identify(change.inputs),
+  };
+}
+
+/** @returns what has the name of an object, and whether that could be told */
+async function lookUp(
+  cluster: ClusterView,
+  manifest: Manifest,
+  owned: readonly LiveObject[],
+): Promise<[live: LiveObject | undefined, isKnown: boolean]> {
+  if (cluster.unreachable === undefined) {
+    try {
+      return [await cluster.look(manifest), true];
+    } catch {
+      // Why is told where owners are looked up.
+    }
+  }
+  const id = objectId(manifest);
+  return [owned.find((object) => objectId(object) === id), false];
+}
+
+function deletionOf(
+  { old }: PlannedChange,
+  live: LiveObject | undefined,
+  isKnown: boolean,
+  { uid, removed, orphaned }: Changing,
+): Gated {
+  if (orphaned) return "orphan";
+  const outputs = old?.outputs ?? {};
+  if (!isObjectOutputs(outputs)) return "delete";
+  if (outputs.existing) {
+    // The garbage collector takes it along with the object that it refers to.
+    const owners = outputs.manifest.metadata.ownerReferences ?? [];
+    return removed && owners.some((owner) => owner.uid === uid) ? "delete" : "release";
+  }
+  if (!outputs.created) return "release";
+  if (!isKnown || live === undefined) return "delete";
+  const holder = ownerUidOf(live);
+  const isStillOurs = holder === undefined ? live.metadata.uid === outputs.uid : holder === outputs.owner.uid;
+  return isStillOurs && wasCreated(live) ? "delete" : "release";
+}
+
+/** @param keepsOld of a replacement, whether what it had is not deleted */
+function applicationOf(
+  { operation, old }: PlannedChange,
+  live: LiveObject | undefined,
+  effect: ApplyEffect | undefined,
+  keepsOld: boolean,
+): Exclude<Gated, "delete"> {
+  if (operation === "replace" && !keepsOld) return "replace";
+  if (effect === undefined || effect === "wait") return operation === "update" ? "update" : "create";
+  // One that only lost its label is no other's.
+  if (effect === "adopt" && operation === "update" && live?.metadata.uid === old?.outputs.uid) return "update";
+  return effect;
+}

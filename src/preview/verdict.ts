@@ -1,0 +1,24 @@
+import { ClassifiedError, errorMessageOf } from "../../providers/errors";
+import { ApiError } from "../../providers/kubernetes/client";
+
+/** What the API server says of a manifest. */
+export type Verdict = { type: "valid" } | { type: "invalid"; message: string } | { type: "unknown"; why: string };
+
+/** What an error of a dry run says: of the object, or only that it could not be asked. */
+export function verdictOf(error: unknown): Verdict {
+  const message = errorMessageOf(error);
+  if (!(error instanceof ApiError)) {
+    const isRefused = error instanceof ClassifiedError && error.errorClass === "terminal";
+    return isRefused ? { type: "invalid", message: `${error.reason}: ${message}` } : { type: "unknown", why: message };
+  }
+  if (/does not support dry run/.test(message)) return { type: "unknown", why: message };
+  // The right is the caller's, who may lack it where the operator has it.
+  const lacksRight =
+    error.status === 403 && /" cannot \w+ resource "|RBAC permissions not currently held/.test(message);
+  if (lacksRight) return { type: "unknown", why: `no right: ${message}` };
+  // Fields that the schema does not have, and duplicate items, are reported as an error of the server.
+  const isRefused =
+    [400, 403, 413, 422].includes(error.status) ||
+    /not declared in schema|duplicate entries|expected .*, got|denied (the )?request/.test(message);
+  return isRefused ? { type: "invalid", message } : { type: "unknown", why: message };
+}

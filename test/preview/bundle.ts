@@ -1,0 +1,52 @@
+import Type from "typebox";
+import { KubernetesObject } from "../../providers/kubernetes/object";
+import { defineKind } from "../../stacks/contract/kind";
+
+/* A kind whose objects say outright which resources their program has, so that a test can generate them. */
+
+const partSchema = Type.Object({
+  /** The resource's name in the program. */
+  resource: Type.String(),
+  /** The object's name. */
+  at: Type.String(),
+  type: Type.Enum(["ConfigMap", "Secret"], { type: "string" }),
+  text: Type.String(),
+  label: Type.String(),
+  /** The API server lets no one change the data. */
+  immutable: Type.Boolean({ default: false }),
+  /** The program says that a change of the data replaces the object. */
+  replaces: Type.Boolean({ default: false }),
+});
+export type Part = Type.Static<typeof partSchema>;
+
+export const bundle = defineKind({
+  group: "preview.kindstack.dev",
+  version: "v1",
+  kind: "Bundle",
+  plural: "bundles",
+  singular: "bundle",
+  scope: "Namespaced",
+  description: "What a preview is compared with.",
+  spec: Type.Object({ parts: Type.Array(partSchema, { default: [] }) }),
+  status: Type.Object({}),
+  columns: [],
+  owns: ["ConfigMap", "Secret"].map((kind) => ({ apiVersion: "v1", kind })),
+  directory: __dirname,
+  report: () => ({}),
+  program({ metadata, spec }, { owner }) {
+    for (const { resource, at, type, text, label, immutable, replaces } of spec.parts) {
+      const data = { text: type === "Secret" ? Buffer.from(text).toString("base64") : text };
+      new KubernetesObject(resource, {
+        owner,
+        ...(replaces && { replaceOnChanges: ["data"] }),
+        manifest: {
+          apiVersion: "v1",
+          kind: type,
+          metadata: { name: at, namespace: metadata.namespace ?? "", labels: { label } },
+          data,
+          ...(immutable && { immutable }),
+        },
+      });
+    }
+  },
+});
