@@ -21,8 +21,8 @@ const ROWS_PER_QUERY = 5_000;
  * Compares rows with what they should be, with few queries for the rows of one table. Values are compared by the database,
  * in the columns' types. A table that cannot be compared does not prevent the comparison of the others.
  *
- * @returns by UID, what is not as it should be of rows that are missing, have other values or have no record of their owner; and
- *   why others could not be compared
+ * @returns by UID, what is wrong with rows that are missing, have other values or have no record of their owner. For
+ *   those that could not be compared, why
  * @throws ClassifiedError when the database cannot be asked
  */
 export async function findDriftedRows(
