@@ -45,16 +45,17 @@ export function structuralSchema(schema: object, path: string): SchemaNode {
   return withExactNumbers(translated);
 }
 
-/** JavaScript rounds integers beyond 2^53, so the API server refuses them. */
+/** JavaScript rounds integers beyond 2^53, so the API server refuses them. It takes no limit beyond a number's format. */
 function withExactNumbers(node: SchemaNode): SchemaNode {
-  const { type, enum: values, minimum = -MOST, maximum = MOST, properties, items, additionalProperties } = node;
+  const [least, most] = node.format === "int32" ? [-(2 ** 31), 2 ** 31 - 1] : [-MOST, MOST];
+  const { type, enum: values, minimum = least, maximum = most, properties, items, additionalProperties } = node;
   const isNumber = type === "integer" || type === "number" || node[INT_OR_STRING] === true;
   return {
     ...node,
     ...(isNumber &&
       values === undefined && {
-        minimum: Math.max(minimum as number, -MOST),
-        maximum: Math.min(maximum as number, MOST),
+        minimum: Math.max(minimum as number, least),
+        maximum: Math.min(maximum as number, most),
       }),
     ...(properties && { properties: mapValues(properties, withExactNumbers) }),
     ...(items && { items: withExactNumbers(items as SchemaNode) }),

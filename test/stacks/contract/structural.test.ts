@@ -30,6 +30,11 @@ describe("a schema of TypeBox becomes a structural one", () => {
       { type: "string", maxLength: 3, nullable: true },
     ],
     [
+      "a number with a format",
+      Type.Integer({ format: "int32", minimum: 1 }),
+      { type: "integer", format: "int32", minimum: 1, maximum: 2 ** 31 - 1 },
+    ],
+    [
       "an amount",
       Type.Union([Type.Integer({ minimum: 0 }), Type.String({ pattern: "^\\d+%$" })], { default: 1 }),
       { ...EXACT, minimum: 0, pattern: "^\\d+%$", default: 1, ...EITHER },
