@@ -1,7 +1,7 @@
 import { escapeLiteral } from "pg";
 import { RetryableError } from "../errors";
 import { formatTableName, type TableName } from "./identifier";
-import { tableId } from "./placement";
+import { SERVER, tableId } from "./placement";
 import type { Connection } from "./pool";
 import { keyOf, type RowInputs, type RowOutputs, type RowOwner } from "./row-inputs";
 import type { Table } from "./tables";
@@ -81,8 +81,18 @@ export function mayClaim(
   return record.incarnation === incarnation || (record.description === owner.description && isSameCluster);
 }
 
-/** Why a row that has no record is refused. */
-export const UNMANAGED = "was not created by Kindstack; delete it, or use another table";
+/** Why a row that has no record is refused, and how to adopt it. */
+export function describeUnmanaged({ oid, schema, name }: Table, row: Pick<RowInputs, "key" | "owner">): string {
+  const [place, title] = [schema, name].map(escapeLiteral);
+  const [key, uid, description] = [keyOf(row).value, row.owner.uid, row.owner.description].map(escapeLiteral);
+  const adoption =
+    `WITH known AS (INSERT INTO kindstack_ownership.tables (server, oid, table_schema, table_name) ` +
+    `VALUES (${SERVER.replace(/\s+/g, " ")}, ${oid}, ${place}, ${title}) ` +
+    "ON CONFLICT (server, oid) DO UPDATE SET table_name = excluded.table_name RETURNING id) " +
+    "INSERT INTO kindstack_ownership.records (table_id, key, owner, description, incarnation) " +
+    `SELECT id, ${key}, ${uid}, ${description}, gen_random_uuid() FROM known`;
+  return `was not created by Kindstack; use another table, or let the object have the row, which overwrites it: ${adoption}`;
+}
 
 /** A row of another owner is in the way; it may be removed without an event, so the update is retried. */
 export function rowConflict(table: TableName, row: Pick<RowInputs, "key">, problem: string): RetryableError {

@@ -10,7 +10,7 @@ import { containsTable, findTable, type Table } from "./tables";
  */
 
 /** Two databases have the same only if one is a copy of the other's files. */
-const SERVER = `(SELECT system_identifier || '/' || pg_database.oid FROM pg_control_system(), pg_database
+export const SERVER = `(SELECT system_identifier || '/' || pg_database.oid FROM pg_control_system(), pg_database
   WHERE datname = current_database())`;
 
 const IS_HERE = `known.server = ${SERVER} AND EXISTS (SELECT FROM pg_class WHERE pg_class.oid = known.oid)`;

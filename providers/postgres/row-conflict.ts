@@ -1,5 +1,5 @@
 import { parseTableName } from "./identifier";
-import { describeHolder, findRecord, mayClaim, rowConflict, UNMANAGED } from "./ownership";
+import { describeHolder, describeUnmanaged, findRecord, mayClaim, rowConflict } from "./ownership";
 import { tableId } from "./placement";
 import { withReadTransaction } from "./pool";
 import { hasRecords } from "./records";
@@ -28,6 +28,8 @@ export function findRowConflict(
       return rowConflict(table, inputs, describeHolder(id, inputs, record)).message;
     }
     if (incarnation !== undefined) return undefined;
-    return (await isThere(connection, table, inputs)) ? rowConflict(table, inputs, UNMANAGED).message : undefined;
+    return (await isThere(connection, table, inputs))
+      ? rowConflict(table, inputs, describeUnmanaged(table, inputs)).message
+      : undefined;
   });
 }

@@ -4,7 +4,7 @@ import { RetryableError } from "../errors";
 import { refuseTableName } from "./allow-list";
 import { columnsOf, compareRows, type Difference, describeRewritten, refuseUnstableValues } from "./comparison";
 import { formatTableName, parseTableName, quoteTableName, type TableLocation } from "./identifier";
-import { claimRows, rowConflict, UNMANAGED } from "./ownership";
+import { claimRows, describeUnmanaged, rowConflict } from "./ownership";
 import { placeOf, recordedId, recordedPlaces, recordTable } from "./placement";
 import { type Connection, withReadTransaction } from "./pool";
 import { inTransaction, isForAll, MOST_ROWS } from "./row-batch";
@@ -141,7 +141,9 @@ async function upsertRows(
 /** Why a row was not written: it has no record and was there before, or something in the database suppressed the write. */
 function explainUnwritten(row: Write, { table, mayOverwrite }: UnwrittenError): Promise<RetryableError> {
   return withReadTransaction(async (connection) => {
-    if (!mayOverwrite && (await isThere(connection, table, row))) return rowConflict(table, row, UNMANAGED);
+    if (!mayOverwrite && (await isThere(connection, table, row))) {
+      return rowConflict(table, row, describeUnmanaged(table, row));
+    }
     return suppressedWrite(connection, table, row, mayOverwrite ? "update" : "insert");
   });
 }
