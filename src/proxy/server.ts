@@ -13,8 +13,9 @@ import { type Identity, impersonationHeaders } from "./identity";
 import type { ProxyMetrics } from "./metrics";
 import type { Owners } from "./owners";
 import { answerOf, type EndAnswer, join, refuse, relay } from "./relay";
+import { answerSelfReview, isSelfReview } from "./self-review";
 import type { Upstream } from "./upstream";
-import { expired, isWatch, type Passage, passageOf, type ViewOptions } from "./view";
+import { expired, isNarrowed, isWatch, type Passage, passageOf, type ViewOptions } from "./view";
 
 /** The certificate of the listener, and the CA of users' certificates; all as PEM. */
 export interface ListenerCertificates extends SecureContext {
@@ -141,6 +142,15 @@ export async function startProxyServer(options: ProxyServerOptions) {
       }
       headers.connection = "Upgrade";
       headers.upgrade = request.headers.upgrade ?? "";
+    }
+    if (!upgradeHead && isSelfReview(request) && isNarrowed(options, identity)) {
+      progress.view = "user";
+      delete headers["accept-encoding"];
+      const asUser = { ...headers, ...impersonationHeaders(identity), accept: "application/json" };
+      const upstream = await options.upstream.request(method, url, asUser);
+      response.once("close", () => upstream.destroy());
+      await answerSelfReview(request, response, upstream);
+      return;
     }
     const passage: Passage = upgradeHead
       ? { view: "user", path: url }

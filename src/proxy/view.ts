@@ -37,9 +37,9 @@ export async function passageOf(
   target: string,
 ): Promise<Passage> {
   const asItCame: Passage = { view: "user", path: target };
-  const { owners, userGroups, label } = options;
+  const { owners, label } = options;
   if (method !== "GET" || target.split("?")[0] !== NAMESPACES) return asItCame;
-  if (!identity.groups.some((group) => userGroups.includes(group))) return asItCame;
+  if (!isNarrowed(options, identity)) return asItCame;
 
   if (!owners.ready) {
     throw new Refusal(503, "ServiceUnavailable", "the owners of namespaces are not known yet: try again later");
@@ -55,6 +55,11 @@ export async function passageOf(
 
   parameters.set("labelSelector", ownNamespaces(label, owned, parameters.get("labelSelector")));
   return { view: "own-namespaces", path: `${NAMESPACES}?${parameters}`, owned, watches };
+}
+
+/** Whether a user's lists of namespaces are narrowed to the user's own. */
+export function isNarrowed({ userGroups }: Pick<ViewOptions, "userGroups">, { groups }: Identity): boolean {
+  return groups.some((group) => userGroups.includes(group));
 }
 
 /** Whether a request is a watch, of any resource. */

@@ -423,6 +423,46 @@ describe.skipIf(noKubectl !== undefined)(`kubectl${noKubectl ? ` (${noKubectl})`
     expect(await run("proxy", "auth", "can-i", "delete", "nodes")).toMatch(/^no\n/);
   });
 
+  it("is told that its own namespaces can be listed and watched, and nothing else that is not so", async () => {
+    for (const verb of ["list", "watch"]) {
+      expect(await run("direct", "auth", "can-i", verb, "namespaces", "-n", FOREIGN)).toContain("no\n");
+      expect(await run("proxy", "auth", "can-i", verb, "namespaces", "-n", FOREIGN)).toContain("yes\n");
+      expect(await run("proxy", "auth", "can-i", verb, "namespaces", "--all-namespaces")).toContain("yes\n");
+    }
+    for (const question of [
+      ["delete", "namespaces"],
+      ["list", "nodes"],
+      ["list", "secrets", "-n", FOREIGN],
+    ]) {
+      expect(await run("proxy", "auth", "can-i", ...question)).toContain("no\n");
+    }
+    expect(await run("proxy", "auth", "can-i", "list", "pods")).toContain("yes\n");
+    const rules = async (way: "proxy" | "direct") =>
+      (await run(way, "auth", "can-i", "--list", "-n", FOREIGN)).replace(/ +/g, " ").split("\n");
+    const direct = await rules("direct");
+    expect(direct.join("\n")).not.toMatch(/^namespaces /m);
+    const added = (await rules("proxy")).filter((rule) => !direct.includes(rule));
+    expect(added.map((rule) => rule.trim())).toEqual(["namespaces [] [] [list watch]"]);
+  });
+
+  it("reviews access for users outside the user group as the API server does", async () => {
+    const body = JSON.stringify({
+      apiVersion: "authorization.k8s.io/v1",
+      kind: "SelfSubjectAccessReview",
+      spec: { resourceAttributes: { verb: "list", resource: "namespaces" } },
+    });
+    const headers = { "content-type": "application/json" };
+    const path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    const question = { method: "POST", path, headers, body };
+    const allowed = async (user: keyof typeof users) =>
+      JSON.parse((await ask(through(user, question))).body).status.allowed;
+
+    expect(await allowed("alice")).toBe(true);
+    expect(await allowed("carol")).toBe(false);
+    const wrong = await ask(through("alice", { ...question, body: "{" }));
+    expect(wrong.status).toBe(400);
+  });
+
   it("is told the same of exec, port-forward and logs as without the proxy", async () => {
     const pod = {
       apiVersion: "v1",

@@ -243,6 +243,37 @@ describe("an answer", () => {
     expect(headers).not.toHaveProperty("x-hop");
   });
 
+  it("to what a user may do adds what the proxy does for members of the user group", async () => {
+    await start();
+    const member = await authority.user("dora", "capsule.clastix.io");
+    const path = "/apis/authorization.k8s.io/v1/selfsubject";
+    const answered = async (kind: string, body: object, changes: Partial<Question> = {}) => {
+      api.handle = (_request, response) => response.writeHead(201).end(JSON.stringify(body));
+      const asked = await ask(question({ as: member, method: "POST", path: `${path}${kind}reviews`, ...changes }));
+      return JSON.parse(asked.body).status;
+    };
+    const access = (resourceAttributes: object) => ({ spec: { resourceAttributes }, status: { allowed: false } });
+    const lists = access({ verb: "list", resource: "namespaces", namespace: "default" });
+
+    expect(await answered("access", lists)).toMatchObject({ allowed: true });
+    expect(api.arrivals.at(-1)?.headers).toMatchObject({ "impersonate-user": ["dora"], accept: ["application/json"] });
+    expect(await answered("access", lists, { as: "token-of-bob" })).toEqual({ allowed: false });
+    for (const attributes of [
+      { verb: "delete", resource: "namespaces" },
+      { verb: "list", resource: "nodes" },
+      { verb: "list", resource: "namespaces", group: "example.com" },
+      { verb: "watch", resource: "namespaces", name: "one" },
+      { verb: "list", resource: "namespaces", subresource: "status" },
+    ]) {
+      expect(await answered("access", access(attributes))).toEqual({ allowed: false });
+    }
+    const rule = { verbs: ["get"], apiGroups: [""], resources: ["pods"] };
+    expect(await answered("rules", { status: { resourceRules: [rule], incomplete: false } })).toEqual({
+      resourceRules: [{ verbs: ["list", "watch"], apiGroups: [""], resources: ["namespaces"] }, rule],
+      incomplete: false,
+    });
+  });
+
   it("that is cut off does not look whole", async () => {
     await start();
     api.handle = (_request, response) => {
