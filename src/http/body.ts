@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { TProperties, TSchema } from "typebox";
 import type { Validator } from "typebox/compile";
+import { clientOf } from "./connection-limit";
 import type { Flight } from "./flight";
 import { Refusal } from "./refusal";
 
@@ -30,11 +31,6 @@ export async function readBody(request: IncomingMessage, maxBytes: number, fligh
     flight?.remove(client, size);
   }
   return Buffer.concat(chunks).toString("utf8");
-}
-
-/** Who sends a request, as far as that is known before it is read. */
-export function clientOf({ socket }: IncomingMessage): string {
-  return socket?.remoteAddress ?? "";
 }
 
 /**

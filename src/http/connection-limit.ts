@@ -1,3 +1,4 @@
+import type { IncomingMessage } from "node:http";
 import type { Server, Socket } from "node:net";
 
 interface Connection {
@@ -108,4 +109,9 @@ export class ConnectionLimit {
 /** The same for a connection and for its TLS socket. */
 function idOf(socket: Socket): string {
   return `${socket.remoteAddress} ${socket.remotePort} ${socket.localPort}`;
+}
+
+/** Who sends a request, as far as that is known before it is read: the address that it comes from. */
+export function clientOf({ socket }: IncomingMessage): string {
+  return socket?.remoteAddress ?? "";
 }

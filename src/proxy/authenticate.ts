@@ -4,7 +4,7 @@ import type { TLSSocket } from "node:tls";
 import { LRUCache } from "lru-cache";
 import { reviewToken, type UserInfo } from "../../providers/kubernetes/access-review";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
-import { clientOf } from "../http/body";
+import { clientOf } from "../http/connection-limit";
 import { FairLimit } from "../http/fair-limit";
 import { Refusal } from "../http/refusal";
 import { certificateIdentity, type Identity, reviewedIdentity } from "./identity";

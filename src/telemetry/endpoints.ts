@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { KubernetesClient } from "../../providers/kubernetes/client";
 import type { Answer } from "../http/answer";
-import { clientOf } from "../http/body";
+import { clientOf } from "../http/connection-limit";
 import { isLoopback } from "../http/loopback";
 import { hostPort, type Listener } from "../http/server";
 import { listen } from "./listener";

@@ -37,3 +37,10 @@ export { generateName } from "./generate-name";
 export { defineKind, type Kind, type KindNames, type PrinterColumn } from "./kind";
 export { type CommonStatus, controllerReference, type KindObject, objectId, objectKey } from "./object";
 export { type Convertible, type ServedVersion, servedVersion } from "./served-version";
+export {
+  type PolicySpec,
+  policyBinding,
+  type ResourceRule,
+  type Validation,
+  validatingPolicy,
+} from "./validating-policy";

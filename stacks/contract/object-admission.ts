@@ -2,11 +2,11 @@ import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import type { AdmissionWebhook, KindAdmission } from "./admission";
 import { ORPHANED_ANNOTATION, OWN_ANNOTATIONS, USER_ANNOTATIONS } from "./annotations";
 import type { AnyKind } from "./kind";
+import { policyBinding, type Validation, validatingPolicy } from "./validating-policy";
 
 /** Of what serves all kinds: the policy, its binding, the webhook configuration. */
 export const OBJECT_ADMISSION = "objects.kindstack.dev";
 
-const API_VERSION = "admissionregistration.k8s.io/v1";
 const ANNOTATION_VARIABLES = {
   annotations: "object.?metadata.?annotations.orValue({})",
   before: "oldObject == null ? {} : oldObject.?metadata.?annotations.orValue({})",
@@ -33,36 +33,22 @@ function annotationPolicy(kinds: readonly AnyKind[]): Manifest[] {
   const valued = Object.entries(USER_ANNOTATIONS).flatMap(([key, allowed]) =>
     allowed === undefined ? [] : [validationOf(key, allowed)],
   );
-  const policy = {
-    apiVersion: API_VERSION,
-    kind: "ValidatingAdmissionPolicy",
-    metadata: { name: OBJECT_ADMISSION },
-    spec: {
-      failurePolicy: "Fail",
-      matchConstraints: {
-        resourceRules: kinds.map((kind) => ({ ...ruleOf(kind), operations: ["CREATE", "UPDATE"] })),
+  const policy = validatingPolicy(OBJECT_ADMISSION, {
+    rules: kinds.map(ruleOf),
+    variables: ANNOTATION_VARIABLES,
+    validations: [
+      {
+        expression: `size(${unknown}) == 0`,
+        messageExpression: `'unknown annotation ' + ${unknown}[0] + '; known are ${Object.keys(USER_ANNOTATIONS).join(", ")}'`,
+        reason: "Invalid",
       },
-      variables: Object.entries(ANNOTATION_VARIABLES).map(([name, expression]) => ({ name, expression })),
-      validations: [
-        {
-          expression: `size(${unknown}) == 0`,
-          messageExpression: `'unknown annotation ' + ${unknown}[0] + '; known are ${Object.keys(USER_ANNOTATIONS).join(", ")}'`,
-          reason: "Invalid",
-        },
-        ...valued,
-      ],
-    },
-  };
-  const binding = {
-    apiVersion: API_VERSION,
-    kind: "ValidatingAdmissionPolicyBinding",
-    metadata: { name: OBJECT_ADMISSION },
-    spec: { policyName: OBJECT_ADMISSION, validationActions: ["Deny"] },
-  };
-  return [policy, binding];
+      ...valued,
+    ],
+  });
+  return [policy, policyBinding(OBJECT_ADMISSION, OBJECT_ADMISSION)];
 }
 
-function validationOf(key: string, allowed: readonly string[]) {
+function validationOf(key: string, allowed: readonly string[]): Validation {
   const value = `variables.annotations['${key}']`;
   const lower = listOf(allowed.map((one) => one.toLowerCase()));
   return {

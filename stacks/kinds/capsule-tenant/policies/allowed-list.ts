@@ -1,5 +1,5 @@
+import type { ResourceRule, Validation } from "../../../contract/index";
 import type { CapsuleTenant, CapsuleTenantSpec } from "../schema";
-import type { ResourceRule, Validation } from "./policy";
 
 /** One restriction of a tenant's namespaces. In its CEL, `params` is the Tenant. */
 export interface Restriction {

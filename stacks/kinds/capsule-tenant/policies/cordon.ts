@@ -1,9 +1,10 @@
 import type { Manifest } from "../../../../providers/kubernetes/index";
+import { validatingPolicy } from "../../../contract/index";
 import { ADMINISTERS_TENANTS, namesIn } from "../admission/user-groups";
 import { TENANT_LABEL } from "../labels";
 import type { CapsuleTenant } from "../schema";
 import { NO_CONTROLLER_OF_KUBERNETES } from "./managed-objects";
-import { tenantBinding, validatingPolicy } from "./policy";
+import { tenantBinding } from "./policy";
 
 const NAME = "capsule-cordon";
 

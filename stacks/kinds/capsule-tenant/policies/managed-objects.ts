@@ -1,7 +1,7 @@
 import { type Manifest, OWNER_UID_LABEL } from "../../../../providers/kubernetes/index";
+import { policyBinding, validatingPolicy } from "../../../contract/index";
 import { ADMINISTERS_TENANTS } from "../admission/user-groups";
 import { TENANT_LABEL } from "../labels";
-import { policyBinding, validatingPolicy } from "./policy";
 
 const NAME = "capsule-managed-objects";
 

@@ -1,9 +1,9 @@
 import { RE2JS } from "re2js";
 import { type Manifest, protectedNamespaces } from "../../../../providers/kubernetes/index";
+import { policyBinding, validatingPolicy } from "../../../contract/index";
 import { ADMINISTERS_TENANTS, isMember, userGroups } from "../admission/user-groups";
 import { NODE_SELECTOR_ANNOTATION, TENANT_LABEL } from "../labels";
 import { KEY_PATTERNS, KEY_RULE_ANNOTATIONS, METADATA_MAPS, type MetadataMap } from "../namespace-metadata";
-import { policyBinding, validatingPolicy } from "./policy";
 
 const NAME = "capsule-namespaces";
 

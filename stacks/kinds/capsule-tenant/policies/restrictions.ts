@@ -1,5 +1,5 @@
+import type { ResourceRule } from "../../../contract/index";
 import { allowedList, type Restriction } from "./allowed-list";
-import type { ResourceRule } from "./policy";
 import { hostPorts, SERVICES, serviceTypes } from "./service-types";
 
 const INGRESSES: ResourceRule = { apiGroups: ["networking.k8s.io"], resources: ["ingresses"] };
@@ -12,17 +12,14 @@ const CLAIMS: ResourceRule = { apiGroups: [""], resources: ["persistentvolumecla
 /** The subresource is the one way to add containers to Pods that run. */
 const PODS: ResourceRule = { apiGroups: [""], resources: ["pods", "pods/ephemeralcontainers"] };
 
-/**
- * In CEL: the class in a field of the specification, and the one in an annotation, which wins when it is there, even when it
- * is empty. An empty field is no class, as if it were not there.
- */
-const classesOf = (field: string, annotation: string) => (object: string) =>
-  `(${object}.spec.?${field}.orValue('') == '' ? [] : [string(${object}.spec.${field})]) + ` +
-  `(${object}.metadata.?annotations[?'${annotation}'].hasValue() ? [string(${object}.metadata.annotations['${annotation}'])] : [])`;
+const STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class";
+const INGRESS_CLASS = "kubernetes.io/ingress.class";
+/** In CEL: an annotation, if there is one. */
+const annotationOf = (object: string, key: string) => `${object}.metadata.?annotations[?'${key}']`;
 
 /** In CEL: the values of an annotation, with commas between them. */
 const listIn = (object: string, annotation: string) =>
-  `(${object}.metadata.?annotations[?'${annotation}'].orValue('') == '' ? [] : ${object}.metadata.annotations['${annotation}'].split(',').map(item, item.trim()))`;
+  `(${object}.metadata.?annotations[?'${annotation}'].orValue('') == '' ? [] : ${object}.metadata.annotations['${annotation}'].split(',').map(item, item.trim()).filter(item, item != ''))`;
 
 /** Annotations that make Ingress controllers and ExternalDNS take more host names. */
 const HOST_ANNOTATIONS = ["nginx.ingress.kubernetes.io/server-alias", "external-dns.alpha.kubernetes.io/hostname"];
@@ -50,8 +47,10 @@ export const RESTRICTIONS: readonly Restriction[] = [
     rule: INGRESSES,
     called: "an ingress class",
     isRequired: true,
-    // Controllers still obey the annotation.
-    used: classesOf("ingressClassName", "kubernetes.io/ingress.class"),
+    // Controllers obey the annotation or the field, and an Ingress that was changed may have both.
+    used: (object) =>
+      `(${object}.spec.?ingressClassName.orValue('') == '' ? [] : [string(${object}.spec.ingressClassName)]) + ` +
+      `(${annotationOf(object, INGRESS_CLASS)}.hasValue() ? [string(${annotationOf(object, INGRESS_CLASS)}.value())] : [])`,
   }),
   allowedList({
     field: "ingressHostnames",
@@ -81,8 +80,10 @@ export const RESTRICTIONS: readonly Restriction[] = [
     rule: CLAIMS,
     called: "a storage class",
     isRequired: true,
-    // The annotation wins over the field.
-    used: classesOf("storageClassName", "volume.beta.kubernetes.io/storage-class"),
+    // The annotation wins over the field when it is there, even when it is empty: then volumes without a class are taken.
+    used: (object) =>
+      `(${annotationOf(object, STORAGE_CLASS)}.hasValue() ? [string(${annotationOf(object, STORAGE_CLASS)}.value())] : ` +
+      `has(${object}.spec.storageClassName) ? [string(${object}.spec.storageClassName)] : [])`,
   }),
   allowedList({
     field: "containerRegistries",
@@ -128,7 +129,7 @@ export const RESTRICTIONS: readonly Restriction[] = [
     used: (object) =>
       `${object}.spec.?externalIPs.orValue([]) + [${object}.spec.?loadBalancerIP.orValue('')].filter(ip, ip != '') + ` +
       `${object}.metadata.?annotations.orValue({}).filter(key, key.matches(${JSON.stringify(ADDRESS_KEYS)}))` +
-      `.map(key, ${object}.metadata.annotations[key].split(',').map(item, item.trim())).flatten()`,
+      `.map(key, ${object}.metadata.annotations[key].split(',').map(item, item.trim())).flatten().filter(ip, ip != '')`,
     regex: "''",
     isAllowed: (address) =>
       `(isIP(${address}) && variables.externalServiceIPsAllowed.exists(range, isCIDR(range) ? cidr(range).containsIP(ip(${address})) : ip(range) == ip(${address})))`,

@@ -1,6 +1,6 @@
+import type { ResourceRule, Validation } from "../../../contract/index";
 import type { CapsuleTenant, CapsuleTenantSpec } from "../schema";
 import { type Restriction, tenantAnnotation } from "./allowed-list";
-import type { ResourceRule, Validation } from "./policy";
 
 export const SERVICES: ResourceRule = { apiGroups: [""], resources: ["services"] };
 

@@ -1,8 +1,9 @@
 import type { Manifest } from "../../../../providers/kubernetes/index";
 import type { KindObject } from "../../../contract/index";
+import { validatingPolicy } from "../../../contract/index";
 import type { CapsuleTenant } from "../schema";
 import type { Restriction } from "./allowed-list";
-import { tenantBinding, validatingPolicy } from "./policy";
+import { tenantBinding } from "./policy";
 import { RESTRICTIONS } from "./restrictions";
 
 const NAME = "capsule-tenants";

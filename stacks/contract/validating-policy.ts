@@ -1,0 +1,65 @@
+import type { Manifest } from "../../providers/kubernetes/client";
+
+const API_VERSION = "admissionregistration.k8s.io/v1";
+
+/** Requests for resources, of any version. */
+export interface ResourceRule {
+  apiGroups: string[];
+  resources: string[];
+  /** Default: CREATE and UPDATE. */
+  operations?: string[];
+  /** Default: any. */
+  scope?: "Cluster" | "Namespaced" | "*";
+}
+
+/** What must be true, in CEL, and what the user is told when it is not: a CEL expression of a string. */
+export interface Validation {
+  expression: string;
+  messageExpression: string;
+  /** Default: Forbidden. */
+  reason?: "Forbidden" | "Invalid";
+}
+
+/** What a policy is about, and what it demands. */
+export interface PolicySpec {
+  rules: readonly ResourceRule[];
+  /** Named CEL expressions, evaluated when they are first used. */
+  variables: Readonly<Record<string, string>>;
+  validations: readonly Validation[];
+  /** More fields of the policy's specification. */
+  [field: string]: unknown;
+}
+
+/** A policy that the API server evaluates itself, so that it cannot be down. */
+export function validatingPolicy(name: string, { rules, variables, validations, ...rest }: PolicySpec): Manifest {
+  return {
+    apiVersion: API_VERSION,
+    kind: "ValidatingAdmissionPolicy",
+    metadata: { name },
+    spec: {
+      // An expression that cannot be evaluated refuses: what it guards against would be stored.
+      failurePolicy: "Fail",
+      matchConstraints: {
+        resourceRules: rules.map((rule) => ({
+          operations: ["CREATE", "UPDATE"],
+          scope: "*",
+          ...rule,
+          apiVersions: ["*"],
+        })),
+      },
+      variables: Object.entries(variables).map(([variable, expression]) => ({ name: variable, expression })),
+      validations: validations.map((validation) => ({ reason: "Forbidden", ...validation })),
+      ...rest,
+    },
+  };
+}
+
+/** What puts a policy in force; everywhere, unless `spec` says where. It refuses what the policy does not allow. */
+export function policyBinding(policyName: string, name: string, spec: object = {}): Manifest {
+  return {
+    apiVersion: API_VERSION,
+    kind: "ValidatingAdmissionPolicyBinding",
+    metadata: { name },
+    spec: { policyName, validationActions: ["Deny"], ...spec },
+  };
+}
