@@ -20,6 +20,7 @@ import { capsuleTenantAdmission } from "../../stacks/kinds/capsule-tenant/admiss
 import { capsuleTenant } from "../../stacks/kinds/capsule-tenant/kind";
 import { DEFAULT_USER_GROUP, NAMESPACE_DELETER, TENANT_LABEL } from "../../stacks/kinds/capsule-tenant/labels";
 import { policyBindings } from "../../stacks/kinds/capsule-tenant/policies/policies";
+import { enforcementProbe } from "../../stacks/kinds/capsule-tenant/policies/tenant-policy";
 import type { CapsuleTenantSpec } from "../../stacks/kinds/capsule-tenant/schema";
 import { removeAdmission } from "./leftovers";
 
@@ -123,6 +124,11 @@ export class TestAdmission {
         subjects: [{ apiGroup: RBAC, kind: "User", name: owner }],
       } as Manifest);
     }
+  }
+
+  /** Waits until the API server enforces what a tenant restricts in its namespace. */
+  async untilEnforced(namespace: string): Promise<void> {
+    await eventually(() => expectRefusal(this.client, enforcementProbe(namespace), "enforced for"));
   }
 
   /** Rights in a namespace that a tenant's owner does not have everywhere. */
