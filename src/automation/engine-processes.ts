@@ -26,7 +26,7 @@ const IDLE_MS = 60_000;
 /** For one that was started to see that it can be. */
 const UNUSED_IDLE_MS = 1_000;
 /** What Pulumi's engine keeps of an operation for ever is about 70 KiB and a descriptor. */
-const OPERATIONS = 500;
+const OPERATIONS = 300;
 /** After the second crash in a row, and twice as long after each further one. */
 const BACK_OFF_MS = 500;
 const MAX_BACK_OFF_MS = 30_000;

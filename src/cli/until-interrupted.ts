@@ -7,7 +7,9 @@ export async function untilInterrupted<T>(run: (signal: AbortSignal) => Promise<
   const stop = new AbortController();
   const signals = inOrder ? (["SIGINT", "SIGTERM", "SIGHUP"] as const) : (["SIGINT", "SIGTERM"] as const);
   const onStop = () => {
-    if (!inOrder) restore(); // the next signal, whichever it is, has its usual effect
+    // The next signal, whichever it is, has its usual effect. Not before all have heard of this one: libraries end the process
+    // where they find no other listener.
+    if (!inOrder) setImmediate(restore);
     stop.abort(new Error("interrupted"));
   };
   const restore = () => {
