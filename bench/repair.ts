@@ -1,5 +1,5 @@
 import type { LiveObject, Manifest } from "../providers/kubernetes/client";
-import { MAX_REPAIRS_PER_MINUTE } from "../src/controller/drift-backoff";
+import { REVERTS_OF_CONFLICT } from "../src/controller/repairs";
 import { stackName } from "../stacks/contract/object";
 import { tenant } from "../stacks/kinds/tenant/kind";
 import { type BareEngine, withBareEngine } from "./bare-engine";
@@ -47,7 +47,10 @@ async function measure(
   rounds: number,
 ): Promise<{ operator: number; bare: number }[]> {
   // An object that is repaired more often counts as in conflict, and waits.
-  const names = Array.from({ length: Math.ceil(rounds / MAX_REPAIRS_PER_MINUTE) }, (_, index) => `repaired-${index}`);
+  const names = Array.from(
+    { length: Math.ceil(rounds / (REVERTS_OF_CONFLICT - 1)) },
+    (_, index) => `repaired-${index}`,
+  );
   await ObjectWatch.during(client, TENANT, signal, async (watch) => {
     for (const name of names) await client.create(tenantManifest(name));
     await watch.until(names, isReady);

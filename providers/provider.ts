@@ -7,6 +7,17 @@ export interface CheckFailure {
   reason: string;
 }
 
+/** A field of something live that is not as it should be. */
+export interface FieldDrift {
+  /** Its path, such as `spec.replicas`. */
+  field: string;
+  wanted: unknown;
+  /** Absent where there is none. */
+  live?: unknown;
+  /** Who has set it, if that is known. */
+  by?: string;
+}
+
 /** What has to be done to turn the recorded state into the wanted one. */
 export interface DiffResult {
   changes: boolean;
@@ -25,7 +36,10 @@ export interface DynamicProvider<I extends object = Properties, O extends object
   check(olds: Properties, news: Properties): Promise<{ inputs: Properties; failures: CheckFailure[] }>;
   diff(id: string, olds: O, news: I): Promise<DiffResult>;
   create(inputs: I): Promise<{ id: string; outs: O }>;
-  /** The live state, or no `id` when the thing is gone. */
+  /**
+   * The live state, or no `id` when the thing is gone. A property `drift`, a list of {@link FieldDrift}, is told in Events
+   * and in the history when an update corrects it.
+   */
   read(id: string, outs: O): Promise<{ id: string; props: O } | { id?: undefined; props?: undefined }>;
   update(id: string, olds: O, news: I): Promise<{ outs: O }>;
   /** Succeeds when there is nothing left to delete. */

@@ -2,8 +2,10 @@ import { RetryableError, TerminalError } from "../errors";
 import { isApiError, type KubernetesClient } from "./client";
 import { connectKubernetes } from "./connection";
 import { deleteObject, deleteUnmanaged, revokeRights, untilGone } from "./delete-object";
+import { findFieldDrift } from "./field-drift";
+import { ignoredPaths, withoutIgnored } from "./ignored-fields";
 import type { ObjectInputs, ObjectOutputs } from "./object-inputs";
-import { differsForGood, grantsRights, NAMESPACE, typeName } from "./object-types";
+import { differsForGood, grantsRights, NAMESPACE, typeName, withStoredData } from "./object-types";
 import {
   CREATED_ANNOTATION,
   describeConflict,
@@ -61,6 +63,8 @@ async function applyAsRead(
     live === undefined
       ? await create(client, inputs)
       : (await client.apply(withOwner(inputs, live, wasCreated(live)))).object;
+  const ignored = ignoredPaths(owner.ignoreFields, manifest);
+  const drift = findFieldDrift(withStoredData(manifest), object, ignored);
   return {
     manifest,
     owner,
@@ -69,7 +73,8 @@ async function applyAsRead(
     uid: object.metadata.uid,
     resourceVersion: object.metadata.resourceVersion,
     created: wasCreated(object),
-    fields: ownedFieldsDigest(object),
+    fields: drift.length > 0 ? "" : ownedFieldsDigest(object, ignored),
+    ...(drift.length > 0 && { drift }),
     drifted: false,
   };
 }
@@ -140,15 +145,20 @@ export function withOwner(
   live: LiveObject | undefined,
   created: boolean,
 ): Manifest {
+  const { metadata, ...fields } = withoutIgnored(
+    withStoredData(manifest),
+    live,
+    ignoredPaths(owner.ignoreFields, manifest),
+  );
   return {
-    ...manifest,
+    ...fields,
     metadata: {
-      ...manifest.metadata,
+      ...metadata,
       ...(live !== undefined && { uid: live.metadata.uid }),
       ...(live !== undefined && givenBy !== undefined && { resourceVersion: live.metadata.resourceVersion }),
-      labels: { ...manifest.metadata.labels, [OWNER_UID_LABEL]: owner.uid },
+      labels: { ...metadata.labels, [OWNER_UID_LABEL]: owner.uid },
       annotations: {
-        ...manifest.metadata.annotations,
+        ...metadata.annotations,
         [OWNER_ANNOTATION]: owner.description,
         ...(created && { [CREATED_ANNOTATION]: "true" }),
       },

@@ -1,3 +1,4 @@
+import type { FieldDrift } from "../provider";
 import type { Owner } from "./ownership";
 import type { Manifest } from "./types";
 
@@ -40,8 +41,10 @@ export interface ObjectOutputs extends ObjectInputs {
   resourceVersion: string;
   /** `false` for an object that existed before: it is released, not deleted. */
   created: boolean;
-  /** See {@link ownedFieldsDigest}. */
+  /** See {@link ownedFieldsDigest}; empty while `drift` is not, so that the object counts as drifted. */
   fields: string;
+  /** What is not as it was applied: by a refresh, or at once, as admission has changed it. Absent when nothing is. */
+  drift?: FieldDrift[];
   /** Set by a refresh that found applied fields changed. */
   drifted: boolean;
 }

@@ -27,6 +27,24 @@ const HOLDS_DATA: readonly string[] = [
   "apiextensions.k8s.io/v1/CustomResourceDefinition",
 ];
 
+export function isSecret(object: Manifest): boolean {
+  return typeName(object) === "v1/Secret";
+}
+
+/**
+ * A manifest with a Secret's `stringData` as `data`, which is all that is stored: what is removed from `stringData` would stay,
+ * and what others write to `data` would not be seen.
+ */
+export function withStoredData(manifest: Manifest): Manifest {
+  const { stringData, ...rest } = manifest;
+  if (!isSecret(manifest) || typeof stringData !== "object" || stringData === null) return manifest;
+  const encoded = Object.entries(stringData).map(([key, value]) => [
+    key,
+    Buffer.from(String(value)).toString("base64"),
+  ]);
+  return { ...rest, data: { ...(rest.data as object | undefined), ...Object.fromEntries(encoded) } };
+}
+
 export function typeName({ apiVersion, kind }: Manifest): string {
   return `${apiVersion}/${kind}`;
 }

@@ -6,13 +6,15 @@ import type { CheckFailure, DiffResult, DynamicProvider, Properties } from "../p
 import { applyObject } from "./apply-object";
 import { connectKubernetes } from "./connection";
 import { deleteObject, endOfOwner, makeUnmanaged, relinquish, untilGone } from "./delete-object";
+import { findFieldDrift } from "./field-drift";
+import { ignoredPaths, withoutIgnored } from "./ignored-fields";
 import type { ObjectInputs, ObjectOutputs } from "./object-inputs";
-import { differsIn, grantsRights, holdsData, isFieldPath, limitsNamespace } from "./object-types";
+import { differsIn, grantsRights, holdsData, isFieldPath, limitsNamespace, withStoredData } from "./object-types";
 import {
   CREATED_ANNOTATION,
+  isAsApplied,
   OWNER_ANNOTATION,
   OWNER_UID_LABEL,
-  ownedFieldsDigest,
   ownerUidOf,
   wasCreated,
 } from "./ownership";
@@ -78,8 +80,11 @@ const objects: DynamicProvider<ObjectInputs, ObjectOutputs> = {
     const live = await connectKubernetes().find(outs.manifest);
     // An object that is being deleted counts as gone: it cannot be repaired, only created again.
     if (live === undefined || live.metadata.deletionTimestamp) return {};
-    const drifted = live.metadata.uid !== outs.uid || ownedFieldsDigest(live) !== outs.fields;
-    return { id, props: { ...outs, drifted } };
+    const ignored = ignoredPaths(outs.owner.ignoreFields, outs.manifest);
+    const drifted = live.metadata.uid !== outs.uid || !isAsApplied(live, outs.fields, ignored);
+    const drift = drifted ? findFieldDrift(withStoredData(outs.manifest), live, ignored) : [];
+    const { drift: _, ...known } = outs;
+    return { id, props: { ...known, ...(drift.length > 0 && { drift }), drifted } };
   },
 
   async update(_id, olds, news) {
@@ -95,21 +100,21 @@ const objects: DynamicProvider<ObjectInputs, ObjectOutputs> = {
       const end = await endOfOwner(client, outs.manifest);
       // The garbage collector would come late, and leave what has another owner, too.
       if (end === "ending" && isDependent(live, outs.manifest)) await deleteObject(client, live);
-      else if (end === undefined) await relinquish(client, outs.manifest, live);
+      else if (end === undefined) await relinquish(client, appliedManifest(outs, live), live);
     } else if (limitsNamespace(live) && (await endOfOwner(client, outs.manifest)) === "ending") {
       return; // a namespace that ends with the same owner is limited until it is gone
     } else if (outs.created && wasCreated(live)) {
       await deleteObject(client, live);
       if (outs.awaitDeletion !== false) await untilGone(client, live);
     } else {
-      await relinquish(client, outs.manifest, live);
+      await relinquish(client, appliedManifest(outs, live), live);
     }
   },
 
   async release(_id, outs) {
     const client = connectKubernetes();
     const live = await client.find(outs.manifest);
-    if (live !== undefined && isStillOurs(live, outs)) await makeUnmanaged(client, outs.manifest, live);
+    if (live !== undefined && isStillOurs(live, outs)) await makeUnmanaged(client, appliedManifest(outs, live), live);
   },
 };
 
@@ -131,6 +136,11 @@ function checkReplaced({ manifest, replaceOnChanges }: ObjectInputs): CheckFailu
 function identity({ apiVersion, kind, metadata }: Manifest): string {
   const group = apiVersion.includes("/") ? apiVersion.split("/")[0] : "";
   return [group, kind, metadata.namespace ?? "", metadata.name].join("/");
+}
+
+/** What is applied of a manifest, besides whose the object is. */
+function appliedManifest({ manifest, owner }: ObjectInputs, live: LiveObject): Manifest {
+  return withoutIgnored(withStoredData(manifest), live, ignoredPaths(owner.ignoreFields, manifest));
 }
 
 /**

@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
 import { FIELD_MANAGER } from "./client";
+import { covers, partAt } from "./field-path";
 import type { LiveObject, ManagedFieldsEntry } from "./types";
 
 /** On everything that Kindstack applies: the UID of the owning object. Watches select by it. */
@@ -15,6 +16,8 @@ export interface Owner {
   uid: string;
   /** For people: `Tenant.multitenancy.codereliant.io/acme`. */
   description: string;
+  /** Fields of its Kubernetes objects that are left to others, such as `Deployment/web:spec.replicas`. */
+  ignoreFields?: readonly string[];
 }
 
 export function ownerUidOf(object: LiveObject): string | undefined {
@@ -41,15 +44,60 @@ export function wasApplied({ metadata }: LiveObject): boolean {
 }
 
 /**
- * A digest of the fields that Kindstack owns in a live object, by its managed fields.
+ * A digest of the fields that Kindstack owns in a live object, by its managed fields, and of their values. It changes when an
+ * applied field is no longer as it was applied, whatever defaults and other fields there are: another client that changes a
+ * field takes it from Kindstack's entry, and what a webhook makes of others' writes changes the value alone.
  *
- * When another client changes or removes a field that Kindstack applied, the server removes it from Kindstack's entry. So the
- * digest changes exactly when an applied field is no longer as it was applied, whatever defaults and other fields there are.
+ * @param ignored paths of fields that are others'
  */
-export function ownedFieldsDigest(object: LiveObject): string {
-  const { fieldsV1 = {} } = object.metadata.managedFields?.find(isOwnEntry) ?? {};
-  return hash("sha256", canonicalJson(fieldsV1)).slice(0, 16);
+export function ownedFieldsDigest(object: LiveObject, ignored: readonly string[] = []): string {
+  const known = ignored.length === 0 ? digests.get(object) : undefined;
+  const digest = known ?? digestOf(object, ignored);
+  if (ignored.length === 0) digests.set(object, digest);
+  return digest;
 }
+
+/** Caches show the same object at many reconciles. */
+const digests = new WeakMap<LiveObject, string>();
+
+function digestOf(object: LiveObject, ignored: readonly string[]): string {
+  const leaves = leavesOf(object.metadata.managedFields?.find(isOwnEntry) ?? {}, object);
+  const counted = leaves.filter(([field]) => !ignored.some((path) => covers(path, field)));
+  // The UID, which few know, keeps values from being guessed by their digest.
+  return hash("sha256", canonicalJson([object.metadata.uid, counted.sort(([a], [b]) => (a < b ? -1 : 1))])).slice(
+    0,
+    20,
+  );
+}
+
+/** The paths of the fields that a manager has in a live object. */
+export function managedPaths(entry: ManagedFieldsEntry, live: LiveObject): string[] {
+  return leavesOf(entry, live).map(([path]) => path);
+}
+
+/** The same with the fields' values. */
+function leavesOf({ fieldsV1 = {} }: ManagedFieldsEntry, live: LiveObject): [string, unknown][] {
+  const leaves: [string, unknown][] = [];
+  if (Object.keys(fieldsV1).length > 0) collect(fieldsV1, live, "", leaves);
+  return leaves;
+}
+
+function collect(fields: Record<string, unknown>, value: unknown, path: string, leaves: [string, unknown][]): void {
+  const entries = Object.entries(fields);
+  if (entries.length === 0) leaves.push([path, value]);
+  for (const [key, child] of entries) {
+    const { part, segment } = partAt(value, key, path === "");
+    collect(child as Record<string, unknown>, part, path + segment, leaves);
+  }
+}
+
+/** Whether an object is as it was when this digest of it was recorded; development versions recorded names of fields alone. */
+export function isAsApplied(object: LiveObject, recorded: string, ignored: readonly string[] = []): boolean {
+  if (recorded.length !== FORMER_DIGEST) return ownedFieldsDigest(object, ignored) === recorded;
+  const { fieldsV1 = {} } = object.metadata.managedFields?.find(isOwnEntry) ?? {};
+  return hash("sha256", canonicalJson(fieldsV1)).slice(0, FORMER_DIGEST) === recorded;
+}
+const FORMER_DIGEST = 16;
 
 /** Whether an entry of an object's `managedFields` is of what Kindstack applied. */
 export function isOwnEntry({ manager, operation, subresource }: ManagedFieldsEntry): boolean {

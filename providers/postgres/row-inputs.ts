@@ -1,5 +1,6 @@
 import type { Cluster } from "../kubernetes/cluster";
 import type { Owner } from "../kubernetes/ownership";
+import type { FieldDrift } from "../provider";
 import type { TableLocation } from "./identifier";
 
 /** What a column can be given; PostgreSQL turns it into the column's type. */
@@ -37,6 +38,8 @@ export interface RowOutputs extends RowInputs {
    * the former resource, which may come late, finds another incarnation and leaves the row.
    */
   incarnation: string;
+  /** What a refresh found changed. */
+  drift?: FieldDrift[];
 }
 
 /** The column that identifies a row, and its value there. */

@@ -69,7 +69,12 @@ const rows: DynamicProvider<RowInputs, RowOutputs> = {
 
   async read(id, outs) {
     const live = await readRow(outs);
-    return live === undefined ? {} : { id, props: live };
+    if (live === undefined) return {};
+    const drift = Object.entries(outs.values).flatMap(([name, wanted]) => {
+      const is = live.values[name] ?? null;
+      return is === (wanted ?? null) ? [] : [{ field: name, wanted, live: is }];
+    });
+    return { id, props: drift.length > 0 ? { ...live, drift } : live };
   },
 
   /** Makes the row as it should be, also when others deleted it or the record of its owner. */

@@ -1,8 +1,13 @@
 import type { EngineEvent, StepEventMetadata } from "@pulumi/pulumi/automation/events";
 import type { OpMap, OpType } from "@pulumi/pulumi/automation/stack";
+import Type from "typebox";
+import { Compile } from "typebox/compile";
 import { unescapeReserved } from "../../providers/literal";
-import type { Properties } from "../../providers/provider";
+import type { FieldDrift, Properties } from "../../providers/provider";
+import { fieldDriftSchema } from "./update-changes";
 import { isScaffolding, nameOf } from "./urn";
+
+const driftSchema = Compile(Type.Array(fieldDriftSchema));
 
 /** One resource as an operation left it. */
 export interface StackResource {
@@ -11,6 +16,8 @@ export interface StackResource {
   name: string;
   operation: OpType;
   outputs: Properties;
+  /** What an update of it has corrected, where its provider tells ({@link DynamicProvider.read}). */
+  corrected?: FieldDrift[];
 }
 
 /** What the engine's events say of one update. */
@@ -32,10 +39,11 @@ const GONE: readonly string[] = ["delete", "delete-replaced", "discard", "remove
 export function reportOf(events: Iterable<EngineEvent>): EngineReport {
   const report: EngineReport = { changes: {}, resources: [], deleted: [], failed: [], errors: [] };
   const resources = new Map<string, StackResource>();
+  const found = new Map<string, FieldDrift[]>();
   for (const { resOutputsEvent, resOpFailedEvent, diagnosticEvent } of events) {
     if (resOutputsEvent !== undefined) {
       const { metadata } = resOutputsEvent;
-      if (!isScaffolding(metadata.urn)) addStep(report, resources, metadata);
+      if (!isScaffolding(metadata.urn)) addStep(report, resources, found, metadata);
     } else if (resOpFailedEvent !== undefined) {
       report.failed.push(resOpFailedEvent.metadata.urn);
     } else if (diagnosticEvent?.severity === "error") {
@@ -50,6 +58,7 @@ export function reportOf(events: Iterable<EngineEvent>): EngineReport {
 function addStep(
   report: EngineReport,
   resources: Map<string, StackResource>,
+  found: Map<string, FieldDrift[]>,
   { op, urn, type, old, new: state }: StepEventMetadata,
 ): void {
   const operation = op as OpType;
@@ -60,11 +69,20 @@ function addStep(
     report.changes[operation] = (report.changes[operation] ?? 0) + 1;
   }
   if (!GONE.includes(operation) && state) {
-    resources.set(urn, resource(state.outputs));
+    const next = resource(state.outputs);
+    const corrected = found.get(urn);
+    if (operation === "refresh") found.set(urn, driftIn(next.outputs));
+    else if (operation !== "same" && corrected?.length) next.corrected = corrected;
+    resources.set(urn, next);
     return;
   }
   if (operation !== "delete-replaced") resources.delete(urn);
   if (operation === "delete") report.deleted.push(resource(old?.outputs));
+}
+
+/** What a provider says that is not as it should be. */
+export function driftIn({ drift }: Properties): FieldDrift[] {
+  return driftSchema.Check(drift) ? drift : [];
 }
 
 /** The engine marks colours as `<{%fg 1%}>`. */

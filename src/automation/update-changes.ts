@@ -1,9 +1,21 @@
 import Type from "typebox";
+import type { FieldDrift } from "../../providers/provider";
+import { shortValue } from "../text/plain-text";
+
+/** See {@link FieldDrift}. */
+export const fieldDriftSchema = Type.Object({
+  field: Type.String(),
+  wanted: Type.Unknown(),
+  live: Type.Optional(Type.Unknown()),
+  by: Type.Optional(Type.String()),
+});
 
 export const resourceChangeSchema = Type.Object({
   operation: Type.Enum(["create", "update", "replace", "delete"]),
   type: Type.String(),
   name: Type.String(),
+  /** What it corrected that others had changed. */
+  drift: Type.Optional(Type.Array(fieldDriftSchema)),
 });
 export type ResourceChange = Type.Static<typeof resourceChangeSchema>;
 
@@ -15,9 +27,20 @@ export function countsOf(resourceChanges: Readonly<Record<string, number>> = {})
     .join(", ");
 }
 
-/** `create Pod web/a` for each of the first changes, then how many more there are. */
+const LONGEST_VALUE = 60;
+
+/** `spec.replicas 3 → 1 (kubectl-edit)`: a field that was corrected, and who had changed it. */
+export function describeDrift({ field, wanted, live, by }: FieldDrift): string {
+  const was = live === undefined ? "nothing" : shortValue(live, LONGEST_VALUE);
+  return `${field} ${was} → ${shortValue(wanted, LONGEST_VALUE)}${by === undefined ? "" : ` (${by})`}`;
+}
+
+/** `create Pod web/a` for each of the first changes, with what each corrected, then how many more there are. */
 export function listChanges(changes: readonly ResourceChange[], most: number): string[] {
-  const lines = changes.slice(0, most).map(({ operation, type, name }) => `${operation} ${type} ${name}`);
+  const lines = changes.slice(0, most).map(({ operation, type, name, drift = [] }) => {
+    const corrected = drift.map(describeDrift).join("; ");
+    return `${operation} ${type} ${name}${corrected && `: ${corrected}`}`;
+  });
   return changes.length > most ? [...lines, `${changes.length - most} more`] : lines;
 }
 

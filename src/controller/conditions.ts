@@ -1,4 +1,4 @@
-import type { ClassifiedError } from "../../providers/errors";
+import type { Failure } from "../../providers/errors";
 import { type Condition, findCondition, type NewCondition } from "../../stacks/contract/condition";
 import type { OpMap } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
@@ -117,25 +117,32 @@ export function resumedConditions(generation: number): NewCondition[] {
   return [notSo("Reconciling", generation)];
 }
 
-/** While another controller undoes every repair. */
-export function conflictCondition(observedGeneration: number, conflict: string): NewCondition {
+/** The reason of `Synced` while others undo each repair. */
+export const CONFLICT = "FieldConflict";
+
+/** After an update, while another client, or admission, undoes each repair: the stack is not as the object says. */
+export function conflictConditions(observedGeneration: number, conflict: string): NewCondition[] {
   const message = `${conflict}; repairs back off (max 5 min)`;
-  return { type: "FieldConflict", status: "True", reason: "RepairsReverted", message, observedGeneration };
+  return [
+    { type: "Synced", status: "False", reason: CONFLICT, message, observedGeneration },
+    notSo("Reconciling", observedGeneration),
+    notSo("Stalled", observedGeneration),
+    { type: "FieldConflict", status: "True", reason: "RepairsReverted", message, observedGeneration },
+  ];
 }
 
 /** When that is over. */
-export function conflictOverCondition(observedGeneration: number): NewCondition {
-  return {
-    type: "FieldConflict",
-    status: "False",
-    reason: "Settled",
-    message: "no field conflict",
-    observedGeneration,
-  };
+export function conflictOverConditions(observedGeneration: number): NewCondition[] {
+  const message = "no field conflict";
+  const over: NewCondition = { type: "FieldConflict", status: "False", reason: "Settled", message, observedGeneration };
+  return [...succeededConditions(observedGeneration), over];
 }
 
 /** While an object's resources cannot be compared with what they should be. `Synced` keeps what it said. */
-export function driftUnknownCondition(observedGeneration: number, failure: ClassifiedError | undefined): NewCondition {
+export function driftUnknownCondition(
+  observedGeneration: number,
+  failure: Pick<Failure, "reason" | "message"> | undefined,
+): NewCondition {
   const type = "DriftUnknown";
   if (failure === undefined) return notSo(type, observedGeneration);
   const message = `drift cannot be detected: ${describeFailures([failure])}`;
@@ -183,6 +190,16 @@ export function describeFailures(failures: readonly Pick<UpdateFailure, "resourc
   );
   if (text.length <= MAX_MESSAGE) return text;
   return `${text.slice(0, MAX_MESSAGE - 1).replace(/[\ud800-\udbff]$/, "")}…`; // no half of a character
+}
+
+/** So many of several texts, and how many more there are. */
+const NAMED = 5;
+
+/** Several texts in one, for conditions and Events. */
+export function describeAll(texts: readonly string[]): string {
+  const more = texts.length - NAMED;
+  const all = [...texts.slice(0, NAMED), ...(more > 0 ? [`${more} more`] : [])].join("; ");
+  return describeFailures([{ message: all }]);
 }
 
 /** How an attempt with these failures ended. */

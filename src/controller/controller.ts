@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import type { ClassifiedError } from "../../providers/errors";
+import type { Failure } from "../../providers/errors";
 import type { KubernetesClient, LiveObject } from "../../providers/kubernetes/client";
 import type { Cluster } from "../../providers/kubernetes/cluster";
 import { type AnyKind, kindName } from "../../stacks/contract/kind";
@@ -135,7 +135,11 @@ export class Controller {
   }
 
   /** Takes in what a comparison found of an object. @param drift what is not as it should be @param failure why it could not be compared */
-  compared(object: LiveObject, drift: string | undefined, failure: ClassifiedError | undefined): void {
+  compared(
+    object: LiveObject,
+    drift: string | undefined,
+    failure: Pick<Failure, "reason" | "message"> | undefined,
+  ): void {
     const item = objectItem(this.kind, object.metadata);
     if (this.get(item.key)?.metadata.uid !== object.metadata.uid) return; // gone meanwhile
     if (this.#reconciler.noteComparison(object, drift, failure)) this.#environment.queue.add(item);

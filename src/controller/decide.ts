@@ -1,8 +1,10 @@
+import { isDeepStrictEqual } from "node:util";
 import { findCondition, type NewCondition, syncedCondition } from "../../stacks/contract/condition";
 import {
   backOffConditions,
   type Cause,
-  conflictOverCondition,
+  CONFLICT,
+  conflictOverConditions,
   isReported,
   isUnfinished,
   leavingConditions,
@@ -48,7 +50,11 @@ export function decide(facts: Facts): Plan {
   if (status.stack === undefined) return update(facts, wasAttempted(facts) ? "Retrying" : "Creating", drifted);
   const synced = syncedCondition(status.conditions);
   if (synced?.observedGeneration !== metadata.generation) return update(facts, "Updating", drifted);
-  if (synced.status !== "True" || hasFailed(facts) || wasCutOff(facts)) return update(facts, "Retrying", true);
+  // What others revert is repaired at its own pace.
+  if ((synced.status !== "True" && synced.reason !== CONFLICT) || hasFailed(facts) || wasCutOff(facts))
+    return update(facts, "Retrying", true);
+  if (!isDeepStrictEqual(status.stack.ignoreFields ?? [], facts.ignoreFields))
+    return update(facts, "Updating", drifted);
   if (status.stack.program !== facts.program && (drifted || facts.rolledOut)) {
     return update(facts, "ProgramChanged", drifted);
   }
@@ -116,7 +122,7 @@ function nothing(facts: Facts): Plan {
     corrected.push(...(lastAttempt?.conditions ?? []).filter((condition) => !isReported(conditions, condition)));
   }
   const inConflict = findCondition(conditions, "FieldConflict")?.status === "True";
-  if (inConflict && backoff.settledMs <= 0) corrected.push(conflictOverCondition(generation));
+  if (inConflict && backoff.settledMs <= 0) corrected.push(...conflictOverConditions(generation));
   corrected.push(...driftUnknownNews(facts));
   return { type: "nothing", conditions: corrected, requeueAfterMs: inConflict ? Math.max(0, backoff.settledMs) : 0 };
 }

@@ -1,4 +1,4 @@
-import { ownedFieldsDigest } from "../../providers/kubernetes/ownership";
+import { isAsApplied } from "../../providers/kubernetes/ownership";
 import type { OwnedRecord } from "../../stacks/contract/object";
 import { hasSeen, type OwnedView } from "./kind-cache";
 
@@ -24,7 +24,7 @@ export function findDrift(
   view: (id: string) => OwnedView | undefined,
 ): Drift {
   const drift: Drift = { edited: [], missing: [], unseen: [] };
-  for (const { id, fields } of records) {
+  for (const { id, fields, ignored } of records) {
     const seen = view(id);
     if (seen === undefined) continue;
     const { object } = seen;
@@ -32,7 +32,7 @@ export function findDrift(
       drift.unseen.push(id);
     } else if (object === undefined || object.metadata.deletionTimestamp) {
       drift.missing.push(id);
-    } else if (ownedFieldsDigest(object) !== fields) {
+    } else if (!isAsApplied(object, fields, ignored)) {
       drift.edited.push(id);
     }
   }

@@ -29,6 +29,8 @@ export interface Facts {
   annotationProblem: string | undefined;
   /** The value of the annotation that asks for an update, if there is one. */
   requested: string | undefined;
+  /** Fields that it leaves to others. */
+  ignoreFields: readonly string[];
   /** Whether its resources stay when the object is deleted. */
   releases: boolean;
   /** Whether that is so by a propagation policy that was seen and that nothing on the object records yet. */

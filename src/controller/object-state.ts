@@ -4,6 +4,7 @@ import { DriftBackoff } from "./drift-backoff";
 import { Expectations } from "./expectations";
 import type { Attempt } from "./facts";
 import { ReadYourWrites } from "./read-your-writes";
+import { Repairs } from "./repairs";
 
 /**
  * What this process knows of one object beyond what its caches show. Nothing here is needed to be right: a restart
@@ -21,9 +22,9 @@ export class ObjectState {
   comparedDrift: string | undefined;
   /** What the last comparison says about drift being unknown; undefined before the first. */
   driftUnknown: NewCondition | undefined;
-  readonly repairs = new DriftBackoff();
+  readonly repairs = new Repairs();
   /** The first that completes is replaced at once; another soon after it has to wait. */
-  readonly replacements = new DriftBackoff(0);
+  readonly replacements = new DriftBackoff();
   readonly expectations = new Expectations();
   /** Of the object itself. */
   readonly writes = new ReadYourWrites();

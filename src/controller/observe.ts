@@ -78,6 +78,7 @@ function factsOf(seen: ObservedObject): Facts {
     paused: obeyed.paused,
     annotationProblem: obeyed.problem,
     requested: obeyed.requested,
+    ignoreFields: obeyed.ignoreFields,
     // An object that is gone cannot be corrected.
     releases: obeyed.releases || orphaned || (gone && obeyed.problem !== undefined),
     orphaned,

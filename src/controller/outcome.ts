@@ -2,7 +2,6 @@ import type { LiveObject } from "../../providers/kubernetes/client";
 import type { NewCondition } from "../../stacks/contract/condition";
 import type { OpMap, UpResult } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
-import type { FieldConflict } from "./field-conflict";
 import type { DestroyPlan, UpdatePlan } from "./plan";
 import type { ClaimedProgram } from "./program";
 
@@ -31,8 +30,6 @@ export interface Updated {
   object: LiveObject;
   result: UpResult;
   program: ClaimedProgram;
-  /** What another controller undoes again and again. */
-  conflict: FieldConflict | undefined;
 }
 
 export interface UpdateFailed {

@@ -1,7 +1,7 @@
 import { TerminalError } from "../../providers/errors";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { OWNER_ANNOTATION, OWNER_UID_LABEL, ownerUidOf } from "../../providers/kubernetes/ownership";
-import { ownerDescription, statusOf } from "../../stacks/contract/kind";
+import { ownerDescription, ownerOf, statusOf } from "../../stacks/contract/kind";
 import { type KindObject, objectId, parseObjectId } from "../../stacks/contract/object";
 import { watchedObjects } from "../../stacks/contract/watched";
 import type { UpdateFailure } from "../automation/failures";
@@ -61,7 +61,7 @@ export async function readProgramInputs(reconcile: Reconcile): Promise<ProgramIn
  * @throws TerminalError naming the holder, where the program cannot do without or has never succeeded
  */
 export function claimProgram(reconcile: Reconcile, parsed: KindObject, inputs: ProgramInputs): ClaimedProgram {
-  const { context, item, object } = reconcile;
+  const { context, object } = reconcile;
   const { kind, claims, cluster } = context;
   const exclusive = kind.capabilities.claims;
   const { uid } = object.metadata;
@@ -81,7 +81,7 @@ export function claimProgram(reconcile: Reconcile, parsed: KindObject, inputs: P
     conflicts,
     of: (held) => {
       const recorded = new Set(statusOf(held).stack?.resources?.map(({ id }) => id));
-      const owner = { uid, description: ownerDescription(kind, item.key) };
+      const owner = ownerOf(kind, object);
       const cached = ownedOf(reconcile);
       return () => kind.program(program, { owner, owned, recorded, watched, cached, ...(cluster && { cluster }) });
     },

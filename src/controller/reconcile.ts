@@ -1,4 +1,4 @@
-import type { ClassifiedError } from "../../providers/errors";
+import type { Failure } from "../../providers/errors";
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { statusOf } from "../../stacks/contract/kind";
 import { objectKey } from "../../stacks/contract/object";
@@ -55,7 +55,11 @@ export class Reconciler {
    * @param failure why it could not be compared
    * @returns whether the object needs a reconcile: to repair it, or to report that drift is unknown, or known again
    */
-  noteComparison(object: LiveObject, drift: string | undefined, failure: ClassifiedError | undefined): boolean {
+  noteComparison(
+    object: LiveObject,
+    drift: string | undefined,
+    failure: Pick<Failure, "reason" | "message"> | undefined,
+  ): boolean {
     const state = this.#stateOf(objectKey(object.metadata));
     if (drift !== undefined) state.comparedDrift = drift;
     state.driftUnknown = driftUnknownCondition(object.metadata.generation ?? 0, failure);

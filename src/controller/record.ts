@@ -1,4 +1,5 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
+import { ignoredPaths } from "../../providers/kubernetes/ignored-fields";
 import { objectsAmong } from "../../providers/kubernetes/object";
 import { type Condition, findCondition, type NewCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
@@ -7,8 +8,9 @@ import type { UpResult } from "../automation/engine";
 import type { UpdateFailure } from "../automation/failures";
 import { Blockers } from "./blockers";
 import {
-  conflictCondition,
+  conflictConditions,
   deletingConditions,
+  describeAll,
   describeChanges,
   describeFailures,
   failedConditions,
@@ -17,9 +19,10 @@ import {
 } from "./conditions";
 import type { Reconcile, Result } from "./context";
 import type { Attempt } from "./facts";
-import { describeFieldConflict } from "./field-conflict";
+import { alterationsIn, revertsIn } from "./field-conflict";
 import { MAINTAIN_INTERVAL_MS } from "./maintain";
 import type { Destroyed, DestroyFailed, Outcome, Updated, UpdateFailed } from "./outcome";
+import type { UpdatePlan } from "./plan";
 
 /** Records what came of a plan: in the status, the Events, the finalizer, and what this process remembers. */
 export async function record(reconcile: Reconcile, outcome: Outcome): Promise<Result> {
@@ -52,6 +55,7 @@ async function recordRest(
   { conditions, requeueAfterMs }: Extract<Outcome, { type: "rests" }>,
 ): Promise<Result> {
   const before = statusOf(object).conditions;
+  if (conditions.some(({ type, status }) => type === "FieldConflict" && status === "False")) state.repairs.forget();
   for (const condition of conditions) {
     const event = eventOf(condition, before);
     if (event !== undefined) writer.event(object, "Warning", event.reason, event.note);
@@ -78,27 +82,22 @@ async function recordWait(
   return { requeueAfterMs };
 }
 
-async function recordUpdate(
-  reconcile: Reconcile,
-  { plan, object, result, program, conflict }: Updated,
-): Promise<Result> {
+async function recordUpdate(reconcile: Reconcile, { plan, object, result, program }: Updated): Promise<Result> {
   const { context, facts, state, logger } = reconcile;
   const { writer } = context;
   const { generation } = facts.metadata;
   state.comparedDrift = undefined;
   state.blockers = undefined;
   state.expectations.updated(result);
-  const succeeded = succeededConditions(generation);
-  state.lastAttempt = attemptOf(reconcile, { outcome: "succeeded", drifted: facts.drifted, conditions: succeeded });
   program.retainClaims();
   const stack = stackRecordOf(reconcile, result);
-  const undone =
-    conflict &&
-    describeFieldConflict(
-      conflict,
-      objectsAmong(result.resources).map(({ manifest }) => manifest),
-    );
-  const conditions = undone === undefined ? succeeded : [...succeeded, conflictCondition(generation, undone)];
+  const { repaired, undone } = countReverts(reconcile, plan, result);
+  const conditions = undone === undefined ? succeededConditions(generation) : conflictConditions(generation, undone);
+  state.lastAttempt = attemptOf(reconcile, {
+    outcome: "succeeded",
+    drifted: facts.drifted,
+    conditions: undone === undefined ? conditions : [], // a conflict ends without another attempt
+  });
   await writer.writeStatus(object, state, { ...handled(reconcile), conditions, stack });
   const { resourceChanges, startTime, endTime } = result.summary;
   logger.info(
@@ -107,14 +106,35 @@ async function recordUpdate(
   );
   const changes = describeChanges(resourceChanges);
   const reason = plan.cause === "Repairing" ? "Repaired" : "Updated";
-  const found = facts.comparedDrift === undefined ? "" : `: ${facts.comparedDrift}`;
-  if (changes !== "") writer.event(object, "Normal", reason, `${changes}${found}`);
+  if (changes !== "") writer.event(object, "Normal", reason, repaired === "" ? changes : `${changes}: ${repaired}`);
   if (undone !== undefined) {
     writer.event(object, "Warning", "FieldConflict", undone);
     logger.warn({ conflict: undone }, "another controller undoes every repair, slowing down");
   }
   if (plan.looksAgain) return { requeueAfterMs: MAINTAIN_INTERVAL_MS };
   return undone === undefined ? "done" : { requeueAfterMs: Math.max(0, state.repairs.notBefore - performance.now()) };
+}
+
+/** Counts what was repaired. @returns what that was, and what of it others undo each time, in words */
+function countReverts(
+  { context: { kind }, facts, state }: Reconcile,
+  { cause }: UpdatePlan,
+  { resources }: UpResult,
+): { repaired: string; undone: string | undefined } {
+  // For programs that depend on what is alive, things come and go.
+  const missing = cause === "Repairing" && kind.capabilities.liveState === undefined ? facts.drift.missing : [];
+  const reverts = revertsIn(resources, missing, facts.comparedDrift);
+  const altered = alterationsIn(resources);
+  const conflicts = state.repairs.count(
+    cause === "Repairing" ? reverts.map(({ key }) => key) : [],
+    altered.map(({ key }) => key),
+    performance.now(),
+  );
+  const undone = [...altered, ...reverts].filter(({ key }) => conflicts.has(key)).map(({ conflict }) => conflict);
+  return {
+    repaired: describeAll(reverts.flatMap(({ repaired }) => repaired ?? [])),
+    undone: undone.length === 0 ? undefined : describeAll([...new Set(undone)]),
+  };
 }
 
 async function recordFailedUpdate(reconcile: Reconcile, { object, failures, partial }: UpdateFailed): Promise<Result> {
@@ -218,13 +238,21 @@ function attemptOf(
   return { uid, generation, program, ...ended };
 }
 
-function stackRecordOf({ context, item }: Reconcile, { resources }: UpResult): StackRecord {
+function stackRecordOf({ context, facts, item }: Reconcile, { resources }: UpResult): StackRecord {
   const { kind, program, cache } = context;
   const watched = objectsAmong(resources)
-    .map(({ manifest, fields }) => ({ id: objectId(manifest), fields }))
+    .map(({ manifest, fields, owner }) => {
+      const ignored = ignoredPaths(owner?.ignoreFields, manifest);
+      return { id: objectId(manifest), fields, ...(ignored.length > 0 && { ignored }) };
+    })
     .filter(({ id }) => cache.view(id) !== undefined)
     .sort((a, b) => (a.id < b.id ? -1 : 1));
-  return { name: stackName(kind, item.key), program, ...(watched.length > 0 && { resources: watched }) };
+  return {
+    name: stackName(kind, item.key),
+    program,
+    ...(facts.ignoreFields.length > 0 && { ignoreFields: [...facts.ignoreFields] }),
+    ...(watched.length > 0 && { resources: watched }),
+  };
 }
 
 /**

@@ -6,7 +6,6 @@ import type { Program } from "../automation/program";
 import { isFresh } from "../cache/freshness";
 import { updatingConditions } from "./conditions";
 import { isOutdated, loggedFailure, type Reconcile } from "./context";
-import { countRepair } from "./field-conflict";
 import { refuseFormerStack } from "./former-stack";
 import { asRunning } from "./observe";
 import { removeOrphans } from "./orphans";
@@ -47,7 +46,6 @@ export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Pro
 
     progress = reportUpdate(reconcile, object, plan);
     if (plan.progressReport === "before") await progress.begun();
-    const conflict = plan.cause === "Repairing" ? await countRepair(reconcile) : undefined;
     if (plan.replaced.length > 0) state.replacements.count(performance.now());
     state.lastAttempt = undefined; // of one that is cut off, this process knows no more than the next
     const result = await up(reconcile, program.of(object), plan.refresh);
@@ -58,7 +56,7 @@ export async function executeUpdate(reconcile: Reconcile, plan: UpdatePlan): Pro
       return await failed([...result.failures, ...program.conflicts]);
     }
     if (plan.mayHaveOrphans) await removeOrphans(reconcile, result.resources, { release: false });
-    return { type: "updated", plan, object: await latest(), result, program, conflict };
+    return { type: "updated", plan, object: await latest(), result, program };
   } catch (error) {
     if (isOutdated(error) || signal.aborted) return { type: "stale" };
     return await failed([loggedFailure(error, logger)]);

@@ -1,8 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
+import { failureOf } from "../../providers/errors";
 import { kindName } from "../../stacks/contract/kind";
 import { type KindObject, objectKey } from "../../stacks/contract/object";
-import { isSynced } from "../../stacks/contract/readiness";
+import { isSettled } from "../../stacks/contract/readiness";
 import type { Controller } from "../controller/controller";
 
 export interface DriftPollerOptions {
@@ -22,14 +23,14 @@ export async function pollDrift(options: DriftPollerOptions, signal: AbortSignal
   }
 }
 
-/** Compares all objects of a kind whose stacks are synced at once. */
+/** Compares all objects of a kind whose stacks are settled at once. */
 async function compare(controller: Controller, { logger }: DriftPollerOptions): Promise<void> {
   const { kind } = controller;
   const { external } = kind.capabilities;
   if (external === undefined) return;
   const settled = controller
     .list()
-    .filter((object) => isSynced(object) && !object.metadata.deletionTimestamp)
+    .filter((object) => isSettled(object) && !object.metadata.deletionTimestamp)
     .filter(({ metadata }) => controller.holds(objectKey(metadata)));
   if (settled.length === 0) return;
   try {
@@ -40,5 +41,6 @@ async function compare(controller: Controller, { logger }: DriftPollerOptions): 
     }
   } catch (error) {
     logger.warn({ err: error, kind: kindName(kind) }, "could not look for drift");
+    for (const object of settled) controller.compared(object, undefined, failureOf(error));
   }
 }

@@ -4,7 +4,7 @@ import { isObjectOutputs } from "../../providers/kubernetes/object";
 import { unescapeReserved } from "../../providers/literal";
 import { obeyedAnnotations } from "../../stacks/contract/annotations";
 import type { ProgramContext } from "../../stacks/contract/capabilities";
-import { type AnyKind, kindName, ownerDescription, parseObject, statusOf } from "../../stacks/contract/kind";
+import { type AnyKind, kindName, ownerDescription, ownerOf, parseObject, statusOf } from "../../stacks/contract/kind";
 import { objectId, objectKey, stackName } from "../../stacks/contract/object";
 import type { DeclaredManifest } from "../../stacks/contract/select-manifests";
 import type { PreviewResult, StackEngine } from "../automation/engine";
@@ -151,7 +151,7 @@ async function planUpdate(
   const identity = await cluster.identity();
   const context: ProgramContext = {
     ...(identity !== undefined && { cluster: identity }),
-    owner: { uid, description: ownerDescription(kind, key) },
+    owner: ownerOf(kind, manifest, uid),
     owned: owned ?? recorded,
     recorded: new Set(known?.resources?.map(({ id }) => id) ?? recorded.map(objectId)),
     watched: (await cluster.observed(kind, key)) ?? [],

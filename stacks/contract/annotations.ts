@@ -1,4 +1,6 @@
 import type { Manifest } from "../../providers/kubernetes/client";
+import { covers } from "../../providers/kubernetes/field-path";
+import { ignoredPaths, parseIgnoredFields } from "../../providers/kubernetes/ignored-fields";
 import { CREATED_ANNOTATION, OWNER_ANNOTATION } from "../../providers/kubernetes/ownership";
 
 /** `"true"` stops all work on an object, its deletion included. */
@@ -7,6 +9,8 @@ export const PAUSED_ANNOTATION = "kindstack.dev/paused";
 export const RECONCILE_ANNOTATION = "kindstack.dev/reconcile";
 /** `Orphan` keeps what an object made when the object is deleted. */
 export const DELETION_POLICY_ANNOTATION = "kindstack.dev/deletion-policy";
+/** Fields of what an object made that are left to others: `Deployment/web:spec.replicas`; several, one after the other. */
+export const IGNORE_FIELDS_ANNOTATION = "kindstack.dev/ignore-fields";
 /** Written by Kindstack: when a deletion of the object was asked for with the propagation policy `Orphan`. */
 export const ORPHANED_ANNOTATION = "kindstack.dev/orphaned";
 
@@ -20,6 +24,7 @@ export const USER_ANNOTATIONS: Readonly<Record<string, readonly string[] | undef
   [PAUSED_ANNOTATION]: ["true", "false"],
   [DELETION_POLICY_ANNOTATION]: ["Orphan", "Delete"],
   [RECONCILE_ANNOTATION]: undefined,
+  [IGNORE_FIELDS_ANNOTATION]: undefined,
 };
 
 /** Those that Kindstack itself writes on objects. */
@@ -39,6 +44,8 @@ export interface ObeyedAnnotations {
   releases: boolean;
   /** The value that asks for an update, if there is one. */
   requested: string | undefined;
+  /** Fields that are left to others. */
+  ignoreFields: readonly string[];
   /** What cannot be understood. Until it is corrected the object is paused: it may have been meant to protect it. */
   problem: string | undefined;
 }
@@ -51,8 +58,18 @@ export function obeyedAnnotations({ metadata }: Pick<Manifest, "metadata">): Obe
     paused: problem !== undefined || isValue(annotations[PAUSED_ANNOTATION], "true"),
     releases: isValue(annotations[DELETION_POLICY_ANNOTATION], "Orphan") || wasOrphaned(metadata),
     requested: annotations[RECONCILE_ANNOTATION],
+    ignoreFields: parseIgnoredFields(annotations[IGNORE_FIELDS_ANNOTATION] ?? "").fields,
     problem,
   };
+}
+
+/** Whether an object leaves a field of what it made to others. */
+export function leavesField(
+  object: Pick<Manifest, "metadata">,
+  made: Pick<Manifest, "kind" | "metadata">,
+  field: string,
+): boolean {
+  return ignoredPaths(obeyedAnnotations(object).ignoreFields, made).some((path) => covers(path, field));
 }
 
 /** What is wrong with the first of Kindstack's annotations that cannot be understood, and what is allowed. */
@@ -61,6 +78,11 @@ function annotationProblem(annotations: Readonly<Record<string, string>>): strin
     if (!key.startsWith(PREFIX) || OWN_ANNOTATIONS.includes(key)) continue;
     if (!Object.hasOwn(USER_ANNOTATIONS, key)) {
       return `unknown annotation ${key}; known are ${Object.keys(USER_ANNOTATIONS).join(", ")}`;
+    }
+    if (key === IGNORE_FIELDS_ANNOTATION) {
+      const { problem } = parseIgnoredFields(value);
+      if (problem === undefined) continue;
+      return `annotation ${key}: ${JSON.stringify(problem.slice(0, 100))} must be <Kind>/<name>:<field>, such as Deployment/web:spec.replicas`;
     }
     const allowed = USER_ANNOTATIONS[key];
     if (allowed?.some((one) => isValue(value, one)) ?? true) continue;

@@ -95,7 +95,7 @@ export interface ExclusiveClaims<Spec, Status> {
 
 /** For resources that nothing in the cluster watches, such as rows. */
 export interface ExternalResources<Spec, Status> {
-  /** Which of these objects have drifted; called periodically with all Synced ones. @throws when nothing can be asked */
+  /** Which of these objects have drifted; called periodically with all Synced ones. When it throws, as nothing can be asked, all of them are DriftUnknown */
   findDrift(objects: readonly KindObject<Spec, Status>[]): Promise<DriftReport>;
   /**
    * Removes all that was ever made for this owner, except the resources with these outputs. Called after the update or
@@ -156,6 +156,11 @@ export interface Capabilities<Spec = unknown, Status = unknown> {
   readonly liveState?: LiveState<Spec, Status>;
   readonly claims?: ExclusiveClaims<Spec, Status>;
   readonly external?: ExternalResources<Spec, Status>;
+  /**
+   * Fields of what the program makes that are left to others once they are there, such as `Deployment:spec.replicas` for an
+   * autoscaler; users name more in the annotation `kindstack.dev/ignore-fields`.
+   */
+  readonly ignoreFields?: readonly string[];
   /**
    * What the object still waits for before it is Ready, in place of the rules of kstatus for what it owns: a text for each,
    * none when it is ready. It holds up no update and starts none. Pure.

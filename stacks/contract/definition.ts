@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import Type from "typebox";
 import { Compile } from "typebox/compile";
+import { parseIgnoredFields } from "../../providers/kubernetes/ignored-fields";
 import { describeError } from "./describe-error";
 import { structuralSchema } from "./structural";
 
@@ -51,6 +52,15 @@ const validator = Compile(
     program: FUNCTION,
     report: FUNCTION,
     capabilities: Type.Object({
+      ignoreFields: Type.Optional(
+        Type.Array(
+          Type.Refine(
+            Type.String(),
+            (field) => parseIgnoredFields(field).fields.length === 1,
+            () => "must be <Kind>:<field> or <Kind>/<name>:<field>, such as Deployment:spec.replicas",
+          ),
+        ),
+      ),
       versions: Type.Optional(Type.Array(Type.Object({ version: VERSION, spec: Type.Object({}) }))),
       scale: Type.Optional(
         Type.Object({

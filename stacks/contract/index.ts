@@ -18,6 +18,7 @@ export type {
   KindAdmission,
   PatchOperation,
 } from "./admission";
+export { leavesField } from "./annotations";
 export type {
   Capabilities,
   DriftReport,

@@ -1,11 +1,13 @@
 import type Type from "typebox";
 import { Compile } from "typebox/compile";
 import { TerminalError } from "../../providers/errors";
-import type { LiveObject, ObjectType } from "../../providers/kubernetes/client";
+import type { LiveObject, Manifest, ObjectType } from "../../providers/kubernetes/client";
+import type { Owner } from "../../providers/kubernetes/ownership";
+import { obeyedAnnotations } from "./annotations";
 import type { Capabilities, ProgramContext } from "./capabilities";
 import { definitionProblem, refuseDefinition } from "./definition";
 import { describeError } from "./describe-error";
-import type { CommonStatus, KindObject } from "./object";
+import { type CommonStatus, type KindObject, objectKey } from "./object";
 
 /** A column of `kubectl get`; SYNCED, READY, REASON, PAUSED and AGE are added to every kind. */
 export interface PrinterColumn {
@@ -92,6 +94,13 @@ export function kindName(kind: AnyKind): string {
 /** The object's name in the labels of its resources; the same for every user of its stack. */
 export function ownerDescription(kind: AnyKind, key: string): string {
   return `${kind.kind}.${kind.group}/${key}`;
+}
+
+/** Whose an object's resources are, with what of them is left to others. */
+export function ownerOf(kind: AnyKind, { metadata }: Pick<Manifest, "metadata">, uid = metadata.uid ?? ""): Owner {
+  const ignoreFields = [...(kind.capabilities.ignoreFields ?? []), ...obeyedAnnotations({ metadata }).ignoreFields];
+  const description = ownerDescription(kind, objectKey(metadata));
+  return { uid, description, ...(ignoreFields.length > 0 && { ignoreFields }) };
 }
 
 /**

@@ -20,12 +20,16 @@ export const stackRecordSchema = Type.Object(
   {
     name: Type.String({ description: "The Pulumi stack that stands behind this object." }),
     program: Type.String({ description: "Digest of the program of the last successful update." }),
+    ignoreFields: Type.Optional(
+      Type.Array(Type.String(), { description: "The fields that the object left to others at its last update." }),
+    ),
     // The Kubernetes objects in the stack that are watched for drift, by {@link objectId}; absent when there are none.
     resources: Type.Optional(
       Type.Array(
         Type.Object({
           id: Type.String({ description: "apiVersion/kind/namespace/name of an object that the stack made." }),
-          fields: Type.String({ description: "Digest of the fields that Kindstack owns in it." }),
+          fields: Type.String({ description: "Digest of the fields that Kindstack owns in it, and of their values." }),
+          ignored: Type.Optional(Type.Array(Type.String(), { description: "Fields that are left to others." })),
         }),
         { "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["id"] },
       ),

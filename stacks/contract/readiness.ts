@@ -35,8 +35,21 @@ export function isSynced(object: LiveObject): boolean {
   return isSo(object, syncedCondition(statusOf(object).conditions));
 }
 
-function isSo({ metadata }: LiveObject, condition: Condition | undefined): boolean {
-  return condition?.status === "True" && condition.observedGeneration === metadata.generation;
+/**
+ * Whether an object's stack is as its last update left it: synced, or with a field that others change back, which may end at
+ * any time.
+ */
+export function isSettled(object: LiveObject): boolean {
+  const synced = syncedCondition(statusOf(object).conditions);
+  return isSynced(object) || (synced?.reason === "FieldConflict" && isCurrent(object, synced));
+}
+
+function isCurrent({ metadata }: LiveObject, { observedGeneration }: Condition): boolean {
+  return observedGeneration === metadata.generation;
+}
+
+function isSo(object: LiveObject, condition: Condition | undefined): boolean {
+  return condition?.status === "True" && isCurrent(object, condition);
 }
 
 export function readinessOf(object: LiveObject): Readiness {

@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import { errorMessageOf, TerminalError } from "../../providers/errors";
 import type { Owner } from "../../providers/kubernetes/ownership";
 import { parseDeclared } from "../contract/declared";
-import { type AnyKind, kindApiVersion, kindName, ownerDescription } from "../contract/kind";
+import { type AnyKind, kindApiVersion, kindName, ownerOf } from "../contract/kind";
 import { type KindObject, objectKey, stackName } from "../contract/object";
 import type { SourcedDocument } from "../contract/parse-manifests";
 import { type DeclaredManifest, selectDeclared } from "../contract/select-manifests";
@@ -62,7 +62,7 @@ async function declaredObject(
 ): Promise<StackObject> {
   const { metadata } = manifest;
   const key = objectKey(metadata);
-  const owner = { uid: ownerUid(kind, key, stack), description: ownerDescription(kind, key) };
+  const owner = ownerOf(kind, manifest, ownerUid(kind, key, stack));
   const object = await parseDeclared(kind, {
     ...manifest,
     metadata: { ...metadata, uid: owner.uid, resourceVersion: "0", generation: 1 },

@@ -57,6 +57,23 @@ describe("the report of events", () => {
     });
   });
 
+  it("says what an update corrected of what a refresh had found, and nothing where nothing is corrected", () => {
+    const drift = [{ field: "spec.replicas", wanted: 1, live: 3, by: "someone" }];
+    const found = (name: string) => outputs("refresh", name, { outputs: { value: 1, drift } });
+    const report = read(found("a"), found("b"), outputs("update", "a"), outputs("same", "b"), outputs("update", "c"));
+    expect(report.resources.map(({ name, corrected }) => [name, corrected])).toEqual([
+      ["a", drift],
+      ["b", undefined],
+      ["c", undefined],
+    ]);
+    expect(report.changes).toEqual({ update: 2 });
+  });
+
+  it("takes no drift that has another form", () => {
+    const found = outputs("refresh", "a", { outputs: { drift: ["spec.replicas"] } });
+    expect(read(found, outputs("update", "a")).resources[0]?.corrected).toBeUndefined();
+  });
+
   it("has nothing to say without events", () => {
     expect(read()).toEqual({
       changes: {},

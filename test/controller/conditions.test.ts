@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import type { UpdateFailure } from "../../src/automation/failures";
 import {
   backOffConditions,
-  conflictCondition,
-  conflictOverCondition,
+  conflictConditions,
+  conflictOverConditions,
   deletingConditions,
   describeChanges,
   describeFailures,
@@ -120,20 +120,21 @@ describe("while an object is paused", () => {
 });
 
 describe("while a user undoes every repair", () => {
-  it("an object has a field ownership conflict and names the fields", () => {
-    expect([conflictCondition(4, "spec.replicas is also set by someone")]).toEqual([
-      {
-        type: "FieldConflict",
-        status: "True",
-        reason: "RepairsReverted",
-        message: "spec.replicas is also set by someone; repairs back off (max 5 min)",
-        observedGeneration: 4,
-      },
-    ]);
+  it("an object is not as it says, has a field conflict and names the fields", () => {
+    const conditions = conflictConditions(4, "spec.replicas is 2 in place of 1");
+    expect(summary(conditions)).toEqual(["Synced=False", "Reconciling=False", "Stalled=False", "FieldConflict=True"]);
+    const message = "spec.replicas is 2 in place of 1; repairs back off (max 5 min)";
+    expect(find(conditions, "FieldConflict")).toMatchObject({ reason: "RepairsReverted", message });
+    expect(find(conditions, "Synced")).toMatchObject({ reason: "FieldConflict", message });
   });
 
   it("and afterwards, it is not", () => {
-    expect(summary([conflictOverCondition(4)])).toEqual(["FieldConflict=False"]);
+    expect(summary(conflictOverConditions(4))).toEqual([
+      "Synced=True",
+      "Reconciling=False",
+      "Stalled=False",
+      "FieldConflict=False",
+    ]);
   });
 });
 

@@ -27,6 +27,7 @@ function facts(changes: Partial<Facts> = {}): Facts {
     annotationProblem: undefined,
     orphaned: false,
     requested: undefined,
+    ignoreFields: [],
     lastAttempt: undefined,
     blockedMs: 0,
     unblocked: false,
@@ -89,6 +90,11 @@ plans("an object that is at rest", [
     { type: "update", cause: "ProgramChanged", refresh: false },
   ],
   [
+    "is updated when it leaves other fields to others",
+    { ignoreFields: ["Deployment:spec.replicas"] },
+    { cause: "Updating" },
+  ],
+  [
     "is repaired, with a refresh, when something has drifted",
     drifted,
     { type: "update", cause: "Repairing", refresh: true },
@@ -98,6 +104,65 @@ plans("an object that is at rest", [
     "is refreshed along with a new program when something has drifted",
     { program: "p2", ...drifted },
     { cause: "ProgramChanged", refresh: true },
+  ],
+]);
+
+const told = (type: string, reason: string, status: Condition["status"] = "True"): Condition => ({
+  type,
+  status,
+  reason,
+  message: "",
+  observedGeneration: 3,
+  lastTransitionTime: "2026-01-01T00:00:00Z",
+});
+const fought = {
+  status: {
+    ...REST,
+    conditions: [told("Synced", "FieldConflict", "False"), told("FieldConflict", "RepairsReverted")],
+  } as Facts["status"],
+};
+plans(
+  "an object with a field that others change back",
+  [
+    [
+      "is not updated for that alone",
+      { backoff: { repairMs: -1, replacementMs: -1, settledMs: 7_000 } },
+      { type: "nothing", requeueAfterMs: 7_000 },
+    ],
+    [
+      "is repaired when the time has come",
+      { ...drifted, backoff: { repairMs: 0, replacementMs: 0, settledMs: 0 } },
+      { type: "update", cause: "Repairing" },
+    ],
+    [
+      "waits until then, and says nothing new",
+      { ...drifted, backoff: { repairMs: 5_000, replacementMs: 0, settledMs: 5_000 } },
+      { type: "backOff", conditions: [], requeueAfterMs: 5_000 },
+    ],
+    ["is updated at once to a new spec", newSpec, { type: "update", cause: "Updating" }],
+    [
+      "is synced again when a repair has stayed",
+      { backoff: { repairMs: -1, replacementMs: -1, settledMs: 0 } },
+      { conditions: [{ type: "Synced", status: "True" }, {}, {}, { type: "FieldConflict", status: "False" }] },
+    ],
+  ],
+  fought,
+);
+
+plans("an object whose resources do not work yet", [
+  [
+    "needs nothing: only Synced decides",
+    {
+      status: {
+        ...REST,
+        conditions: [
+          ...ready("True", 3),
+          told("Ready", "Progressing", "False"),
+          told("Reconciling", "Progressing"),
+        ] as Condition[],
+      },
+    },
+    { type: "nothing", conditions: [] },
   ],
 ]);
 
@@ -318,7 +383,12 @@ describe("the status of an object that needs nothing", () => {
       [],
       7_000,
     ],
-    ["says that a conflict is over", having(condition("FieldConflict", "RepairsReverted")), ["FieldConflict=False"], 0],
+    [
+      "says that a conflict is over",
+      having(condition("FieldConflict", "RepairsReverted")),
+      ["Synced=True", "Reconciling=False", "Stalled=False", "FieldConflict=False"],
+      0,
+    ],
     ["says that drift is unknown", { driftUnknown: unknown }, ["DriftUnknown=True"], 0],
     ["says that once", { ...having({ ...unknown, lastTransitionTime: "" }), driftUnknown: unknown }, [], 0],
   ];

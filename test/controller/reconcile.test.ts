@@ -9,12 +9,12 @@ import type { UpResult } from "../../src/automation/engine";
 import type { UpdateFailure } from "../../src/automation/failures";
 import { Claims } from "../../src/controller/claims";
 import type { KindContext, Result } from "../../src/controller/context";
-import { MAX_REPAIRS_PER_MINUTE } from "../../src/controller/drift-backoff";
 import type { EventRecorder } from "../../src/controller/event-recorder";
 import type { KindCache } from "../../src/controller/kind-cache";
 import { type ObjectItem, objectItem } from "../../src/controller/object-item";
 import { ObjectWriter } from "../../src/controller/object-writer";
 import { Reconciler } from "../../src/controller/reconcile";
+import { REVERTS_OF_CONFLICT } from "../../src/controller/repairs";
 import { ORPHANED_ANNOTATION, RECONCILE_ANNOTATION } from "../../stacks/contract/annotations";
 import type { LiveState, Maintenance } from "../../stacks/contract/capabilities";
 import { findCondition } from "../../stacks/contract/condition";
@@ -50,6 +50,7 @@ const OURS = { "f:spec": { "f:replicas": {} } };
 /** The cluster, with one Memcached and its Deployment, and everything that happens to them. */
 class Harness {
   #version = 100;
+  #edited = false;
   readonly events: string[] = [];
   readonly notes: string[] = [];
   updates = 0;
@@ -202,6 +203,7 @@ class Harness {
 
   /** A user sets a field that is Kindstack's. */
   edit(): void {
+    this.#edited = true;
     this.deployment = this.#deployment(false);
   }
 
@@ -231,6 +233,8 @@ class Harness {
 
   #up(): UpResult {
     this.updates++;
+    const isEdited = this.#edited;
+    this.#edited = false;
     const deployment = this.#deployment(true);
     this.deployment = deployment;
     const outputs = {
@@ -239,7 +243,11 @@ class Harness {
       resourceVersion: deployment.metadata.resourceVersion,
       fields: ownedFieldsDigest(deployment),
     };
-    const resource = { urn: "urn", type: "t", name: "deployment/cache", operation: "update", outputs } as const;
+    const corrected = [{ field: "spec.replicas", wanted: 1, live: 5, by: "someone" }];
+    const resource = {
+      ...({ urn: "urn", type: "t", name: "deployment/cache", operation: "update", outputs } as const),
+      ...(isEdited && { corrected }),
+    };
     return upResult({ resourceChanges: { update: 1 } }, { resources: [resource] });
   }
 
@@ -388,11 +396,12 @@ const kindWith = (capabilities: AnyKind["capabilities"]): AnyKind => ({ ...memca
 const counting = (liveState: Omit<LiveState<unknown, unknown>, "reads">) =>
   kindWith({ liveState: { reads: [{ apiVersion: "apps/v1", kind: "Deployment" }], ...liveState } });
 
-/** An object that a user edited right after each repair, one time too often. */
-async function fieldConflict(harness = new Harness()): Promise<Harness> {
+/** An object that a user edited some time after each repair, one time too often. */
+async function fieldConflict(harness = new Harness(), everyMs = 1_000): Promise<Harness> {
   await harness.reconcile();
-  for (let repair = 0; repair <= MAX_REPAIRS_PER_MINUTE; repair++) {
+  for (let repair = 0; repair < REVERTS_OF_CONFLICT; repair++) {
     expect(harness.fieldConflict()).toBeUndefined();
+    vi.advanceTimersByTime(everyMs);
     harness.edit();
     await harness.reconcile();
   }
@@ -408,7 +417,7 @@ describe("a conflict", () => {
     expect(harness.fieldConflict()).toMatchObject({
       status: "True",
       reason: "RepairsReverted",
-      message: expect.stringContaining("Deployment cache: spec.replicas is also set by someone"),
+      message: expect.stringContaining("Deployment default/cache: spec.replicas is 5 in place of 1: set by someone"),
     });
     expect(harness.events.filter((reason) => reason === "FieldConflict")).toHaveLength(1);
   });
@@ -416,13 +425,13 @@ describe("a conflict", () => {
   it("is also one when what was made is deleted again and again", async () => {
     const harness = new Harness();
     await harness.reconcile();
-    for (let repair = 0; repair <= MAX_REPAIRS_PER_MINUTE; repair++) {
+    for (let repair = 0; repair < REVERTS_OF_CONFLICT; repair++) {
       harness.remove();
       await harness.reconcile();
     }
     expect(harness.fieldConflict()).toMatchObject({
       status: "True",
-      message: expect.stringContaining("apps/v1/Deployment/default/cache is deleted by another client"),
+      message: expect.stringContaining("Deployment default/cache is deleted by another client"),
     });
   });
 
@@ -450,15 +459,27 @@ describe("a conflict", () => {
     expect(harness.updates).toBe(before + 1);
   });
 
-  it("is over when nothing was changed for a minute in which it could have been repaired", async () => {
+  it("means that the stack is not synced, which is no cause of an update", async () => {
     const harness = await fieldConflict();
-    expect(await harness.reconcile()).toEqual({ requeueAfterMs: 70_000 });
-    vi.advanceTimersByTime(69_000);
+    const synced = () => findCondition(statusOf(harness.object).conditions, "Synced");
+    expect(synced()).toMatchObject({ status: "False", reason: "FieldConflict" });
+    const before = harness.updates;
+    await harness.reconcile();
+    expect(harness.updates).toBe(before);
+  });
+
+  it("is told of any pace, and over when a repair stays for longer than any before", async () => {
+    const harness = await fieldConflict(new Harness(), 15_000);
+    const { events, updates } = harness;
+    expect(await harness.reconcile()).toEqual({ requeueAfterMs: 30_000 });
+    vi.advanceTimersByTime(29_000);
     expect(await harness.reconcile()).toEqual({ requeueAfterMs: 1_000 });
     expect(harness.fieldConflict()?.status).toBe("True");
     vi.advanceTimersByTime(1_000);
     expect(await harness.reconcile()).toBe("done");
     expect(harness.fieldConflict()).toMatchObject({ status: "False", reason: "Settled" });
+    expect(findCondition(statusOf(harness.object).conditions, "Synced")?.status).toBe("True");
+    expect([events.length, harness.updates]).toEqual([harness.events.length, updates]);
 
     const before = harness.updates;
     harness.edit();
@@ -593,6 +614,9 @@ describe("an update that is refused for good", () => {
 });
 
 describe("an object that is maintained", () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
   it("is reconciled again after its first update: a predecessor may have made what will bring no event", async () => {
     const maintain = vi.fn(async () => undefined);
     const harness = new Harness(kindWith({ maintain }));

@@ -3,7 +3,13 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LiveObject, Manifest } from "../../providers/kubernetes/client";
 import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { eventually } from "../../src/testing/eventually";
-import { DELETION_POLICY_ANNOTATION, PAUSED_ANNOTATION, RECONCILE_ANNOTATION } from "../../stacks/contract/annotations";
+import {
+  DELETION_POLICY_ANNOTATION,
+  IGNORE_FIELDS_ANNOTATION,
+  PAUSED_ANNOTATION,
+  RECONCILE_ANNOTATION,
+} from "../../stacks/contract/annotations";
+import { statusOf } from "../../stacks/contract/kind";
 import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
 import {
@@ -11,6 +17,7 @@ import {
   client,
   conditionOf,
   conditionTypes,
+  create,
   deploymentOf,
   edit,
   eventsAbout,
@@ -75,6 +82,13 @@ describe("a Deployment that a user changed by hand", () => {
     const { object, deployment } = await settled("edited");
     const { uid } = (await get(deployment)).metadata;
     await edit(deployment, { spec: { replicas: 5 } });
+    await eventually(async () => {
+      const text = `Deployment default/${object.metadata.name}: spec.replicas 5 → 1 (someone)`;
+      const note = expect.stringContaining(text);
+      expect(await eventsAbout(await get(object))).toContainEqual(
+        expect.objectContaining({ reason: "Repaired", note }),
+      );
+    });
     await eventually(async () => expect(await replicasOf(deployment)).toBe(1), 10_000);
 
     await edit(deployment, withImage("evil:1"));
@@ -163,7 +177,7 @@ describe("a conflict over a field", () => {
     })();
     try {
       const conflicting = await untilCondition(object, "FieldConflict", "True", "RepairsReverted");
-      const text = `Deployment ${deployment.metadata.name}: spec.replicas is also set by someone`;
+      const text = `Deployment default/${deployment.metadata.name}: spec.replicas is 2 in place of 1: set by someone`;
       expect(conditionOf(conflicting, "FieldConflict").message).toContain(text);
       await eventually(async () => {
         const event = expect.objectContaining({ type: "Warning", reason: "FieldConflict", note: text });
@@ -177,9 +191,118 @@ describe("a conflict over a field", () => {
       await conflict;
     }
     await eventually(async () => expect(await replicasOf(deployment)).toBe(1));
-    await untilReady(object);
     await operator.restart(); // which knows nothing of earlier repairs and needs no time to see that all is well
     await untilCondition(object, "FieldConflict", "False", "Settled");
+    await untilReady(object);
+  });
+
+  it("with admission is told at once, names both values, and is over when the policy is gone", {
+    timeout: 120_000,
+  }, async () => {
+    const object = memcached(uniqueName("mutated"));
+    const policy = await mutate(object.metadata.name ?? "", "Object{spec: Object.spec{replicas: 2}}");
+    const told = await (async () => {
+      await apply(object);
+      return untilCondition(object, "FieldConflict", "True", "RepairsReverted");
+    })().finally(() => policy.remove());
+    const text = `Deployment default/${object.metadata.name}: spec.replicas is 2 in place of 1: admission changed it`;
+    expect(conditionOf(told, "FieldConflict").message).toContain(text);
+    expect(conditionOf(told, "Synced")).toMatchObject({ status: "False", reason: "FieldConflict" });
+    await eventually(async () => {
+      await untilCondition(object, "FieldConflict", "False", "Settled");
+      expect(await replicasOf(deploymentOf(object))).toBe(1);
+    }, 100_000);
+    await untilReady(object);
+  });
+});
+
+/** Makes the API server change Deployments of this name as they are written. */
+async function mutate(name: string, expression: string): Promise<{ remove(): Promise<void> }> {
+  const group = { apiVersion: "admissionregistration.k8s.io/v1" };
+  const policy: Manifest = {
+    ...group,
+    kind: "MutatingAdmissionPolicy",
+    metadata: { name },
+    spec: {
+      matchConstraints: {
+        resourceRules: [
+          { apiGroups: ["apps"], apiVersions: ["v1"], operations: ["CREATE", "UPDATE"], resources: ["deployments"] },
+        ],
+      },
+      matchConditions: [{ name: "name", expression: `object.metadata.name == "${name}"` }],
+      mutations: [{ patchType: "ApplyConfiguration", applyConfiguration: { expression } }],
+      reinvocationPolicy: "Never",
+    },
+  };
+  const binding: Manifest = {
+    ...group,
+    kind: "MutatingAdmissionPolicyBinding",
+    metadata: { name },
+    spec: { policyName: name },
+  };
+  await create(policy);
+  await create(binding);
+  // A policy holds some time after it is there.
+  await eventually(async () => {
+    const probe = { apiVersion: "apps/v1", kind: "Deployment", metadata: { name, namespace: "default" } };
+    const labels = { app: "probe" };
+    const spec = {
+      replicas: 1,
+      selector: { matchLabels: labels },
+      template: { metadata: { labels }, spec: { containers: [{ name: "a", image: "a" }] } },
+    };
+    const { object } = await client.apply({ ...probe, spec }, { dryRun: true });
+    expect(object.spec).toMatchObject({ replicas: 2 });
+  });
+  return {
+    remove: async () => {
+      await remove(binding);
+      await remove(policy);
+    },
+  };
+}
+
+describe("a field that is left to others", () => {
+  it("keeps its live value, whoever has it, while the rest is kept as it should be", async () => {
+    const { object, deployment } = await settled("scaled");
+    const name = deployment.metadata.name ?? "";
+    await annotate(object, { [IGNORE_FIELDS_ANNOTATION]: `Deployment/${name}:spec.replicas` });
+    await eventually(async () => {
+      const { stack } = statusOf(await get(object));
+      expect(stack?.ignoreFields).toEqual([`Deployment/${name}:spec.replicas`]);
+    });
+    expect(await replicasOf(deployment)).toBe(1);
+
+    const scale = (replicas: number) =>
+      client.json("PATCH", `/apis/apps/v1/namespaces/default/deployments/${name}/scale`, {
+        query: { fieldManager: "autoscaler" },
+        contentType: "application/merge-patch+json",
+        body: { spec: { replicas } },
+      });
+    for (const replicas of [2, 3, 2, 3]) {
+      const before = await updates();
+      await untilLookedAt(() => scale(replicas));
+      expect(await updates()).toBe(before);
+    }
+    await edit(deployment, withImage("evil:1"));
+    await eventually(
+      async () => expect(await get(deployment)).toMatchObject(withImage("memcached:1.4.36-alpine")),
+      10_000,
+    );
+    expect(await replicasOf(deployment)).toBe(3);
+    await edit(object, { spec: { containerPort: 11213 } });
+    await untilReady(object);
+    expect(await replicasOf(deployment)).toBe(3);
+    expect(conditionTypes(await get(object))).not.toContain("FieldConflict");
+  });
+
+  it("that cannot be understood holds the object, and says what is allowed", async () => {
+    const { object } = await settled("unscaled");
+    await annotate(object, { [IGNORE_FIELDS_ANNOTATION]: "spec.replicas" });
+    const held = await untilCondition(object, "Paused", "True", "InvalidAnnotation");
+    expect(conditionOf(held, "Paused").message).toContain('"spec.replicas" must be <Kind>/<name>:<field>');
+    await annotate(object, { [IGNORE_FIELDS_ANNOTATION]: null });
+    await eventually(async () => expect(conditionTypes(await get(object))).not.toContain("Paused"));
   });
 });
 

@@ -185,9 +185,10 @@ describe("a database that is away", () => {
     const table = await database.createStudents();
     const writer = (name: string) => postgresWriter(uniqueName(name), { table });
     const [leaving, waiting, refused] = [writer("leaving"), writer("waiting"), writer("refused")];
+    const resting = writer("resting");
     await operator.restart();
-    await apply(leaving);
-    await untilReady(leaving);
+    await Promise.all([apply(leaving), apply(resting)]);
+    await Promise.all([untilReady(leaving), untilReady(resting)]);
 
     await operator.restart({ env: { PSQL_PORT: String(await freePort()) } });
     await Promise.all([apply(waiting), remove(leaving)]);
@@ -196,17 +197,21 @@ describe("a database that is away", () => {
     const staying = await untilCondition(leaving, "Ready", "False", "DeletionFailed");
     expect(conditionOf(staying, "Ready").message).toContain("ECONNREFUSED");
     expect(staying.metadata.finalizers).toEqual([FINALIZER]);
+    await untilCondition(resting, "DriftUnknown", "True", "ConnectionRefused");
 
     const wrongPassword = "a-wrong-password-that-must-not-show";
     await operator.restart({ env: { PSQL_PASSWORD: wrongPassword } });
     await apply(refused);
     const unauthorised = await untilCondition(refused, "Ready", "False", "AuthenticationFailed");
     expect(conditionOf(unauthorised, "Ready").message).toContain("password authentication failed");
+    await untilCondition(resting, "DriftUnknown", "True", "AuthenticationFailed");
 
     await operator.restart({ env: { KINDSTACK_LOG_LEVEL: "trace" } });
     await Promise.all([untilReady(waiting), untilReady(refused), untilGone(leaving)]);
+    await eventually(async () => expect(conditionTypes(await get(resting))).not.toContain("DriftUnknown"));
     expect(await rowsOf(table)).toEqual([
       expect.objectContaining({ id: `default/${refused.metadata.name}` }),
+      expect.objectContaining({ id: `default/${resting.metadata.name}` }),
       expect.objectContaining({ id: `default/${waiting.metadata.name}` }),
     ]);
 

@@ -1,5 +1,5 @@
 import type { LiveObject } from "../../../providers/kubernetes/index";
-import type { KindCondition, KindObject } from "../../contract/index";
+import { type KindCondition, type KindObject, leavesField } from "../../contract/index";
 import type { MemcachedSpec } from "./schema";
 
 interface DeploymentStatus {
@@ -13,10 +13,11 @@ type State = [status: KindCondition["status"], message: string];
 
 /** `Available`, `Progressing` and `Degraded`, with the reasons and messages of the operator that this kind is from. */
 export function memcachedConditions(
-  { metadata: { name, generation, deletionTimestamp }, spec: { size }, status }: KindObject<MemcachedSpec>,
+  { metadata, spec, status }: KindObject<MemcachedSpec>,
   owned: readonly LiveObject[],
   failure: string | undefined,
 ): KindCondition[] {
+  const { name, generation, deletionTimestamp } = metadata;
   if (deletionTimestamp) {
     const message =
       failure === undefined
@@ -31,6 +32,9 @@ export function memcachedConditions(
   const deployment = owned.find(({ kind }) => kind === "Deployment");
   const live = (deployment?.status ?? {}) as DeploymentStatus;
   const wanted = (deployment?.spec as { replicas?: number } | undefined)?.replicas;
+  // An autoscaler may have the number of replicas.
+  const isLeft = deployment !== undefined && leavesField({ metadata }, deployment, "spec.replicas");
+  const size = isLeft && wanted !== undefined ? wanted : spec.size;
   const isResizing = deployment !== undefined && wanted !== size;
   const isSettled =
     wanted === size &&

@@ -1,7 +1,8 @@
+import { hash } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { ManagedFieldsEntry } from "../../../providers/kubernetes/client";
-import { ownedFieldsDigest, ownerUidOf, wasCreated } from "../../../providers/kubernetes/ownership";
+import { isAsApplied, ownedFieldsDigest, ownerUidOf, wasCreated } from "../../../providers/kubernetes/ownership";
 import { acme, applied, marksOf, namespace } from "../../objects";
 
 const withFields = (...managedFields: ManagedFieldsEntry[]) => namespace("acme", { managedFields });
@@ -19,7 +20,8 @@ function reordered(value: unknown): unknown {
 
 describe("ownedFieldsDigest", () => {
   it("does not depend on the order in which the server writes them", () => {
-    const managed = fc.dictionary(fc.string(), fc.dictionary(fc.string(), fc.constant({})));
+    const name = fc.string().map((text) => `f:${text}`);
+    const managed = fc.dictionary(name, fc.dictionary(name, fc.constant({})));
     fc.assert(
       fc.property(managed, (fieldsV1) => {
         const other = reordered(fieldsV1) as Record<string, unknown>;
@@ -45,6 +47,23 @@ describe("ownedFieldsDigest", () => {
     expect(ownedFieldsDigest(withFields(entry, applied("kindstack", fields)))).toBe(
       ownedFieldsDigest(withFields(applied("kindstack", fields))),
     );
+  });
+
+  it("changes with the value of a field, and not with that of another, also when no one else has taken it", () => {
+    const labelled = (team: string, other: string) =>
+      namespace("acme", { labels: { team, other }, managedFields: [applied("kindstack", fields)] });
+    expect(ownedFieldsDigest(labelled("b", "x"))).not.toBe(ownedFieldsDigest(labelled("a", "x")));
+    expect(ownedFieldsDigest(labelled("a", "y"))).toBe(ownedFieldsDigest(labelled("a", "x")));
+    const ignored = ["metadata.labels"];
+    expect(ownedFieldsDigest(labelled("b", "x"), ignored)).toBe(ownedFieldsDigest(labelled("a", "x"), ignored));
+  });
+
+  it("of a development version counts names alone, and holds until the next update", () => {
+    const live = namespace("acme", { managedFields: [applied("kindstack", { "f:metadata": { "f:labels": {} } })] });
+    const former = hash("sha256", JSON.stringify({ "f:metadata": { "f:labels": {} } })).slice(0, 16);
+    expect(isAsApplied(live, former)).toBe(true);
+    expect(isAsApplied(namespace("acme"), former)).toBe(false);
+    expect(isAsApplied(live, ownedFieldsDigest(live))).toBe(true);
   });
 
   it("is that of no fields where Kindstack has applied nothing", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { obeyedAnnotations } from "../../../stacks/contract/annotations";
+import { leavesField, obeyedAnnotations } from "../../../stacks/contract/annotations";
 
 const obeyed = (annotations: Record<string, string>, metadata: object = {}) =>
   obeyedAnnotations({ metadata: { name: "acme", annotations, ...metadata } });
@@ -35,6 +35,27 @@ describe("the annotations of an object", () => {
     ["kindstack.dev/toString", "", /^unknown annotation/],
   ])("that cannot be understood pause it and are named: %s=%s", (key, value, problem) => {
     expect(obeyed({ [key]: value })).toMatchObject({ paused: true, problem: expect.stringMatching(problem) });
+  });
+
+  it("leave fields to others, or say what is no field and what is", () => {
+    const key = "kindstack.dev/ignore-fields";
+    const fields = ["Deployment/web:spec.replicas", "Service:spec.type"];
+    expect(obeyed({ [key]: fields.join(", ") })).toMatchObject({ ignoreFields: fields, paused: false });
+    expect(obeyed({ [key]: "spec.replicas" })).toMatchObject({
+      paused: true,
+      problem: expect.stringContaining(
+        '"spec.replicas" must be <Kind>/<name>:<field>, such as Deployment/web:spec.replicas',
+      ),
+    });
+    expect(obeyed({}).ignoreFields).toEqual([]);
+  });
+
+  it("leave a field of one object, with what is below it", () => {
+    const object = { metadata: { annotations: { "kindstack.dev/ignore-fields": "Deployment/web:spec" } } };
+    const made = (kind: string, name: string) => ({ kind, metadata: { name } });
+    expect(leavesField(object, made("Deployment", "web"), "spec.replicas")).toBe(true);
+    expect(leavesField(object, made("Deployment", "other"), "spec.replicas")).toBe(false);
+    expect(leavesField(object, made("Deployment", "web"), "specification")).toBe(false);
   });
 
   it("may be others', or Kindstack's own", () => {

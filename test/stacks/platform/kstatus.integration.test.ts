@@ -2,12 +2,58 @@ import { execFileSync } from "node:child_process";
 import { expect, it } from "vitest";
 import type { LiveObject } from "../../../providers/kubernetes/client";
 import { resolveBinary } from "../../../src/toolchain/resolve";
+import { customResourceDefinition } from "../../../stacks/contract/crd";
+import { tenant } from "../../../stacks/kinds/tenant/kind";
 import { tenantObject, withConditions } from "../../objects";
 import { testTools } from "../../tools";
 
 const ready = withConditions(tenantObject(), { Ready: ["True", "Succeeded"] });
+/** The API server fills in the defaults of the CRD. */
+const unseen: LiveObject = { ...tenantObject(), status: defaultStatus() };
+function defaultStatus(): unknown {
+  const { versions } = customResourceDefinition(tenant).spec as {
+    versions: { schema: { openAPIV3Schema: { properties: { status: { default?: unknown } } } } }[];
+  };
+  return versions[0]?.schema.openAPIV3Schema.properties.status.default;
+}
 const TABLE: [string, LiveObject, string][] = [
   ["Ready", ready, "Current"],
+  ["that no operator has seen, as the CRD's default has it", unseen, "InProgress"],
+  [
+    "whose resources do not work yet",
+    withConditions(tenantObject(), {
+      Ready: ["False", "Progressing"],
+      Synced: ["True", "Succeeded"],
+      Reconciling: ["True", "Progressing"],
+    }),
+    "InProgress",
+  ],
+  [
+    "whose resources have failed",
+    withConditions(tenantObject(), {
+      Ready: ["False", "ResourceFailed"],
+      Synced: ["True", "Succeeded"],
+      Stalled: ["True", "ResourceFailed"],
+    }),
+    "Failed",
+  ],
+  [
+    "in conflict over a field",
+    withConditions(tenantObject(), {
+      Ready: ["False", "FieldConflict"],
+      Synced: ["False", "FieldConflict"],
+      FieldConflict: ["True", "RepairsReverted"],
+    }),
+    "InProgress",
+  ],
+  [
+    "paused and being deleted",
+    {
+      ...withConditions(tenantObject(), { Ready: ["True", "Succeeded"], Paused: ["True", "Paused"] }),
+      metadata: { ...tenantObject().metadata, deletionTimestamp: "2026-01-01T00:00:00Z" },
+    },
+    "Terminating",
+  ],
   ["changed since", { ...ready, metadata: { ...ready.metadata, generation: 2 } }, "InProgress"],
   [
     "being created",

@@ -42,6 +42,9 @@ const summary = (object: KindObject<MemcachedSpec>, owned: LiveObject[], failure
 const messageOf = (type: string, ...situation: Parameters<typeof memcachedConditions>) =>
   memcachedConditions(...situation).find((condition) => condition.type === type)?.message;
 
+/** One whose size an autoscaler has. */
+const scaled = (size: number) =>
+  memcached(size, { annotations: { "kindstack.dev/ignore-fields": "Deployment/cache:spec.replicas" } });
 const deleting = memcached(1, { deletionTimestamp: "2026-01-01T00:00:00Z" });
 const failed = "the API server is away";
 
@@ -52,6 +55,12 @@ describe("the conditions of a Memcached", () => {
       ["Available=Unknown Reconciling", "Progressing=True Reconciling", "Degraded=False Reconciling"],
       memcached(1),
       [],
+    ],
+    [
+      "whose number of replicas an autoscaler has",
+      ["Available=True Reconciling", "Progressing=False Reconciling", "Degraded=False Reconciling"],
+      scaled(1),
+      [deployment(3, 3)],
     ],
     [
       "while its Pods start",

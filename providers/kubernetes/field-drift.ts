@@ -1,0 +1,162 @@
+import type { FieldDrift } from "../provider";
+import { covers, isItem, isRecord, itemSegment, nameSegment } from "./field-path";
+import { isEmpty, isSameValue } from "./normalised";
+import { isSecret } from "./object-types";
+import { isOwnEntry } from "./ownership";
+import type { LiveObject, ManagedFieldsEntry, Manifest } from "./types";
+
+/** Who has a field that is not as Kindstack applied it, though Kindstack is the field's only manager. */
+export const ADMISSION = "admission";
+
+/** What names an object, or is written by the API server alone. */
+const NAMING = ["apiVersion", "kind", "status"];
+const OF_SERVER = [
+  "name",
+  "namespace",
+  "uid",
+  "resourceVersion",
+  "generation",
+  "creationTimestamp",
+  "deletionTimestamp",
+  "deletionGracePeriodSeconds",
+  "managedFields",
+  "selfLink",
+];
+/** Lists to which the API server adds items of its own. */
+const EXTENDED = /\btolerations$/;
+
+/** One manager's fields below a path: a part of its `fieldsV1`; an empty one covers all that is below. */
+interface Managed {
+  entry: ManagedFieldsEntry;
+  fields: Record<string, unknown>;
+}
+
+/**
+ * The fields of a manifest that are not so in the live object, with both values and who has set them. What the API server
+ * only writes otherwise ({@link isSameValue}), and what it or others add, is no difference. Pure.
+ *
+ * @param ignored paths that are others'
+ */
+export function findFieldDrift(manifest: Manifest, live: LiveObject, ignored: readonly string[] = []): FieldDrift[] {
+  const managed = (live.metadata.managedFields ?? [])
+    .filter(({ subresource, fieldsV1 = {} }) => subresource !== "status" && Object.keys(fieldsV1).length > 0)
+    .map((entry) => ({ entry, fields: entry.fieldsV1 ?? {} }));
+  const differences = compare(named(manifest), named(live), "", managed, isSecret(manifest));
+  return differences.filter(({ field }) => !ignored.some((path) => covers(path, field)));
+}
+
+function named({ metadata, ...rest }: Manifest): Record<string, unknown> {
+  const without = (value: object, names: readonly string[]) =>
+    Object.fromEntries(Object.entries(value).filter(([name]) => !names.includes(name)));
+  return { ...without(rest, NAMING), metadata: without(metadata, OF_SERVER) };
+}
+
+function compare(
+  wanted: unknown,
+  live: unknown,
+  field: string,
+  managed: readonly Managed[],
+  isHidden: boolean,
+): FieldDrift[] {
+  const different = () => [drift(wanted, live, field, managed, isHidden)];
+  if (isRecord(wanted) && (isRecord(live) || (live === undefined && !isEmpty(wanted)))) {
+    if (live === undefined && !isSplit(managed)) return different();
+    return Object.entries(wanted).flatMap(([name, value]) =>
+      compare(value, live?.[name], field + nameSegment(name, field === ""), below(managed, `f:${name}`), isHidden),
+    );
+  }
+  if (isRecord(wanted)) return isEmpty(wanted) ? [] : different();
+  if (!Array.isArray(wanted) || wanted.length === 0) {
+    return isSameValue(wanted, live, field) ? [] : different();
+  }
+  const items = Array.isArray(live) ? live : [];
+  const keys = keysOf(managed);
+  if (keys !== undefined) {
+    return wanted.flatMap((item) => {
+      const wantedKeys = Object.fromEntries(
+        keys.flatMap((key) => (isRecord(item) && !isEmpty(item[key]) ? [[key, item[key]]] : [])),
+      );
+      const found = items.find((candidate) => isItem(candidate, wantedKeys));
+      const known = found ?? item;
+      const place = field + itemSegment(keys, isRecord(known) ? known : {});
+      return compare(item, found, place, belowItem(managed, known), isHidden);
+    });
+  }
+  const isSet = managed.some(({ fields }) => Object.keys(fields).some((key) => key.startsWith("v:")));
+  if (isSet || EXTENDED.test(field)) {
+    return wanted.flatMap((item) =>
+      items.some((candidate) => compare(item, candidate, field, [], isHidden).length === 0)
+        ? []
+        : [
+            drift(
+              item,
+              undefined,
+              `${field}[${JSON.stringify(item)}]`,
+              below(managed, `v:${JSON.stringify(item)}`),
+              isHidden,
+            ),
+          ],
+    );
+  }
+  const isSame =
+    items.length === wanted.length &&
+    wanted.every((item, index) => compare(item, items[index], field, [], isHidden).length === 0);
+  return isSame ? [] : different();
+}
+
+function drift(
+  wanted: unknown,
+  live: unknown,
+  field: string,
+  managed: readonly Managed[],
+  isHidden: boolean,
+): FieldDrift {
+  const isOurs = managed.some(({ entry }) => isOwnEntry(entry));
+  const others = managed.flatMap(({ entry }) => (isOwnEntry(entry) ? [] : [entry.manager || "an unnamed manager"]));
+  const by = isOurs ? ADMISSION : [...new Set(others)].join(", ");
+  const shown = (value: unknown) => (isHidden && /^(data|stringData)\b/.test(field) ? "[secret]" : value);
+  return {
+    field,
+    wanted: shown(wanted),
+    ...(live !== undefined && { live: shown(live) }),
+    ...(by !== "" && { by }),
+  };
+}
+
+function below(managed: readonly Managed[], key: string): Managed[] {
+  return managed.flatMap(({ entry, fields }) => {
+    if (isLeaf(fields)) return [{ entry, fields }];
+    const child = fields[key] as Managed["fields"] | undefined;
+    return child === undefined ? [] : [{ entry, fields: child }];
+  });
+}
+
+/** A list's item may be known by keys that the manifest leaves out: the server fills them in. */
+function belowItem(managed: readonly Managed[], item: unknown): Managed[] {
+  return managed.flatMap(({ entry, fields }) => {
+    if (isLeaf(fields)) return [{ entry, fields }];
+    return Object.entries(fields).flatMap(([key, child]) => {
+      if (!key.startsWith("k:")) return [];
+      const keys = JSON.parse(key.slice(2)) as Record<string, unknown>;
+      return isItem(item, keys) ? [{ entry, fields: child as Managed["fields"] }] : [];
+    });
+  });
+}
+
+/** The fields that tell the items of a list apart; `undefined` for a list that is one value. */
+function keysOf(managed: readonly Managed[]): string[] | undefined {
+  for (const { fields } of managed) {
+    const key = Object.keys(fields).find((name) => name.startsWith("k:"));
+    if (key !== undefined) return Object.keys(JSON.parse(key.slice(2)) as object);
+  }
+  return undefined;
+}
+
+/** Whether anyone has parts of a value, so that each part is told by itself. */
+function isSplit(managed: readonly Managed[]): boolean {
+  return managed.length === 0 || managed.some(({ fields }) => !isLeaf(fields));
+}
+
+function isLeaf(fields: Managed["fields"]): boolean {
+  return Object.keys(fields).length === 0;
+}

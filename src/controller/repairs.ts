@@ -1,0 +1,56 @@
+import { DriftBackoff } from "./drift-backoff";
+
+/** So many repairs of the same field against the same client, one after the other, are a conflict with it, and no accidents. */
+export const REVERTS_OF_CONFLICT = 3;
+/** What stays for so long was not reverted when it changes again. */
+const FORGOTTEN_MS = 24 * 60 * 60_000;
+
+/**
+ * The repairs of one object: how often in a row each field was reverted, at whatever pace, and how long the next repair of a
+ * conflict waits.
+ */
+export class Repairs {
+  #reverts = new Map<string, number>();
+  #last = Number.NEGATIVE_INFINITY;
+  /** The longest that a repair stayed. */
+  #stayedMs = 0;
+  #backoff: DriftBackoff | undefined;
+
+  /** The next repair waits until then. */
+  get notBefore(): number {
+    return this.#backoff?.notBefore ?? Number.NEGATIVE_INFINITY;
+  }
+
+  /** When a conflict is over, if nothing has to be repaired until then: this repair has stayed as none before it. */
+  get settledAt(): number {
+    return Math.max(this.notBefore, this.#last + 2 * this.#stayedMs);
+  }
+
+  /**
+   * Counts a repair of these.
+   *
+   * @param altered what was changed again at once
+   * @returns what is in conflict
+   */
+  count(repaired: readonly string[], altered: readonly string[], now: number): Set<string> {
+    const stayedMs = now - this.#last;
+    if (stayedMs > FORGOTTEN_MS) this.forget();
+    else this.#stayedMs = Math.max(this.#stayedMs, stayedMs);
+    this.#last = now;
+    for (const key of repaired) this.#reverts.set(key, (this.#reverts.get(key) ?? 0) + 1);
+    const fought = repaired.filter((key) => (this.#reverts.get(key) ?? 0) >= REVERTS_OF_CONFLICT);
+    const inConflict = new Set([...altered, ...fought]);
+    if (inConflict.size > 0) {
+      this.#backoff ??= new DriftBackoff();
+      this.#backoff.count(now);
+    }
+    return inConflict;
+  }
+
+  /** Forgets all repairs: the conflict is over. */
+  forget(): void {
+    this.#reverts.clear();
+    this.#stayedMs = 0;
+    this.#backoff = undefined;
+  }
+}

@@ -1,0 +1,90 @@
+import { describe, expect, it } from "vitest";
+import { DriftBackoff } from "../../src/controller/drift-backoff";
+import { Repairs } from "../../src/controller/repairs";
+
+const SECOND = 1_000;
+const START = 5_000_000;
+const DAY = 24 * 60 * 60 * SECOND;
+
+/** Repairs of one field, each so long after the one before. @returns whether each was in conflict */
+function fight(repairs: Repairs, everyMs: number, times: number, key = "replicas"): boolean[] {
+  return Array.from({ length: times }, (_, index) => repairs.count([key], [], START + index * everyMs).has(key));
+}
+
+describe("repairs", () => {
+  it.each([1, 15 * SECOND, 30 * SECOND, 3_600 * SECOND])(
+    "every %i ms are a conflict from the third in a row on",
+    (ms) => {
+      expect(fight(new Repairs(), ms, 4)).toEqual([false, false, true, true]);
+    },
+  );
+
+  it("wait for nothing until then", () => {
+    const repairs = new Repairs();
+    fight(repairs, SECOND, 2);
+    expect(repairs.notBefore).toBe(Number.NEGATIVE_INFINITY);
+  });
+
+  it("of other fields, or against other clients, are no conflict", () => {
+    const repairs = new Repairs();
+    const conflicts = ["a", "b", "c", "d"].flatMap((key, index) => [...repairs.count([key], [], START + index)]);
+    expect(conflicts).toEqual([]);
+  });
+
+  it("are in a row whatever else is repaired between them", () => {
+    const repairs = new Repairs();
+    repairs.count(["a"], [], START);
+    repairs.count(["b"], [], START + 1);
+    repairs.count(["a"], [], START + 2);
+    expect(repairs.count(["a", "c"], [], START + 3)).toEqual(new Set(["a"]));
+  });
+
+  it("are no conflict when each stays for a day", () => {
+    expect(fight(new Repairs(), DAY + 1, 5)).toEqual([false, false, false, false, false]);
+  });
+
+  it("of a conflict wait twice as long each time, up to five minutes", () => {
+    const repairs = new Repairs();
+    fight(repairs, 0, 3);
+    const delays = Array.from({ length: 7 }, () => {
+      const at = repairs.notBefore;
+      repairs.count(["replicas"], [], at);
+      return (repairs.notBefore - at) / SECOND;
+    });
+    expect(delays).toEqual([20, 40, 80, 160, 300, 300, 300]);
+  });
+
+  it("of what is changed again at once are a conflict from the first on", () => {
+    const repairs = new Repairs();
+    expect(repairs.count([], ["image"], START)).toEqual(new Set(["image"]));
+    expect(repairs.notBefore).toBe(START + 10 * SECOND);
+  });
+
+  it("are settled when one has stayed twice as long as any before", () => {
+    const repairs = new Repairs();
+    fight(repairs, 15 * SECOND, 3);
+    expect(repairs.settledAt).toBe(START + 60 * SECOND);
+  });
+
+  it("begin anew after a conflict", () => {
+    const repairs = new Repairs();
+    fight(repairs, SECOND, 3);
+    repairs.forget();
+    expect(repairs.notBefore).toBe(Number.NEGATIVE_INFINITY);
+    expect(repairs.count(["replicas"], [], START + 60 * SECOND).size).toBe(0);
+  });
+});
+
+describe("replacements of what ends by itself", () => {
+  it("wait from the first on, and begin again after a minute without one", () => {
+    const backoff = new DriftBackoff();
+    expect(backoff.notBefore).toBe(Number.NEGATIVE_INFINITY);
+    backoff.count(START);
+    expect(backoff.notBefore).toBe(START + 10 * SECOND);
+    backoff.count(START + 10 * SECOND);
+    expect(backoff.notBefore).toBe(START + 30 * SECOND);
+    const later = backoff.notBefore + 60 * SECOND;
+    backoff.count(later);
+    expect(backoff.notBefore).toBe(later + 10 * SECOND);
+  });
+});
