@@ -5,7 +5,7 @@ import { Compile } from "typebox/compile";
 import { ClassifiedError, errorMessageOf, RetryableError } from "../../providers/errors";
 import { checkFence, currentFence } from "../../providers/fence";
 import { withoutPasswords } from "../../providers/passwords";
-import type { HistoryEntry, StackEngine } from "./engine";
+import type { DestroyOptions, HistoryEntry, StackEngine, UpResult } from "./engine";
 import type { EngineUsage, OnStack } from "./engine-process";
 import type { EngineCounts, EngineProcesses } from "./engine-processes";
 import type { Outcome, Ran } from "./failures";
@@ -65,6 +65,11 @@ export class GoEngine extends Operations implements StackEngine {
     this.#options = options;
   }
 
+  override async destroy(stack: string, options: DestroyOptions = {}): Promise<UpResult> {
+    if (options.release) await this.#unprotectReleased(stack, options.signal);
+    return super.destroy(stack, options);
+  }
+
   async history(stack: string, signal?: AbortSignal): Promise<HistoryEntry[] | undefined> {
     const { entries } = await this.#ask(answers.history, "history", { stack }, signal);
     return entries?.map((entry) => ({
@@ -111,6 +116,12 @@ export class GoEngine extends Operations implements StackEngine {
   /** Takes the protection from a stack's resources, or from one. @returns the URNs of those that were protected */
   async unprotect(stack: string, urn: string | undefined, signal?: AbortSignal): Promise<string[]> {
     return (await this.#ask(answers.urns, "unprotect", { stack, urn }, signal)).urns;
+  }
+
+  /** What is released stays, which is all that its protection asks for. */
+  async #unprotectReleased(stack: string, signal: AbortSignal | undefined): Promise<void> {
+    const state = await this.exportStack(stack, signal);
+    if (state?.deployment.resources?.some(({ protect }) => protect)) await this.unprotect(stack, undefined, signal);
   }
 
   get counts(): EngineCounts {

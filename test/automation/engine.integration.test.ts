@@ -360,6 +360,23 @@ n=0; while read -r _; do printf '{"id":%d,"result":{"ok":true}}\\n' $((n = n + 1
     });
   });
 
+  it("does not destroy what is protected, which the failure says, and releases it all the same", async () => {
+    await engine.up(stack, { a: "1" });
+    const state = await engine.engine.exportStack(stack);
+    if (state === undefined) throw new Error("there is no state");
+    for (const resource of state.deployment.resources ?? []) resource.protect = nameOf(resource.urn) === "a";
+    await engine.engine.importStack(stack, state);
+    const refused = await engine.engine.destroy(stack);
+    expect(refused.failures).toMatchObject([
+      { message: expect.stringMatching(/::a" cannot be deleted\s+because it is protected/) },
+    ]);
+    expect(thingsOf(stack)).toEqual([["a", "1"]]);
+    const released = await engine.engine.destroy(stack, { release: true });
+    expect(released.summary.result).toBe("succeeded");
+    expect(thingsOf(stack)).toEqual([["a", "1"]]);
+    expect((await engine.engine.exportStack(stack))?.deployment.resources ?? []).toEqual([]);
+  });
+
   describe("the engine's process", () => {
     it("is the same for all operations, the first of a stack included", async () => {
       await engine.takeStarts();
