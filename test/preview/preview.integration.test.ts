@@ -1,6 +1,8 @@
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
+import { once } from "node:events";
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { type AddressInfo, createServer } from "node:net";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -545,6 +547,68 @@ describe("the commands", () => {
     expect(await run("preview", "-f", file)).toBe(1);
     expect(output.stdout).toContain("1 invalid, 1 file unreadable");
     expect(output.stderr).toBe("kindstack: 1 problems with files; 1 invalid\n");
+  });
+
+  it("show as deleted what the cluster has with these labels and the files have not", async () => {
+    const labelled = (name: string): Named => ({ ...writer(name), metadata: { ...writer(name).metadata, labels } });
+    const labels = { pruned: cluster.namespace };
+    for (const name of ["pruned", "stays"]) await make(labelled(name));
+    const file = join(directory, "stays.yaml");
+    await writeFile(file, stringify(labelled("stays")));
+    const selector = ["--prune-selector", `pruned=${cluster.namespace}`, "-n", cluster.namespace];
+
+    expect(await run("preview", "-f", file, ...selector, "--output", "json", "--fail-on", "delete")).toBe(1);
+    const { objects } = JSON.parse(output.stdout) as Report;
+    expect(objects.map(({ name, action }) => `${action} ${name}`)).toEqual(["none stays", "delete pruned"]);
+  });
+
+  it("say that what exists already is adopted, and let that be a gate", async () => {
+    const name = `${cluster.namespace}-found`;
+    await cluster.client.create({ apiVersion: "v1", kind: "Namespace", metadata: { name } });
+    const file = join(directory, "adopting.yaml");
+    await writeFile(file, stringify(tenant({ namespaces: [name] }, "adopting")));
+
+    expect(await run("preview", "-f", file, "--output", "json", "--fail-on", "delete,replace,adopt")).toBe(1);
+    await cluster.client.delete(NAMESPACE, name);
+    const { objects } = JSON.parse(output.stdout) as Report;
+    expect(objects[0]?.resources).toMatchObject([
+      { operation: "adopt", type: "Namespace", checked: true },
+      { operation: "create", type: "RoleBinding", checked: true },
+    ]);
+  });
+
+  it("end by SIGTERM, while they read or wait for a cluster", async () => {
+    const main = join(__dirname, "../../dist/src/cli/main.js");
+    const file = join(directory, "waiting.yaml");
+    await writeFile(file, stringify(writer("same")));
+    const silent = createServer(() => {});
+    await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
+    const { port } = silent.address() as AddressInfo;
+    const config = new KubeConfig();
+    config.loadFromClusterAndUser(
+      { name: "silent", server: `https://127.0.0.1:${port}`, skipTLSVerify: false },
+      { name: "any" },
+    );
+    const kubeconfig = join(directory, "silent.json");
+    await writeFile(kubeconfig, config.exportConfig());
+    const env = {
+      ...process.env,
+      KUBECONFIG: kubeconfig,
+      PULUMI_BACKEND_URL: stateUrl(),
+      PULUMI_CONFIG_PASSPHRASE: "x",
+    };
+
+    const reads = spawn(process.execPath, [main, "preview", "-f", "-"], { env });
+    const readsEnd = once(reads, "exit");
+    reads.kill("SIGTERM");
+    expect(await readsEnd).toEqual([null, "SIGTERM"]);
+
+    const waits = spawn(process.execPath, [main, "preview", "-f", file], { env });
+    const waitsEnd = once(waits, "exit");
+    await Promise.race([once(silent, "connection"), waitsEnd]);
+    waits.kill("SIGTERM");
+    expect(await waitsEnd).toEqual([1, null]);
+    silent.close();
   });
 
   it("compare what is in the cluster with its state", async () => {
