@@ -3,6 +3,7 @@ import path from "node:path";
 import { Command } from "commander";
 import pretty from "pino-pretty";
 import { TerminalError } from "../../providers/errors";
+import type { LiveObject } from "../../providers/kubernetes/client";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { loadKinds, portableWords } from "../../stacks/kinds/catalog";
 import { CONSOLE_PATH } from "../console/paths";
@@ -17,7 +18,7 @@ import { quoteForShell } from "../dev/environment";
 import { followFile } from "../dev/follow";
 import { layoutOf, logFileOf } from "../dev/layout";
 import { operator } from "../dev/operator";
-import { applySamples } from "../dev/samples";
+import { applySamples, describeSamples } from "../dev/samples";
 import { renderTable } from "../text/table";
 import { resolveEngine } from "../toolchain/engine";
 import { allKinds, type KindsOption, kindsOption } from "./kinds-option";
@@ -98,31 +99,36 @@ async function up(options: DevOptions, signal: AbortSignal): Promise<void> {
     const { observeTools } = progress;
     // First, because it may take minutes or fail, and nothing else runs yet.
     const engine = options.operator ? await resolveEngine({ signal, observe: observeTools }) : undefined;
-    let begun = false;
+    let step: string | undefined = "development cluster";
+    let samples: LiveObject[] = [];
     cluster = await startDevCluster({
       dir,
       fresh,
       signal,
       observeTools,
       log(message) {
-        if (!begun) progress.begin("development cluster"); // the tools are there, their own steps are over
-        begun = true;
+        if (step !== undefined) progress.begin(step); // the tools are there, their own steps are over
+        step = undefined;
         progress.detail(message);
       },
-    });
-    if (engine !== undefined) {
-      progress.begin("operator");
-      const component = operator(cluster, engine, { kinds: portableWords(options.kinds?.words ?? []), watch });
-      const onSpawn = (logFile: string) => {
-        if (!detach) unfollow = followFile(logFile, terminalLog());
-      };
-      await cluster.start({ ...component, onSpawn });
-      if (options.samples) {
-        progress.begin("samples");
-        const tables = await applySamples(cluster, kinds, signal);
+      async onServing(serving) {
+        step = "controllers and nodes";
+        if (engine === undefined) return;
+        progress.begin("operator");
+        const component = operator(serving, engine, { kinds: portableWords(options.kinds?.words ?? []), watch });
+        const onSpawn = (logFile: string) => {
+          if (!detach) unfollow = followFile(logFile, terminalLog());
+        };
+        await serving.start({ ...component, onSpawn });
+        if (options.samples) samples = await applySamples(serving, kinds);
         progress.done();
-        print(`\n${tables.join("\n\n")}\n`);
-      }
+      },
+    });
+    if (samples.length > 0) {
+      progress.begin("samples");
+      const tables = await describeSamples(cluster, samples, signal);
+      progress.done();
+      print(`\n${tables.join("\n\n")}\n`);
     }
     progress.done();
     print(hints(dir, kinds, options));

@@ -6,7 +6,7 @@ import lockfile from "proper-lockfile";
 import { errorMessageOf } from "../../providers/errors";
 import { resolveBinaries } from "../toolchain/resolve";
 import type { ToolEvent } from "../toolchain/tool";
-import { CONTROL_PLANE_TOOLS, startControlPlane } from "./control-plane";
+import { API_SERVER_TOOLS, CONTROLLER_TOOLS, startApiServer, startControllers } from "./control-plane";
 import { environmentFile, environmentOf } from "./environment";
 import { type Layout, layoutOf, logFileOf } from "./layout";
 import { portOf } from "./ports";
@@ -22,6 +22,11 @@ export interface DevClusterOptions {
   fresh?: boolean;
   log?: (message: string) => void;
   observeTools?: (event: ToolEvent) => void;
+  /**
+   * Called when the API server and the database serve, before the programs of controllers and nodes are made, which takes
+   * minutes the first time.
+   */
+  onServing?: (cluster: DevCluster) => Promise<void>;
   /** Cancels the start, also of a component; what has been started is stopped. */
   signal?: AbortSignal;
 }
@@ -67,11 +72,12 @@ export async function startDevCluster({
   fresh = false,
   log = () => {},
   observeTools: observe = () => {},
+  onServing = async () => {},
   signal = new AbortController().signal,
 }: DevClusterOptions): Promise<DevCluster> {
   const layout = layoutOf(dir);
   refuseWhenRunning(layout); // before the tools are made, which may take minutes; again under the lock
-  const binaries = await resolveBinaries([...CONTROL_PLANE_TOOLS, "postgres"], { signal, observe });
+  const binaries = await resolveBinaries([...API_SERVER_TOOLS, "postgres"], { signal, observe });
   await fs.mkdir(layout.directory, { recursive: true });
   return underLock(layout, async () => {
     refuseWhenRunning(layout);
@@ -82,7 +88,12 @@ export async function startDevCluster({
     // Under root, PostgreSQL runs as another user, which must reach its data.
     await fs.chmod(layout.directory, process.getuid?.() === 0 ? 0o711 : 0o700);
     try {
-      return await start(new Supervisor(layout, signal), binaries, log);
+      const supervisor = new Supervisor(layout, signal);
+      const { cluster, apiServerPort } = await startServing(supervisor, binaries, log);
+      await onServing(cluster);
+      const controllers = await resolveBinaries(CONTROLLER_TOOLS, { signal, observe });
+      await startControllers(supervisor, apiServerPort, controllers, log);
+      return cluster;
     } catch (error) {
       await stopRecorded(layout, log);
       throw error;
@@ -118,11 +129,11 @@ export function devClusterStatus(dir: string) {
   return { state, processes };
 }
 
-async function start(
+async function startServing(
   supervisor: Supervisor,
-  binaries: Parameters<typeof startControlPlane>[1] & { postgres: string },
+  binaries: Parameters<typeof startApiServer>[1] & { postgres: string },
   log: (message: string) => void,
-): Promise<DevCluster> {
+): Promise<{ cluster: DevCluster; apiServerPort: number }> {
   const { layout, failure } = supervisor;
   for (const directory of [layout.logs, layout.state, layout.work]) {
     await fs.mkdir(directory, { recursive: true, mode: 0o700 });
@@ -131,21 +142,22 @@ async function start(
     await fs.writeFile(layout.passphrase, randomBytes(24).toString("base64url"), { mode: 0o600 });
   }
   const starts = [
-    startControlPlane(supervisor, binaries, log),
+    startApiServer(supervisor, binaries, log),
     startPostgres(supervisor, binaries.postgres, log),
   ] as const;
   await Promise.allSettled(starts); // when one fails, the other must have settled before anything is stopped
-  const [, postgres] = await Promise.all(starts);
+  const [apiServerPort, postgres] = await Promise.all(starts);
 
   const operatorPort = await portOf(layout, "operator");
   const env = environmentOf(layout, postgres, operatorPort);
   await fs.writeFile(layout.env, environmentFile(env), { mode: 0o600 });
   const { directory: dir, kubeconfig } = layout;
-  return {
+  const cluster: DevCluster = {
     ...{ dir, kubeconfig, env, postgres, operatorPort, failure },
     start: (component) => supervisor.start(component),
     stop: async (stopLog) => void (await stopDevCluster(dir, stopLog)),
   };
+  return { cluster, apiServerPort };
 }
 
 function refuseWhenRunning(layout: Layout): void {

@@ -9,7 +9,7 @@ import { answersOk } from "./health";
 import type { Layout } from "./layout";
 import { type Credential, KWOK_USER, kubeconfigOf, type Pki, preparePki } from "./pki";
 import { portOf } from "./ports";
-import type { Supervisor } from "./supervisor";
+import type { Component, Supervisor } from "./supervisor";
 
 const SERVICE_RANGE = "10.0.0.0/24";
 const POD_RANGE = "10.128.0.0/16";
@@ -19,44 +19,32 @@ const FAKE_NODE_ANNOTATION = "kwok.x-k8s.io/node";
 export const FIELD_MANAGER = "kindstack-dev";
 const USABLE_TIMEOUT_MS = 60_000;
 
-/** The components, by the names of their programs, and kwok's rules for simulated Pods and nodes. */
-export const CONTROL_PLANE_TOOLS = [
-  "etcd",
-  "kube-apiserver",
-  "kube-controller-manager",
-  "kube-scheduler",
-  "kwok",
-  "kwok-stages",
-] as const;
-type Tool = (typeof CONTROL_PLANE_TOOLS)[number];
+/** What serves objects, by the names of the programs. */
+export const API_SERVER_TOOLS = ["etcd", "kube-apiserver"] as const;
+/** What acts on them: controllers, the scheduler, and kwok with its rules for simulated Pods and nodes. */
+export const CONTROLLER_TOOLS = ["kube-controller-manager", "kube-scheduler", "kwok", "kwok-stages"] as const;
+type ApiServerTool = (typeof API_SERVER_TOOLS)[number];
+type ControllerTool = (typeof CONTROLLER_TOOLS)[number];
 
 /** Arguments of a component. They are kubeadm's, but bound to 127.0.0.1. */
 type Flags = Readonly<Record<string, string>>;
 
-/** Starts a control plane, waits until Pods can be created on its two fake nodes, and writes the kubeconfig. */
-export async function startControlPlane(
+/** Starts etcd and the API server, and writes the kubeconfig. @returns the API server's port */
+export async function startApiServer(
   supervisor: Supervisor,
-  binaries: Readonly<Record<Tool, string>>,
+  binaries: Readonly<Record<ApiServerTool, string>>,
   log: (message: string) => void,
-): Promise<void> {
-  const { layout, signal } = supervisor;
+): Promise<number> {
+  const { layout } = supervisor;
   const pki = await preparePki(layout.pki);
   const start = (
-    name: Tool,
+    name: ApiServerTool,
     tier: number,
     port: number,
     healthPath: string,
     flags: Flags,
     tls = { ca: pki.ca, client: pki.admin },
-  ) =>
-    supervisor.start({
-      name,
-      command: binaries[name],
-      args: Object.entries(flags).map(([flag, value]) => `--${flag}=${value}`),
-      port,
-      tier,
-      isHealthy: () => answersOk(`https://127.0.0.1:${port}${healthPath}`, tls),
-    });
+  ) => supervisor.start(componentOf({ name, command: binaries[name], tier, port, healthPath, flags, tls }));
 
   log("starting etcd");
   const etcdPort = await portOf(layout, "etcd");
@@ -73,23 +61,38 @@ export async function startControlPlane(
   log("starting the API server");
   const apiServerPort = await portOf(layout, "kube-apiserver");
   await start("kube-apiserver", 2, apiServerPort, "/readyz", apiServerFlags(pki, apiServerPort, etcdPort));
-  const writeKubeconfig = (file: string, user: Credential) => {
-    const config = kubeconfigOf(`https://127.0.0.1:${apiServerPort}`, pki.ca, user);
-    fs.writeFileSync(file, config.exportConfig(), { mode: 0o600 });
-  };
-  writeKubeconfig(layout.kubeconfig, pki.admin);
+  writeKubeconfig(layout.kubeconfig, apiServerPort, pki, pki.admin);
+  return apiServerPort;
+}
 
+/** Starts the controllers and the scheduler, and waits until Pods can be created on two fake nodes. */
+export async function startControllers(
+  supervisor: Supervisor,
+  apiServerPort: number,
+  binaries: Readonly<Record<ControllerTool, string>>,
+  log: (message: string) => void,
+): Promise<void> {
+  const { layout, signal } = supervisor;
+  const pki = await preparePki(layout.pki);
   log("starting the controllers, the scheduler and two nodes");
-  const startClient = async (name: Tool, user: Credential, flagsOf: (port: number, kubeconfig: string) => Flags) => {
+  const startClient = async (
+    name: ControllerTool,
+    user: Credential,
+    flagsOf: (port: number, kubeconfig: string) => Flags,
+  ) => {
     const kubeconfig = path.join(layout.pki, `${name}.kubeconfig`);
-    writeKubeconfig(kubeconfig, user);
+    writeKubeconfig(kubeconfig, apiServerPort, pki, user);
     const port = await portOf(layout, name);
-    await start(name, 3, port, "/healthz", {
+    const flags = {
       kubeconfig,
       "tls-cert-file": pki.serving.certificateFile,
       "tls-private-key-file": pki.serving.keyFile,
       ...flagsOf(port, kubeconfig),
-    });
+    };
+    const tls = { ca: pki.ca, client: pki.admin };
+    await supervisor.start(
+      componentOf({ name, command: binaries[name], tier: 3, port, healthPath: "/healthz", flags, tls }),
+    );
   };
   const client = adminClient(layout.kubeconfig);
   try {
@@ -122,6 +125,28 @@ export async function startControlPlane(
   } finally {
     await client.close();
   }
+}
+
+function writeKubeconfig(file: string, apiServerPort: number, pki: Pki, user: Credential): void {
+  const config = kubeconfigOf(`https://127.0.0.1:${apiServerPort}`, pki.ca, user);
+  fs.writeFileSync(file, config.exportConfig(), { mode: 0o600 });
+}
+
+function componentOf(program: {
+  name: string;
+  command: string;
+  tier: number;
+  port: number;
+  healthPath: string;
+  flags: Flags;
+  tls: Parameters<typeof answersOk>[1];
+}): Component {
+  const { name, command, tier, port, healthPath, flags, tls } = program;
+  return {
+    ...{ name, command, tier, port },
+    args: Object.entries(flags).map(([flag, value]) => `--${flag}=${value}`),
+    isHealthy: () => answersOk(`https://127.0.0.1:${port}${healthPath}`, tls),
+  };
 }
 
 function etcdFlags(layout: Layout, pki: Pki, clientPort: number, peerPort: number): Flags {

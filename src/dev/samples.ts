@@ -20,15 +20,11 @@ const READY_TIMEOUT_MS = 60_000;
 const POLL_MS = 250;
 
 /**
- * Applies the samples of all kinds and waits, for a minute at most, until each is Ready.
+ * Applies the samples of all kinds.
  *
- * @returns tables of the samples, of the namespaces that are made for them and of their rows
+ * @returns the samples
  */
-export async function applySamples(
-  { kubeconfig, postgres }: DevCluster,
-  kinds: readonly AnyKind[],
-  signal: AbortSignal,
-): Promise<string[]> {
+export async function applySamples({ kubeconfig }: DevCluster, kinds: readonly AnyKind[]): Promise<LiveObject[]> {
   const client = adminClient(kubeconfig);
   try {
     const applied: LiveObject[] = [];
@@ -36,6 +32,24 @@ export async function applySamples(
       const placed = await inDefaultNamespace(client, manifest as ManifestDocument & Manifest);
       applied.push((await client.apply(placed, { fieldManager: FIELD_MANAGER })).object);
     }
+    return applied;
+  } finally {
+    await client.close();
+  }
+}
+
+/**
+ * Waits, for a minute at most, until each of the samples is Ready.
+ *
+ * @returns tables of the samples, of the namespaces that are made for them and of their rows
+ */
+export async function describeSamples(
+  { kubeconfig, postgres }: DevCluster,
+  applied: readonly LiveObject[],
+  signal: AbortSignal,
+): Promise<string[]> {
+  const client = adminClient(kubeconfig);
+  try {
     const deadline = Date.now() + READY_TIMEOUT_MS;
     const samples = await Promise.all(applied.map((object) => untilReady(client, object, deadline, signal)));
     const namespaces = await ownedNamespaces(client);
