@@ -52,6 +52,7 @@ describe("planBetween", () => {
     const binding = (role: string) => {
       new KubernetesObject("binding", {
         owner: { uid: "u", description: "d" },
+        replaceOnChanges: ["roleRef"],
         manifest: {
           apiVersion: "rbac.authorization.k8s.io/v1",
           kind: "RoleBinding",
