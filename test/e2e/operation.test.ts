@@ -152,8 +152,8 @@ describe("what was done for an object", () => {
         "AGE",
       ]);
       const rowOf = (name: string) => lines.find(([first]) => first?.endsWith(`/${name}`))?.slice(3, -1);
-      expect(rowOf(lively)).toEqual(["True", "Succeeded"]);
-      expect(rowOf(resting)).toEqual(["True", "Succeeded", "True"]);
+      expect(rowOf(lively)).toEqual(["True", "True", "Succeeded"]);
+      expect(rowOf(resting)).toEqual(["True", "True", "Succeeded", "True"]);
     });
   });
 
