@@ -25,6 +25,8 @@ export interface SchemaOutputs extends SchemaInputs {
 }
 
 const schemas: DynamicProvider<SchemaInputs, SchemaOutputs> = {
+  identify: ({ name }) => name,
+
   async check(_olds, news) {
     const valid = typeof news.name === "string" && /^[a-z_][a-z0-9_]{0,62}$/.test(news.name);
     const reason = `${JSON.stringify(news.name)} must be lower-case letters, digits and underscores`;

@@ -130,7 +130,7 @@ describe("the objects of admission", () => {
     await edit(ROLES, PROVISIONER, { rules: [{ apiGroups: ["*"], resources: ["*"], verbs: ["*"] }] });
     await eventually(async () =>
       expect((await test.client.get(ROLES, PROVISIONER))?.rules).toEqual([
-        { apiGroups: [""], resources: ["namespaces"], verbs: ["create"] },
+        { apiGroups: [""], resources: ["namespaces"], verbs: ["create", "get", "patch"] },
       ]),
     );
     await edit(WEBHOOKS, "tenants.capsule.clastix.io", { webhooks: [] });

@@ -39,6 +39,7 @@ export class ApiRecorder {
     const resource = resourceOf(url.pathname);
     if (resource === undefined) return; // discovery
     if (url.pathname.endsWith("/kindstack-enforcement-probe")) return; // a dry run that a policy is to refuse
+    if (status === 403 && url.searchParams.has("dryRun")) return; // with the rights of who asks for a preview
     const verb = verbOf(method, url, resource.named);
     (status === 403 ? this.forbidden : this.used).add(`${verb} ${resource.path}`);
     if (method === "PATCH" && status === 201) this.used.add(`create ${resource.path}`); // an apply that made the object

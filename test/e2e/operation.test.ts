@@ -65,7 +65,7 @@ describe("the alerts", () => {
       promtool.expectFiring(series, 80, [
         "KindstackShardsNotHeld",
         `KindstackObjectsStalled{${kind}}`,
-        `KindstackObjectsNotReady{${kind},reason="NamespaceProtected"}`,
+        `KindstackObjectsNotSynced{${kind},reason="NamespaceProtected"}`,
       ]);
       await remove(stalled);
       await untilGone(stalled);

@@ -74,6 +74,7 @@ describe("the sample Tenant", () => {
     expect(ready.status).toMatchObject({ adminEmail: "admin@yourdomain.com", observedGeneration: 1 });
     expect(statusOf(ready).conditions).toMatchObject([
       { type: "Ready", status: "True", reason: "Succeeded", observedGeneration: 1 },
+      { type: "Synced", status: "True", reason: "Succeeded", observedGeneration: 1 },
     ]);
     await eventually(async () => {
       expect((await get(manifest)).status).toMatchObject({ namespaceCount: 3 });

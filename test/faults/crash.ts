@@ -88,7 +88,6 @@ export class CrashHarness {
     this.#state = this.backend === "postgres" ? await databaseStore() : folderStore(this.operator);
     fs.mkdirSync(this.#temporary, { recursive: true });
     await this.#startOperator();
-    this.#workFiles = fs.readdirSync(this.operator.workDirectory).sort();
     this.#state.watch(() => this.#count("state writes"));
   }
 
@@ -120,6 +119,7 @@ export class CrashHarness {
     await patiently(() => scenario.expectGone());
     counted("delete");
     await scenario.cleanUp();
+    this.#workFiles = fs.readdirSync(this.operator.workDirectory).sort();
     return { counts, ends: { create, change } };
   }
 

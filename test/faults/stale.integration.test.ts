@@ -24,6 +24,7 @@ import {
   tenant,
   uniqueName,
   untilReady,
+  untilSynced,
 } from "../e2e/objects";
 import type { List } from "./api-proxy";
 import { useFaultOperator } from "./fault-operator";
@@ -238,7 +239,7 @@ describe("an operator to which its objects are shown as they are, and what they 
     await edit(grown, { spec: { replicas: 5 } });
     const annotations = { "kindstack.dev/reconcile": "now" };
     for (const object of [gas, mended]) await edit(object, { metadata: { annotations } });
-    await Promise.all(all.map(untilReady));
+    await Promise.all(all.map(untilSynced)); // what is new is not shown, so that none of it can be seen to work
     await eventually(async () => {
       for (const object of [gas, mended]) {
         expect((await get(object)).status).toMatchObject({ lastHandledReconcile: "now" });

@@ -509,7 +509,7 @@ describe("an object of a rebuilt cluster", () => {
     );
     // Its drift is found, its refresh finds the row gone, and neither an update nor a creation takes the row back.
     expect((await findDriftedRows([{ ...outs, uid: former.uid }])).drifted).toEqual(
-      new Map([[former.uid, "the row's owner was not recorded"]]),
+      new Map([[former.uid, 'column "name" was "uid-new" in place of "uid-old"']]),
     );
     expect(await read(outs)).toBeUndefined();
     await expect(update(outs, wantedBy(table, former))).rejects.toEqual(displaced);
