@@ -112,7 +112,7 @@ async function liveToUpdate(
     return undefined;
   }
   const owners = ownersAllowed(live, knownOwners, former);
-  const conflict = describeConflict(live, owners, adopt !== false);
+  const conflict = describeConflict(live, inputs.owner, owners, adopt !== false);
   if (live.metadata.deletionTimestamp) {
     if (grantsRights(live) && conflict === undefined) await applyRights(client, inputs, live);
     await untilGone(client, live);

@@ -29,13 +29,42 @@ export function wasCreated(object: LiveObject): boolean {
   return object.metadata.annotations?.[CREATED_ANNOTATION] === "true";
 }
 
-/** Why a live object is refused to these owners with `Conflict`; `undefined` when it is not. */
-export function describeConflict(live: LiveObject, owners: readonly string[], adopt: boolean): string | undefined {
+/** The UID of an object in a cluster, unlike the names of owners that are in none. */
+const UID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/**
+ * Why a live object is refused to an owner with `Conflict`; `undefined` when it is not.
+ *
+ * @param owners UIDs that are the owner's, or were
+ */
+export function describeConflict(
+  live: LiveObject,
+  owner: Owner,
+  owners: readonly string[],
+  adopt: boolean,
+): string | undefined {
   const holder = ownerUidOf(live);
-  if (holder === undefined && !adopt) return `${live.kind} ${live.metadata.name} exists already and is not adopted`;
-  if (holder === undefined || owners.includes(holder)) return undefined;
+  const what = `${live.kind} ${live.metadata.name}`;
+  if (holder === undefined && !adopt) return `${what} exists already and is not adopted`;
+  if (holder === undefined || owners.includes(holder) || isPredecessor(live, owner)) return undefined;
   const description = live.metadata.annotations?.[OWNER_ANNOTATION] ?? `the owner with UID ${holder}`;
-  return `${live.kind} ${live.metadata.name} belongs to ${description}; remove it there, or remove its label ${OWNER_UID_LABEL}`;
+  return (
+    `${what} belongs to ${description}. ${KEEP_CONTENTS}, and remove it there; ` +
+    `if that owner is gone, remove the label ${OWNER_UID_LABEL} of ${what}`
+  );
+}
+
+/** What has to be done before an owner removes an object that is to stay. */
+export const KEEP_CONTENTS = `To move it with all that is in it, first remove its annotation ${CREATED_ANNOTATION}`;
+
+/**
+ * Whether the owner of a live object is a predecessor of this one, as after a restore, or when a finalizer was removed by
+ * force: a cluster has one object of a name at a time.
+ */
+function isPredecessor(live: LiveObject, { uid, description }: Owner): boolean {
+  return (
+    live.metadata.annotations?.[OWNER_ANNOTATION] === description && UID.test(uid) && UID.test(ownerUidOf(live) ?? "")
+  );
 }
 
 /** Whether Kindstack has applied anything of this object, by its managed fields. */

@@ -1,6 +1,6 @@
 import { TerminalError } from "../../providers/errors";
 import type { LiveObject } from "../../providers/kubernetes/client";
-import { OWNER_ANNOTATION, OWNER_UID_LABEL, ownerUidOf } from "../../providers/kubernetes/ownership";
+import { KEEP_CONTENTS, OWNER_ANNOTATION, OWNER_UID_LABEL, ownerUidOf } from "../../providers/kubernetes/ownership";
 import { ownerDescription, ownerOf, statusOf } from "../../stacks/contract/kind";
 import { type KindObject, objectId, parseObjectId } from "../../stacks/contract/object";
 import { watchedObjects } from "../../stacks/contract/watched";
@@ -102,5 +102,8 @@ function take(
   if (conflict === undefined) return undefined;
   const { id, holder } = conflict;
   const [name, owner] = [parseObjectId(id).name, cache.describeOwner(holder) ?? holder];
-  return { id, message: `${name} belongs to ${owner}; Kindstack takes it when the owner releases it` };
+  return {
+    id,
+    message: `${name} belongs to ${owner}; Kindstack takes it when the owner releases it. ${KEEP_CONTENTS}`,
+  };
 }

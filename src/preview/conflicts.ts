@@ -90,6 +90,7 @@ async function findConflict(
     if (live === undefined || live.metadata.deletionTimestamp !== undefined) return undefined;
     const message = describeConflict(
       live,
+      owner,
       ownersAllowed(live, ownersOf(owner, old), appliedBefore(old)),
       adopt !== false || operation !== "create",
     );

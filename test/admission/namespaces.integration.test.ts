@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { KubernetesClient, LiveObject, ResourceType } from "../../providers/kubernetes/client";
 import { eventually } from "../../src/testing/eventually";
@@ -387,5 +388,30 @@ describe("tools of an owner", () => {
       await expect(apply(asAlice, name, { stage: "dev" })).rejects.toThrow("is of no tenant of yours");
       await expect(apply(asBob, own, { stage: "dev" })).rejects.toThrow("is of no tenant of yours");
     }
+  });
+});
+
+describe("a namespace that names a tenant that lives no more, as a backup has it", () => {
+  const reference = (name: string, uid: string = randomUUID()) => ({
+    apiVersion: "capsule.clastix.io/v1alpha1",
+    kind: "Tenant",
+    name,
+    uid,
+  });
+
+  it("gets the tenant of that name, and no reference where there is none, whoever creates it", async () => {
+    const other = { apiVersion: "v1", kind: "Namespace", name: admission.namespace, uid: randomUUID() };
+    const restored = async (...ownerReferences: ReturnType<typeof reference>[]) =>
+      owners(
+        await create(
+          admission.client,
+          namespaceOf(uniqueName("restored"), { labels: { [TENANT_LABEL]: oil }, ownerReferences }),
+          true,
+        ),
+      );
+    expect(await restored(reference(oil))).toMatchObject([{ name: oil, uid: oilTenant.metadata.uid }]);
+    expect(await restored(reference(oil, oilTenant.metadata.uid))).toMatchObject([{ uid: oilTenant.metadata.uid }]);
+    expect(await restored(reference(uniqueName("gone")))).toBeUndefined();
+    expect(await restored(reference(uniqueName("gone")), other)).toMatchObject([{ kind: "Namespace", uid: other.uid }]);
   });
 });

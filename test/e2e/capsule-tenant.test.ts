@@ -257,3 +257,39 @@ describe("a tenant", () => {
     for (const left of [first, second]) await remove(namespace(left));
   });
 });
+
+describe("a tenant that is restored from a backup, or made again after its finalizer was removed by force", () => {
+  it.each(["its namespaces", "itself"])(
+    "has its namespaces again, with the backup's marks, when first come %s",
+    async (first) => {
+      const [name, dev] = [uniqueName("restored"), uniqueName("restored-dev")];
+      const wanted = capsuleTenant(name);
+      await apply(wanted);
+      await create(labelled(dev, name));
+      const { metadata: former } = await untilNamespaces(wanted, [dev]);
+      await eventually(async () => {
+        expect((await get(namespace(dev))).metadata.ownerReferences).toMatchObject([{ uid: former.uid }]);
+      });
+      const { labels = {}, annotations = {}, ownerReferences = [] } = (await get(namespace(dev))).metadata;
+      const backup = { ...namespace(dev), metadata: { name: dev, labels, annotations, ownerReferences } };
+
+      await edit(wanted, { metadata: { finalizers: null, annotations: { "kindstack.dev/paused": "true" } } });
+      await remove(wanted);
+      await untilGone(wanted);
+      await untilGone(namespace(dev)); // the garbage collector takes it along
+
+      const steps = [() => create(backup), () => apply(wanted)];
+      for (const step of first === "itself" ? steps.reverse() : steps) await step();
+      const { metadata } = await untilNamespaces(wanted, [dev]);
+      const live = await eventually(async () => {
+        const found = await get(namespace(dev));
+        expect(found.metadata.labels).toMatchObject({ "kindstack.dev/owner-uid": metadata.uid });
+        return found;
+      });
+      expect(live.metadata.ownerReferences).toMatchObject([{ kind: "Tenant", name, uid: metadata.uid }]);
+      await eventually(async () => expect(await contents(dev, name)).not.toEqual([]));
+      await remove(wanted);
+      await untilGone(namespace(dev));
+    },
+  );
+});

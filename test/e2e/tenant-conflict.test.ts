@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { LiveObject } from "../../providers/kubernetes/client";
-import { OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
+import { CREATED_ANNOTATION, OWNER_UID_LABEL } from "../../providers/kubernetes/ownership";
 import { eventually } from "../../src/testing/eventually";
 import { findCondition } from "../../stacks/contract/condition";
 import { statusOf } from "../../stacks/contract/kind";
@@ -94,11 +94,42 @@ describe.concurrent("a Tenant that claims another one's namespace", () => {
     await apply(namespace(name, { labels: { [OWNER_UID_LABEL]: other } }));
     await apply(tenant(name));
     const stalled = await untilConflict(name);
-    expect(conditionOf(stalled, "Stalled").message).toContain(`remove its label ${OWNER_UID_LABEL}`);
+    expect(conditionOf(stalled, "Stalled").message).toContain(
+      `remove the label ${OWNER_UID_LABEL} of Namespace ${name}`,
+    );
 
     await edit(namespace(name), { metadata: { labels: { [OWNER_UID_LABEL]: null } } });
     await untilReady(tenant(name));
   });
+
+  it.each(["the other one claims it", "it is released"])(
+    "gets it with all that is in it, as the message and the page say, when first %s",
+    async (first) => {
+      const [from, to] = [uniqueName("from"), uniqueName("to")];
+      const claim = () => apply(tenant(to, { namespaces: [to, from] }));
+      const release = () => apply(tenant(from, { namespaces: [`${from}-rest`] }));
+      await apply(tenant(from));
+      await untilReady(tenant(from));
+      const { uid } = (await get(namespace(from))).metadata;
+      const kept = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "kept", namespace: from } };
+      await apply({ ...kept, data: { a: "1" } });
+      await edit(namespace(from), { metadata: { annotations: { [CREATED_ANNOTATION]: null } } });
+      if (first === "it is released") {
+        await release();
+        await eventually(async () => expect(await ownerOf(from)).toBeUndefined());
+        await claim();
+      } else {
+        await claim();
+        const message = conditionOf(await untilConflict(to), "Stalled").message;
+        expect(message).toContain(`first remove its annotation ${CREATED_ANNOTATION}`);
+        await release();
+      }
+      const { metadata } = await untilReady(tenant(to));
+      await eventually(async () => expect(await ownerOf(from)).toBe(metadata.uid));
+      expect((await get(namespace(from))).metadata).toMatchObject({ uid });
+      expect(await get(kept)).toMatchObject({ data: { a: "1" } });
+    },
+  );
 
   it("does not disturb the other one by going away", async () => {
     const [first, second] = [uniqueName("first"), uniqueName("second")];

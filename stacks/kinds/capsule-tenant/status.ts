@@ -1,4 +1,4 @@
-import type { LiveObject } from "../../../providers/kubernetes/index";
+import { type LiveObject, OWNER_UID_LABEL } from "../../../providers/kubernetes/index";
 import type { KindCondition } from "../../contract/index";
 import { HOSTNAME_COLLISION_LABEL } from "./labels";
 import { KEY_RULE_ANNOTATIONS } from "./namespace-metadata";
@@ -60,7 +60,12 @@ export function capsuleTenantNeedsReconcile(
   watched: readonly LiveObject[],
 ): string[] {
   const wanted = namespacesOf(tenant, owned, watched);
-  const made = namesOf("Namespace", owned);
+  // Those of a predecessor, as a restore brings them, are not this tenant's yet.
+  const { uid } = tenant.metadata;
+  const made = namesOf(
+    "Namespace",
+    owned.filter(({ metadata: { labels } }) => (labels?.[OWNER_UID_LABEL] ?? uid) === uid),
+  );
   const ready = wanted.filter(
     (name) => made.includes(name) && !hasRights(name, owned) && mayHaveRights(tenant, name, { owned, watched }),
   );

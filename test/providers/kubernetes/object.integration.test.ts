@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { withinFence } from "../../../providers/fence";
 import {
@@ -79,9 +80,39 @@ describe("create", () => {
     await expect(create(cluster.configMap("taken", { a: "2" }))).rejects.toMatchObject({
       errorClass: "terminal",
       reason: "Conflict",
-      message: `ConfigMap taken belongs to ${globex.description}; remove it there, or remove its label ${OWNER_UID_LABEL}`,
+      message:
+        `ConfigMap taken belongs to ${globex.description}. To move it with all that is in it, first remove its annotation ` +
+        `${CREATED_ANNOTATION}, and remove it there; if that owner is gone, remove the label ${OWNER_UID_LABEL} of ConfigMap taken`,
     });
     expect(await cluster.find("taken")).toMatchObject({ data: { a: "1" } });
+  });
+
+  it("takes over what a predecessor of the owner's name has left, as after a restore", async () => {
+    const [before, now] = [1, 2].map(() => ({ uid: randomUUID(), description: acme.description }));
+    await create(cluster.configMap("inherited", { a: "1" }), before);
+    await cluster.applyAs("someone", cluster.configMap("inherited", { theirs: "1" }));
+    for (const owner of [{ ...acme }, { uid: randomUUID(), description: globex.description }]) {
+      await expect(create(cluster.configMap("inherited", { a: "2" }), owner)).rejects.toMatchObject({
+        reason: "Conflict",
+      });
+    }
+    const outs = await create(cluster.configMap("inherited", { a: "2" }), now);
+    expect(await cluster.find("inherited")).toMatchObject({
+      data: { a: "2", theirs: "1" },
+      metadata: { labels: { [OWNER_UID_LABEL]: now?.uid } },
+    });
+    await remove(outs);
+    expect(await cluster.find("inherited")).toBeUndefined(); // it was created, by the predecessor
+  });
+
+  it("leaves what was moved as its message says where it is, and the other owner adopts it", async () => {
+    const outs = await create(cluster.configMap("moved", { a: "1" }), globex);
+    await cluster.edit("moved", { metadata: { annotations: { [CREATED_ANNOTATION]: null } } });
+    const { uid } = (await cluster.find("moved"))?.metadata ?? {};
+    await remove(outs);
+    const moved = await create(cluster.configMap("moved", { a: "2" }));
+    expect(await cluster.find("moved")).toMatchObject({ metadata: { uid, labels: { [OWNER_UID_LABEL]: acme.uid } } });
+    expect(moved.created).toBe(false);
   });
 });
 

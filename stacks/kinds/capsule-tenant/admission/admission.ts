@@ -5,7 +5,7 @@ import { capsuleNamespaceView } from "../namespace-view";
 import { policies } from "../policies/policies";
 import { indexKeysOf } from "./endpoints";
 import { ingressCollisionWebhook } from "./ingress-collisions";
-import { namespaceWebhook } from "./namespaces";
+import { namespaceWebhook, restoredNamespaceWebhook } from "./namespaces";
 import { QuotaRoom } from "./quota-room";
 import { quotaWebhooks } from "./quotas";
 import { namespaceRoles } from "./roles";
@@ -18,6 +18,7 @@ export function capsuleTenantAdmission(): KindAdmission {
   const room = new QuotaRoom();
   const webhooks = [
     namespaceWebhook(),
+    restoredNamespaceWebhook(),
     servicesMetadataWebhook(),
     ingressCollisionWebhook(),
     tenantHostnamesWebhook(),

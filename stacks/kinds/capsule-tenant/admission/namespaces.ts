@@ -25,6 +25,8 @@ const MAX_NAME_LENGTH = 63;
 /** Each key of a namespace is compared with a tenant's expressions; Kubernetes' own keys have at most 317 characters. */
 const MAX_KEYS = 200;
 const MAX_KEY_LENGTH = 317;
+/** Each is asked for. */
+const MAX_TENANTS = 10;
 const CAPSULE_GROUP = "capsule.clastix.io/";
 
 /**
@@ -49,6 +51,56 @@ export function namespaceWebhook(): AdmissionWebhook {
     sideEffects: "None",
     review: reviewNamespace,
   };
+}
+
+/** Whether a namespace names a Tenant as its owner, by its UID. */
+const NAMES_A_TENANT =
+  "has(object.metadata.ownerReferences) && " +
+  `object.metadata.ownerReferences.exists(owner, owner.kind == 'Tenant' && owner.apiVersion.startsWith('${CAPSULE_GROUP}'))`;
+
+/**
+ * The references of a new namespace to a tenant that lives no more, as a backup has them, become those to the tenant of the
+ * name, or go: the garbage collector deletes a namespace with a dead owner within a second, whatever restores it.
+ */
+export function restoredNamespaceWebhook(): AdmissionWebhook {
+  return {
+    name: "restored.namespaces.capsule.clastix.io",
+    type: "mutating",
+    rules: [
+      { apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE"], resources: ["namespaces"], scope: "Cluster" },
+    ],
+    failurePolicy: "Fail",
+    matchConditions: [{ name: "names-a-tenant", expression: NAMES_A_TENANT }],
+    timeoutSeconds: 10,
+    sideEffects: "None",
+    review: async ({ object }, { client }) => {
+      const { ownerReferences = [] } = object?.metadata ?? {};
+      const names = new Set(ownerReferences.filter(namesTenant).map(({ name }) => name));
+      if (names.size > MAX_TENANTS) return refuse(`a namespace cannot name ${names.size} Tenants as its owners`);
+      const living = await livingTenants([...names], client);
+      const value = ownerReferences.flatMap((owner) => {
+        const uid = namesTenant(owner) ? living.get(owner.name) : owner.uid;
+        return uid === undefined ? [] : [{ ...owner, uid }];
+      });
+      if (isDeepStrictEqual(value, ownerReferences)) return { allowed: true };
+      return { allowed: true, patch: [{ op: "add", path: "/metadata/ownerReferences", value }] };
+    },
+  };
+}
+
+function namesTenant({ apiVersion, kind }: OwnerReference): boolean {
+  return kind === "Tenant" && apiVersion.startsWith(CAPSULE_GROUP);
+}
+
+/** The UIDs of the tenants of these names that are not being deleted; not from a cache: one may have come a moment ago. */
+async function livingTenants(
+  names: readonly string[],
+  client: AdmissionView["client"],
+): Promise<ReadonlyMap<string, string>> {
+  const type = { apiVersion: `${CAPSULE_GROUP}v1alpha1`, kind: "Tenant" };
+  const found = await Promise.all(names.map((name) => client.get(type, name)));
+  const living = found.filter((tenant) => tenant !== undefined).filter(({ metadata }) => !metadata.deletionTimestamp);
+  return new Map(living.map(({ metadata }) => [metadata.name, metadata.uid]));
 }
 
 function reviewNamespace(
@@ -147,8 +199,8 @@ function hasPrefix(name: string, tenant: string): boolean {
 }
 
 /** Also by a UID that it had before, as in a backup. */
-function isReferenceTo({ metadata }: LiveTenant, { apiVersion, kind, name, uid }: OwnerReference): boolean {
-  return uid === metadata.uid || (kind === "Tenant" && apiVersion.startsWith(CAPSULE_GROUP) && name === metadata.name);
+function isReferenceTo({ metadata }: LiveTenant, owner: OwnerReference): boolean {
+  return owner.uid === metadata.uid || (namesTenant(owner) && owner.name === metadata.name);
 }
 
 /** A patch that gives the namespace to the tenant; empty when the tenant has it. */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { TerminalError } from "../../../../providers/errors";
 import type { LiveObject } from "../../../../providers/kubernetes/client";
+import { OWNER_UID_LABEL } from "../../../../providers/kubernetes/ownership";
 import { customResourceDefinition } from "../../../../stacks/contract/crd";
 import { parseObject } from "../../../../stacks/contract/kind";
 import type { KindObject } from "../../../../stacks/contract/object";
@@ -113,6 +114,10 @@ describe("Capsule's Tenant", () => {
       capsuleTenant.capabilities.liveState?.needsReconcile(oilTenant(), owned, watched);
     expect(needsReconcile([], [labelled("oil-a")])).toEqual(["namespace oil-a is new"]);
     expect(needsReconcile([member("oil-a"), given("oil-a")], [])).toEqual([]);
+    const restored = labelled("oil-a");
+    const labels = { ...restored.metadata.labels, [OWNER_UID_LABEL]: "a predecessor's" };
+    const inherited = { ...restored, metadata: { ...restored.metadata, labels } };
+    expect(needsReconcile([inherited], [inherited])).toEqual(["namespace oil-a is new"]);
     expect(needsReconcile([labelled("oil-a", "gas")], [])).toEqual(["namespace oil-a has left"]);
   });
 

@@ -161,6 +161,21 @@ const worstCases: Record<string, [string, Partial<AdmissionRequest>][]> = {
     ],
     ["groups", { user: { username: "alice", groups: range(20_000, (i) => `g${i}`) }, object: namespace({}) }],
   ],
+  "restored.namespaces.capsule.clastix.io": [
+    [
+      "owners",
+      {
+        object: namespace({
+          ownerReferences: range(20_000, (i) => ({
+            apiVersion: "capsule.clastix.io/v1alpha1",
+            kind: "Tenant",
+            name: `t${i}`,
+            uid: `${i}`,
+          })),
+        }),
+      },
+    ],
+  ],
   "services.capsule.clastix.io": [
     [
       "labels",
