@@ -88,7 +88,9 @@ export async function plannedResources(
       const word = deletionOf(change, live, isKnown, changing);
       return [{ change, shown: { ...shown, operation: word, fields: [] }, refused: false, live }];
     }
-    const source = moves.sourceOf(change);
+    // Nothing moves where somebody has deleted it; and what is lost for it is what matters most.
+    const isMove = !(isKnown && live === undefined) && (operation !== "replace" || moves.isKept(change));
+    const source = isMove ? moves.sourceOf(change) : undefined;
     const given = inputs as unknown as ObjectInputs;
     const effect =
       isObject && isKnown ? effectOf(live, given, ownersOf(given.owner, old), appliedBefore(old)) : undefined;

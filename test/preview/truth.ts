@@ -213,7 +213,11 @@ function whatHappened({ from, to, before, after, uid, taken, old }: Seen): (Reso
     return [isLost ? "delete" : "release"];
   }
   const [was, is] = [before.get(to), after.get(to)];
-  if (from !== undefined && from !== to && !taken.has(from)) return ["replace"];
+  if (from !== undefined && from !== to && !taken.has(from)) {
+    // What was gone already is replaced where only the state tells, and made anew after a refresh.
+    const fresh = { to, before, after, uid, taken, old };
+    return lost === undefined ? ["replace", ...whatHappened({ ...fresh, from: undefined })] : ["replace"];
+  }
   if (is === undefined) return ["nothing"];
   if (was === undefined) return ["create"];
   if (was.metadata.uid !== is.metadata.uid) return ["replace"];
