@@ -88,7 +88,7 @@ export async function plannedResources(
       const word = deletionOf(change, live, isKnown, changing);
       return [{ change, shown: { ...shown, operation: word, fields: [] }, refused: false, live }];
     }
-    // Nothing moves where somebody has deleted it; and what is lost for it is what matters most.
+    // What is gone cannot move. Where a move loses what the resource had, the loss matters more.
     const isMove = !(isKnown && live === undefined) && (operation !== "replace" || moves.isKept(change));
     const source = isMove ? moves.sourceOf(change) : undefined;
     const given = inputs as unknown as ObjectInputs;
