@@ -1,4 +1,4 @@
-import { KubeConfig, type User } from "@kubernetes/client-node";
+import { type Cluster, KubeConfig, type User } from "@kubernetes/client-node";
 import { type Dispatcher, request } from "undici";
 import { ClassifiedError, type ErrorClass } from "../errors";
 import { checkFence, currentFence } from "../fence";
@@ -55,11 +55,13 @@ export class ApiServer {
   }
 
   get server(): string {
+    return this.#cluster.server;
+  }
+
+  get #cluster(): Cluster {
     const cluster = this.#config.getCurrentCluster();
-    if (cluster === null) {
-      throw new ApiError(400, "NoCluster", "the kubeconfig names no current cluster: set KUBECONFIG or a context");
-    }
-    return cluster.server;
+    if (cluster !== null) return cluster;
+    throw new ApiError(400, "NoCluster", "the kubeconfig names no current cluster: set KUBECONFIG or a context");
   }
 
   /** The namespace of the kubeconfig's current context; in a Pod its own. */
@@ -69,10 +71,8 @@ export class ApiServer {
 
   /** The same API server for another user. */
   protected configOf(user: User): KubeConfig {
-    const cluster = this.#config.getCurrentCluster();
-    if (cluster === null) throw new ApiError(400, "NoCluster", "the kubeconfig names no current cluster");
     const config = new KubeConfig();
-    config.loadFromClusterAndUser(cluster, user);
+    config.loadFromClusterAndUser(this.#cluster, user);
     return config;
   }
 

@@ -1,4 +1,4 @@
-import { typeName } from "./object-types";
+import { groupOf, typeName } from "./object-types";
 import type { LiveObject, Manifest } from "./types";
 
 /*
@@ -31,7 +31,7 @@ const CURRENT: Health = { status: "Current", message: "" };
 
 /** Whether what the API server shows of this type as applied may still have to begin to work. */
 export function hasHealth(type: Manifest): boolean {
-  const group = type.apiVersion.includes("/") ? (type.apiVersion.split("/")[0] ?? "") : "";
+  const group = groupOf(type.apiVersion);
   return typeName(type) in RULES || (group.includes(".") && !group.endsWith(".k8s.io"));
 }
 

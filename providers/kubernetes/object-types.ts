@@ -45,6 +45,11 @@ export function withStoredData(manifest: Manifest): Manifest {
   return { ...rest, data: { ...(rest.data as object | undefined), ...Object.fromEntries(encoded) } };
 }
 
+/** The API group of an `apiVersion`; empty for the core group. */
+export function groupOf(apiVersion: string): string {
+  return apiVersion.includes("/") ? (apiVersion.split("/")[0] ?? "") : "";
+}
+
 export function typeName({ apiVersion, kind }: Manifest): string {
   return `${apiVersion}/${kind}`;
 }

@@ -9,7 +9,15 @@ import { deleteObject, endOfOwner, makeUnmanaged, relinquish, untilGone } from "
 import { findFieldDrift } from "./field-drift";
 import { ignoredPaths, withoutIgnored } from "./ignored-fields";
 import type { ObjectInputs, ObjectOutputs } from "./object-inputs";
-import { differsIn, grantsRights, holdsData, isFieldPath, limitsNamespace, withStoredData } from "./object-types";
+import {
+  differsIn,
+  grantsRights,
+  groupOf,
+  holdsData,
+  isFieldPath,
+  limitsNamespace,
+  withStoredData,
+} from "./object-types";
 import {
   CREATED_ANNOTATION,
   isAsApplied,
@@ -134,8 +142,7 @@ function checkReplaced({ manifest, replaceOnChanges }: ObjectInputs): CheckFailu
 
 /** The id of an object in the state: another id means another object. */
 function identity({ apiVersion, kind, metadata }: Manifest): string {
-  const group = apiVersion.includes("/") ? apiVersion.split("/")[0] : "";
-  return [group, kind, metadata.namespace ?? "", metadata.name].join("/");
+  return [groupOf(apiVersion), kind, metadata.namespace ?? "", metadata.name].join("/");
 }
 
 /** What is applied of a manifest, besides whose the object is. */

@@ -156,11 +156,11 @@ async function runOperator(options: RunOptions, signal: AbortSignal): Promise<vo
     });
     stacks = opened;
     if (opened.engine instanceof GoEngine) addEngineMetrics(metrics.registry, opened.engine);
-    else logger.warn(ONE_AT_A_TIME);
-    const recorder = new EventRecorder({ client, logger });
-    if (options.shards > 1 && !(opened.engine instanceof GoEngine)) {
-      throw new TerminalError("Misconfigured", `--shards ${options.shards}: ${ONE_AT_A_TIME}`);
+    else {
+      logger.warn(ONE_AT_A_TIME);
+      if (options.shards > 1) throw new TerminalError("Misconfigured", `--shards ${options.shards}: ${ONE_AT_A_TIME}`);
     }
+    const recorder = new EventRecorder({ client, logger });
     const shards = openShards(options, { client, engine: opened.engine, metrics, logger });
     const kinds = [...(await permittedKinds(client, loaded, report))];
     const manager = new Manager({

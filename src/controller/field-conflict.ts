@@ -32,8 +32,8 @@ export function revertsIn(
     (resource.corrected ?? []).map((drift) => revertOf(resource, drift, compared)),
   );
   const deletions = missing.map((id) => {
-    const { type, ...metadata } = parseObjectId(id);
-    const what = `${type.slice(type.lastIndexOf("/") + 1)} ${objectKey(metadata)}`;
+    const { kind, ...metadata } = parseObjectId(id);
+    const what = `${kind} ${objectKey(metadata)}`;
     return {
       key: `${id} is deleted`,
       repaired: `${what} was deleted`,

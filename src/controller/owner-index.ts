@@ -99,8 +99,8 @@ export class OwnerIndex {
 
   /** What the caches show of an owned object, by its id; `undefined` when its type is not watched. */
   view(id: string): OwnedView | undefined {
-    const { type, ...metadata } = parseObjectId(id);
-    const informer = this.#informers.get(type);
+    const { apiVersion, kind, ...metadata } = parseObjectId(id);
+    const informer = this.#informers.get(`${apiVersion}/${kind}`);
     return informer && { object: informer.get(objectKey(metadata)), cacheVersion: informer.resourceVersion };
   }
 

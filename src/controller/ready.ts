@@ -45,8 +45,7 @@ export function findUnready(
   for (const { id } of stack?.resources ?? []) {
     const object = isSeen(id) ? owned.get(id) : undefined;
     if (object === undefined) {
-      const { type, ...metadata } = parseObjectId(id);
-      const [apiVersion, kind] = [type.slice(0, type.lastIndexOf("/")), type.slice(type.lastIndexOf("/") + 1)];
+      const { apiVersion, kind, ...metadata } = parseObjectId(id);
       if (hasHealth({ apiVersion, kind, metadata })) {
         unready.waiting.push(`${kind} ${objectKey(metadata)}: it has just been applied`);
       }

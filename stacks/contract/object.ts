@@ -59,11 +59,11 @@ export function objectId(object: {
   return `${object.apiVersion}/${object.kind}/${object.metadata.namespace ?? ""}/${object.metadata.name ?? ""}`;
 }
 
-/** The parts of an {@link objectId}; `type` is `<apiVersion>/<kind>`. */
-export function parseObjectId(id: string): { type: string; namespace: string; name: string } {
+/** The parts of an {@link objectId}. */
+export function parseObjectId(id: string): { apiVersion: string; kind: string; namespace: string; name: string } {
   const parts = id.split("/");
-  const [namespace = "", name = ""] = parts.splice(-2);
-  return { type: parts.join("/"), namespace, name };
+  const [kind = "", namespace = "", name = ""] = parts.splice(-3);
+  return { apiVersion: parts.join("/"), kind, namespace, name };
 }
 
 /** `namespace/name`, or `name` for what has no namespace: the usual key of controllers. */

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import path from "node:path";
 import { KubeConfig } from "@kubernetes/client-node";
 import { pino } from "pino";
+import { afterAll, beforeAll } from "vitest";
 import { userConfig } from "../../bench/users";
 import {
   ApiError,
@@ -22,6 +23,7 @@ import { DEFAULT_USER_GROUP, NAMESPACE_DELETER, TENANT_LABEL } from "../../stack
 import { policyBindings } from "../../stacks/kinds/capsule-tenant/policies/policies";
 import { enforcementProbe } from "../../stacks/kinds/capsule-tenant/policies/tenant-policy";
 import type { CapsuleTenantSpec } from "../../stacks/kinds/capsule-tenant/schema";
+import { controlPlane } from "../control-plane";
 import { removeAdmission } from "./leftovers";
 
 const RBAC = "rbac.authorization.k8s.io";
@@ -184,6 +186,17 @@ export class TestAdmission {
     config.loadFromFile(this.#kubeconfig);
     return config;
   }
+}
+
+/** Admission for the tests of one file, on its own control plane: it serves before the first of them. */
+export function useServedAdmission(): TestAdmission {
+  const admission = new TestAdmission(controlPlane());
+  beforeAll(async () => {
+    await admission.open();
+    await admission.serve();
+  });
+  afterAll(() => admission.close());
+  return admission;
 }
 
 export function uniqueName(prefix: string): string {

@@ -1,15 +1,8 @@
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { controlPlane } from "../control-plane";
+import { expect, it } from "vitest";
 import { compareVerdicts } from "./compared-verdicts";
-import { TestAdmission } from "./test-admission";
+import { useServedAdmission } from "./test-admission";
 
-const admission = new TestAdmission(controlPlane());
-
-beforeAll(async () => {
-  await admission.open();
-  await admission.serve();
-});
-afterAll(() => admission.close());
+const admission = useServedAdmission();
 
 /** `verdicts.slow.test.ts` compares 10,000. */
 it("the policies allow of random objects what a second reading of their tenant allows", {
