@@ -93,6 +93,16 @@ func (b buckets) Write(ctx context.Context, key string, data []byte) error {
 	return b.bucket.WriteAll(ctx, key, data, nil)
 }
 
+func (b buckets) Copy(ctx context.Context, from, to string) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	err := b.bucket.Copy(ctx, to, from, nil)
+	if gcerrors.Code(err) == gcerrors.NotFound {
+		return ErrNotFound
+	}
+	return err
+}
+
 func (b buckets) Delete(ctx context.Context, keys ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()

@@ -55,7 +55,7 @@ func (f files) Write(_ context.Context, key string, data []byte) error {
 		err = closed
 	}
 	if err == nil {
-		err = rename(aside.Name(), path)
+		err = inFolder(os.Rename, aside.Name(), path)
 	}
 	if err != nil {
 		_ = os.Remove(aside.Name())
@@ -63,10 +63,23 @@ func (f files) Write(_ context.Context, key string, data []byte) error {
 	return err
 }
 
-// rename makes the folder if it is missing. To delete a folder's last file removes it meanwhile.
-func rename(from, to string) error {
+// Copy gives a file a second name where the volume can do that: files are replaced, never written to.
+func (f files) Copy(ctx context.Context, from, to string) error {
+	err := inFolder(os.Link, f.path(from), f.path(to))
+	if err == nil {
+		return nil
+	}
+	data, err := f.Read(ctx, from)
+	if err != nil {
+		return err
+	}
+	return f.Write(ctx, to, data)
+}
+
+// inFolder makes the folder of a new name if it is missing. To delete a folder's last file removes it meanwhile.
+func inFolder(name func(from, to string) error, from, to string) error {
 	for try := 0; ; try++ {
-		err := os.Rename(from, to)
+		err := name(from, to)
 		if !errors.Is(err, fs.ErrNotExist) || try == 3 {
 			return err
 		}

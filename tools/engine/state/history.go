@@ -55,16 +55,12 @@ func (s *Stacks) Append(ctx context.Context, name string, entry *Entry) error {
 	if err != nil {
 		return err
 	}
-	checkpoint, err := s.read(ctx, name)
-	if err != nil {
-		return err
-	}
 	start := fmt.Sprintf("%s/%s-%d", historyFolder(name), name, time.Now().UnixNano())
 	entries, bytes := s.history.share(ctx)
 	if entries > 0 {
 		err = s.store.Write(ctx, start+".history.json", data)
 		if err == nil {
-			err = s.store.Write(ctx, start+".checkpoint.json", checkpoint)
+			err = s.copyCheckpoint(ctx, name, start+".checkpoint.json")
 		}
 	}
 	for _, stack := range s.history.toCut(name) {

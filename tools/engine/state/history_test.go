@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -48,6 +49,32 @@ func TestTheOldestEntriesOfAHistoryGo(t *testing.T) {
 		}
 		if got := times(); got != step.want {
 			t.Fatalf("%d entries, %d bytes: %q", step.entries, step.bytes, got)
+		}
+	}
+}
+
+func TestAHistoryKeepsTheCheckpointThatAnUpdateLeft(t *testing.T) {
+	ctx := context.Background()
+	root := t.TempDir()
+	stacks, _ := open(t, root, "s")
+	if err := stacks.Append(ctx, "a", &Entry{}); !errors.Is(err, ErrNotFound) {
+		t.Fatalf("a stack that does not exist: %v", err)
+	}
+	for _, protect := range []bool{true, false} {
+		if err := stacks.Import(ctx, "a", deployment(t, "a", protect)); err != nil {
+			t.Fatal(err)
+		}
+		if err := stacks.Append(ctx, "a", &Entry{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept, err := filepath.Glob(filepath.Join(root, historyFolder("a"), "*.checkpoint.json"))
+	if len(kept) != 2 || err != nil {
+		t.Fatalf("%v, %v", kept, err)
+	}
+	for i, want := range []bool{true, false} {
+		if data, err := os.ReadFile(kept[i]); strings.Contains(string(data), `"protect":true`) != want || err != nil {
+			t.Fatalf("%d: %s, %v", i, data, err)
 		}
 	}
 }

@@ -105,6 +105,23 @@ func (p *postgresStore) Write(ctx context.Context, key string, data []byte) erro
 	return write()
 }
 
+func (p *postgresStore) Copy(ctx context.Context, from, to string) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	done, err := p.in.ExecContext(ctx, `INSERT INTO `+p.table+` (key, data) SELECT $2::text, data FROM `+p.table+` WHERE key = $1
+		ON CONFLICT (key) DO UPDATE SET data = excluded.data, updated_at = now()`, p.key(from), p.key(to))
+	if isMissingTable(err) {
+		return ErrNotFound
+	}
+	if err != nil {
+		return err
+	}
+	if copied, err := done.RowsAffected(); copied == 0 && err == nil {
+		return ErrNotFound
+	}
+	return nil
+}
+
 func (p *postgresStore) Delete(ctx context.Context, keys ...string) error {
 	all := make([]string, len(keys))
 	for i, key := range keys {

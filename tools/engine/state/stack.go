@@ -59,6 +59,18 @@ func (s *Stacks) read(ctx context.Context, name string) ([]byte, error) {
 	return data, err
 }
 
+func (s *Stacks) copyCheckpoint(ctx context.Context, name, to string) error {
+	key := checkpointKey(name)
+	err := s.store.Copy(ctx, key, to)
+	for _, extension := range compressed {
+		if !errors.Is(err, ErrNotFound) {
+			break
+		}
+		err = s.store.Copy(ctx, key+extension, to)
+	}
+	return err
+}
+
 // checkpoint returns nil for a stack without one.
 func (s *Stacks) checkpoint(ctx context.Context, name string) (*apitype.CheckpointV3, error) {
 	data, err := s.read(ctx, name)

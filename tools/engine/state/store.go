@@ -25,6 +25,8 @@ type Store interface {
 	// Read returns ErrNotFound for a file that does not exist.
 	Read(ctx context.Context, key string) ([]byte, error)
 	Write(ctx context.Context, key string, data []byte) error
+	// Copy returns ErrNotFound for a file that does not exist. Neither file changes with the other one.
+	Copy(ctx context.Context, from, to string) error
 	// Delete leaves out files that do not exist.
 	Delete(ctx context.Context, keys ...string) error
 	// DeleteAll deletes all files in folders.
