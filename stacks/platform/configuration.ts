@@ -85,7 +85,7 @@ export const configurationSchema = Type.Object({
     { pattern: "^(awskms|azurekeyvault|gcpkms|hashivault)://." },
     "key service in place of a passphrase, such as awskms://alias/kindstack",
   ),
-  storageSize: quantity("1Gi", "size of the volume for the state"),
+  storageSize: quantity("4Gi", "size of the volume for the state"),
   storageClass: optional(NAME, "storage class of that volume"),
   keepState: flag(
     true,

@@ -123,7 +123,7 @@ describe("the installation with nothing configured", () => {
 
     expect(inputs).toMatchObject({
       metadata: { name: "kindstack-state", namespace },
-      spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } },
+      spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "4Gi" } } },
     });
     expect(variable(registrations, "PULUMI_BACKEND_URL")?.value).toBe("file:///var/lib/kindstack/state");
   });
