@@ -120,9 +120,13 @@ export function resumedConditions(generation: number): NewCondition[] {
 /** The reason of `Synced` while others undo each repair. */
 export const CONFLICT = "FieldConflict";
 
+/** What {@link conflictConditions} say of a conflict. */
+export function conflictMessage(conflict: string): string {
+  return `${conflict}; repairs back off (max 5 min)`;
+}
+
 /** After an update, while another client, or admission, undoes each repair: the stack is not as the object says. */
-export function conflictConditions(observedGeneration: number, conflict: string): NewCondition[] {
-  const message = `${conflict}; repairs back off (max 5 min)`;
+export function conflictConditions(observedGeneration: number, message: string): NewCondition[] {
   return [
     { type: "Synced", status: "False", reason: CONFLICT, message, observedGeneration },
     notSo("Reconciling", observedGeneration),

@@ -1,5 +1,6 @@
 import type { LiveObject } from "../../providers/kubernetes/client";
 import { isOrphanRecorded, obeyedAnnotations } from "../../stacks/contract/annotations";
+import { findCondition } from "../../stacks/contract/condition";
 import { kindName, parseObject, statusOf } from "../../stacks/contract/kind";
 import { FINALIZER, objectId } from "../../stacks/contract/object";
 import { isFresh } from "../cache/freshness";
@@ -69,6 +70,7 @@ function factsOf(seen: ObservedObject): Facts {
   const drifted = driftedOf(seen, drift, []);
   const now = performance.now();
   const { repairs, replacements } = state;
+  if (findCondition(status.conditions, "FieldConflict")?.status === "True") repairs.resume(now);
   return {
     metadata: { generation: 0, ...object.metadata },
     status,

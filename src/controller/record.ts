@@ -9,6 +9,8 @@ import type { UpdateFailure } from "../automation/failures";
 import { Blockers } from "./blockers";
 import {
   conflictConditions,
+  conflictMessage,
+  conflictOverConditions,
   deletingConditions,
   describeAll,
   describeChanges,
@@ -85,18 +87,18 @@ async function recordWait(
 async function recordUpdate(reconcile: Reconcile, { plan, object, result, program }: Updated): Promise<Result> {
   const { context, facts, state, logger } = reconcile;
   const { writer } = context;
-  const { generation } = facts.metadata;
   state.comparedDrift = undefined;
   state.blockers = undefined;
   state.expectations.updated(result);
   program.retainClaims();
   const stack = stackRecordOf(reconcile, result);
   const { repaired, undone } = countReverts(reconcile, plan, result);
-  const conditions = undone === undefined ? succeededConditions(generation) : conflictConditions(generation, undone);
+  const conflict = undone === undefined ? continuedConflict(reconcile, plan) : conflictMessage(undone);
+  const conditions = updatedConditions(reconcile, conflict);
   state.lastAttempt = attemptOf(reconcile, {
     outcome: "succeeded",
     drifted: facts.drifted,
-    conditions: undone === undefined ? conditions : [], // a conflict ends without another attempt
+    conditions: conflict === undefined ? conditions : [], // a conflict ends without another attempt
   });
   await writer.writeStatus(object, state, { ...handled(reconcile), conditions, stack });
   const { resourceChanges, startTime, endTime } = result.summary;
@@ -112,7 +114,24 @@ async function recordUpdate(reconcile: Reconcile, { plan, object, result, progra
     logger.warn({ conflict: undone }, "another controller undoes every repair, slowing down");
   }
   if (plan.looksAgain) return { requeueAfterMs: MAINTAIN_INTERVAL_MS };
-  return undone === undefined ? "done" : { requeueAfterMs: Math.max(0, state.repairs.notBefore - performance.now()) };
+  if (conflict === undefined) return "done";
+  const { notBefore, settledAt } = state.repairs;
+  return { requeueAfterMs: Math.max(0, (undone === undefined ? settledAt : notBefore) - performance.now()) };
+}
+
+/** The conflict that the status tells of: an update is no reason to take it for over, unless a user has asked for it. */
+function continuedConflict({ facts: { status } }: Reconcile, { cause }: UpdatePlan): string | undefined {
+  const known = findCondition(status.conditions, "FieldConflict");
+  return known?.status === "True" && cause !== "Updating" && cause !== "Requested" ? known.message : undefined;
+}
+
+function updatedConditions({ facts, state }: Reconcile, conflict: string | undefined): NewCondition[] {
+  const { generation } = facts.metadata;
+  if (conflict !== undefined) return conflictConditions(generation, conflict);
+  if (findCondition(facts.status.conditions, "FieldConflict")?.status !== "True")
+    return succeededConditions(generation);
+  state.repairs.forget();
+  return conflictOverConditions(generation);
 }
 
 /** Counts what was repaired. @returns what that was, and what of it others undo each time, in words */

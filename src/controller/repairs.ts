@@ -4,6 +4,8 @@ import { DriftBackoff } from "./drift-backoff";
 export const REVERTS_OF_CONFLICT = 3;
 /** What stays for so long was not reverted when it changes again. */
 const FORGOTTEN_MS = 24 * 60 * 60_000;
+/** How long the repairs of another process are taken to have stayed. */
+const ASSUMED_STAY_MS = 60_000;
 
 /**
  * The repairs of one object: how often in a row each field was reverted, at whatever pace, and how long the next repair of a
@@ -15,6 +17,8 @@ export class Repairs {
   /** The longest that a repair stayed. */
   #stayedMs = 0;
   #backoff: DriftBackoff | undefined;
+  /** Whether another process has reported a conflict, which is not over yet. */
+  #resumed = false;
 
   /** The next repair waits until then. */
   get notBefore(): number {
@@ -38,7 +42,7 @@ export class Repairs {
     else this.#stayedMs = Math.max(this.#stayedMs, stayedMs);
     this.#last = now;
     for (const key of repaired) this.#reverts.set(key, (this.#reverts.get(key) ?? 0) + 1);
-    const fought = repaired.filter((key) => (this.#reverts.get(key) ?? 0) >= REVERTS_OF_CONFLICT);
+    const fought = repaired.filter((key) => this.#resumed || (this.#reverts.get(key) ?? 0) >= REVERTS_OF_CONFLICT);
     const inConflict = new Set([...altered, ...fought]);
     if (inConflict.size > 0) {
       this.#backoff ??= new DriftBackoff();
@@ -47,8 +51,17 @@ export class Repairs {
     return inConflict;
   }
 
+  /** Continues a conflict that the status tells of, where this process knows nothing of it. */
+  resume(now: number): void {
+    if (this.#last !== Number.NEGATIVE_INFINITY) return;
+    this.#last = now;
+    this.#stayedMs = ASSUMED_STAY_MS;
+    this.#resumed = true;
+  }
+
   /** Forgets all repairs: the conflict is over. */
   forget(): void {
+    this.#resumed = false;
     this.#reverts.clear();
     this.#stayedMs = 0;
     this.#backoff = undefined;

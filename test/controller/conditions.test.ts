@@ -3,6 +3,7 @@ import type { UpdateFailure } from "../../src/automation/failures";
 import {
   backOffConditions,
   conflictConditions,
+  conflictMessage,
   conflictOverConditions,
   deletingConditions,
   describeChanges,
@@ -121,7 +122,7 @@ describe("while an object is paused", () => {
 
 describe("while a user undoes every repair", () => {
   it("an object is not as it says, has a field conflict and names the fields", () => {
-    const conditions = conflictConditions(4, "spec.replicas is 2 in place of 1");
+    const conditions = conflictConditions(4, conflictMessage("spec.replicas is 2 in place of 1"));
     expect(summary(conditions)).toEqual(["Synced=False", "Reconciling=False", "Stalled=False", "FieldConflict=True"]);
     const message = "spec.replicas is 2 in place of 1; repairs back off (max 5 min)";
     expect(find(conditions, "FieldConflict")).toMatchObject({ reason: "RepairsReverted", message });

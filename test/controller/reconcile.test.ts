@@ -90,7 +90,7 @@ class Harness {
   readonly reconciler: Reconciler;
   readonly #item: ObjectItem;
 
-  constructor(kind: AnyKind = memcached) {
+  constructor(kind: AnyKind = memcached, digest = "digest") {
     const played = { ...kind, program: this.program };
     const cache: KindCache = {
       object: () => this.shown ?? this.object,
@@ -153,7 +153,7 @@ class Harness {
     };
     this.reconciler = new Reconciler({
       kind: played,
-      program: "digest",
+      program: digest,
       cluster: undefined,
       client,
       cache,
@@ -225,6 +225,10 @@ class Harness {
 
   reconciling() {
     return findCondition(statusOf(this.object).conditions, "Reconciling");
+  }
+
+  synced() {
+    return findCondition(statusOf(this.object).conditions, "Synced");
   }
 
   fieldConflict() {
@@ -459,10 +463,40 @@ describe("a conflict", () => {
     expect(harness.updates).toBe(before + 1);
   });
 
+  it("is not over for a restart of the operator, nor for an update by a new version of it", async () => {
+    const before = await fieldConflict();
+    const harness = new Harness(memcached, "changed");
+    harness.object = before.object;
+    expect(await harness.reconcile()).toMatchObject({ requeueAfterMs: expect.any(Number) });
+    expect(harness.updates).toBe(1);
+    expect(harness.fieldConflict()?.status).toBe("True");
+    expect(harness.synced()).toMatchObject({ status: "False", reason: "FieldConflict" });
+
+    harness.edit();
+    await harness.reconcile();
+    expect(harness.fieldConflict()?.status).toBe("True");
+    vi.advanceTimersByTime(120_000);
+    await harness.reconcile();
+    expect(harness.fieldConflict()).toMatchObject({ status: "False", reason: "Settled" });
+  });
+
+  it.each(["changes the spec", "asks for an update"])(
+    "is over when its author %s, until it is found again",
+    async (act) => {
+      const harness = await fieldConflict();
+      act === "changes the spec" ? harness.changeSpec() : harness.request();
+      await harness.reconcile();
+      expect(harness.fieldConflict()).toMatchObject({ status: "False", reason: "Settled" });
+      expect(harness.synced()?.status).toBe("True");
+      harness.edit();
+      expect(await harness.reconcile()).toBe("done");
+      expect(harness.fieldConflict()?.status).toBe("False");
+    },
+  );
+
   it("means that the stack is not synced, which is no cause of an update", async () => {
     const harness = await fieldConflict();
-    const synced = () => findCondition(statusOf(harness.object).conditions, "Synced");
-    expect(synced()).toMatchObject({ status: "False", reason: "FieldConflict" });
+    expect(harness.synced()).toMatchObject({ status: "False", reason: "FieldConflict" });
     const before = harness.updates;
     await harness.reconcile();
     expect(harness.updates).toBe(before);

@@ -66,6 +66,19 @@ describe("repairs", () => {
     expect(repairs.settledAt).toBe(START + 60 * SECOND);
   });
 
+  it("continue a conflict that another process has reported, until one has stayed for two minutes", () => {
+    const repairs = new Repairs();
+    repairs.resume(START);
+    expect(repairs.settledAt).toBe(START + 120 * SECOND);
+    expect(repairs.notBefore).toBe(Number.NEGATIVE_INFINITY);
+    expect(repairs.count(["replicas"], [], START + 15 * SECOND)).toEqual(new Set(["replicas"]));
+    expect(repairs.notBefore).toBe(START + 25 * SECOND);
+
+    repairs.forget();
+    repairs.resume(START + 30 * SECOND);
+    expect(repairs.count(["replicas"], [], START + 31 * SECOND).size).toBe(0);
+  });
+
   it("begin anew after a conflict", () => {
     const repairs = new Repairs();
     fight(repairs, SECOND, 3);

@@ -12,6 +12,7 @@ import {
 import { statusOf } from "../../stacks/contract/kind";
 import { controlPlane } from "../control-plane";
 import { TestDatabase } from "../providers/postgres/database";
+import { History } from "./history";
 import {
   apply,
   client,
@@ -23,6 +24,7 @@ import {
   eventsAbout,
   find,
   get,
+  MEMCACHED,
   memcached,
   namespace,
   POD,
@@ -36,7 +38,7 @@ import {
   untilGone,
   untilReady,
 } from "./objects";
-import { useOperator } from "./operator";
+import { kindstack, useOperator } from "./operator";
 
 const database = new TestDatabase(controlPlane().env);
 let table = "";
@@ -90,6 +92,20 @@ describe("a Deployment that a user changed by hand", () => {
       );
     });
     await eventually(async () => expect(await replicasOf(deployment)).toBe(1), 10_000);
+    const history = (...format: string[]) => {
+      const words = ["history", "memcached", object.metadata.name ?? "", "-n", "default", ...format];
+      return kindstack(words, { PULUMI_BACKEND_URL: `file://${operator.stateDirectory}` });
+    };
+    const resource = `deployment/${object.metadata.name}`;
+    expect(history()).toContain(`update Deployment ${resource}: spec.replicas 5 → 1 (someone)`);
+    expect(JSON.parse(history("-o", "json"))[0].changes).toEqual([
+      {
+        operation: "update",
+        type: "Deployment",
+        name: resource,
+        drift: [{ field: "spec.replicas", live: 5, wanted: 1, by: "someone" }],
+      },
+    ]);
 
     await edit(deployment, withImage("evil:1"));
     await eventually(
@@ -186,14 +202,52 @@ describe("a conflict over a field", () => {
       const before = await repairs();
       await delay(6_000); // in which there were five repairs or more before
       expect((await repairs()) - before).toBeLessThanOrEqual(1);
+
+      const told = new History(MEMCACHED, await get(object));
+      await operator.restart(); // which knows nothing of earlier repairs
+      await eventually(async () => expect(await repairs()).toBeGreaterThan(0));
+      await delay(2_000);
+      await told.stop();
+      const said = [...told.versions, await get(object)].map((version) => conditionOf(version, "FieldConflict").status);
+      expect(new Set(said)).toEqual(new Set(["True"]));
     } finally {
       overwriting = false;
       await conflict;
     }
     await eventually(async () => expect(await replicasOf(deployment)).toBe(1));
-    await operator.restart(); // which knows nothing of earlier repairs and needs no time to see that all is well
+    // Whoever ended it need not wait until the operator is sure.
+    await annotate(object, { [RECONCILE_ANNOTATION]: "the other one has stopped" });
     await untilCondition(object, "FieldConflict", "False", "Settled");
     await untilReady(object);
+  });
+});
+
+describe.concurrent("a conflict", () => {
+  it("with an autoscaler is told at its pace, and ends when the field is left to it, as the page says", {
+    timeout: 150_000,
+  }, async () => {
+    const { object, deployment } = await settled("autoscaled");
+    const name = object.metadata.name ?? "";
+    const autoscaler: Manifest = {
+      apiVersion: "autoscaling/v2",
+      kind: "HorizontalPodAutoscaler",
+      metadata: { name, namespace: "default" },
+      spec: { scaleTargetRef: { apiVersion: "apps/v1", kind: "Deployment", name }, minReplicas: 2, maxReplicas: 3 },
+    };
+    await apply(autoscaler);
+    const told = await eventually(() => untilCondition(object, "FieldConflict", "True", "RepairsReverted"), 90_000);
+    const text = `Deployment default/${name}: spec.replicas is 2 in place of 1: set by kube-controller-manager`;
+    expect(conditionOf(told, "FieldConflict").message).toContain(text);
+    expect(conditionOf(told, "Ready")).toMatchObject({ status: "False", reason: "FieldConflict" });
+
+    await annotate(object, { [IGNORE_FIELDS_ANNOTATION]: `Deployment/${name}:spec.replicas` });
+    await untilCondition(object, "FieldConflict", "False", "Settled");
+    await eventually(async () => expect(await replicasOf(deployment)).toBe(2), 60_000);
+    await untilReady(object);
+    await edit(object, { spec: { containerPort: 11213 } });
+    await untilReady(object);
+    expect(await replicasOf(deployment)).toBe(2);
+    await remove(autoscaler);
   });
 
   it("with admission is told at once, names both values, and is over when the policy is gone", {

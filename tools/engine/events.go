@@ -25,10 +25,13 @@ type collector struct {
 	events  chan engine.Event
 	done    sync.WaitGroup
 	changed map[string]state.Change
+	// By URN, what a refresh found that is not as it should be.
+	drift map[string][]state.FieldDrift
 }
 
 func newCollector(op *operation) *collector {
-	c := &collector{op: op, started: time.Now(), events: make(chan engine.Event, 64), changed: map[string]state.Change{}}
+	c := &collector{op: op, started: time.Now(), events: make(chan engine.Event, 64), changed: map[string]state.Change{},
+		drift: map[string][]state.FieldDrift{}}
 	c.done.Go(func() {
 		for event := range c.events {
 			c.receive(event)
@@ -91,16 +94,49 @@ func isScaffolding(urn resource.URN) bool {
 	return kind == string(resource.RootStackType) || strings.HasPrefix(kind, "pulumi:providers:")
 }
 
+// hidden is how the engine shows a secret.
+const hidden = "[secret]"
+
 var changes = map[display.StepOp]string{
 	deploy.OpCreate: "create", deploy.OpUpdate: "update", deploy.OpDelete: "delete", deploy.OpReplace: "replace",
 	deploy.OpCreateReplacement: "replace", deploy.OpDeleteReplaced: "replace",
 }
 
 func (c *collector) note(step engine.StepEventMetadata) {
+	if step.Op == deploy.OpRefresh && step.New != nil {
+		c.drift[string(step.URN)] = driftIn(step.New.Outputs)
+	}
 	if operation, isChange := changes[step.Op]; isChange {
 		token := strings.Split(string(step.URN.Type()), ":")
-		c.changed[string(step.URN)] = state.Change{Operation: operation, Type: token[len(token)-1], Name: step.URN.Name()}
+		change := state.Change{Operation: operation, Type: token[len(token)-1], Name: step.URN.Name()}
+		if step.Op == deploy.OpUpdate {
+			change.Drift = c.drift[string(step.URN)]
+		}
+		c.changed[string(step.URN)] = change
 	}
+}
+
+// driftIn lists what a provider says that is not as it should be. Values of a resource with secrets are left out.
+func driftIn(outputs resource.PropertyMap) []state.FieldDrift {
+	list := outputs["drift"]
+	if !list.IsArray() {
+		return nil
+	}
+	drift := []state.FieldDrift{}
+	for _, item := range list.ArrayValue() {
+		told, isObject := item.Mappable().(map[string]any)
+		field, isNamed := told["field"].(string)
+		if !isObject || !isNamed {
+			continue
+		}
+		by, _ := told["by"].(string)
+		found := state.FieldDrift{Field: field, Wanted: told["wanted"], Live: told["live"], By: by}
+		if outputs.ContainsSecrets() {
+			found.Wanted, found.Live = hidden, hidden
+		}
+		drift = append(drift, found)
+	}
+	return drift
 }
 
 // changes are those of resources, in the order of their names.

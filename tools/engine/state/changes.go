@@ -15,6 +15,17 @@ type Change struct {
 	Operation string `json:"operation"`
 	Type      string `json:"type"`
 	Name      string `json:"name"`
+	// Drift is what the change corrected.
+	Drift []FieldDrift `json:"drift,omitempty"`
+}
+
+// FieldDrift is a field that was not as it should be, as a provider tells it.
+type FieldDrift struct {
+	Field  string `json:"field"`
+	Wanted any    `json:"wanted"`
+	Live   any    `json:"live,omitempty"`
+	// By is who had changed it, if that is known.
+	By string `json:"by,omitempty"`
 }
 
 // addChanges tells of updates by the CLI, which does not write it down, what they changed: by the checkpoints that they and
@@ -61,7 +72,7 @@ func changesBetween(before, after map[string]apitype.ResourceV3) []Change {
 	changes := []Change{}
 	note := func(operation string, resource apitype.ResourceV3) {
 		token := strings.Split(string(resource.URN.Type()), ":")
-		changes = append(changes, Change{operation, token[len(token)-1], resource.URN.Name()})
+		changes = append(changes, Change{Operation: operation, Type: token[len(token)-1], Name: resource.URN.Name()})
 	}
 	for urn, resource := range after {
 		former, existed := before[urn]
