@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import "./node-version";
+import "./compile-cache";
 import "./warnings";
 import "./heap";
 import { openProbePort } from "./probe-port";

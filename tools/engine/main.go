@@ -37,7 +37,7 @@ type hello struct {
 func main() {
 	version := flag.Bool("version", false, "print the version")
 	session := flag.String("session", "", "the operator's process, for locks")
-	secrets := flag.String("secrets", "", "file of the salt, or of the key service's key")
+	secretsFile := flag.String("secrets", "", "file of the salt, or of the key service's key")
 	service := flag.String("secrets-provider", "", "the key service; without one, the passphrase protects states")
 	check := flag.Bool("check-passphrase", false, "refuse to start with another passphrase than the file's")
 	ttlMs := flag.Int64("ttl-ms", 0, "end after so long unless told otherwise; 0 for never")
@@ -47,7 +47,7 @@ func main() {
 		return
 	}
 	backendURL := os.Getenv("PULUMI_BACKEND_URL")
-	if err := serve(backendURL, *session, *secrets, *service, *check, *ttlMs); err != nil {
+	if err := serve(backendURL, *session, *secretsFile, *service, *check, *ttlMs); err != nil {
 		fmt.Fprintln(os.Stderr, redacted(err.Error(), backendURL))
 		os.Exit(1)
 	}
@@ -76,7 +76,7 @@ func serve(backendURL, session, secretsFile, service string, check bool, ttlMs i
 		}
 	}
 	allow(ttlMs)
-	manager, err := state.OpenManager(secretsFile, service, check)
+	secrets, err := state.OpenProvider(secretsFile, service, check)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func serve(backendURL, session, secretsFile, service string, check bool, ttlMs i
 	if err != nil {
 		return fmt.Errorf("cannot open the state's backend: %w", err)
 	}
-	server := newServer(conn, state.New(store, holder, state.Provider{Own: manager}), manager, backendURL, allow)
+	server := newServer(conn, state.New(store, holder, secrets), secrets.Own, backendURL, allow)
 	conn.Notify("hello", hello{Version, Protocol})
 	return conn.Serve(server.handle)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"sync"
+	"sync/atomic"
 
 	"github.com/pulumi/pulumi/pkg/v3/secrets"
 	"github.com/pulumi/pulumi/pkg/v3/secrets/passphrase"
@@ -13,26 +14,39 @@ import (
 // byPassphrase is a manager of secrets whose key is derived when it is needed: that takes a fifth of a second, and most states
 // have no secret.
 type byPassphrase struct {
-	// state is nil until a new manager is made.
-	state json.RawMessage
-	open  func() (secrets.Manager, error)
+	open func() (secrets.Manager, error)
+	// known is the manager's state; nil until a new manager was needed.
+	known atomic.Pointer[json.RawMessage]
 }
 
 func newByPassphrase(state json.RawMessage, open func() (secrets.Manager, error)) *byPassphrase {
-	return &byPassphrase{state, sync.OnceValues(open)}
+	m := &byPassphrase{}
+	m.open = sync.OnceValues(func() (secrets.Manager, error) {
+		opened, err := open()
+		if err == nil {
+			state := opened.State()
+			m.known.Store(&state)
+		}
+		return opened, err
+	})
+	if state != nil {
+		m.known.Store(&state)
+	}
+	return m
 }
+
+// isNew tells of a manager that has encrypted nothing yet.
+func (m *byPassphrase) isNew() bool { return m.known.Load() == nil }
 
 func (m *byPassphrase) Type() string { return passphrase.Type }
 
 func (m *byPassphrase) State() json.RawMessage {
-	if m.state != nil {
-		return m.state
+	if m.isNew() {
+		if _, err := m.open(); err != nil {
+			return nil
+		}
 	}
-	opened, err := m.open()
-	if err != nil {
-		return nil
-	}
-	return opened.State()
+	return *m.known.Load()
 }
 
 func (m *byPassphrase) Encrypter() config.Encrypter { return m }

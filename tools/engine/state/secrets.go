@@ -19,11 +19,14 @@ import (
 type Provider struct {
 	// Own is the manager of the states that this process writes.
 	Own secrets.Manager
+	// isNew tells that no state names Own yet.
+	isNew func() bool
 }
 
-// OfType makes a manager from what a state says of it: the process's own where it fits, whose key is derived at most once.
+// OfType makes a manager from what a state says of it: the process's own where it fits, whose key is derived at most once,
+// and not to see that it does not fit.
 func (p Provider) OfType(_ context.Context, kind string, state json.RawMessage) (secrets.Manager, error) {
-	if p.Own != nil && kind == p.Own.Type() && bytes.Equal(state, p.Own.State()) {
+	if p.Own != nil && kind == p.Own.Type() && !p.isNew() && bytes.Equal(state, p.Own.State()) {
 		return p.Own, nil
 	}
 	manager, err := managerOf(kind, state)
@@ -51,14 +54,18 @@ type kept struct {
 	State   json.RawMessage `json:"state"`
 }
 
-// OpenManager returns what encrypts the secrets of states that are written from now on: what the file says, or a new
-// manager, which is kept there. It may check that the passphrase is the file's.
-func OpenManager(file, service string, check bool) (secrets.Manager, error) {
+// OpenProvider returns the provider whose own manager encrypts the secrets of states that are written from now on: what the
+// file says, or a new one, which is kept there. It may check that the passphrase is the file's.
+func OpenProvider(file, service string, check bool) (Provider, error) {
 	manager, err := openManager(file, service, check)
 	if err != nil {
-		return nil, err
+		return Provider{}, err
 	}
-	return stack.NewBatchingCachingSecretsManager(manager), nil
+	isNew := func() bool { return false }
+	if m, ok := manager.(*byPassphrase); ok {
+		isNew = m.isNew
+	}
+	return Provider{stack.NewBatchingCachingSecretsManager(manager), isNew}, nil
 }
 
 func openManager(file, service string, check bool) (secrets.Manager, error) {

@@ -1,0 +1,5 @@
+import { enableCompileCache } from "node:module";
+
+// To compile what a command loads takes a third of its start. Node.js keeps it in the folder for temporary files, where it
+// can write one; NODE_DISABLE_COMPILE_CACHE=1 turns that off.
+enableCompileCache();
