@@ -11,20 +11,18 @@ export interface BareEngine {
   /** @returns milliseconds. @throws Error with the failures of an update that did not succeed */
   up(stack: string, program: Program, options?: { refresh?: boolean }): Promise<number>;
   destroy(stack: string): Promise<number>;
-  cliProcesses(): Promise<number>;
 }
 
 const TIMEOUT_MS = 900_000;
 
 export async function withBareEngine<T>(
-  { signal }: BenchContext,
+  { engine: file, signal }: BenchContext,
   cluster: BenchCluster,
   work: (bare: BareEngine) => Promise<T>,
 ): Promise<T> {
-  const pulumi = await cluster.countedPulumi("bare");
   const directory = path.join(cluster.scratch, "bare");
   const processes = await openEngine({
-    file: pulumi.engine,
+    file,
     workDirectory: directory,
     backendUrl: `file://${path.join(directory, "state")}`,
     protection: { passphrase: { value: "bench" }, keyService: undefined },
@@ -34,7 +32,6 @@ export async function withBareEngine<T>(
   const host = new ProviderHost(providersOf());
   const engine = new GoEngine({ processes, host, timeoutMs: TIMEOUT_MS });
   try {
-    const atStart = await pulumi.count();
     const timed = async (update: ReturnType<GoEngine["up"]>) => {
       const started = performance.now();
       const { summary, failures } = await update;
@@ -46,7 +43,6 @@ export async function withBareEngine<T>(
     return await work({
       up: (stack, program, { refresh = false } = {}) => timed(engine.up(stack, program, { refresh, ...options })),
       destroy: (stack) => timed(engine.destroy(stack, options)),
-      cliProcesses: async () => (await pulumi.count()) - atStart,
     });
   } finally {
     await processes.close();

@@ -7,7 +7,7 @@ import { deleteWriters, type Lifecycle, type Measured, runLifecycle, warmUp, wit
 import { isReady } from "./object-watch";
 import type { OperatorProcess } from "./operator-process";
 import { memoryMiB } from "./processes";
-import { type Alternative, atMost, beside, type Figure, type Section, seconds } from "./results";
+import { atMost, beside, type Figure, type Section, seconds } from "./results";
 import { createNamespaces, keyOf, type Writer, writerManifest, writersOf } from "./writers";
 
 interface Size {
@@ -16,11 +16,7 @@ interface Size {
   objects: number;
 }
 
-/** The number of objects that the published figures of an operator in Go are for. */
-const KUBECTL_OBJECTS = 500;
-const ELSEWHERE: Alternative = { what: GO_OPERATOR, value: 6.8, range: [5.9, 6.8], measured: "elsewhere" };
-
-const FULL: Size = { rounds: 5, kubectl: KUBECTL_OBJECTS, objects: 1_000 };
+const FULL: Size = { rounds: 5, kubectl: 500, objects: 1_000 };
 const QUICK: Size = { rounds: 1, kubectl: 20, objects: 30 };
 
 /** Who is measured, alternately; Kindstack first, because it installs the CRDs. */
@@ -129,7 +125,7 @@ function besideGoSection(size: Size, { kindstack, go, tuned }: Record<Name, Oper
   const same = { ...ready, what: "the same" };
   const mark = atMost(1, "ratio");
   const lifecycle = (step: keyof Lifecycle): Figure[] => {
-    const of = ({ lifecycle }: OperatorMeasured) => seconds(lifecycle[step].ms);
+    const of = ({ lifecycle }: OperatorMeasured) => seconds(lifecycle[step]);
     const figure: Figure = { what: `${size.objects} ${step} at once`, ...of(kindstack) };
     return [
       { ...figure, against: beside(GO_OPERATOR, of(go)), mark: atMost(AT_ONCE_LIMITS[step], "ratio") },
@@ -149,7 +145,6 @@ function besideGoSection(size: Size, { kindstack, go, tuned }: Record<Name, Oper
     figures: [
       { ...ready, against: beside(GO_OPERATOR, times(go, "readyMs")), mark },
       { ...same, against: beside(TUNED, times(tuned, "readyMs")) },
-      ...(size.kubectl === KUBECTL_OBJECTS ? [{ ...same, against: ELSEWHERE }] : []),
       {
         what: "kubectl create alone",
         ...times(kindstack, "createdMs"),

@@ -2,7 +2,7 @@ import { availableParallelism } from "node:os";
 import { withBareEngine } from "./bare-engine";
 import { type BurstSize, burstSection } from "./burst-figures";
 import { type BenchCluster, type BenchContext, withBenchCluster } from "./cluster";
-import { counted, countedLifecycle, type Lifecycle, runLifecycle, warmUp, withOperator } from "./lifecycle";
+import { type Lifecycle, lifecycleOf, runLifecycle, warmUp, withOperator } from "./lifecycle";
 import { plainLife } from "./plain-up";
 import { memoryMiB, sampleTree } from "./processes";
 import type { Section } from "./results";
@@ -34,7 +34,7 @@ export async function burst(context: BenchContext): Promise<Section> {
       ...own,
       bare: await bareLifecycle(context, cluster, objects),
       plain: await plainLife(context, cluster, writersOf("plain", objects)),
-      stock: await measureStock(context, cluster, writersOf("stock", size.stock), availableParallelism()),
+      stockMs: await measureStock(context, cluster, writersOf("stock", size.stock), availableParallelism()),
     });
   });
 }
@@ -47,9 +47,9 @@ async function bareLifecycle(context: BenchContext, cluster: BenchCluster, count
     await bare.destroy(stack);
     const step = (what: string, update: () => Promise<number>) => () => {
       context.detail(`one bare update of ${count}: ${what}`);
-      return counted(bare, update);
+      return update();
     };
-    return countedLifecycle(cluster, count, {
+    return lifecycleOf(cluster, count, {
       created: step("created", () => bare.up(stack, writersProgram(writers))),
       changed: step("changed", () => bare.up(stack, writersProgram(writers, CHANGED_AGE))),
       deleted: step("deleted", () => bare.destroy(stack)),

@@ -9,7 +9,6 @@ import { type DevCluster, removeDevCluster, startDevCluster } from "../src/dev/c
 import { adminClient } from "../src/dev/control-plane";
 import { layoutOf, logFileOf } from "../src/dev/layout";
 import { lastLines } from "../src/dev/process";
-import { type CountedPulumi, countedPulumi } from "./counted-pulumi";
 import { type GoOperatorOptions, startGoOperator } from "./go-operator";
 import { type OperatorProcess, startOperator, sumOfMetric } from "./operator-process";
 import { userConfig } from "./users";
@@ -48,8 +47,6 @@ export interface BenchCluster {
   startOperator(environment?: Record<string, string>): Promise<OperatorProcess>;
   /** Starts the operator in Go in its place, with the same rights; an operator must have installed the CRDs before. */
   startGoOperator(options: GoOperatorOptions): Promise<OperatorProcess>;
-  /** The Pulumi CLI for what is not the operator, with a count of its own. */
-  countedPulumi(user: string): Promise<CountedPulumi>;
   /** Requests of operators that the API server has begun to work on, by its own count; a watch is one. */
   operatorRequests(): Promise<number>;
   /** The one number that a query of the database gives. */
@@ -86,16 +83,14 @@ export async function withBenchCluster<T>(
       await client.close();
     };
     const kubeconfig = await addOperatorUser(dev, client, scratch);
-    const operatorPulumi = await countedPulumi(context, path.join(scratch, "operator-pulumi"));
     return await work({
       dev,
       client,
       scratch,
       stateDirectory: layoutOf(dir).state,
       startOperator: (environment = {}) =>
-        startOperator(dev, { KUBECONFIG: kubeconfig, ...environment }, operatorPulumi),
+        startOperator(dev, { KUBECONFIG: kubeconfig, ...environment }, context.engine),
       startGoOperator: (options) => startGoOperator(dev, context.goOperator, { KUBECONFIG: kubeconfig }, options),
-      countedPulumi: (user) => countedPulumi(context, path.join(scratch, `${user}-pulumi`)),
       async operatorRequests() {
         const text = await client.json<string>("GET", "/metrics");
         return sumOfMetric(text, "apiserver_flowcontrol_dispatched_requests_total", `flow_schema="${OPERATOR}"`);

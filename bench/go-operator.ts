@@ -62,5 +62,5 @@ export async function startGoOperator(
     stopSeconds: 40,
     isHealthy: () => answersOk(`http://127.0.0.1:${port}/readyz`),
   });
-  return { ...started, cliProcesses: async () => 0, counted: async () => 0 };
+  return { ...started, counted: async () => 0 };
 }

@@ -6,14 +6,8 @@ import type { OperatorProcess } from "./operator-process";
 import { atMost, type Figure, seconds } from "./results";
 import { CHANGED_AGE, createNamespaces, forEachAtOnce, WRITER, type Writer, writerManifest } from "./writers";
 
-/** What was done to all objects at once. */
-export interface Step {
-  ms: number;
-  /** Processes of Pulumi that were started for it. */
-  cliProcesses: number;
-}
-
-export type Lifecycle = Record<"created" | "changed" | "deleted", Step>;
+/** Milliseconds that each step took all objects at once. */
+export type Lifecycle = Record<"created" | "changed" | "deleted", number>;
 
 /** An operator to measure, and a watch of PostgresWriters. */
 export interface Measured {
@@ -51,13 +45,13 @@ export async function warmUp(measured: Measured, writers: readonly Writer[]): Pr
 }
 
 /** Creates all at once, in namespaces that exist then; ends when all are Ready. */
-export async function createWriters(measured: Measured, writers: readonly Writer[]): Promise<Step> {
+export async function createWriters(measured: Measured, writers: readonly Writer[]): Promise<number> {
   const { client } = measured.cluster;
   await createNamespaces(client, writers);
   return atOnce(measured, writers, "Ready", isReady, (writer) => client.create(writerManifest(writer)));
 }
 
-export function deleteWriters(measured: Measured, writers: readonly Writer[]): Promise<Step> {
+export function deleteWriters(measured: Measured, writers: readonly Writer[]): Promise<number> {
   const { client } = measured.cluster;
   return atOnce(measured, writers, "gone", isGone, ({ name, namespace }) => client.delete(WRITER, name, namespace));
 }
@@ -65,7 +59,7 @@ export function deleteWriters(measured: Measured, writers: readonly Writer[]): P
 /** All are created, changed and deleted at once. */
 export function runLifecycle(measured: Measured, writers: readonly Writer[]): Promise<Lifecycle> {
   const { client } = measured.cluster;
-  return countedLifecycle(measured.cluster, writers.length, {
+  return lifecycleOf(measured.cluster, writers.length, {
     created: () => createWriters(measured, writers),
     changed: () =>
       atOnce(measured, writers, "changed", isChanged, ({ name, namespace }) =>
@@ -76,10 +70,10 @@ export function runLifecycle(measured: Measured, writers: readonly Writer[]): Pr
 }
 
 /** Takes the steps in their order, and counts the rows after each. */
-export async function countedLifecycle(
+export async function lifecycleOf(
   cluster: BenchCluster,
   count: number,
-  steps: Record<keyof Lifecycle, () => Promise<Step>>,
+  steps: Record<keyof Lifecycle, () => Promise<number>>,
 ): Promise<Lifecycle> {
   const created = await steps.created();
   await expectRows(cluster, count, "true");
@@ -90,31 +84,23 @@ export async function countedLifecycle(
   return { created, changed, deleted };
 }
 
-/** Does something to each of the objects; ends when the watch has seen all as they should be then. */
-export function atOnce<T extends { name?: string; namespace?: string }>(
-  { context: { detail }, operator, watch }: Measured,
+/**
+ * Does something to each of the objects; ends when the watch has seen all as they should be then.
+ *
+ * @returns milliseconds
+ */
+export async function atOnce<T extends { name?: string; namespace?: string }>(
+  { context: { detail }, watch }: Measured,
   objects: readonly T[],
   what: string,
   isDone: Parameters<ObjectWatch["until"]>[1],
   work: (object: T) => Promise<unknown>,
-): Promise<Step> {
-  return counted(operator, async () => {
-    const all = watch.until(objects.map(objectKey), isDone, (done) => detail(`${done} of ${objects.length} ${what}`));
-    all.catch(() => {}); // the work may fail first
-    const started = performance.now();
-    await forEachAtOnce(objects, work);
-    return (await all).last - started;
-  });
-}
-
-/** @param work returns the ms that it took */
-export async function counted(
-  { cliProcesses }: Pick<OperatorProcess, "cliProcesses">,
-  work: () => Promise<number>,
-): Promise<Step> {
-  const before = await cliProcesses();
-  const ms = await work();
-  return { ms, cliProcesses: (await cliProcesses()) - before };
+): Promise<number> {
+  const all = watch.until(objects.map(objectKey), isDone, (done) => detail(`${done} of ${objects.length} ${what}`));
+  all.catch(() => {}); // the work may fail first
+  const started = performance.now();
+  await forEachAtOnce(objects, work);
+  return (await all).last - started;
 }
 
 /** @throws Error when there are more, or fewer */
@@ -151,7 +137,6 @@ export async function restart(
       { what: `restart with ${objects}: until it is ready`, ...seconds(next.readyAfterMs) },
       { what: `restart with ${objects}: until all have been looked at`, ...seconds(lookedAtMs) },
       { what: `restart with ${objects}: updates run`, value: updates, unit: "count", mark: atMost(0) },
-      { what: `restart with ${objects}: CLI processes`, value: await next.cliProcesses(), unit: "count" },
     ];
   } finally {
     await next.stop();

@@ -3,15 +3,12 @@ import type { DevCluster } from "../src/dev/cluster";
 import { operator } from "../src/dev/operator";
 import { stopProcess } from "../src/dev/process";
 import type { Component } from "../src/dev/supervisor";
-import type { CountedPulumi } from "./counted-pulumi";
 
 /** An operator that runs as a process of its own, from its start to its end. */
 export interface OperatorProcess {
   pid: number;
   /** From the start of the process until it said that it is ready. */
   readyAfterMs: number;
-  /** Processes of Pulumi that it has started. */
-  cliProcesses(): Promise<number>;
   /** The sum of a counter over all its labels, as it says itself; 0 for one that was never counted up. */
   counted(metric: string): Promise<number>;
   /** Stops it, as a deployment would, when it still runs. */
@@ -26,15 +23,13 @@ export interface OperatorProcess {
 export async function startOperator(
   cluster: DevCluster,
   environment: Record<string, string>,
-  pulumi: CountedPulumi,
+  engine: string,
 ): Promise<OperatorProcess> {
-  const component = operator(cluster, pulumi.engine);
+  const component = operator(cluster, engine);
   const env = { ...component.env, ...environment };
   const started = await startProcess(cluster, { ...component, env });
-  const atStart = await pulumi.count(); // it has asked for the version
   return {
     ...started,
-    cliProcesses: async () => (await pulumi.count()) - atStart,
     async counted(metric) {
       const { body } = await request(`http://127.0.0.1:${component.port}/metrics`);
       return sumOfMetric(await body.text(), metric);

@@ -49,7 +49,7 @@ export async function outage(context: BenchContext): Promise<Section> {
         id: "outage",
         title: `${objects} PostgresWriters whose table is missing`,
         notes: [
-          `The CPU time is that of the operator with its processes of Pulumi, for ${observeSeconds} s from ${observeSeconds} s after the last object has failed.`,
+          `The CPU time is that of the operator and its engine, for ${observeSeconds} s from ${observeSeconds} s after the last object has failed.`,
         ],
         figures: [
           { what: "CPU, of one core", value: (used / elapsed) * 100, unit: "%", mark: atMost(2) },

@@ -1,7 +1,6 @@
 import fs from "node:fs/promises";
 import path from "node:path";
 import { packageRoot } from "../src/package";
-import { PEERS } from "./peers";
 import { renderPlot } from "./plot";
 import { type Results, type Section, type SizePoint, writeResults } from "./results";
 import { COLUMNS, cellsOf, plain } from "./tables";
@@ -15,7 +14,6 @@ export function generatedParts(results: Results): { page: string; part: string; 
   const sizes = results.sections.flatMap(({ sizes = [] }) => sizes);
   return [
     { page: "benchmarks.md", part: "results", text: resultsPart(results) },
-    { page: "benchmarks.md", part: "peers", text: peersPart() },
     { page: "scale.md", part: "plan", text: planPart(sizes) },
   ];
 }
@@ -56,7 +54,7 @@ function sectionPart({ title, notes, figures, sizes }: Section): string {
 }
 
 function sizesTable(sizes: readonly SizePoint[]): string {
-  const columns = ["objects", "time", "CPU time", "resident memory", "state", "requests", "CLI processes"];
+  const columns = ["objects", "time", "CPU time", "resident memory", "state", "requests"];
   const rows = sizes.map((size) => [
     size.objects.toLocaleString("en"),
     `${plain(size.seconds, "s")} s`,
@@ -64,22 +62,8 @@ function sizesTable(sizes: readonly SizePoint[]): string {
     `${plain(size.residentMiB, "MiB")} MiB`,
     bytes(size.stateBytes),
     plain(size.requests, "count"),
-    plain(size.processes, "count"),
   ]);
   return markdownTable(columns, rows);
-}
-
-function peersPart(): string {
-  return markdownTable(
-    ["who", "what", "figure", "setting", "source"],
-    PEERS.map(({ who, what, figure, setting, source }) => [
-      who,
-      what,
-      figure,
-      setting,
-      source.startsWith("https:") ? `<${source}>` : source,
-    ]),
-  );
 }
 
 const PLANNED = 1_000_000;
@@ -99,16 +83,11 @@ function planPart(sizes: readonly SizePoint[]): string {
     [
       ["creation, one replica", `${plain(each(last.seconds) * 1000, "ms")} ms`, hours(each(last.seconds) * PLANNED)],
       [
-        "CPU time of operator and CLI",
+        "CPU time of operator and engine",
         `${plain(each(last.cpuSeconds) * 1000, "ms")} ms`,
         `${hours(each(last.cpuSeconds) * PLANNED)} of one core`,
       ],
       ["requests to the API server", plain(each(last.requests), "s"), plain(each(last.requests) * PLANNED, "count")],
-      [
-        "CLI processes",
-        `${plain(each(last.processes) * 1000, "s")} for 1,000`,
-        plain(Math.ceil(each(last.processes) * PLANNED), "count"),
-      ],
       [
         "memory of each replica",
         `${plain(memory * 1024, "s")} KiB`,

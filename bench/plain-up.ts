@@ -4,7 +4,7 @@ import { execa } from "execa";
 import { stringify } from "yaml";
 import { packageRoot } from "../src/package";
 import type { BenchCluster, BenchContext } from "./cluster";
-import { countedLifecycle, type Lifecycle, type Step } from "./lifecycle";
+import { type Lifecycle, lifecycleOf } from "./lifecycle";
 import { CHANGED_AGE, type Writer, writerManifest } from "./writers";
 
 const STACK = "plain";
@@ -33,18 +33,18 @@ export async function plainLife(
   };
   const run = (...words: string[]) =>
     execa(pulumi, [...words, "--stack", STACK, "--non-interactive"], { cwd: directory, env, cancelSignal: signal });
-  const timed = async (command: "up" | "destroy"): Promise<Step> => {
+  const timed = async (command: "up" | "destroy"): Promise<number> => {
     detail(`one pulumi ${command} of ${writers.length}`);
     const started = performance.now();
     await run(command, "--yes", "--skip-preview");
-    return { ms: performance.now() - started, cliProcesses: 1 };
+    return performance.now() - started;
   };
   const write = (age?: number) =>
     fs.writeFile(manifests, writers.map((writer) => stringify(writerManifest(writer, age))).join("---\n"));
 
   await run("stack", "init");
   await run("config", "set", "kindstack:manifests", manifests);
-  return countedLifecycle(cluster, writers.length, {
+  return lifecycleOf(cluster, writers.length, {
     created: () => write().then(() => timed("up")),
     changed: () => write(CHANGED_AGE).then(() => timed("up")),
     deleted: () => timed("destroy"),

@@ -10,8 +10,6 @@ const alternative = Type.Object({
   /** In the figure's unit. */
   value: Type.Number(),
   range: Type.Optional(range),
-  /** `elsewhere`: a published figure, from another machine. */
-  measured: Type.Enum(["here", "elsewhere"]),
 });
 
 const figure = Type.Object({
@@ -31,7 +29,7 @@ const figure = Type.Object({
 const sizePoint = Type.Object({
   objects: Type.Number(),
   seconds: Type.Number(),
-  /** Of the operator and its CLI processes. */
+  /** Of the operator and its engine. */
   cpuSeconds: Type.Number(),
   /** Of the operator, after it has come to rest with them. */
   residentMiB: Type.Number(),
@@ -43,7 +41,6 @@ const sizePoint = Type.Object({
   objectBytes: Type.Number(),
   /** To the API server. */
   requests: Type.Number(),
-  processes: Type.Number(),
 });
 
 const section = Type.Object({
@@ -102,7 +99,7 @@ export function seconds(ms: number | readonly number[]): Pick<Figure, "unit" | "
 
 /** What a figure is compared to, as it was measured in the same run. */
 export function beside(what: string, { value, range }: Pick<Figure, "value" | "range">): Alternative {
-  return { what, value, ...(range && { range }), measured: "here" };
+  return { what, value, ...(range && { range }) };
 }
 
 export function atMost(limit: number, of: "value" | "ratio" = "value"): NonNullable<Figure["mark"]> {

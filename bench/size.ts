@@ -43,7 +43,7 @@ async function measureSize(measured: Measured, writers: readonly Writer[]): Prom
   const before = { cpu: await cpuSeconds(operator.pid), requests: await cluster.operatorRequests() };
   const stateBefore = await folderBytes(cluster.stateDirectory);
   const stopSampling = sampleTree(operator.pid);
-  const { ms } = await createWriters(measured, writers).finally(stopSampling);
+  const ms = await createWriters(measured, writers).finally(stopSampling);
   const bytes = writers.map((writer) => Buffer.byteLength(JSON.stringify(watch.get(keyOf(writer)))));
   await delay(SETTLE_MS, undefined, { signal: context.signal });
   const cpu = await cpuSeconds(operator.pid);
@@ -56,7 +56,6 @@ async function measureSize(measured: Measured, writers: readonly Writer[]): Prom
     stateBytes: (await folderBytes(cluster.stateDirectory)) - stateBefore,
     objectBytes: bytes.reduce((sum, size) => sum + size, 0),
     requests: (await cluster.operatorRequests()) - before.requests,
-    processes: await operator.cliProcesses(),
   };
 }
 

@@ -1,5 +1,4 @@
 import { renderTable } from "../src/text/table";
-import { PEERS } from "./peers";
 import { type Figure, isReached, type Results, ratioOf, type Section } from "./results";
 
 export const COLUMNS = ["what", "measured", "compared to", "to reach", "reached"] as const;
@@ -7,11 +6,10 @@ export const COLUMNS = ["what", "measured", "compared to", "to reach", "reached"
 /** A figure as the cells of {@link COLUMNS}. */
 export function cellsOf(figure: Figure): string[] {
   const { against, mark, unit } = figure;
-  const elsewhere = against?.measured === "elsewhere" ? " (measured elsewhere)" : "";
   const compared =
     against === undefined
       ? ""
-      : `${(ratioOf(figure) ?? Number.NaN).toFixed(2)} × ${quantity({ ...against, unit })}, ${against.what}${elsewhere}`;
+      : `${(ratioOf(figure) ?? Number.NaN).toFixed(2)} × ${quantity({ ...against, unit })}, ${against.what}`;
   const limit =
     mark === undefined
       ? ""
@@ -22,13 +20,7 @@ export function cellsOf(figure: Figure): string[] {
 
 /** All sections as tables for a terminal. */
 export function renderResults({ sections }: Results): string {
-  const peers = renderTable(
-    ["who", "what", "figure", "source"],
-    PEERS.map(({ who, what, figure, source }) => [who, what, figure, source]),
-  );
-  return [...sections.map(renderSection), `What others have published, or was measured elsewhere\n\n${peers}`].join(
-    "\n\n",
-  );
+  return sections.map(renderSection).join("\n\n");
 }
 
 function renderSection({ title, figures, notes }: Section): string {

@@ -24,9 +24,8 @@ it("the plan for a million objects follows from the two largest sizes", () => {
 
   expect(plan.split("\n").slice(2)).toEqual([
     "| creation, one replica | 7.20 ms | 2.00 h |",
-    "| CPU time of operator and CLI | 3.60 ms | 1.00 h of one core |",
+    "| CPU time of operator and engine | 3.60 ms | 1.00 h of one core |",
     "| requests to the API server | 3.00 | 3,000,000 |",
-    "| CLI processes | 0.40 for 1,000 | 400 |",
     "| memory of each replica | 102 KiB | 97.8 GiB, including 100 MiB without any |",
     "| state | 4.00 KiB | 3.81 GiB |",
     "| object in etcd | 2.00 KiB | 1.91 GiB |",

@@ -15,7 +15,6 @@ export function sizePoint(objects: number, seconds: number, overrides: Partial<S
     stateBytes: objects * 4096,
     objectBytes: objects * 2048,
     requests: objects * 3,
-    processes: 2,
     ...overrides,
   };
 }
