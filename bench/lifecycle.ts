@@ -104,7 +104,7 @@ export async function atOnce<T extends { name?: string; namespace?: string }>(
 }
 
 /** @throws Error when there are more, or fewer */
-export async function expectRows(cluster: BenchCluster, count: number, condition: string): Promise<void> {
+async function expectRows(cluster: BenchCluster, count: number, condition: string): Promise<void> {
   const found = await cluster.queryNumber(`select count(*) as number from students where ${condition}`);
   if (found !== count) throw new Error(`there are ${found} rows where ${condition}, not ${count}`);
 }

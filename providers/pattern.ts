@@ -1,11 +1,3 @@
-/** The items of a list in a text, separated by commas: of a variable, or an option. */
-export function listItems(text: string): string[] {
-  return text
-    .split(",")
-    .map((item) => item.trim())
-    .filter((item) => item !== "");
-}
-
 /** Whether a text matches a pattern, in which `*` matches any characters, none included. */
 export function matchesPattern(pattern: string, text: string): boolean {
   const [first = "", ...rest] = pattern.split("*");

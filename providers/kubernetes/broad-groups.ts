@@ -1,5 +1,5 @@
 import { TerminalError } from "../errors";
-import { listItems } from "../pattern";
+import { listItems } from "../list-items";
 
 const VARIABLE = "KINDSTACK_ALLOWED_GROUPS";
 /** Everybody who reaches the API server, everybody whom it knows, and everything that runs in the cluster. */

@@ -3,7 +3,6 @@ import type { Manifest } from "./types";
 
 /* What sets some of Kubernetes' own types apart. */
 
-export const POD = "v1/Pod";
 export const NAMESPACE = "v1/Namespace";
 const DEPLOYMENT = "apps/v1/Deployment";
 const ROLE_BINDING = "rbac.authorization.k8s.io/v1/RoleBinding";

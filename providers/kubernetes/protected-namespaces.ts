@@ -1,5 +1,6 @@
 import { TerminalError } from "../errors";
-import { listItems, matchesPattern } from "../pattern";
+import { listItems } from "../list-items";
+import { matchesPattern } from "../pattern";
 import { podNamespace } from "./pod-namespace";
 
 const VARIABLE = "KINDSTACK_PROTECTED_NAMESPACES";

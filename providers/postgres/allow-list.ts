@@ -1,5 +1,6 @@
 import { TerminalError } from "../errors";
-import { listItems, matchesPattern } from "../pattern";
+import { listItems } from "../list-items";
+import { matchesPattern } from "../pattern";
 import { formatTableName, type TableName } from "./identifier";
 
 const VARIABLE = "KINDSTACK_POSTGRES_TABLES";

@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { listItems } from "../../providers/pattern";
+import { listItems } from "../../providers/list-items";
 import type { AnyKind } from "../../stacks/contract/kind";
 import { findKind } from "../../stacks/contract/kind-name";
 import { describeProblem, type LoadedKinds, loadKinds, requireKinds } from "../../stacks/kinds/catalog";

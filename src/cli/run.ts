@@ -36,7 +36,6 @@ import { logWarnings } from "./warnings";
 const OBJECTS_PER_CORE = 4;
 const ONE_AT_A_TIME =
   "Pulumi's Automation API runs one update at a time: slower than the engine in Go, and for a single replica";
-/** A page waits for at most this long for a stack. */
 
 interface RunOptions extends AdmissionOptions, MetricsOptions, PreviewServerOptions, ShardingOptions, KindsOption {
   installCrds: boolean;

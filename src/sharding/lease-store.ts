@@ -15,7 +15,7 @@ export interface LeaseRecord {
 }
 
 /** What a write sets; without `transitions`, these stay as they are. */
-export interface LeaseChange extends Partial<Pick<LeaseRecord, "transitions" | "shards">> {
+interface LeaseChange extends Partial<Pick<LeaseRecord, "transitions" | "shards">> {
   holder: string | undefined;
   leaseDurationMs?: number;
 }

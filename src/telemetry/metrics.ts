@@ -5,7 +5,6 @@ import type { InformerObserver, ObjectChange } from "../cache/informer";
 import type { WorkQueueObserver } from "../queue/work-queue";
 import { createInstruments } from "./instruments";
 
-/** What the operator counts. Names are those that controllers and their dashboards have in common, where there are any. */
 /** How far the rollout of a new version of a kind's program is. */
 export interface RolloutCounts {
   /** Objects that have the former version and wait. */
@@ -24,7 +23,10 @@ const UPDATE_SECONDS = [0.25, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 20, 30, 60, 120, 3
 /** From 1 ms to about 10 minutes. */
 const QUEUE_SECONDS = exponentialBuckets(0.001, 3, 13);
 
-/** Metrics in a registry of their own, together with those of the process. */
+/**
+ * What the operator counts, in a registry of its own, together with the metrics of the process. Names are those that
+ * controllers and their dashboards have in common, where there are any.
+ */
 export function createMetrics() {
   const { registry, counter, gauge, histogram, observed, informer } = createInstruments();
   const depth = gauge("workqueue_depth", ["name"], "Keys in the queue.");

@@ -17,7 +17,7 @@ const AUTHOR = "kindstack-test";
 const OTHER_MANAGER = "kindstack-test-drift";
 
 /** What names an object: any manifest of it. */
-export type Reference = Pick<Manifest, "apiVersion" | "kind" | "metadata">;
+type Reference = Pick<Manifest, "apiVersion" | "kind" | "metadata">;
 
 /** For {@link startTestCluster}. */
 export interface TestClusterOptions {

@@ -4,7 +4,7 @@ import { type ResolveOptions, resolveBinary } from "./resolve";
 const IN_EVERY_BUILD = /^(file|postgres):/;
 
 /** The value of `KINDSTACK_ENGINE` that has updates run by Pulumi's Automation API and CLI instead. */
-export const AUTOMATION_API = "automation-api";
+const AUTOMATION_API = "automation-api";
 
 export function usesAutomationApi(): boolean {
   return process.env.KINDSTACK_ENGINE === AUTOMATION_API;

@@ -3,7 +3,7 @@ import { createRequire } from "node:module";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import { errorMessageOf, TerminalError } from "../../providers/errors";
 import * as kubernetes from "../../providers/kubernetes/index";
-import { listItems } from "../../providers/pattern";
+import { listItems } from "../../providers/list-items";
 import * as postgres from "../../providers/postgres/index";
 import { collectRefused, definitionProblem } from "../contract/definition";
 import * as contract from "../contract/index";

@@ -16,7 +16,7 @@ export interface Endpoint {
 }
 
 /** So many host names with paths of one Ingress are compared with others, with so many characters in all. */
-export const LIMITS = { endpoints: 1_000, characters: 64 * 1024 } as const;
+const LIMITS = { endpoints: 1_000, characters: 64 * 1024 } as const;
 /** So many labels deep below a wildcard, host names are compared with it. */
 const MAX_DEPTH = 8;
 /** Longer paths are compared by their digest. */
