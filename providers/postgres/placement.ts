@@ -125,8 +125,8 @@ export async function recordedPlaces(
   );
 }
 
-/** Forgets a table that is gone, if no other row is recorded in it. */
-export async function forgetTable(connection: Connection, id: string): Promise<void> {
+/** Removes the record of a table that is gone, if no other row is recorded in it. */
+export async function removeRecordedTable(connection: Connection, id: string): Promise<void> {
   await connection.query(
     `DELETE FROM kindstack_ownership.tables WHERE id = $1
        AND NOT EXISTS (SELECT FROM kindstack_ownership.records WHERE table_id = $1)`,

@@ -5,7 +5,7 @@ import { columnsOf, compareRows, isUnreadable } from "./comparison";
 import { sqlStateOf } from "./errors";
 import { formatTableName, quoteTableName } from "./identifier";
 import { findRecord, releaseRow } from "./ownership";
-import { forgetTable, placeOf, recordedPlaces, tableId } from "./placement";
+import { placeOf, recordedPlaces, removeRecordedTable, tableId } from "./placement";
 import type { Connection } from "./pool";
 import { inTransaction, isForAll, MOST_ROWS } from "./row-batch";
 import { keyOf, type RowOutputs } from "./row-inputs";
@@ -34,7 +34,7 @@ async function deleteWithRecord(connection: Connection, outs: RowOutputs): Promi
   const recorded = (await recordedPlaces(connection, [incarnation], { lock: true })).get(incarnation);
   if (recorded === undefined) return deleteUnrecorded(connection, outs);
   await releaseRow(connection, outs);
-  if (recorded.oid === undefined) return forgetTable(connection, recorded.tableId); // it was dropped, with the row
+  if (recorded.oid === undefined) return removeRecordedTable(connection, recorded.tableId); // it was dropped, with the row
   const { table, replaced } = await placeOf(connection, outs, [], recorded);
   if (table !== undefined) await deleteFrom(connection, table, outs);
   // A copy of the row would be left behind.

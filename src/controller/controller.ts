@@ -44,7 +44,7 @@ export class Controller {
   readonly #objects: Informer;
   readonly #watched: readonly Informer[];
   /** The last states of objects that were deleted in spite of their finalizer, until their stacks are destroyed. */
-  readonly #gone = new Map<string, LiveObject>();
+  readonly #tombstones = new Map<string, LiveObject>();
   readonly #reconciler: Reconciler;
 
   constructor(
@@ -75,9 +75,9 @@ export class Controller {
     return this.#environment.shards?.holds(this.#shardKey(key)) ?? true;
   }
 
-  /** See {@link KindCache.gone}. */
-  gone(key: string): LiveObject | undefined {
-    return this.#gone.get(key);
+  /** See {@link KindCache.tombstone}. */
+  tombstone(key: string): LiveObject | undefined {
+    return this.#tombstones.get(key);
   }
 
   /** Reconciles an object; requeues it as it asks for. */
@@ -88,12 +88,12 @@ export class Controller {
     const stopTimer = metrics.reconcileTime.startTimer(labels);
     try {
       const work = (signal: AbortSignal) => this.#reconciler.reconcile(item, signal);
-      const gone = this.#gone.get(item.key);
+      const tombstone = this.#tombstones.get(item.key);
       const result =
         shards === undefined ? await work(signal) : await shards.work(this.#shardKey(item.key), signal, work);
       if (result === undefined) return; // another replica's now
       // One that is gone only since then is still to be reconciled.
-      if (result === "done" && gone !== undefined) this.#forgetGone(item.key, gone);
+      if (result === "done" && tombstone !== undefined) this.#removeTombstone(item.key, tombstone);
       this.#requeue(item, result);
       const isDelayed = typeof result === "object" && "requeueAfterMs" in result;
       const outcome = result === "done" ? "success" : isDelayed ? "requeue_after" : "requeue";
@@ -118,20 +118,20 @@ export class Controller {
   stop(): void {
     const { informers, metrics } = this.#environment;
     informers.remove([this.#objects, ...this.#watched]);
-    this.release(() => true);
+    this.shardsReleased(() => true);
     for (const object of this.list()) {
       metrics.objectChanged(kindName(this.kind), { type: "deleted", object, previous: object });
     }
   }
 
-  /** Reconciles all objects of these shards. */
-  takeOver(includes: (shardKey: string) => boolean): void {
+  /** These shards are ours from now on: reconciles all their objects. */
+  shardsAcquired(includes: (shardKey: string) => boolean): void {
     for (const item of this.#itemsOf(includes)) this.#environment.queue.add(item);
   }
 
-  /** Forgets what is known of the objects of these shards: another replica works on them from now on. */
-  release(includes: (shardKey: string) => boolean): void {
-    for (const item of this.#itemsOf(includes)) this.#forget(item);
+  /** Another replica works on these shards from now on: drops what is known of their objects. */
+  shardsReleased(includes: (shardKey: string) => boolean): void {
+    for (const item of this.#itemsOf(includes)) this.#remove(item);
   }
 
   /** Takes in what a comparison found of an object. @param drift what is not as it should be @param failure why it could not be compared */
@@ -151,17 +151,17 @@ export class Controller {
     const { uid } = change.object.metadata;
     const item = objectItem(this.kind, change.object.metadata);
     if (change.type === "deleted") {
-      claims.forget(uid, item); // an object that lost its finalizer by force was never destroyed
-      this.#forget(item);
+      claims.remove(uid, item); // an object that lost its finalizer by force was never destroyed
+      this.#remove(item);
       if (isDeletedInSpiteOfFinalizer(change)) {
         logger.warn({ kind: kindName(this.kind), key: item.key }, "object was deleted in spite of its finalizer");
         // Also of another replica's shard, which may become this one's before the stack is destroyed.
-        this.#gone.set(item.key, asDeleting(change.object));
+        this.#tombstones.set(item.key, asDeleting(change.object));
       } else {
         owners.remove(uid);
       }
     } else {
-      owners.add(uid, item);
+      owners.set(uid, item);
       this.#reconciler.noteDeletion(change.object);
     }
     const when = reconcilesAfter(change, (object) => this.#reconciler.hasOwnStatus(object));
@@ -175,7 +175,7 @@ export class Controller {
 
   /** The objects of these shards, also those that are gone but whose stacks are not destroyed. */
   #itemsOf(includes: (shardKey: string) => boolean): ObjectItem[] {
-    return [...this.list(), ...this.#gone.values()]
+    return [...this.list(), ...this.#tombstones.values()]
       .map(({ metadata }) => objectItem(this.kind, metadata))
       .filter(({ key }) => includes(this.#shardKey(key)));
   }
@@ -188,15 +188,15 @@ export class Controller {
     return this.kind.capabilities.claims === undefined ? stackName(this.kind, key) : "claims";
   }
 
-  #forget(item: ObjectItem): void {
-    this.#reconciler.forget(item.key);
-    this.#environment.queue.leave(item);
+  #remove(item: ObjectItem): void {
+    this.#reconciler.remove(item.key);
+    this.#environment.queue.abandon(item);
   }
 
   /** Nothing is left of an object that was deleted in spite of its finalizer. */
-  #forgetGone(key: string, gone: LiveObject): void {
-    this.#environment.owners.remove(gone.metadata.uid);
-    if (this.#gone.get(key) === gone) this.#gone.delete(key); // else a successor went the same way
+  #removeTombstone(key: string, tombstone: LiveObject): void {
+    this.#environment.owners.remove(tombstone.metadata.uid);
+    if (this.#tombstones.get(key) === tombstone) this.#tombstones.delete(key); // else a successor went the same way
   }
 
   #requeue(item: ObjectItem, result: Result): void {
@@ -204,7 +204,7 @@ export class Controller {
     if (result === "retry") queue.addRateLimited(item);
     else if (typeof result === "object" && "dependency" in result) queue.addWhenBack(item, result.dependency);
     else {
-      queue.settled(item);
+      queue.succeeded(item);
       if (result !== "done") queue.addAfter(item, result.requeueAfterMs);
     }
   }

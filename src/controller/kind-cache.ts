@@ -6,7 +6,7 @@ import type { Expectations } from "./expectations";
 export interface KindCache {
   object(key: string): LiveObject | undefined;
   /** The last state of an object that was deleted in spite of its finalizer, as one that is being deleted. */
-  gone(key: string): LiveObject | undefined;
+  tombstone(key: string): LiveObject | undefined;
   /** What the object of this UID owns. */
   owned(uid: string): LiveObject[];
   /** What the kind watches for the object of this key. */

@@ -43,7 +43,7 @@ async function lookUp(context: KindContext, item: ObjectItem, state: ObjectState
   const { cache, writer } = context;
   const cached = cache.object(item.key);
   const gone = cached === undefined;
-  const shown = gone ? cache.gone(item.key) : state.writes.latest(cached);
+  const shown = gone ? cache.tombstone(item.key) : state.writes.latest(cached);
   if (shown === undefined) return undefined;
   const blockedMs = (await state.blockers?.remainingMs(context, shown)) ?? 0;
   const unblocked = blockedMs === 0 ? state.blockers : undefined;

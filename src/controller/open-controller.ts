@@ -48,7 +48,7 @@ export async function openController(kind: AnyKind, environment: ControllerEnvir
   );
   const cache: KindCache = {
     object: (key) => objects.get(key),
-    gone: (key) => controller.gone(key),
+    tombstone: (key) => controller.tombstone(key),
     owned: (uid) => owners.owned(kind, uid),
     watched: (key) => watched.flatMap((informer) => informer.byIndex(KEY_INDEX, key)),
     view: (id) => owners.view(id),

@@ -55,7 +55,7 @@ export class OwnerIndex {
     this.#informers.set(name, informer);
   }
 
-  add(uid: string, owner: ObjectItem): void {
+  set(uid: string, owner: ObjectItem): void {
     this.#owners.set(uid, owner);
     this.#successors.set(ownerDescription(owner.kind, owner.key), owner);
   }
@@ -68,7 +68,7 @@ export class OwnerIndex {
     if (this.#successors.get(description) === owner) this.#successors.delete(description);
   }
 
-  find(uid: string): ObjectItem | undefined {
+  get(uid: string): ObjectItem | undefined {
     return this.#owners.get(uid);
   }
 

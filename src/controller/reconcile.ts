@@ -32,7 +32,7 @@ export class Reconciler {
     try {
       const reconcile = await observe(this.#context, item, this.#stateOf(item.key), signal);
       if (reconcile === undefined) {
-        this.forget(item.key);
+        this.remove(item.key);
         return "done";
       }
       const plan = decide(reconcile.facts);
@@ -40,7 +40,7 @@ export class Reconciler {
       const outcome = await execute(reconcile, plan);
       const result = await record(reconcile, outcome);
       this.#context.rollout?.reconciled(item.key, reconcile.facts, plan, outcome);
-      if (outcome.type === "destroyed") this.forget(item.key);
+      if (outcome.type === "destroyed") this.remove(item.key);
       return maintainAgainMs > 0 ? earlier(result, maintainAgainMs) : result;
     } catch (error) {
       if (isOutdated(error) || signal.aborted) return "retry";
@@ -78,13 +78,13 @@ export class Reconciler {
     return this.#states.get(objectKey(object.metadata))?.writes.hasOwnStatus(object) ?? false;
   }
 
-  /** Forgets all that is known of an object: it is gone, or another replica has worked on it since. */
-  forget(key: string): void {
+  /** Drops all that is known of an object: it is gone, or another replica has worked on it since. */
+  remove(key: string): void {
     this.#states.delete(key);
-    this.#context.rollout?.forget(key);
+    this.#context.rollout?.remove(key);
   }
 
-  /** Forgets that the last attempt was terminal: what it ran into may be gone. */
+  /** The last attempt may not be terminal any more: what it ran into may be gone. */
   reconsider(key: string): void {
     const state = this.#states.get(key);
     if (state === undefined) return;

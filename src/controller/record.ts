@@ -57,7 +57,7 @@ async function recordRest(
   { conditions, requeueAfterMs }: Extract<Outcome, { type: "rests" }>,
 ): Promise<Result> {
   const before = statusOf(object).conditions;
-  if (conditions.some(({ type, status }) => type === "FieldConflict" && status === "False")) state.repairs.forget();
+  if (conditions.some(({ type, status }) => type === "FieldConflict" && status === "False")) state.repairs.reset();
   for (const condition of conditions) {
     const event = eventOf(condition, before);
     if (event !== undefined) writer.event(object, "Warning", event.reason, event.note);
@@ -130,7 +130,7 @@ function updatedConditions({ facts, state }: Reconcile, conflict: string | undef
   if (conflict !== undefined) return conflictConditions(generation, conflict);
   if (findCondition(facts.status.conditions, "FieldConflict")?.status !== "True")
     return succeededConditions(generation);
-  state.repairs.forget();
+  state.repairs.reset();
   return conflictOverConditions(generation);
 }
 

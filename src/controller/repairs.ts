@@ -38,7 +38,7 @@ export class Repairs {
    */
   count(repaired: readonly string[], altered: readonly string[], now: number): Set<string> {
     const stayedMs = now - this.#last;
-    if (stayedMs > FORGOTTEN_MS) this.forget();
+    if (stayedMs > FORGOTTEN_MS) this.reset();
     else this.#stayedMs = Math.max(this.#stayedMs, stayedMs);
     this.#last = now;
     for (const key of repaired) this.#reverts.set(key, (this.#reverts.get(key) ?? 0) + 1);
@@ -59,8 +59,8 @@ export class Repairs {
     this.#resumed = true;
   }
 
-  /** Forgets all repairs: the conflict is over. */
-  forget(): void {
+  /** The conflict is over: the next repair is the first one. */
+  reset(): void {
     this.#resumed = false;
     this.#reverts.clear();
     this.#stayedMs = 0;

@@ -63,7 +63,7 @@ export class Rollout {
   ): void {
     const hadFormer = status.stack !== undefined && status.stack.program !== program;
     const isLeftOut = plan.type === "pause" || plan.type === "destroy";
-    if (isLeftOut || (hadFormer && outcome.type === "updated")) this.forget(key);
+    if (isLeftOut || (hadFormer && outcome.type === "updated")) this.remove(key);
     else if (!hadFormer) return;
     else if (outcome.type === "updateFailed") {
       if (outcome.failures?.some(({ errorClass }) => errorClass !== "pending")) this.#fail(key);
@@ -74,7 +74,7 @@ export class Rollout {
   }
 
   /** An object is gone, or is another replica's: the rollout does not wait for it. */
-  forget(key: string): void {
+  remove(key: string): void {
     this.#failed.delete(key);
     this.#close(key);
   }

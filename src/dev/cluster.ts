@@ -11,7 +11,7 @@ import { environmentFile, environmentOf } from "./environment";
 import { type Layout, layoutOf, logFileOf } from "./layout";
 import { portOf } from "./ports";
 import { type PostgresSettings, startPostgres } from "./postgres";
-import { forgetPostgres } from "./postgres-installation";
+import { removePostgresData } from "./postgres-installation";
 import { isRunning, type ProcessIdentity } from "./process";
 import { type Component, type ComponentFailedError, readRecord, Supervisor, stopRecorded } from "./supervisor";
 
@@ -84,7 +84,7 @@ export async function startDevCluster({
     const isNew = readRecord(layout) === undefined;
     if (isNew) await refuseForeign(layout);
     await stopRecorded(layout, (message) => log(`left by a crash: ${message}`));
-    if (fresh || isNew) await forget(layout);
+    if (fresh || isNew) await removeStored(layout);
     // Under root, PostgreSQL runs as another user, which must reach its data.
     await fs.chmod(layout.directory, process.getuid?.() === 0 ? 0o711 : 0o700);
     try {
@@ -103,7 +103,7 @@ export async function startDevCluster({
 
 /** Removes a directory with all that a cluster stored, there or where PostgreSQL could. Nothing may run in it any more. */
 export async function removeDevCluster(dir: string): Promise<void> {
-  await forget(layoutOf(dir));
+  await removeStored(layoutOf(dir));
   await fs.rm(dir, { recursive: true, force: true });
 }
 
@@ -172,8 +172,8 @@ async function refuseForeign({ directory, record }: Layout): Promise<void> {
 }
 
 /** Removes what was stored, by known names only: the user may have added files. */
-async function forget(layout: Layout): Promise<void> {
-  await forgetPostgres(layout);
+async function removeStored(layout: Layout): Promise<void> {
+  await removePostgresData(layout);
   const { directory, record, ...stored } = layout;
   for (const file of Object.values(stored)) await fs.rm(file, { recursive: true, force: true });
 }

@@ -22,12 +22,12 @@ export class FolderWatch {
   }
 
   /** Watches a folder; one that does not exist is left alone. */
-  add(folder: string): void {
+  watch(folder: string): void {
     if (this.#watchers.has(folder) || !fs.existsSync(folder)) return;
     try {
       const watcher = fs.watch(folder, (event, name) => {
         // So the system tells that the folder itself was deleted or moved.
-        if (event === "rename" && name === path.basename(folder)) this.#addAgain(folder);
+        if (event === "rename" && name === path.basename(folder)) this.#watchAgain(folder);
         else this.#onChange(name);
       });
       watcher.on("error", (error) => this.#onError(error, folder));
@@ -42,12 +42,12 @@ export class FolderWatch {
     for (const watcher of this.#watchers.values()) watcher.close();
   }
 
-  #addAgain(folder: string): void {
+  #watchAgain(folder: string): void {
     if (this.#closed) return;
     this.#watchers.get(folder)?.close();
     this.#watchers.delete(folder);
-    this.add(folder);
+    this.watch(folder);
     if (this.#watchers.has(folder)) this.#onChange(null);
-    else setTimeout(() => this.#addAgain(folder), LOOK_MS).unref();
+    else setTimeout(() => this.#watchAgain(folder), LOOK_MS).unref();
   }
 }

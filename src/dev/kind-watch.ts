@@ -84,7 +84,7 @@ export class KindWatch {
   #watch(files: readonly string[]): void {
     for (const file of files) {
       this.#files.add(file);
-      this.#folders.add(path.dirname(file));
+      this.#folders.watch(path.dirname(file));
     }
   }
 

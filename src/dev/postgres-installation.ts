@@ -44,7 +44,7 @@ export function passwordFileOf(dataDirectory: string): string {
 }
 
 /** Removes the data, wherever it lies. */
-export async function forgetPostgres(layout: Layout): Promise<void> {
+export async function removePostgresData(layout: Layout): Promise<void> {
   const files = [layout.postgres, passwordFileOf(layout.postgres)];
   if (process.getuid?.() === 0) files.push(standIn(layout));
   for (const file of files) await fs.rm(file, { recursive: true, force: true });

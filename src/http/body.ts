@@ -20,7 +20,7 @@ export async function readBody(request: IncomingMessage, maxBytes: number, fligh
     for await (const chunk of request.iterator({ destroyOnReturn: false })) {
       const { length } = chunk as Buffer;
       size += length;
-      const isWithin = flight?.add(client, length) ?? true;
+      const isWithin = flight?.begin(client, length) ?? true;
       if (size > maxBytes) throw tooLarge();
       if (!isWithin) {
         throw new Refusal(503, "ServiceUnavailable", "too many bytes are being read; try again");
@@ -28,7 +28,7 @@ export async function readBody(request: IncomingMessage, maxBytes: number, fligh
       chunks.push(chunk as Buffer);
     }
   } finally {
-    flight?.remove(client, size);
+    flight?.end(client, size);
   }
   return Buffer.concat(chunks).toString("utf8");
 }

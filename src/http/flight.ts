@@ -14,14 +14,14 @@ export class Flight {
   }
 
   /** Adds bytes of a client. @returns whether they are within the limits */
-  add(client: string, bytes: number): boolean {
+  begin(client: string, bytes: number): boolean {
     const own = (this.#byClient.get(client) ?? 0) + bytes;
     this.#bytes += bytes;
     this.#byClient.set(client, own);
     return this.#bytes <= this.max && own <= this.maxPerClient;
   }
 
-  remove(client: string, bytes: number): void {
+  end(client: string, bytes: number): void {
     const own = (this.#byClient.get(client) ?? 0) - bytes;
     this.#bytes -= bytes;
     if (own > 0) this.#byClient.set(client, own);

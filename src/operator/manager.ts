@@ -72,7 +72,7 @@ export class Manager {
     });
     this.#claims = new Claims(
       (item) => this.#controllerOf(item.kind)?.reconsider(item),
-      (uid) => this.#owners.find(uid) !== undefined,
+      (uid) => this.#owners.get(uid) !== undefined,
     );
     this.#informers = new InformerFactory({ client, logger, relistIntervalMs, metrics });
     this.#owners = new OwnerIndex(this.#informers, this.#queue, this.#claims);
@@ -134,10 +134,10 @@ export class Manager {
     };
     const sharding = shards?.run({
       acquired: (includes) => {
-        for (const controller of controllers()) controller.takeOver(includes);
+        for (const controller of controllers()) controller.shardsAcquired(includes);
       },
       released: (includes) => {
-        for (const controller of controllers()) controller.release(includes);
+        for (const controller of controllers()) controller.shardsReleased(includes);
       },
     });
     if (signal.aborted) onStop();
@@ -168,7 +168,7 @@ export class Manager {
     for (const { metadata } of previous?.list() ?? []) {
       if (controller.get(objectKey(metadata))?.metadata.uid === metadata.uid) continue;
       this.#owners.remove(metadata.uid); // deleted while no informer ran
-      this.#claims.forget(metadata.uid, objectItem(kind, metadata));
+      this.#claims.remove(metadata.uid, objectItem(kind, metadata));
     }
   }
 

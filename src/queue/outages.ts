@@ -37,7 +37,7 @@ export class Outages<T extends Item> {
 
   /** An item has failed because of a dependency: it waits for it. */
   failed(item: T, dependency: string): Retry<T>[] {
-    const changed = this.#dependencies.get(item.id) === dependency ? [] : this.left(item);
+    const changed = this.#dependencies.get(item.id) === dependency ? [] : this.abandoned(item);
     const outage = this.#outages.get(dependency) ?? { waiting: new Map(), probes: new Map(), failures: 0 };
     this.#outages.set(dependency, outage);
     this.#dependencies.set(item.id, dependency);
@@ -49,7 +49,7 @@ export class Outages<T extends Item> {
   }
 
   /** An item needs no other try: what it waited for is back, so that others are tried. */
-  settled(item: T): Retry<T>[] {
+  succeeded(item: T): Retry<T>[] {
     const outage = this.#remove(item);
     if (outage === undefined) return [];
     outage.failures = 0;
@@ -57,7 +57,7 @@ export class Outages<T extends Item> {
   }
 
   /** An item does not wait any more: it is gone, or has failed for another reason, which says nothing of the dependency. */
-  left(item: T): Retry<T>[] {
+  abandoned(item: T): Retry<T>[] {
     const outage = this.#remove(item);
     if (outage === undefined || outage.probes.size > 0) return [];
     return probe(outage, Math.max(0, outage.failures - 1));

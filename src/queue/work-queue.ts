@@ -102,7 +102,7 @@ export class WorkQueue<T extends Item> {
     this.#cancelDelay(item);
     if (this.#draining) return;
     if (!this.#accepts(item)) {
-      this.leave(item);
+      this.abandon(item);
     } else if (this.#running.has(item.id)) {
       this.#again.add(item.id);
     } else if (!this.#group(item).queue.has(item)) {
@@ -129,7 +129,7 @@ export class WorkQueue<T extends Item> {
     const ms = exponentialBackoff(failures, BACKOFF);
     this.#observer?.retried();
     this.addAfter(item, ms);
-    this.#retry(this.#outages.left(item));
+    this.#retry(this.#outages.abandoned(item));
     return ms;
   }
 
@@ -141,9 +141,9 @@ export class WorkQueue<T extends Item> {
   }
 
   /** The item needs no other try: resets its back-off, and adds items that wait for what it waited for. */
-  settled(item: T): void {
+  succeeded(item: T): void {
     this.forget(item);
-    this.#retry(this.#outages.settled(item));
+    this.#retry(this.#outages.succeeded(item));
   }
 
   /** Resets the back-off of an item; does not take it out of the queue. */
@@ -152,9 +152,9 @@ export class WorkQueue<T extends Item> {
   }
 
   /** The item is gone, or not ours any more: besides {@link forget}, others do not wait for a try of it. */
-  leave(item: T): void {
+  abandon(item: T): void {
     this.forget(item);
-    this.#retry(this.#outages.left(item));
+    this.#retry(this.#outages.abandoned(item));
   }
 
   /** How often `addRateLimited` was called for this item since it was last forgotten. */
@@ -233,7 +233,7 @@ export class WorkQueue<T extends Item> {
       if (next === undefined) break;
       this.#observer?.depthChanged(this.depth);
       if (!this.#accepts(next.item)) {
-        this.leave(next.item);
+        this.abandon(next.item);
         continue;
       }
       this.#running.add(next.item.id);

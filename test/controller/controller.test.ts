@@ -20,11 +20,11 @@ const queue = {
   addAfter: vi.fn(),
   addRateLimited: vi.fn(),
   addWhenBack: vi.fn(),
-  settled: vi.fn(),
-  leave: vi.fn(),
+  succeeded: vi.fn(),
+  abandon: vi.fn(),
 };
 const reconciler = {
-  forget: vi.fn(),
+  remove: vi.fn(),
   noteComparison: vi.fn(() => true),
   reconcile: vi.fn(),
   hasOwnStatus: () => false,
@@ -45,7 +45,7 @@ beforeEach(() => {
     },
   };
   const environment = {
-    claims: { forget: () => {} },
+    claims: { remove: () => {} },
     informers: { remove: () => {} },
     logger: { warn: () => {} },
     metrics: createMetrics(),
@@ -71,7 +71,7 @@ describe("an object that was deleted in spite of its finalizer", () => {
   };
   const takenOver = () => {
     queue.add.mockClear();
-    controller.takeOver(everything);
+    controller.shardsAcquired(everything);
     return queue.add.mock.calls;
   };
 
@@ -94,7 +94,7 @@ describe("an object that was deleted in spite of its finalizer", () => {
       return "done";
     });
     await controller.reconcile(item, signal);
-    expect(queue.settled).not.toHaveBeenCalled();
+    expect(queue.succeeded).not.toHaveBeenCalled();
     held = true;
     expect(takenOver()).toEqual([[item]]);
   });
@@ -107,24 +107,24 @@ describe("an object that was deleted in spite of its finalizer", () => {
   });
 });
 
-it("forgets what it knows of the objects of a shard that another replica gets", () => {
-  controller.release((shardKey) => shardKey === "another");
-  expect(reconciler.forget).not.toHaveBeenCalled();
-  controller.release((shardKey) => shardKey === stackName(memcached, item.key));
-  expect(reconciler.forget).toHaveBeenCalledWith(item.key);
-  expect(queue.leave).toHaveBeenCalledWith(item);
+it("drops what it knows of the objects of a shard that another replica gets", () => {
+  controller.shardsReleased((shardKey) => shardKey === "another");
+  expect(reconciler.remove).not.toHaveBeenCalled();
+  controller.shardsReleased((shardKey) => shardKey === stackName(memcached, item.key));
+  expect(reconciler.remove).toHaveBeenCalledWith(item.key);
+  expect(queue.abandon).toHaveBeenCalledWith(item);
 });
 
-it("leaves the queue when its kind is not served any more, so that other kinds do not wait for a try of its objects", () => {
+it("abandons its objects when its kind is not served any more, so that other kinds do not wait for a try of its objects", () => {
   controller.stop();
-  expect(queue.leave).toHaveBeenCalledWith(item);
+  expect(queue.abandon).toHaveBeenCalledWith(item);
 });
 
 it.each<[string, Result, keyof typeof queue, unknown[]]>([
   ["retries with back-off", "retry", "addRateLimited", [item]],
   ["retries when a dependency is back", { dependency: "table students" }, "addWhenBack", [item, "table students"]],
   ["comes back after a time", { requeueAfterMs: 5 }, "addAfter", [item, 5]],
-  ["resets the back-off after a success", "done", "settled", [item]],
+  ["resets the back-off after a success", "done", "succeeded", [item]],
 ])("%s, as a reconcile asks for it", async (_, result, method, expected) => {
   reconciler.reconcile.mockResolvedValue(result);
   await controller.reconcile(item, signal);

@@ -22,7 +22,7 @@ async function indexWith(...uids: string[]) {
   } as unknown as InformerFactory;
   const index = new OwnerIndex(factory, { addAfter: ({ key }) => woken.push(key) }, { released: () => {} });
   await index.watch({ apiVersion: "v1", kind: "Namespace" });
-  for (const uid of uids) index.add(uid, item);
+  for (const uid of uids) index.set(uid, item);
   return { index, woken, changed: (one: ObjectChange) => change(one) };
 }
 
@@ -40,14 +40,14 @@ describe("a change of what an object owns", () => {
   it("leads to the one that was made again under its name, which may wait for that to go", async () => {
     const { index, woken, changed } = await indexWith(first.uid);
     index.remove(first.uid);
-    index.add(second.uid, item);
+    index.set(second.uid, item);
     changed(deleted());
     expect(woken).toEqual(["acme"]);
   });
 
   it("leads to that one also when its predecessor is removed only then", async () => {
     const { index, woken, changed } = await indexWith(first.uid);
-    index.add(second.uid, objectItem(tenant, { name: "acme" }));
+    index.set(second.uid, objectItem(tenant, { name: "acme" }));
     index.remove(first.uid);
     changed(deleted());
     expect(woken).toEqual(["acme"]);

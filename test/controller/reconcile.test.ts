@@ -97,7 +97,7 @@ class Harness {
       owned: () => this.shownOwned ?? this.#owned,
       watched: () => [],
       view: () => ({ object: this.deployment, cacheVersion: String(this.#version) }),
-      gone: () => undefined,
+      tombstone: () => undefined,
       describeOwner: () => undefined,
     };
     const client = {

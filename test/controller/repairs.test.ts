@@ -74,7 +74,7 @@ describe("repairs", () => {
     expect(repairs.count(["replicas"], [], START + 15 * SECOND)).toEqual(new Set(["replicas"]));
     expect(repairs.notBefore).toBe(START + 25 * SECOND);
 
-    repairs.forget();
+    repairs.reset();
     repairs.resume(START + 30 * SECOND);
     expect(repairs.count(["replicas"], [], START + 31 * SECOND).size).toBe(0);
   });
@@ -82,7 +82,7 @@ describe("repairs", () => {
   it("begin anew after a conflict", () => {
     const repairs = new Repairs();
     fight(repairs, SECOND, 3);
-    repairs.forget();
+    repairs.reset();
     expect(repairs.notBefore).toBe(Number.NEGATIVE_INFINITY);
     expect(repairs.count(["replicas"], [], START + 60 * SECOND).size).toBe(0);
   });

@@ -74,13 +74,13 @@ describe("a rollout", () => {
     expect(requeued).toEqual(["object-2", "object-3"]);
   });
 
-  it("forgets an object that is gone, and does not wait for it", () => {
+  it("drops an object that is gone, and does not wait for it", () => {
     const { rollout, ask, requeued } = rolloutOf({ maxFailures: 1 });
     ask();
     reconciled(rollout, "object-0", "updateFailed");
-    rollout.forget("object-0");
-    rollout.forget("object-1");
-    rollout.forget("object-2");
+    rollout.remove("object-0");
+    rollout.remove("object-1");
+    rollout.remove("object-2");
     expect(requeued.slice(-2)).toEqual(["object-3", "object-4"]);
     expect(rollout.counts).toEqual({ waiting: 7, updating: 0, failed: 0, stopped: false });
   });

@@ -18,7 +18,7 @@ beforeEach(() => {
     (name) => changed.push(name),
     (error) => expect.fail(String(error)),
   );
-  watch.add(folder);
+  watch.watch(folder);
 });
 afterEach(() => {
   watch.close();

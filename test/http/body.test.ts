@@ -29,16 +29,16 @@ describe("a body", () => {
 
   it("is refused while too much is being read, and gives back what it took", async () => {
     const flight = new Flight(10);
-    flight.add("another client", 8);
+    flight.begin("another client", 8);
     await expect(readBody(request(["ab", "c"]), 100, flight)).rejects.toMatchObject({ code: 503 });
     expect(flight.bytes).toBe(8);
   });
 
   it("is refused while its client has much being read, and others are served", async () => {
     const flight = new Flight(10, 4);
-    flight.add("", 3);
+    flight.begin("", 3);
     await expect(readBody(request(["ab"]), 100, flight)).rejects.toMatchObject({ code: 503 });
-    expect(flight.add("another client", 4)).toBe(true);
+    expect(flight.begin("another client", 4)).toBe(true);
   });
 
   it("is parsed by its schema, or refused with the place that is wrong", () => {

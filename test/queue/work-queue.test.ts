@@ -199,7 +199,7 @@ describe("WorkQueue.addWhenBack", () => {
     await vi.advanceTimersByTimeAsync(60_000);
     expect(worker.started).toEqual(["a"]);
     await worker.finish("a");
-    queue.settled(item("a"));
+    queue.succeeded(item("a"));
     await vi.advanceTimersByTimeAsync(0);
     expect(worker.running).toEqual(["b", "c"]);
   });
@@ -209,7 +209,7 @@ describe("WorkQueue.addWhenBack", () => {
     queue = new WorkQueue<Item>({ logger, accepts: ({ id }) => !others.has(id) });
     void run(4);
     failAll("a", "b", "c", "d");
-    queue.leave(item("a"));
+    queue.abandon(item("a"));
     queue.addRateLimited(item("b"));
     others.add("c");
     await vi.advanceTimersByTimeAsync(60_000);
@@ -221,7 +221,7 @@ describe("WorkQueue.addWhenBack", () => {
     failAll("a", "b", "c");
     queue.add(item("c"));
     await worker.finish("c");
-    queue.settled(item("c"));
+    queue.succeeded(item("c"));
     await vi.advanceTimersByTimeAsync(0);
     expect(worker.started).toEqual(["c", "b"]); // a is the next to be tried anyway
   });

@@ -41,8 +41,8 @@ export function capsuleTenantAdmission(): KindAdmission {
         kind: "ResourceQuota",
         labelSelector: TENANT_LABEL,
         indexers: { tenant: tenantLabel, namespace: ({ metadata: { namespace = "" } }) => [namespace] },
-        onChange: (quota) => room.changed(quota),
-        onDelete: (quota) => room.gone(quota),
+        onChange: (quota) => room.quotaChanged(quota),
+        onDelete: (quota) => room.quotaDeleted(quota),
       },
       ingresses: {
         apiVersion: "networking.k8s.io/v1",

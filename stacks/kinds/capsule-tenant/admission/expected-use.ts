@@ -11,7 +11,7 @@ export class ExpectedUse {
   /** The oldest first. */
   #requests: { growth: Usage; until: number }[] = [];
 
-  add(growth: Usage): void {
+  expect(growth: Usage): void {
     this.#requests.push({ growth: new Map(growth), until: Date.now() + COUNTED_WITHIN_MS });
   }
 

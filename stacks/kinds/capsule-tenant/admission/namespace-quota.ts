@@ -36,14 +36,14 @@ export class NamespaceQuota {
     this.#view = view;
     this.#key = key;
     this.#annotation = annotation;
-    if (this.#live !== undefined) this.changed(this.#live);
+    if (this.#live !== undefined) this.quotaChanged(this.#live);
   }
 
   get #live(): LiveQuota | undefined {
     return this.#view.get("quotas", this.#key) as LiveQuota | undefined;
   }
 
-  changed(quota: LiveQuota): void {
+  quotaChanged(quota: LiveQuota): void {
     const enforced = amountsIn(quota, "enforced");
     const isRaised = [...enforced].some(([resource, amount]) => amount > (this.#enforced.get(resource) ?? amount));
     if (isRaised) this.#raisedAt = performance.now();
@@ -70,7 +70,7 @@ export class NamespaceQuota {
 
   /** A request with this use is admitted. */
   expect(growth: Usage): void {
-    this.#expected.add(growth);
+    this.#expected.expect(growth);
   }
 
   /** Time in ms until the API server surely counts by the last raise. */

@@ -101,10 +101,10 @@ export class QuotaRoom {
   }
 
   /** A ResourceQuota has changed: waiting requests may fit, or the tenant may have too little left for them. */
-  changed(object: LiveObject): void {
+  quotaChanged(object: LiveObject): void {
     const quota = this.#quotas.get(objectKey(object.metadata));
     if (quota !== undefined) {
-      quota.changed(object);
+      quota.quotaChanged(object);
       this.#ask([{ quota }]);
     }
     const tenant = object.metadata.labels?.[TENANT_LABEL] ?? "";
@@ -120,7 +120,7 @@ export class QuotaRoom {
     this.#looks.set(tenant, setTimeout(look, LOOK_DELAY_MS));
   }
 
-  gone({ metadata }: LiveObject): void {
+  quotaDeleted({ metadata }: LiveObject): void {
     this.#quotas.delete(objectKey(metadata));
   }
 

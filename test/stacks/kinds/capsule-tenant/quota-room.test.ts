@@ -40,7 +40,7 @@ class Oil {
       status: { hard: { pods: String(enforced) }, used: { pods: String(used) } },
     };
     this.quotas.set(namespace, quota);
-    this.room.changed(quota);
+    this.room.quotaChanged(quota);
   }
 
   readonly view = {
