@@ -204,7 +204,7 @@ export class Controller {
     if (result === "retry") queue.addRateLimited(item);
     else if (typeof result === "object" && "dependency" in result) queue.addWhenBack(item, result.dependency);
     else {
-      queue.succeeded(item);
+      queue.settled(item);
       if (result !== "done") queue.addAfter(item, result.requeueAfterMs);
     }
   }

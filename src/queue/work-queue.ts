@@ -141,9 +141,9 @@ export class WorkQueue<T extends Item> {
   }
 
   /** The item needs no other try: resets its back-off, and adds items that wait for what it waited for. */
-  succeeded(item: T): void {
+  settled(item: T): void {
     this.forget(item);
-    this.#retry(this.#outages.succeeded(item));
+    this.#retry(this.#outages.settled(item));
   }
 
   /** Resets the back-off of an item; does not take it out of the queue. */

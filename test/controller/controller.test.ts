@@ -20,7 +20,7 @@ const queue = {
   addAfter: vi.fn(),
   addRateLimited: vi.fn(),
   addWhenBack: vi.fn(),
-  succeeded: vi.fn(),
+  settled: vi.fn(),
   abandon: vi.fn(),
 };
 const reconciler = {
@@ -94,7 +94,7 @@ describe("an object that was deleted in spite of its finalizer", () => {
       return "done";
     });
     await controller.reconcile(item, signal);
-    expect(queue.succeeded).not.toHaveBeenCalled();
+    expect(queue.settled).not.toHaveBeenCalled();
     held = true;
     expect(takenOver()).toEqual([[item]]);
   });
@@ -124,7 +124,7 @@ it.each<[string, Result, keyof typeof queue, unknown[]]>([
   ["retries with back-off", "retry", "addRateLimited", [item]],
   ["retries when a dependency is back", { dependency: "table students" }, "addWhenBack", [item, "table students"]],
   ["comes back after a time", { requeueAfterMs: 5 }, "addAfter", [item, 5]],
-  ["resets the back-off after a success", "done", "succeeded", [item]],
+  ["resets the back-off after a success", "done", "settled", [item]],
 ])("%s, as a reconcile asks for it", async (_, result, method, expected) => {
   reconciler.reconcile.mockResolvedValue(result);
   await controller.reconcile(item, signal);

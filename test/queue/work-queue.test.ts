@@ -199,7 +199,7 @@ describe("WorkQueue.addWhenBack", () => {
     await vi.advanceTimersByTimeAsync(60_000);
     expect(worker.started).toEqual(["a"]);
     await worker.finish("a");
-    queue.succeeded(item("a"));
+    queue.settled(item("a"));
     await vi.advanceTimersByTimeAsync(0);
     expect(worker.running).toEqual(["b", "c"]);
   });
@@ -221,7 +221,7 @@ describe("WorkQueue.addWhenBack", () => {
     failAll("a", "b", "c");
     queue.add(item("c"));
     await worker.finish("c");
-    queue.succeeded(item("c"));
+    queue.settled(item("c"));
     await vi.advanceTimersByTimeAsync(0);
     expect(worker.started).toEqual(["c", "b"]); // a is the next to be tried anyway
   });
