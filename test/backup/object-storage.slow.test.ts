@@ -57,7 +57,7 @@ describe.each(SCHEMES)("an operator whose state is at %s://", (scheme) => {
 
     await edit(first, { spec: { namespaces: [dev, test] } });
     await untilReady(first);
-    expect(await find(namespace(test))).toBeDefined();
+    expect(await find(namespace(test))).toHaveProperty("metadata.uid");
     expect(await uid()).toBe(uidBefore);
     expect(JSON.parse(run("restored", "history", "tenant.multitenancy", acme, "-o", "json"))[0]).toMatchObject({
       resourceChanges: { create: expect.any(Number), same: expect.any(Number) },

@@ -39,7 +39,10 @@ describe("the shared cluster", () => {
     name = (await client.create(namespace({ generateName: "dev-" }))).metadata.name;
     // The controller manager makes it; until then the API server admits no Pod.
     const accounts = await client.resourceType("v1", "ServiceAccount");
-    await vi.waitFor(async () => expect(await client.get(accounts, "default", name)).toBeDefined(), WITHIN);
+    await vi.waitFor(
+      async () => expect(await client.get(accounts, "default", name)).toHaveProperty("metadata.uid"),
+      WITHIN,
+    );
   });
 
   afterEach(async () => {

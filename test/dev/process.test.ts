@@ -101,8 +101,9 @@ describe("stopping a process", () => {
     const child = await start("sleep 60 & echo $!; exit 0");
     await child.exited;
     await logged("\n");
-    const orphan = identify(Number(lastLines(path.join(root, "log"), 1)));
-    expect(orphan).toBeDefined();
+    const pid = Number(lastLines(path.join(root, "log"), 1));
+    const orphan = identify(pid);
+    expect(orphan).toMatchObject({ pid });
 
     await stopProcess(child, "SIGTERM", 1);
 

@@ -26,7 +26,7 @@ it("an operator on the stock Automation API makes, changes and deletes", { timeo
   await edit(object, { spec: { namespaces: [first, second] } });
   const ready = await untilReady(object);
   expect(conditionOf(ready, "Ready").status).toBe("True");
-  expect(await find(namespace(second))).toBeDefined();
+  expect(await find(namespace(second))).toHaveProperty("metadata.uid");
 
   await remove(object);
   await untilGone(object);

@@ -148,7 +148,7 @@ describe("a cordoned tenant", () => {
     await eventually(async () => {
       await expect(owner.create(configMap(uniqueName("a"), name))).rejects.toThrow("is cordoned");
     });
-    await expect(create(pod("nginx", "by-an-administrator", name))).resolves.toBeDefined();
+    await expect(create(pod("nginx", "by-an-administrator", name))).resolves.toHaveProperty("metadata.uid");
 
     await edit(tenant, { spec: { cordoned: null } });
     await eventually(async () => expect(await attempt(owner, configMap(uniqueName("a"), name))).toBe(true));

@@ -160,7 +160,7 @@ describe("a tenant", () => {
     await create(namespace(second));
     await edit(namespace(second), { metadata: { labels: { "capsule.clastix.io/tenant": name } } });
     await untilNamespaces(tenant, [first, second]);
-    expect(await find(limitRange(0, second))).toBeDefined();
+    expect(await find(limitRange(0, second))).toHaveProperty("metadata.uid");
   });
 
   it("changes, lengthens and shortens what is there as its lists do", async () => {
@@ -177,7 +177,7 @@ describe("a tenant", () => {
     await untilReady(tenant);
     expect(await maxOf(0)).toBe("4");
     expect(await find(limitRange(1))).toBeUndefined();
-    expect(await find(ref(RESOURCE_QUOTA, `capsule-${name}-0`, second))).toBeDefined();
+    expect(await find(ref(RESOURCE_QUOTA, `capsule-${name}-0`, second))).toHaveProperty("metadata.uid");
   });
 
   it("has another quota where scopes change, which the API server does not let anyone change", async () => {
@@ -197,7 +197,7 @@ describe("a tenant", () => {
     await remove(ref(ROLE_BINDING, `capsule-${name}-0`, second));
     await eventually(async () => {
       expect(await maxOf(0)).toBe("4");
-      expect(await find(ref(ROLE_BINDING, `capsule-${name}-0`, second))).toBeDefined();
+      expect(await find(ref(ROLE_BINDING, `capsule-${name}-0`, second))).toHaveProperty("metadata.uid");
     });
   });
 

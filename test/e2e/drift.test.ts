@@ -394,7 +394,7 @@ describe("a paused object", () => {
     await annotate(object, { [PAUSED_ANNOTATION]: "true" });
     await untilCondition(object, "Paused", "True", "Paused");
     await untilLookedAt(() => remove(object));
-    expect((await get(object)).metadata.deletionTimestamp).toBeDefined();
+    expect((await get(object)).metadata.deletionTimestamp).toEqual(expect.any(String));
     expect((await get(deployment)).metadata.deletionTimestamp).toBeUndefined();
 
     await annotate(object, { [PAUSED_ANNOTATION]: null });

@@ -131,8 +131,8 @@ describe("objects that are called as Pulumi's engine calls a value that is not k
     ];
     await Promise.all(objects.map(apply));
     await Promise.all(objects.map(untilReady));
-    expect(await find(namespace(name))).toBeDefined();
-    expect(await find(deploymentOf(memcached(name)))).toBeDefined();
+    expect(await find(namespace(name))).toHaveProperty("metadata.uid");
+    expect(await find(deploymentOf(memcached(name)))).toHaveProperty("metadata.uid");
     await Promise.all(objects.map(remove));
     await Promise.all(objects.map(untilGone));
     expect(await find(deploymentOf(memcached(name)))).toBeUndefined();
@@ -156,7 +156,7 @@ describe("objects with names as long as Kubernetes lets them be", () => {
     expect(await database.query(`SELECT age FROM ${table}`)).toEqual([{ age: 1 }]);
     expect(findCondition(statusOf(await get(writers[1] as Manifest)).conditions, "Ready")?.status).toBe("True");
     const { namespaces } = team.spec as { namespaces: string[] };
-    expect(await find(namespace(namespaces[0] ?? ""))).toBeDefined();
+    expect(await find(namespace(namespaces[0] ?? ""))).toHaveProperty("metadata.uid");
   });
 });
 

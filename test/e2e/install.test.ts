@@ -113,7 +113,7 @@ describe("an installation with everything configured", () => {
 
     expect(manifests.map(({ kind }) => kind)).toContain("Secret");
     for (const manifest of manifests) {
-      await expect(apply(manifest, { dryRun: "All" }), manifest.kind).resolves.toBeDefined();
+      await expect(apply(manifest, { dryRun: "All" }), manifest.kind).resolves.toHaveProperty("metadata.uid");
     }
   });
 });

@@ -50,7 +50,7 @@ describe("the proxy of the API server", () => {
     const name = uniqueName("cut");
     proxy.faults = { answered: () => false };
     await expect(client.create(configMap(name))).rejects.toThrow();
-    expect(await find(configMap(name))).toBeDefined();
+    expect(await find(configMap(name))).toHaveProperty("metadata.uid");
     await remove(configMap(name));
   });
 });

@@ -113,7 +113,7 @@ describe.concurrent.each(MISBEHAVIOURS)("an engine %s", { timeout: 180_000 }, (m
 
     engine.behave(object.metadata.name as string);
     await untilReady(object);
-    expect(await find(namespace(object.metadata.name as string))).toBeDefined();
+    expect(await find(namespace(object.metadata.name as string))).toHaveProperty("metadata.uid");
   });
 
   it("does not lose what an object made when the object is deleted", async () => {

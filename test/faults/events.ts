@@ -97,7 +97,7 @@ export function describeEvents({ losses = Object.keys(LOSSES), ways = Object.key
       await Promise.all([changed, added, grown].map(untilReady));
       await untilGone(deleted);
       expect(await rowOf(changed)).toMatchObject({ age: 24 });
-      expect(await rowOf(added)).toBeDefined();
+      expect(await rowOf(added)).toMatchObject({ id: `default/${added.metadata.name}` });
       expect(await rowOf(deleted)).toBeUndefined();
       await eventually(async () => {
         for (const made of [name, `${name}-2`]) {
@@ -142,7 +142,7 @@ export function describeEvents({ losses = Object.keys(LOSSES), ways = Object.key
           return found;
         });
 
-        expect(await rowOf(written)).toBeDefined();
+        expect(await rowOf(written)).toMatchObject({ id: `default/${written.metadata.name}` });
         const owners = await faulty.database.query("SELECT owner FROM kindstack_ownership.records WHERE key = $1", [
           `default/${written.metadata.name}`,
         ]);

@@ -144,7 +144,7 @@ describe("an operator that starts with the view of an API server that is behind"
     const after = await snapshot();
     expect(after.namespaces).toEqual(expect.arrayContaining(before.namespaces));
     expect(after).toMatchObject({ rows: before.rows, owners: before.owners });
-    expect(await find({ kind: "Namespace", metadata: { name: `${name}-c` } })).toBeDefined();
+    expect(await find({ kind: "Namespace", metadata: { name: `${name}-c` } })).toHaveProperty("metadata.uid");
   });
 });
 

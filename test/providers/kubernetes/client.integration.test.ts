@@ -143,7 +143,7 @@ describe("a conflict", () => {
     await make("guarded");
     const deleting = client.delete(CONFIG_MAP, "guarded", cluster.namespace, { uid: "uid-of-predecessor" });
     expect(await refusal(deleting)).toMatchObject({ status: 409 });
-    expect(await cluster.find("guarded")).toBeDefined();
+    expect(await cluster.find("guarded")).toHaveProperty("metadata.uid");
   });
 });
 

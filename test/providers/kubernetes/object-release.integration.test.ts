@@ -85,7 +85,7 @@ describe("release", () => {
     const adopted = await create(cluster.configMap("passed-on", { a: "1" }), { owner: globex });
     expect(adopted.created).toBe(false);
     await remove(adopted);
-    expect(await cluster.find("passed-on")).toBeDefined();
+    expect(await cluster.find("passed-on")).toHaveProperty("metadata.uid");
   });
 
   it("has nothing to do when the object is gone, or another owner's by now", async () => {
@@ -126,7 +126,7 @@ describe("an object whose deletion is not awaited", () => {
   it("is on its way out when delete returns", async () => {
     const outs = await create(pod("leaving"), { awaitDeletion: false });
     await remove(outs);
-    expect((await findPod("leaving"))?.metadata.deletionTimestamp).toBeDefined();
+    expect((await findPod("leaving"))?.metadata.deletionTimestamp).toEqual(expect.any(String));
     await removeFinalizers("leaving");
   });
 
@@ -136,7 +136,7 @@ describe("an object whose deletion is not awaited", () => {
     const removing = remove(outs).then(() => {
       removed = true;
     });
-    await expect.poll(async () => (await findPod("awaited"))?.metadata.deletionTimestamp).toBeDefined();
+    await expect.poll(async () => (await findPod("awaited"))?.metadata.deletionTimestamp).toEqual(expect.any(String));
     expect(removed).toBe(false);
     await removeFinalizers("awaited");
     await removing;

@@ -232,7 +232,7 @@ describe("read", () => {
     const leaving = await create(cluster.configMap("leaving", {}, { finalizers: ["example.com/held"] }));
     for (const name of ["gone", "leaving"]) await cluster.client.delete(CONFIG_MAP, name, cluster.namespace);
     expect(await read(gone)).toBeUndefined();
-    expect((await cluster.find("leaving"))?.metadata.deletionTimestamp).toBeDefined();
+    expect((await cluster.find("leaving"))?.metadata.deletionTimestamp).toEqual(expect.any(String));
     expect(await read(leaving)).toBeUndefined();
     await cluster.edit("leaving", { metadata: { finalizers: null } });
   });
@@ -302,7 +302,7 @@ describe("delete", () => {
     const held = { ...manifest, metadata: { ...manifest.metadata, finalizers: ["test.kindstack.dev/slow"] } };
     const { outs } = await provider.create({ ...inputs(held), awaitDeletion: false });
     await remove(outs);
-    expect((await cluster.find("slow"))?.metadata.deletionTimestamp).toBeDefined();
+    expect((await cluster.find("slow"))?.metadata.deletionTimestamp).toEqual(expect.any(String));
     await cluster.client.mergePatch(CONFIG_MAP, "slow", cluster.namespace, { metadata: { finalizers: null } });
   });
 });
@@ -511,7 +511,7 @@ describe("an object that others make", () => {
       spec: { limits: [] },
     };
     await remove(await create(limits as Manifest));
-    expect(await cluster.client.find(limits as unknown as LiveObject)).toBeDefined(); // it limits what is left
+    expect(await cluster.client.find(limits as unknown as LiveObject)).toHaveProperty("metadata.uid"); // it limits what is left
     await remove(again);
     expect(await cluster.find("found")).toBeUndefined();
     await cluster.edit("boss", { metadata: { finalizers: null } });
