@@ -37,30 +37,23 @@ export async function startApiServer(
 ): Promise<number> {
   const { layout } = supervisor;
   const pki = await preparePki(layout.pki);
-  const start = (
-    name: ApiServerTool,
-    tier: number,
-    port: number,
-    healthPath: string,
-    flags: Flags,
-    tls = { ca: pki.ca, client: pki.admin },
-  ) => supervisor.start(componentOf({ name, command: binaries[name], tier, port, healthPath, flags, tls }));
-
   log("starting etcd");
   const etcdPort = await portOf(layout, "etcd");
-  const etcdTls = { ca: pki.etcdCa, client: pki.apiServerEtcdClient };
-  await start(
-    "etcd",
-    1,
-    etcdPort,
-    "/health",
-    etcdFlags(layout, pki, etcdPort, await portOf(layout, "etcd-peer")),
-    etcdTls,
-  );
+  const etcd = componentOf({
+    ...{ name: "etcd", command: binaries.etcd, tier: 1, port: etcdPort, healthPath: "/health" },
+    tls: { ca: pki.etcdCa, client: pki.apiServerEtcdClient },
+    flags: etcdFlags(layout, pki, etcdPort, await portOf(layout, "etcd-peer")),
+  });
+  await supervisor.start(etcd);
 
   log("starting the API server");
-  const apiServerPort = await portOf(layout, "kube-apiserver");
-  await start("kube-apiserver", 2, apiServerPort, "/readyz", apiServerFlags(pki, apiServerPort, etcdPort));
+  const [name, apiServerPort] = ["kube-apiserver", await portOf(layout, "kube-apiserver")] as const;
+  const apiServer = componentOf({
+    ...{ name, command: binaries[name], tier: 2, port: apiServerPort, healthPath: "/readyz" },
+    tls: { ca: pki.ca, client: pki.admin },
+    flags: apiServerFlags(pki, apiServerPort, etcdPort),
+  });
+  await supervisor.start(apiServer);
   writeKubeconfig(layout.kubeconfig, apiServerPort, pki, pki.admin);
   return apiServerPort;
 }
@@ -132,20 +125,17 @@ function writeKubeconfig(file: string, apiServerPort: number, pki: Pki, user: Cr
   fs.writeFileSync(file, config.exportConfig(), { mode: 0o600 });
 }
 
-function componentOf(program: {
-  name: string;
-  command: string;
-  tier: number;
-  port: number;
+interface Program extends Pick<Component, "name" | "command" | "tier" | "port"> {
   healthPath: string;
   flags: Flags;
   tls: Parameters<typeof answersOk>[1];
-}): Component {
-  const { name, command, tier, port, healthPath, flags, tls } = program;
+}
+
+function componentOf({ healthPath, flags, tls, ...program }: Program): Component {
   return {
-    ...{ name, command, tier, port },
+    ...program,
     args: Object.entries(flags).map(([flag, value]) => `--${flag}=${value}`),
-    isHealthy: () => answersOk(`https://127.0.0.1:${port}${healthPath}`, tls),
+    isHealthy: () => answersOk(`https://127.0.0.1:${program.port}${healthPath}`, tls),
   };
 }
 

@@ -1,5 +1,4 @@
-import { FairQueue } from "../queue/fair-queue";
-import type { Item } from "../queue/item";
+import { FairQueue, type Item } from "../queue/fair-queue";
 import { Refusal } from "./refusal";
 
 interface Waiting extends Item {

@@ -1,4 +1,7 @@
-import type { Item } from "./item";
+/** What a queue holds. Two items of one id are the same. */
+export interface Item {
+  readonly id: string;
+}
 
 interface Entry<T> {
   item: T;

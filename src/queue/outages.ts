@@ -1,5 +1,5 @@
 import { exponentialBackoff } from "./backoff";
-import type { Item } from "./item";
+import type { Item } from "./fair-queue";
 
 /** An item to try again, and when. */
 export interface Retry<T> {

@@ -1,7 +1,6 @@
 import type { Logger } from "pino";
 import { exponentialBackoff } from "./backoff";
-import { FairQueue } from "./fair-queue";
-import type { Item } from "./item";
+import { FairQueue, type Item } from "./fair-queue";
 import { Outages, type Retry } from "./outages";
 
 /** Where a queue reports what it does; durations are in seconds. */

@@ -127,20 +127,13 @@ async function startProtectedMetrics(options: EndpointOptions, port: number): Pr
     async respond(request, recognize) {
       const path = pathOf(request);
       const { authorization } = request.headers;
-      const known = () => recognize(hash("sha256", authorization ?? "", "base64"));
-      if (console !== undefined && (path === console.path || path.startsWith(`${console.path}/`))) {
-        const verdict = await verdictOnConsole(authorization, clientOf(request));
-        if (verdict === "allowed") {
-          known();
-          return (await console.answer(request)) ?? NOT_FOUND;
-        }
-        const refusal = REFUSALS[verdict];
-        return verdict === "unauthenticated" ? { ...refusal, headers: ASK_FOR_TOKEN } : refusal;
-      }
+      const pages = console !== undefined && `${path}/`.startsWith(`${console.path}/`) ? console : undefined;
       // Before anything else, so that the answer does not tell which paths exist.
-      const verdict = await verdictOnMetrics(authorization, clientOf(request));
+      const verdict = await (pages ? verdictOnConsole : verdictOnMetrics)(authorization, clientOf(request));
+      if (verdict === "unauthenticated" && pages) return { ...REFUSALS.unauthenticated, headers: ASK_FOR_TOKEN };
       if (verdict !== "allowed") return REFUSALS[verdict];
-      known();
+      recognize(hash("sha256", authorization ?? "", "base64"));
+      if (pages) return (await pages.answer(request)) ?? NOT_FOUND;
       return path === "/metrics" ? scrape(metrics) : NOT_FOUND;
     },
   });

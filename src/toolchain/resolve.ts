@@ -14,8 +14,6 @@ import { type ToolName, tools } from "./tools";
 export interface ResolveOptions {
   signal?: AbortSignal;
   observe?: (event: ToolEvent) => void;
-  /** `false` to find a tool only, not to make it. */
-  make?: boolean;
 }
 
 const VERSION_TIMEOUT_MS = 10_000;
@@ -46,7 +44,6 @@ export async function resolveBinary(name: ToolName | Tool, options: ResolveOptio
   if (existsSync(cached)) return cached;
   reasons.push(`cache: no ${cached}`);
 
-  if (options.make === false) throw unavailable(tool, reasons);
   return makeUnderLock(tool, home, reasons, options);
 }
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { Item } from "../../src/queue/item";
+import type { Item } from "../../src/queue/fair-queue";
 import { Outages, type Retry } from "../../src/queue/outages";
 
 const item = (id: string): Item => ({ id });

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { exponentialBackoff } from "../../src/queue/backoff";
-import type { Item } from "../../src/queue/item";
+import type { Item } from "../../src/queue/fair-queue";
 import { WorkQueue, type WorkQueueObserver } from "../../src/queue/work-queue";
 
 const logger = pino({ level: "silent" });

@@ -1,13 +1,7 @@
+import type { V1DeploymentStatus } from "@kubernetes/client-node";
 import type { LiveObject } from "../../../providers/kubernetes/index";
 import { type KindCondition, type KindObject, leavesField } from "../../contract/index";
 import type { MemcachedSpec } from "./schema";
-
-interface DeploymentStatus {
-  observedGeneration?: number;
-  updatedReplicas?: number;
-  availableReplicas?: number;
-  conditions?: { type: string; status: string; message?: string }[];
-}
 
 type State = [status: KindCondition["status"], message: string];
 
@@ -30,7 +24,7 @@ export function memcachedConditions(
     });
   }
   const deployment = owned.find(({ kind }) => kind === "Deployment");
-  const live = (deployment?.status ?? {}) as DeploymentStatus;
+  const live = (deployment?.status ?? {}) as V1DeploymentStatus;
   const wanted = (deployment?.spec as { replicas?: number } | undefined)?.replicas;
   // An autoscaler may have the number of replicas.
   const isLeft = deployment !== undefined && leavesField({ metadata }, deployment, "spec.replicas");
@@ -59,7 +53,7 @@ export function memcachedConditions(
 const STARTING = "Starting reconciliation";
 
 /** Follows the Deployment's own condition; before there is one, says what keeps it from being there. */
-function available(name: string, size: number, deployment: DeploymentStatus, failed: string | undefined): State {
+function available(name: string, size: number, deployment: V1DeploymentStatus, failed: string | undefined): State {
   const { status, message } = deployment.conditions?.find(({ type }) => type === "Available") ?? {};
   if (failed !== undefined) return [status === "True" ? "True" : "False", `Failed to ${failed}`];
   if (status === undefined) return ["Unknown", STARTING];

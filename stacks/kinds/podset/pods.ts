@@ -1,14 +1,10 @@
+import type { V1PodStatus } from "@kubernetes/client-node";
 import type { LiveObject } from "../../../providers/kubernetes/index";
 import { type KindObject, objectId } from "../../contract/index";
 import type { PodSetSpec, PodSetStatus } from "./schema";
 
-interface PodStatus {
-  phase?: string;
-  conditions?: { type: string; status: string }[];
-}
-
-function statusOf(pod: LiveObject): PodStatus {
-  return (pod.status as PodStatus | undefined) ?? {};
+function statusOf(pod: LiveObject): V1PodStatus {
+  return pod.status ?? {};
 }
 
 /** Whether a Pod counts as one of the replicas: pending or running, and not on its way out. */
